@@ -1,0 +1,51 @@
+# Every target is complete on a fresh clone with Python 3.11+ and make: the first one to run makes .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/installed
+
+.PHONY: help demo test lint format types layers pytest bench docs clean
+
+help:
+	@echo "make demo    set up, run the demonstration, write its report"
+	@echo "make test    set up, lint, types, layers, then all tests"
+	@echo "make lint | format | types | layers | pytest | bench | docs | clean"
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/dalembert demo
+
+test: lint types layers pytest
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP)
+	$(BIN)/basedpyright
+
+layers: $(STAMP)
+	$(BIN)/lint-imports
+
+pytest: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/kkt.py
+
+docs: $(STAMP)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+clean:
+	rm -rf $(VENV) docs/_build dist build .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
