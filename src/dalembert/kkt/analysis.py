@@ -1,0 +1,66 @@
+"""Analyse: what is known of one pair (M, A) before any right side, found once and shared by all routes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.kkt.motion import MotionStructure, motion_structure
+from dalembert.kkt.rows import RowStructure, row_structure
+from dalembert.kkt.scaling import block_scales
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """One mass matrix with its constraint rows; the structure is computed when first asked for.
+
+    Attributes
+    ----------
+    M, A
+        Mass matrix (n, n), symmetric, and constraint rows (m, n).
+    tolerance
+        Relative rank tolerance, or None for the default.
+    factors
+        Routes factored so far (or their refusals), by name, so that further right sides cost a solve only.
+    """
+
+    M: Float[Array, "n n"]
+    A: Float[Array, "m n"]
+    tolerance: float | None = None
+    factors: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def scales(self) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+        """Scales (d, e) that equilibrate the whole block matrix."""
+        return block_scales(self.A, self.M)
+
+    @cached_property
+    def rows(self) -> RowStructure:
+        """Rank and null space of the constraint rows."""
+        return row_structure(self.A, self.tolerance)
+
+    @cached_property
+    def motion(self) -> MotionStructure:
+        """Admissible motions and their masses."""
+        return motion_structure(self.M, self.rows)
+
+    @property
+    def inertia(self) -> tuple[int, int, int]:
+        """Numbers of positive, negative and zero eigenvalues of the block matrix.
+
+        inertia(K) = inertia(Z^T M Z) + (r, r, m - r); invertible with M definite on null(A) exactly when (n, m, 0).
+        Source: N. I. M. Gould, "On practical conditions for the existence and uniqueness of solutions to the
+        general equality quadratic programming problem", Mathematical Programming 32 (1985) 90-99.
+        """
+        r, motion = self.rows.rank, self.motion
+        return motion.positive + r, motion.negative + r, motion.massless + self.A.shape[0] - r
+
+    def with_rows(self, extra: Float[Array, "k n"]) -> Analysis:
+        """Return the analysis of the same masses with further constraint rows below."""
+        return Analysis(self.M, np.vstack([self.A, extra]), self.tolerance)

@@ -1,0 +1,87 @@
+"""Batches: one status per sample, the regular ones in compiled code, the others one by one with full care."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dalembert.errors import ShapeError
+from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.answer import Answer, Options, answer
+from dalembert.kkt.certificate import BatchCertificate
+from dalembert.kkt.residual import acceptable
+from dalembert.kkt.routes.schur import CLEARLY_REGULAR, Schur
+from dalembert.kkt.solution import Solution
+from dalembert.kkt.status import Status
+
+if TYPE_CHECKING:
+    from dalembert.kkt.kkt import KKT
+
+Array = np.ndarray
+
+COMPILED_FROM = 64
+"""Batches smaller than this are solved one by one: compiled code must first be loaded (or, once, compiled)."""
+
+
+def solve_batch(system: KKT, f: Array, c: Array, options: Options) -> Solution:
+    """Solve for all samples of the broadcast of M, A, f and c; a bad sample gets its status and NaN."""
+    batch = _Batch(system, f, c, options)
+    status, a, lam, motion, constraint = batch.solve()
+    shape = batch.shape
+    certificate = BatchCertificate(
+        status.reshape(shape),
+        motion.reshape(shape),
+        constraint.reshape(shape),
+        lambda index: batch.sample(int(np.ravel_multi_index(index, shape, mode="wrap"))),
+    )
+    return Solution(a.reshape(*shape, system.n), lam.reshape(*shape, system.m), certificate, system)
+
+
+class _Batch:
+    """The samples of a batch, flattened to one leading axis (views where strides allow)."""
+
+    def __init__(self, system: KKT, f: Array, c: Array, options: Options) -> None:
+        try:
+            self.shape = np.broadcast_shapes(system.batch_shape, f.shape[:-1], c.shape[:-1])
+        except ValueError:
+            shapes = f"system {system.batch_shape}, force {f.shape[:-1]}, drift {c.shape[:-1]}"
+            raise ShapeError(f"batch axes do not broadcast: {shapes}") from None
+        self.options, self.tolerance = options, system.rank_tolerance
+        self.M, self.A = self._flat(system.M, 2), self._flat(system.A, 2)
+        self.f, self.c = self._flat(f, 1), self._flat(c, 1)
+        self.asymmetric = self._flat(system.asymmetric, 0)
+
+    def _flat(self, array: Array, axes: int) -> Array:
+        tail = array.shape[array.ndim - axes :]
+        return np.broadcast_to(array, (*self.shape, *tail)).reshape(-1, *tail)
+
+    def solve(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Return status, a, lam and the two relative residuals, flat."""
+        N, n, m = self.f.shape[0], self.f.shape[1], self.c.shape[1]
+        a, lam = np.full((N, n), np.nan), np.full((N, m), np.nan)
+        motion, constraint = np.full(N, np.nan), np.full(N, np.nan)
+        status, accepted = np.zeros(N, dtype=np.uint8), np.zeros(N, dtype=np.bool_)
+        if N >= COMPILED_FROM and self.options.route in ("auto", Schur.name):
+            from dalembert.kkt.batch_kernel import schur_batch
+
+            limits = acceptable(n, m), CLEARLY_REGULAR
+            schur_batch(self.M, self.A, self.f, self.c, *limits, a, lam, motion, constraint, accepted)
+        accepted &= ~self.asymmetric
+        for s in np.flatnonzero(~accepted):
+            one = self.sample(s)
+            status[s], a[s], lam[s] = one.status, one.acceleration, one.multipliers[:m]
+            motion[s], constraint[s] = (np.nan, np.nan) if one.residual is None else one.residual[2:]
+        return status, a, lam, motion, constraint
+
+    def sample(self, s: int) -> Answer:
+        """Solve one sample on its own."""
+        analysis = Analysis(self.M[s], self.A[s], self.tolerance)
+        f, c = self.f[s], self.c[s]
+        if not all(np.isfinite(x).all() for x in (analysis.M, analysis.A, f, c)):
+            status = Status.NONFINITE
+        elif self.asymmetric[s]:
+            status = Status.NOT_SYMMETRIC
+        else:
+            return answer(analysis, f, c, self.options)
+        return Answer(status, analysis, f, c, np.full_like(f, np.nan), np.full_like(c, np.nan))

@@ -1,0 +1,59 @@
+"""Error bars: a bound for every number of an answer, and the condition of the solve.
+
+Symbols: X the (generalised) inverse of the block matrix K, r the residual, u the unit roundoff. From
+x - x_true = X r, evaluated with rounding errors of at most gamma (|K| |x| + |b|), gamma = (n + m + 2) u:
+
+    |x - x_true| <= |X| (|r| + gamma (|K| |x| + |b|))
+
+componentwise and to first order in u. Source: N. J. Higham, "Accuracy and Stability of Numerical Algorithms",
+2nd ed. (2002), section 7.2; R. D. Skeel, J. ACM 26 (1979) 494-526.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+UNIT_ROUNDOFF = 0.5 * float(np.finfo(float).eps)
+
+
+class Bounds(NamedTuple):
+    """Absolute error bounds per number, and the condition of the solve.
+
+    `condition` is the factor by which relative rounding errors of the data, gamma, are magnified in the larger of
+    the two relative errors, |a - a_true| / |a| and |lam - lam_true| / |lam| in the maximum norm and in the user's units.
+    A block that is zero to rounding (a structure at rest) is judged against what its data could have produced.
+    """
+
+    acceleration: Array
+    multipliers: Array
+    condition: float
+    relative_error: float
+
+
+def error_bounds(M: Array, A: Array, X: Array, f: Array, c: Array, a: Array, lam: Array) -> Bounds:
+    """Return the error bounds of (a, lam), given X (n + m, n + m)."""
+    n, m = a.size, lam.size
+    gamma = (n + m + 2) * UNIT_ROUNDOFF
+    r = np.concatenate([f - M @ a - A.T @ lam, c - A @ a])
+    absA, b = np.abs(A), np.abs(np.concatenate([f, c]))
+    data = np.concatenate([np.abs(M) @ np.abs(a) + absA.T @ np.abs(lam), absA @ np.abs(a)]) + b
+    absX = np.abs(X)
+    error = absX @ (np.abs(r) + gamma * data)
+    reach = absX @ b
+    relative = max(
+        _relative(error[:n], a, reach[:n]),
+        _relative(error[n:], lam, reach[n:]),
+    )
+    return Bounds(error[:n], error[n:], relative / gamma, relative)
+
+
+def _relative(error: Array, x: Array, reach: Array) -> float:
+    """Return the largest error relative to the largest entry, or to the reach of the data where x is all rounding."""
+    worst = float(error.max(initial=0.0))
+    size = float(np.abs(x).max(initial=0.0))
+    if size <= worst:
+        size = max(size, float(reach.max(initial=0.0)))
+    return worst / size if size > 0.0 else 0.0

@@ -1,0 +1,74 @@
+"""Dagger terms: the blocks of the inverse of the block matrix (seed 000, eq. 5).
+
+    [ M-dagger   A-dagger^T    ]   [ M  A^T ] -1
+    [ A-dagger   Lambda-dagger ] = [ A   0  ]
+
+They exist whenever the whole matrix is invertible, even if M is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Dagger:
+    """The dagger terms of one system, or of a batch (NaN where a sample has none).
+
+    Attributes
+    ----------
+    M
+        Inverse of the mass matrix in the constrained space: forces to accelerations, (..., n, n), rank n - m.
+    A
+        Forces to multipliers, (..., m, n); its transpose is the mass-weighted right inverse of A.
+    Lambda
+        Constraint accelerations to multipliers, (..., m, m), negative semidefinite, nullity that of M.
+    mass, rows
+        The M and A they belong to.
+    """
+
+    M: Float[Array, "*batch n n"]
+    A: Float[Array, "*batch m n"]
+    Lambda: Float[Array, "*batch m m"]
+    mass: Float[Array, "*batch n n"]
+    rows: Float[Array, "*batch m n"]
+
+    def residuals(self) -> dict[str, Float[Array, "*batch"]]:
+        """Return how far the identities (11)-(14) and the symmetries (17), (18) are from holding, relative.
+
+        Each value is the largest entry of the defect over the largest sum of absolute terms in it (at least one
+        for the identities that equal I). Values near 1e-16 certify the dagger; a wrong one shows as a large value.
+        """
+        M, A, Md, Ad, Ld = self.mass, self.rows, self.M, self.A, self.Lambda
+        At, Adt = np.swapaxes(A, -1, -2), np.swapaxes(Ad, -1, -2)
+        n, m = np.eye(M.shape[-1]), np.eye(A.shape[-2])
+        zero = np.zeros
+        return {
+            "(11) M M+ + A^T A+ = I": _defect([(M, Md), (At, Ad)], n),
+            "(11) M+ M + A+^T A = I": _defect([(Md, M), (Adt, A)], n),
+            "(12) M A+^T + A^T L+ = 0": _defect([(M, Adt), (At, Ld)], zero(At.shape[-2:])),
+            "(12) A+ M + L+ A = 0": _defect([(Ad, M), (Ld, A)], zero(A.shape[-2:])),
+            "(13) A M+ = 0": _defect([(A, Md)], zero(A.shape[-2:])),
+            "(13) M+ A^T = 0": _defect([(Md, At)], zero(At.shape[-2:])),
+            "(14) A A+^T = I": _defect([(A, Adt)], m),
+            "(14) A+ A^T = I": _defect([(Ad, At)], m),
+            "(17) M+ symmetric": _defect([(Md, n)], np.swapaxes(Md, -1, -2)),
+            "(18) L+ symmetric": _defect([(Ld, m)], np.swapaxes(Ld, -1, -2)),
+        }
+
+    def __str__(self) -> str:
+        with np.printoptions(precision=6, suppress=True):
+            return f"M+ =\n{self.M}\nA+ =\n{self.A}\nLambda+ =\n{self.Lambda}"
+
+
+def _defect(products: list[tuple[Array, Array]], target: Array) -> Array:
+    """Return max |sum of products - target| / max(sum of |products| and |target|), per sample."""
+    total = sum(left @ right for left, right in products) - target
+    size = sum(np.abs(left) @ np.abs(right) for left, right in products) + np.abs(target)
+    worst, whole = (np.asarray(x).max(axis=(-1, -2), initial=0.0) for x in (np.abs(total), size))
+    return worst / np.where(whole > 0.0, whole, 1.0)

@@ -1,0 +1,180 @@
+"""The diagnosis of a constrained system: what is redundant, conflicting, massless or not unique, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.block import block_matrix
+from dalembert.kkt.conflict import Conflict, smallest_conflict
+from dalembert.kkt.echelon import combination, echelon
+from dalembert.kkt.rows import EPS
+from dalembert.kkt.status import Status
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What can be said of M and A (and, if given, a drift) before and without solving.  `print` it.
+
+    Attributes
+    ----------
+    verdict
+        The status that a solve with default options would have.
+    names, coordinates
+        Names of constraint rows and of coordinates.
+    rank, rank_gap
+        Rank of A, and how clearly it was decided (smallest singular value kept over largest dropped, or over eps).
+    mass_rank
+        Rank of M; n - mass_rank is the dimension of massless motion, constrained or not.
+    inertia
+        Positive, negative and zero eigenvalues of the block matrix; (n, m, 0) exactly when it is regular.
+    redundant
+        Row index -> coefficients (m,) of the other rows that add up to it.
+    unique
+        Per row, whether its reaction is unique (Wojtyra's criterion).
+    multiplier_basis
+        Basis of null(A^T), (m, k), in echelon form: multipliers may change by any combination of its columns.
+    massless
+        Free massless motions, (n, k), in echelon form: admissible, and moving no mass (condition 33 fails on them).
+    negative
+        Admissible motions along which M is negative, (n, k).
+    conflict
+        The smallest set of contradictory rows, where a drift was given and conflicts.
+    condition
+        2-norm condition of the equilibrated block matrix, redundant rows and massless motions left out.
+    """
+
+    verdict: Status
+    names: tuple[str, ...]
+    coordinates: tuple[str, ...]
+    rank: int
+    rank_gap: float
+    mass_rank: int
+    inertia: tuple[int, int, int]
+    redundant: dict[int, Float[Array, " m"]]
+    unique: Bool[Array, " m"]
+    multiplier_basis: Float[Array, "m k"]
+    massless: Float[Array, "n j"]
+    negative: Float[Array, "n i"]
+    conflict: Conflict | None
+    condition: float
+
+    @property
+    def solvable(self) -> bool:
+        """True when accelerations are unique for every consistent drift: condition (33) of seed 000."""
+        return not self.massless.size and not self.negative.size
+
+    @property
+    def dagger_ranks(self) -> tuple[int, int] | None:
+        """Ranks (n - m, m - d) of M-dagger and Lambda-dagger, d = n - rank M; None where there is no dagger."""
+        n, m = len(self.coordinates), len(self.names)
+        return (n - m, m - (n - self.mass_rank)) if self.solvable and self.rank == m else None
+
+    @property
+    def redundant_names(self) -> tuple[str, ...]:
+        """Names of the rows that follow from rows before them."""
+        return tuple(self.names[i] for i in self.redundant)
+
+    @property
+    def massless_motions(self) -> tuple[str, ...]:
+        """Each free massless motion as a combination of coordinates."""
+        return tuple(combination(column, self.coordinates) for column in self.massless.T)
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.coordinates)} coordinates, {len(self.names)} constraint rows: {self.verdict.message}"]
+        lines += [f"  rank of A {self.rank} of {len(self.names)} (gap {self.rank_gap:.1e}), rank of M {self.mass_rank}"]
+        lines += [f"  inertia of the block matrix {self.inertia}, condition {self.condition:.1e}"]
+        lines += [f"  redundant: {self.names[i]} = {combination(y, self.names)}" for i, y in self.redundant.items()]
+        if self.conflict is not None:
+            lines += [f"  {self.conflict.describe(self.names)}"]
+        lines += [f"  free massless motion: {motion}" for motion in self.massless_motions]
+        lines += [f"  negative mass along: {combination(y, self.coordinates)}" for y in self.negative.T]
+        if not self.unique.all():
+            lines += [f"  reactions not unique: {self._listed(~self.unique)}"]
+            lines += [f"  reactions unique: {self._listed(self.unique) or 'none'}"]
+        return "\n".join(lines)
+
+    def _listed(self, chosen: Array) -> str:
+        return ", ".join(name for name, take in zip(self.names, chosen, strict=True) if take)
+
+
+def diagnose(
+    analysis: Analysis,
+    names: tuple[str, ...],
+    coordinates: tuple[str, ...],
+    rhs: Array | None,
+    consistency: float,
+) -> Diagnosis:
+    """Diagnose one system; `rhs` is c = -drift, or None to leave consistency aside."""
+    rows, motion = analysis.rows, analysis.motion
+    basis, pivots = echelon(rows.null)
+    conflict = None
+    if rhs is not None and rows.rank < len(names):
+        conflict = smallest_conflict(rows.rows[:, None] * analysis.A * rows.columns, rows.rows * rhs, consistency)
+        conflict = conflict and _in_user_units(conflict, rows.rows, rhs)
+    massless = echelon(motion.directions("massless", rows.columns))[0]
+    negative = echelon(motion.directions("negative", rows.columns))[0]
+    return Diagnosis(
+        verdict=_verdict(analysis, conflict),
+        names=names,
+        coordinates=coordinates,
+        rank=rows.rank,
+        rank_gap=rows.gap,
+        mass_rank=mass_rank(analysis.M),
+        inertia=analysis.inertia,
+        redundant=dict(sorted((row, _others(basis[:, j], row)) for j, row in enumerate(pivots))),
+        unique=rows.unique,
+        multiplier_basis=basis,
+        massless=massless,
+        negative=negative,
+        conflict=conflict,
+        condition=block_condition(analysis),
+    )
+
+
+def mass_rank(M: Float[Array, "n n"]) -> int:
+    """Return the rank of M, decided on M scaled to unit diagonal."""
+    size = np.sqrt(np.abs(M).max(axis=1))
+    scale = 1.0 / np.where(size > 0.0, size, 1.0)
+    diagonal = np.sqrt(np.abs(np.diag(M)))
+    scale = np.where(diagonal > 0.0, 1.0 / np.where(diagonal > 0.0, diagonal, 1.0), scale)
+    values = np.linalg.eigvalsh(scale[:, None] * M * scale)
+    return int(np.count_nonzero(np.abs(values) > 8 * M.shape[0] * EPS * max(1.0, np.abs(values).max())))
+
+
+def block_condition(analysis: Analysis) -> float:
+    """Return the ratio of extreme singular values of the equilibrated block matrix, its null space left out."""
+    scales = np.concatenate(analysis.scales)
+    K = scales[:, None] * block_matrix(analysis.M, analysis.A) * scales
+    values = np.sort(np.abs(np.linalg.eigvalsh(K)))[analysis.inertia[2] :]
+    return float(values[-1] / values[0]) if values.size and values[0] > 0.0 else np.inf
+
+
+def _verdict(analysis: Analysis, conflict: Conflict | None) -> Status:
+    """Return what a solve with default options would say."""
+    if conflict is not None:
+        return Status.INCONSISTENT
+    if analysis.motion.negative:
+        return Status.INDEFINITE
+    if analysis.motion.massless:
+        return Status.MASSLESS
+    return Status.REDUNDANT if analysis.rows.rank < analysis.A.shape[0] else Status.UNIQUE
+
+
+def _others(column: Array, row: int) -> Array:
+    """Return the coefficients of the other rows that add up to `row`, from a null vector that is 1 there."""
+    others = -column
+    others[row] = 0.0
+    return others + 0.0
+
+
+def _in_user_units(conflict: Conflict, scales: Array, rhs: Array) -> Conflict:
+    """Return a conflict found on scaled rows as one of the user's rows."""
+    weights = scales * conflict.weights
+    weights = weights / weights[np.argmax(np.abs(weights))]
+    return Conflict(conflict.rows, weights, float(weights @ rhs), conflict.smallest)

@@ -1,0 +1,58 @@
+"""Impacts: the velocity jump when constraints close (seed 000, end of section 3).
+
+    M v+ + A^T p = M v-,    A v+ = -e A v-
+
+    v+ = M+ M v- - e A+^T A v-        p = -(1 + e) Lambda+ A v-
+
+in dagger terms; with one e per row, e stands for the diagonal matrix. Plastic impact is e = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.kkt.certificate import BatchCertificate, Certificate
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Impact:
+    """Result of an impact.
+
+    Attributes
+    ----------
+    velocity
+        v+, (..., n).
+    impulse
+        p, (..., m), in the sign of M v+ + A^T p = M v-; the physical impulse on the system is A^T reactions.
+    energy_before, energy_after
+        Kinetic energy, (...). It never grows for one common e in [0, 1]; with different e per row it may
+        (Newton's law of restitution, not the solve, is at fault then).
+    certificate
+        As for a solve.
+    """
+
+    velocity: Float[Array, "*batch n"]
+    impulse: Float[Array, "*batch m"]
+    energy_before: Float[Array, "*batch"]
+    energy_after: Float[Array, "*batch"]
+    certificate: Certificate | BatchCertificate
+
+    @property
+    def reactions(self) -> Float[Array, "*batch m"]:
+        """The physical impulses, -p."""
+        return -self.impulse
+
+    @property
+    def energy_loss(self) -> Float[Array, "*batch"]:
+        """Kinetic energy lost; negative where restitution per row has created some."""
+        return self.energy_before - self.energy_after
+
+
+def kinetic_energy(M: Float[Array, "*batch n n"], v: Float[Array, "*batch2 n"]) -> Float[Array, "*batch3"]:
+    """Return v^T M v / 2 per sample."""
+    return 0.5 * np.einsum("...i,...ij,...j->...", v, M, v)

@@ -1,0 +1,158 @@
+"""What goes into a KKT system, checked: shapes, symmetry, finiteness, names, metric.
+
+Each complaint says what, where, and what to do. In a batch, a bad sample is not a complaint: it becomes a status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sps
+
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
+
+Array = np.ndarray
+
+DENSE_LIMIT = 2000
+"""Sparse M and A are made dense up to n + m = 2000 (32 MB for the block matrix); above that the user must do it."""
+
+SYMMETRY_FACTOR = 64.0
+"""M and its transpose may differ by SYMMETRY_FACTOR * n * eps of the largest entry, eps of M's own precision."""
+
+
+def as_real(values: Any, what: str) -> tuple[Array, float]:
+    """Return a float64 array and the precision (eps) of the data it came from."""
+    if sps.issparse(values):
+        values = _densified(values, what)
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise ShapeError(f"{what} is not an array of numbers: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise ModelError(f"{what} has dtype {array.dtype}; real numbers are needed")
+    eps = float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
+    return array.astype(np.float64, copy=False), max(eps, float(np.finfo(float).eps))
+
+
+def checked_matrices(M: Any, A: Any) -> tuple[Array, Array, float]:
+    """Return M (..., n, n), A (..., m, n) as float64 and the precision of M; shapes are checked here."""
+    M, eps = as_real(M, "M")
+    n = M.shape[-1] if M.ndim else 0
+    if M.ndim < 2 or M.shape[-2] != n:
+        raise ShapeError(f"M must be square, (..., n, n); it has shape {M.shape}")
+    if n == 0:
+        raise ShapeError("M has shape (0, 0): a system without coordinates has no motion to solve for")
+    if A is None:
+        A = np.zeros((0, n))
+    A, _ = as_real(A, "A")
+    if A.ndim == 1 and A.size == n:
+        raise ShapeError(f"A must be (..., m, n); for one constraint row pass A[None, :], shape (1, {n})")
+    if A.ndim < 2 or A.shape[-1] != n:
+        hint = " (transposed?)" if A.ndim == 2 and A.shape[0] == n else ""
+        raise ShapeError(f"A must be (..., m, {n}), one column per coordinate of M; it has shape {A.shape}{hint}")
+    try:
+        np.broadcast_shapes(M.shape[:-2], A.shape[:-2])
+    except ValueError:
+        raise ShapeError(f"batch axes of M {M.shape[:-2]} and A {A.shape[:-2]} do not broadcast") from None
+    return M, A, eps
+
+
+def checked_names(names: Sequence[str], size: int, what: str, of: str) -> tuple[str, ...]:
+    """Return `size` distinct names as a tuple."""
+    if isinstance(names, str):
+        raise ShapeError(f"{what} must be a list of {size} names, not the single string {names!r}")
+    names = tuple(str(name) for name in names)
+    if len(names) != size:
+        shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")
+        raise ShapeError(f"{len(names)} {what} ({shown}) for {size} {of}")
+    seen: dict[str, int] = {}
+    for i, name in enumerate(names):
+        if name in seen:
+            raise ModelError(f"{what} must be distinct: {name!r} stands at {seen[name]} and at {i}")
+        seen[name] = i
+    return names
+
+
+def checked_metric(metric: Any, m: int, names: Sequence[str]) -> Array | None:
+    """Return the metric as a definite (m, m) matrix; a vector is a diagonal; None stays None."""
+    if metric is None:
+        return None
+    W, _ = as_real(metric, "metric")
+    if W.shape == (m,):
+        if not np.all(W > 0.0) or not np.all(np.isfinite(W)):
+            bad = int(np.argmin(np.where(np.isfinite(W), W, -np.inf)))
+            raise ModelError(f"metric weights must be positive and finite; {names[bad]!r} has {W[bad]}")
+        return np.diag(W)
+    if W.shape != (m, m):
+        raise ShapeError(f"metric must be {m} weights or a ({m}, {m}) matrix; it has shape {W.shape}")
+    if not np.all(np.isfinite(W)) or not np.allclose(W, W.T, rtol=1e-12, atol=0.0):
+        raise ModelError("metric must be a finite symmetric matrix")
+    try:
+        np.linalg.cholesky(W)
+    except np.linalg.LinAlgError:
+        raise ModelError(
+            f"metric must be positive definite; its smallest eigenvalue is {np.linalg.eigvalsh(W)[0]:.3g}"
+        ) from None
+    return W
+
+
+def checked_vector(values: Any, size: int, what: str, *, scalar: bool = False) -> Array:
+    """Return a vector (..., size); None is zero, and one number stands for all entries where `scalar` allows it."""
+    if values is None:
+        return np.zeros(size)
+    array, _ = as_real(values, what)
+    if scalar and array.ndim == 0:
+        return np.full(size, float(array))
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(f"{what} must be (..., {size}); it has shape {array.shape}")
+    return array
+
+
+def symmetric_part(M: Array, eps: float) -> tuple[Array, Array]:
+    """Return which samples of M are not symmetric beyond rounding, and (M + M^T) / 2."""
+    transposed = np.swapaxes(M, -1, -2)
+    if (transposed == M).all():
+        return np.zeros(M.shape[:-2], dtype=bool), M
+    with np.errstate(invalid="ignore"):
+        limit = SYMMETRY_FACTOR * M.shape[-1] * eps * np.abs(M).max(axis=(-1, -2))
+        return np.abs(M - transposed).max(axis=(-1, -2)) > limit, 0.5 * (M + transposed)
+
+
+def refuse_asymmetric(M: Array, coordinates: Sequence[str]) -> None:
+    """Raise for a single M that is not symmetric, naming its worst entry."""
+    i, j = np.unravel_index(np.argmax(np.abs(M - M.T)), M.shape)
+    hint = "; its lower triangle is zero: did a routine fill only the upper one?" if not np.tril(M, -1).any() else ""
+    raise ModelError(
+        f"M is not symmetric: M[{i}, {j}] = {M[i, j]:.6g} but M[{j}, {i}] = {M[j, i]:.6g} "
+        f"({coordinates[i]!r}, {coordinates[j]!r}){hint}"
+    )
+
+
+def refuse_nonfinite(array: Array, what: str, labels: Callable[[], tuple[Sequence[str], ...]]) -> None:
+    """Raise if a single matrix or vector holds NaN or infinity, naming the first such entry by `labels` per axis."""
+    if np.isfinite(array).all():
+        return
+    index = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+    where = ", ".join(repr(axis[k]) for axis, k in zip(labels(), index, strict=True))
+    raise ModelError(f"{what}[{', '.join(map(str, index))}] is {array[index]} ({where}); every entry must be finite")
+
+
+def refuse_restitution(e: Array, names: Sequence[str]) -> None:
+    """Raise for a coefficient of restitution outside [0, 1]."""
+    bad = np.argwhere(~((e >= 0.0) & (e <= 1.0)))
+    if bad.size:
+        index = tuple(bad[0])
+        raise ModelError(f"restitution must lie in [0, 1]; row {names[index[-1]]!r} has {e[index]}")
+
+
+def _densified(values: Any, what: str) -> Array:
+    """Return a sparse array as dense, up to the stated size."""
+    if sum(values.shape) > DENSE_LIMIT:
+        size = 8e-6 * values.shape[0] * values.shape[1]
+        raise UnsupportedError(
+            f"sparse {what} of shape {values.shape} is not made dense silently above {DENSE_LIMIT} rows and columns; "
+            f"pass {what}.toarray() ({size:.0f} MB) to solve it densely"
+        )
+    return values.toarray()

@@ -1,0 +1,255 @@
+"""The block matrix as an object: what a user makes from M and A, and asks.
+
+[ M  A^T ] [ a   ]   [ force  ]
+[ A   0  ] [ lam ] = [ -drift ]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.answer import CONSISTENCY, Answer, Options, answer
+from dalembert.kkt.batch import solve_batch
+from dalembert.kkt.certificate import Certificate
+from dalembert.kkt.dagger import Dagger
+from dalembert.kkt.diagnosis import Diagnosis, diagnose
+from dalembert.kkt.impact import Impact, kinetic_energy
+from dalembert.kkt.inputs import (
+    checked_matrices,
+    checked_metric,
+    checked_names,
+    checked_vector,
+    refuse_asymmetric,
+    refuse_nonfinite,
+    refuse_restitution,
+    symmetric_part,
+)
+from dalembert.kkt.inverse import dagger_of
+from dalembert.kkt.routes import ROUTES
+from dalembert.kkt.solution import Held, Solution
+from dalembert.kkt.status import Status
+
+Array = np.ndarray
+Massless = Literal["refuse", "hold"]
+Inconsistent = Literal["refuse", "least_squares"]
+
+
+class KKT:
+    """A mass matrix with constraint rows.
+
+    Parameters
+    ----------
+    M
+        Mass matrix, (..., n, n), symmetric, semidefinite; it may be singular. Leading axes are batches.
+    A
+        Constraint rows, (..., m, n), possibly redundant; None or (0, n) for an unconstrained system.
+    names, coordinates
+        Names of the m rows and the n coordinates, used in every message.
+    metric
+        Which multipliers to prefer where they are not unique: m weights or an (m, m) definite matrix W; the answer
+        minimises lam^T W lam. The default, the identity, depends on the units of the rows.
+    route
+        How to solve: "auto" or one of `dalembert.kkt.ROUTES`.
+    rank_tolerance
+        Relative singular value (on equilibrated rows) below which rows count as dependent; default 8 max(m, n) eps.
+
+    Examples
+    --------
+    >>> K = KKT([[1, 0], [0, 0]], [[2, -1]])      # crank-slider with a massless rod, seed 000, eq. (34)
+    >>> K.solve(force=[1, 0]).acceleration
+    array([1., 2.])
+    """
+
+    def __init__(
+        self,
+        M: Any,
+        A: Any = None,
+        names: Sequence[str] | None = None,
+        coordinates: Sequence[str] | None = None,
+        metric: Any = None,
+        *,
+        route: str = "auto",
+        rank_tolerance: float | None = None,
+    ) -> None:
+        M, A, eps = checked_matrices(M, A)
+        self.n, self.m = M.shape[-1], A.shape[-2]
+        self._names = None if names is None else checked_names(names, self.m, "names", "constraint rows")
+        self._coordinates = (
+            None if coordinates is None else checked_names(coordinates, self.n, "coordinates", "coordinates")
+        )
+        self.metric = None if metric is None else checked_metric(metric, self.m, self.names)
+        self.route = _checked(route, ("auto", *ROUTES), "route")
+        self.rank_tolerance = rank_tolerance
+        self.batch_shape = _broadcast(M.shape[:-2], A.shape[:-2])
+        if not self.batch_shape:
+            refuse_nonfinite(M, "M", lambda: (self.coordinates, self.coordinates))
+            refuse_nonfinite(A, "A", lambda: (self.names, self.coordinates))
+        self.asymmetric, self.M = symmetric_part(M, eps)
+        if not self.batch_shape and self.asymmetric:
+            refuse_asymmetric(M, self.coordinates)
+        self.A = A
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the constraint rows; "row 0", "row 1", ... unless given."""
+        return self._names or tuple(f"row {i}" for i in range(self.m))
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the coordinates; "q0", "q1", ... unless given."""
+        return self._coordinates or tuple(f"q{i}" for i in range(self.n))
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """What is known of a single system before any right side; shared by all its solves."""
+        if self.batch_shape:
+            raise ShapeError(f"this is a batch of shape {self.batch_shape}; take one sample, K[0], to analyse it")
+        return Analysis(self.M, self.A, self.rank_tolerance)
+
+    @cached_property
+    def dagger(self) -> Dagger:
+        """The dagger terms (seed 000, eq. 5): blocks of the inverse; NaN for samples of a batch that have none.
+
+        A single system without an inverse raises `SolvabilityError`: `solve` still handles redundant rows.
+        """
+        return dagger_of(self)
+
+    def __getitem__(self, index: int | tuple[int, ...]) -> KKT:
+        """Return one sample of a batch as a system of its own."""
+        index = index if isinstance(index, tuple) else (index,)
+        if len(index) != len(self.batch_shape):
+            raise ShapeError(f"a sample of a batch of shape {self.batch_shape} takes {len(self.batch_shape)} indices")
+        M = np.broadcast_to(self.M, (*self.batch_shape, self.n, self.n))[index]
+        A = np.broadcast_to(self.A, (*self.batch_shape, self.m, self.n))[index]
+        options = {"route": self.route, "rank_tolerance": self.rank_tolerance}
+        return KKT(M, A, self._names, self._coordinates, self.metric, **options)
+
+    def solve(
+        self,
+        force: Any,
+        drift: Any = None,
+        massless: Massless = "refuse",
+        inconsistent: Inconsistent = "refuse",
+        route: str | None = None,
+    ) -> Solution:
+        """Solve M a + A^T lam = force, A a = -drift.
+
+        Parameters
+        ----------
+        force
+            Applied minus velocity-dependent forces, tau - C v - N, (..., n).
+        drift
+            A_dot v, (..., m); None for zero.
+        massless
+            What to do with an admissible motion that moves no mass: "refuse", or "hold" it still and solve the rest.
+        inconsistent
+            What to do with contradictory rows: "refuse", or "least_squares" (nearest in the dual of `metric`).
+        route
+            Overrides the route of this system.
+
+        Returns
+        -------
+        Solution
+            With a certificate. A batch has one status per sample and never raises for a bad sample.
+
+        Raises
+        ------
+        SolvabilityError
+            If a single system has no answer; the error carries the diagnosis.
+        """
+        options = self._options(route, massless, inconsistent)
+        f = checked_vector(force, self.n, "force")
+        drift = checked_vector(drift, self.m, "drift")
+        if self.batch_shape or f.ndim > 1 or drift.ndim > 1:
+            return solve_batch(self, f, -drift, options)
+        refuse_nonfinite(f, "force", lambda: (self.coordinates,))
+        refuse_nonfinite(drift, "drift", lambda: (self.names,))
+        found = answer(self.analysis, f, -drift, options)
+        if not found.status.solved:
+            self._refuse(found)
+        return self._solution(found)
+
+    def impact(self, velocity: Any, restitution: Any = 0.0) -> Impact:
+        """Return the velocities after the rows close on `velocity`, with restitution e in [0, 1], common or per row.
+
+        v+ = M+ M v- - e A+^T A v-, impulse p = -(1 + e) Lambda+ A v- (seed 000, section 3); solved through the block
+        matrix, so massless limbs and redundant contacts are welcome. M v+ + A^T p = M v- in sign.
+        """
+        v = checked_vector(velocity, self.n, "velocity")
+        e = checked_vector(restitution, self.m, "restitution", scalar=True)
+        refuse_restitution(e, self.names)
+        approach = np.einsum("...ij,...j->...i", self.A, v)
+        solved = self.solve(np.einsum("...ij,...j->...i", self.M, v), e * approach)
+        before, after = kinetic_energy(self.M, v), kinetic_energy(self.M, solved.acceleration)
+        return Impact(solved.acceleration, solved.multipliers, before, after, solved.certificate)
+
+    def project_velocity(self, velocity: Any) -> Array:
+        """Return the admissible velocity nearest to `velocity` in the kinetic-energy norm, M+ M v (seed 000, sec. 3)."""
+        v = checked_vector(velocity, self.n, "velocity")
+        return self.solve(np.einsum("...ij,...j->...i", self.M, v)).acceleration
+
+    def least_energy_velocity(self, constraint_velocity: Any) -> Array:
+        """Return the velocity of least kinetic energy with A v = constraint_velocity, A+^T c (seed 000, sec. 3)."""
+        c = checked_vector(constraint_velocity, self.m, "constraint_velocity")
+        return self.solve(np.zeros(self.n), -c).acceleration
+
+    def diagnose(self, drift: Any = None) -> Diagnosis:
+        """Say what is redundant, conflicting (given a drift), massless, or not unique, by name.  Single systems."""
+        rhs = None if drift is None else -checked_vector(drift, self.m, "drift")
+        return diagnose(self.analysis, self.names, self.coordinates, rhs, CONSISTENCY)
+
+    def _options(self, route: str | None, massless: str, inconsistent: str) -> Options:
+        return Options(
+            self.route if route is None else _checked(route, ("auto", *ROUTES), "route"),
+            _checked(massless, ("refuse", "hold"), "massless"),
+            _checked(inconsistent, ("refuse", "least_squares"), "inconsistent"),
+            self.metric,
+        )
+
+    def _solution(self, found: Answer) -> Solution:
+        held, lam = None, found.multipliers
+        if found.held is not None:
+            held, lam = Held(found.held, lam[self.m :]), lam[: self.m]
+        return Solution(found.acceleration, lam, Certificate(found), self, held)
+
+    def _refuse(self, found: Answer) -> None:
+        """Raise for a single system without an answer, with its diagnosis and what to try."""
+        report = diagnose(self.analysis, self.names, self.coordinates, found.rhs, CONSISTENCY)
+        message = f"{found.status.message}\n{report}"
+        if found.status is Status.DECLINED:
+            message = f"route {found.reason}\n{report}"
+        raise SolvabilityError(f"{message}\n{_ADVICE[found.status]}", report)
+
+    def __repr__(self) -> str:
+        batch = f", batch {self.batch_shape}" if self.batch_shape else ""
+        return f"KKT({self.n} coordinates, {self.m} constraint rows{batch})"
+
+
+_ADVICE = {
+    Status.INCONSISTENT: 'To try: correct the drift of one of these rows, or solve(..., inconsistent="least_squares").',
+    Status.MASSLESS: 'To try: constrain this motion, give it mass, or solve(..., massless="hold") to hold it still.',
+    Status.INDEFINITE: "To try: check the signs of masses and inertias that move along this motion.",
+    Status.DECLINED: "To try: another route, or route='auto'.",
+    Status.NONFINITE: "To try: rescale the units; numbers near 1e308 overflow.",
+}
+
+
+def _broadcast(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the common batch shape (a plain () in the usual case, without a call into NumPy)."""
+    return np.broadcast_shapes(first, second) if first or second else ()
+
+
+def _checked(value: str, allowed: tuple[str, ...], what: str) -> Any:
+    """Return the value if it is among the allowed words."""
+    if value not in allowed:
+        near = get_close_matches(str(value), allowed, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ModelError(f"{what}={value!r} is not one of {', '.join(map(repr, allowed))}{hint}")
+    return value

@@ -1,0 +1,94 @@
+"""Residuals of an answer, relative to its data, and the refinement that makes them small.
+
+`ndarray.dot` stands here for `@`: on vectors of this length it takes half the time.
+
+Symbols: r1 = f - M a - A^T lam, r2 = c - A a; d, e scales of coordinates and rows, in whose units all parts of the
+block matrix are of size one, so that sizes may be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.routes.contract import Route
+
+Array = np.ndarray
+EPS = float(np.finfo(float).eps)
+
+RESIDUAL_FACTOR = 16.0
+"""An answer is accepted with relative residuals below RESIDUAL_FACTOR * (n + m) * eps: the rounding of one product."""
+
+FURTHER_STEPS = 4
+"""After its first step refinement goes on at most this often, and only while it still halves the residual."""
+
+
+class Residual(NamedTuple):
+    """Residual vectors and their sizes relative to the data of their block row."""
+
+    motion: Array
+    constraint: Array
+    relative_motion: float
+    relative_constraint: float
+
+    @property
+    def worst(self) -> float:
+        """The larger of the two relative residuals."""
+        return max(self.relative_motion, self.relative_constraint)
+
+
+def acceptable(n: int, m: int) -> float:
+    """Return the relative residual up to which an answer counts as solved to rounding."""
+    return RESIDUAL_FACTOR * (n + m) * EPS
+
+
+def defect(analysis: Analysis, f: Array, c: Array, a: Array, lam: Array) -> tuple[Array, Array]:
+    """Return the residual vectors r1, r2."""
+    return f - analysis.M.dot(a) - lam.dot(analysis.A), c - analysis.A.dot(a)
+
+
+def residual(analysis: Analysis, scales: tuple[Array, Array], f: Array, c: Array, a: Array, lam: Array) -> Residual:
+    """Return the residuals of (a, lam).
+
+    Relative to the largest force (applied, inertial or of constraint) in the first block row, and to the largest
+    acceleration (prescribed, found, or that the forces alone could cause) in the second; Euclidean norms.
+    """
+    d, e = scales
+    inertial, constrained = analysis.M.dot(a), lam.dot(analysis.A)
+    r1, r2 = f - inertial - constrained, c - analysis.A.dot(a)
+    applied = _norm(d * f)
+    forces = max(applied, _norm(d * inertial), _norm(d * constrained))
+    accelerations = max(applied, _norm(a / d), _norm(e * c))
+    return Residual(r1, r2, _ratio(_norm(d * r1), forces), _ratio(_norm(e * r2), accelerations))
+
+
+def refined(analysis: Analysis, factor: Route, f: Array, c: Array) -> tuple[Array, Array, Residual]:
+    """Solve and refine: one step always (it repairs what scaling spoils), more while they still help."""
+    a, lam = factor.solve(f, c)
+    if factor.refines:
+        da, dlam = factor.solve(*defect(analysis, f, c, a, lam))
+        a, lam = a + da, lam + dlam
+    found = residual(analysis, factor.scales, f, c, a, lam)
+    limit = acceptable(a.size, lam.size)
+    for _ in range(FURTHER_STEPS if factor.refines else 0):
+        if found.worst <= limit:
+            break
+        da, dlam = factor.solve(found.motion, found.constraint)
+        trial = residual(analysis, factor.scales, f, c, a + da, lam + dlam)
+        if not trial.worst <= 0.5 * found.worst:
+            break
+        a, lam, found = a + da, lam + dlam, trial
+    return a, lam, found
+
+
+def _norm(x: Array) -> float:
+    """Return the Euclidean norm (quicker than NumPy's for the short vectors met here)."""
+    return math.sqrt(x.dot(x))
+
+
+def _ratio(part: float, whole: float) -> float:
+    """Return part / whole, and 0 for 0 / 0."""
+    return float(part) / float(whole) if whole > 0.0 else (0.0 if part == 0.0 else np.inf)

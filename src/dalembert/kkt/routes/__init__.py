@@ -1,0 +1,45 @@
+"""The routes through the block matrix, one per file; being in the list is being tested."""
+
+from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.routes.augmented import Augmented
+from dalembert.kkt.routes.contract import Route, RouteDeclined
+from dalembert.kkt.routes.dense import Dense
+from dalembert.kkt.routes.gauss import Gauss
+from dalembert.kkt.routes.nullspace import NullSpace
+from dalembert.kkt.routes.schur import Schur
+from dalembert.kkt.routes.short_form import ShortForm
+
+ROUTES: dict[str, type[Route]] = {route.name: route for route in (Schur, Dense, NullSpace, Augmented, Gauss, ShortForm)}
+"""Every route by the name that a user writes in `route=`."""
+
+FAST_ROUTES: tuple[type[Route], ...] = (Schur, Dense)
+"""What `route="auto"` tries, in order, before it falls back to `NullSpace`."""
+
+
+def factored(route: type[Route], analysis: Analysis) -> Route:
+    """Return the route's factors of this system, made at most once; raises `RouteDeclined` where it does not apply."""
+    known = analysis.factors.get(route.name)
+    if known is None:
+        try:
+            known = route.factor(analysis)
+        except RouteDeclined as declined:
+            known = declined
+        analysis.factors[route.name] = known
+    if isinstance(known, RouteDeclined):
+        raise known
+    return known
+
+
+__all__ = [
+    "FAST_ROUTES",
+    "ROUTES",
+    "Augmented",
+    "Dense",
+    "Gauss",
+    "NullSpace",
+    "Route",
+    "RouteDeclined",
+    "Schur",
+    "ShortForm",
+    "factored",
+]

@@ -1,0 +1,62 @@
+"""Route `augmented`: M + rho A^T A in place of M, with the same solution for every rho > 0.
+
+    (M + rho A^T A) a + A^T lam = f + rho A^T c,    A a = c
+
+The augmented matrix is definite exactly when seed 000's condition (33) holds, so a singular M needs no special case,
+and its Cholesky factorisation is the test of (33). Cost O(n^3 + m n min(m, n)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.routes.mass_weighted import MassWeighted, mass_weighted
+from dalembert.kkt.routes.schur import CLEARLY_REGULAR, inverse_factor
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Augmented:
+    """The augmented matrix, in equilibrated rows, where rho = 1 is the natural choice."""
+
+    analysis: Analysis
+    rho: Array
+    weighted: MassWeighted
+    spread: float
+
+    name: ClassVar[str] = "augmented"
+    handles_redundant_rows: ClassVar[bool] = True
+    refines: ClassVar[bool] = True
+    handles_singular_mass: ClassVar[bool] = True
+
+    @classmethod
+    def factor(cls, analysis: Analysis) -> Augmented:
+        """Factor M + A^T R A with R = E^2, the squared row scales of the equilibrated block matrix."""
+        A = analysis.A
+        rho = analysis.scales[1] ** 2
+        Li, spread = inverse_factor(
+            analysis.M + A.T @ (rho[:, None] * A),
+            "M + rho A^T A is not definite: a motion that the constraints allow moves no mass (or negative mass)",
+        )
+        return cls(analysis, rho, mass_weighted(Li, A, analysis.rows.rank), spread)
+
+    @property
+    def regular(self) -> bool:
+        """True when the augmented matrix is clearly definite and the rows have full rank."""
+        return self.spread < CLEARLY_REGULAR and self.analysis.rows.rank == self.analysis.A.shape[0]
+
+    @property
+    def scales(self) -> tuple[Array, Array]:
+        """Scales of the equilibrated block matrix."""
+        return self.analysis.scales
+
+    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
+        """Return (a, lam)."""
+        A = self.analysis.A
+        rho = self.rho.reshape((-1,) + (1,) * (force.ndim - 1))
+        return self.weighted.solve(force + A.T @ (rho * rhs), rhs, A)

@@ -1,0 +1,53 @@
+"""The contract of a route: `factor` an analysis once, then `solve` for any number of right sides."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+
+from dalembert.kkt.analysis import Analysis
+
+Array = np.ndarray
+
+
+class RouteDeclined(Exception):
+    """A route does not apply to this system; the message gives the reason, with numbers."""
+
+
+class Route(Protocol):
+    """A way to solve M a + A^T lam = f, A a = c.
+
+    Attributes
+    ----------
+    name
+        What the user writes in `route=`.
+    handles_redundant_rows, handles_singular_mass
+        The systems that it can solve at all.
+    refines
+        Whether its factors can also solve for a correction (both right sides arbitrary).
+    """
+
+    name: ClassVar[str]
+    handles_redundant_rows: ClassVar[bool]
+    handles_singular_mass: ClassVar[bool]
+    refines: ClassVar[bool]
+
+    @classmethod
+    def factor(cls, analysis: Analysis) -> Self:
+        """Factor, or raise `RouteDeclined`."""
+        ...
+
+    @property
+    def regular(self) -> bool:
+        """True when the factors alone prove that A has full row rank and M is definite on null(A)."""
+        ...
+
+    @property
+    def scales(self) -> tuple[Array, Array]:
+        """Scales (d, e) of coordinates and rows in whose units residuals are measured."""
+        ...
+
+    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
+        """Return (a, lam) for vectors or for matrices of columns."""
+        ...

@@ -1,0 +1,90 @@
+"""Route `dense`: symmetric indefinite factorisation of the whole block matrix, with its inertia as the check.
+
+    P K P^T = L D L^T,  D of 1x1 and 2x2 blocks (Bunch and Kaufman), K equilibrated.
+
+The block matrix is invertible with M definite on null(A) exactly when D has n positive and m negative eigenvalues.
+M may be singular (seed 000, eq. 33). Cost (n + m)^3 / 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.linalg.lapack import dsycon, dsytrf, dsytrs
+
+from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.block import block_matrix
+from dalembert.kkt.routes.contract import RouteDeclined
+
+Array = np.ndarray
+
+SMALLEST_RCOND = 1e-14
+"""Reciprocal condition below which the factors no longer tell full rank from rank deficiency."""
+
+CLEARLY_REGULAR = 1e-9
+"""Reciprocal condition above which inertia (n, m, 0) proves solvability beyond rounding."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Dense:
+    """Factors of the equilibrated block matrix.
+
+    Attributes
+    ----------
+    LD, pivots
+        LAPACK's packed factors.
+    scales
+        Scales of coordinates and rows.
+    rcond
+        Estimated reciprocal condition of the equilibrated matrix in the 1-norm.
+    """
+
+    LD: Array
+    pivots: Array
+    scales: tuple[Array, Array]
+    rcond: float
+
+    name: ClassVar[str] = "dense"
+    handles_redundant_rows: ClassVar[bool] = False
+    refines: ClassVar[bool] = True
+    handles_singular_mass: ClassVar[bool] = True
+
+    @classmethod
+    def factor(cls, analysis: Analysis) -> Dense:
+        """Equilibrate, factor, and check inertia and condition."""
+        M, A = analysis.M, analysis.A
+        m, n = A.shape
+        stacked = np.concatenate(analysis.scales)
+        K = stacked[:, None] * block_matrix(M, A) * stacked
+        LD, pivots, info = dsytrf(K, lower=1)
+        if info:
+            raise RouteDeclined(f"the block matrix is singular: pivot {info - 1} is exactly zero")
+        found = factor_inertia(LD, pivots)
+        if found != (n, m, 0):
+            raise RouteDeclined(f"inertia {found} instead of ({n}, {m}, 0): not a solvable constrained system")
+        rcond, _ = dsycon(LD, pivots, np.abs(K).sum(axis=0).max(), lower=1)
+        if not rcond > SMALLEST_RCOND:
+            raise RouteDeclined(f"the block matrix is singular to rounding (reciprocal condition {rcond:.1e})")
+        return cls(LD, pivots, analysis.scales, float(rcond))
+
+    @property
+    def regular(self) -> bool:
+        """True when the inertia is decided far from rounding."""
+        return self.rcond > CLEARLY_REGULAR
+
+    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
+        """Return (a, lam)."""
+        stacked = np.concatenate(self.scales).reshape((-1,) + (1,) * (force.ndim - 1))
+        x, _ = dsytrs(self.LD, self.pivots, stacked * np.concatenate([force, rhs]), lower=1)
+        x = stacked * x.reshape((-1, *force.shape[1:]))
+        return x[: force.shape[0]], x[force.shape[0] :]
+
+
+def factor_inertia(LD: Array, pivots: Array) -> tuple[int, int, int]:
+    """Return (positive, negative, zero) eigenvalues of D; a 2x2 block of Bunch-Kaufman has one of each sign."""
+    single = LD.diagonal()[pivots > 0]
+    pairs = np.count_nonzero(pivots < 0) // 2
+    positive, negative = np.count_nonzero(single > 0.0), np.count_nonzero(single < 0.0)
+    return int(positive) + pairs, int(negative) + pairs, int(single.size - positive - negative)

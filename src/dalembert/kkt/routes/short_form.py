@@ -1,0 +1,76 @@
+"""Route `short_form`: Oprea's T = -W^+ h (seed 001, eqs. 15-17), with the condition under which it is exact.
+
+With W = A^T, h = -f and T = -lam in the seed's signs, the short form needs no mass matrix: lam = (A^T)^+ f. It solves
+the system only if the constraints ask for zero acceleration (c = 0) and
+
+    W^T M^-1 (I - W W^+) h = 0                       the range condition
+
+which holds, for example, for equal masses or for W of full row rank. For unequal masses it fails in the seed's own
+two-block example as soon as only the contact between the blocks sticks. The route therefore verifies the
+condition for every right side, and refuses with its residual.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.routes.contract import RouteDeclined
+from dalembert.kkt.routes.schur import inverse_factor
+
+Array = np.ndarray
+
+RANGE_TOLERANCE = 1e-11
+"""Relative residual of the range condition up to which the short form counts as exact."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ShortForm:
+    """The Moore-Penrose inverse of A^T beside the factor of M that recovers the acceleration."""
+
+    analysis: Analysis
+    Li: Array
+    pseudo_inverse: Array
+
+    name: ClassVar[str] = "short_form"
+    handles_redundant_rows: ClassVar[bool] = True
+    refines: ClassVar[bool] = False
+    handles_singular_mass: ClassVar[bool] = False
+
+    @classmethod
+    def factor(cls, analysis: Analysis) -> ShortForm:
+        """Compute (A^T)^+ at the rank of the row structure, and L^-1."""
+        Li, _ = inverse_factor(analysis.M, "M is singular or indefinite: the accelerations do not follow from forces")
+        U, s, Vt = np.linalg.svd(analysis.A, full_matrices=False)
+        r = analysis.rows.rank
+        return cls(analysis, Li, (U[:, :r] / s[:r]) @ Vt[:r])
+
+    @property
+    def regular(self) -> bool:
+        """False: the range condition can only be checked with a right side."""
+        return False
+
+    @property
+    def scales(self) -> tuple[Array, Array]:
+        """Scales of the equilibrated block matrix."""
+        return self.analysis.scales
+
+    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
+        """Return (a, lam), or decline with the residual of the range condition."""
+        if np.any(rhs):
+            raise RouteDeclined("the short form holds for constraints of zero acceleration only, and drift is not zero")
+        A = self.analysis.A
+        lam = self.pseudo_inverse @ force
+        free = force - A.T @ lam
+        a = self.Li.T @ (self.Li @ free)
+        size = np.abs(A) @ (np.abs(self.Li.T @ self.Li) @ np.abs(force))
+        residual = np.abs(A @ a).max(initial=0.0) / (size.max(initial=0.0) or 1.0)
+        if residual > RANGE_TOLERANCE:
+            raise RouteDeclined(
+                f"the range condition W^T M^-1 (I - W W^+) h = 0 fails with relative residual {residual:.2e}; "
+                "use route 'gauss', the mass-weighted form"
+            )
+        return a, lam

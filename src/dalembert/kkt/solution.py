@@ -1,0 +1,124 @@
+"""What a solve returns: accelerations, multipliers, reactions, and their certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.errors import ModelError
+from dalembert.kkt.certificate import BatchCertificate, Certificate
+from dalembert.kkt.status import Status
+
+Array = np.ndarray
+
+
+class Named(Protocol):
+    """Whatever names constraint rows and coordinates."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the constraint rows."""
+        ...
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the coordinates."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Free massless motions that were held still on request.
+
+    Attributes
+    ----------
+    motions
+        The directions, (n, k), orthonormal.
+    forces
+        The generalised force along each that holding it takes, (k,); zero where nothing pushed.
+    """
+
+    motions: Float[Array, "n k"]
+    forces: Float[Array, " k"]
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Answer of M a + A^T lam = force, A a = -drift.
+
+    Attributes
+    ----------
+    acceleration
+        a, (..., n).
+    multipliers
+        lam, (..., m), in the sign of M a + A^T lam = force.
+    certificate
+        Residuals, rank, condition, uniqueness, verdict.
+    system
+        The system it belongs to, for the names of rows and coordinates.
+    held
+        What was held, if a massless motion was (single solves only).
+    """
+
+    acceleration: Float[Array, "*batch n"]
+    multipliers: Float[Array, "*batch m"]
+    certificate: Certificate | BatchCertificate
+    system: Named = field(repr=False)
+    held: Held | None = None
+
+    @property
+    def reactions(self) -> Float[Array, "*batch m"]:
+        """The physical constraint forces, -lam: what the constraints exert on the system is A^T reactions."""
+        return -self.multipliers
+
+    @property
+    def status(self) -> Status | Array:
+        """The verdict, or an array of its codes for a batch."""
+        return self.certificate.status
+
+    @property
+    def ok(self) -> bool | Array:
+        """Shorthand for `certificate.ok`."""
+        return self.certificate.ok
+
+    @property
+    def multiplier_basis(self) -> Float[Array, "m k"]:
+        """Basis of null(A^T): adding any combination of its columns to the multipliers gives another answer."""
+        if isinstance(self.certificate, BatchCertificate):
+            raise ModelError("multiplier_basis belongs to one sample: solve it alone, or take certificate[i]")
+        return self.certificate.answer.analysis.rows.null[: self.multipliers.size]
+
+    @property
+    def by_name(self) -> Mapping[str, Array]:
+        """Accelerations by coordinate name and reactions by row name."""
+        named = {name: self.acceleration[..., i] for i, name in enumerate(self.system.coordinates)}
+        named |= {name: self.reactions[..., i] for i, name in enumerate(self.system.names)}
+        return MappingProxyType(named)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the acceleration of a coordinate, or the reaction of a constraint row, by name."""
+        named = self.by_name
+        if name not in named:
+            near = get_close_matches(name, named, n=3)
+            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+            raise ModelError(f"no coordinate or constraint row is called {name!r}{hint}")
+        return named[name]
+
+    def __str__(self) -> str:
+        if isinstance(self.certificate, BatchCertificate):
+            return str(self.certificate)
+        rows = [
+            (name, "acceleration", value)
+            for name, value in zip(self.system.coordinates, self.acceleration, strict=True)
+        ]
+        rows += [(name, "reaction", value) for name, value in zip(self.system.names, self.reactions, strict=True)]
+        width = max(len(name) for name, _, _ in rows)
+        return "\n".join(
+            [f"{name:{width}}  {what:12}  {value: .9g}" for name, what, value in rows] + [str(self.certificate)]
+        )
