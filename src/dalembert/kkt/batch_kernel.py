@@ -14,239 +14,172 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-W = 32
-"""Samples per block: long enough to amortise the loops, short enough for the block to stay in the cache."""
+from dalembert.kkt.lanes import LINE, W, combine
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+
+ZERO, ONE, MINUS = 0, 1, 2
+"""Rows of the workspace that hold constants."""
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@compiled
 def schur_batch(M, A, f, c, limit, regular, a, lam, residual_motion, residual_constraint, accepted):
-    """Solve all samples; `accepted[s]` says whether the certificate of sample s holds (its numbers are undefined if not).
+    """Solve all samples; `accepted[s]` says whether sample s is certified (if not, its numbers mean nothing).
 
-    M (N, n, n), A (N, m, n), f (N, n), c (N, m) may have any strides; outputs are a (N, n), lam (N, m) and the three
-    arrays (N,).
+    M (N, n, n), A (N, m, n), f (N, n), c (N, m) may have any strides; outputs are a (N, n), lam (N, m) and the
+    three arrays (N,). All work happens in one array of rows of W samples, where matrices and vectors have row numbers.
     """
     N, n = f.shape
     m = c.shape[1]
-    L, Y, S = np.empty((n, n, W)), np.empty((n, m, W)), np.empty((m, m, W))
-    d, e = np.empty((n, W)), np.empty((m, W))
-    fw, aw, r1, g = np.empty((n, W)), np.empty((n, W)), np.empty((n, W)), np.empty((n, W))
-    cw, lw, r2, h = np.empty((m, W)), np.empty((m, W)), np.empty((m, W)), np.empty((m, W))
-    Mw, Aw = np.empty((n, n, W)), np.empty((m, n, W))
-    spread, column = np.empty(W), np.empty((max(n, m), W))
+    Mw = 3
+    Aw = Mw + n * n
+    L = Aw + m * n
+    Y = L + n * n
+    S = Y + m * n
+    d = S + m * m
+    e, fw = d + n, d + n + m
+    cw, aw = fw + n, fw + n + m
+    lw, r1 = aw + n, aw + n + m
+    r2, g = r1 + n, r1 + n + m
+    h, x = g + n, g + n + m
+    spread = x + max(n, m) + 1
+    rows = np.empty((spread + 1, W))
+    rows[ZERO], rows[ONE], rows[MINUS] = 0.0, 1.0, -1.0
+    base = rows.ctypes.data
+    sizes = np.empty((6, W))
     for start in range(0, N, W):
         count = min(W, N - start)
-        _load_matrices(M, A, start, count, Mw, Aw)
-        _load_vectors(f, start, count, fw)
-        _load_vectors(c, start, count, cw)
-        _cholesky(Mw, L, d)
-        _forward_rows(L, Aw, Y)
-        _gram(Y, S)
-        _cholesky(S, S, e)
-        spread[:] = 0.0
-        _inverse_trace(L, d, column, spread)
-        _inverse_trace(S, e, column, spread)
-        _solve(L, Y, S, fw, cw, g, h, aw, lw)
-        _defect(Mw, Aw, fw, cw, aw, lw, r1, r2)
-        _solve(L, Y, S, r1, r2, g, h, r1, r2)
-        aw += r1
-        lw += r2
-        _certify(Mw, Aw, fw, cw, aw, lw, d, e, g, h, start, count, residual_motion, residual_constraint)
+        _load(M, start, count, rows[Mw:])
+        _load(A, start, count, rows[Aw:])
+        _load(f[:, None], start, count, rows[fw:])
+        _load(c[:, None], start, count, rows[cw:])
+        _cholesky(rows, base, Mw, L, d, n)
+        for j in range(m):
+            _forward(base, L, Aw + j * n, Y + j * n, n)
+        for i in range(m):
+            for j in range(i + 1):
+                combine(base, S + i * m + j, ZERO, Y + i * n, 1, Y + j * n, 1, n, MINUS)
+        _cholesky(rows, base, S, S, e, m)
+        rows[spread] = 0.0
+        _inverse_trace(rows, base, L, d, x, n, spread)
+        _inverse_trace(rows, base, S, e, x, m, spread)
+        _solve(base, L, Y, S, fw, cw, g, h, aw, lw, n, m)
+        _defect(base, Mw, Aw, fw, cw, aw, lw, r1, r2, n, m)
+        _solve(base, L, Y, S, r1, r2, g, h, r1, r2, n, m)
+        for i in range(n + m):
+            combine(base, aw + i, aw + i, r1 + i, 1, MINUS, 1, 1, ONE)
+        _defect(base, Mw, Aw, fw, cw, aw, lw, r1, r2, n, m)
+        for i in range(n):
+            combine(base, g + i, ZERO, Mw + i * n, 1, aw, 1, n, MINUS)
+        _sizes(rows[fw:], rows[cw:], rows[aw:], rows[g:], rows[r1:], rows[r2:], rows[d:], rows[e:], n, m, sizes)
         for w in range(count):
             s = start + w
             for i in range(n):
-                a[s, i] = aw[i, w]
+                a[s, i] = rows[aw + i, w]
             for i in range(m):
-                lam[s, i] = lw[i, w]
-            worst = max(residual_motion[s], residual_constraint[s])
-            accepted[s] = worst <= limit and spread[w] <= regular
+                lam[s, i] = rows[lw + i, w]
+            applied, inertial, moved, asked, off_motion, off_constraint = sizes[:, w]
+            residual_motion[s] = _ratio(off_motion, max(applied, inertial))
+            residual_constraint[s] = _ratio(off_constraint, max(applied, moved, asked))
+            accepted[s] = residual_motion[s] <= limit and residual_constraint[s] <= limit and rows[spread, w] <= regular
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _load_matrices(M, A, start, count, Mw, Aw):
-    """Copy a block, samples innermost; missing lanes repeat the last sample."""
-    n, m = M.shape[1], A.shape[1]
-    for w in range(W):
-        s = start + min(w, count - 1)
-        for i in range(n):
-            for j in range(n):
-                Mw[i, j, w] = M[s, i, j]
-        for i in range(m):
-            for j in range(n):
-                Aw[i, j, w] = A[s, i, j]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _load_vectors(x, start, count, xw):
-    """Copy a block of vectors, samples innermost."""
-    for w in range(W):
-        s = start + min(w, count - 1)
+@compiled
+def _load(x, start, count, out):
+    """Copy a block, samples innermost, a cache line of lanes at a time; missing lanes repeat the last sample."""
+    columns = x.shape[2]
+    for first in range(0, W, LINE):
         for i in range(x.shape[1]):
-            xw[i, w] = x[s, i]
+            for j in range(columns):
+                row = out[i * columns + j]
+                for w in range(first, first + LINE):
+                    row[w] = x[start + min(w, count - 1), i, j]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _cholesky(P, L, d):
-    """Factor P = L L^T (in place allowed) and store d = diag(P)^-1/2; a failed sample becomes NaN."""
-    n = P.shape[0]
+@compiled
+def _cholesky(rows, base, P, L, d, n):
+    """Factor P = L L^T (in place allowed), reciprocals on the diagonal; d = diag(P)^-1/2. A failed lane becomes NaN."""
     for i in range(n):
         for w in range(W):
-            d[i, w] = 1.0 / np.sqrt(P[i, i, w])
-        for j in range(i + 1):
-            for w in range(W):
-                L[i, j, w] = P[i, j, w]
-            for k in range(j):
-                for w in range(W):
-                    L[i, j, w] -= L[i, k, w] * L[j, k, w]
-            if i == j:
-                for w in range(W):
-                    L[i, i, w] = 1.0 / np.sqrt(L[i, i, w])
-            else:
-                for w in range(W):
-                    L[i, j, w] *= L[j, j, w]
+            rows[d + i, w] = 1.0 / np.sqrt(rows[P + i * n + i, w])
+        for j in range(i):
+            combine(base, L + i * n + j, P + i * n + j, L + i * n, 1, L + j * n, 1, j, L + j * n + j)
+        pivot = L + i * n + i
+        combine(base, pivot, P + i * n + i, L + i * n, 1, L + i * n, 1, i, ONE)
+        for w in range(W):
+            rows[pivot, w] = 1.0 / np.sqrt(rows[pivot, w])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _forward_rows(L, A, Y):
-    """Solve L Y = A^T; the diagonal of L holds reciprocals."""
-    n, m = Y.shape[0], Y.shape[1]
+@compiled
+def _forward(base, L, b, x, n):
+    """Solve L x = b."""
     for i in range(n):
-        for j in range(m):
-            for w in range(W):
-                Y[i, j, w] = A[j, i, w]
-        for k in range(i):
-            for j in range(m):
-                for w in range(W):
-                    Y[i, j, w] -= L[i, k, w] * Y[k, j, w]
-        for j in range(m):
-            for w in range(W):
-                Y[i, j, w] *= L[i, i, w]
+        combine(base, x + i, b + i, L + i * n, 1, x, 1, i, L + i * n + i)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _gram(Y, S):
-    """Form the lower triangle of S = Y^T Y."""
-    n, m = Y.shape[0], Y.shape[1]
-    for i in range(m):
-        for j in range(i + 1):
-            for w in range(W):
-                S[i, j, w] = 0.0
-            for k in range(n):
-                for w in range(W):
-                    S[i, j, w] += Y[k, i, w] * Y[k, j, w]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _inverse_trace(L, d, x, spread):
-    """Raise spread to trace((D P D)^-1) = sum of squares of L^-1 D^-1, column by column."""
-    n = L.shape[0]
-    total = np.zeros(W)
-    for j in range(n):
-        for i in range(j, n):
-            for w in range(W):
-                x[i, w] = 1.0 / d[j, w] if i == j else 0.0
-            for k in range(j, i):
-                for w in range(W):
-                    x[i, w] -= L[i, k, w] * x[k, w]
-            for w in range(W):
-                x[i, w] *= L[i, i, w]
-                total[w] += x[i, w] * x[i, w]
-    for w in range(W):
-        spread[w] = total[w] if not total[w] <= spread[w] else spread[w]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _solve(L, Y, S, f, c, g, h, a, lam):
-    """Solve for (a, lam); outputs may be the right sides themselves."""
-    n, m = L.shape[0], S.shape[0]
-    for i in range(n):
-        for w in range(W):
-            g[i, w] = f[i, w]
-        for k in range(i):
-            for w in range(W):
-                g[i, w] -= L[i, k, w] * g[k, w]
-        for w in range(W):
-            g[i, w] *= L[i, i, w]
-    for i in range(m):
-        for w in range(W):
-            h[i, w] = -c[i, w]
-        for k in range(n):
-            for w in range(W):
-                h[i, w] += Y[k, i, w] * g[k, w]
-        for k in range(i):
-            for w in range(W):
-                h[i, w] -= S[i, k, w] * h[k, w]
-        for w in range(W):
-            h[i, w] *= S[i, i, w]
-    _backward(S, h, lam)
-    for i in range(n):
-        for k in range(m):
-            for w in range(W):
-                g[i, w] -= Y[i, k, w] * lam[k, w]
-    _backward(L, g, a)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _backward(L, g, x):
-    """Solve L^T x = g."""
-    n = L.shape[0]
+@compiled
+def _backward(base, L, b, x, n):
+    """Solve L^T x = b."""
     for i in range(n - 1, -1, -1):
-        for w in range(W):
-            x[i, w] = g[i, w]
-        for k in range(i + 1, n):
-            for w in range(W):
-                x[i, w] -= L[k, i, w] * x[k, w]
-        for w in range(W):
-            x[i, w] *= L[i, i, w]
+        combine(base, x + i, b + i, L + (i + 1) * n + i, n, x + i + 1, 1, n - 1 - i, L + i * n + i)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _defect(M, A, f, c, a, lam, r1, r2):
+@compiled
+def _inverse_trace(rows, base, L, d, x, n, spread):
+    """Raise row `spread` to trace((D P D)^-1), the sum of squares of L^-1 D^-1, column by column; NaN stays."""
+    total = x + n
+    rows[total] = 0.0
+    for j in range(n):
+        for w in range(W):
+            rows[x + j, w] = rows[L + j * n + j, w] / rows[d + j, w]
+        for i in range(j + 1, n):
+            combine(base, x + i, ZERO, L + i * n + j, 1, x + j, 1, i - j, L + i * n + i)
+        combine(base, total, total, x + j, 1, x + j, 1, n - j, ONE)
+    for w in range(W):
+        if not -rows[total, w] <= rows[spread, w]:
+            rows[spread, w] = -rows[total, w]
+
+
+@compiled
+def _solve(base, L, Y, S, f, c, g, h, a, lam, n, m):
+    """Solve for (a, lam); the outputs may be the right sides themselves."""
+    _forward(base, L, f, g, n)
+    for i in range(m):
+        combine(base, h + i, c + i, Y + i * n, 1, g, 1, n, MINUS)
+    _forward(base, S, h, h, m)
+    _backward(base, S, h, lam, m)
+    for i in range(n):
+        combine(base, g + i, g + i, Y + i, n, lam, 1, m, ONE)
+    _backward(base, L, g, a, n)
+
+
+@compiled
+def _defect(base, M, A, f, c, a, lam, r1, r2, n, m):
     """Form r1 = f - M a - A^T lam and r2 = c - A a."""
-    n, m = M.shape[0], A.shape[0]
     for i in range(n):
-        for w in range(W):
-            r1[i, w] = f[i, w]
-        for k in range(n):
-            for w in range(W):
-                r1[i, w] -= M[i, k, w] * a[k, w]
-        for k in range(m):
-            for w in range(W):
-                r1[i, w] -= A[k, i, w] * lam[k, w]
+        combine(base, r1 + i, f + i, M + i * n, 1, a, 1, n, ONE)
+        combine(base, r1 + i, r1 + i, A + i, n, lam, 1, m, ONE)
     for i in range(m):
-        for w in range(W):
-            r2[i, w] = c[i, w]
-        for k in range(n):
-            for w in range(W):
-                r2[i, w] -= A[i, k, w] * a[k, w]
+        combine(base, r2 + i, c + i, A + i * n, 1, a, 1, n, ONE)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, inline="never")
-def _certify(M, A, f, c, a, lam, d, e, r1, r2, start, count, residual_motion, residual_constraint):
-    """Write the relative residuals, as `residual.residual` defines them."""
-    n, m = M.shape[0], A.shape[0]
-    applied, inertial, constrained = np.zeros(W), np.zeros(W), np.zeros(W)
-    moved, asked, off1, off2 = np.zeros(W), np.zeros(W), np.zeros(W), np.zeros(W)
+@compiled
+def _sizes(f, c, a, inertial, r1, r2, d, e, n, m, sizes):
+    """Write the squared norms that `residual.residual` compares: four of data, two of residuals."""
+    sizes[:] = 0.0
     for i in range(n):
         for w in range(W):
-            r1[i, w] = 0.0
-        for k in range(n):
-            for w in range(W):
-                r1[i, w] += M[i, k, w] * a[k, w]
-        for w in range(W):
-            applied[w] += (d[i, w] * f[i, w]) ** 2
-            inertial[w] += (d[i, w] * r1[i, w]) ** 2
-            moved[w] += (a[i, w] / d[i, w]) ** 2
-            constrained[w] += (d[i, w] * (f[i, w] - r1[i, w])) ** 2
-    _defect(M, A, f, c, a, lam, r1, r2)
-    for i in range(n):
-        for w in range(W):
-            off1[w] += (d[i, w] * r1[i, w]) ** 2
+            sizes[0, w] += (d[i, w] * f[i, w]) ** 2
+            sizes[1, w] += (d[i, w] * inertial[i, w]) ** 2
+            sizes[2, w] += (a[i, w] / d[i, w]) ** 2
+            sizes[4, w] += (d[i, w] * r1[i, w]) ** 2
     for i in range(m):
         for w in range(W):
-            asked[w] += (e[i, w] * c[i, w]) ** 2
-            off2[w] += (e[i, w] * r2[i, w]) ** 2
-    for w in range(count):
-        forces = max(applied[w], max(inertial[w], constrained[w]))
-        accelerations = max(applied[w], max(moved[w], asked[w]))
-        residual_motion[start + w] = np.sqrt(off1[w] / forces) if off1[w] > 0.0 else off1[w]
-        residual_constraint[start + w] = np.sqrt(off2[w] / accelerations) if off2[w] > 0.0 else off2[w]
+            sizes[3, w] += (e[i, w] * c[i, w]) ** 2
+            sizes[5, w] += (e[i, w] * r2[i, w]) ** 2
+
+
+@compiled
+def _ratio(part, whole):
+    """Return the square root of part / whole, 0 for 0 / 0, NaN for NaN."""
+    return np.sqrt(part / whole) if part != 0.0 else 0.0

@@ -23,7 +23,7 @@ class Bounds(NamedTuple):
     """Absolute error bounds per number, and the condition of the solve.
 
     `condition` is the factor by which relative rounding errors of the data, gamma, are magnified in the larger of
-    the two relative errors, |a - a_true| / |a| and |lam - lam_true| / |lam| in the maximum norm and in the user's units.
+    the two relative errors, |a - a_true| / |a| and |lam - lam_true| / |lam| in the maximum norm, in user units.
     A block that is zero to rounding (a structure at rest) is judged against what its data could have produced.
     """
 

@@ -24,7 +24,7 @@ def echelon(basis: Float[Array, "m k"]) -> tuple[Float[Array, "m k"], list[int]]
     Column j of the result is 1 at pivot j and 0 at all other pivots.
     """
     reduced = np.array(basis, dtype=float)
-    m, k = reduced.shape
+    k = reduced.shape[1]
     pivots: list[int] = []
     free = list(range(k))
     for row in _by_preference(reduced):

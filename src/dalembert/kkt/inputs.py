@@ -5,6 +5,7 @@ Each complaint says what, where, and what to do. In a batch, a bad sample is not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import scipy.sparse as sps
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 
 Array = np.ndarray
+EPS = float(np.finfo(float).eps)
 
 DENSE_LIMIT = 2000
 """Sparse M and A are made dense up to n + m = 2000 (32 MB for the block matrix); above that the user must do it."""
@@ -24,6 +26,8 @@ SYMMETRY_FACTOR = 64.0
 
 def as_real(values: Any, what: str) -> tuple[Array, float]:
     """Return a float64 array and the precision (eps) of the data it came from."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values, EPS
     if sps.issparse(values):
         values = _densified(values, what)
     try:
@@ -32,8 +36,8 @@ def as_real(values: Any, what: str) -> tuple[Array, float]:
         raise ShapeError(f"{what} is not an array of numbers: {error}") from error
     if array.dtype.kind not in "fiub":
         raise ModelError(f"{what} has dtype {array.dtype}; real numbers are needed")
-    eps = float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
-    return array.astype(np.float64, copy=False), max(eps, float(np.finfo(float).eps))
+    eps = float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else EPS
+    return array.astype(np.float64), max(eps, EPS)
 
 
 def checked_matrices(M: Any, A: Any) -> tuple[Array, Array, float]:
@@ -52,11 +56,17 @@ def checked_matrices(M: Any, A: Any) -> tuple[Array, Array, float]:
     if A.ndim < 2 or A.shape[-1] != n:
         hint = " (transposed?)" if A.ndim == 2 and A.shape[0] == n else ""
         raise ShapeError(f"A must be (..., m, {n}), one column per coordinate of M; it has shape {A.shape}{hint}")
+    return M, A, eps
+
+
+def batch_shape(M: Array, A: Array) -> tuple[int, ...]:
+    """Return the common batch shape of M and A (a plain () in the usual case, without a call into NumPy)."""
+    if M.ndim == A.ndim == 2:
+        return ()
     try:
-        np.broadcast_shapes(M.shape[:-2], A.shape[:-2])
+        return np.broadcast_shapes(M.shape[:-2], A.shape[:-2])
     except ValueError:
         raise ShapeError(f"batch axes of M {M.shape[:-2]} and A {A.shape[:-2]} do not broadcast") from None
-    return M, A, eps
 
 
 def checked_names(names: Sequence[str], size: int, what: str, of: str) -> tuple[str, ...]:
@@ -132,7 +142,8 @@ def refuse_asymmetric(M: Array, coordinates: Sequence[str]) -> None:
 
 def refuse_nonfinite(array: Array, what: str, labels: Callable[[], tuple[Sequence[str], ...]]) -> None:
     """Raise if a single matrix or vector holds NaN or infinity, naming the first such entry by `labels` per axis."""
-    if np.isfinite(array).all():
+    flat = array.ravel()
+    if math.isfinite(flat.dot(flat)) or np.isfinite(array).all():
         return
     index = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
     where = ", ".join(repr(axis[k]) for axis, k in zip(labels(), index, strict=True))

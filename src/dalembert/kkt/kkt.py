@@ -22,6 +22,7 @@ from dalembert.kkt.dagger import Dagger
 from dalembert.kkt.diagnosis import Diagnosis, diagnose
 from dalembert.kkt.impact import Impact, kinetic_energy
 from dalembert.kkt.inputs import (
+    batch_shape,
     checked_matrices,
     checked_metric,
     checked_names,
@@ -87,7 +88,7 @@ class KKT:
         self.metric = None if metric is None else checked_metric(metric, self.m, self.names)
         self.route = _checked(route, ("auto", *ROUTES), "route")
         self.rank_tolerance = rank_tolerance
-        self.batch_shape = _broadcast(M.shape[:-2], A.shape[:-2])
+        self.batch_shape = batch_shape(M, A)
         if not self.batch_shape:
             refuse_nonfinite(M, "M", lambda: (self.coordinates, self.coordinates))
             refuse_nonfinite(A, "A", lambda: (self.names, self.coordinates))
@@ -191,7 +192,7 @@ class KKT:
         return Impact(solved.acceleration, solved.multipliers, before, after, solved.certificate)
 
     def project_velocity(self, velocity: Any) -> Array:
-        """Return the admissible velocity nearest to `velocity` in the kinetic-energy norm, M+ M v (seed 000, sec. 3)."""
+        """Return the admissible velocity nearest in the kinetic-energy norm, M+ M v (seed 000, sec. 3)."""
         v = checked_vector(velocity, self.n, "velocity")
         return self.solve(np.einsum("...ij,...j->...i", self.M, v)).acceleration
 
@@ -239,11 +240,6 @@ _ADVICE = {
     Status.DECLINED: "To try: another route, or route='auto'.",
     Status.NONFINITE: "To try: rescale the units; numbers near 1e308 overflow.",
 }
-
-
-def _broadcast(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the common batch shape (a plain () in the usual case, without a call into NumPy)."""
-    return np.broadcast_shapes(first, second) if first or second else ()
 
 
 def _checked(value: str, allowed: tuple[str, ...], what: str) -> Any:

@@ -22,8 +22,8 @@ EPS = float(np.finfo(float).eps)
 RESIDUAL_FACTOR = 16.0
 """An answer is accepted with relative residuals below RESIDUAL_FACTOR * (n + m) * eps: the rounding of one product."""
 
-FURTHER_STEPS = 4
-"""After its first step refinement goes on at most this often, and only while it still halves the residual."""
+MOST_STEPS = 5
+"""Refinement goes on at most this often; one step is the rule, more are for the edge of singularity."""
 
 
 class Residual(NamedTuple):
@@ -45,36 +45,28 @@ def acceptable(n: int, m: int) -> float:
     return RESIDUAL_FACTOR * (n + m) * EPS
 
 
-def defect(analysis: Analysis, f: Array, c: Array, a: Array, lam: Array) -> tuple[Array, Array]:
-    """Return the residual vectors r1, r2."""
-    return f - analysis.M.dot(a) - lam.dot(analysis.A), c - analysis.A.dot(a)
-
-
 def residual(analysis: Analysis, scales: tuple[Array, Array], f: Array, c: Array, a: Array, lam: Array) -> Residual:
     """Return the residuals of (a, lam).
 
-    Relative to the largest force (applied, inertial or of constraint) in the first block row, and to the largest
-    acceleration (prescribed, found, or that the forces alone could cause) in the second; Euclidean norms.
+    Relative to the larger of applied and inertial forces in the first block row, and to the largest acceleration
+    (prescribed, found, or that the forces alone could cause) in the second; Euclidean norms.
     """
     d, e = scales
-    inertial, constrained = analysis.M.dot(a), lam.dot(analysis.A)
-    r1, r2 = f - inertial - constrained, c - analysis.A.dot(a)
+    inertial = analysis.M.dot(a)
+    r1, r2 = f - inertial - lam.dot(analysis.A), c - analysis.A.dot(a)
     applied = _norm(d * f)
-    forces = max(applied, _norm(d * inertial), _norm(d * constrained))
+    forces = max(applied, _norm(d * inertial))
     accelerations = max(applied, _norm(a / d), _norm(e * c))
     return Residual(r1, r2, _ratio(_norm(d * r1), forces), _ratio(_norm(e * r2), accelerations))
 
 
 def refined(analysis: Analysis, factor: Route, f: Array, c: Array) -> tuple[Array, Array, Residual]:
-    """Solve and refine: one step always (it repairs what scaling spoils), more while they still help."""
+    """Solve, and refine where that helps: while the residual is above rounding and each step halves it."""
     a, lam = factor.solve(f, c)
-    if factor.refines:
-        da, dlam = factor.solve(*defect(analysis, f, c, a, lam))
-        a, lam = a + da, lam + dlam
     found = residual(analysis, factor.scales, f, c, a, lam)
-    limit = acceptable(a.size, lam.size)
-    for _ in range(FURTHER_STEPS if factor.refines else 0):
-        if found.worst <= limit:
+    rounding = (a.size + lam.size) * EPS
+    for _ in range(MOST_STEPS if factor.refines else 0):
+        if found.worst <= rounding:
             break
         da, dlam = factor.solve(found.motion, found.constraint)
         trial = residual(analysis, factor.scales, f, c, a + da, lam + dlam)

@@ -39,7 +39,7 @@ class Augmented:
         """Factor M + A^T R A with R = E^2, the squared row scales of the equilibrated block matrix."""
         A = analysis.A
         rho = analysis.scales[1] ** 2
-        Li, spread = inverse_factor(
+        Li, spread, _ = inverse_factor(
             analysis.M + A.T @ (rho[:, None] * A),
             "M + rho A^T A is not definite: a motion that the constraints allow moves no mass (or negative mass)",
         )

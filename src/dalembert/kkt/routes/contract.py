@@ -11,7 +11,7 @@ from dalembert.kkt.analysis import Analysis
 Array = np.ndarray
 
 
-class RouteDeclined(Exception):
+class RouteDeclined(Exception):  # noqa: N818 - an answer, not a fault
     """A route does not apply to this system; the message gives the reason, with numbers."""
 
 

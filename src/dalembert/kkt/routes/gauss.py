@@ -34,7 +34,9 @@ class Gauss:
     @classmethod
     def factor(cls, analysis: Analysis) -> Gauss:
         """Factor M and decompose J_M."""
-        Li, spread = inverse_factor(analysis.M, "M is singular or indefinite: there is no unconstrained acceleration")
+        Li, spread, _ = inverse_factor(
+            analysis.M, "M is singular or indefinite: there is no unconstrained acceleration"
+        )
         return cls(analysis, mass_weighted(Li, analysis.A, analysis.rows.rank), spread)
 
     @property

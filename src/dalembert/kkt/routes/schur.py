@@ -55,12 +55,11 @@ class Schur:
     @classmethod
     def factor(cls, analysis: Analysis) -> Schur:
         """Factor M, then the Delassus matrix; decline where either is not definite."""
-        Li, spread_M = inverse_factor(analysis.M, "M is singular or indefinite: its Cholesky factorisation fails")
+        Li, spread_M, d = inverse_factor(analysis.M, "M is singular or indefinite: its Cholesky factorisation fails")
         Y = Li.dot(analysis.A.T)
         S = Y.T.dot(Y)
-        Lsi, spread_S = inverse_factor(S, "constraint rows are redundant: A M^-1 A^T is singular")
-        scales = analysis.M.diagonal() ** -0.5, S.diagonal() ** -0.5
-        return cls(Li, Y, Lsi, max(spread_M, spread_S), scales)
+        Lsi, spread_S, e = inverse_factor(S, "constraint rows are redundant: A M^-1 A^T is singular")
+        return cls(Li, Y, Lsi, max(spread_M, spread_S), (d, e))
 
     @property
     def regular(self) -> bool:
@@ -74,15 +73,20 @@ class Schur:
         return self.Li.T.dot(g - self.Y.dot(lam)), lam
 
 
-def inverse_factor(P: Array, complaint: str) -> tuple[Array, float]:
-    """Return L^-1 for P = L L^T, and trace of the inverse of P scaled to unit diagonal (rigorous, unit free)."""
+def inverse_factor(P: Array, complaint: str) -> tuple[Array, float, Array]:
+    """Return L^-1 for P = L L^T, the trace of the inverse of P scaled to unit diagonal, and the scales diag(P)^-1/2.
+
+    The trace bounds the reciprocal of the smallest eigenvalue of the scaled matrix; it has no units.
+    """
     if not P.shape[0]:
-        return P, 0.0
-    L, info = dpotrf(P, lower=1, clean=1)
+        return P, 0.0, np.ones(0)
+    L, info = dpotrf(P.T, lower=1, clean=1)
     if info:
         raise RouteDeclined(f"{complaint} at pivot {info - 1}")
-    Li, info = dtrtri(L, lower=1)
-    spread = float(np.vdot(Li, Li * P.diagonal()))
+    Li, info = dtrtri(L, lower=1, overwrite_c=1)
+    scales = P.diagonal() ** -0.5
+    scaled = (Li / scales).ravel("K")
+    spread = float(scaled.dot(scaled))
     if info or not spread * EPS < 1.0:
         raise RouteDeclined(f"{complaint} to rounding")
-    return Li, spread
+    return Li, spread, scales

@@ -43,7 +43,9 @@ class ShortForm:
     @classmethod
     def factor(cls, analysis: Analysis) -> ShortForm:
         """Compute (A^T)^+ at the rank of the row structure, and L^-1."""
-        Li, _ = inverse_factor(analysis.M, "M is singular or indefinite: the accelerations do not follow from forces")
+        Li, _, _ = inverse_factor(
+            analysis.M, "M is singular or indefinite: the accelerations do not follow from forces"
+        )
         U, s, Vt = np.linalg.svd(analysis.A, full_matrices=False)
         r = analysis.rows.rank
         return cls(analysis, Li, (U[:, :r] / s[:r]) @ Vt[:r])
