@@ -10,7 +10,8 @@ from dalembert.errors import ShapeError
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.answer import Answer, Options, answer
 from dalembert.kkt.certificate import BatchCertificate
-from dalembert.kkt.residual import acceptable
+from dalembert.kkt.inputs import symmetric_part
+from dalembert.kkt.residual import acceptable, rounding
 from dalembert.kkt.routes.schur import CLEARLY_REGULAR, Schur
 from dalembert.kkt.solution import Solution
 from dalembert.kkt.status import Status
@@ -50,7 +51,7 @@ class _Batch:
         self.options, self.tolerance = options, system.rank_tolerance
         self.M, self.A = self._flat(system.M, 2), self._flat(system.A, 2)
         self.f, self.c = self._flat(f, 1), self._flat(c, 1)
-        self.asymmetric = self._flat(system.asymmetric, 0)
+        self.skewness = system.skewness
 
     def _flat(self, array: Array, axes: int) -> Array:
         tail = array.shape[array.ndim - axes :]
@@ -65,9 +66,8 @@ class _Batch:
         if N >= COMPILED_FROM and self.options.route in ("auto", Schur.name):
             from dalembert.kkt.batch_kernel import schur_batch
 
-            limits = acceptable(n, m), CLEARLY_REGULAR
+            limits = self.skewness, rounding(n, m), acceptable(n, m), CLEARLY_REGULAR
             schur_batch(self.M, self.A, self.f, self.c, *limits, a, lam, motion, constraint, accepted)
-        accepted &= ~self.asymmetric
         for s in np.flatnonzero(~accepted):
             one = self.sample(s)
             status[s], a[s], lam[s] = one.status, one.acceleration, one.multipliers[:m]
@@ -76,12 +76,11 @@ class _Batch:
 
     def sample(self, s: int) -> Answer:
         """Solve one sample on its own."""
-        analysis = Analysis(self.M[s], self.A[s], self.tolerance)
-        f, c = self.f[s], self.c[s]
-        if not all(np.isfinite(x).all() for x in (analysis.M, analysis.A, f, c)):
+        M, A, f, c = self.M[s], self.A[s], self.f[s], self.c[s]
+        if not all(np.isfinite(x).all() for x in (M, A, f, c)):
             status = Status.NONFINITE
-        elif self.asymmetric[s]:
+        elif (symmetric := symmetric_part(M, self.skewness)) is None:
             status = Status.NOT_SYMMETRIC
         else:
-            return answer(analysis, f, c, self.options)
-        return Answer(status, analysis, f, c, np.full_like(f, np.nan), np.full_like(c, np.nan))
+            return answer(Analysis(symmetric, A, self.tolerance), f, c, self.options)
+        return Answer(status, Analysis(M, A), f, c, np.full_like(f, np.nan), np.full_like(c, np.nan))

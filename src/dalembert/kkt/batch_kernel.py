@@ -1,3 +1,4 @@
+# pyright: reportCallIssue=false, reportArgumentType=false  (the lane instruction is typed by Numba, not by Python)
 """Route `schur` for a whole batch, in compiled code: W samples side by side in the innermost axis.
 
 The plain twin is `routes/schur.py` with one step of `residual.refined`; the same letters are used:
@@ -23,7 +24,9 @@ ZERO, ONE, MINUS = 0, 1, 2
 
 
 @compiled
-def schur_batch(M, A, f, c, limit, regular, a, lam, residual_motion, residual_constraint, accepted):
+def schur_batch(
+    M, A, f, c, symmetric, rounding, limit, regular, a, lam, residual_motion, residual_constraint, accepted
+):
     """Solve all samples; `accepted[s]` says whether sample s is certified (if not, its numbers mean nothing).
 
     M (N, n, n), A (N, m, n), f (N, n), c (N, m) may have any strides; outputs are a (N, n), lam (N, m) and the
@@ -46,13 +49,14 @@ def schur_batch(M, A, f, c, limit, regular, a, lam, residual_motion, residual_co
     rows = np.empty((spread + 1, W))
     rows[ZERO], rows[ONE], rows[MINUS] = 0.0, 1.0, -1.0
     base = rows.ctypes.data
-    sizes = np.empty((6, W))
+    worst, skew = np.empty((2, W)), np.empty(W)
     for start in range(0, N, W):
         count = min(W, N - start)
         _load(M, start, count, rows[Mw:])
         _load(A, start, count, rows[Aw:])
         _load(f[:, None], start, count, rows[fw:])
         _load(c[:, None], start, count, rows[cw:])
+        _skewness(rows, Mw, n, skew)
         _cholesky(rows, base, Mw, L, d, n)
         for j in range(m):
             _forward(base, L, Aw + j * n, Y + j * n, n)
@@ -64,24 +68,21 @@ def schur_batch(M, A, f, c, limit, regular, a, lam, residual_motion, residual_co
         _inverse_trace(rows, base, L, d, x, n, spread)
         _inverse_trace(rows, base, S, e, x, m, spread)
         _solve(base, L, Y, S, fw, cw, g, h, aw, lw, n, m)
-        _defect(base, Mw, Aw, fw, cw, aw, lw, r1, r2, n, m)
-        _solve(base, L, Y, S, r1, r2, g, h, r1, r2, n, m)
-        for i in range(n + m):
-            combine(base, aw + i, aw + i, r1 + i, 1, MINUS, 1, 1, ONE)
-        _defect(base, Mw, Aw, fw, cw, aw, lw, r1, r2, n, m)
-        for i in range(n):
-            combine(base, g + i, ZERO, Mw + i * n, 1, aw, 1, n, MINUS)
-        _sizes(rows[fw:], rows[cw:], rows[aw:], rows[g:], rows[r1:], rows[r2:], rows[d:], rows[e:], n, m, sizes)
+        _certify(rows, base, Mw, Aw, fw, cw, aw, lw, r1, r2, d, e, g, n, m, worst)
+        if not (worst <= rounding).all():
+            _solve(base, L, Y, S, r1, r2, g, h, r1, r2, n, m)
+            for i in range(n + m):
+                combine(base, aw + i, aw + i, r1 + i, 1, MINUS, 1, 1, ONE)
+            _certify(rows, base, Mw, Aw, fw, cw, aw, lw, r1, r2, d, e, g, n, m, worst)
         for w in range(count):
             s = start + w
             for i in range(n):
                 a[s, i] = rows[aw + i, w]
             for i in range(m):
                 lam[s, i] = rows[lw + i, w]
-            applied, inertial, moved, asked, off_motion, off_constraint = sizes[:, w]
-            residual_motion[s] = _ratio(off_motion, max(applied, inertial))
-            residual_constraint[s] = _ratio(off_constraint, max(applied, moved, asked))
-            accepted[s] = residual_motion[s] <= limit and residual_constraint[s] <= limit and rows[spread, w] <= regular
+            residual_motion[s], residual_constraint[s] = worst[:, w]
+            sound = rows[spread, w] <= regular and skew[w] <= symmetric
+            accepted[s] = sound and residual_motion[s] <= limit and residual_constraint[s] <= limit
 
 
 @compiled
@@ -94,6 +95,19 @@ def _load(x, start, count, out):
                 row = out[i * columns + j]
                 for w in range(first, first + LINE):
                     row[w] = x[start + min(w, count - 1), i, j]
+
+
+@compiled
+def _skewness(rows, M, n, skew):
+    """Write max |M - M^T| / max |M| per lane."""
+    difference, largest = np.zeros(W), np.zeros(W)
+    for i in range(n):
+        for j in range(i + 1):
+            for w in range(W):
+                difference[w] = max(difference[w], abs(rows[M + i * n + j, w] - rows[M + j * n + i, w]))
+                largest[w] = max(largest[w], abs(rows[M + i * n + j, w]))
+    for w in range(W):
+        skew[w] = difference[w] / largest[w]
 
 
 @compiled
@@ -164,19 +178,26 @@ def _defect(base, M, A, f, c, a, lam, r1, r2, n, m):
 
 
 @compiled
-def _sizes(f, c, a, inertial, r1, r2, d, e, n, m, sizes):
-    """Write the squared norms that `residual.residual` compares: four of data, two of residuals."""
-    sizes[:] = 0.0
+def _certify(rows, base, M, A, f, c, a, lam, r1, r2, d, e, inertial, n, m, worst):
+    """Form the residuals, and their sizes relative to the data as `residual.residual` defines them, (2, W)."""
+    _defect(base, M, A, f, c, a, lam, r1, r2, n, m)
+    for i in range(n):
+        combine(base, inertial + i, ZERO, M + i * n, 1, a, 1, n, MINUS)
+    applied, forces, moved, off_motion, asked, off_constraint = np.zeros((6, W))
     for i in range(n):
         for w in range(W):
-            sizes[0, w] += (d[i, w] * f[i, w]) ** 2
-            sizes[1, w] += (d[i, w] * inertial[i, w]) ** 2
-            sizes[2, w] += (a[i, w] / d[i, w]) ** 2
-            sizes[4, w] += (d[i, w] * r1[i, w]) ** 2
+            scale = rows[d + i, w]
+            applied[w] += (scale * rows[f + i, w]) ** 2
+            forces[w] += (scale * rows[inertial + i, w]) ** 2
+            moved[w] += (rows[a + i, w] / scale) ** 2
+            off_motion[w] += (scale * rows[r1 + i, w]) ** 2
     for i in range(m):
         for w in range(W):
-            sizes[3, w] += (e[i, w] * c[i, w]) ** 2
-            sizes[5, w] += (e[i, w] * r2[i, w]) ** 2
+            asked[w] += (rows[e + i, w] * rows[c + i, w]) ** 2
+            off_constraint[w] += (rows[e + i, w] * rows[r2 + i, w]) ** 2
+    for w in range(W):
+        worst[0, w] = _ratio(off_motion[w], max(applied[w], forces[w]))
+        worst[1, w] = _ratio(off_constraint[w], max(applied[w], moved[w], asked[w]))
 
 
 @compiled

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sps
@@ -120,19 +120,18 @@ def checked_vector(values: Any, size: int, what: str, *, scalar: bool = False) -
     return array
 
 
-def symmetric_part(M: Array, eps: float) -> tuple[Array, Array]:
-    """Return which samples of M are not symmetric beyond rounding, and (M + M^T) / 2."""
-    transposed = np.swapaxes(M, -1, -2)
-    if (transposed == M).all():
-        return np.zeros(M.shape[:-2], dtype=bool), M
-    with np.errstate(invalid="ignore"):
-        limit = SYMMETRY_FACTOR * M.shape[-1] * eps * np.abs(M).max(axis=(-1, -2))
-        return np.abs(M - transposed).max(axis=(-1, -2)) > limit, 0.5 * (M + transposed)
+def symmetric_part(M: Array, skewness: float) -> Array | None:
+    """Return (M + M^T) / 2 for a single M, or None where |M - M^T| exceeds `skewness` times the largest entry."""
+    if (M.T == M).all():
+        return M
+    if np.abs(M - M.T).max() > skewness * np.abs(M).max():
+        return None
+    return 0.5 * (M + M.T)
 
 
-def refuse_asymmetric(M: Array, coordinates: Sequence[str]) -> None:
+def refuse_asymmetric(M: Array, coordinates: Sequence[str]) -> NoReturn:
     """Raise for a single M that is not symmetric, naming its worst entry."""
-    i, j = np.unravel_index(np.argmax(np.abs(M - M.T)), M.shape)
+    i, j = divmod(int(np.argmax(np.abs(M - M.T))), M.shape[0])
     hint = "; its lower triangle is zero: did a routine fill only the upper one?" if not np.tril(M, -1).any() else ""
     raise ModelError(
         f"M is not symmetric: M[{i}, {j}] = {M[i, j]:.6g} but M[{j}, {i}] = {M[j, i]:.6g} "

@@ -10,6 +10,7 @@ from dalembert.errors import SolvabilityError
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.block import block_matrix
 from dalembert.kkt.dagger import Dagger
+from dalembert.kkt.inputs import symmetric_part
 from dalembert.kkt.routes import FAST_ROUTES, NullSpace, Route, RouteDeclined, factored
 
 if TYPE_CHECKING:
@@ -72,4 +73,5 @@ def _sample_inverse(system: KKT, index: tuple[int, ...]) -> Array | None:
     A = np.broadcast_to(system.A, (*system.batch_shape, system.m, system.n))[index]
     if not (np.isfinite(M).all() and np.isfinite(A).all()):
         return None
-    return inverse(Analysis(M, A, system.rank_tolerance))
+    symmetric = symmetric_part(M, system.skewness)
+    return None if symmetric is None else inverse(Analysis(symmetric, A, system.rank_tolerance))

@@ -22,6 +22,7 @@ from dalembert.kkt.dagger import Dagger
 from dalembert.kkt.diagnosis import Diagnosis, diagnose
 from dalembert.kkt.impact import Impact, kinetic_energy
 from dalembert.kkt.inputs import (
+    SYMMETRY_FACTOR,
     batch_shape,
     checked_matrices,
     checked_metric,
@@ -88,14 +89,16 @@ class KKT:
         self.metric = None if metric is None else checked_metric(metric, self.m, self.names)
         self.route = _checked(route, ("auto", *ROUTES), "route")
         self.rank_tolerance = rank_tolerance
+        self.skewness = SYMMETRY_FACTOR * self.n * eps
         self.batch_shape = batch_shape(M, A)
         if not self.batch_shape:
             refuse_nonfinite(M, "M", lambda: (self.coordinates, self.coordinates))
             refuse_nonfinite(A, "A", lambda: (self.names, self.coordinates))
-        self.asymmetric, self.M = symmetric_part(M, eps)
-        if not self.batch_shape and self.asymmetric:
-            refuse_asymmetric(M, self.coordinates)
-        self.A = A
+            symmetric = symmetric_part(M, self.skewness)
+            if symmetric is None:
+                refuse_asymmetric(M, self.coordinates)
+            M = symmetric
+        self.M, self.A = M, A
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ def _partition(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple[Arr
     lightest = weight[massive].max(initial=0.0)
     weight[~massive] = MASSLESS_PREFERENCE * (lightest if lightest > 0.0 else 1.0)
     for columns in (V1t * (weight / weight.max()), V1t):
-        order = sla.qr(columns, mode="r", pivoting=True)[1]
+        _, order = sla.qr(columns, mode="r", pivoting=True)  # pyright: ignore[reportAssignmentType]
         smallest = np.linalg.svd(V1t[:, order[:r]], compute_uv=False)[-1]
         if smallest > WORST_PARTITION:
             break

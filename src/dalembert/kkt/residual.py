@@ -45,6 +45,11 @@ def acceptable(n: int, m: int) -> float:
     return RESIDUAL_FACTOR * (n + m) * EPS
 
 
+def rounding(n: int, m: int) -> float:
+    """Return the relative residual below which refinement has nothing left to mend."""
+    return (n + m) * EPS
+
+
 def residual(analysis: Analysis, scales: tuple[Array, Array], f: Array, c: Array, a: Array, lam: Array) -> Residual:
     """Return the residuals of (a, lam).
 
@@ -64,9 +69,9 @@ def refined(analysis: Analysis, factor: Route, f: Array, c: Array) -> tuple[Arra
     """Solve, and refine where that helps: while the residual is above rounding and each step halves it."""
     a, lam = factor.solve(f, c)
     found = residual(analysis, factor.scales, f, c, a, lam)
-    rounding = (a.size + lam.size) * EPS
+    limit = rounding(a.size, lam.size)
     for _ in range(MOST_STEPS if factor.refines else 0):
-        if found.worst <= rounding:
+        if found.worst <= limit:
             break
         da, dlam = factor.solve(found.motion, found.constraint)
         trial = residual(analysis, factor.scales, f, c, a + da, lam + dlam)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg.lapack import dsycon, dsytrf, dsytrs
+from scipy.linalg.lapack import dsycon, dsytrf, dsytrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.block import block_matrix
@@ -85,6 +85,6 @@ class Dense:
 def factor_inertia(LD: Array, pivots: Array) -> tuple[int, int, int]:
     """Return (positive, negative, zero) eigenvalues of D; a 2x2 block of Bunch-Kaufman has one of each sign."""
     single = LD.diagonal()[pivots > 0]
-    pairs = np.count_nonzero(pivots < 0) // 2
-    positive, negative = np.count_nonzero(single > 0.0), np.count_nonzero(single < 0.0)
-    return int(positive) + pairs, int(negative) + pairs, int(single.size - positive - negative)
+    pairs = int(np.count_nonzero(pivots < 0)) // 2
+    positive, negative = int(np.count_nonzero(single > 0.0)), int(np.count_nonzero(single < 0.0))
+    return positive + pairs, negative + pairs, single.size - positive - negative
