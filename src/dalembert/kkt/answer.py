@@ -59,6 +59,8 @@ class Answer:
         Relative conflict among the right sides of dependent rows.
     reason
         Why a route declined, in words.
+    regular
+        Whether a fast route has proved the system regular; if not, its structure was decided first.
     """
 
     status: Status
@@ -73,16 +75,17 @@ class Answer:
     held: Array | None = None
     conflict: float = 0.0
     reason: str = ""
+    regular: bool = False
 
     @cached_property
     def inverse(self) -> Array:
         """The (generalised) inverse of the block matrix that belongs to this answer, (n + m, n + m)."""
         m, n = self.analysis.A.shape
         factor = self.factor
-        if factor is None or not factor.refines:
+        if factor is None or not self.regular:
             factor = factored(NullSpace, self.analysis)
         a, lam = factor.solve(np.eye(n, n + m), np.eye(m, n + m, k=n))
-        if factor.handles_redundant_rows:
+        if not self.regular:
             lam = least_multipliers(lam, self.analysis.rows.null, self.metric)
         return np.vstack([a, lam])
 
@@ -95,8 +98,9 @@ class Answer:
 
 def answer(analysis: Analysis, force: Array, rhs: Array, options: Options) -> Answer:
     """Solve M a + A^T lam = force, A a = rhs, and say what kind of system it was; never raises for numbers."""
-    routes = FAST_ROUTES if options.route == "auto" else (ROUTES[options.route],)
-    for route in routes:
+    for route in FAST_ROUTES:
+        if options.route not in ("auto", route.name):
+            continue
         try:
             factor = factored(route, analysis)
         except RouteDeclined:
@@ -104,7 +108,7 @@ def answer(analysis: Analysis, force: Array, rhs: Array, options: Options) -> An
         if factor.regular:
             a, lam, found = refined(analysis, factor, force, rhs)
             if found.worst <= acceptable(a.size, lam.size):
-                return Answer(Status.UNIQUE, analysis, force, rhs, a, lam, found, factor)
+                return Answer(Status.UNIQUE, analysis, force, rhs, a, lam, found, factor, regular=True)
     return careful_answer(analysis, force, rhs, options)
 
 
@@ -170,9 +174,7 @@ def _suitable(analysis: Analysis, options: Options) -> Route:
 
 def _judged(solved: Answer) -> Answer:
     """Return the answer, marked ill conditioned where its error bars leave too few digits."""
-    found = solved.residual
-    size_ok = found is not None and found.worst <= acceptable(solved.acceleration.size, solved.multipliers.size)
-    if size_ok and solved.bounds.relative_error <= CERTAIN_DIGITS:
+    if solved.bounds.relative_error <= CERTAIN_DIGITS:
         return solved
     if not np.all(np.isfinite(solved.acceleration)) or not np.all(np.isfinite(solved.multipliers)):
         return replace(solved, status=Status.NONFINITE)

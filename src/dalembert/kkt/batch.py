@@ -68,7 +68,7 @@ class _Batch:
 
             limits = self.skewness, rounding(n, m), acceptable(n, m), CLEARLY_REGULAR
             schur_batch(self.M, self.A, self.f, self.c, *limits, a, lam, motion, constraint, accepted)
-        for s in np.flatnonzero(~accepted):
+        for s in np.flatnonzero(~accepted).tolist():
             one = self.sample(s)
             status[s], a[s], lam[s] = one.status, one.acceleration, one.multipliers[:m]
             motion[s], constraint[s] = (np.nan, np.nan) if one.residual is None else one.residual[2:]

@@ -1,4 +1,4 @@
-# pyright: reportCallIssue=false, reportArgumentType=false  (the lane instruction is typed by Numba, not by Python)
+# pyright: reportCallIssue=false, reportArgumentType=false
 """Route `schur` for a whole batch, in compiled code: W samples side by side in the innermost axis.
 
 The plain twin is `routes/schur.py` with one step of `residual.refined`; the same letters are used:
@@ -183,20 +183,21 @@ def _certify(rows, base, M, A, f, c, a, lam, r1, r2, d, e, inertial, n, m, worst
     _defect(base, M, A, f, c, a, lam, r1, r2, n, m)
     for i in range(n):
         combine(base, inertial + i, ZERO, M + i * n, 1, a, 1, n, MINUS)
-    applied, forces, moved, off_motion, asked, off_constraint = np.zeros((6, W))
+    applied, pushed, held, moved, asked, off_motion, off_constraint = np.zeros((7, W))
     for i in range(n):
         for w in range(W):
             scale = rows[d + i, w]
             applied[w] += (scale * rows[f + i, w]) ** 2
-            forces[w] += (scale * rows[inertial + i, w]) ** 2
+            pushed[w] += (scale * rows[inertial + i, w]) ** 2
             moved[w] += (rows[a + i, w] / scale) ** 2
             off_motion[w] += (scale * rows[r1 + i, w]) ** 2
     for i in range(m):
         for w in range(W):
+            held[w] += (rows[lam + i, w] / rows[e + i, w]) ** 2
             asked[w] += (rows[e + i, w] * rows[c + i, w]) ** 2
             off_constraint[w] += (rows[e + i, w] * rows[r2 + i, w]) ** 2
     for w in range(W):
-        worst[0, w] = _ratio(off_motion[w], max(applied[w], forces[w]))
+        worst[0, w] = _ratio(off_motion[w], max(applied[w], pushed[w], held[w]))
         worst[1, w] = _ratio(off_constraint[w], max(applied[w], moved[w], asked[w]))
 
 

@@ -56,15 +56,20 @@ def inverse(analysis: Analysis) -> Array | None:
 
 
 def _invertible(analysis: Analysis) -> Route | None:
-    """Return factors by the first route that proves the block matrix invertible."""
-    for route in (*FAST_ROUTES, NullSpace):
+    """Return factors by the first route that shows the block matrix to be invertible."""
+    for route in FAST_ROUTES:
         try:
             factor = factored(route, analysis)
         except RouteDeclined:
             continue
         if factor.regular:
             return factor
-    return None
+    if analysis.rows.rank < analysis.A.shape[0]:
+        return None
+    try:
+        return factored(NullSpace, analysis)
+    except RouteDeclined:
+        return None
 
 
 def _sample_inverse(system: KKT, index: tuple[int, ...]) -> Array | None:

@@ -53,14 +53,14 @@ def rounding(n: int, m: int) -> float:
 def residual(analysis: Analysis, scales: tuple[Array, Array], f: Array, c: Array, a: Array, lam: Array) -> Residual:
     """Return the residuals of (a, lam).
 
-    Relative to the larger of applied and inertial forces in the first block row, and to the largest acceleration
-    (prescribed, found, or that the forces alone could cause) in the second; Euclidean norms.
+    Relative to the largest of applied, inertial and constraint forces in the first block row, and of prescribed and
+    found accelerations and those that the forces alone could cause in the second; Euclidean norms in scaled units.
     """
     d, e = scales
     inertial = analysis.M.dot(a)
     r1, r2 = f - inertial - lam.dot(analysis.A), c - analysis.A.dot(a)
     applied = _norm(d * f)
-    forces = max(applied, _norm(d * inertial))
+    forces = max(applied, _norm(d * inertial), _norm(lam / e))
     accelerations = max(applied, _norm(a / d), _norm(e * c))
     return Residual(r1, r2, _ratio(_norm(d * r1), forces), _ratio(_norm(e * r2), accelerations))
 

@@ -1,24 +1,28 @@
 """The routes through the block matrix, one per file; being in the list is being tested."""
 
+from typing import Any, TypeVar
+
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.routes.augmented import Augmented
-from dalembert.kkt.routes.contract import Route, RouteDeclined
+from dalembert.kkt.routes.contract import FastRoute, Route, RouteDeclined
 from dalembert.kkt.routes.dense import Dense
 from dalembert.kkt.routes.gauss import Gauss
 from dalembert.kkt.routes.nullspace import NullSpace
 from dalembert.kkt.routes.schur import Schur
 from dalembert.kkt.routes.short_form import ShortForm
 
+AnyRoute = TypeVar("AnyRoute", bound=Route)
+
 ROUTES: dict[str, type[Route]] = {route.name: route for route in (Schur, Dense, NullSpace, Augmented, Gauss, ShortForm)}
 """Every route by the name that a user writes in `route=`."""
 
-FAST_ROUTES: tuple[type[Route], ...] = (Schur, Dense)
+FAST_ROUTES: tuple[type[FastRoute], ...] = (Schur, Dense)
 """What `route="auto"` tries, in order, before it falls back to `NullSpace`."""
 
 
-def factored(route: type[Route], analysis: Analysis) -> Route:
+def factored(route: type[AnyRoute], analysis: Analysis) -> AnyRoute:
     """Return the route's factors of this system, made at most once; raises `RouteDeclined` where it does not apply."""
-    known = analysis.factors.get(route.name)
+    known: Any = analysis.factors.get(route.name)
     if known is None:
         try:
             known = route.factor(analysis)

@@ -15,7 +15,7 @@ import numpy as np
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.routes.mass_weighted import MassWeighted, mass_weighted
-from dalembert.kkt.routes.schur import CLEARLY_REGULAR, inverse_factor
+from dalembert.kkt.routes.schur import inverse_factor
 
 Array = np.ndarray
 
@@ -27,7 +27,6 @@ class Augmented:
     analysis: Analysis
     rho: Array
     weighted: MassWeighted
-    spread: float
 
     name: ClassVar[str] = "augmented"
     handles_redundant_rows: ClassVar[bool] = True
@@ -39,16 +38,11 @@ class Augmented:
         """Factor M + A^T R A with R = E^2, the squared row scales of the equilibrated block matrix."""
         A = analysis.A
         rho = analysis.scales[1] ** 2
-        Li, spread, _ = inverse_factor(
+        Li, _, _ = inverse_factor(
             analysis.M + A.T @ (rho[:, None] * A),
             "M + rho A^T A is not definite: a motion that the constraints allow moves no mass (or negative mass)",
         )
-        return cls(analysis, rho, mass_weighted(Li, A, analysis.rows.rank), spread)
-
-    @property
-    def regular(self) -> bool:
-        """True when the augmented matrix is clearly definite and the rows have full rank."""
-        return self.spread < CLEARLY_REGULAR and self.analysis.rows.rank == self.analysis.A.shape[0]
+        return cls(analysis, rho, mass_weighted(Li, A, analysis.rows.rank))
 
     @property
     def scales(self) -> tuple[Array, Array]:

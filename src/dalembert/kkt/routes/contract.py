@@ -39,15 +39,19 @@ class Route(Protocol):
         ...
 
     @property
-    def regular(self) -> bool:
-        """True when the factors alone prove that A has full row rank and M is definite on null(A)."""
-        ...
-
-    @property
     def scales(self) -> tuple[Array, Array]:
         """Scales (d, e) of coordinates and rows in whose units residuals are measured."""
         ...
 
     def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
         """Return (a, lam) for vectors or for matrices of columns."""
+        ...
+
+
+class FastRoute(Route, Protocol):
+    """A route whose factors can prove by themselves that there is nothing to decide."""
+
+    @property
+    def regular(self) -> bool:
+        """True when the factors alone prove, far from rounding, full row rank of A and a definite M on null(A)."""
         ...

@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.routes.mass_weighted import MassWeighted, mass_weighted
-from dalembert.kkt.routes.schur import CLEARLY_REGULAR, inverse_factor
+from dalembert.kkt.routes.schur import inverse_factor
 
 Array = np.ndarray
 
@@ -24,7 +24,6 @@ class Gauss:
 
     analysis: Analysis
     weighted: MassWeighted
-    spread: float
 
     name: ClassVar[str] = "gauss"
     handles_redundant_rows: ClassVar[bool] = True
@@ -34,15 +33,8 @@ class Gauss:
     @classmethod
     def factor(cls, analysis: Analysis) -> Gauss:
         """Factor M and decompose J_M."""
-        Li, spread, _ = inverse_factor(
-            analysis.M, "M is singular or indefinite: there is no unconstrained acceleration"
-        )
-        return cls(analysis, mass_weighted(Li, analysis.A, analysis.rows.rank), spread)
-
-    @property
-    def regular(self) -> bool:
-        """True when M is clearly definite and the rows have full rank."""
-        return self.spread < CLEARLY_REGULAR and self.analysis.rows.rank == self.analysis.A.shape[0]
+        Li, _, _ = inverse_factor(analysis.M, "M is singular or indefinite: there is no unconstrained acceleration")
+        return cls(analysis, mass_weighted(Li, analysis.A, analysis.rows.rank))
 
     @property
     def scales(self) -> tuple[Array, Array]:

@@ -51,11 +51,6 @@ class NullSpace:
         return cls(analysis, M, np.linalg.inv(motion.B1), half @ half.T)
 
     @property
-    def regular(self) -> bool:
-        """True when the rows have full rank; definiteness was decided by `factor`."""
-        return self.analysis.rows.rank == self.analysis.A.shape[0]
-
-    @property
     def scales(self) -> tuple[Array, Array]:
         """Scales of the equilibrated block matrix."""
         return self.analysis.scales

@@ -51,11 +51,6 @@ class ShortForm:
         return cls(analysis, Li, (U[:, :r] / s[:r]) @ Vt[:r])
 
     @property
-    def regular(self) -> bool:
-        """False: the range condition can only be checked with a right side."""
-        return False
-
-    @property
     def scales(self) -> tuple[Array, Array]:
         """Scales of the equilibrated block matrix."""
         return self.analysis.scales
