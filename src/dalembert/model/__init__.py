@@ -1,0 +1,6 @@
+"""What a system is: the protocol `System`, and systems written down by hand."""
+
+from dalembert.model.matrices import Matrices
+from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
+
+__all__ = ["Matrices", "System", "block_system", "solve", "unconstrained_acceleration"]

@@ -1,0 +1,72 @@
+"""The protocol that every system satisfies, and how one is solved (seed 001, eqs. 1-6).
+
+    M(q, t) a + bias(q, v, t) + A(q, t)^T lam = force        A(q, t) a + drift(q, v, t) = 0
+
+Solvers and integrators see only this. Oprea writes W = A^T, h = -bias and a0 for the acceleration without constraints.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.kkt import KKT, Solution
+
+Array = np.ndarray
+
+
+@runtime_checkable
+class System(Protocol):
+    """What a mechanism, a Lagrangian system and hand-made matrices have in common; t is the time in seconds."""
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """Names of the n velocities (and of their accelerations)."""
+        ...
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the m constraint rows."""
+        ...
+
+    def mass_matrix(self, q: Array, t: float) -> Float[Array, "n n"]:
+        """Return M, symmetric, possibly singular."""
+        ...
+
+    def bias(self, q: Array, v: Array, t: float) -> Float[Array, " n"]:
+        """Return C v + N: velocity-dependent and potential forces, on the left side."""
+        ...
+
+    def jacobian(self, q: Array, t: float) -> Float[Array, "m n"]:
+        """Return A, possibly with redundant rows."""
+        ...
+
+    def drift(self, q: Array, v: Array, t: float) -> Float[Array, " m"]:
+        """Return A_dot v, and for constraints that depend on time what else remains at a = 0."""
+        ...
+
+
+def block_system(system: System, q: Any, t: float = 0.0, metric: Any = None) -> KKT:
+    """Return the block matrix of a system at one configuration, with its names."""
+    q = np.asarray(q, dtype=float)
+    return KKT(system.mass_matrix(q, t), system.jacobian(q, t), system.names, system.coordinates, metric)
+
+
+def solve(system: System, q: Any, v: Any, t: float = 0.0, force: Any = None, **options: Any) -> Solution:
+    """Solve for accelerations and multipliers at one state; `force` (n,) is applied, `options` go to `KKT.solve`."""
+    q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    applied = np.zeros(len(system.coordinates)) if force is None else np.asarray(force, dtype=float)
+    return block_system(system, q, t).solve(applied - system.bias(q, v, t), system.drift(q, v, t), **options)
+
+
+def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, force: Any = None) -> Array:
+    """Return a0 = M^-1 (force - bias), the acceleration in the absence of the constraints (seed 001, eq. 3).
+
+    Raises `SolvabilityError` where M is singular: then there is none.
+    """
+    q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    applied = np.zeros(len(system.coordinates)) if force is None else np.asarray(force, dtype=float)
+    free = KKT(system.mass_matrix(q, t), None, coordinates=system.coordinates)
+    return free.solve(applied - system.bias(q, v, t)).acceleration

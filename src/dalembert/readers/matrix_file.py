@@ -1,0 +1,120 @@
+"""Read a system of matrices from a file that a person wrote (TOML, JSON) or a program saved (NPZ).
+
+    coordinates = ["theta1", "theta2"]        # optional
+    mass = [[1.0, 0.0], [0.0, 0.0]]
+    force = [1.0, 0.0]                        # optional
+
+    [[constraint]]
+    name = "slider"                           # optional
+    row = [2.0, -1.0]
+    drift = 0.0                               # optional
+
+An NPZ file holds M and A, and optionally force, drift, names and coordinates. Nothing in a file is evaluated as code.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.kkt import KKT
+
+Array = np.ndarray
+
+LARGEST = 64 * 2**20
+"""Files above 64 MiB are refused before they are read."""
+
+
+class Constraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One constraint row of a file."""
+
+    row: list[float]
+    name: str | None = None
+    drift: float = 0.0
+
+
+class MatrixFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The layout of a TOML or JSON file."""
+
+    mass: list[list[float]]
+    coordinates: list[str] | None = None
+    force: list[float] | None = None
+    constraint: list[Constraint] = []
+
+
+@dataclass(frozen=True)
+class MatrixProblem:
+    """A block matrix with its right sides; `force` is None where the file gives none."""
+
+    system: KKT
+    force: Array | None
+    drift: Array
+
+
+def read_matrices(path: str | Path) -> MatrixProblem:
+    """Read a `.toml`, `.json` or `.npz` file; every refusal names the file and what is wrong in it."""
+    path = Path(path)
+    readers = {".toml": _read_text, ".json": _read_text, ".npz": _read_arrays}
+    if path.suffix.lower() not in readers:
+        known = ", ".join(readers)
+        raise UnsupportedError(f"{path}: files of type {path.suffix or '(none)'!r} are not read here; use {known}")
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
+    if size > LARGEST:
+        raise ModelError(f"{path}: {size / 2**20:.0f} MiB is above the limit of {LARGEST // 2**20} MiB")
+    try:
+        return readers[path.suffix.lower()](path)
+    except (ModelError, ShapeError) as error:
+        raise type(error)(f"{path}: {error}") from error
+
+
+def _read_text(path: Path) -> MatrixProblem:
+    """Read TOML or JSON."""
+    decode = msgspec.toml.decode if path.suffix.lower() == ".toml" else msgspec.json.decode
+    try:
+        content = decode(path.read_bytes(), type=MatrixFile)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelError(str(error)) from error
+    rows, n = content.constraint, len(content.mass)
+    for i, line in enumerate(content.mass):
+        if len(line) != n:
+            raise ShapeError(f"mass must be square: line {i} has {len(line)} entries, there are {n} lines")
+    names = [row.name or f"row {i}" for i, row in enumerate(rows)]
+    for name, constraint in zip(names, rows, strict=True):
+        if len(constraint.row) != n:
+            raise ShapeError(f"constraint {name!r} has {len(constraint.row)} entries for {n} coordinates")
+    A = np.array([row.row for row in rows]).reshape(len(rows), n)
+    system = KKT(np.array(content.mass, dtype=float), A, names, content.coordinates)
+    return MatrixProblem(system, _force(content.force, n), np.array([row.drift for row in rows]))
+
+
+def _read_arrays(path: Path) -> MatrixProblem:
+    """Read NPZ, without pickles."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise ModelError(f"not a readable NPZ file ({error})") from error
+    unknown = sorted(set(arrays) - {"M", "A", "force", "drift", "names", "coordinates"})
+    if unknown or "M" not in arrays:
+        raise ModelError(f"expected M, A, force, drift, names, coordinates; found {', '.join(sorted(arrays)) or 'nothing'}")
+    names, coordinates = (None if key not in arrays else arrays[key].tolist() for key in ("names", "coordinates"))
+    system = KKT(arrays["M"], arrays.get("A"), names, coordinates)
+    return MatrixProblem(system, _force(arrays.get("force"), system.n), arrays.get("drift", np.zeros(system.m)))
+
+
+def _force(values: Array | list[float] | None, n: int) -> Array | None:
+    """Return the force as an array, checked for its size."""
+    if values is None:
+        return None
+    force = np.asarray(values, dtype=float)
+    if force.shape != (n,):
+        raise ShapeError(f"force has {force.size} entries for {n} coordinates")
+    return force
