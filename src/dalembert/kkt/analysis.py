@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.kkt.block import block_matrix
 from dalembert.kkt.motion import MotionStructure, motion_structure
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.kkt.scaling import block_scales
@@ -16,29 +16,32 @@ from dalembert.kkt.scaling import block_scales
 Array = np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
 class Analysis:
-    """One mass matrix with its constraint rows; the structure is computed when first asked for.
+    """One mass matrix with its constraint rows, copied and never changed; what takes time is computed on demand.
 
     Attributes
     ----------
     M, A
         Mass matrix (n, n), symmetric, and constraint rows (m, n).
+    K, absK
+        The block matrix and its absolute values.
     tolerance
         Relative rank tolerance, or None for the default.
     factors
         Routes factored so far (or their refusals), by name, so that further right sides cost a solve only.
     """
 
-    M: Float[Array, "n n"]
-    A: Float[Array, "m n"]
-    tolerance: float | None = None
-    factors: dict[str, Any] = field(default_factory=dict, repr=False)
+    def __init__(self, M: Float[Array, "n n"], A: Float[Array, "m n"], tolerance: float | None = None) -> None:
+        n = M.shape[0]
+        self.K = block_matrix(M, A)
+        self.M, self.A, self.tolerance = self.K[:n, :n], self.K[n:, :n], tolerance
+        self.absK = np.abs(self.K)
+        self.factors: dict[str, Any] = {}
 
     @cached_property
-    def scales(self) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
-        """Scales (d, e) that equilibrate the whole block matrix."""
-        return block_scales(self.A, self.M)
+    def scales(self) -> Float[Array, " k"]:
+        """Scales of coordinates, then of rows, that equilibrate the whole block matrix."""
+        return np.concatenate(block_scales(self.A, self.M))
 
     @cached_property
     def rows(self) -> RowStructure:

@@ -12,20 +12,14 @@ from typing import Literal
 import numpy as np
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.bounds import Bounds, error_bounds
+from dalembert.kkt.bounds import CERTAIN_DIGITS, Bounds, error_bounds
+from dalembert.kkt.conflict import CONSISTENCY, relative_conflict
 from dalembert.kkt.metric import least_multipliers, nearest_consistent
-from dalembert.kkt.residual import Residual, acceptable, refined
+from dalembert.kkt.residual import Residual, acceptable, certain, refined
 from dalembert.kkt.routes import FAST_ROUTES, ROUTES, NullSpace, Route, RouteDeclined, factored
 from dalembert.kkt.status import Status
 
 Array = np.ndarray
-
-CONSISTENCY = 1e-10
-"""Relative conflict among the right sides of dependent rows up to which they count as consistent: drift terms are
-differences of larger numbers and rarely better than this."""
-
-CERTAIN_DIGITS = 1e-3
-"""Relative error bound above which an answer is called ill conditioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +40,11 @@ class Answer:
     ----------
     status
         The verdict.
-    analysis, force, rhs
-        The system that was solved: with rows for held motions below the user's, and after a least-squares change of
-        the right side, where these were requested.
-    acceleration, multipliers
-        a (n,) and lam (m,); with held motions, their holding forces follow below.
+    analysis, b
+        The system that was solved, K x = b: with rows for held motions below the user's, and after a least-squares
+        change of the right side, where these were requested.
+    x
+        a (n,) and lam (m,), stacked; with held motions, their holding forces follow below.
     factor
         The factored route, None where there is no answer.
     held
@@ -65,10 +59,8 @@ class Answer:
 
     status: Status
     analysis: Analysis
-    force: Array
-    rhs: Array
-    acceleration: Array
-    multipliers: Array
+    b: Array
+    x: Array
     residual: Residual | None = None
     factor: Route | None = None
     metric: Array | None = None
@@ -77,6 +69,16 @@ class Answer:
     reason: str = ""
     regular: bool = False
 
+    @property
+    def acceleration(self) -> Array:
+        """The accelerations a, (n,)."""
+        return self.x[: self.analysis.M.shape[0]]
+
+    @property
+    def multipliers(self) -> Array:
+        """The multipliers lam, (m,), then the forces that hold massless motions."""
+        return self.x[self.analysis.M.shape[0] :]
+
     @cached_property
     def inverse(self) -> Array:
         """The (generalised) inverse of the block matrix that belongs to this answer, (n + m, n + m)."""
@@ -84,20 +86,20 @@ class Answer:
         factor = self.factor
         if factor is None or not self.regular:
             factor = factored(NullSpace, self.analysis)
-        a, lam = factor.solve(np.eye(n, n + m), np.eye(m, n + m, k=n))
+        X = factor.solve(np.eye(n + m))
         if not self.regular:
-            lam = least_multipliers(lam, self.analysis.rows.null, self.metric)
-        return np.vstack([a, lam])
+            X[n:] = least_multipliers(X[n:], self.analysis.rows.null, self.metric)
+        return X
 
     @cached_property
     def bounds(self) -> Bounds:
         """Error bars of the numbers."""
-        M, A = self.analysis.M, self.analysis.A
-        return error_bounds(M, A, self.inverse, self.force, self.rhs, self.acceleration, self.multipliers)
+        return error_bounds(self.analysis.K, self.inverse, self.b, self.x, self.analysis.M.shape[0])
 
 
-def answer(analysis: Analysis, force: Array, rhs: Array, options: Options) -> Answer:
-    """Solve M a + A^T lam = force, A a = rhs, and say what kind of system it was; never raises for numbers."""
+def answer(analysis: Analysis, b: Array, options: Options) -> Answer:
+    """Solve K x = b, and say what kind of system it was; never raises for numbers."""
+    n = analysis.M.shape[0]
     for route in FAST_ROUTES:
         if options.route not in ("auto", route.name):
             continue
@@ -106,61 +108,56 @@ def answer(analysis: Analysis, force: Array, rhs: Array, options: Options) -> An
         except RouteDeclined:
             continue
         if factor.regular:
-            a, lam, found = refined(analysis, factor, force, rhs)
-            if found.worst <= acceptable(a.size, lam.size):
-                return Answer(Status.UNIQUE, analysis, force, rhs, a, lam, found, factor, regular=True)
-    return careful_answer(analysis, force, rhs, options)
+            x, found = refined(analysis, factor, b)
+            if found.omega <= acceptable(x.size) and certain(found, factor, x, n):
+                return Answer(Status.UNIQUE, analysis, b, x, found, factor, regular=True)
+    return careful_answer(analysis, b, options)
 
 
-def careful_answer(analysis: Analysis, force: Array, rhs: Array, options: Options) -> Answer:
+def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
     """Decide rank, consistency and definiteness first, then solve by the route that the system allows."""
-    rows, motion = analysis.rows, analysis.motion
-    nowhere = Answer(
-        Status.UNIQUE,
-        analysis,
-        force,
-        rhs,
-        np.full(force.size, np.nan),
-        np.full(rhs.size, np.nan),
-        metric=options.metric,
-    )
-    rhs, conflict = _consistent(analysis, rhs, options)
+    if not np.isfinite(b).all():
+        return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
+    rows, motion, n = analysis.rows, analysis.motion, analysis.M.shape[0]
+    nowhere = Answer(Status.UNIQUE, analysis, b, np.full(b.size, np.nan), metric=options.metric)
+    b, conflict = _consistent(analysis, b, options)
     if conflict > CONSISTENCY and options.inconsistent == "refuse":
         return replace(nowhere, status=Status.INCONSISTENT, conflict=conflict)
     if motion.negative:
         return replace(nowhere, status=Status.INDEFINITE, conflict=conflict)
     if motion.massless and options.massless == "refuse":
         return replace(nowhere, status=Status.MASSLESS, conflict=conflict)
-    status = Status.REDUNDANT if rows.rank < rhs.size else Status.UNIQUE
+    status = Status.REDUNDANT if rows.rank < b.size - n else Status.UNIQUE
     held = None
     if motion.massless:
         status = Status.HELD
-        held = np.linalg.qr(motion.directions("massless", rows.columns))[0]
-        analysis, rhs = analysis.with_rows(held.T), np.append(rhs, np.zeros(held.shape[1]))
+        held = np.linalg.qr(rows.columns[:, None] * motion.directions("massless"))[0]
+        analysis, b = analysis.with_rows(held.T), np.append(b, np.zeros(held.shape[1]))
     if conflict > CONSISTENCY:
         status = Status.LEAST_SQUARES
     try:
         factor = _suitable(analysis, options)
-        a, lam, found = refined(analysis, factor, force, rhs)
+        x, found = refined(analysis, factor, b)
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
     metric = _extended(options.metric, 0 if held is None else held.shape[1])
-    lam = least_multipliers(lam, analysis.rows.null, metric)
-    solved = Answer(status, analysis, force, rhs, a, lam, found, factor, metric, held, conflict)
-    return _judged(solved)
+    x[n:] = least_multipliers(x[n:], analysis.rows.null, metric)
+    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict))
 
 
-def _consistent(analysis: Analysis, rhs: Array, options: Options) -> tuple[Array, float]:
-    """Return the consistent right side nearest to rhs, and the relative conflict that this removed."""
-    rows = analysis.rows
-    if rows.rank == rhs.size:
-        return rhs, 0.0
-    scaled = rows.rows * rhs
-    size = np.abs(scaled).max(initial=0.0)
-    conflict = np.abs(rows.scaled_null.T @ scaled).max(initial=0.0)
-    if conflict == 0.0:
-        return rhs, 0.0
-    return nearest_consistent(rhs, rows.null, options.metric), float(conflict / size)
+def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, float]:
+    """Return b with the consistent right side nearest to its own, and the relative conflict that this removed.
+
+    A conflict that is rounding beside the accelerations that the forces alone could cause counts as none.
+    """
+    rows, n = analysis.rows, analysis.M.shape[0]
+    if rows.rank == b.size - n:
+        return b, 0.0
+    nearest = np.append(b[:n], nearest_consistent(b[n:], rows.null, options.metric))
+    noise = acceptable(b.size) * np.abs(analysis.scales[:n] * b[:n]).max()
+    if np.abs(analysis.scales * (b - nearest)).max() <= noise:
+        return nearest, 0.0
+    return nearest, relative_conflict(rows, b[n:])
 
 
 def _suitable(analysis: Analysis, options: Options) -> Route:
@@ -176,7 +173,7 @@ def _judged(solved: Answer) -> Answer:
     """Return the answer, marked ill conditioned where its error bars leave too few digits."""
     if solved.bounds.relative_error <= CERTAIN_DIGITS:
         return solved
-    if not np.all(np.isfinite(solved.acceleration)) or not np.all(np.isfinite(solved.multipliers)):
+    if not np.all(np.isfinite(solved.x)):
         return replace(solved, status=Status.NONFINITE)
     return replace(solved, status=Status.ILL_CONDITIONED)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.errors import ShapeError
+from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.answer import Answer, Options, answer
+from dalembert.kkt.bounds import CERTAIN_DIGITS
 from dalembert.kkt.certificate import BatchCertificate
 from dalembert.kkt.inputs import symmetric_part
 from dalembert.kkt.residual import acceptable, rounding
@@ -25,6 +27,10 @@ COMPILED_FROM = 64
 """Batches smaller than this are solved one by one: compiled code must first be loaded (or, once, compiled)."""
 
 
+SAME_ANSWER = 1e-3
+"""Compiled and plain code agree to the digits they certify; a larger difference means other data."""
+
+
 def solve_batch(system: KKT, f: Array, c: Array, options: Options) -> Solution:
     """Solve for all samples of the broadcast of M, A, f and c; a bad sample gets its status and NaN."""
     batch = _Batch(system, f, c, options)
@@ -34,7 +40,7 @@ def solve_batch(system: KKT, f: Array, c: Array, options: Options) -> Solution:
         status.reshape(shape),
         motion.reshape(shape),
         constraint.reshape(shape),
-        lambda index: batch.sample(int(np.ravel_multi_index(index, shape, mode="wrap"))),
+        lambda index: batch.sample_again(index, a, status),
     )
     return Solution(a.reshape(*shape, system.n), lam.reshape(*shape, system.m), certificate, system)
 
@@ -55,7 +61,7 @@ class _Batch:
 
     def _flat(self, array: Array, axes: int) -> Array:
         tail = array.shape[array.ndim - axes :]
-        return np.broadcast_to(array, (*self.shape, *tail)).reshape(-1, *tail)
+        return np.broadcast_to(array, (*self.shape, *tail)).reshape(math.prod(self.shape), *tail)
 
     def solve(self) -> tuple[Array, Array, Array, Array, Array]:
         """Return status, a, lam and the two relative residuals, flat."""
@@ -66,21 +72,31 @@ class _Batch:
         if N >= COMPILED_FROM and self.options.route in ("auto", Schur.name):
             from dalembert.kkt.batch_kernel import schur_batch
 
-            limits = self.skewness, rounding(n, m), acceptable(n, m), CLEARLY_REGULAR
-            schur_batch(self.M, self.A, self.f, self.c, *limits, a, lam, motion, constraint, accepted)
+            limits = self.skewness, rounding(n + m), acceptable(n + m), CLEARLY_REGULAR, CERTAIN_DIGITS
+            schur_batch(self.M, self.A, self.f, self.c, limits, a, lam, motion, constraint, accepted)
         for s in np.flatnonzero(~accepted).tolist():
             one = self.sample(s)
             status[s], a[s], lam[s] = one.status, one.acceleration, one.multipliers[:m]
-            motion[s], constraint[s] = (np.nan, np.nan) if one.residual is None else one.residual[2:]
+            if one.residual is not None:
+                motion[s], constraint[s] = one.residual.relative(slice(None, n)), one.residual.relative(slice(n, None))
         return status, a, lam, motion, constraint
+
+    def sample_again(self, index: tuple[int, ...], a: Array, status: Array) -> Answer:
+        """Solve one sample once more, for its certificate; refuse if the arrays were overwritten since the batch."""
+        s = int(np.arange(status.size).reshape(self.shape)[index])
+        one = self.sample(s)
+        size = max(float(np.abs(a[s]).max()), float(np.abs(one.acceleration).max()))
+        if one.status != status[s] or np.abs(a[s] - one.acceleration).max() > SAME_ANSWER * size:
+            raise ModelError(f"sample {index} has changed since the batch was solved: its arrays were overwritten")
+        return one
 
     def sample(self, s: int) -> Answer:
         """Solve one sample on its own."""
-        M, A, f, c = self.M[s], self.A[s], self.f[s], self.c[s]
-        if not all(np.isfinite(x).all() for x in (M, A, f, c)):
+        M, A, b = self.M[s], self.A[s], np.concatenate((self.f[s], self.c[s]))
+        if not all(np.isfinite(x).all() for x in (M, A, b)):
             status = Status.NONFINITE
         elif (symmetric := symmetric_part(M, self.skewness)) is None:
             status = Status.NOT_SYMMETRIC
         else:
-            return answer(Analysis(symmetric, A, self.tolerance), f, c, self.options)
-        return Answer(status, Analysis(M, A), f, c, np.full_like(f, np.nan), np.full_like(c, np.nan))
+            return answer(Analysis(symmetric, A, self.tolerance), b, self.options)
+        return Answer(status, Analysis(M, A), b, np.full_like(b, np.nan))

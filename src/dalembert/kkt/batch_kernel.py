@@ -1,13 +1,13 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
 """Route `schur` for a whole batch, in compiled code: W samples side by side in the innermost axis.
 
-The plain twin is `routes/schur.py` with one step of `residual.refined`; the same letters are used:
+The plain twin is `routes/schur.py` under `residual.refined`; the same letters are used:
 M = L L^T, Y = L^-1 A^T, S = Y^T Y = Ls Ls^T. Every step is a loop over matrix entries around a loop over the W
 samples of a block, which the compiler turns into vector instructions. A sample is accepted under the same rules as
 in the twin; all others are left to it.
 
 Operations per sample: n^3/3 (M = L L^T) + n^2 m (Y) + n m^2 (S) + m^3/3 (S = Ls Ls^T)
-+ n^3/3 + m^3/3 (traces of inverses) + 6 (n^2 + n m) (solve, refine, residual), multiplications and additions.
++ n^3/3 + m^3/3 (traces of inverses) + 5 (n^2 + n m) (solve, residual), multiplications and additions.
 """
 
 from __future__ import annotations
@@ -19,82 +19,91 @@ from dalembert.kkt.lanes import LINE, W, combine
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 
+STEPS = 2
+"""Steps of refinement before a sample is left to the plain code."""
+
+TINY = np.finfo(np.float64).tiny
+
 ZERO, ONE, MINUS = 0, 1, 2
 """Rows of the workspace that hold constants."""
 
 
 @compiled
-def schur_batch(
-    M, A, f, c, symmetric, rounding, limit, regular, a, lam, residual_motion, residual_constraint, accepted
-):
+def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint, accepted):
     """Solve all samples; `accepted[s]` says whether sample s is certified (if not, its numbers mean nothing).
 
     M (N, n, n), A (N, m, n), f (N, n), c (N, m) may have any strides; outputs are a (N, n), lam (N, m) and the
-    three arrays (N,). All work happens in one array of rows of W samples, where matrices and vectors have row numbers.
+    three arrays (N,). `limits` are: skewness of M, rounding, acceptable backward error, clearly regular trace, certain
+    digits. All work happens in one array of rows of W samples, where matrices and vectors have row numbers.
     """
     N, n = f.shape
     m = c.shape[1]
-    Mw = 3
-    Aw = Mw + n * n
-    L = Aw + m * n
+    k = n + m
+    skewness, rounding, acceptable, regular, digits = limits
+    Mw, Aw = 3, 3 + n * n
+    absM = Aw + m * n
+    absA = absM + n * n
+    L = absA + m * n
     Y = L + n * n
     S = Y + m * n
-    d = S + m * m
-    e, fw = d + n, d + n + m
-    cw, aw = fw + n, fw + n + m
-    lw, r1 = aw + n, aw + n + m
-    r2, g = r1 + n, r1 + n + m
-    h, x = g + n, g + n + m
-    spread = x + max(n, m) + 1
+    scales = S + m * m
+    b, absb, x, absx = scales + k, scales + 2 * k, scales + 3 * k, scales + 4 * k
+    r, data, g, column = scales + 5 * k, scales + 6 * k, scales + 7 * k, scales + 8 * k
+    spread = column + k + 1
     rows = np.empty((spread + 1, W))
     rows[ZERO], rows[ONE], rows[MINUS] = 0.0, 1.0, -1.0
     base = rows.ctypes.data
-    worst, skew = np.empty((2, W)), np.empty(W)
+    worst, skew = np.empty((3, W)), np.empty(W)
     for start in range(0, N, W):
         count = min(W, N - start)
-        _load(M, start, count, rows[Mw:])
-        _load(A, start, count, rows[Aw:])
-        _load(f[:, None], start, count, rows[fw:])
-        _load(c[:, None], start, count, rows[cw:])
+        _load(M, start, count, rows[Mw:], rows[absM:])
+        _load(A, start, count, rows[Aw:], rows[absA:])
+        _load(f[:, None], start, count, rows[b:], rows[absb:])
+        _load(c[:, None], start, count, rows[b + n :], rows[absb + n :])
         _skewness(rows, Mw, n, skew)
-        _cholesky(rows, base, Mw, L, d, n)
+        _cholesky(rows, base, Mw, L, scales, n)
         for j in range(m):
             _forward(base, L, Aw + j * n, Y + j * n, n)
         for i in range(m):
             for j in range(i + 1):
                 combine(base, S + i * m + j, ZERO, Y + i * n, 1, Y + j * n, 1, n, MINUS)
-        _cholesky(rows, base, S, S, e, m)
+        _cholesky(rows, base, S, S, scales + n, m)
         rows[spread] = 0.0
-        _inverse_trace(rows, base, L, d, x, n, spread)
-        _inverse_trace(rows, base, S, e, x, m, spread)
-        _solve(base, L, Y, S, fw, cw, g, h, aw, lw, n, m)
-        _certify(rows, base, Mw, Aw, fw, cw, aw, lw, r1, r2, d, e, g, n, m, worst)
-        if not (worst <= rounding).all():
-            _solve(base, L, Y, S, r1, r2, g, h, r1, r2, n, m)
-            for i in range(n + m):
-                combine(base, aw + i, aw + i, r1 + i, 1, MINUS, 1, 1, ONE)
-            _certify(rows, base, Mw, Aw, fw, cw, aw, lw, r1, r2, d, e, g, n, m, worst)
+        _inverse_trace(rows, base, L, scales, column, n, spread)
+        _inverse_trace(rows, base, S, scales + n, column, m, spread)
+        _solve(base, L, Y, S, b, g, x, n, m)
+        _residual(rows, base, Mw, Aw, absM, absA, b, absb, x, absx, r, data, scales, n, m, worst)
+        for _ in range(STEPS):
+            if (worst[:2] <= rounding).all():
+                break
+            _solve(base, L, Y, S, r, g, r, n, m)
+            for i in range(k):
+                combine(base, x + i, x + i, r + i, 1, MINUS, 1, 1, ONE)
+            _residual(rows, base, Mw, Aw, absM, absA, b, absb, x, absx, r, data, scales, n, m, worst)
         for w in range(count):
             s = start + w
             for i in range(n):
-                a[s, i] = rows[aw + i, w]
+                a[s, i] = rows[x + i, w]
             for i in range(m):
-                lam[s, i] = rows[lw + i, w]
-            residual_motion[s], residual_constraint[s] = worst[:, w]
-            sound = rows[spread, w] <= regular and skew[w] <= symmetric
-            accepted[s] = sound and residual_motion[s] <= limit and residual_constraint[s] <= limit
+                lam[s, i] = rows[x + n + i, w]
+            residual_motion[s], residual_constraint[s] = worst[0, w], worst[1, w]
+            error = rows[spread, w] * rounding * worst[2, w]
+            sound = rows[spread, w] <= regular and skew[w] <= skewness and error <= digits
+            accepted[s] = sound and worst[0, w] <= acceptable and worst[1, w] <= acceptable
 
 
 @compiled
-def _load(x, start, count, out):
+def _load(x, start, count, out, absolute):
     """Copy a block, samples innermost, a cache line of lanes at a time; missing lanes repeat the last sample."""
     columns = x.shape[2]
     for first in range(0, W, LINE):
         for i in range(x.shape[1]):
             for j in range(columns):
-                row = out[i * columns + j]
+                row, absolute_row = out[i * columns + j], absolute[i * columns + j]
                 for w in range(first, first + LINE):
-                    row[w] = x[start + min(w, count - 1), i, j]
+                    value = x[start + min(w, count - 1), i, j]
+                    row[w] = value
+                    absolute_row[w] = abs(value)
 
 
 @compiled
@@ -155,53 +164,55 @@ def _inverse_trace(rows, base, L, d, x, n, spread):
 
 
 @compiled
-def _solve(base, L, Y, S, f, c, g, h, a, lam, n, m):
-    """Solve for (a, lam); the outputs may be the right sides themselves."""
-    _forward(base, L, f, g, n)
+def _solve(base, L, Y, S, b, g, x, n, m):
+    """Solve for x = (a, lam), stacked; x may be b itself."""
+    h = g + n
+    _forward(base, L, b, g, n)
     for i in range(m):
-        combine(base, h + i, c + i, Y + i * n, 1, g, 1, n, MINUS)
+        combine(base, h + i, b + n + i, Y + i * n, 1, g, 1, n, MINUS)
     _forward(base, S, h, h, m)
-    _backward(base, S, h, lam, m)
+    _backward(base, S, h, x + n, m)
     for i in range(n):
-        combine(base, g + i, g + i, Y + i, n, lam, 1, m, ONE)
-    _backward(base, L, g, a, n)
+        combine(base, g + i, g + i, Y + i, n, x + n, 1, m, ONE)
+    _backward(base, L, g, x, n)
 
 
 @compiled
-def _defect(base, M, A, f, c, a, lam, r1, r2, n, m):
-    """Form r1 = f - M a - A^T lam and r2 = c - A a."""
+def _product(base, out, start, M, A, x, n, m):
+    """Form out = start - K x for the block matrix K of M and A."""
     for i in range(n):
-        combine(base, r1 + i, f + i, M + i * n, 1, a, 1, n, ONE)
-        combine(base, r1 + i, r1 + i, A + i, n, lam, 1, m, ONE)
+        combine(base, out + i, start + i, M + i * n, 1, x, 1, n, ONE)
+        combine(base, out + i, out + i, A + i, n, x + n, 1, m, ONE)
     for i in range(m):
-        combine(base, r2 + i, c + i, A + i * n, 1, a, 1, n, ONE)
+        combine(base, out + n + i, start + n + i, A + i * n, 1, x, 1, n, ONE)
 
 
 @compiled
-def _certify(rows, base, M, A, f, c, a, lam, r1, r2, d, e, inertial, n, m, worst):
-    """Form the residuals, and their sizes relative to the data as `residual.residual` defines them, (2, W)."""
-    _defect(base, M, A, f, c, a, lam, r1, r2, n, m)
-    for i in range(n):
-        combine(base, inertial + i, ZERO, M + i * n, 1, a, 1, n, MINUS)
-    applied, pushed, held, moved, asked, off_motion, off_constraint = np.zeros((7, W))
-    for i in range(n):
+def _residual(rows, base, M, A, absM, absA, b, absb, x, minus_absx, r, data, scales, n, m, worst):
+    """Form r = b - K x and its data |K| |x| + |b|; write omega of both block rows, and the reach of errors, (3, W).
+
+    The reach is what `residual.certain` compares: the scaled size of the data, times scales over answer per block.
+    """
+    for i in range(n + m):
         for w in range(W):
-            scale = rows[d + i, w]
-            applied[w] += (scale * rows[f + i, w]) ** 2
-            pushed[w] += (scale * rows[inertial + i, w]) ** 2
-            moved[w] += (rows[a + i, w] / scale) ** 2
-            off_motion[w] += (scale * rows[r1 + i, w]) ** 2
-    for i in range(m):
+            rows[minus_absx + i, w] = -abs(rows[x + i, w])
+    _product(base, r, b, M, A, x, n, m)
+    _product(base, data, absb, absM, absA, minus_absx, n, m)
+    whole = np.zeros(W)
+    for block in range(2):
+        first, last = (0, n) if block == 0 else (n, n + m)
+        answer, scale = np.zeros(W), np.zeros(W)
+        omega = worst[block]
+        omega[:] = 0.0
+        for i in range(first, last):
+            for w in range(W):
+                ratio = abs(rows[r + i, w]) / (rows[data + i, w] + TINY)
+                omega[w] = omega[w] if ratio <= omega[w] else ratio
+                answer[w] += rows[x + i, w] ** 2
+                scale[w] += rows[scales + i, w] ** 2
+                whole[w] += (rows[scales + i, w] * rows[data + i, w]) ** 2
         for w in range(W):
-            held[w] += (rows[lam + i, w] / rows[e + i, w]) ** 2
-            asked[w] += (rows[e + i, w] * rows[c + i, w]) ** 2
-            off_constraint[w] += (rows[e + i, w] * rows[r2 + i, w]) ** 2
+            reach = np.sqrt(scale[w] / answer[w]) if last > first else 0.0
+            worst[2, w] = reach if block == 0 or reach > worst[2, w] else worst[2, w]
     for w in range(W):
-        worst[0, w] = _ratio(off_motion[w], max(applied[w], pushed[w], held[w]))
-        worst[1, w] = _ratio(off_constraint[w], max(applied[w], moved[w], asked[w]))
-
-
-@compiled
-def _ratio(part, whole):
-    """Return the square root of part / whole, 0 for 0 / 0, NaN for NaN."""
-    return np.sqrt(part / whole) if part != 0.0 else 0.0
+        worst[2, w] *= np.sqrt(whole[w])

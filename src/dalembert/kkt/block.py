@@ -10,10 +10,11 @@ Array = np.ndarray
 def block_matrix(M: Array, A: Array) -> Array:
     """Return [[M, A^T], [A, 0]], shape (..., n + m, n + m)."""
     m, n = A.shape[-2:]
-    K = np.zeros((*np.broadcast_shapes(M.shape[:-2], A.shape[:-2]), n + m, n + m))
+    batch = np.broadcast_shapes(M.shape[:-2], A.shape[:-2]) if M.ndim + A.ndim > 4 else ()
+    K = np.zeros((*batch, n + m, n + m))
     K[..., :n, :n] = M
     K[..., n:, :n] = A
-    K[..., :n, n:] = np.swapaxes(A, -1, -2)
+    K[..., :n, n:] = A.swapaxes(-1, -2)
     return K
 
 

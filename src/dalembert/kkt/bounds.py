@@ -19,6 +19,10 @@ Array = np.ndarray
 UNIT_ROUNDOFF = 0.5 * float(np.finfo(float).eps)
 
 
+CERTAIN_DIGITS = 1e-3
+"""Relative error bound above which an answer is called ill conditioned."""
+
+
 class Bounds(NamedTuple):
     """Absolute error bounds per number, and the condition of the solve.
 
@@ -33,16 +37,14 @@ class Bounds(NamedTuple):
     relative_error: float
 
 
-def error_bounds(M: Array, A: Array, X: Array, f: Array, c: Array, a: Array, lam: Array) -> Bounds:
-    """Return the error bounds of (a, lam), given X (n + m, n + m)."""
-    n, m = a.size, lam.size
-    gamma = (n + m + 2) * UNIT_ROUNDOFF
-    r = np.concatenate([f - M @ a - A.T @ lam, c - A @ a])
-    absA, b = np.abs(A), np.abs(np.concatenate([f, c]))
-    data = np.concatenate([np.abs(M) @ np.abs(a) + absA.T @ np.abs(lam), absA @ np.abs(a)]) + b
+def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int) -> Bounds:
+    """Return the error bounds of x = (a, lam), K x = b, given X; n is the size of a."""
+    gamma = (x.size + 2) * UNIT_ROUNDOFF
+    data = np.abs(K) @ np.abs(x) + np.abs(b)
     absX = np.abs(X)
-    error = absX @ (np.abs(r) + gamma * data)
-    reach = absX @ b
+    error = absX @ (np.abs(b - K @ x) + gamma * data)
+    reach = absX @ np.abs(b)
+    a, lam = x[:n], x[n:]
     relative = max(
         _relative(error[:n], a, reach[:n]),
         _relative(error[n:], lam, reach[n:]),

@@ -37,13 +37,13 @@ class Certificate:
 
     @property
     def residual_motion(self) -> float:
-        """Residual of M a + A^T lam = f, relative to the largest force in it (in equilibrated units)."""
-        return np.nan if self.answer.residual is None else self.answer.residual.relative_motion
+        """Largest residual in M a + A^T lam = f, relative to the data of its row, |M| |a| + |A^T| |lam| + |f|."""
+        return np.nan if self.answer.residual is None else self.answer.residual.relative(slice(None, self._n))
 
     @property
     def residual_constraint(self) -> float:
-        """Residual of A a = c, relative to the largest acceleration that the data could cause."""
-        return np.nan if self.answer.residual is None else self.answer.residual.relative_constraint
+        """Largest residual in A a = c, relative to the data of its row, |A| |a| + |c|."""
+        return np.nan if self.answer.residual is None else self.answer.residual.relative(slice(self._n, None))
 
     @property
     def rank(self) -> int:
@@ -84,6 +84,10 @@ class Certificate:
     def multiplier_error(self) -> Float[Array, " m"]:
         """Bound for the absolute error of every multiplier."""
         return self.answer.bounds.multipliers[: self.answer.multipliers.size - self._held]
+
+    @property
+    def _n(self) -> int:
+        return self.answer.analysis.M.shape[0]
 
     @property
     def _held(self) -> int:

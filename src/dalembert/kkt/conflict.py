@@ -14,14 +14,16 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.kkt.echelon import combination
+from dalembert.kkt.rows import RowStructure
 
 Array = np.ndarray
 
 MOST_SETS = 4000
 """Sets tried by size; beyond this many, rows are dropped one by one instead (irreducible, perhaps not smallest)."""
 
-RANK = 1e-10
-"""Relative singular value below which a set of equilibrated rows is dependent."""
+CONSISTENCY = 1e-10
+"""Relative conflict among the right sides of dependent rows up to which they count as consistent: drift terms are
+differences of larger numbers and rarely better than this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,45 +59,54 @@ class Conflict:
         )
 
 
-def smallest_conflict(A: Float[Array, "m n"], c: Float[Array, " m"], tolerance: float) -> Conflict | None:
-    """Find the smallest set of (equilibrated) rows in conflict, or None where all right sides agree.
+def relative_conflict(rows: RowStructure, c: Float[Array, " m"]) -> float:
+    """Return the part of c outside range(A), relative to c, on equilibrated rows."""
+    scaled = rows.rows * c
+    conflict = float(np.abs(rows.scaled_null.T @ scaled).max(initial=0.0))
+    return conflict / float(np.abs(scaled).max()) if conflict else 0.0
 
-    `A`, `c` are scaled; `weights` and `mismatch` of the result belong to the scaled rows.
+
+def smallest_conflict(A: Float[Array, "m n"], c: Float[Array, " m"], rows: RowStructure) -> Conflict | None:
+    """Find the smallest set of rows in conflict, or None where all right sides agree.
+
+    Ranks are decided as they were for the whole of A: on its equilibrated rows, at the same threshold.
     """
-    limit = tolerance * np.abs(c).max(initial=0.0)
-    if _mismatch(A, c, limit) is None:
+    if relative_conflict(rows, c) <= CONSISTENCY:
         return None
+    scaled, scaled_c = rows.rows[:, None] * A * rows.columns, rows.rows * c
+    limit = CONSISTENCY * float(np.abs(scaled_c).max())
+
+    def mismatch(chosen: tuple[int, ...]) -> Array | None:
+        return _mismatch(scaled[list(chosen)], scaled_c[list(chosen)], rows.threshold, limit)
+
     candidates, tried = tuple(range(A.shape[0])), 0
     for size in range(1, A.shape[0] + 1):
         tried += comb(len(candidates), size)
         if tried > MOST_SETS:
             break
-        for rows in combinations(candidates, size):
-            if (y := _mismatch(A[list(rows)], c[list(rows)], limit)) is not None:
-                return _conflict(A, c, rows, y, smallest=True)
-    rows = candidates
+        for chosen in combinations(candidates, size):
+            if (y := mismatch(chosen)) is not None:
+                return _conflict(rows.rows, c, chosen, y, smallest=True)
+    chosen, y = candidates, mismatch(candidates)
     for row in reversed(candidates):
-        fewer = tuple(i for i in rows if i != row)
-        if _mismatch(A[list(fewer)], c[list(fewer)], limit) is not None:
-            rows = fewer
-    y = _mismatch(A[list(rows)], c[list(rows)], limit)
+        fewer = tuple(i for i in chosen if i != row)
+        if (found := mismatch(fewer)) is not None:
+            chosen, y = fewer, found
     assert y is not None
-    return _conflict(A, c, rows, y, smallest=False)
+    return _conflict(rows.rows, c, chosen, y, smallest=False)
 
 
-def _mismatch(A: Array, c: Array, limit: float) -> Array | None:
+def _mismatch(A: Array, c: Array, threshold: float, limit: float) -> Array | None:
     """Return y with A^T y = 0 and y^T c beyond the limit, or None."""
     U, s, _ = np.linalg.svd(A)
-    rank = int(np.count_nonzero(s > RANK * max(1.0, s.max(initial=0.0))))
-    null = U[:, rank:]
+    null = U[:, np.count_nonzero(s > threshold) :]
     along = null.T @ c
-    if np.abs(along).max(initial=0.0) <= limit:
-        return None
-    return null @ along
+    return null @ along if np.abs(along).max(initial=0.0) > limit else None
 
 
-def _conflict(A: Array, c: Array, rows: tuple[int, ...], y: Array, *, smallest: bool) -> Conflict:
-    """Pack a conflict with its largest weight normalised to one."""
-    weights = np.zeros(A.shape[0])
-    weights[list(rows)] = y / y[np.argmax(np.abs(y))]
-    return Conflict(rows, weights, float(weights @ c), smallest)
+def _conflict(scales: Array, c: Array, chosen: tuple[int, ...], y: Array, *, smallest: bool) -> Conflict:
+    """Pack a conflict in the user's units, its largest weight normalised to one."""
+    weights = np.zeros(c.size)
+    weights[list(chosen)] = scales[list(chosen)] * y
+    weights = weights / weights[np.argmax(np.abs(weights))]
+    return Conflict(chosen, weights, float(weights @ c), smallest)

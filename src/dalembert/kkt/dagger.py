@@ -38,7 +38,7 @@ class Dagger:
     mass: Float[Array, "*batch n n"]
     rows: Float[Array, "*batch m n"]
 
-    def residuals(self) -> dict[str, Float[Array, "*batch"]]:
+    def residuals(self) -> dict[str, Float[Array, "*batch"] | float]:
         """Return how far the identities (11)-(14) and the symmetries (17), (18) are from holding, relative.
 
         Each value is the largest entry of the defect over the largest sum of absolute terms in it (at least one
@@ -66,7 +66,7 @@ class Dagger:
             return f"M+ =\n{self.M}\nA+ =\n{self.A}\nLambda+ =\n{self.Lambda}"
 
 
-def _defect(products: list[tuple[Array, Array]], target: Array) -> Array:
+def _defect(products: list[tuple[Array, Array]], target: Array) -> Array | float:
     """Return max |sum of products - target| / max(sum of |products| and |target|), per sample."""
     total = sum(left @ right for left, right in products) - target
     size = sum(np.abs(left) @ np.abs(right) for left, right in products) + np.abs(target)

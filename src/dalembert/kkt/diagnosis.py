@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.block import block_matrix
 from dalembert.kkt.conflict import Conflict, smallest_conflict
 from dalembert.kkt.echelon import combination, echelon
 from dalembert.kkt.rows import EPS
@@ -108,17 +107,15 @@ def diagnose(
     names: tuple[str, ...],
     coordinates: tuple[str, ...],
     rhs: Array | None,
-    consistency: float,
 ) -> Diagnosis:
     """Diagnose one system; `rhs` is c = -drift, or None to leave consistency aside."""
     rows, motion = analysis.rows, analysis.motion
-    basis, pivots = echelon(rows.null)
+    basis, pivots = echelon(rows.scaled_null, rows.rows)
     conflict = None
     if rhs is not None and rows.rank < len(names):
-        conflict = smallest_conflict(rows.rows[:, None] * analysis.A * rows.columns, rows.rows * rhs, consistency)
-        conflict = conflict and _in_user_units(conflict, rows.rows, rhs)
-    massless = echelon(motion.directions("massless", rows.columns))[0]
-    negative = echelon(motion.directions("negative", rows.columns))[0]
+        conflict = smallest_conflict(analysis.A, rhs, rows)
+    massless = echelon(motion.directions("massless"), rows.columns)[0]
+    negative = echelon(motion.directions("negative"), rows.columns)[0]
     return Diagnosis(
         verdict=_verdict(analysis, conflict),
         names=names,
@@ -149,8 +146,7 @@ def mass_rank(M: Float[Array, "n n"]) -> int:
 
 def block_condition(analysis: Analysis) -> float:
     """Return the ratio of extreme singular values of the equilibrated block matrix, its null space left out."""
-    scales = np.concatenate(analysis.scales)
-    K = scales[:, None] * block_matrix(analysis.M, analysis.A) * scales
+    K = analysis.scales[:, None] * analysis.K * analysis.scales
     values = np.sort(np.abs(np.linalg.eigvalsh(K)))[analysis.inertia[2] :]
     return float(values[-1] / values[0]) if values.size and values[0] > 0.0 else np.inf
 
@@ -171,10 +167,3 @@ def _others(column: Array, row: int) -> Array:
     others = -column
     others[row] = 0.0
     return others + 0.0
-
-
-def _in_user_units(conflict: Conflict, scales: Array, rhs: Array) -> Conflict:
-    """Return a conflict found on scaled rows as one of the user's rows."""
-    weights = scales * conflict.weights
-    weights = weights / weights[np.argmax(np.abs(weights))]
-    return Conflict(conflict.rows, weights, float(weights @ rhs), conflict.smallest)

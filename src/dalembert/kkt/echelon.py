@@ -18,30 +18,25 @@ NEGLIGIBLE = 1e-9
 """Coefficients below this are rounding and become zero."""
 
 
-def echelon(basis: Float[Array, "m k"]) -> tuple[Float[Array, "m k"], list[int]]:
-    """Return the column-reduced basis and the pivot rows, later rows preferred as pivots.
+def echelon(basis: Float[Array, "m k"], scales: Float[Array, " m"]) -> tuple[Float[Array, "m k"], list[int]]:
+    """Return the column-reduced basis diag(scales) @ basis and its pivot rows, later rows preferred as pivots.
 
-    Column j of the result is 1 at pivot j and 0 at all other pivots.
+    Column j of the result is 1 at pivot j and 0 at all other pivots. Pivots and zeros are decided on `basis` itself,
+    whose entries are of one size; the scales put it into the user's units afterwards.
     """
-    reduced = np.array(basis, dtype=float)
+    reduced = np.linalg.qr(basis)[0]
     k = reduced.shape[1]
     pivots: list[int] = []
-    free = list(range(k))
-    for row in _by_preference(reduced):
-        if not free:
-            break
-        column = max(free, key=lambda j: abs(reduced[row, j]))
-        if abs(reduced[row, column]) < PIVOT * np.abs(reduced[:, free]).max():
-            continue
+    for column in range(k):
+        row = _pivot_row(reduced[:, column:])
+        best = column + int(np.argmax(np.abs(reduced[row, column:])))
+        reduced[:, [column, best]] = reduced[:, [best, column]]
         reduced[:, column] /= reduced[row, column]
         others = [j for j in range(k) if j != column]
         reduced[:, others] -= np.outer(reduced[:, column], reduced[row, others])
-        free.remove(column)
         pivots.append(row)
-    order = [int(np.argmax(np.abs(reduced[row]))) for row in pivots]
-    reduced = reduced[:, order]
     reduced[np.abs(reduced) < NEGLIGIBLE * np.abs(reduced).max(axis=0, initial=0.0)] = 0.0
-    return reduced + 0.0, pivots
+    return scales[:, None] * reduced / scales[pivots] + 0.0, pivots
 
 
 def combination(coefficients: Float[Array, " m"], names: tuple[str, ...]) -> str:
@@ -56,8 +51,7 @@ def combination(coefficients: Float[Array, " m"], names: tuple[str, ...]) -> str
     return " ".join(terms) if terms else "0"
 
 
-def _by_preference(basis: Float[Array, "m k"]) -> list[int]:
-    """Return row indices from last to first; rows that no vector touches come last."""
-    touched = np.abs(basis).max(axis=1, initial=0.0) > NEGLIGIBLE
-    rows = range(basis.shape[0] - 1, -1, -1)
-    return [i for i in rows if touched[i]] + [i for i in rows if not touched[i]]
+def _pivot_row(columns: Float[Array, "m j"]) -> int:
+    """Return the last row with an entry large enough to be a pivot."""
+    size = np.abs(columns).max(axis=1)
+    return int(np.flatnonzero(size >= PIVOT * size.max())[-1])

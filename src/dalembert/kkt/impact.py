@@ -38,8 +38,8 @@ class Impact:
 
     velocity: Float[Array, "*batch n"]
     impulse: Float[Array, "*batch m"]
-    energy_before: Float[Array, "*batch"]
-    energy_after: Float[Array, "*batch"]
+    energy_before: Float[Array, "*batch"] | float
+    energy_after: Float[Array, "*batch"] | float
     certificate: Certificate | BatchCertificate
 
     @property
@@ -48,11 +48,11 @@ class Impact:
         return -self.impulse
 
     @property
-    def energy_loss(self) -> Float[Array, "*batch"]:
+    def energy_loss(self) -> Float[Array, "*batch"] | float:
         """Kinetic energy lost; negative where restitution per row has created some."""
         return self.energy_before - self.energy_after
 
 
-def kinetic_energy(M: Float[Array, "*batch n n"], v: Float[Array, "*batch2 n"]) -> Float[Array, "*batch3"]:
+def kinetic_energy(M: Float[Array, "*batch n n"], v: Float[Array, "*batch2 n"]) -> Float[Array, "*batch3"] | float:
     """Return v^T M v / 2 per sample."""
     return 0.5 * np.einsum("...i,...ij,...j->...", v, M, v)

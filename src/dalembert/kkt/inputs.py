@@ -5,8 +5,7 @@ Each complaint says what, where, and what to do. In a batch, a bad sample is not
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -121,12 +120,13 @@ def checked_vector(values: Any, size: int, what: str, *, scalar: bool = False) -
 
 
 def symmetric_part(M: Array, skewness: float) -> Array | None:
-    """Return (M + M^T) / 2 for a single M, or None where |M - M^T| exceeds `skewness` times the largest entry."""
+    """Return (M + M^T) / 2 of a single M; None where |M - M^T| is NaN or exceeds `skewness` times the largest entry."""
     if (M.T == M).all():
         return M
-    if np.abs(M - M.T).max() > skewness * np.abs(M).max():
-        return None
-    return 0.5 * (M + M.T)
+    with np.errstate(invalid="ignore"):
+        if not np.abs(M - M.T).max() <= skewness * np.abs(M).max():
+            return None
+    return 0.5 * M + 0.5 * M.T
 
 
 def refuse_asymmetric(M: Array, coordinates: Sequence[str]) -> NoReturn:
@@ -139,13 +139,12 @@ def refuse_asymmetric(M: Array, coordinates: Sequence[str]) -> NoReturn:
     )
 
 
-def refuse_nonfinite(array: Array, what: str, labels: Callable[[], tuple[Sequence[str], ...]]) -> None:
-    """Raise if a single matrix or vector holds NaN or infinity, naming the first such entry by `labels` per axis."""
-    flat = array.ravel()
-    if math.isfinite(flat.dot(flat)) or np.isfinite(array).all():
+def refuse_nonfinite(array: Array, what: str, *labels: Sequence[str]) -> None:
+    """Raise if a single matrix or vector holds NaN or infinity, naming the first such entry by its label per axis."""
+    if np.isfinite(array).all():
         return
     index = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-    where = ", ".join(repr(axis[k]) for axis, k in zip(labels(), index, strict=True))
+    where = ", ".join(repr(axis[k]) for axis, k in zip(labels, index, strict=True))
     raise ModelError(f"{what}[{', '.join(map(str, index))}] is {array[index]} ({where}); every entry must be finite")
 
 
@@ -159,10 +158,11 @@ def refuse_restitution(e: Array, names: Sequence[str]) -> None:
 
 def _densified(values: Any, what: str) -> Array:
     """Return a sparse array as dense, up to the stated size."""
-    if sum(values.shape) > DENSE_LIMIT:
+    total = values.shape[0] if what == "M" else sum(values.shape)
+    if total > DENSE_LIMIT:
         size = 8e-6 * values.shape[0] * values.shape[1]
         raise UnsupportedError(
-            f"sparse {what} of shape {values.shape} is not made dense silently above {DENSE_LIMIT} rows and columns; "
+            f"sparse {what} of shape {values.shape} is not made dense silently above n + m = {DENSE_LIMIT}; "
             f"pass {what}.toarray() ({size:.0f} MB) to solve it densely"
         )
     return values.toarray()

@@ -8,7 +8,6 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.block import block_matrix
 from dalembert.kkt.dagger import Dagger
 from dalembert.kkt.inputs import symmetric_part
 from dalembert.kkt.routes import FAST_ROUTES, NullSpace, Route, RouteDeclined, factored
@@ -47,11 +46,9 @@ def inverse(analysis: Analysis) -> Array | None:
     factor = _invertible(analysis)
     if factor is None:
         return None
-    m, n = analysis.A.shape
-    identity = np.eye(n + m)
-    X = np.vstack(factor.solve(identity[:n], identity[n:]))
-    defect = identity - block_matrix(analysis.M, analysis.A) @ X
-    X = X + np.vstack(factor.solve(defect[:n], defect[n:]))
+    identity = np.eye(sum(analysis.A.shape))
+    X = factor.solve(identity)
+    X = X + factor.solve(identity - analysis.K @ X)
     return 0.5 * (X + X.T) + 0.0
 
 

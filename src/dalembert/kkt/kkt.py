@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
@@ -15,7 +16,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.answer import CONSISTENCY, Answer, Options, answer
+from dalembert.kkt.answer import Answer, Options, answer
 from dalembert.kkt.batch import solve_batch
 from dalembert.kkt.certificate import Certificate
 from dalembert.kkt.dagger import Dagger
@@ -41,6 +42,9 @@ from dalembert.kkt.status import Status
 Array = np.ndarray
 Massless = Literal["refuse", "hold"]
 Inconsistent = Literal["refuse", "least_squares"]
+
+
+ROUTE_NAMES = ("auto", *ROUTES)
 
 
 class KKT:
@@ -87,18 +91,26 @@ class KKT:
             None if coordinates is None else checked_names(coordinates, self.n, "coordinates", "coordinates")
         )
         self.metric = None if metric is None else checked_metric(metric, self.m, self.names)
-        self.route = _checked(route, ("auto", *ROUTES), "route")
+        self.route = _checked(route, ROUTE_NAMES, "route")
         self.rank_tolerance = rank_tolerance
         self.skewness = SYMMETRY_FACTOR * self.n * eps
         self.batch_shape = batch_shape(M, A)
+        self.M, self.A, self._analysis = M, A, None
+        self._defaults = Options(route=self.route, metric=self.metric)
         if not self.batch_shape:
-            refuse_nonfinite(M, "M", lambda: (self.coordinates, self.coordinates))
-            refuse_nonfinite(A, "A", lambda: (self.names, self.coordinates))
-            symmetric = symmetric_part(M, self.skewness)
-            if symmetric is None:
-                refuse_asymmetric(M, self.coordinates)
-            M = symmetric
-        self.M, self.A = M, A
+            self._analysis = self._analysed(M, A)
+            self.M, self.A = self._analysis.M, self._analysis.A
+
+    def _analysed(self, M: Array, A: Array) -> Analysis:
+        """Return the analysis of a single system, after the checks that a batch makes per sample."""
+        symmetric = symmetric_part(M, self.skewness)
+        if symmetric is not None:
+            analysis = Analysis(symmetric, A, self.rank_tolerance)
+            if math.isfinite(np.maximum.reduce(analysis.absK, axis=None)):
+                return analysis
+        refuse_nonfinite(M, "M", self.coordinates, self.coordinates)
+        refuse_nonfinite(A, "A", self.names, self.coordinates)
+        refuse_asymmetric(M, self.coordinates)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -110,12 +122,12 @@ class KKT:
         """Names of the coordinates; "q0", "q1", ... unless given."""
         return self._coordinates or tuple(f"q{i}" for i in range(self.n))
 
-    @cached_property
+    @property
     def analysis(self) -> Analysis:
         """What is known of a single system before any right side; shared by all its solves."""
-        if self.batch_shape:
+        if self._analysis is None:
             raise ShapeError(f"this is a batch of shape {self.batch_shape}; take one sample, K[0], to analyse it")
-        return Analysis(self.M, self.A, self.rank_tolerance)
+        return self._analysis
 
     @cached_property
     def dagger(self) -> Dagger:
@@ -173,10 +185,11 @@ class KKT:
         drift = checked_vector(drift, self.m, "drift")
         if self.batch_shape or f.ndim > 1 or drift.ndim > 1:
             return solve_batch(self, f, -drift, options)
-        refuse_nonfinite(f, "force", lambda: (self.coordinates,))
-        refuse_nonfinite(drift, "drift", lambda: (self.names,))
-        found = answer(self.analysis, f, -drift, options)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = answer(self.analysis, np.concatenate((f, -drift)), options)
         if not found.status.solved:
+            refuse_nonfinite(f, "force", self.coordinates)
+            refuse_nonfinite(drift, "drift", self.names)
             self._refuse(found)
         return self._solution(found)
 
@@ -186,7 +199,7 @@ class KKT:
         v+ = M+ M v- - e A+^T A v-, impulse p = -(1 + e) Lambda+ A v- (seed 000, section 3); solved through the block
         matrix, so massless limbs and redundant contacts are welcome. M v+ + A^T p = M v- in sign.
         """
-        v = checked_vector(velocity, self.n, "velocity")
+        v = self._velocity(velocity)
         e = checked_vector(restitution, self.m, "restitution", scalar=True)
         refuse_restitution(e, self.names)
         approach = np.einsum("...ij,...j->...i", self.A, v)
@@ -196,22 +209,32 @@ class KKT:
 
     def project_velocity(self, velocity: Any) -> Array:
         """Return the admissible velocity nearest in the kinetic-energy norm, M+ M v (seed 000, sec. 3)."""
-        v = checked_vector(velocity, self.n, "velocity")
+        v = self._velocity(velocity)
         return self.solve(np.einsum("...ij,...j->...i", self.M, v)).acceleration
 
     def least_energy_velocity(self, constraint_velocity: Any) -> Array:
         """Return the velocity of least kinetic energy with A v = constraint_velocity, A+^T c (seed 000, sec. 3)."""
         c = checked_vector(constraint_velocity, self.m, "constraint_velocity")
+        if c.ndim == 1:
+            refuse_nonfinite(c, "constraint_velocity", self.names)
         return self.solve(np.zeros(self.n), -c).acceleration
 
     def diagnose(self, drift: Any = None) -> Diagnosis:
         """Say what is redundant, conflicting (given a drift), massless, or not unique, by name.  Single systems."""
         rhs = None if drift is None else -checked_vector(drift, self.m, "drift")
-        return diagnose(self.analysis, self.names, self.coordinates, rhs, CONSISTENCY)
+        return diagnose(self.analysis, self.names, self.coordinates, rhs)
+
+    def _velocity(self, velocity: Any) -> Array:
+        v = checked_vector(velocity, self.n, "velocity")
+        if v.ndim == 1:
+            refuse_nonfinite(v, "velocity", self.coordinates)
+        return v
 
     def _options(self, route: str | None, massless: str, inconsistent: str) -> Options:
+        if route is None and massless == inconsistent == "refuse":
+            return self._defaults
         return Options(
-            self.route if route is None else _checked(route, ("auto", *ROUTES), "route"),
+            self.route if route is None else _checked(route, ROUTE_NAMES, "route"),
             _checked(massless, ("refuse", "hold"), "massless"),
             _checked(inconsistent, ("refuse", "least_squares"), "inconsistent"),
             self.metric,
@@ -225,7 +248,7 @@ class KKT:
 
     def _refuse(self, found: Answer) -> None:
         """Raise for a single system without an answer, with its diagnosis and what to try."""
-        report = diagnose(self.analysis, self.names, self.coordinates, found.rhs, CONSISTENCY)
+        report = diagnose(self.analysis, self.names, self.coordinates, found.b[self.n :])
         message = f"{found.status.message}\n{report}"
         if found.status is Status.DECLINED:
             message = f"route {found.reason}\n{report}"

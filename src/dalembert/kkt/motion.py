@@ -71,10 +71,10 @@ class MotionStructure:
         """Number of free massless motions: dimension of null(M) within null(A)."""
         return self.values.size - self.positive - self.negative
 
-    def directions(self, kind: str, columns: Float[Array, " n"]) -> Float[Array, "n j"]:
-        """Return the motions of one kind ("massless" or "negative") in the user's coordinates."""
+    def directions(self, kind: str) -> Float[Array, "n j"]:
+        """Return the motions of one kind ("massless" or "negative") in scaled coordinates."""
         chosen = np.abs(self.values) <= self.noise if kind == "massless" else self.values < -self.noise
-        return columns[:, None] * (self.Z @ (self.scale[:, None] * self.vectors[:, chosen]))
+        return self.Z @ (self.scale[:, None] * self.vectors[:, chosen])
 
 
 def motion_structure(M: Float[Array, "n n"], rows: RowStructure) -> MotionStructure:

@@ -34,6 +34,8 @@ class RowStructure:
         Singular value decomposition of E A G; `U` is square.
     rank, kept, dropped
         The rank, and the relative singular values on either side of the decision.
+    threshold
+        Singular values up to this were taken for zero.
     """
 
     columns: Float[Array, " n"]
@@ -44,6 +46,7 @@ class RowStructure:
     rank: int
     kept: float
     dropped: float
+    threshold: float
 
     @property
     def gap(self) -> float:
@@ -76,8 +79,8 @@ def row_structure(A: Float[Array, "m n"], tolerance: float | None = None) -> Row
     columns, rows = block_scales(A)
     U, s, Vt = np.linalg.svd(rows[:, None] * A * columns)
     largest = float(s[0]) if s.size and s[0] > 0.0 else 1.0
-    threshold = RANK_FACTOR * max(m, n) * float(EPS) if tolerance is None else tolerance
-    rank = int(np.count_nonzero(s > threshold * largest))
+    threshold = largest * (RANK_FACTOR * max(m, n) * float(EPS) if tolerance is None else tolerance)
+    rank = int(np.count_nonzero(s > threshold))
     kept = float(s[rank - 1]) / largest if rank else 1.0
     dropped = float(s[rank]) / largest if rank < s.size else 0.0
-    return RowStructure(columns, rows, U, s, Vt, rank, kept, dropped)
+    return RowStructure(columns, rows, U, s, Vt, rank, kept, dropped, threshold)

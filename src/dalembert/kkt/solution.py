@@ -104,6 +104,8 @@ class Solution:
     def __getitem__(self, name: str) -> Array:
         """Return the acceleration of a coordinate, or the reaction of a constraint row, by name."""
         named = self.by_name
+        if name in self.system.names and name in self.system.coordinates:
+            raise ModelError(f"{name!r} names a coordinate and a constraint row; use .acceleration or .reactions")
         if name not in named:
             near = get_close_matches(name, named, n=3)
             hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""

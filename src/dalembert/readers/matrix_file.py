@@ -104,7 +104,9 @@ def _read_arrays(path: Path) -> MatrixProblem:
         raise ModelError(f"not a readable NPZ file ({error})") from error
     unknown = sorted(set(arrays) - {"M", "A", "force", "drift", "names", "coordinates"})
     if unknown or "M" not in arrays:
-        raise ModelError(f"expected M, A, force, drift, names, coordinates; found {', '.join(sorted(arrays)) or 'nothing'}")
+        raise ModelError(
+            f"expected M, A, force, drift, names, coordinates; found {', '.join(sorted(arrays)) or 'nothing'}"
+        )
     names, coordinates = (None if key not in arrays else arrays[key].tolist() for key in ("names", "coordinates"))
     system = KKT(arrays["M"], arrays.get("A"), names, coordinates)
     return MatrixProblem(system, _force(arrays.get("force"), system.n), arrays.get("drift", np.zeros(system.m)))

@@ -1,7 +1,7 @@
 """The maps between velocities, accelerations and forces (seed 000, Fig. 1).
 
-    A : TQ -> TC          A^T : T*C -> T*Q        M : T2Q -> T*Q
-    A+^T : TC -> TQ       A+ : T*Q -> T*C         M+ : T*Q -> T2Q        Lambda+ : T2C -> T*C
+A : TQ -> TC          A^T : T*C -> T*Q        M : T2Q -> T*Q
+A+^T : TC -> TQ       A+ : T*Q -> T*C         M+ : T*Q -> T2Q        Lambda+ : T2C -> T*C
 """
 
 from __future__ import annotations

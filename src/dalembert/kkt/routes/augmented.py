@@ -37,20 +37,15 @@ class Augmented:
     def factor(cls, analysis: Analysis) -> Augmented:
         """Factor M + A^T R A with R = E^2, the squared row scales of the equilibrated block matrix."""
         A = analysis.A
-        rho = analysis.scales[1] ** 2
+        rho = analysis.scales[A.shape[1] :] ** 2
         Li, _, _ = inverse_factor(
             analysis.M + A.T @ (rho[:, None] * A),
             "M + rho A^T A is not definite: a motion that the constraints allow moves no mass (or negative mass)",
         )
         return cls(analysis, rho, mass_weighted(Li, A, analysis.rows.rank))
 
-    @property
-    def scales(self) -> tuple[Array, Array]:
-        """Scales of the equilibrated block matrix."""
-        return self.analysis.scales
-
-    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
-        """Return (a, lam)."""
-        A = self.analysis.A
-        rho = self.rho.reshape((-1,) + (1,) * (force.ndim - 1))
-        return self.weighted.solve(force + A.T @ (rho * rhs), rhs, A)
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked."""
+        A, n = self.analysis.A, self.analysis.A.shape[1]
+        rho = self.rho.reshape((-1,) + (1,) * (b.ndim - 1))
+        return self.weighted.solve(np.concatenate([b[:n] + A.T @ (rho * b[n:]), b[n:]]), A)

@@ -38,13 +38,8 @@ class Route(Protocol):
         """Factor, or raise `RouteDeclined`."""
         ...
 
-    @property
-    def scales(self) -> tuple[Array, Array]:
-        """Scales (d, e) of coordinates and rows in whose units residuals are measured."""
-        ...
-
-    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
-        """Return (a, lam) for vectors or for matrices of columns."""
+    def solve(self, b: Array) -> Array:
+        """Return x = (a, lam), stacked, for b = (f, c), stacked; a vector, or a matrix of columns."""
         ...
 
 
@@ -54,4 +49,14 @@ class FastRoute(Route, Protocol):
     @property
     def regular(self) -> bool:
         """True when the factors alone prove, far from rounding, full row rank of A and a definite M on null(A)."""
+        ...
+
+    @property
+    def magnification(self) -> float:
+        """A bound (or estimate) of the norm of the inverse of the scaled block matrix."""
+        ...
+
+    @property
+    def scales(self) -> Array:
+        """Scales of coordinates, then of rows, to which `magnification` refers."""
         ...

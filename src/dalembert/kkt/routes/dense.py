@@ -15,7 +15,6 @@ import numpy as np
 from scipy.linalg.lapack import dsycon, dsytrf, dsytrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.block import block_matrix
 from dalembert.kkt.routes.contract import RouteDeclined
 
 Array = np.ndarray
@@ -43,7 +42,7 @@ class Dense:
 
     LD: Array
     pivots: Array
-    scales: tuple[Array, Array]
+    scales: Array
     rcond: float
 
     name: ClassVar[str] = "dense"
@@ -54,10 +53,8 @@ class Dense:
     @classmethod
     def factor(cls, analysis: Analysis) -> Dense:
         """Equilibrate, factor, and check inertia and condition."""
-        M, A = analysis.M, analysis.A
-        m, n = A.shape
-        stacked = np.concatenate(analysis.scales)
-        K = stacked[:, None] * block_matrix(M, A) * stacked
+        m, n = analysis.A.shape
+        K = analysis.scales[:, None] * analysis.K * analysis.scales
         LD, pivots, info = dsytrf(K, lower=1)
         if info:
             raise RouteDeclined(f"the block matrix is singular: pivot {info - 1} is exactly zero")
@@ -74,12 +71,16 @@ class Dense:
         """True when the inertia is decided far from rounding."""
         return self.rcond > CLEARLY_REGULAR
 
-    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
-        """Return (a, lam)."""
-        stacked = np.concatenate(self.scales).reshape((-1,) + (1,) * (force.ndim - 1))
-        x, _ = dsytrs(self.LD, self.pivots, stacked * np.concatenate([force, rhs]), lower=1)
-        x = stacked * x.reshape((-1, *force.shape[1:]))
-        return x[: force.shape[0]], x[force.shape[0] :]
+    @property
+    def magnification(self) -> float:
+        """The condition; the scaled matrix itself is of size one."""
+        return 1.0 / self.rcond
+
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked."""
+        scales = self.scales.reshape((-1,) + (1,) * (b.ndim - 1))
+        x, _ = dsytrs(self.LD, self.pivots, scales * b, lower=1)
+        return scales * x.reshape(b.shape)
 
 
 def factor_inertia(LD: Array, pivots: Array) -> tuple[int, int, int]:

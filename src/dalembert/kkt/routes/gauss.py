@@ -36,11 +36,6 @@ class Gauss:
         Li, _, _ = inverse_factor(analysis.M, "M is singular or indefinite: there is no unconstrained acceleration")
         return cls(analysis, mass_weighted(Li, analysis.A, analysis.rows.rank))
 
-    @property
-    def scales(self) -> tuple[Array, Array]:
-        """Scales of the equilibrated block matrix."""
-        return self.analysis.scales
-
-    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
-        """Return (a, lam)."""
-        return self.weighted.solve(force, rhs, self.analysis.A)
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked."""
+        return self.weighted.solve(b, self.analysis.A)

@@ -32,15 +32,16 @@ class MassWeighted:
     s: Array
     Vt: Array
 
-    def solve(self, force: Array, rhs: Array, A: Array) -> tuple[Array, Array]:
-        """Return (a, lam) of P a + A^T lam = force, A a = rhs."""
-        shape = (-1,) + (1,) * (force.ndim - 1)
-        g = self.Li @ force
+    def solve(self, b: Array, A: Array) -> Array:
+        """Return (a, lam), stacked, of P a + A^T lam = f, A a = c, for b = (f, c) stacked."""
+        n = self.Li.shape[0]
+        shape = (-1,) + (1,) * (b.ndim - 1)
+        g = self.Li @ b[:n]
         a0 = self.Li.T @ g
-        conflict = self.E.reshape(shape) * (rhs - A @ a0)
+        conflict = self.E.reshape(shape) * (b[n:] - A @ a0)
         w = (self.U.T @ conflict) / self.s.reshape(shape)
         lam = -self.E.reshape(shape) * (self.U @ (w / self.s.reshape(shape)))
-        return a0 + self.Li.T @ (self.Vt.T @ w), lam
+        return np.concatenate([a0 + self.Li.T @ (self.Vt.T @ w), lam])
 
 
 def mass_weighted(Li: Array, A: Array, rank: int) -> MassWeighted:

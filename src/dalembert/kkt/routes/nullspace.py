@@ -50,20 +50,16 @@ class NullSpace:
         M = rows.columns[:, None] * analysis.M * rows.columns
         return cls(analysis, M, np.linalg.inv(motion.B1), half @ half.T)
 
-    @property
-    def scales(self) -> tuple[Array, Array]:
-        """Scales of the equilibrated block matrix."""
-        return self.analysis.scales
-
-    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
-        """Return (a, lam)."""
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked."""
         rows, dependent = self.analysis.rows, self.analysis.motion.dependent
-        shape = (-1,) + (1,) * (force.ndim - 1)
+        shape = (-1,) + (1,) * (b.ndim - 1)
         G, E, s = rows.columns.reshape(shape), rows.rows.reshape(shape), rows.s[: rows.rank].reshape(shape)
         U1 = rows.U[:, : rows.rank]
-        f = G * force
+        n = self.M.shape[0]
+        f = G * b[:n]
         a = np.zeros_like(f)
-        a[dependent] = self.B1i @ ((U1.T @ (E * rhs)) / s)
+        a[dependent] = self.B1i @ ((U1.T @ (E * b[n:])) / s)
         a = a + self.compliance @ (f - self.M @ a)
         lam = U1 @ ((self.B1i.T @ (f - self.M @ a)[dependent]) / s)
-        return G * a, E * lam
+        return np.concatenate([G * a, E * lam])

@@ -45,7 +45,7 @@ class Schur:
     Y: Array
     Lsi: Array
     spread: float
-    scales: tuple[Array, Array]
+    scales: Array
 
     name: ClassVar[str] = "schur"
     handles_redundant_rows: ClassVar[bool] = False
@@ -59,18 +59,24 @@ class Schur:
         Y = Li.dot(analysis.A.T)
         S = Y.T.dot(Y)
         Lsi, spread_S, e = inverse_factor(S, "constraint rows are redundant: A M^-1 A^T is singular")
-        return cls(Li, Y, Lsi, max(spread_M, spread_S), (d, e))
+        return cls(Li, Y, Lsi, max(spread_M, spread_S), np.concatenate((d, e)))
 
     @property
     def regular(self) -> bool:
         """True when both factors are far from singular."""
         return self.spread < CLEARLY_REGULAR
 
-    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
-        """Return (a, lam)."""
-        g = self.Li.dot(force)
-        lam = self.Lsi.T.dot(self.Lsi.dot(self.Y.T.dot(g) - rhs))
-        return self.Li.T.dot(g - self.Y.dot(lam)), lam
+    @property
+    def magnification(self) -> float:
+        """The larger trace bounds every block of the inverse."""
+        return self.spread
+
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked."""
+        n = self.Li.shape[0]
+        g = self.Li.dot(b[:n])
+        lam = self.Lsi.T.dot(self.Lsi.dot(self.Y.T.dot(g) - b[n:]))
+        return np.concatenate((self.Li.T.dot(g - self.Y.dot(lam)), lam))
 
 
 def inverse_factor(P: Array, complaint: str) -> tuple[Array, float, Array]:

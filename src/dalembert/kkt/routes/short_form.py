@@ -50,24 +50,21 @@ class ShortForm:
         r = analysis.rows.rank
         return cls(analysis, Li, (U[:, :r] / s[:r]) @ Vt[:r])
 
-    @property
-    def scales(self) -> tuple[Array, Array]:
-        """Scales of the equilibrated block matrix."""
-        return self.analysis.scales
-
-    def solve(self, force: Array, rhs: Array) -> tuple[Array, Array]:
-        """Return (a, lam), or decline with the residual of the range condition."""
-        if np.any(rhs):
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked, or decline with the residual of the range condition."""
+        n = self.Li.shape[0]
+        force = b[:n]
+        if np.any(b[n:]):
             raise RouteDeclined("the short form holds for constraints of zero acceleration only, and drift is not zero")
         A = self.analysis.A
         lam = self.pseudo_inverse @ force
         free = force - A.T @ lam
         a = self.Li.T @ (self.Li @ free)
         size = np.abs(A) @ (np.abs(self.Li.T @ self.Li) @ np.abs(force))
-        residual = np.abs(A @ a).max(initial=0.0) / (size.max(initial=0.0) or 1.0)
+        residual = (np.abs(A @ a) / np.where(size > 0.0, size, 1.0)).max(initial=0.0)
         if residual > RANGE_TOLERANCE:
             raise RouteDeclined(
                 f"the range condition W^T M^-1 (I - W W^+) h = 0 fails with relative residual {residual:.2e}; "
                 "use route 'gauss', the mass-weighted form"
             )
-        return a, lam
+        return np.concatenate([a, lam])

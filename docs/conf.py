@@ -1,0 +1,58 @@
+"""Sphinx configuration: prose in MyST, every code cell executed, every warning an error."""
+
+from importlib.metadata import version as installed_version
+
+project = "dalembert"
+author = "The dalembert developers"
+project_copyright = "The dalembert developers"
+release = installed_version("dalembert")
+version = release
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "sphinxcontrib.bibtex",
+]
+exclude_patterns = ["_build", "jupyter_execute"]
+
+html_theme = "furo"
+html_title = f"dalembert {release}"
+html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+
+myst_enable_extensions = ["amsmath", "dollarmath", "deflist", "colon_fence"]
+myst_heading_anchors = 3
+
+# Code cells run at every build; an exception, or a word on stderr, fails it.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_execution_show_tb = True
+nb_output_stderr = "warn"
+nb_merge_streams = True
+nb_number_source_lines = False
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+napoleon_google_docstring = False
+napoleon_numpy_docstring = True
+napoleon_use_rtype = False
+napoleon_custom_sections = [("Attributes", "params_style")]
+default_role = "code"
+
+bibtex_bibfiles = ["references.bib"]
+bibtex_default_style = "plain"
+
+
+def plain_bars(app, what, name, obj, options, lines):
+    """Keep |x| in a docstring an absolute value; reStructuredText would read a substitution."""
+    lines[:] = [line if line.lstrip().startswith(">>>") else line.replace("|", r"\|") for line in lines]
+
+
+def setup(app):
+    """Register the hook, ahead of napoleon."""
+    app.connect("autodoc-process-docstring", plain_bars, priority=100)

@@ -1,0 +1,39 @@
+"""Settings that every test shares: shape annotations are checked, hypothesis has two profiles, plots need no screen."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from jaxtyping import install_import_hook
+
+import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attribute of the package
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+UNCHECKED = {
+    "dalembert.kkt.batch_kernel",  # Numba compiles these two: a wrapped function would not compile
+    "dalembert.kkt.lanes",
+}
+
+
+def checked_modules() -> list[str]:
+    """Return every module of dalembert whose annotations can be checked, found without importing the package."""
+    spec = find_spec("dalembert")
+    assert spec is not None
+    assert spec.origin is not None
+    root = Path(spec.origin).parent
+    files = [path.relative_to(root.parent).with_suffix("") for path in root.rglob("*.py") if path.stem != "__init__"]
+    return sorted({".".join(path.parts) for path in files} - UNCHECKED)
+
+
+# Before the first import of dalembert, so that every shape annotation is a test of its own.  Packages are left out: the
+# hook would take all their files with them.
+install_import_hook(checked_modules(), "tests.shape_checks.checked")
+
+# No deadline: the first example of a process may compile the batch kernel.
+settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
