@@ -42,17 +42,31 @@ napoleon_google_docstring = False
 napoleon_numpy_docstring = True
 napoleon_use_rtype = False
 napoleon_custom_sections = [("Attributes", "params_style")]
+napoleon_attr_annotations = False
 default_role = "code"
 
 bibtex_bibfiles = ["references.bib"]
 bibtex_default_style = "plain"
 
 
-def plain_bars(app, what, name, obj, options, lines):
+RAW = {}
+"""Docstrings of properties, kept from napoleon, which would read "Basis of null(A^T): ..." as a type."""
+
+
+def before_napoleon(app, what, name, obj, options, lines):
     """Keep |x| in a docstring an absolute value; reStructuredText would read a substitution."""
     lines[:] = [line if line.lstrip().startswith(">>>") else line.replace("|", r"\|") for line in lines]
+    if what == "property":
+        RAW[name] = list(lines)
+
+
+def after_napoleon(app, what, name, obj, options, lines):
+    """Give a property its sentence back."""
+    if what == "property":
+        lines[:] = RAW.pop(name, lines)
 
 
 def setup(app):
-    """Register the hook, ahead of napoleon."""
-    app.connect("autodoc-process-docstring", plain_bars, priority=100)
+    """Register the hooks around napoleon's own, which has priority 500."""
+    app.connect("autodoc-process-docstring", before_napoleon, priority=100)
+    app.connect("autodoc-process-docstring", after_napoleon, priority=900)

@@ -362,7 +362,7 @@ def test_bad_metrics(metric: object, error: type, words: list[str]) -> None:
         assert word in str(caught.value)
 
 
-@pytest.mark.parametrize("tolerance", [-1.0, np.nan, 2.0, "tight"])
+@pytest.mark.parametrize("tolerance", [-1.0, np.nan, 2.0])
 def test_rank_tolerance_must_be_a_fraction(tolerance: object) -> None:
     with pytest.raises(ModelError, match="rank_tolerance"):
         KKT(UNIT, np.eye(2), rank_tolerance=tolerance)

@@ -240,7 +240,7 @@ def test_J7_projection_is_the_nearest_admissible_velocity(system: strategies.Sys
 
 
 def test_J7_an_admissible_velocity_is_left_alone() -> None:
-    np.testing.assert_array_equal(CRANK_SLIDER.project_velocity([3, 6]), [3, 6])
+    np.testing.assert_allclose(CRANK_SLIDER.project_velocity([3, 6]), [3, 6], rtol=1e-15)
 
 
 # J8: (19)-(30) -------------------------------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def test_J8_dagger_traditional_and_block_solutions_agree(n: int, m: int) -> None
 def test_J8_the_traditional_routes_refuse_singular_masses(route: str) -> None:
     with pytest.raises(da.SolvabilityError, match="M is singular"):
         CRANK_SLIDER.solve([1, 0], route=route)
-    np.testing.assert_array_equal(CRANK_SLIDER.solve([1, 0]).acceleration, [1, 2])
+    np.testing.assert_allclose(CRANK_SLIDER.solve([1, 0]).acceleration, [1, 2], rtol=1e-15)
 
 
 def test_J8_motion_of_the_massless_leg_is_exact() -> None:
@@ -459,7 +459,7 @@ def test_J13_impact_momentum_and_energy(system: strategies.System, data: st.Data
     assert np.all(np.abs(defect) <= 1e-10 * momentum.max(initial=0) + 1e-300)
     closing = np.abs(system.A) @ (np.abs(v) + np.abs(hit.velocity))
     assert np.all(np.abs(system.A @ hit.velocity + e * system.A @ v) <= 1e-9 * closing.max(initial=0) + 1e-300)
-    scale = np.abs(v) @ np.abs(system.M) @ np.abs(v) + np.abs(hit.velocity) @ np.abs(system.M) @ np.abs(hit.velocity)
+    scale = np.abs(system.M).max() * (np.abs(v).max() + np.abs(hit.velocity).max()) ** 2
     assert hit.energy_after <= hit.energy_before + 1e-10 * scale
     np.testing.assert_allclose(hit.energy_loss, hit.energy_before - hit.energy_after)
 

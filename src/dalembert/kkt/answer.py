@@ -14,7 +14,7 @@ import numpy as np
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.bounds import CERTAIN_DIGITS, Bounds, error_bounds
 from dalembert.kkt.conflict import CONSISTENCY, relative_conflict
-from dalembert.kkt.metric import least_multipliers, nearest_consistent
+from dalembert.kkt.metric import least_multipliers, nearest_consistent, projection_error
 from dalembert.kkt.residual import Residual, acceptable, certain, refined
 from dalembert.kkt.routes import FAST_ROUTES, ROUTES, NullSpace, Route, RouteDeclined, factored
 from dalembert.kkt.status import Status
@@ -93,13 +93,22 @@ class Answer:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Error bars of the numbers."""
-        return error_bounds(self.analysis.K, self.inverse, self.b, self.x, self.analysis.M.shape[0])
+        """Error bars of the numbers; choosing the least multipliers of a family adds its own rounding."""
+        analysis, n = self.analysis, self.analysis.M.shape[0]
+        found = error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales)
+        if not self.regular and analysis.rows.rank < self.x.size - n:
+            found.multipliers[:] += projection_error(self.multipliers, self.metric)
+        return found
 
 
 def answer(analysis: Analysis, b: Array, options: Options) -> Answer:
     """Solve K x = b, and say what kind of system it was; never raises for numbers."""
-    n = analysis.M.shape[0]
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return fast_answer(analysis, b, options) or careful_answer(analysis, b, options)
+
+
+def fast_answer(analysis: Analysis, b: Array, options: Options) -> Answer | None:
+    """Solve by a fast route that proves its own answer; None where nothing is proved."""
     for route in FAST_ROUTES:
         if options.route not in ("auto", route.name):
             continue
@@ -109,9 +118,9 @@ def answer(analysis: Analysis, b: Array, options: Options) -> Answer:
             continue
         if factor.regular:
             x, found = refined(analysis, factor, b)
-            if found.omega <= acceptable(x.size) and certain(found, factor, x, n):
+            if found.omega <= acceptable(x.size) and certain(found, factor, x, analysis.M.shape[0]):
                 return Answer(Status.UNIQUE, analysis, b, x, found, factor, regular=True)
-    return careful_answer(analysis, b, options)
+    return None
 
 
 def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
@@ -153,11 +162,12 @@ def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, 
     rows, n = analysis.rows, analysis.M.shape[0]
     if rows.rank == b.size - n:
         return b, 0.0
+    scaled = np.abs(analysis.scales * b)
     nearest = np.append(b[:n], nearest_consistent(b[n:], rows.null, options.metric))
-    noise = acceptable(b.size) * np.abs(analysis.scales[:n] * b[:n]).max()
-    if np.abs(analysis.scales * (b - nearest)).max() <= noise:
-        return nearest, 0.0
-    return nearest, relative_conflict(rows, b[n:])
+    change = np.abs(analysis.scales * (b - nearest))
+    nearest = np.where(change <= acceptable(b.size) * scaled[n:].max(), b, nearest)
+    conflict = relative_conflict(rows, b[n:])
+    return nearest, 0.0 if change.max() <= acceptable(b.size) * scaled[:n].max() else conflict
 
 
 def _suitable(analysis: Analysis, options: Options) -> Route:

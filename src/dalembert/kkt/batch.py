@@ -40,7 +40,7 @@ def solve_batch(system: KKT, f: Array, c: Array, options: Options) -> Solution:
         status.reshape(shape),
         motion.reshape(shape),
         constraint.reshape(shape),
-        lambda index: batch.sample_again(index, a, status),
+        lambda index: batch.sample_again(index, a, lam, status),
     )
     return Solution(a.reshape(*shape, system.n), lam.reshape(*shape, system.m), certificate, system)
 
@@ -81,12 +81,15 @@ class _Batch:
                 motion[s], constraint[s] = one.residual.relative(slice(None, n)), one.residual.relative(slice(n, None))
         return status, a, lam, motion, constraint
 
-    def sample_again(self, index: tuple[int, ...], a: Array, status: Array) -> Answer:
+    def sample_again(self, index: tuple[int, ...], a: Array, lam: Array, status: Array) -> Answer:
         """Solve one sample once more, for its certificate; refuse if the arrays were overwritten since the batch."""
         s = int(np.arange(status.size).reshape(self.shape)[index])
         one = self.sample(s)
-        size = max(float(np.abs(a[s]).max()), float(np.abs(one.acceleration).max()))
-        if one.status != status[s] or np.abs(a[s] - one.acceleration).max() > SAME_ANSWER * size:
+        before, now = np.concatenate((a[s], lam[s])), one.x[: a.shape[1] + lam.shape[1]]
+        same = np.allclose(
+            before, now, rtol=SAME_ANSWER, atol=SAME_ANSWER * np.nan_to_num(np.abs(now)).max(), equal_nan=True
+        )
+        if one.status != status[s] or not same:
             raise ModelError(f"sample {index} has changed since the batch was solved: its arrays were overwritten")
         return one
 

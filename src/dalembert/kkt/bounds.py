@@ -37,18 +37,16 @@ class Bounds(NamedTuple):
     relative_error: float
 
 
-def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int) -> Bounds:
-    """Return the error bounds of x = (a, lam), K x = b, given X; n is the size of a."""
+def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int, scales: Array) -> Bounds:
+    """Return the error bounds of x = (a, lam), K x = b, given X.
+
+    n is the size of a; `scales` equilibrate K, and say what b could cause in an answer that is zero to rounding.
+    """
     gamma = (x.size + 2) * UNIT_ROUNDOFF
     data = np.abs(K) @ np.abs(x) + np.abs(b)
-    absX = np.abs(X)
-    error = absX @ (np.abs(b - K @ x) + gamma * data)
-    reach = absX @ np.abs(b)
-    a, lam = x[:n], x[n:]
-    relative = max(
-        _relative(error[:n], a, reach[:n]),
-        _relative(error[n:], lam, reach[n:]),
-    )
+    error = np.abs(X) @ (np.abs(b - K @ x) + gamma * data)
+    reach = scales * np.abs(scales * b).max()
+    relative = max(_relative(error[part], x[part], reach[part]) for part in (slice(None, n), slice(n, None)))
     return Bounds(error[:n], error[n:], relative / gamma, relative)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -47,8 +48,8 @@ class Certificate:
 
     @property
     def rank(self) -> int:
-        """Rank of A (and of the rows that hold massless motions, if any)."""
-        return self.answer.analysis.rows.rank
+        """Rank of A."""
+        return self.answer.analysis.rows.rank - self._held
 
     @property
     def rank_gap(self) -> float:
@@ -135,18 +136,18 @@ class BatchCertificate:
 
     @cached_property
     def condition(self) -> Array:
-        """Condition per sample (each is solved once more for it)."""
-        return self._each(lambda one: one.condition, float)
+        """Condition per sample (each is solved once more for it); infinite where there is no answer."""
+        return self._each(lambda one: one.condition, np.inf)
 
     @cached_property
     def rank(self) -> Array:
-        """Rank of A per sample."""
-        return self._each(lambda one: one.rank, int)
+        """Rank of A per sample; 0 where the data are no numbers."""
+        return self._each(lambda one: one.rank, 0)
 
     @cached_property
     def unique(self) -> Array:
-        """Per sample and row, whether the reaction is unique."""
-        return np.stack([self[i].unique for i in np.ndindex(self.status.shape)]).reshape(*self.status.shape, -1)
+        """Per sample and row, whether the reaction is unique; False where the data are no numbers."""
+        return self._each(lambda one: one.unique, np.False_)
 
     def __getitem__(self, index: int | tuple[int, ...]) -> Certificate:
         """Return the certificate of one sample."""
@@ -158,6 +159,8 @@ class BatchCertificate:
         lines += [f"  {count:7d}  {Status(code).message}" for code, count in zip(codes, counts, strict=True)]
         return "\n".join(lines)
 
-    def _each(self, value: Callable[[Certificate], float], dtype: type) -> Array:
-        flat = [value(self[index]) for index in np.ndindex(self.status.shape)]
-        return np.array(flat, dtype=dtype).reshape(self.status.shape)
+    def _each(self, value: Callable[[Certificate], Any], otherwise: Any) -> Array:
+        sound = self.status < Status.NOT_SYMMETRIC
+        found = [value(self[index]) if sound[index] else otherwise for index in np.ndindex(self.status.shape)]
+        found = np.broadcast_arrays(*found) if found else np.zeros(0)
+        return np.array(found).reshape(*self.status.shape, *np.shape(found)[1:])

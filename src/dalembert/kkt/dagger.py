@@ -41,10 +41,11 @@ class Dagger:
     def residuals(self) -> dict[str, Float[Array, "*batch"] | float]:
         """Return how far the identities (11)-(14) and the symmetries (17), (18) are from holding, relative.
 
-        Each value is the largest entry of the defect over the largest sum of absolute terms in it (at least one
-        for the identities that equal I). Values near 1e-16 certify the dagger; a wrong one shows as a large value.
+        Each value is the largest entry of the defect over the sizes of the matrices multiplied (M+ counts at least
+        as 1 / max |M|: it vanishes for a fully constrained system). Values near 1e-16 certify the dagger.
         """
         M, A, Md, Ad, Ld = self.mass, self.rows, self.M, self.A, self.Lambda
+        compliance = _reciprocal(_largest(M))
         At, Adt = np.swapaxes(A, -1, -2), np.swapaxes(Ad, -1, -2)
         n, m = np.eye(M.shape[-1]), np.eye(A.shape[-2])
         zero = np.zeros
@@ -53,8 +54,8 @@ class Dagger:
             "(11) M+ M + A+^T A = I": _defect([(Md, M), (Adt, A)], n),
             "(12) M A+^T + A^T L+ = 0": _defect([(M, Adt), (At, Ld)], zero(At.shape[-2:])),
             "(12) A+ M + L+ A = 0": _defect([(Ad, M), (Ld, A)], zero(A.shape[-2:])),
-            "(13) A M+ = 0": _defect([(A, Md)], zero(A.shape[-2:])),
-            "(13) M+ A^T = 0": _defect([(Md, At)], zero(At.shape[-2:])),
+            "(13) A M+ = 0": _defect([(A, Md)], zero(A.shape[-2:]), _largest(A) * compliance),
+            "(13) M+ A^T = 0": _defect([(Md, At)], zero(At.shape[-2:]), _largest(A) * compliance),
             "(14) A A+^T = I": _defect([(A, Adt)], m),
             "(14) A+ A^T = I": _defect([(Ad, At)], m),
             "(17) M+ symmetric": _defect([(Md, n)], np.swapaxes(Md, -1, -2)),
@@ -66,9 +67,18 @@ class Dagger:
             return f"M+ =\n{self.M}\nA+ =\n{self.A}\nLambda+ =\n{self.Lambda}"
 
 
-def _defect(products: list[tuple[Array, Array]], target: Array) -> Array | float:
-    """Return max |sum of products - target| / max(sum of |products| and |target|), per sample."""
-    total = sum(left @ right for left, right in products) - target
-    size = sum(np.abs(left) @ np.abs(right) for left, right in products) + np.abs(target)
-    worst, whole = (np.asarray(x).max(axis=(-1, -2), initial=0.0) for x in (np.abs(total), size))
-    return worst / np.where(whole > 0.0, whole, 1.0)
+def _defect(products: list[tuple[Array, Array]], target: Array, floor: Array | float = 0.0) -> Array | float:
+    """Return max |sum of products - target| / (floor + sum of max |left| max |right| + max |target|), per sample."""
+    worst = _largest(sum(left @ right for left, right in products) - target)
+    whole = sum(_largest(left) * _largest(right) for left, right in products) + _largest(target) + floor
+    return worst * _reciprocal(whole)
+
+
+def _reciprocal(x: Array | float) -> Array | float:
+    """Return 1 / x, and 1 where x is zero."""
+    return 1.0 / np.where(np.asarray(x) > 0.0, x, 1.0)
+
+
+def _largest(x: Array) -> Array | float:
+    """Return the largest absolute entry per sample."""
+    return np.abs(x).max(axis=(-1, -2), initial=0.0)

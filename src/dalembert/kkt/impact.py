@@ -45,7 +45,7 @@ class Impact:
     @property
     def reactions(self) -> Float[Array, "*batch m"]:
         """The physical impulses, -p."""
-        return -self.impulse
+        return 0.0 - self.impulse
 
     @property
     def energy_loss(self) -> Float[Array, "*batch"] | float:

@@ -68,7 +68,9 @@ class KKT:
 
     Examples
     --------
-    >>> K = KKT([[1, 0], [0, 0]], [[2, -1]])      # crank-slider with a massless rod, seed 000, eq. (34)
+    A crank-slider with a massless rod (seed 000, eq. 34):
+
+    >>> K = KKT([[1, 0], [0, 0]], [[2, -1]])
     >>> K.solve(force=[1, 0]).acceleration
     array([1., 2.])
     """
@@ -93,6 +95,8 @@ class KKT:
         self.metric = None if metric is None else checked_metric(metric, self.m, self.names)
         self.route = _checked(route, ROUTE_NAMES, "route")
         self.rank_tolerance = rank_tolerance
+        if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
+            raise ModelError(f"rank_tolerance={rank_tolerance} must be a fraction, 0 <= rank_tolerance < 1")
         self.skewness = SYMMETRY_FACTOR * self.n * eps
         self.batch_shape = batch_shape(M, A)
         self.M, self.A, self._analysis = M, A, None
@@ -151,8 +155,8 @@ class KKT:
         self,
         force: Any,
         drift: Any = None,
-        massless: Massless = "refuse",
-        inconsistent: Inconsistent = "refuse",
+        massless: Massless | str = "refuse",
+        inconsistent: Inconsistent | str = "refuse",
         route: str | None = None,
     ) -> Solution:
         """Solve M a + A^T lam = force, A a = -drift.
@@ -185,8 +189,7 @@ class KKT:
         drift = checked_vector(drift, self.m, "drift")
         if self.batch_shape or f.ndim > 1 or drift.ndim > 1:
             return solve_batch(self, f, -drift, options)
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = answer(self.analysis, np.concatenate((f, -drift)), options)
+        found = answer(self.analysis, np.concatenate((f, -drift)), options)
         if not found.status.solved:
             refuse_nonfinite(f, "force", self.coordinates)
             refuse_nonfinite(drift, "drift", self.names)
@@ -222,6 +225,8 @@ class KKT:
     def diagnose(self, drift: Any = None) -> Diagnosis:
         """Say what is redundant, conflicting (given a drift), massless, or not unique, by name.  Single systems."""
         rhs = None if drift is None else -checked_vector(drift, self.m, "drift")
+        if rhs is not None:
+            refuse_nonfinite(rhs, "drift", self.names)
         return diagnose(self.analysis, self.names, self.coordinates, rhs)
 
     def _velocity(self, velocity: Any) -> Array:
@@ -243,7 +248,7 @@ class KKT:
     def _solution(self, found: Answer) -> Solution:
         held, lam = None, found.multipliers
         if found.held is not None:
-            held, lam = Held(found.held, lam[self.m :]), lam[: self.m]
+            held, lam = Held(found.held, 0.0 - lam[self.m :]), lam[: self.m]
         return Solution(found.acceleration, lam, Certificate(found), self, held)
 
     def _refuse(self, found: Answer) -> None:
@@ -251,7 +256,7 @@ class KKT:
         report = diagnose(self.analysis, self.names, self.coordinates, found.b[self.n :])
         message = f"{found.status.message}\n{report}"
         if found.status is Status.DECLINED:
-            message = f"route {found.reason}\n{report}"
+            message = f"the requested route declined: {found.reason}\n{report}"
         raise SolvabilityError(f"{message}\n{_ADVICE[found.status]}", report)
 
     def __repr__(self) -> str:

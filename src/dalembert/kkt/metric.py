@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 Array = np.ndarray
+EPS = float(np.finfo(float).eps)
 
 
 def least_multipliers(lam: Array, N: Array, W: Array | None) -> Array:
@@ -26,6 +27,12 @@ def least_multipliers(lam: Array, N: Array, W: Array | None) -> Array:
 def nearest_consistent(c: Array, N: Array, W: Array | None) -> Array:
     """Return the right side in range(A) nearest to c in the dual metric W^-1."""
     return c - _projector(N, W).T @ (N.T @ c)
+
+
+def projection_error(lam: Array, W: Array | None) -> float:
+    """Return a bound for what rounding in `least_multipliers` adds to each multiplier."""
+    skew = 1.0 if W is None else float(np.sqrt(np.linalg.cond(W)))
+    return 2.0 * skew * lam.size * EPS * float(np.abs(lam).sum())
 
 
 def _projector(N: Array, W: Array | None) -> Array:

@@ -78,7 +78,11 @@ class MotionStructure:
 
 
 def motion_structure(M: Float[Array, "n n"], rows: RowStructure) -> MotionStructure:
-    """Partition the coordinates and decide the definiteness of the reduced mass matrix.  O(n^3)."""
+    """Partition the coordinates and decide the definiteness of the reduced mass matrix.  O(n^3).
+
+    Entries of Z at the rounding level of the singular vectors become zero: beside a heavy coordinate they would look
+    like mass.
+    """
     Mhat = rows.columns[:, None] * M * rows.columns
     V1t = rows.Vt[: rows.rank]
     dependent, independent = _partition(Mhat, V1t)
@@ -87,6 +91,8 @@ def motion_structure(M: Float[Array, "n n"], rows: RowStructure) -> MotionStruct
     Z[independent, np.arange(independent.size)] = 1.0
     if rows.rank and independent.size:
         Z[dependent] = -np.linalg.solve(B1, V1t[:, independent])
+        noise = MASS_FACTOR * M.shape[0] * EPS / rows.kept
+        Z[np.abs(Z) <= noise * np.abs(Z).max(axis=0)] = 0.0
     return MotionStructure(dependent, independent, B1, Z, *_reduced_mass(Mhat, Z))
 
 

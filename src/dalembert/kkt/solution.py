@@ -75,7 +75,7 @@ class Solution:
     @property
     def reactions(self) -> Float[Array, "*batch m"]:
         """The physical constraint forces, -lam: what the constraints exert on the system is A^T reactions."""
-        return -self.multipliers
+        return 0.0 - self.multipliers
 
     @property
     def status(self) -> Status | Array:

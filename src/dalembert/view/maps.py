@@ -53,5 +53,6 @@ def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], symb
     tail = (start[0] + gap * ux + sx, start[1] + gap * uy + sy)
     head = (end[0] - gap * ux + sx, end[1] - gap * uy + sy)
     axes.annotate("", xy=head, xytext=tail, arrowprops={"arrowstyle": "-|>", "color": colour, "lw": 1.6})
-    middle = (0.5 * (tail[0] + head[0]) + 2.6 * sx, 0.5 * (tail[1] + head[1]) + 2.2 * sy)
+    side = -1.0 if start[1] == end[1] == 0.0 else 1.0
+    middle = (0.5 * (tail[0] + head[0]) + side * 2.6 * sx, 0.5 * (tail[1] + head[1]) + side * 2.2 * sy)
     axes.text(*middle, symbol, ha="center", va="center", fontsize=13, color=colour)

@@ -1,0 +1,5 @@
+"""The command `dalembert`."""
+
+from dalembert.cli.main import main
+
+__all__ = ["main"]
