@@ -357,7 +357,7 @@ def test_J11_holding_the_massless_link_leaves_the_first_link_alone() -> None:
     assert s.status is da.Status.HELD
     assert s.ok
     np.testing.assert_allclose(np.abs(s.held.motions), [[0], [1]])
-    np.testing.assert_allclose(s.held.motions @ s.held.forces, [0, 0.5])
+    np.testing.assert_allclose(s.held.motions @ s.held.forces, [0, -0.5])  # against the push of 0.5
 
 
 @given(st.integers(1, 4), st.integers(1, 3), st.data())
@@ -372,7 +372,7 @@ def test_J11_the_rest_moves_as_the_reduced_system(n: int, free: int, data: st.Da
     np.testing.assert_allclose(held.acceleration[:n], rest.acceleration, atol=1e-9 * size)
     np.testing.assert_allclose(held.acceleration[n:], 0.0, atol=1e-9 * size)
     np.testing.assert_allclose(held.multipliers, rest.multipliers, atol=1e-9 * size)
-    np.testing.assert_allclose((held.held.motions @ held.held.forces)[n:], force[n:], atol=1e-9 * size)
+    np.testing.assert_allclose((held.held.motions @ held.held.forces)[n:], -force[n:], atol=1e-9 * size)
 
 
 # J12: end of section 5 -----------------------------------------------------------------------------------------------

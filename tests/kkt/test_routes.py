@@ -57,7 +57,7 @@ def test_every_route_agrees_or_declines_with_a_reason(system: strategies.System,
     definite = system.mass_rank == system.n
     for route, reason in declined.items():
         assert route not in ALWAYS, reason
-        assert reason.startswith("route ")
+        assert "declined: " in reason
         if route in {"schur", "dense"} and definite:
             assert system.rank < system.m, reason
         if route in {"gauss", "augmented"}:

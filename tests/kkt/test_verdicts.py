@@ -296,7 +296,7 @@ def test_free_massless_motion_is_refused_or_held(system: strategies.System, data
     H = s.held.motions
     assert H.shape == (system.n, system.massless)
     a, lam = s.acceleration, s.multipliers
-    forces = system.M @ a + system.A.T @ lam + H @ s.held.forces
+    forces = system.M @ a + system.A.T @ lam - H @ s.held.forces
     size = np.abs(system.M) @ np.abs(a) + np.abs(system.A.T) @ np.abs(lam) + np.abs(force)
     assert np.all(np.abs(forces - force) <= CLOSE * size.max(initial=1e-300))
     closing = np.abs(system.A) @ np.abs(a) + np.abs(drift)

@@ -1,4 +1,4 @@
-"""`dalembert check FILE`: is this system solvable, and if not, why?"""
+"""`dalembert check FILE`: say whether a system is solvable, and if not, why."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ body {{ margin: 0 auto; max-width: 46rem; padding: 2rem 1.2rem 4rem; color: {INK
   font: 17px/1.55 Georgia, 'Times New Roman', serif; }}
 h1 {{ font-size: 1.9rem; margin: 0 0 .3rem; }} h2 {{ font-size: 1.25rem; margin: 2.4rem 0 .5rem; }}
 pre {{ font: 14px/1.45 ui-monospace, Menlo, Consolas, monospace; background: #f5f3ef; padding: .8rem 1rem;
-  border-left: 3px solid {ACCENT}; overflow-x: auto; }}
+  border-left: 3px solid {ACCENT}; white-space: pre-wrap; overflow-wrap: anywhere; }}
 figure {{ margin: 1.2rem 0; }} figure svg {{ width: 100%; height: auto; }}
 figcaption, footer {{ font-size: .88rem; color: #5b6673; }} footer {{ margin-top: 3rem; }}
 """

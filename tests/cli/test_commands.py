@@ -1,0 +1,86 @@
+"""The command line as a user runs it: exit codes, messages, no tracebacks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from dalembert import __version__
+from dalembert.cli import main
+
+SOLVABLE = 'mass = [[1, 0], [0, 0]]\nforce = [1, 0]\n[[constraint]]\nname = "slider"\nrow = [2, -1]\n'
+FREE = 'coordinates = ["crank", "rod"]\nmass = [[1, 0], [0, 0]]\nforce = [1, 0]\n'
+CONFLICT = SOLVABLE + '[[constraint]]\nname = "stop"\nrow = [4, -2]\ndrift = 1\n'
+
+
+def called(*arguments: str, capsys) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    out, err = capsys.readouterr()
+    return int(left.value.code or 0), out, err
+
+
+@pytest.fixture
+def system_file(tmp_path):
+    def write(text: str) -> str:
+        path = tmp_path / "system.toml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_version_as_a_process():
+    run = subprocess.run([sys.executable, "-m", "dalembert", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == f"dalembert {__version__}"
+
+
+def test_check_solvable(system_file, capsys):
+    code, out, err = called("check", system_file(SOLVABLE), capsys=capsys)
+    assert (code, err) == (0, "")
+    assert "slider" in out
+    assert "unique accelerations" in out
+
+
+@pytest.mark.parametrize(("text", "words"), [(FREE, "free massless motion: rod"), (CONFLICT, "'slider', 'stop'")])
+def test_check_without_solution_exits_1_and_says_why(system_file, capsys, text, words):
+    code, out, _ = called("check", system_file(text), capsys=capsys)
+    assert code == 1
+    assert words in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [("check", "nowhere.toml"), ("check", "x.bad"), ("demo", "--report", "no/such/x.html")]
+)
+def test_misuse_exits_2_with_one_message(capsys, arguments):
+    code, out, err = called(*arguments, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith("dalembert: error: ")
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [("chek",), ("check",), ("demo", "--nothing")])
+def test_unknown_words_exit_2(capsys, arguments):
+    code, _, err = called(*arguments, capsys=capsys)
+    assert code == 2
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_traceback():
+    from dalembert.errors import ModelError
+
+    with pytest.raises(ModelError):
+        main(["check", "nowhere.toml", "--debug"])
+
+
+def test_demo_prints_equation_35_and_writes_the_report(tmp_path, capsys):
+    target = tmp_path / "report.html"
+    code, out, _ = called("demo", "--report", str(target), capsys=capsys)
+    assert code == 0
+    assert "equal to eq. (35): yes, to the last digit" in out
+    assert "redundant: rear right" in out
+    assert "contradict each other" in out
+    assert out.rstrip().endswith(f"report: {target}")
+    assert target.read_text().count("<svg") == 4

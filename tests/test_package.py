@@ -1,0 +1,68 @@
+"""The package as others get it: the wheel, the light import, the public names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+import dalembert as da
+
+ROOT = Path(__file__).parents[1]
+HEAVY = ("casadi", "numba", "llvmlite", "matplotlib", "tyro", "rich")
+
+
+def test_import_is_light():
+    """`import dalembert` loads NumPy and SciPy; the rest comes on first use."""
+    code = f"import sys, dalembert; print([name for name in {HEAVY} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_public_names_exist_and_are_documented():
+    for name in da.__all__:
+        assert getattr(da, name) is not None
+        if name != "__version__":
+            assert (getattr(da, name).__doc__ or "").strip(), name
+
+
+def test_every_room_has_its_page():
+    """Each package of the library has a README that names its files."""
+    for room in sorted(path.parent for path in (ROOT / "src/dalembert").glob("*/__init__.py")):
+        text = (room / "README.md").read_text()
+        for file in room.glob("*.py"):
+            if file.name != "__init__.py":
+                assert f"`{file.name}`" in text, f"{room.name}/README.md does not name {file.name}"
+
+
+def test_examples_run(tmp_path):
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    assert examples
+    for example in examples:
+        run = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert run.returncode == 0, f"{example.name}\n{run.stderr[-2000:]}"
+
+
+@pytest.mark.slow
+def test_wheel_installs_in_a_fresh_environment(tmp_path):
+    """Build the wheel, install it alone, run the command and a solve from there."""
+    build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("dalembert-*.whl")
+    venv.create(tmp_path / "fresh", with_pip=True)
+    python = tmp_path / "fresh" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], check=True, capture_output=True)
+    solve = "import dalembert as da; print(da.KKT([[1, 0], [0, 0]], [[2, -1]]).solve([1, 0]).acceleration)"
+    run = subprocess.run([python, "-c", solve], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[1. 2.]"
+    version = subprocess.run([python.parent / "dalembert", "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.strip() == f"dalembert {da.__version__}"
+
+
+def test_version_stands_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "version" in project["dynamic"]
