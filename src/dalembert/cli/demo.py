@@ -63,8 +63,8 @@ def _massless(page: Report) -> None:
     _say(
         page,
         "A crank-slider with a massless rod",
-        "The mass matrix is singular, so nothing can be divided by it; the block matrix [M A^T; A 0] is not, because the "
-        "slider allows no motion of the rod alone. These are the dagger terms, the blocks of its inverse.",
+        "The mass matrix is singular, so nothing can be divided by it; the block matrix [M A^T; A 0] is not, because "
+        "the slider allows no motion of the rod alone. These are the dagger terms, the blocks of its inverse.",
         f"{K.dagger}\n\n{verdict}",
     )
     page.figure(
@@ -89,7 +89,8 @@ def _limit(page: Report) -> None:
         page,
         "The limit of a light rod",
         "As the rod's mass goes to zero the answer tends to the massless one, in proportion to the mass. The "
-        "traditional formulas divide by the mass matrix and lose a digit for every power of ten; the block form keeps all of them.",
+        "traditional formulas divide by the mass matrix and lose a digit for every power of ten or two; the block form "
+        "keeps all of them.",
         "  rod/crank   |a - a(massless)|   error, block form   error, through M^-1\n"
         + "\n".join(
             f"  {masses[k]:8.0e}   {apart[k]:17.1e}   {block[k]:17.1e}   {traditional[k]:19.1e}"

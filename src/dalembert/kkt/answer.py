@@ -55,6 +55,8 @@ class Answer:
         Why a route declined, in words.
     regular
         Whether a fast route has proved the system regular; if not, its structure was decided first.
+    choice_error
+        Rounding in the choice of the least multipliers, where they are not unique.
     """
 
     status: Status
@@ -68,6 +70,7 @@ class Answer:
     conflict: float = 0.0
     reason: str = ""
     regular: bool = False
+    choice_error: float = 0.0
 
     @property
     def acceleration(self) -> Array:
@@ -96,8 +99,7 @@ class Answer:
         """Error bars of the numbers; choosing the least multipliers of a family adds its own rounding."""
         analysis, n = self.analysis, self.analysis.M.shape[0]
         found = error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales)
-        if not self.regular and analysis.rows.rank < self.x.size - n:
-            found.multipliers[:] += projection_error(self.multipliers, self.metric)
+        found.multipliers[:] += self.choice_error
         return found
 
 
@@ -150,8 +152,9 @@ def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
     metric = _extended(options.metric, 0 if held is None else held.shape[1])
+    choice = projection_error(x[n:], metric) if rows.rank < rows.rows.size else 0.0
     x[n:] = least_multipliers(x[n:], analysis.rows.null, metric)
-    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict))
+    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict, choice_error=choice))
 
 
 def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, float]:
@@ -166,6 +169,7 @@ def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, 
     nearest = np.append(b[:n], nearest_consistent(b[n:], rows.null, options.metric))
     change = np.abs(analysis.scales * (b - nearest))
     nearest = np.where(change <= acceptable(b.size) * scaled[n:].max(), b, nearest)
+    nearest[np.abs(nearest) <= acceptable(b.size) * np.abs(b)] = 0.0
     conflict = relative_conflict(rows, b[n:])
     return nearest, 0.0 if change.max() <= acceptable(b.size) * scaled[:n].max() else conflict
 
@@ -180,8 +184,13 @@ def _suitable(analysis: Analysis, options: Options) -> Route:
 
 
 def _judged(solved: Answer) -> Answer:
-    """Return the answer, marked ill conditioned where its error bars leave too few digits."""
-    if solved.bounds.relative_error <= CERTAIN_DIGITS:
+    """Return the answer, marked where its residual is above rounding or its error bars leave too few digits."""
+    found = solved.residual
+    if (
+        found is not None
+        and found.omega <= acceptable(solved.x.size)
+        and solved.bounds.relative_error <= CERTAIN_DIGITS
+    ):
         return solved
     if not np.all(np.isfinite(solved.x)):
         return replace(solved, status=Status.NONFINITE)

@@ -26,8 +26,8 @@ CERTAIN_DIGITS = 1e-3
 class Bounds(NamedTuple):
     """Absolute error bounds per number, and the condition of the solve.
 
-    `condition` is the factor by which relative rounding errors of the data, gamma, are magnified in the larger of
-    the two relative errors, |a - a_true| / |a| and |lam - lam_true| / |lam| in the maximum norm, in user units.
+    `condition` is Skeel's: the factor by which relative errors of the data are magnified in the larger of the two
+    relative errors, |a - a_true| / |a| and |lam - lam_true| / |lam| in the maximum norm, in user units.
     A block that is zero to rounding (a structure at rest) is judged against what its data could have produced.
     """
 
@@ -44,10 +44,13 @@ def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int, scales: Array) 
     """
     gamma = (x.size + 2) * UNIT_ROUNDOFF
     data = np.abs(K) @ np.abs(x) + np.abs(b)
-    error = np.abs(X) @ (np.abs(b - K @ x) + gamma * data)
+    noise = gamma * (np.abs(X) @ data)
+    error = noise + np.abs(X) @ np.abs(b - K @ x)
     reach = scales * np.abs(scales * b).max()
-    relative = max(_relative(error[part], x[part], reach[part]) for part in (slice(None, n), slice(n, None)))
-    return Bounds(error[:n], error[n:], relative / gamma, relative)
+    blocks = slice(None, n), slice(n, None)
+    condition = max(_relative(noise[part], x[part], reach[part]) for part in blocks) / gamma
+    relative = max(_relative(error[part], x[part], reach[part]) for part in blocks)
+    return Bounds(error[:n], error[n:], condition, relative)
 
 
 def _relative(error: Array, x: Array, reach: Array) -> float:

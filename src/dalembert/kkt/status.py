@@ -36,7 +36,7 @@ _MESSAGES = {
     Status.REDUNDANT: "unique accelerations; the multipliers are the least-norm member of a family",
     Status.HELD: "solved with the free massless motion held still, as requested",
     Status.LEAST_SQUARES: "the constraints conflict; least-squares answer, as requested",
-    Status.ILL_CONDITIONED: "solved, but the data leave fewer than three certain digits",
+    Status.ILL_CONDITIONED: "solved, but not to rounding, or with fewer than three certain digits; see the error bars",
     Status.INCONSISTENT: "no solution: the constraints contradict each other",
     Status.MASSLESS: "no unique solution: a motion that the constraints allow moves no mass",
     Status.INDEFINITE: "no physical solution: the mass matrix is negative along an admissible motion",

@@ -83,6 +83,8 @@ def _read_text(path: Path) -> MatrixProblem:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ModelError(str(error)) from error
     rows, n = content.constraint, len(content.mass)
+    if not n:
+        raise ShapeError("mass is empty: a system without coordinates has no motion to solve for")
     for i, line in enumerate(content.mass):
         if len(line) != n:
             raise ShapeError(f"mass must be square: line {i} has {len(line)} entries, there are {n} lines")

@@ -24,7 +24,7 @@ def new_figure(width: float = 7.0, height: float = 4.0) -> Figure:
 
 
 def as_svg(figure: Figure) -> str:
-    """Return a figure as an SVG element for an HTML page, with the same bytes every time (text as outlines: no fonts needed)."""
+    """Return a figure as an SVG element for an HTML page: the same bytes every time, text as outlines."""
     import matplotlib as mpl
 
     stream = io.StringIO()
