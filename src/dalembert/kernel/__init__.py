@@ -1,0 +1,1 @@
+"""From expressions to machine code: trace a CasADi function once, compile it for where it runs."""
