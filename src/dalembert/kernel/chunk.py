@@ -1,7 +1,7 @@
 """A long program in pieces of a few thousand operations, so that compile time grows linearly.
 
-A value that is needed after its chunk passes through a slot of a scratch block; slots are reused. A chunk ends, within
-a window, where the fewest values are alive.
+A value that is needed after its chunk passes through a slot of a scratch block; slots are reused. A chunk
+ends, within a window, where the fewest values are alive.
 """
 
 from __future__ import annotations

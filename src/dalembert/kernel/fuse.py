@@ -1,8 +1,8 @@
 """Fused multiply-add, decided once for every target.
 
-Leaving contraction to a compiler lets scalar and vector code round differently. Here a product that is used once, by an
-addition or subtraction, becomes one `fma`; backends print it as such, so a sample's result does not depend on the
-width of the vector it was computed in.
+Leaving contraction to a compiler lets scalar and vector code round differently. Here a product that is used
+once, by an addition or subtraction, becomes one `fma`; backends print it as such, so a sample's result does
+not depend on the width of the vector it was computed in.
 """
 
 from __future__ import annotations

@@ -79,9 +79,7 @@ def _remainder(a: float, b: float) -> float:
     return math.remainder(a, b)
 
 
-def evaluate(
-    program: Program, inputs: Sequence[NDArray[Any]], dtype: Any = np.float64
-) -> list[NDArray[Any]]:
+def evaluate(program: Program, inputs: Sequence[NDArray[Any]], dtype: Any = np.float64) -> list[NDArray[Any]]:
     """Evaluate a program on a batch.
 
     Parameters

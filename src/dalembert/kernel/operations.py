@@ -1,7 +1,7 @@
 """The operations of a program: a small set of its own, and how CasADi's operations map onto it.
 
-CasADi's `sq`, `twice`, `inv` and `constpow` are spelled with the operations here; `fma` and its two sisters do not
-exist in CasADi and come from `fuse`. Comparisons and logic give 1.0 and 0.0, as in CasADi.
+CasADi's `sq`, `twice`, `inv` and `constpow` are spelled with the operations here; `fma` and its two sisters
+do not exist in CasADi and come from `fuse`. Comparisons and logic give 1.0 and 0.0, as in CasADi.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Constants folded, duplicates and dead code removed; nothing that changes a rounded result.
 
-Only identities that hold for every IEEE 754 number, signed zeros and infinities included, are used (the sign of a NaN
-may change): x + (-y) = x - y, x * 1 = x, x / 2^k = x * 2^-k. So x * 0, x - x and x + 0 stay. The one exception is a
-power with a small constant integer exponent, which becomes multiplications (error at most 1.5 ulp).
+Only identities that hold for every IEEE 754 number, signed zeros and infinities included, are used (the sign
+of a NaN may change): x + (-y) = x - y, x * 1 = x, x / 2^k = x * 2^-k. So x * 0, x - x and x + 0 stay. The one
+exception is a power with a small constant integer exponent, which becomes multiplications (error at most 1.5
+ulp).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ FOLDED: dict[int, Callable[..., float]] = {
     Op.DIV: lambda x, y: float(np.divide(x, y)),
     Op.NEG: lambda x: -x,
     Op.SQRT: lambda x: float(np.sqrt(x)),
-    Op.FABS: abs,
+    Op.FABS: math.fabs,
     Op.FLOOR: lambda x: float(np.floor(x)),
     Op.CEIL: lambda x: float(np.ceil(x)),
     Op.LT: lambda x, y: float(x < y),
@@ -43,9 +44,7 @@ def optimise(program: Program) -> Program:
     """Return an equivalent program without duplicates, constant operations and dead code."""
     numbering = _Numbering()
     result = numbering.run(program)
-    merged = program.replace(
-        numbering.op, numbering.a, numbering.b, [-1] * len(numbering.op), numbering.value, result
-    )
+    merged = program.replace(numbering.op, numbering.a, numbering.b, [-1] * len(numbering.op), numbering.value, result)
     return remove_dead(merged)
 
 
@@ -74,11 +73,9 @@ class _Numbering:
         self.known: dict[tuple[int, int, int] | bytes, int] = {}
 
     def run(self, program: Program) -> list[int]:
-        """Number all values of a program; return the new numbers of its results."""
+        """Give every value of a program its number; return those of its results."""
         new: list[int] = []
-        rows = zip(
-            program.op.tolist(), program.a.tolist(), program.b.tolist(), program.value.tolist(), strict=True
-        )
+        rows = zip(program.op.tolist(), program.a.tolist(), program.b.tolist(), program.value.tolist(), strict=True)
         with np.errstate(all="ignore"):
             for op, a, b, value in rows:
                 if op == Op.CONST:

@@ -1,7 +1,8 @@
 """A program: straight-line code in which every value is computed once.
 
-Instruction i computes value i from earlier values; there are no branches and no names, only flat arrays. A backend is
-a file that prints, or runs, a Program. The passes `optimise`, `fuse` and `schedule` take a Program and return one.
+Instruction i computes value i from earlier values; there are no branches and no names, only flat arrays. A
+backend is a file that prints, or runs, a Program. The passes `optimise`, `fuse` and `schedule` take a Program
+and return one.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ ARITIES = np.array([ARITY[op] for op in Op])
 class Port:
     """An input or output: its name and its shape.
 
-    CasADi's columns are vectors here. `shape` is that of one sample's array: `(n,)` for a column, `(rows, cols)`
-    for any other matrix, C order.
+    CasADi's columns are vectors here. `shape` is that of one sample's array: `(n,)` for a column, `(rows,
+    cols)` for any other matrix, C order.
     """
 
     name: str
@@ -58,13 +59,13 @@ class Program:
     op : (n,) uint8
         The operation (`Op`) of each instruction.
     a, b, c : (n,) int32
-        Operands: indices of earlier instructions, -1 where there is none. Of an `INPUT`, a is the input and b the
-        element in C order.
+        Operands: indices of earlier instructions, -1 where there is none. Of an `INPUT`, a is the input and b
+        the element in C order.
     value : (n,) float64
         The value of a `CONST`, else 0.
     result_port, result_element, result_value : (k,) int32
-        Element `result_element` (C order) of output `result_port` is value `result_value`. Elements that are not
-        listed are structural zeros.
+        Element `result_element` (C order) of output `result_port` is value `result_value`. Elements that are
+        not listed are structural zeros.
     """
 
     name: str

@@ -1,8 +1,9 @@
 """The order of evaluation: depth first, so that few values are alive at a time.
 
-Each output is computed right after what only it needs; of two operands the one that needs more registers comes first
-(Sethi & Ullman 1970, exact for trees, a good rule for graphs). Elementary functions are calls that clobber registers,
-so they are grouped: all of one level (functions of inputs, then functions of those, ...) stand together.
+Each output is computed right after what only it needs; of two operands the one that needs more registers
+comes first (Sethi & Ullman 1970, exact for trees, a good rule for graphs). Elementary functions are calls
+that clobber registers, so they are grouped: all of one level (functions of inputs, then functions of those,
+...) stand together.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """From a CasADi function to a Program: read its instruction list once.
 
-CasADi's instructions write to a work vector whose places are reused; here every write is a new value. Its matrices are
-column-major and sparse; here an element is counted along rows, and structural zeros are no instruction at all.
+CasADi's instructions write to a work vector whose places are reused; here every write is a new value. Its
+matrices are column-major and sparse; here an element is counted along rows, and structural zeros are no
+instruction at all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def scalar_function(function: Any) -> Any:
     Raises
     ------
     UnsupportedError
-        Where `function` is no CasADi function, has free variables, or cannot be written with scalar operations.
+        Where `function` is no CasADi function, has free variables, or cannot be written with scalar
+        operations.
     """
     import casadi
 
