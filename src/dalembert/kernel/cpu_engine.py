@@ -20,6 +20,7 @@ from dalembert.kernel.llvm_backend import ALIGNMENT, Layout, Machine, build
 from dalembert.kernel.llvm_target import host
 from dalembert.kernel.lower import lower
 from dalembert.kernel.program import Port
+from dalembert.kernel.single_call import single_call
 from dalembert.kernel.trace import ports, scalar_function
 
 
@@ -49,6 +50,11 @@ class CpuEngine:
         }
         self._local = threading.local()
         self._pool: ThreadPoolExecutor | None = None
+        self._single_memory = _Scratch(self.layout.scratch_bytes)
+        self._single = single_call(
+            self.inputs, self.outputs, self.dtype, self.machine.address, self._single_memory.address
+        )
+        self.single = self._single.function if self._single else None
 
     def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         """Evaluate a batch or a single sample."""
@@ -91,10 +97,17 @@ class CpuEngine:
     def scratch(self) -> int:
         """Return the address of this thread's scratch memory."""
         if not hasattr(self._local, "memory"):
-            self._local.memory = ctypes.create_string_buffer(self.layout.scratch_bytes + ALIGNMENT)
-            address = ctypes.addressof(self._local.memory)
-            self._local.address = address + -address % ALIGNMENT
-        return self._local.address
+            self._local.memory = _Scratch(self.layout.scratch_bytes)
+        return self._local.memory.address
+
+
+class _Scratch:
+    """Aligned memory."""
+
+    def __init__(self, size: int) -> None:
+        self.buffer = ctypes.create_string_buffer(size + ALIGNMENT)
+        start = ctypes.addressof(self.buffer)
+        self.address = start + -start % ALIGNMENT
 
 
 def _describe(array: NDArray[Any], port: Port, batch: bool) -> list[int]:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
-import numpy as np
-
 from dalembert.errors import UnsupportedError
 from dalembert.kernel.program import Port
 
@@ -37,6 +35,7 @@ class Engine(Protocol):
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     figures: dict[str, Any]
+    single: Callable[..., Any] | None
 
     def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         """Evaluate a batch or a single sample."""
@@ -64,8 +63,3 @@ def make_engine(function: Any, backend: str, options: Options) -> Engine:
     if not isinstance(options.threads, int) or options.threads < 1:
         raise UnsupportedError(f"threads={options.threads!r}: a positive whole number is needed")
     return BACKENDS[backend](function, options)
-
-
-def real_type(dtype: str) -> np.dtype[Any]:
-    """Return NumPy's type."""
-    return np.dtype(dtype)

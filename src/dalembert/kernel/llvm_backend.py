@@ -99,17 +99,12 @@ def build(program: Program, dtype: str, width: int | None = None) -> tuple[bytes
     code, layout, figures
         Object code; what a caller must know; numbers for the report.
     """
-    llvm = binding()
-    target = host()
     chunks = split(program)
-    shape = layout(program, chunks, width or choose_width(target, dtype), dtype)
+    shape = layout(program, chunks, width or choose_width(host(), dtype), dtype)
     start = time.perf_counter()
     text = print_module(program, chunks, shape, dtype)
     printed = time.perf_counter()
-    module = llvm.parse_assembly(text)
-    module.triple = target.triple
-    machine = target.machine()
-    code = machine.emit_object(module)
+    code = compile_text(text)
     done = time.perf_counter()
     figures = {
         "chunks": len(chunks),
@@ -119,6 +114,22 @@ def build(program: Program, dtype: str, width: int | None = None) -> tuple[bytes
         "code_bytes": len(code),
     }
     return code, shape, figures
+
+
+def compile_text(text: str, inline: bool = False) -> bytes:
+    """Return the object code of LLVM text, for this machine.
+
+    The passes that work on LLVM's text form find nothing to do in a program, so they run only where `inline` asks for
+    them.
+    """
+    llvm = binding()
+    module = llvm.parse_assembly(text)
+    module.triple = host().triple
+    machine = host().machine()
+    if inline:
+        passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
+        passes.getModulePassManager().run(module, passes)
+    return machine.emit_object(module)
 
 
 class Machine:

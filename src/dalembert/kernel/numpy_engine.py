@@ -16,6 +16,8 @@ from dalembert.kernel.numpy_backend import evaluate
 class NumpyEngine:
     """Evaluates a program with NumPy, one line per operation."""
 
+    single = None
+
     def __init__(self, function: Any, options: Options) -> None:
         lowering = lower(function)
         self.program = lowering.program

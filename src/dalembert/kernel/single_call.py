@@ -1,0 +1,351 @@
+"""The short way for one sample: a Python function made of machine code.
+
+Checking and converting arrays in Python costs several microseconds, more than most kernels take. This is a
+`PyCFunction` written in LLVM: it looks into the NumPy arrays itself and, where every input is an aligned array of the
+right type and shape for one sample, makes the outputs, runs the code and returns them. In every other case it returns
+`NotImplemented`, and the caller goes the long way.
+
+It holds the interpreter lock throughout, so the table and the scratch memory of a kernel are used by one call at a time;
+all objects are made before the table is filled, since making objects may run other Python code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dalembert.kernel import cache as disk
+from dalembert.kernel.llvm_backend import Machine, compile_text
+from dalembert.kernel.llvm_target import host
+from dalembert.kernel.program import Port
+
+# Words of the descriptor, before the ports.
+WORDS = (
+    "array_type",
+    "dtype",
+    "inputs",
+    "outputs",
+    "run",
+    "table",
+    "scratch",
+    "empty",
+    "incref",
+    "refusal",
+    "new_tuple",
+    "set_item",
+    "decref",
+)
+PORT_WORDS = 3  # axes, length of the first, length of the second
+METH_FASTCALL = 0x0080
+OBJECT_HEAD = 16  # bytes of PyObject_HEAD that the offsets below assume
+PYARRAY_EMPTY = 184  # place of PyArray_Empty in NumPy's C API
+LARGEST_OUTPUTS = 64
+
+# Offsets in PyArrayObject: data 16, nd 24, dimensions 32, strides 40, descr 56, flags 64 (0x100: aligned).
+TEXT = """
+define internal ptr @word(ptr %d, i64 %k) alwaysinline {
+  %p = getelementptr i64, ptr %d, i64 %k
+  %w = load ptr, ptr %p
+  ret ptr %w
+}
+define internal i64 @number(ptr %d, i64 %k) alwaysinline {
+  %p = getelementptr i64, ptr %d, i64 %k
+  %w = load i64, ptr %p
+  ret i64 %w
+}
+define internal i1 @fits(ptr %d, ptr %x, ptr %port) {
+  %type_at = getelementptr i8, ptr %x, i64 8
+  %type = load ptr, ptr %type_at
+  %array = call ptr @word(ptr %d, i64 ARRAY_TYPE)
+  %is_array = icmp eq ptr %type, %array
+  br i1 %is_array, label %look, label %no
+look:
+  %nd_at = getelementptr i8, ptr %x, i64 24
+  %nd32 = load i32, ptr %nd_at
+  %nd = sext i32 %nd32 to i64
+  %axes = call i64 @number(ptr %port, i64 0)
+  %same_nd = icmp eq i64 %nd, %axes
+  %descr_at = getelementptr i8, ptr %x, i64 56
+  %descr = load ptr, ptr %descr_at
+  %dtype = call ptr @word(ptr %d, i64 DTYPE)
+  %same_type = icmp eq ptr %descr, %dtype
+  %flags_at = getelementptr i8, ptr %x, i64 64
+  %flags = load i32, ptr %flags_at
+  %aligned32 = and i32 %flags, 256
+  %aligned = icmp ne i32 %aligned32, 0
+  %ok1 = and i1 %same_nd, %same_type
+  %ok2 = and i1 %ok1, %aligned
+  br i1 %ok2, label %shape, label %no
+shape:
+  %dims_at = getelementptr i8, ptr %x, i64 32
+  %dims = load ptr, ptr %dims_at
+  %n = call i64 @number(ptr %dims, i64 0)
+  %n_port = call i64 @number(ptr %port, i64 1)
+  %same_n = icmp eq i64 %n, %n_port
+  %matrix = icmp eq i64 %axes, 2
+  br i1 %matrix, label %second, label %end
+second:
+  %m = call i64 @number(ptr %dims, i64 1)
+  %m_port = call i64 @number(ptr %port, i64 2)
+  %same_m = icmp eq i64 %m, %m_port
+  %both = and i1 %same_n, %same_m
+  br label %end
+end:
+  %answer = phi i1 [%same_n, %shape], [%both, %second]
+  ret i1 %answer
+no:
+  ret i1 false
+}
+define internal void @describe(ptr %x, ptr %row) {
+  %data_at = getelementptr i8, ptr %x, i64 16
+  %data = load ptr, ptr %data_at
+  store ptr %data, ptr %row
+  %strides_at = getelementptr i8, ptr %x, i64 40
+  %strides = load ptr, ptr %strides_at
+  %nd_at = getelementptr i8, ptr %x, i64 24
+  %nd = load i32, ptr %nd_at
+  %matrix = icmp eq i32 %nd, 2
+  %s0 = call i64 @number(ptr %strides, i64 0)
+  %r1 = getelementptr i64, ptr %row, i64 1
+  %r2 = getelementptr i64, ptr %row, i64 2
+  %r3 = getelementptr i64, ptr %row, i64 3
+  store i64 0, ptr %r1
+  br i1 %matrix, label %two, label %one
+one:
+  store i64 0, ptr %r2
+  store i64 %s0, ptr %r3
+  ret void
+two:
+  %s1 = call i64 @number(ptr %strides, i64 1)
+  store i64 %s0, ptr %r2
+  store i64 %s1, ptr %r3
+  ret void
+}
+define ptr @run(ptr %self, ptr %args, i64 %count) {
+  %results = alloca ptr, i64 LARGEST_OUTPUTS
+  %d = getelementptr i8, ptr %self, i64 HEADER
+  %inputs = call i64 @number(ptr %d, i64 INPUTS)
+  %outputs = call i64 @number(ptr %d, i64 OUTPUTS)
+  %ports = getelementptr i64, ptr %d, i64 FIRST_PORT
+  %enough = icmp eq i64 %count, %inputs
+  br i1 %enough, label %check, label %refuse
+check:
+  %i = phi i64 [0, %0], [%i_next, %checked]
+  %checking = icmp slt i64 %i, %inputs
+  br i1 %checking, label %look, label %make
+look:
+  %x_at = getelementptr ptr, ptr %args, i64 %i
+  %x = load ptr, ptr %x_at
+  %i_word = mul i64 %i, PORT_WORDS
+  %port = getelementptr i64, ptr %ports, i64 %i_word
+  %good = call i1 @fits(ptr %d, ptr %x, ptr %port)
+  br i1 %good, label %checked, label %refuse
+checked:
+  %i_next = add i64 %i, 1
+  br label %check
+refuse:
+  %incref0 = call ptr @word(ptr %d, i64 INCREF)
+  %no = call ptr @word(ptr %d, i64 REFUSAL)
+  call void %incref0(ptr %no)
+  ret ptr %no
+make:
+  %one = icmp eq i64 %outputs, 1
+  br i1 %one, label %arrays, label %tuple
+tuple:
+  %new_tuple = call ptr @word(ptr %d, i64 NEW_TUPLE)
+  %tuple_made = call ptr %new_tuple(i64 %outputs)
+  %tuple_failed = icmp eq ptr %tuple_made, null
+  br i1 %tuple_failed, label %fail, label %arrays
+arrays:
+  %holder = phi ptr [null, %make], [%tuple_made, %tuple]
+  %dtype = call ptr @word(ptr %d, i64 DTYPE)
+  %incref = call ptr @word(ptr %d, i64 INCREF)
+  %empty = call ptr @word(ptr %d, i64 EMPTY)
+  %set_item = call ptr @word(ptr %d, i64 SET_ITEM)
+  br label %output
+output:
+  %o = phi i64 [0, %arrays], [%o_next, %next]
+  %making = icmp slt i64 %o, %outputs
+  br i1 %making, label %create, label %fill
+create:
+  %o_port = add i64 %o, %inputs
+  %o_word = mul i64 %o_port, PORT_WORDS
+  %port_out = getelementptr i64, ptr %ports, i64 %o_word
+  %axes = call i64 @number(ptr %port_out, i64 0)
+  %axes32 = trunc i64 %axes to i32
+  %dims = getelementptr i64, ptr %port_out, i64 1
+  call void %incref(ptr %dtype)
+  %y = call ptr %empty(i32 %axes32, ptr %dims, ptr %dtype, i32 0)
+  %y_failed = icmp eq ptr %y, null
+  br i1 %y_failed, label %drop, label %keep
+keep:
+  %y_at = getelementptr ptr, ptr %results, i64 %o
+  store ptr %y, ptr %y_at
+  br i1 %one, label %next, label %into_tuple
+into_tuple:
+  %set = call i32 %set_item(ptr %holder, i64 %o, ptr %y)
+  br label %next
+next:
+  %o_next = add i64 %o, 1
+  br label %output
+fill:
+  %table = call ptr @word(ptr %d, i64 TABLE)
+  br label %fill_in
+fill_in:
+  %f = phi i64 [0, %fill], [%f_next, %fill_one]
+  %filling = icmp slt i64 %f, %inputs
+  br i1 %filling, label %fill_one, label %fill_out
+fill_one:
+  %a_at = getelementptr ptr, ptr %args, i64 %f
+  %a = load ptr, ptr %a_at
+  %f_word = mul i64 %f, 4
+  %f_row = getelementptr i64, ptr %table, i64 %f_word
+  call void @describe(ptr %a, ptr %f_row)
+  %f_next = add i64 %f, 1
+  br label %fill_in
+fill_out:
+  %g = phi i64 [0, %fill_in], [%g_next, %fill_two]
+  %more_out = icmp slt i64 %g, %outputs
+  br i1 %more_out, label %fill_two, label %go
+fill_two:
+  %b_at = getelementptr ptr, ptr %results, i64 %g
+  %b = load ptr, ptr %b_at
+  %g_port = add i64 %g, %inputs
+  %g_word = mul i64 %g_port, 4
+  %g_row = getelementptr i64, ptr %table, i64 %g_word
+  call void @describe(ptr %b, ptr %g_row)
+  %g_next = add i64 %g, 1
+  br label %fill_out
+go:
+  %code = call ptr @word(ptr %d, i64 RUN)
+  %scratch = call ptr @word(ptr %d, i64 SCRATCH)
+  call void %code(ptr %table, i64 0, i64 1, ptr %scratch)
+  br i1 %one, label %bare, label %whole
+bare:
+  %only = load ptr, ptr %results
+  ret ptr %only
+whole:
+  ret ptr %holder
+drop:
+  %no_holder = icmp eq ptr %holder, null
+  br i1 %no_holder, label %fail, label %release
+release:
+  %decref = call ptr @word(ptr %d, i64 DECREF)
+  call void %decref(ptr %holder)
+  br label %fail
+fail:
+  ret ptr null
+}
+"""
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+@dataclass(frozen=True)
+class SingleCall:
+    """A built-in function, and the memory it points to."""
+
+    function: Callable[..., Any]
+    memory: tuple[Any, ...]
+
+
+def available() -> bool:
+    """Say whether this interpreter is laid out as assumed: CPython with its lock, 64 bit."""
+    return (
+        sys.implementation.name == "cpython"
+        and object.__basicsize__ == OBJECT_HEAD
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+    )
+
+
+@cache
+def _machine() -> Machine:
+    """Return the function's code, from the cache where it is there."""
+    name = disk.key(["single call", host().triple, host().cpu, host().features])
+    entry = disk.read(name)
+    if entry is not None:
+        return Machine(entry[1])
+    text = TEXT
+    # longest names first: INPUTS is part of no other word, but OUTPUTS is part of LARGEST_OUTPUTS
+    text = text.replace("LARGEST_OUTPUTS", str(LARGEST_OUTPUTS)).replace("PORT_WORDS", str(PORT_WORDS))
+    text = text.replace("FIRST_PORT", str(len(WORDS))).replace("HEADER", str(bytes.__basicsize__ - 1))
+    for place, word in enumerate(WORDS):
+        text = text.replace(f"i64 {word.upper()})", f"i64 {place})")
+    code = compile_text(text, inline=True)
+    disk.write(name, {}, code)
+    return Machine(code)
+
+
+def single_call(
+    inputs: Sequence[Port], outputs: Sequence[Port], dtype: np.dtype[Any], run: int, scratch: int
+) -> SingleCall | None:
+    """Return a function of one array per input that evaluates one sample, or returns `NotImplemented`.
+
+    Parameters
+    ----------
+    run, scratch
+        Addresses of the kernel's `run` and of memory that only this function uses; both must outlive it.
+
+    Returns
+    -------
+    None where this interpreter is not laid out as assumed, or there are no or too many outputs.
+    """
+    if not available() or not 0 < len(outputs) <= LARGEST_OUTPUTS:
+        return None
+    machine = _machine()
+    table = (ctypes.c_int64 * (4 * (len(inputs) + len(outputs)) + 1))()
+    words = {
+        "array_type": id(np.ndarray),
+        "dtype": id(dtype),
+        "inputs": len(inputs),
+        "outputs": len(outputs),
+        "run": run,
+        "table": ctypes.addressof(table),
+        "scratch": scratch,
+        "empty": _numpy_api(PYARRAY_EMPTY),
+        "incref": _address("Py_IncRef"),
+        "refusal": id(NotImplemented),
+        "new_tuple": _address("PyTuple_New"),
+        "set_item": _address("PyTuple_SetItem"),
+        "decref": _address("Py_DecRef"),
+    }
+    numbers = [words[name] for name in WORDS]
+    for port in (*inputs, *outputs):
+        numbers += [len(port.shape), *port.shape, 0][:PORT_WORDS]
+    descriptor = np.array(numbers, np.int64).tobytes()
+    definition = _MethodDef(b"single_call", machine.address, METH_FASTCALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    function = make(ctypes.addressof(definition), descriptor, None)
+    return SingleCall(function, (table, definition, dtype, machine))
+
+
+def _address(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+def _numpy_api(place: int) -> int:
+    """Return the address of a function of NumPy's C API."""
+    from numpy._core import _multiarray_umath  # the capsule has no public name
+
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = ctypes.cast(pointer(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return table[place] or 0
