@@ -82,10 +82,10 @@ def forward_dynamics(name: str, joints: list[Joint]) -> ca.Function:
         Xi, Si = _transform(joint, q[i])
         vJ = Si * qd[i]
         vi = vJ if joint.parent < 0 else ca.mtimes(Xi, v[joint.parent]) + vJ
-        I = _inertia(joint)
-        X.append(Xi), S.append(Si), v.append(vi), IA.append(I)
+        Ii = _inertia(joint)
+        X.append(Xi), S.append(Si), v.append(vi), IA.append(Ii)
         c.append(ca.mtimes(_cross(vi), vJ))
-        pA.append(-ca.mtimes(_cross(vi).T, ca.mtimes(I, vi)))
+        pA.append(-ca.mtimes(_cross(vi).T, ca.mtimes(Ii, vi)))
     U, D, u = [None] * n, [None] * n, [None] * n  # D = 1/d: one division per joint
     for i in reversed(range(n)):
         U[i] = ca.mtimes(IA[i], S[i])

@@ -19,7 +19,7 @@ import numpy as np
 from dalembert.kernel.chunk import Chunks, split
 from dalembert.kernel.llvm_body import Body, starts
 from dalembert.kernel.llvm_driver import driver
-from dalembert.kernel.llvm_math import LIBM_NAMES, LIBM_PREFIX, library
+from dalembert.kernel.llvm_math import LIBM_ARITY, LIBM_PREFIX, library
 from dalembert.kernel.llvm_target import Target, binding, host
 from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.program import Program
@@ -152,4 +152,4 @@ def _libm() -> dict[str, int]:
     """Return the addresses of the C library's functions."""
     name = "ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m")
     c = ctypes.CDLL(name)
-    return {f: ctypes.cast(getattr(c, f), ctypes.c_void_p).value or 0 for f in LIBM_NAMES}
+    return {f: ctypes.cast(getattr(c, f), ctypes.c_void_p).value or 0 for f in LIBM_ARITY}

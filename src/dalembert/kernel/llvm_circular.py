@@ -82,8 +82,11 @@ def sincos(w: Writer, x: Value) -> tuple[Value, Value]:
     shifted = w.fma(x, TWO_OVER_PI, MAGIC)
     minus_n = MAGIC - shifted
     first = w.fma(minus_n, PIO2[0], x)
-    hi = w.fma(minus_n, PIO2[1], first)
-    lo = w.fma(minus_n, PIO2[2], w.fma(minus_n, PIO2[1], first - hi))
+    second = minus_n * PIO2[1]
+    hi = first + second
+    virtual = hi - first  # what was added; the two differences are what was lost (Knuth's two-sum)
+    lost = (first - (hi - virtual)) + (second - virtual)
+    lo = lost + w.fma(minus_n, PIO2[2], w.fma(minus_n, PIO2[1], -second))
     z = hi * hi
     sine, cosine = _sin_kernel(w, hi, lo, z), _cos_kernel(w, hi, lo, z)
     quadrant = w.bits(shifted)

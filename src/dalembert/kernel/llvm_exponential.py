@@ -36,8 +36,10 @@ def _reduce(w: Writer, x: Value) -> tuple[Value, Value]:
     """Return e^r - 1 and the bits of n, where x = n ln2 + r."""
     shifted = w.fma(x, LOG2E, MAGIC)
     minus_n = MAGIC - shifted
-    r = w.fma(minus_n, LN2[1], w.fma(minus_n, LN2[0], x))
-    return w.fma(r * r, w.polynomial(r, TAYLOR), r), w.bits(shifted).minus(MAGIC_BITS)
+    first = w.fma(minus_n, LN2[0], x)
+    r = w.fma(minus_n, LN2[1], first)
+    lost = w.fma(minus_n, LN2[1], first - r)
+    return r + w.fma(r * r, w.polynomial(r, TAYLOR), lost), w.bits(shifted).minus(MAGIC_BITS)
 
 
 def _power_of_two(w: Writer, n: Value) -> Value:
@@ -61,7 +63,7 @@ def exp(w: Writer, x: Value, halvings: int = 0) -> Value:
 
 def expm1(w: Writer, x: Value) -> Value:
     """Return e^x - 1 without cancellation: 2 (s e + (s - 1/2)) with s = 2^(n-1), e = e^r - 1."""
-    e, n = _reduce(w, _clamp(w, x, -50.0, 711.0))
+    e, n = _reduce(w, _clamp(w, x, -50.0, 710.0))
     s = _power_of_two(w, n.minus(1))
     return w.copysign(2.0 * w.fma(s, e, s - 0.5), x)
 

@@ -36,7 +36,7 @@ POLYNOMIAL: dict[Op, Callable[..., Value]] = {
 CIRCULAR = (Op.SIN, Op.COS, Op.TAN)
 # Called lane by lane: exact or rare.
 LIBM = (Op.FMOD, Op.REMAINDER, Op.POW, Op.HYPOT, Op.ERF)
-LIBM_NAMES = tuple(op.name.lower() for op in LIBM + CIRCULAR)
+LIBM_ARITY = {op.name.lower(): ARITY[op] for op in LIBM + CIRCULAR} | {"erfc": 1}
 
 # Largest error in units in the last place, double precision; the tests hold each function to it.
 BOUNDS: dict[Op, float] = {
@@ -72,39 +72,33 @@ def library(ops: Iterable[Op], width: int, element: str) -> tuple[list[str], set
     wanted = set(ops)
     text: list[str] = []
     declarations: set[str] = set()
-    libm = wanted & set(LIBM) | ({Op.ERF} if Op.ERFINV in wanted else set())
-    trigonometric = wanted & set(CIRCULAR)
-    for op in sorted(libm | trigonometric):
-        text += _lanes(op, width)
-        declarations.add(_libm_declaration(op))
-    for op in sorted(wanted - trigonometric):
+    circular_names = [op.name.lower() for op in CIRCULAR if op in wanted]
+    libm = {op.name.lower() for op in wanted & set(LIBM)}
+    if Op.ERFINV in wanted:
+        libm |= {"erf", "erfc"}
+    if circular_names:
+        libm |= {"sin", "cos", *circular_names}
+        circular_names.append("sincos")
+    for name in sorted(libm):
+        text += _lanes(name, width)
+        declarations.add(f"declare double @{LIBM_PREFIX}{name}({', '.join(['double'] * LIBM_ARITY[name])})")
+    for op in sorted(wanted - set(CIRCULAR)):
         text += _function(op, width, element, declarations)
-    if trigonometric:
-        for name in ("sin", "cos", "tan", "sincos"):
-            if name == "sincos" or Op[name.upper()] in wanted:
-                text += _circular(name, width, element, declarations)
-        missing = {Op.SIN, Op.COS} - trigonometric  # da_sincos needs both fallbacks
-        for op in sorted(missing):
-            text += _lanes(op, width)
-            declarations.add(_libm_declaration(op))
+    for name in circular_names:
+        text += _circular(name, width, element, declarations)
     return text, declarations
 
 
-def _libm_declaration(op: Op) -> str:
-    return f"declare double @{LIBM_PREFIX}{op.name.lower()}({', '.join(['double'] * ARITY[op])})"
-
-
-def _lanes(op: Op, width: int) -> list[str]:
+def _lanes(name: str, width: int) -> list[str]:
     """Return a function that calls the C library once per lane."""
     kind = vector(width, "double")
-    names = "xy"[: ARITY[op]]
-    arguments = ", ".join(f"{kind} %{x}" for x in names)
-    lines = [f"define internal {kind} @lanes_{op.name.lower()}({arguments}) noinline {{"]
+    arguments = "xy"[: LIBM_ARITY[name]]
+    lines = [f"define internal {kind} @lanes_{name}({', '.join(f'{kind} %{x}' for x in arguments)}) noinline {{"]
     last = "poison"
     for lane in range(width):
-        lines += [f"  %{x}{lane} = extractelement {kind} %{x}, i32 {lane}" for x in names]
-        operands = ", ".join(f"double %{x}{lane}" for x in names)
-        lines.append(f"  %f{lane} = call double @{LIBM_PREFIX}{op.name.lower()}({operands})")
+        lines += [f"  %{x}{lane} = extractelement {kind} %{x}, i32 {lane}" for x in arguments]
+        operands = ", ".join(f"double %{x}{lane}" for x in arguments)
+        lines.append(f"  %f{lane} = call double @{LIBM_PREFIX}{name}({operands})")
         lines.append(f"  %r{lane} = insertelement {kind} {last}, double %f{lane}, i32 {lane}")
         last = f"%r{lane}"
     return [*lines, f"  ret {kind} {last}", "}"]
@@ -176,7 +170,7 @@ def _circular(name: str, width: int, element: str, declarations: set[str]) -> li
 
 
 def _erfinv(w: Writer, x: Value) -> Value:
-    """Return the inverse error function: a rational start (as in CasADi) and two Newton steps."""
+    """Return the inverse error function: a rational start and two Newton steps, by erfc where erf is near 1."""
     a = w.fabs(x)
     z = w.sqrt(-exponential.log(w, (1.0 - a) * 0.5))
     far = w.polynomial(z, (-1.970840454, -1.624906493, 3.429567803, 1.641345311)) / w.polynomial(
@@ -186,11 +180,12 @@ def _erfinv(w: Writer, x: Value) -> Value:
     near = (
         a
         * w.polynomial(s, (0.886226899, -1.645349621, 0.914624893, -0.140543331))
-        / w.polynomial(s, (1.0, -2.118377725, 1.442710462, 0.012229801, -0.329097515))
+        / w.polynomial(s, (1.0, -2.118377725, 1.442710462, -0.329097515, 0.012229801))
     )
     y = w.select(a <= 0.7, near, far)
     for _ in range(2):
         slope = 2.0 / math.sqrt(math.pi) * exponential.exp(w, -(y * y))
-        y = y - (w.call("lanes_erf", y) - a) / slope
+        excess = w.select(a <= 0.5, w.call("lanes_erf", y) - a, (1.0 - a) - w.call("lanes_erfc", y))
+        y = y - excess / slope
     y = w.select(a.equals(1.0), math.inf, y)
     return w.copysign(y, x)

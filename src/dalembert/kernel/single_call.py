@@ -5,8 +5,8 @@ Checking and converting arrays in Python costs several microseconds, more than m
 right type and shape for one sample, makes the outputs, runs the code and returns them. In every other case it returns
 `NotImplemented`, and the caller goes the long way.
 
-It holds the interpreter lock throughout, so the table and the scratch memory of a kernel are used by one call at a time;
-all objects are made before the table is filled, since making objects may run other Python code.
+It holds the interpreter lock throughout, so the table and the scratch memory of a kernel are used by one call at a
+time; all objects are made before the table is filled, since making objects may run other Python code.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -343,9 +344,8 @@ def _address(name: str) -> int:
 
 def _numpy_api(place: int) -> int:
     """Return the address of a function of NumPy's C API."""
-    from numpy._core import _multiarray_umath  # the capsule has no public name
-
+    multiarray = import_module("numpy._core._multiarray_umath")  # the capsule has no public name
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    table = ctypes.cast(pointer(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    table = ctypes.cast(pointer(multiarray._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     return table[place] or 0
