@@ -94,6 +94,12 @@ class CpuEngine:
     def _part(self, table: NDArray[np.int64], first: int, stop: int) -> None:
         self.machine.run(table.ctypes.data, first, stop, self.scratch())
 
+    def peak(self) -> float | None:
+        """Return the operations per second that a core can issue, measured once per process."""
+        from dalembert.kernel.peak import peak_operations
+
+        return peak_operations(self.dtype.name)
+
     def scratch(self) -> int:
         """Return the address of this thread's scratch memory."""
         if not hasattr(self._local, "memory"):
@@ -120,8 +126,7 @@ def _describe(array: NDArray[Any], port: Port, batch: bool) -> list[int]:
 
 def _cache_key(function: Any, options: Options) -> str | None:
     """Return the name of this kernel in the cache; None where the function cannot be written as text."""
-    scalar_function_name = getattr(function, "serialize", None)
-    if scalar_function_name is None or cache.cache_folder() is None:
+    if cache.cache_folder() is None:
         return None
     try:
         text = function.serialize()

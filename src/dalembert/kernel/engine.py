@@ -14,6 +14,7 @@ from dalembert.errors import UnsupportedError
 from dalembert.kernel.program import Port
 
 DTYPES = ("float64", "float32")
+WIDTHS = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Engine(Protocol):
         """Evaluate a batch or a single sample."""
         ...
 
+    def peak(self) -> float | None:
+        """Return what one thread can issue, in operations per second; None where that is not known."""
+        ...
+
 
 def _lazily(module: str) -> Callable[[Any, Options], Engine]:
     """Return a backend that is imported when it is first used."""
@@ -62,4 +67,6 @@ def make_engine(function: Any, backend: str, options: Options) -> Engine:
         raise UnsupportedError(f"dtype {options.dtype!r} is not compiled; there are {', '.join(map(repr, DTYPES))}")
     if not isinstance(options.threads, int) or options.threads < 1:
         raise UnsupportedError(f"threads={options.threads!r}: a positive whole number is needed")
+    if options.width is not None and options.width not in WIDTHS:
+        raise UnsupportedError(f"width={options.width!r}: samples per vector are one of {', '.join(map(str, WIDTHS))}")
     return BACKENDS[backend](function, options)

@@ -139,6 +139,10 @@ class Kernel:
         if self._last is not None:
             samples, seconds = self._last
             report |= {"samples": samples, "seconds": seconds, "samples_per_second": samples / seconds}
+            peak = self.engine.peak()
+            if peak is not None:
+                work = report["traced_operations"] * samples / seconds
+                report["share_of_peak"] = work / (peak * self.options.threads)
         return Report(self.name, self.backend, self.options.dtype, **report)
 
     def jacobian(

@@ -80,13 +80,13 @@ def sincos(w: Writer, x: Value) -> tuple[Value, Value]:
     the difference is a multiple of 2^-53 below 1 (Cody & Waite 1980, with fused operations).
     """
     shifted = w.fma(x, TWO_OVER_PI, MAGIC)
-    minus_n = MAGIC - shifted
-    first = w.fma(minus_n, PIO2[0], x)
-    second = minus_n * PIO2[1]
-    hi = first + second
-    virtual = hi - first  # what was added; the two differences are what was lost (Knuth's two-sum)
-    lost = (first - (hi - virtual)) + (second - virtual)
-    lo = lost + w.fma(minus_n, PIO2[2], w.fma(minus_n, PIO2[1], -second))
+    n = shifted - MAGIC
+    first = w.fma(-n, PIO2[0], x)
+    second = n * PIO2[1]
+    hi = first - second
+    virtual = first - hi  # what was subtracted; the two differences are what was lost (Knuth's two-sum)
+    lost = (first - (hi + virtual)) - (second - virtual)
+    lo = lost - w.fma(n, PIO2[2], w.fma(n, PIO2[1], -second))
     z = hi * hi
     sine, cosine = _sin_kernel(w, hi, lo, z), _cos_kernel(w, hi, lo, z)
     quadrant = w.bits(shifted)

@@ -28,7 +28,7 @@ class Report:
     samples, seconds, samples_per_second
         The last call.
     share_of_peak
-        Operations per second of the last call over what the machine can issue (`peak`), all threads together.
+        Traced operations per second of the last call over what the cores of its threads can issue (`peak`).
     """
 
     name: str
