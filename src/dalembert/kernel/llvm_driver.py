@@ -11,153 +11,15 @@ sample in its spare lanes, and does not write them.
 
 from __future__ import annotations
 
+from dalembert.kernel.llvm_pack import pack, unpack
 from dalembert.kernel.program import Port
 
 WORDS_PER_PORT = 4
-
-PACK = """
-define internal void @pack(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %last, ptr %to) noinline #0 {
-  %base = load ptr, ptr %args
-  %p1 = getelementptr i64, ptr %args, i64 1
-  %by_sample = load i64, ptr %p1
-  %p2 = getelementptr i64, ptr %args, i64 2
-  %by_outer = load i64, ptr %p2
-  %p3 = getelementptr i64, ptr %args, i64 3
-  %by_inner = load i64, ptr %p3
-LANES
-  br label %head
-head:
-  %r = phi i64 [0, %0], [%r_next, %tail]
-  %row = mul i64 %r, %by_outer
-  br label %element
-element:
-  %c = phi i64 [0, %head], [%c_next, %element]
-  %offset = phi i64 [%row, %head], [%offset_next, %element]
-LOADS
-  %k0 = mul i64 %r, %inner
-  %k = add i64 %k0, %c
-  %target = getelementptr VEC, ptr %to, i64 %k
-  store VEC %vLAST, ptr %target, align 64
-  %offset_next = add i64 %offset, %by_inner
-  %c_next = add i64 %c, 1
-  %more = icmp slt i64 %c_next, %inner
-  br i1 %more, label %element, label %tail
-tail:
-  %r_next = add i64 %r, 1
-  %again = icmp slt i64 %r_next, %outer
-  br i1 %again, label %head, label %done
-done:
-  ret void
-}
-"""
-
-UNPACK = """
-define internal MASK @unpack(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %count, ptr %from) noinline
-#0 {
-  %base = load ptr, ptr %args
-  %p1 = getelementptr i64, ptr %args, i64 1
-  %by_sample = load i64, ptr %p1
-  %p2 = getelementptr i64, ptr %args, i64 2
-  %by_outer = load i64, ptr %p2
-  %p3 = getelementptr i64, ptr %args, i64 3
-  %by_inner = load i64, ptr %p3
-  %full = icmp eq i64 %count, WIDTH
-LANES
-  br label %head
-head:
-  %r = phi i64 [0, %0], [%r_next, %tail]
-  %bad0 = phi MASK [zeroinitializer, %0], [%bad_next, %tail]
-  %row = mul i64 %r, %by_outer
-  br label %element
-element:
-  %c = phi i64 [0, %head], [%c_next, %next]
-  %bad = phi MASK [%bad0, %head], [%bad_next, %next]
-  %offset = phi i64 [%row, %head], [%offset_next, %next]
-  %k0 = mul i64 %r, %inner
-  %k = add i64 %k0, %c
-  %source = getelementptr VEC, ptr %from, i64 %k
-  %x = load VEC, ptr %source, align 64
-  %zero = fsub VEC %x, %x
-  %odd = fcmp uno VEC %zero, zeroinitializer
-  %bad_next = or MASK %bad, %odd
-  br i1 %full, label %lanes, label %some
-lanes:
-STORES
-  br label %next
-some:
-  %l = phi i64 [0, %element], [%l_next, %some]
-  %value_at = getelementptr ELEM, ptr %source, i64 %l
-  %value = load ELEM, ptr %value_at
-  %number = add i64 %sample, %l
-  %jump = mul i64 %number, %by_sample
-  %shift = add i64 %jump, %offset
-  %place = getelementptr i8, ptr %base, i64 %shift
-  store ELEM %value, ptr %place, align 1
-  %l_next = add i64 %l, 1
-  %l_more = icmp slt i64 %l_next, %count
-  br i1 %l_more, label %some, label %next
-next:
-  %offset_next = add i64 %offset, %by_inner
-  %c_next = add i64 %c, 1
-  %more = icmp slt i64 %c_next, %inner
-  br i1 %more, label %element, label %tail
-tail:
-  %r_next = add i64 %r, 1
-  %again = icmp slt i64 %r_next, %outer
-  br i1 %again, label %head, label %done
-done:
-  ret MASK %bad_next
-}
-"""
 
 
 def extents(port: Port) -> tuple[int, int]:
     """Return the lengths of a port's outer and inner axis; a vector has one row."""
     return (1, port.rows) if port.cols == 1 else (port.rows, port.cols)
-
-
-def _pack(width: int, kind: str, element: str) -> str:
-    """Return the function that reads one input of W samples: lane l holds sample + l, at most `last`."""
-    lanes, loads = [], []
-    before = "poison"
-    for lane in range(width):
-        lanes += [
-            f"  %n{lane} = add i64 %sample, {lane}",
-            f"  %m{lane} = call i64 @llvm.smin.i64(i64 %n{lane}, i64 %last)",
-            f"  %j{lane} = mul i64 %m{lane}, %by_sample",
-            f"  %q{lane} = getelementptr i8, ptr %base, i64 %j{lane}",
-        ]
-        loads += [
-            f"  %a{lane} = getelementptr i8, ptr %q{lane}, i64 %offset",
-            f"  %e{lane} = load {element}, ptr %a{lane}, align 1",
-            f"  %v{lane} = insertelement {kind} {before}, {element} %e{lane}, i32 {lane}",
-        ]
-        before = f"%v{lane}"
-    text = PACK.replace("LANES", "\n".join(lanes)).replace("LOADS", "\n".join(loads))
-    return text.replace("LAST", str(width - 1)).replace("VEC", kind)
-
-
-def _unpack(width: int, kind: str, element: str) -> str:
-    """Return the function that writes one output of W samples, and says which lanes hold a non-finite value."""
-    lanes, stores = [], []
-    for lane in range(width):
-        lanes += [
-            f"  %n{lane} = add i64 %sample, {lane}",
-            f"  %j{lane} = mul i64 %n{lane}, %by_sample",
-            f"  %q{lane} = getelementptr i8, ptr %base, i64 %j{lane}",
-        ]
-        stores += [
-            f"  %e{lane} = extractelement {kind} %x, i32 {lane}",
-            f"  %a{lane} = getelementptr i8, ptr %q{lane}, i64 %offset",
-            f"  store {element} %e{lane}, ptr %a{lane}, align 1",
-        ]
-    text = UNPACK.replace("LANES", "\n".join(lanes)).replace("STORES", "\n".join(stores))
-    return (
-        text.replace("MASK", f"<{width} x i1>")
-        .replace("VEC", kind)
-        .replace("ELEM", element)
-        .replace("WIDTH", str(width))
-    )
 
 
 def _block_functions(inputs: tuple[Port, ...], outputs: tuple[Port, ...], width: int, kind: str) -> str:
@@ -313,8 +175,8 @@ def driver(
     kind = f"<{width} x {element}>"
     return "\n".join(
         [
-            _pack(width, kind, element),
-            _unpack(width, kind, element),
+            pack(width, element),
+            unpack(width, element),
             _block_functions(inputs, outputs, width, kind),
             _run(chunks, sizes, tile, width, kind),
         ]
