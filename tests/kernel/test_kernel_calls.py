@@ -128,9 +128,12 @@ def test_short_way_and_long_way_agree():
     x, y = ca.SX.sym("x", 2), ca.SX.sym("y", 2, 2)
     kernel = Kernel(ca.Function("f", [x, y], [ca.mtimes(y, x), y + 1]))
     a, b = np.array([1.0, 2.0]), np.array([[1.0, 2.0], [3.0, 4.0]])
-    short = kernel.engine.single
+    short = kernel.engine.short
     assert short is not None
-    for values in ((a, b), (a[::-1], b.T), (np.ones(4)[::2], b[::-1, ::-1])):
+    rng = np.random.default_rng(0)
+    many = rng.normal(size=(9, 2)), rng.normal(size=(18, 2, 2))
+    batches = [(many[0], many[1][::2]), (a, many[1].transpose(0, 2, 1)), (many[0][::-1], b), (many[0][:1], b)]
+    for values in ((a, b), (a[::-1], b.T), (np.ones(4)[::2], b[::-1, ::-1]), *batches):
         quick, slow = short(*values), kernel.call(*values).outputs
         for one, other in zip(quick, slow, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -140,9 +143,12 @@ def test_short_way_and_long_way_agree():
         (a, a),
         (a.tolist(), b),
         (a.astype(np.float32), b),
-        (a[None], b),
         (a.astype(">f8"), b),
         (unaligned, b),
+        (many[0], many[1]),
+        (many[0][:0], b),
+        (np.ones((2, 1, 2)), b),
+        (np.ones((10**6, 2)), b),
     ):
         assert short(*other) is NotImplemented
 

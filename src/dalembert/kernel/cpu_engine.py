@@ -20,8 +20,13 @@ from dalembert.kernel.llvm_backend import ALIGNMENT, Layout, Machine, build
 from dalembert.kernel.llvm_target import host
 from dalembert.kernel.lower import lower
 from dalembert.kernel.program import Port
-from dalembert.kernel.single_call import single_call
+from dalembert.kernel.short_call import short_call
 from dalembert.kernel.trace import ports, scalar_function
+
+# Operations times samples that may run with the interpreter lock held: a fraction of a millisecond, well below Python's
+# own interval of switching (5 ms); with threads to share the work, some ten microseconds.
+SHORT_WORK = 5_000_000
+SHORT_WORK_THREADED = 500_000
 
 
 class CpuEngine:
@@ -50,11 +55,17 @@ class CpuEngine:
         }
         self._local = threading.local()
         self._pool: ThreadPoolExecutor | None = None
-        self._single_memory = _Scratch(self.layout.scratch_bytes)
-        self._single = single_call(
-            self.inputs, self.outputs, self.dtype, self.machine.address, self._single_memory.address
+        self._short_memory = _Scratch(self.layout.scratch_bytes)
+        work = SHORT_WORK if options.threads == 1 else SHORT_WORK_THREADED
+        self._short = short_call(
+            self.inputs,
+            self.outputs,
+            self.dtype,
+            self.machine.address,
+            self._short_memory.address,
+            max(1, work // max(1, self.figures["traced_operations"])),
         )
-        self.single = self._single.function if self._single else None
+        self.short = self._short.function if self._short else None
 
     def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         """Evaluate a batch or a single sample."""
@@ -121,7 +132,7 @@ def _describe(array: NDArray[Any], port: Port, batch: bool) -> list[int]:
     strides = list(array.strides) if batch else [0, *array.strides]
     if port.cols == 1:
         strides.insert(1, 0)
-    return [array.ctypes.data, *strides]
+    return [array.__array_interface__["data"][0], *strides]  # quicker than array.ctypes
 
 
 def _cache_key(function: Any, options: Options) -> str | None:

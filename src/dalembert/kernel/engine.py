@@ -36,7 +36,7 @@ class Engine(Protocol):
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     figures: dict[str, Any]
-    single: Callable[..., Any] | None
+    short: Callable[..., Any] | None
 
     def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         """Evaluate a batch or a single sample."""

@@ -95,8 +95,9 @@ class Kernel:
         self.backend = backend
         self.options = Options(dtype, threads, width)
         self.engine = make_engine(function, backend, self.options)
-        self._single = self.engine.single
+        self._short = self.engine.short
         self.name: str = function.name()
+        self._axes = len(self.outputs[0].shape) if self.outputs else 0
         self._last: tuple[int, float] | None = None
 
     @property
@@ -111,11 +112,11 @@ class Kernel:
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """Return one array per output (the bare array where there is one); `out` holds arrays to reuse."""
-        if out is None and self._single is not None:
+        if out is None and self._short is not None:
             start = time.perf_counter()
-            result = self._single(*inputs)
+            result = self._short(*inputs)
             if result is not NotImplemented:
-                self._last = (1, time.perf_counter() - start)
+                self._note(result if len(self.outputs) == 1 else result[0], start)
                 return result
         outputs, _ = self._evaluate(inputs, out, False)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
@@ -128,10 +129,14 @@ class Kernel:
     def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         start = time.perf_counter()
         outputs, status = self.engine.call(inputs, out, with_status)
-        seconds = time.perf_counter() - start
-        batch = any(getattr(x, "ndim", 0) > len(port.shape) for x, port in zip(outputs, self.outputs, strict=True))
-        self._last = (len(outputs[0]) if batch else 1, seconds)
+        self._note(outputs[0] if outputs else None, start)
         return outputs, status
+
+    def _note(self, output: Any, start: float) -> None:
+        """Remember how many samples a call had, seen from its first output, and how long it took."""
+        seconds = time.perf_counter() - start
+        samples = 1 if output is None or output.ndim == self._axes else len(output)
+        self._last = (samples, seconds)
 
     def report(self) -> Report:
         """Return what was compiled, and how fast the last call was."""

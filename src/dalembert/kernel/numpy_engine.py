@@ -16,7 +16,7 @@ from dalembert.kernel.numpy_backend import evaluate
 class NumpyEngine:
     """Evaluates a program with NumPy, one line per operation."""
 
-    single = None
+    short = None
 
     def __init__(self, function: Any, options: Options) -> None:
         lowering = lower(function)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ class Port:
     rows: int
     cols: int
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of one sample."""
         return (self.rows,) if self.cols == 1 else (self.rows, self.cols)

@@ -1,9 +1,9 @@
-"""The short way for one sample: a Python function made of machine code.
+"""The short way for one sample or a small batch: a Python function made of machine code.
 
 Checking and converting arrays in Python costs several microseconds, more than most kernels take. This is a
 `PyCFunction` written in LLVM: it looks into the NumPy arrays itself and, where every input is an aligned array of the
-right type and shape for one sample, makes the outputs, runs the code and returns them. In every other case it returns
-`NotImplemented`, and the caller goes the long way.
+right type and shape, makes the outputs, runs the code and returns them. In every other case, and for batches that would
+hold the interpreter lock too long, it returns `NotImplemented`, and the caller goes the long way.
 
 It holds the interpreter lock throughout, so the table and the scratch memory of a kernel are used by one call at a
 time; all objects are made before the table is filled, since making objects may run other Python code.
@@ -42,6 +42,7 @@ WORDS = (
     "new_tuple",
     "set_item",
     "decref",
+    "largest",
 )
 PORT_WORDS = 3  # axes, length of the first, length of the second
 METH_FASTCALL = 0x0080
@@ -51,6 +52,7 @@ LARGEST_OUTPUTS = 64
 
 # Offsets in PyArrayObject: data 16, nd 24, dimensions 32, strides 40, descr 56, flags 64 (0x100: aligned).
 TEXT = """
+declare i64 @llvm.smax.i64(i64, i64)
 define internal ptr @word(ptr %d, i64 %k) alwaysinline {
   %p = getelementptr i64, ptr %d, i64 %k
   %w = load ptr, ptr %p
@@ -61,7 +63,7 @@ define internal i64 @number(ptr %d, i64 %k) alwaysinline {
   %w = load i64, ptr %p
   ret i64 %w
 }
-define internal i1 @fits(ptr %d, ptr %x, ptr %port) {
+define internal i64 @fits(ptr %d, ptr %x, ptr %port) {
   %type_at = getelementptr i8, ptr %x, i64 8
   %type = load ptr, ptr %type_at
   %array = call ptr @word(ptr %d, i64 ARRAY_TYPE)
@@ -72,7 +74,8 @@ look:
   %nd32 = load i32, ptr %nd_at
   %nd = sext i32 %nd32 to i64
   %axes = call i64 @number(ptr %port, i64 0)
-  %same_nd = icmp eq i64 %nd, %axes
+  %extra = sub i64 %nd, %axes
+  %nd_good = icmp ult i64 %extra, 2
   %descr_at = getelementptr i8, ptr %x, i64 56
   %descr = load ptr, ptr %descr_at
   %dtype = call ptr @word(ptr %d, i64 DTYPE)
@@ -81,43 +84,58 @@ look:
   %flags = load i32, ptr %flags_at
   %aligned32 = and i32 %flags, 256
   %aligned = icmp ne i32 %aligned32, 0
-  %ok1 = and i1 %same_nd, %same_type
+  %ok1 = and i1 %nd_good, %same_type
   %ok2 = and i1 %ok1, %aligned
   br i1 %ok2, label %shape, label %no
 shape:
   %dims_at = getelementptr i8, ptr %x, i64 32
-  %dims = load ptr, ptr %dims_at
+  %all_dims = load ptr, ptr %dims_at
+  %dims = getelementptr i64, ptr %all_dims, i64 %extra
   %n = call i64 @number(ptr %dims, i64 0)
   %n_port = call i64 @number(ptr %port, i64 1)
   %same_n = icmp eq i64 %n, %n_port
+  br i1 %same_n, label %rest, label %no
+rest:
   %matrix = icmp eq i64 %axes, 2
-  br i1 %matrix, label %second, label %end
+  br i1 %matrix, label %second, label %samples
 second:
   %m = call i64 @number(ptr %dims, i64 1)
   %m_port = call i64 @number(ptr %port, i64 2)
   %same_m = icmp eq i64 %m, %m_port
-  %both = and i1 %same_n, %same_m
-  br label %end
-end:
-  %answer = phi i1 [%same_n, %shape], [%both, %second]
-  ret i1 %answer
+  br i1 %same_m, label %samples, label %no
+samples:
+  %batch = icmp eq i64 %extra, 1
+  br i1 %batch, label %many, label %single
+many:
+  %count = call i64 @number(ptr %all_dims, i64 0)
+  %some = icmp sgt i64 %count, 0
+  %answer = select i1 %some, i64 %count, i64 -1
+  ret i64 %answer
+single:
+  ret i64 0
 no:
-  ret i1 false
+  ret i64 -1
 }
-define internal void @describe(ptr %x, ptr %row) {
+define internal void @describe(ptr %x, i64 %axes, ptr %row) {
   %data_at = getelementptr i8, ptr %x, i64 16
   %data = load ptr, ptr %data_at
   store ptr %data, ptr %row
   %strides_at = getelementptr i8, ptr %x, i64 40
-  %strides = load ptr, ptr %strides_at
+  %all_strides = load ptr, ptr %strides_at
   %nd_at = getelementptr i8, ptr %x, i64 24
-  %nd = load i32, ptr %nd_at
-  %matrix = icmp eq i32 %nd, 2
+  %nd32 = load i32, ptr %nd_at
+  %nd = sext i32 %nd32 to i64
+  %extra = sub i64 %nd, %axes
+  %strides = getelementptr i64, ptr %all_strides, i64 %extra
+  %batch = icmp eq i64 %extra, 1
+  %lead = call i64 @number(ptr %all_strides, i64 0)
+  %by_sample = select i1 %batch, i64 %lead, i64 0
   %s0 = call i64 @number(ptr %strides, i64 0)
   %r1 = getelementptr i64, ptr %row, i64 1
   %r2 = getelementptr i64, ptr %row, i64 2
   %r3 = getelementptr i64, ptr %row, i64 3
-  store i64 0, ptr %r1
+  store i64 %by_sample, ptr %r1
+  %matrix = icmp eq i64 %axes, 2
   br i1 %matrix, label %two, label %one
 one:
   store i64 0, ptr %r2
@@ -131,6 +149,7 @@ two:
 }
 define ptr @run(ptr %self, ptr %args, i64 %count) {
   %results = alloca ptr, i64 LARGEST_OUTPUTS
+  %shape = alloca i64, i64 3
   %d = getelementptr i8, ptr %self, i64 HEADER
   %inputs = call i64 @number(ptr %d, i64 INPUTS)
   %outputs = call i64 @number(ptr %d, i64 OUTPUTS)
@@ -139,6 +158,7 @@ define ptr @run(ptr %self, ptr %args, i64 %count) {
   br i1 %enough, label %check, label %refuse
 check:
   %i = phi i64 [0, %0], [%i_next, %checked]
+  %n = phi i64 [0, %0], [%n_next, %checked]
   %checking = icmp slt i64 %i, %inputs
   br i1 %checking, label %look, label %make
 look:
@@ -146,8 +166,17 @@ look:
   %x = load ptr, ptr %x_at
   %i_word = mul i64 %i, PORT_WORDS
   %port = getelementptr i64, ptr %ports, i64 %i_word
-  %good = call i1 @fits(ptr %d, ptr %x, ptr %port)
-  br i1 %good, label %checked, label %refuse
+  %found = call i64 @fits(ptr %d, ptr %x, ptr %port)
+  %good = icmp sge i64 %found, 0
+  br i1 %good, label %compare, label %refuse
+compare:
+  %is_single = icmp eq i64 %found, 0
+  %is_first = icmp eq i64 %n, 0
+  %is_same = icmp eq i64 %n, %found
+  %easy = or i1 %is_single, %is_first
+  %agrees = or i1 %easy, %is_same
+  %n_next = call i64 @llvm.smax.i64(i64 %n, i64 %found)
+  br i1 %agrees, label %checked, label %refuse
 checked:
   %i_next = add i64 %i, 1
   br label %check
@@ -157,6 +186,10 @@ refuse:
   call void %incref0(ptr %no)
   ret ptr %no
 make:
+  %largest = call i64 @number(ptr %d, i64 LARGEST)
+  %long = icmp sgt i64 %n, %largest
+  br i1 %long, label %refuse, label %begin
+begin:
   %one = icmp eq i64 %outputs, 1
   br i1 %one, label %arrays, label %tuple
 tuple:
@@ -165,7 +198,7 @@ tuple:
   %tuple_failed = icmp eq ptr %tuple_made, null
   br i1 %tuple_failed, label %fail, label %arrays
 arrays:
-  %holder = phi ptr [null, %make], [%tuple_made, %tuple]
+  %holder = phi ptr [null, %begin], [%tuple_made, %tuple]
   %dtype = call ptr @word(ptr %d, i64 DTYPE)
   %incref = call ptr @word(ptr %d, i64 INCREF)
   %empty = call ptr @word(ptr %d, i64 EMPTY)
@@ -180,10 +213,19 @@ create:
   %o_word = mul i64 %o_port, PORT_WORDS
   %port_out = getelementptr i64, ptr %ports, i64 %o_word
   %axes = call i64 @number(ptr %port_out, i64 0)
-  %axes32 = trunc i64 %axes to i32
-  %dims = getelementptr i64, ptr %port_out, i64 1
+  %is_batch = icmp sgt i64 %n, 0
+  %extra = zext i1 %is_batch to i64
+  %nd = add i64 %axes, %extra
+  %nd32 = trunc i64 %nd to i32
+  store i64 %n, ptr %shape
+  %shape_rest = getelementptr i64, ptr %shape, i64 %extra
+  %d0 = call i64 @number(ptr %port_out, i64 1)
+  store i64 %d0, ptr %shape_rest
+  %d1 = call i64 @number(ptr %port_out, i64 2)
+  %shape_last = getelementptr i64, ptr %shape_rest, i64 1
+  store i64 %d1, ptr %shape_last
   call void %incref(ptr %dtype)
-  %y = call ptr %empty(i32 %axes32, ptr %dims, ptr %dtype, i32 0)
+  %y = call ptr %empty(i32 %nd32, ptr %shape, ptr %dtype, i32 0)
   %y_failed = icmp eq ptr %y, null
   br i1 %y_failed, label %drop, label %keep
 keep:
@@ -208,7 +250,10 @@ fill_one:
   %a = load ptr, ptr %a_at
   %f_word = mul i64 %f, 4
   %f_row = getelementptr i64, ptr %table, i64 %f_word
-  call void @describe(ptr %a, ptr %f_row)
+  %f_port_word = mul i64 %f, PORT_WORDS
+  %f_port = getelementptr i64, ptr %ports, i64 %f_port_word
+  %f_axes = call i64 @number(ptr %f_port, i64 0)
+  call void @describe(ptr %a, i64 %f_axes, ptr %f_row)
   %f_next = add i64 %f, 1
   br label %fill_in
 fill_out:
@@ -221,13 +266,17 @@ fill_two:
   %g_port = add i64 %g, %inputs
   %g_word = mul i64 %g_port, 4
   %g_row = getelementptr i64, ptr %table, i64 %g_word
-  call void @describe(ptr %b, ptr %g_row)
+  %g_port_word = mul i64 %g_port, PORT_WORDS
+  %g_port_at = getelementptr i64, ptr %ports, i64 %g_port_word
+  %g_axes = call i64 @number(ptr %g_port_at, i64 0)
+  call void @describe(ptr %b, i64 %g_axes, ptr %g_row)
   %g_next = add i64 %g, 1
   br label %fill_out
 go:
   %code = call ptr @word(ptr %d, i64 RUN)
   %scratch = call ptr @word(ptr %d, i64 SCRATCH)
-  call void %code(ptr %table, i64 0, i64 1, ptr %scratch)
+  %samples = call i64 @llvm.smax.i64(i64 %n, i64 1)
+  call void %code(ptr %table, i64 0, i64 %samples, ptr %scratch)
   br i1 %one, label %bare, label %whole
 bare:
   %only = load ptr, ptr %results
@@ -259,7 +308,7 @@ class _MethodDef(ctypes.Structure):
 
 
 @dataclass(frozen=True)
-class SingleCall:
+class ShortCall:
     """A built-in function, and the memory it points to."""
 
     function: Callable[..., Any]
@@ -279,7 +328,7 @@ def available() -> bool:
 @cache
 def _machine() -> Machine:
     """Return the function's code, from the cache where it is there."""
-    name = disk.key(["single call", host().triple, host().cpu, host().features])
+    name = disk.key(["short call", host().triple, host().cpu, host().features])
     entry = disk.read(name)
     if entry is not None:
         return Machine(entry[1])
@@ -294,15 +343,17 @@ def _machine() -> Machine:
     return Machine(code)
 
 
-def single_call(
-    inputs: Sequence[Port], outputs: Sequence[Port], dtype: np.dtype[Any], run: int, scratch: int
-) -> SingleCall | None:
-    """Return a function of one array per input that evaluates one sample, or returns `NotImplemented`.
+def short_call(
+    inputs: Sequence[Port], outputs: Sequence[Port], dtype: np.dtype[Any], run: int, scratch: int, largest: int
+) -> ShortCall | None:
+    """Return a function of one array per input that evaluates them, or returns `NotImplemented`.
 
     Parameters
     ----------
     run, scratch
         Addresses of the kernel's `run` and of memory that only this function uses; both must outlive it.
+    largest
+        Batches of more samples go the long way.
 
     Returns
     -------
@@ -326,16 +377,17 @@ def single_call(
         "new_tuple": _address("PyTuple_New"),
         "set_item": _address("PyTuple_SetItem"),
         "decref": _address("Py_DecRef"),
+        "largest": largest,
     }
     numbers = [words[name] for name in WORDS]
     for port in (*inputs, *outputs):
         numbers += [len(port.shape), *port.shape, 0][:PORT_WORDS]
     descriptor = np.array(numbers, np.int64).tobytes()
-    definition = _MethodDef(b"single_call", machine.address, METH_FASTCALL, None)
+    definition = _MethodDef(b"short_call", machine.address, METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     function = make(ctypes.addressof(definition), descriptor, None)
-    return SingleCall(function, (table, definition, dtype, machine))
+    return ShortCall(function, (table, definition, dtype, machine))
 
 
 def _address(name: str) -> int:
