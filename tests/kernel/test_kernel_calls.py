@@ -135,8 +135,15 @@ def test_short_way_and_long_way_agree():
     batches = [(many[0], many[1][::2]), (a, many[1].transpose(0, 2, 1)), (many[0][::-1], b), (many[0][:1], b)]
     for values in ((a, b), (a[::-1], b.T), (np.ones(4)[::2], b[::-1, ::-1]), *batches):
         quick, slow = short(*values), kernel.call(*values).outputs
-        for one, other in zip(quick, slow, strict=True):
+        given = [np.full(x.shape[::-1], 7.0).T for x in slow]
+        assert short(*values, *given) is None
+        for one, two, other in zip(quick, given, slow, strict=True):
             np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(two, other)
+    locked = np.ones(2)
+    locked.flags.writeable = False
+    for outputs in ((np.ones((1, 2)), b.copy()), (np.ones(2), np.ones((3, 2))), (locked, b.copy())):
+        assert short(a, b, *outputs) is NotImplemented
     unaligned = np.frombuffer(b"\0" + a.tobytes(), np.uint8)[1:].view(np.float64)
     for other in (
         (a,),
@@ -148,7 +155,7 @@ def test_short_way_and_long_way_agree():
         (many[0], many[1]),
         (many[0][:0], b),
         (np.ones((2, 1, 2)), b),
-        (np.ones((10**6, 2)), b),
+        (np.broadcast_to(a, (10**9, 2)), b),
     ):
         assert short(*other) is NotImplemented
 

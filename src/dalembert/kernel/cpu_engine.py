@@ -23,9 +23,9 @@ from dalembert.kernel.program import Port
 from dalembert.kernel.short_call import short_call
 from dalembert.kernel.trace import ports, scalar_function
 
-# Operations times samples that may run with the interpreter lock held: a fraction of a millisecond, well below Python's
-# own interval of switching (5 ms); with threads to share the work, some ten microseconds.
-SHORT_WORK = 5_000_000
+# Operations times samples that may run with the interpreter lock held: a millisecond or two, below Python's own
+# interval of switching (5 ms); with threads to share the work, some ten microseconds.
+SHORT_WORK = 30_000_000
 SHORT_WORK_THREADED = 500_000
 
 

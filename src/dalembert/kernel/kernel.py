@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dalembert.errors import UnsupportedError
 from dalembert.kernel.engine import Options, make_engine
 from dalembert.kernel.report import Report
@@ -14,7 +16,6 @@ from dalembert.kernel.report import Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from dalembert.kernel.program import Port
@@ -97,6 +98,7 @@ class Kernel:
         self.engine = make_engine(function, backend, self.options)
         self._short = self.engine.short
         self.name: str = function.name()
+        self._bare = len(self.outputs) == 1
         self._axes = len(self.outputs[0].shape) if self.outputs else 0
         self._last: tuple[int, float] | None = None
 
@@ -112,14 +114,26 @@ class Kernel:
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """Return one array per output (the bare array where there is one); `out` holds arrays to reuse."""
-        if out is None and self._short is not None:
+        if self._short is not None:
             start = time.perf_counter()
-            result = self._short(*inputs)
+            result = self._short(*inputs) if out is None else self._into(inputs, out)
             if result is not NotImplemented:
-                self._note(result if len(self.outputs) == 1 else result[0], start)
+                self._note(result if self._bare else result[0], start)
                 return result
         outputs, _ = self._evaluate(inputs, out, False)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return outputs[0] if self._bare else tuple(outputs)
+
+    def _into(self, inputs: tuple[Any, ...], out: Any) -> Any:
+        """Write to `out` the short way; `NotImplemented` where that does not fit, or memory may be shared."""
+        arrays = (out,) if isinstance(out, np.ndarray) else tuple(out)
+        if len(arrays) != len(self.outputs) or not all(isinstance(x, np.ndarray) for x in (*inputs, *arrays)):
+            return NotImplemented
+        for k, array in enumerate(arrays):
+            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays[:k])):
+                return NotImplemented
+        if self._short(*inputs, *arrays) is NotImplemented:  # type: ignore[misc]
+            return NotImplemented
+        return arrays[0] if self._bare else arrays
 
     def call(self, *inputs: Any, out: Any = None) -> Evaluation:
         """Return all outputs and the status of every sample."""

@@ -2,8 +2,9 @@
 
 Checking and converting arrays in Python costs several microseconds, more than most kernels take. This is a
 `PyCFunction` written in LLVM: it looks into the NumPy arrays itself and, where every input is an aligned array of the
-right type and shape, makes the outputs, runs the code and returns them. In every other case, and for batches that would
-hold the interpreter lock too long, it returns `NotImplemented`, and the caller goes the long way.
+right type and shape, makes the outputs, runs the code and returns them. Where the outputs are given too, after the
+inputs, it writes them and returns None (that they share no memory is for the caller to see). In every other case, and
+for batches that would hold the interpreter lock too long, it returns `NotImplemented`; the caller goes the long way.
 
 It holds the interpreter lock throughout, so the table and the scratch memory of a kernel are used by one call at a
 time; all objects are made before the table is filled, since making objects may run other Python code.
@@ -43,6 +44,7 @@ WORDS = (
     "set_item",
     "decref",
     "largest",
+    "none",
 )
 PORT_WORDS = 3  # axes, length of the first, length of the second
 METH_FASTCALL = 0x0080
@@ -50,7 +52,8 @@ OBJECT_HEAD = 16  # bytes of PyObject_HEAD that the offsets below assume
 PYARRAY_EMPTY = 184  # place of PyArray_Empty in NumPy's C API
 LARGEST_OUTPUTS = 64
 
-# Offsets in PyArrayObject: data 16, nd 24, dimensions 32, strides 40, descr 56, flags 64 (0x100: aligned).
+# Offsets in PyArrayObject: data 16, nd 24, dimensions 32, strides 40, descr 56, flags 64.
+# Of the flags, 256 is aligned and 1024 writeable.
 TEXT = """
 declare i64 @llvm.smax.i64(i64, i64)
 define internal ptr @word(ptr %d, i64 %k) alwaysinline {
@@ -154,12 +157,17 @@ define ptr @run(ptr %self, ptr %args, i64 %count) {
   %inputs = call i64 @number(ptr %d, i64 INPUTS)
   %outputs = call i64 @number(ptr %d, i64 OUTPUTS)
   %ports = getelementptr i64, ptr %d, i64 FIRST_PORT
-  %enough = icmp eq i64 %count, %inputs
+  %with_outputs = add i64 %inputs, %outputs
+  %given = icmp eq i64 %count, %with_outputs
+  %alone = icmp eq i64 %count, %inputs
+  %enough = or i1 %given, %alone
+  %own = getelementptr ptr, ptr %args, i64 %inputs
+  %written = select i1 %given, ptr %own, ptr %results
   br i1 %enough, label %check, label %refuse
 check:
   %i = phi i64 [0, %0], [%i_next, %checked]
   %n = phi i64 [0, %0], [%n_next, %checked]
-  %checking = icmp slt i64 %i, %inputs
+  %checking = icmp slt i64 %i, %count
   br i1 %checking, label %look, label %make
 look:
   %x_at = getelementptr ptr, ptr %args, i64 %i
@@ -174,7 +182,14 @@ compare:
   %is_first = icmp eq i64 %n, 0
   %is_same = icmp eq i64 %n, %found
   %easy = or i1 %is_single, %is_first
-  %agrees = or i1 %easy, %is_same
+  %fits_in = or i1 %easy, %is_same
+  %flags_at = getelementptr i8, ptr %x, i64 64
+  %flags = load i32, ptr %flags_at
+  %writeable32 = and i32 %flags, 1024
+  %writeable = icmp ne i32 %writeable32, 0
+  %fits_out = and i1 %is_same, %writeable
+  %is_input = icmp slt i64 %i, %inputs
+  %agrees = select i1 %is_input, i1 %fits_in, i1 %fits_out
   %n_next = call i64 @llvm.smax.i64(i64 %n, i64 %found)
   br i1 %agrees, label %checked, label %refuse
 checked:
@@ -190,6 +205,8 @@ make:
   %long = icmp sgt i64 %n, %largest
   br i1 %long, label %refuse, label %begin
 begin:
+  br i1 %given, label %fill, label %create_all
+create_all:
   %one = icmp eq i64 %outputs, 1
   br i1 %one, label %arrays, label %tuple
 tuple:
@@ -198,7 +215,7 @@ tuple:
   %tuple_failed = icmp eq ptr %tuple_made, null
   br i1 %tuple_failed, label %fail, label %arrays
 arrays:
-  %holder = phi ptr [null, %begin], [%tuple_made, %tuple]
+  %holder = phi ptr [null, %create_all], [%tuple_made, %tuple]
   %dtype = call ptr @word(ptr %d, i64 DTYPE)
   %incref = call ptr @word(ptr %d, i64 INCREF)
   %empty = call ptr @word(ptr %d, i64 EMPTY)
@@ -239,6 +256,7 @@ next:
   %o_next = add i64 %o, 1
   br label %output
 fill:
+  %answer = phi ptr [null, %begin], [%holder, %output]
   %table = call ptr @word(ptr %d, i64 TABLE)
   br label %fill_in
 fill_in:
@@ -261,7 +279,7 @@ fill_out:
   %more_out = icmp slt i64 %g, %outputs
   br i1 %more_out, label %fill_two, label %go
 fill_two:
-  %b_at = getelementptr ptr, ptr %results, i64 %g
+  %b_at = getelementptr ptr, ptr %written, i64 %g
   %b = load ptr, ptr %b_at
   %g_port = add i64 %g, %inputs
   %g_word = mul i64 %g_port, 4
@@ -277,12 +295,17 @@ go:
   %scratch = call ptr @word(ptr %d, i64 SCRATCH)
   %samples = call i64 @llvm.smax.i64(i64 %n, i64 1)
   call void %code(ptr %table, i64 0, i64 %samples, ptr %scratch)
-  br i1 %one, label %bare, label %whole
-bare:
+  br i1 %given, label %nothing, label %new
+nothing:
+  %incref1 = call ptr @word(ptr %d, i64 INCREF)
+  %none = call ptr @word(ptr %d, i64 NONE)
+  call void %incref1(ptr %none)
+  ret ptr %none
+new:
+  %is_tuple = icmp ne ptr %answer, null
   %only = load ptr, ptr %results
-  ret ptr %only
-whole:
-  ret ptr %holder
+  %result = select i1 %is_tuple, ptr %answer, ptr %only
+  ret ptr %result
 drop:
   %no_holder = icmp eq ptr %holder, null
   br i1 %no_holder, label %fail, label %release
@@ -378,6 +401,7 @@ def short_call(
         "set_item": _address("PyTuple_SetItem"),
         "decref": _address("Py_DecRef"),
         "largest": largest,
+        "none": id(None),
     }
     numbers = [words[name] for name in WORDS]
     for port in (*inputs, *outputs):
