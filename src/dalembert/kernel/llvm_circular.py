@@ -9,6 +9,8 @@ Symbols: n nearest multiple of pi/2, r = hi + lo the reduced argument.
 
 from __future__ import annotations
 
+import math
+
 from dalembert.kernel.llvm_vector import Value, Writer
 
 MAGIC = 1.5 * 2.0**52  # adding it rounds to an integer and leaves that integer in the low bits
@@ -19,7 +21,7 @@ PIO2 = (
     float.fromhex("-0x1.F1976B7ED8FBCp-110"),
 )  # pi/2 to 160 bits
 PI_LO = float.fromhex("0x1.1A62633145C07p-53")
-LARGEST = 2.0**31  # beyond this the library's scalar functions reduce the argument
+LARGEST = 2.0**31  # beyond this the argument is reduced lane by lane (`llvm_reduction`)
 
 SIN = (
     -1.66666666666666324348e-01,
@@ -76,8 +78,8 @@ ASIN_Q = (
 def sincos(w: Writer, x: Value) -> tuple[Value, Value]:
     """Return sin x and cos x for |x| <= LARGEST; one reduction serves both.
 
-    x - n pi/2 is exact in its first part: n pi/2's leading 53 bits are subtracted by one fused operation, and
-    the difference is a multiple of 2^-53 below 1 (Cody & Waite 1980, with fused operations).
+    x - n pi/2 is exact in its first part: n pi/2's leading 53 bits are subtracted by one fused operation, and the
+    difference is a multiple of 2^-53 below 1 (Cody & Waite 1980, with fused operations).
     """
     shifted = w.fma(x, TWO_OVER_PI, MAGIC)
     n = shifted - MAGIC
@@ -87,15 +89,33 @@ def sincos(w: Writer, x: Value) -> tuple[Value, Value]:
     virtual = first - hi  # what was subtracted; the two differences are what was lost (Knuth's two-sum)
     lost = (first - (hi + virtual)) - (second - virtual)
     lo = lost - w.fma(n, PIO2[2], w.fma(n, PIO2[1], -second))
+    return reduced_sincos(w, hi, lo, w.bits(shifted))
+
+
+def reduced_sincos(w: Writer, hi: Value, lo: Value, quadrant: Value) -> tuple[Value, Value]:
+    """Return sin and cos of quadrant pi/2 + hi + lo for |hi| <= pi/4."""
     z = hi * hi
     sine, cosine = _sin_kernel(w, hi, lo, z), _cos_kernel(w, hi, lo, z)
-    quadrant = w.bits(shifted)
     odd = quadrant.masked(1).nonzero()
     sin_sign = quadrant.masked(2).shifted(62)
     cos_sign = quadrant.plus(1).masked(2).shifted(62)
     s = w.bits(w.select(odd, cosine, sine)).flipped(sin_sign)
     c = w.bits(w.select(odd, sine, cosine)).flipped(cos_sign)
     return w.from_bits(s), w.from_bits(c)
+
+
+def far_sincos(w: Writer, x: Value) -> tuple[Value, Value]:
+    """Return sin x and cos x for |x| > LARGEST, NaN where x is infinite; other lanes are meaningless."""
+    size = w.fabs(x)
+    usable = (size > LARGEST).both(size < math.inf)
+    packed = f"{{{w.real_type}, {w.real_type}, {w.int_type}}}"
+    argument = w.select(usable, x, 2 * LARGEST)
+    parts = w.emit(packed, f"call {packed} @reduce_lanes({argument.kind} {argument.name})")
+    kinds = (w.real_type, w.real_type, w.int_type)
+    hi, lo, quadrant = (w.emit(kind, f"extractvalue {packed} {parts.name}, {k}") for k, kind in enumerate(kinds))
+    sine, cosine = reduced_sincos(w, hi, lo, quadrant)
+    infinite = size.equals(math.inf)
+    return w.select(infinite, math.nan, sine), w.select(infinite, math.nan, cosine)
 
 
 def _sin_kernel(w: Writer, hi: Value, lo: Value, z: Value) -> Value:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from dalembert.kernel import llvm_circular as circular
 from dalembert.kernel import llvm_exponential as exponential
+from dalembert.kernel.llvm_reduction import reduction
 from dalembert.kernel.llvm_vector import Value, Writer, vector
 from dalembert.kernel.operations import ARITY, Op
 
@@ -36,7 +37,7 @@ POLYNOMIAL: dict[Op, Callable[..., Value]] = {
 CIRCULAR = (Op.SIN, Op.COS, Op.TAN)
 # Called lane by lane: exact or rare.
 LIBM = (Op.FMOD, Op.REMAINDER, Op.POW, Op.HYPOT, Op.ERF)
-LIBM_ARITY = {op.name.lower(): ARITY[op] for op in LIBM + CIRCULAR} | {"erfc": 1}
+LIBM_ARITY = {op.name.lower(): ARITY[op] for op in LIBM} | {"erfc": 1}
 
 # Largest error in units in the last place, double precision; the tests hold each function to it.
 BOUNDS: dict[Op, float] = {
@@ -77,8 +78,8 @@ def library(ops: Iterable[Op], width: int, element: str) -> tuple[list[str], set
     if Op.ERFINV in wanted:
         libm |= {"erf", "erfc"}
     if circular_names:
-        libm |= {"sin", "cos", *circular_names}
         circular_names.append("sincos")
+        text += reduction(width, *circular.PIO2[:2])
     for name in sorted(libm):
         text += _lanes(name, width)
         declarations.add(f"declare double @{LIBM_PREFIX}{name}({', '.join(['double'] * LIBM_ARITY[name])})")
@@ -142,31 +143,29 @@ def _define(w: Writer, name: str, number: int, element: str, results: list[Value
 
 
 def _circular(name: str, width: int, element: str, declarations: set[str]) -> list[str]:
-    """Return sin, cos, tan or the pair; lanes beyond the range of the polynomial go to the C library."""
+    """Return sin, cos, tan or the pair; where a lane holds a large angle, a second reduction follows."""
     w = Writer(width)
     (x,) = _arguments(w, 1, element)
-    sine, cosine = circular.sincos(w, x)
-    fast = {
-        "sin": [sine],
-        "cos": [cosine],
-        "tan": [sine / cosine] if name == "tan" else [],
-        "sincos": [sine, cosine],
-    }
-    results = fast[name]
+    near = _pick(name, *circular.sincos(w, x))
     far = w.fabs(x) > circular.LARGEST
     bits = w.emit(f"i{width}", f"bitcast {far.kind} {far.name} to i{width}")
     some = w.emit("i1", f"icmp ne i{width} {bits.name}, 0")
     w.lines += [f"  br i1 {some.name}, label %far, label %done, !prof !0", "far:"]
-    libm = ["sin", "cos"] if name == "sincos" else [name]
-    slow = [w.select(far, w.call(f"lanes_{f}", x), y) for f, y in zip(libm, results, strict=True)]
+    both = [w.select(far, z, y) for y, z in zip(near, _pick(name, *circular.far_sincos(w, x)), strict=True)]
     w.lines += ["  br label %done", "done:"]
-    entry = "%0"
     merged = [
-        w.emit(w.real_type, f"phi {w.real_type} [{y.name}, {entry}], [{z.name}, %far]")
-        for y, z in zip(results, slow, strict=True)
+        w.emit(w.real_type, f"phi {w.real_type} [{y.name}, %0], [{z.name}, %far]")
+        for y, z in zip(near, both, strict=True)
     ]
     declarations |= w.intrinsics
     return _define(w, name, 1, element, merged)
+
+
+def _pick(name: str, sine: Value, cosine: Value) -> list[Value]:
+    """Return the results of sin, cos, tan or sincos."""
+    if name == "tan":
+        return [sine / cosine]
+    return {"sin": [sine], "cos": [cosine], "sincos": [sine, cosine]}[name]
 
 
 def _erfinv(w: Writer, x: Value) -> Value:
