@@ -34,7 +34,7 @@ from dalembert.kernel.llvm_target import host
 from dalembert.kernel.peak import peak_operations
 
 BATCH = 1024
-REPEATS = 15
+REPEATS = 40
 LARGEST_FOR_GCC = 12_000  # instructions; gcc -O3 takes minutes beyond
 MULTIPLIERS = ("mul", "fma", "fms", "fnma")
 SIZES = (1_000, 10_000, 20_000, 100_000, 300_000)
@@ -116,7 +116,7 @@ def time_c(function: ca.Function, folder: Path) -> tuple[float, float] | None:
 def time_batch(function: ca.Function, samples: int = BATCH, **options: Any) -> float:
     """Return seconds per sample of a batch, with `out=`."""
     kernel = Kernel(function, **options)
-    data = inputs_of(function, samples)
+    data = [x.astype(kernel.options.dtype) for x in inputs_of(function, samples)]
     out = kernel(*data)
     return best(lambda: kernel(*data, out=out)) / samples
 

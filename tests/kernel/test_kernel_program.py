@@ -15,11 +15,13 @@ from dalembert.errors import UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.kernel.chunk import split
 from dalembert.kernel.fuse import fuse
+from dalembert.kernel.greedy import greedy
 from dalembert.kernel.lower import lower
 from dalembert.kernel.numpy_backend import evaluate
 from dalembert.kernel.operations import ARITY, LEAVES, SAME_IN_CASADI, Op, casadi_names
 from dalembert.kernel.optimise import optimise
-from dalembert.kernel.schedule import last_uses, live_values, schedule
+from dalembert.kernel.pressure import REGISTERS, traffic
+from dalembert.kernel.schedule import depth_first, last_uses, live_values, schedule
 from dalembert.kernel.trace import trace
 
 ARITIES = {op.name: ARITY[op] for op in SAME_IN_CASADI}
@@ -109,6 +111,14 @@ def test_passes_keep_the_result(seed):
     shaped = [x.reshape(5, *p.shape) for x, p in zip(reference, traced.outputs, strict=True)]
     for close in zip(shaped, casadi_values(function, inputs), strict=True):
         np.testing.assert_allclose(*close, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "cpu"])
+def test_a_short_program_of_a_long_input(backend):
+    x = ca.SX.sym("x", 50, 4)
+    kernel = Kernel(ca.Function("f", [x], [x[49, 3] + 1, x[7, 2]]), backend=backend)
+    value = np.arange(200.0).reshape(50, 4)
+    assert [float(y[0]) for y in kernel(value)] == [200.0, 30.0]
 
 
 def test_duplicates_dead_code_and_constants_go():
@@ -205,3 +215,39 @@ def test_elementary_calls_stand_together():
     calls = np.flatnonzero(np.isin(program.op, [Op.SIN, Op.COS]))
     assert len(calls) == 12
     assert calls[-1] - calls[0] == 11
+
+
+def test_the_schedule_takes_the_order_with_less_traffic():
+    improved = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        x = ca.SX.sym("x", 30)
+        values = [x[i] for i in range(30)]
+        for _ in range(400):
+            i, j = rng.integers(max(0, len(values) - 15 * (seed + 1)), len(values), 2)
+            values.append(values[i] * values[j] - values[(i + j) % len(values)])
+        program = fuse(optimise(trace(ca.Function("f", [x], [ca.vertcat(*values[-40:])]))))
+        op, a, b, c = program.operands()
+        operands = [tuple({v for v in row if v >= 0 and op[v] != Op.CONST}) for row in zip(a, b, c, strict=True)]
+        first = depth_first(program)
+        other = greedy(first, operands)
+        assert sorted(other) == sorted(first)
+        scheduled = schedule(program)
+        op, a, b, c = scheduled.operands()
+        after = [tuple({v for v in row if v >= 0 and op[v] != Op.CONST}) for row in zip(a, b, c, strict=True)]
+        order = [i for i, code in enumerate(op) if code not in LEAVES]
+        both = traffic(first, operands), traffic(other, operands)
+        assert traffic(order, after) == min(both)
+        improved += both[1] < both[0]
+    assert improved
+
+
+def test_traffic_counts_stores_and_loads():
+    values = range(100, 100 + REGISTERS + 2)
+    operands: list[tuple[int, ...]] = [()] * 300
+    for k, value in enumerate(values):
+        operands[200 + k] = (value,)  # all computed first, then all used in the same order
+    order = [*values, *range(200, 200 + len(values))]
+    assert traffic(order, operands) == 4  # two values do not fit: two stores, two loads
+    interleaved = [v for k, value in enumerate(values) for v in (value, 200 + k)]
+    assert traffic(interleaved, operands) == 0

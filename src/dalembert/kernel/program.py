@@ -134,8 +134,8 @@ class Program:
         place[order] = np.arange(len(order), dtype=np.int32)
         op = self.op[order]
         leaf = np.isin(op, LEAF_CODES)
-        a = np.where(leaf, self.a[order], place[self.a[order]])
-        b = np.where(leaf, self.b[order], place[self.b[order]])
+        a = np.where(leaf, self.a[order], place[np.where(leaf, -1, self.a[order])])
+        b = np.where(leaf, self.b[order], place[np.where(leaf, -1, self.b[order])])
         c = place[self.c[order]]
         return Program(
             self.name,

@@ -1,27 +1,46 @@
-"""The order of evaluation: depth first, so that few values are alive at a time.
+"""The order of evaluation: few values alive at a time.
 
-Each output is computed right after what only it needs; of two operands the one that needs more registers
-comes first (Sethi & Ullman 1970, exact for trees, a good rule for graphs). Elementary functions are calls
-that clobber registers, so they are grouped: all of one level (functions of inputs, then functions of those,
-...) stand together.
+Depth first: each output is computed right after what only it needs; of two operands the one that needs more registers
+comes first (Sethi & Ullman 1970, exact for trees, a good rule for graphs). Elementary functions are calls that clobber
+registers, so they are grouped: all of one level (functions of inputs, then functions of those, ...) stand together.
+Between two groups of calls the `greedy` order is taken where it moves fewer values to memory and back (`traffic`).
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.kernel.operations import ELEMENTARY, LEAVES
+from dalembert.kernel.greedy import greedy
+from dalembert.kernel.operations import ELEMENTARY, LEAVES, Op
+from dalembert.kernel.pressure import REGISTERS, traffic
 from dalembert.kernel.program import LEAF_CODES, Program
 
 
 def schedule(program: Program) -> Program:
-    """Return the program reordered: constants, inputs, then operations depth first."""
+    """Return the program reordered: constants and inputs, then operations."""
+    op, a, b, c = program.operands()
+    order: list[int] = np.flatnonzero(np.isin(program.op, LEAF_CODES)).tolist()
+    operands = [tuple({x for x in row if x >= 0 and op[x] != Op.CONST}) for row in zip(a, b, c, strict=True)]
+    for calls, segment in _segments(depth_first(program), op):
+        better = segment
+        if not calls and len(segment) > REGISTERS:
+            other = greedy(segment, operands)
+            better = min(segment, other, key=lambda candidate: traffic(candidate, operands))
+        order += better
+    return program.select(np.array(order, np.int64))
+
+
+def depth_first(program: Program) -> list[int]:
+    """Return the operations depth first, elementary functions of one level together."""
     op, a, b, c = program.operands()
     need = _registers(op, a, b, c)
     level = _levels(op, a, b, c)
     done = bytearray(code in LEAVES for code in op)
-    order: list[int] = np.flatnonzero(np.isin(program.op, LEAF_CODES)).tolist()
+    order: list[int] = []
     groups: list[list[int]] = [[] for _ in range(max(level, default=0) + 1)]
     for i, code in enumerate(op):
         if code in ELEMENTARY:
@@ -51,7 +70,13 @@ def schedule(program: Program) -> Program:
             visit(i)
     for value in program.result_value.tolist():
         visit(value)
-    return program.select(np.array(order, np.int64))
+    return order
+
+
+def _segments(order: list[int], op: list[int]) -> Iterator[tuple[bool, list[int]]]:
+    """Yield runs of calls and of other operations: whether they are calls, and their values."""
+    for calls, run in itertools.groupby(order, key=lambda i: op[i] in ELEMENTARY):
+        yield calls, list(run)
 
 
 def _registers(op: list[int], a: list[int], b: list[int], c: list[int]) -> list[int]:
