@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 
 import casadi as ca
@@ -177,3 +180,32 @@ def test_single_precision_agrees_with_double(case):
     for result, expected in zip(Kernel(function, dtype="float32")(*inputs), reference, strict=True):
         assert result.dtype == np.float32
         np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-5)
+
+
+FORK = """
+import os, sys
+import casadi as ca, numpy as np
+from dalembert.kernel import Kernel
+x = ca.SX.sym("x", 3)
+kernel = Kernel(ca.Function("f", [x], [ca.sin(x)]), threads=2)
+batch = np.ones((300_000, 3))
+expected = kernel(batch)
+child = os.fork()
+if child == 0:
+    os._exit(0 if np.array_equal(kernel(batch), expected) else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_threads_work_in_a_forked_process():
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=60)
+
+
+def test_kernels_come_and_go():
+    x = ca.SX.sym("x", 2)
+    function = ca.Function("f", [x], [ca.sin(x) * 2])
+    batch = np.ones((20, 2))
+    expected = Kernel(function)(batch)
+    for _ in range(30):
+        np.testing.assert_array_equal(Kernel(function)(batch), expected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -54,7 +55,7 @@ class CpuEngine:
             "width": self.layout.width,
         }
         self._local = threading.local()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
         self._short_memory = _Scratch(self.layout.scratch_bytes)
         work = SHORT_WORK if options.threads == 1 else SHORT_WORK_THREADED
         self._short = short_call(
@@ -93,14 +94,19 @@ class CpuEngine:
         if parts == 1:
             self._part(table, 0, samples)
             return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads, "dalembert-kernel")
         size = -(-samples // (parts * grain)) * grain
         jobs = [
-            self._pool.submit(self._part, table, first, min(first + size, samples)) for first in range(0, samples, size)
+            self._workers().submit(self._part, table, first, min(first + size, samples))
+            for first in range(0, samples, size)
         ]
         for job in jobs:
             job.result()
+
+    def _workers(self) -> ThreadPoolExecutor:
+        """Return this process's threads; those of a parent process did not come along."""
+        if self._pool is None or self._pool[0] != os.getpid():
+            self._pool = (os.getpid(), ThreadPoolExecutor(self.threads, "dalembert-kernel"))
+        return self._pool[1]
 
     def _part(self, table: NDArray[np.int64], first: int, stop: int) -> None:
         self.machine.run(table.ctypes.data, first, stop, self.scratch())
