@@ -86,8 +86,9 @@ def source_digest() -> bytes:
     digest = hashlib.sha256()
     for package in ("dalembert", "llvmlite", "casadi"):
         digest.update(f"{package} {version(package)}\n".encode())
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
+    for path in sorted(Path(__file__).parent.iterdir()):
+        if path.suffix in (".py", ".ll"):
+            digest.update(path.read_bytes())
     return digest.digest()
 
 

@@ -21,12 +21,12 @@ from dalembert.kernel.llvm_backend import ALIGNMENT, Layout, Machine, build
 from dalembert.kernel.llvm_target import host
 from dalembert.kernel.lower import lower
 from dalembert.kernel.program import Port
-from dalembert.kernel.short_call import short_call
+from dalembert.kernel.short_call import data_address, short_call
 from dalembert.kernel.trace import ports, scalar_function
 
-# Operations times samples that may run with the interpreter lock held: a millisecond or two, below Python's own
-# interval of switching (5 ms); with threads to share the work, some ten microseconds.
-SHORT_WORK = 30_000_000
+# Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's own
+# interval of switching (5 ms); with threads to share the work, some ten.
+SHORT_WORK = 3_000_000
 SHORT_WORK_THREADED = 500_000
 
 
@@ -84,7 +84,7 @@ class CpuEngine:
             words += _describe(array, port, arguments.is_batch(k, port))
         for array, port in zip(outputs, self.outputs, strict=True):
             words += _describe(array, port, not arguments.single)
-        words.append(0 if status is None else status.ctypes.data)
+        words.append(0 if status is None else data_address(status))
         return np.array(words, np.int64)
 
     def _run(self, table: NDArray[np.int64], samples: int) -> None:
@@ -95,10 +95,8 @@ class CpuEngine:
             self._part(table, 0, samples)
             return
         size = -(-samples // (parts * grain)) * grain
-        jobs = [
-            self._workers().submit(self._part, table, first, min(first + size, samples))
-            for first in range(0, samples, size)
-        ]
+        starts = range(0, samples, size)
+        jobs = [self._workers().submit(self._part, table, first, min(first + size, samples)) for first in starts]
         for job in jobs:
             job.result()
 
@@ -109,7 +107,7 @@ class CpuEngine:
         return self._pool[1]
 
     def _part(self, table: NDArray[np.int64], first: int, stop: int) -> None:
-        self.machine.run(table.ctypes.data, first, stop, self.scratch())
+        self.machine.run(data_address(table), first, stop, self.scratch())
 
     def peak(self) -> float | None:
         """Return the operations per second that a core can issue, measured once per process."""
@@ -138,7 +136,7 @@ def _describe(array: NDArray[Any], port: Port, batch: bool) -> list[int]:
     strides = list(array.strides) if batch else [0, *array.strides]
     if port.cols == 1:
         strides.insert(1, 0)
-    return [array.__array_interface__["data"][0], *strides]  # quicker than array.ctypes
+    return [data_address(array), *strides]
 
 
 def _cache_key(function: Any, options: Options) -> str | None:

@@ -97,12 +97,8 @@ class Program:
     def operands(self) -> tuple[list[int], list[int], list[int], list[int]]:
         """Return op, a, b, c as lists in which every a, b, c is a value or -1 (leaves have none)."""
         arity = ARITIES[self.op]
-        a = np.where(arity > 0, self.a, -1)
-        return self.op.tolist(), a.tolist(), self.b_values(arity).tolist(), self.c.tolist()
-
-    def b_values(self, arity: NDArray[Any]) -> NDArray[Any]:
-        """Return b where it is an operand, else -1."""
-        return np.where(arity > 1, self.b, -1)
+        a, b = np.where(arity > 0, self.a, -1), np.where(arity > 1, self.b, -1)
+        return self.op.tolist(), a.tolist(), b.tolist(), self.c.tolist()
 
     def replace(
         self,
