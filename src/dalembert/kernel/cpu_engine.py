@@ -1,0 +1,167 @@
+"""The LLVM backend as an engine: compiled or taken from the cache, called on rows of NumPy arrays, in threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalembert.kernel import cache
+from dalembert.kernel.arrays import Arguments, check_inputs, make_outputs
+from dalembert.kernel.engine import Options
+from dalembert.kernel.llvm_backend import ALIGNMENT, Layout, Machine, build
+from dalembert.kernel.llvm_target import host
+from dalembert.kernel.lower import lower
+from dalembert.kernel.program import Port
+from dalembert.kernel.short_call import data_address, short_call
+from dalembert.kernel.trace import ports, scalar_function
+
+# Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's
+# own interval of switching (5 ms); with threads to share the work, some ten.
+SHORT_WORK = 3_000_000
+SHORT_WORK_THREADED = 500_000
+
+
+class CpuEngine:
+    """Machine code for one function on this processor."""
+
+    def __init__(self, function: Any, options: Options) -> None:
+        start = time.perf_counter()
+        name = _cache_key(function, options)
+        entry = cache.read(name) if name else None
+        if entry is None:
+            code, header = _compile(function, options)
+            if name:
+                cache.write(name, header, code)
+        else:
+            header, code = entry
+        self.name: str = function.name()
+        self.inputs, self.outputs = ports(function)
+        self.layout = Layout(**header["layout"])
+        self.machine = Machine(code)
+        self.dtype = np.dtype(options.dtype)
+        self.threads = options.threads
+        self.figures: dict[str, Any] = header["figures"] | {
+            "from_cache": entry is not None,
+            "start_seconds": time.perf_counter() - start,
+            "width": self.layout.width,
+        }
+        self._local = threading.local()
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        self._short_memory = _Scratch(self.layout.scratch_bytes)
+        work = SHORT_WORK if options.threads == 1 else SHORT_WORK_THREADED
+        self._short = short_call(
+            self.inputs,
+            self.outputs,
+            self.dtype,
+            self.machine.address,
+            self._short_memory.address,
+            max(1, work // max(1, self.figures["traced_operations"])),
+        )
+        self.short = self._short.function if self._short else None
+
+    def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
+        """Evaluate a batch or a single sample."""
+        arguments = check_inputs(self.name, inputs, self.inputs, self.dtype)
+        outputs = make_outputs(self.name, arguments, self.outputs, self.dtype, out)
+        status = np.zeros(arguments.samples, np.uint8) if with_status else None
+        if arguments.samples:
+            self._run(self._table(arguments, outputs, status), arguments.samples)
+        return outputs, status
+
+    def _table(self, arguments: Arguments, outputs: list[Any], status: NDArray[np.uint8] | None) -> NDArray[np.int64]:
+        """Return the words that `run` reads: address and strides of every array, then the status."""
+        words: list[int] = []
+        for k, (array, port) in enumerate(zip(arguments.inputs, self.inputs, strict=True)):
+            words += _describe(array, port, arguments.is_batch(k, port))
+        for array, port in zip(outputs, self.outputs, strict=True):
+            words += _describe(array, port, not arguments.single)
+        words.append(0 if status is None else data_address(status))
+        return np.array(words, np.int64)
+
+    def _run(self, table: NDArray[np.int64], samples: int) -> None:
+        """Run all samples, in threads where there are enough."""
+        grain = self.layout.width * self.layout.tile
+        parts = min(self.threads, -(-samples // grain))
+        if parts == 1:
+            self._part(table, 0, samples)
+            return
+        size = -(-samples // (parts * grain)) * grain
+        starts = range(0, samples, size)
+        jobs = [self._workers().submit(self._part, table, first, min(first + size, samples)) for first in starts]
+        for job in jobs:
+            job.result()
+
+    def _workers(self) -> ThreadPoolExecutor:
+        """Return this process's threads; those of a parent process did not come along."""
+        if self._pool is None or self._pool[0] != os.getpid():
+            self._pool = (os.getpid(), ThreadPoolExecutor(self.threads, "dalembert-kernel"))
+        return self._pool[1]
+
+    def _part(self, table: NDArray[np.int64], first: int, stop: int) -> None:
+        self.machine.run(data_address(table), first, stop, self.scratch())
+
+    def peak(self) -> float | None:
+        """Return the operations per second that a core can issue, measured once per process."""
+        from dalembert.kernel.peak import peak_operations
+
+        return peak_operations(self.dtype.name)
+
+    def scratch(self) -> int:
+        """Return the address of this thread's scratch memory."""
+        if not hasattr(self._local, "memory"):
+            self._local.memory = _Scratch(self.layout.scratch_bytes)
+        return self._local.memory.address
+
+
+class _Scratch:
+    """Aligned memory."""
+
+    def __init__(self, size: int) -> None:
+        self.buffer = ctypes.create_string_buffer(size + ALIGNMENT)
+        start = ctypes.addressof(self.buffer)
+        self.address = start + -start % ALIGNMENT
+
+
+def _describe(array: NDArray[Any], port: Port, batch: bool) -> list[int]:
+    """Return address and strides in bytes: by sample, along the outer and the inner axis."""
+    strides = list(array.strides) if batch else [0, *array.strides]
+    if port.cols == 1:
+        strides.insert(1, 0)
+    return [data_address(array), *strides]
+
+
+def _cache_key(function: Any, options: Options) -> str | None:
+    """Return the name of this kernel in the cache; None where the function cannot be written as text."""
+    if cache.cache_folder() is None:
+        return None
+    try:
+        text = function.serialize()
+    except RuntimeError:
+        return None
+    return cache.key([text, options.dtype, str(options.width), *map(str, asdict(host()).values())])
+
+
+def _compile(function: Any, options: Options) -> tuple[bytes, dict[str, Any]]:
+    """Trace, optimise and compile a function; return object code and the header of its cache entry."""
+    lowering = lower(scalar_function(function))
+    code, layout, figures = build(lowering.program, options.dtype, options.width)
+    figures |= {
+        "operations": lowering.program.count(),
+        "traced_operations": lowering.traced,
+        "live_before": lowering.live_before,
+        "live_after": lowering.live_after,
+        "lower_seconds": lowering.seconds,
+    }
+    return code, {"layout": asdict(layout), "figures": figures}
+
+
+engine = CpuEngine

@@ -1,0 +1,193 @@
+"""Derivatives of a kernel: CasADi differentiates the expressions sparsely, the result is compiled the same way.
+
+Elements of matrices count in C order, as in the arrays of a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalembert.errors import ModelError
+from dalembert.kernel.trace import scalar_function
+
+if TYPE_CHECKING:
+    from dalembert.kernel.kernel import Kernel
+    from dalembert.kernel.program import Port
+
+
+@dataclass(frozen=True)
+class SparseBatch:
+    """Matrices of one pattern: data `(N, nnz)`, and the pattern as compressed columns."""
+
+    data: NDArray[Any]
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int32]
+    shape: tuple[int, int]
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, sample: int) -> Any:
+        """Return one matrix as `scipy.sparse.csc_array`."""
+        from scipy.sparse import csc_array
+
+        return csc_array((self.data[sample], self.indices, self.indptr), shape=self.shape)
+
+
+class SparseJacobian:
+    """A Jacobian whose calls return its nonzeros in a fixed pattern.
+
+    A single call returns a `scipy.sparse.csc_array` per (output, input) pair, a batch a `SparseBatch`; the
+    bare one where there is a single pair. `patterns` holds (indices, indptr, shape) per pair, `kernel`
+    computes the nonzeros.
+    """
+
+    def __init__(self, kernel: Kernel, patterns: list[tuple[Any, Any, tuple[int, int]]]) -> None:
+        self.kernel = kernel
+        self.patterns = patterns
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Return the matrices at one sample or a batch."""
+        results: list[Any] = []
+        for data, pattern in zip(self.kernel.call(*inputs).outputs, self.patterns, strict=True):
+            batch = SparseBatch(np.atleast_2d(data), *pattern)
+            results.append(batch if data.ndim == 2 else batch[0])
+        return results[0] if len(results) == 1 else tuple(results)
+
+
+def jacobian(
+    kernel: Kernel, inputs: Sequence[str] | None, outputs: Sequence[str] | None, sparse: bool
+) -> Kernel | SparseJacobian:
+    """Return the kernel of d output / d input for every chosen output and input.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Names; all where None. Results are ordered by output, then by input.
+    sparse
+        False: a Kernel with outputs `d<output>_d<input>` of shape `(size of output, size of input)`.
+        True: a `SparseJacobian`.
+
+    Notes
+    -----
+    CasADi colours the sparsity pattern, so the cost grows with the number of colours, not of columns
+    (Gebremedhin, Manne & Pothen 2005).
+    """
+    import casadi
+
+    symbols, expressions = _expressions(kernel)
+    names, blocks = [], []
+    for o in _chosen(kernel.outputs, outputs, "output"):
+        for i in _chosen(kernel.inputs, inputs, "input"):
+            names.append(f"d{kernel.outputs[o].name}_d{kernel.inputs[i].name}")
+            blocks.append(casadi.jacobian(_flat(expressions[o]), _flat(symbols[i])))
+    results = [_nonzeros(block) if sparse else block for block in blocks]
+    made = _compile(kernel, "jacobian", symbols, [port.name for port in kernel.inputs], results, names)
+    if not sparse:
+        return made
+    patterns = [
+        (
+            np.array(block.sparsity().row(), np.int32),
+            np.array(block.sparsity().colind(), np.int32),
+            block.shape,
+        )
+        for block in blocks
+    ]
+    return SparseJacobian(made, patterns)
+
+
+def directional(
+    kernel: Kernel, inputs: Sequence[str] | None, outputs: Sequence[str] | None, *, reverse: bool
+) -> Kernel:
+    """Return the kernel of a directional derivative, without the Jacobian: forward J s, or reverse J^T s.
+
+    The kernel's inputs are those of the function, then one seed per chosen input (forward) or output
+    (reverse), named `d<name>` and shaped like it. Its outputs are the derivatives of the chosen outputs
+    (forward) or with respect to the chosen inputs (reverse), named and shaped likewise.
+    """
+    import casadi
+
+    symbols, expressions = _expressions(kernel)
+    into = _chosen(kernel.inputs, inputs, "input")
+    out_of = _chosen(kernel.outputs, outputs, "output")
+    x = casadi.vertcat(*[_flat(symbols[i]) for i in into])
+    y = casadi.vertcat(*[_flat(expressions[o]) for o in out_of])
+    inner, outer = [kernel.inputs[i] for i in into], [kernel.outputs[o] for o in out_of]
+    if reverse:
+        inner, outer = outer, inner
+    seeds = [casadi.SX.sym(f"d{port.name}", port.rows, port.cols) for port in inner]
+    seed = casadi.vertcat(*[_flat(s) for s in seeds])
+    flat = casadi.densify(casadi.jtimes(y, x, seed, reverse))
+    results = _unflatten(flat, outer)
+    names = [port.name for port in kernel.inputs] + [f"d{port.name}" for port in inner]
+    label = "vjp" if reverse else "jvp"
+    return _compile(kernel, label, symbols + seeds, names, results, [f"d{port.name}" for port in outer])
+
+
+def _expressions(kernel: Kernel) -> tuple[list[Any], list[Any]]:
+    """Return fresh symbols for the inputs and the outputs as expressions of them."""
+    import casadi
+
+    symbols = [casadi.SX.sym(port.name, port.rows, port.cols) for port in kernel.inputs]
+    return symbols, scalar_function(kernel.function).call(symbols)
+
+
+def _flat(matrix: Any) -> Any:
+    """Return the elements as a column, in C order."""
+    import casadi
+
+    return casadi.vec(matrix.T)
+
+
+def _nonzeros(matrix: Any) -> Any:
+    """Return the nonzeros as a dense column."""
+    import casadi
+
+    return casadi.SX(casadi.Sparsity.dense(matrix.nnz(), 1), casadi.vertcat(*matrix.nonzeros()))
+
+
+def _unflatten(flat: Any, ports: Sequence[Port]) -> list[Any]:
+    """Cut a column into matrices shaped like the ports."""
+    import casadi
+
+    results, start = [], 0
+    for port in ports:
+        piece = flat[start : start + port.size]
+        results.append(casadi.reshape(piece, port.cols, port.rows).T)
+        start += port.size
+    return results
+
+
+def _chosen(ports: Sequence[Port], names: Sequence[str] | None, what: str) -> list[int]:
+    """Return the places of the named ports; all where no names are given."""
+    known = [port.name for port in ports]
+    if names is None:
+        return list(range(len(known)))
+    wanted = [names] if isinstance(names, str) else list(names)
+    for name in wanted:
+        if name not in known:
+            raise ModelError(f"{what} {name!r} does not exist; there are {', '.join(map(repr, known))}")
+    return [known.index(name) for name in wanted]
+
+
+def _compile(
+    kernel: Kernel,
+    label: str,
+    symbols: list[Any],
+    names_in: list[str],
+    results: list[Any],
+    names_out: list[str],
+) -> Kernel:
+    """Compile derivative expressions with the options of their kernel."""
+    import casadi
+
+    options = kernel.options
+    function = casadi.Function(f"{kernel.name}_{label}", symbols, results, names_in, names_out)
+    return type(kernel)(
+        function, backend=kernel.backend, dtype=options.dtype, threads=options.threads, width=options.width
+    )

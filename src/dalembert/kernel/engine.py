@@ -1,0 +1,72 @@
+"""What a backend is: an engine that evaluates one function on checked arrays, and the table of backends.
+
+A backend is a function `(function, options) -> Engine`. Adding one is adding a line to `BACKENDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from dalembert.errors import UnsupportedError
+from dalembert.kernel.program import Port
+
+DTYPES = ("float64", "float32")
+WIDTHS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile: name of the real type, number of threads, samples per vector (None: chosen)."""
+
+    dtype: str = "float64"
+    threads: int = 1
+    width: int | None = None
+
+
+class Engine(Protocol):
+    """A compiled function.
+
+    `call` takes one array per input and returns one per output, and the status where it is wanted: `(N,)`
+    uint8, 1 for each sample with a non-finite output. `figures` are numbers for the report.
+    """
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    figures: dict[str, Any]
+    short: Callable[..., Any] | None
+
+    def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
+        """Evaluate a batch or a single sample."""
+        ...
+
+    def peak(self) -> float | None:
+        """Return what one thread can issue, in operations per second; None where that is not known."""
+        ...
+
+
+def _lazily(module: str) -> Callable[[Any, Options], Engine]:
+    """Return a backend that is imported when it is first used."""
+    return lambda function, options: import_module(f"dalembert.kernel.{module}").engine(function, options)
+
+
+BACKENDS: dict[str, Callable[[Any, Options], Engine]] = {
+    "cpu": _lazily("cpu_engine"),
+    "numpy": _lazily("numpy_engine"),
+}
+
+
+def make_engine(function: Any, backend: str, options: Options) -> Engine:
+    """Return the engine of a backend, or say which backends and types there are."""
+    if backend not in BACKENDS:
+        known = ", ".join(map(repr, BACKENDS))
+        raise UnsupportedError(f"backend {backend!r} does not exist; there are {known}")
+    if options.dtype not in DTYPES:
+        raise UnsupportedError(f"dtype {options.dtype!r} is not compiled; there are {', '.join(map(repr, DTYPES))}")
+    if not isinstance(options.threads, int) or options.threads < 1:
+        raise UnsupportedError(f"threads={options.threads!r}: a positive whole number is needed")
+    if options.width is not None and options.width not in WIDTHS:
+        raise UnsupportedError(f"width={options.width!r}: samples per vector are one of {', '.join(map(str, WIDTHS))}")
+    return BACKENDS[backend](function, options)

@@ -1,0 +1,204 @@
+"""A compiled function: CasADi expressions in, machine code out, one state or a batch per call."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import UnsupportedError
+from dalembert.kernel.engine import Options, make_engine
+from dalembert.kernel.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from dalembert.kernel.program import Port
+
+
+class SampleStatus(IntEnum):
+    """Outcome of one sample."""
+
+    FINITE = 0
+    NON_FINITE = 1
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Result of `Kernel.call`.
+
+    Attributes
+    ----------
+    outputs
+        One array per output, `shape` or `(N, *shape)`.
+    status : (N,) uint8
+        `SampleStatus` of each sample; N = 1 for a single call.
+    """
+
+    outputs: tuple[Any, ...]
+    status: NDArray[np.uint8]
+
+
+class Kernel:
+    """A CasADi function compiled for where it runs.
+
+    Parameters
+    ----------
+    function
+        A `casadi.Function`: SX, or MX that can be expanded to scalars.
+    backend
+        `"cpu"`: machine code by LLVM, in this process; `"numpy"`: the plain twin. `"c"` and `"cuda"` where
+        installed.
+    dtype
+        `"float64"` or `"float32"`: type of inputs, outputs and all arithmetic.
+    threads
+        Threads that share a batch; the interpreter lock is released.
+    width
+        Samples per vector; by default what fits a register of this processor.
+
+    Notes
+    -----
+    A call takes one array per input: one sample `(n,)`, or a batch `(N, n)`; a single input serves all
+    samples of a batch. A CasADi column is a vector `(n,)`; any other matrix is `(rows, cols)`, in NumPy's
+    order. Structural zeros are zeros. Arrays are read and written where they are, whatever their strides.
+
+    A sample's result depends on its inputs only: not on its place in the batch, the size of the batch, the
+    number of threads or whether it was a single call, bit for bit.
+
+    A kernel may be called from several threads at once. That is why the status comes with the results
+    (`call`) and is no attribute; the timing in `report` is that of whichever call ended last.
+
+    Examples
+    --------
+    >>> import casadi as ca, numpy as np
+    >>> x = ca.SX.sym("x", 2)
+    >>> norm = Kernel(ca.Function("norm", [x], [ca.sqrt(x[0] ** 2 + x[1] ** 2)]))
+    >>> float(norm(np.array([3.0, 4.0]))[0])
+    5.0
+    """
+
+    def __init__(
+        self,
+        function: Any,
+        *,
+        backend: str = "cpu",
+        dtype: str = "float64",
+        threads: int = 1,
+        width: int | None = None,
+    ) -> None:
+        _check_function(function)
+        self.function = function
+        self.backend = backend
+        self.options = Options(dtype, threads, width)
+        self.engine = make_engine(function, backend, self.options)
+        self._short = self.engine.short
+        self.name: str = function.name()
+        self._bare = len(self.outputs) == 1
+        self._axes = len(self.outputs[0].shape) if self.outputs else 0
+        self._last: tuple[int, float] | None = None
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """Names and shapes of the inputs."""
+        return self.engine.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """Names and shapes of the outputs."""
+        return self.engine.outputs
+
+    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+        """Return one array per output (the bare array where there is one); `out` holds arrays to reuse."""
+        if self._short is not None:
+            start = time.perf_counter()
+            result = self._short(*inputs) if out is None else self._into(inputs, out)
+            if result is not NotImplemented:
+                self._note(result if self._bare else result[0], start)
+                return result
+        outputs, _ = self._evaluate(inputs, out, False)
+        return outputs[0] if self._bare else tuple(outputs)
+
+    def _into(self, inputs: tuple[Any, ...], out: Any) -> Any:
+        """Write to `out` the short way; `NotImplemented` where that does not fit, or memory may be shared."""
+        arrays = (out,) if isinstance(out, np.ndarray) else tuple(out)
+        if len(arrays) != len(self.outputs) or not all(isinstance(x, np.ndarray) for x in (*inputs, *arrays)):
+            return NotImplemented
+        for k, array in enumerate(arrays):
+            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays[:k])):
+                return NotImplemented
+        if self._short(*inputs, *arrays) is NotImplemented:  # type: ignore[misc]
+            return NotImplemented
+        return arrays[0] if self._bare else arrays
+
+    def call(self, *inputs: Any, out: Any = None) -> Evaluation:
+        """Return all outputs and the status of every sample."""
+        outputs, status = self._evaluate(inputs, out, True)
+        return Evaluation(tuple(outputs), status)
+
+    def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
+        start = time.perf_counter()
+        outputs, status = self.engine.call(inputs, out, with_status)
+        self._note(outputs[0] if outputs else None, start)
+        return outputs, status
+
+    def _note(self, output: Any, start: float) -> None:
+        """Remember how many samples a call had, seen from its first output, and how long it took."""
+        seconds = time.perf_counter() - start
+        samples = 1 if output is None or output.ndim == self._axes else len(output)
+        self._last = (samples, seconds)
+
+    def report(self) -> Report:
+        """Return what was compiled, and how fast the last call was."""
+        report: dict[str, Any] = dict(self.engine.figures)
+        if self._last is not None:
+            samples, seconds = self._last
+            report |= {"samples": samples, "seconds": seconds, "samples_per_second": samples / seconds}
+            peak = self.engine.peak()
+            if peak is not None:
+                work = report["traced_operations"] * samples / seconds
+                report["share_of_peak"] = work / (peak * self.options.threads)
+        return Report(self.name, self.backend, self.options.dtype, **report)
+
+    def jacobian(
+        self,
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+        *,
+        sparse: bool = False,
+    ) -> Any:
+        """Return the kernel of the Jacobian; see `derivatives.jacobian`."""
+        from dalembert.kernel.derivatives import jacobian
+
+        return jacobian(self, inputs, outputs, sparse)
+
+    def jvp(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Kernel:
+        """Return the kernel of the Jacobian times a vector; see `derivatives.directional`."""
+        from dalembert.kernel.derivatives import directional
+
+        return directional(self, inputs, outputs, reverse=False)
+
+    def vjp(self, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None) -> Kernel:
+        """Return the kernel of a vector times the Jacobian; see `derivatives.directional`."""
+        from dalembert.kernel.derivatives import directional
+
+        return directional(self, inputs, outputs, reverse=True)
+
+    def __repr__(self) -> str:
+        def shapes(ports: tuple[Port, ...]) -> str:
+            return ", ".join(f"{port.name}{list(port.shape)}" for port in ports)
+
+        return f"Kernel({self.name}: {shapes(self.inputs)} -> {shapes(self.outputs)}, {self.backend})"
+
+
+def _check_function(function: Any) -> None:
+    """Refuse what is no CasADi function."""
+    if not all(hasattr(function, name) for name in ("n_in", "n_out", "sparsity_in", "name")):
+        raise UnsupportedError(
+            f"a kernel is made from a casadi.Function, not from {type(function).__name__}; "
+            "wrap expressions as casadi.Function(name, [inputs], [outputs])"
+        )

@@ -1,0 +1,221 @@
+"""A program as LLVM functions, one per chunk: straight-line code on vectors that hold one sample per lane.
+
+Chunk k is `@chunk_k(in, scratch, out)`: three blocks of vectors, indexed by the flat number of the input
+element, the slot, and the flat number of the output element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from dalembert.kernel.chunk import Chunks
+from dalembert.kernel.llvm_vector import real, vector
+from dalembert.kernel.operations import ELEMENTARY, Op
+from dalembert.kernel.program import Port, Program
+
+# Operations that are one LLVM instruction or intrinsic.
+INSTRUCTION = {Op.ADD: "fadd", Op.SUB: "fsub", Op.MUL: "fmul", Op.DIV: "fdiv", Op.NEG: "fneg"}
+INTRINSIC = {Op.SQRT: "sqrt", Op.FABS: "fabs", Op.FLOOR: "floor", Op.CEIL: "ceil", Op.COPYSIGN: "copysign"}
+CONDITION = {Op.LT: "olt", Op.LE: "ole", Op.EQ: "oeq", Op.NE: "une"}
+PARTNER = {Op.SIN: Op.COS, Op.COS: Op.SIN}
+
+
+def starts(ports: tuple[Port, ...]) -> list[int]:
+    """Return the flat number of each port's first element, and the total."""
+    return [0, *np.cumsum([port.size for port in ports]).tolist()]
+
+
+class Body:
+    """The printer of one program for one vector type."""
+
+    def __init__(self, program: Program, chunks: Chunks, width: int, element: str) -> None:
+        self.program = program
+        self.chunks = chunks
+        self.kind = vector(width, element)
+        self.mask = vector(width, "i1")
+        self.element = element
+        self.suffix = f"v{width}{'f64' if element == 'double' else 'f32'}"
+        self.op, self.a, self.b, self.c = program.operands()
+        first_in, first_out = starts(program.inputs), starts(program.outputs)
+        self.input_place = {
+            i: first_in[port] + element_
+            for i, (code, port, element_) in enumerate(
+                zip(self.op, program.a.tolist(), program.b.tolist(), strict=True)
+            )
+            if code == Op.INPUT
+        }
+        self.stores: dict[int, list[int]] = {}
+        for port, element_, value in zip(
+            program.result_port.tolist(),
+            program.result_element.tolist(),
+            program.result_value.tolist(),
+            strict=True,
+        ):
+            self.stores.setdefault(value, []).append(first_out[port] + element_)
+        self.lines: list[str] = []
+        self.names: dict[int, str] = {}
+        self.temporaries = 0
+
+    def text(self) -> Iterator[str]:
+        """Yield the lines of all chunks, and of `@leaves`, which writes outputs that are inputs or constants."""
+        bounds = self.chunks.bounds
+        for k in range(len(self.chunks)):
+            yield from self._chunk(f"chunk_{k}", range(bounds[k], bounds[k + 1]))
+        yield from self._chunk("leaves", [i for i in self.stores if i < bounds[0]])
+
+    def _chunk(self, name: str, values: range | list[int]) -> list[str]:
+        self.lines = [f"define internal void @{name}(ptr noalias %in, ptr noalias %scratch, ptr noalias %out) #0 {{"]
+        self.names = {}
+        self.temporaries = 0
+        for i in values:
+            name_i = self.operand(i) if self.op[i] in (Op.CONST, Op.INPUT) else self._operation(i)
+            for place in self.stores.get(i, ()):
+                self._store(name_i, "out", place)
+            if self.op[i] not in (Op.CONST, Op.INPUT) and i in self.chunks.slot:
+                self._store(name_i, "scratch", self.chunks.slot[i])
+        return [*self.lines, "  ret void", "}"]
+
+    def _store(self, name: str, block: str, place: int) -> None:
+        pointer = self.temporary(f"getelementptr {self.kind}, ptr %{block}, i64 {place}")
+        self.lines.append(f"  store {self.kind} {name}, ptr {pointer}, align 64")
+
+    def temporary(self, text: str) -> str:
+        """Append an instruction with a fresh name."""
+        self.temporaries += 1
+        name = f"%t{self.temporaries}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def operand(self, i: int) -> str:
+        """Return the name of value i in this chunk; the first use of an outside value loads it."""
+        name = self.names.get(i)
+        if name is not None:
+            return name
+        if self.op[i] == Op.CONST:
+            value = self.program.value[i]
+            if self.element == "float":
+                with np.errstate(over="ignore"):
+                    value = np.float32(value)
+            name = f"splat ({self.element} {real(float(value))})"
+        else:
+            inside = self.op[i] == Op.INPUT
+            block, place = ("in", self.input_place[i]) if inside else ("scratch", self.chunks.slot[i])
+            pointer = self.temporary(f"getelementptr {self.kind}, ptr %{block}, i64 {place}")
+            name = self.temporary(f"load {self.kind}, ptr {pointer}, align 64")
+        self.names[i] = name
+        return name
+
+    def _operation(self, i: int) -> str:
+        if i in self.names:  # the partner of a sine or cosine computed it
+            return self.names[i]
+        op = Op(self.op[i])
+        operands = [self.operand(x) for x in (self.a[i], self.b[i], self.c[i]) if x >= 0]
+        if op in INSTRUCTION:
+            name = self.temporary(f"{INSTRUCTION[op]} {self.kind} {', '.join(operands)}")
+        elif op in INTRINSIC:
+            name = self.intrinsic(INTRINSIC[op], *operands)
+        elif op in ELEMENTARY:
+            name = self._call(i, op, operands)
+        else:
+            name = SPELLED[op](self, *operands)
+        self.names[i] = name
+        return name
+
+    def intrinsic(self, name: str, *operands: str) -> str:
+        """Call an elementwise intrinsic."""
+        arguments = ", ".join(f"{self.kind} {x}" for x in operands)
+        return self.temporary(f"call {self.kind} @llvm.{name}.{self.suffix}({arguments})")
+
+    def compare(self, condition: str, x: str, y: str = "zeroinitializer") -> str:
+        """Compare; the result is a mask."""
+        return self.temporary(f"fcmp {condition} {self.kind} {x}, {y}")
+
+    def select(self, mask: str, yes: str, no: str = "zeroinitializer") -> str:
+        """Choose by a mask."""
+        return self.temporary(f"select {self.mask} {mask}, {self.kind} {yes}, {self.kind} {no}")
+
+    def logic(self, mask: str) -> str:
+        """Turn a mask into 1.0 and 0.0."""
+        return self.select(mask, self.number(1.0))
+
+    def number(self, x: float) -> str:
+        """Return a constant in every lane."""
+        return f"splat ({self.element} {real(x)})"
+
+    def _call(self, i: int, op: Op, operands: list[str]) -> str:
+        """Call an elementary function; a sine and a cosine of one value that follow each other share one call."""
+        arguments = ", ".join(f"{self.kind} {x}" for x in operands)
+        neighbour = i + 1
+        if (
+            op in PARTNER
+            and neighbour < len(self.op)
+            and self.op[neighbour] == PARTNER[op]
+            and self.a[neighbour] == self.a[i]
+            and neighbour not in self.chunks.bounds
+        ):
+            pair = f"{{{self.kind}, {self.kind}}}"
+            both = self.temporary(f"call {pair} @da_sincos({arguments})")
+            parts = [self.temporary(f"extractvalue {pair} {both}, {k}") for k in (0, 1)]
+            if op == Op.COS:
+                parts.reverse()
+            self.names[neighbour] = parts[1]
+            return parts[0]
+        return self.temporary(f"call {self.kind} @da_{op.name.lower()}({arguments})")
+
+
+def _fma(body: Body, a: str, b: str, c: str) -> str:
+    return body.intrinsic("fma", a, b, c)
+
+
+def _fms(body: Body, a: str, b: str, c: str) -> str:
+    return body.intrinsic("fma", a, b, body.temporary(f"fneg {body.kind} {c}"))
+
+
+def _fnma(body: Body, a: str, b: str, c: str) -> str:
+    return body.intrinsic("fma", body.temporary(f"fneg {body.kind} {a}"), b, c)
+
+
+def _sign(body: Body, a: str) -> str:
+    positive = body.select(body.compare("ogt", a), body.number(1.0), a)
+    return body.select(body.compare("olt", a), body.number(-1.0), positive)
+
+
+def _extremum(condition: str) -> Callable[[Body, str, str], str]:
+    """Return fmin or fmax: a where it wins or b is NaN, else b."""
+
+    def choose(body: Body, a: str, b: str) -> str:
+        wins, alone = body.compare(condition, a, b), body.compare("uno", b)
+        return body.select(body.temporary(f"or {body.mask} {wins}, {alone}"), a, b)
+
+    return choose
+
+
+def _both(instruction: str) -> Callable[[Body, str, str], str]:
+    """Return logical and, or: operands count as true where they are not zero."""
+
+    def combine(body: Body, a: str, b: str) -> str:
+        x, y = body.compare("une", a), body.compare("une", b)
+        return body.logic(body.temporary(f"{instruction} {body.mask} {x}, {y}"))
+
+    return combine
+
+
+def _comparison(condition: str) -> Callable[[Body, str, str], str]:
+    return lambda body, a, b: body.logic(body.compare(condition, a, b))
+
+
+SPELLED: dict[Op, Callable[..., str]] = {
+    Op.FMA: _fma,
+    Op.FMS: _fms,
+    Op.FNMA: _fnma,
+    Op.SIGN: _sign,
+    Op.FMIN: _extremum("olt"),
+    Op.FMAX: _extremum("ogt"),
+    Op.NOT: lambda body, a: body.logic(body.compare("oeq", a)),
+    Op.AND: _both("and"),
+    Op.OR: _both("or"),
+    Op.IF_ELSE_ZERO: lambda body, a, b: body.select(body.compare("une", a), b),
+    **{op: _comparison(condition) for op, condition in CONDITION.items()},
+}

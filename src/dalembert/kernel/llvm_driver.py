@@ -1,0 +1,183 @@
+"""The loop around a program: read rows, run the chunks on W samples at a time, write rows.
+
+`@run(args, first, stop, scratch)` evaluates samples first ... stop - 1. `args` is a table of 64-bit words:
+for every input, then every output, its address and its strides in bytes (from sample to sample, along the
+outer axis, along the inner axis); then the address of the status bytes, or 0. A stride of 0 broadcasts.
+
+Samples are taken in tiles of T blocks of W: each chunk runs on all blocks of a tile before the next chunk
+starts, so that its code is fetched from the second-level cache once per tile. The last block repeats the last
+sample in its spare lanes, and does not write them.
+"""
+
+from __future__ import annotations
+
+from dalembert.kernel.llvm_pack import pack, unpack
+from dalembert.kernel.program import Port
+
+WORDS_PER_PORT = 4
+
+
+def extents(port: Port) -> tuple[int, int]:
+    """Return the lengths of a port's outer and inner axis; a vector has one row."""
+    return (1, port.rows) if port.cols == 1 else (port.rows, port.cols)
+
+
+def _block_functions(inputs: tuple[Port, ...], outputs: tuple[Port, ...], width: int, kind: str) -> str:
+    """Return `@read` and `@write`: all inputs of a block, all outputs and the status of a block."""
+    read = ["define internal void @read(ptr %args, i64 %sample, i64 %last, ptr %in) noinline #0 {"]
+    write = [
+        "define internal void @write(ptr %args, i64 %sample, i64 %stop, ptr %out) noinline #0 {",
+        "  %left = sub i64 %stop, %sample",
+        f"  %count = call i64 @llvm.smin.i64(i64 %left, i64 {width})",
+    ]
+    place = 0
+    for k, port in enumerate(inputs):
+        outer, inner = extents(port)
+        if port.size:
+            read += [
+                f"  %w{k} = getelementptr i64, ptr %args, i64 {WORDS_PER_PORT * k}",
+                f"  %to{k} = getelementptr {kind}, ptr %in, i64 {place}",
+                f"  call void @pack(ptr %w{k}, i64 {outer}, i64 {inner}, i64 %sample, i64 %last, ptr %to{k})",
+            ]
+        place += port.size
+    bad, place = "zeroinitializer", 0
+    mask = f"<{width} x i1>"
+    for k, port in enumerate(outputs):
+        outer, inner = extents(port)
+        if port.size:
+            write += [
+                f"  %w{k} = getelementptr i64, ptr %args, i64 {WORDS_PER_PORT * (len(inputs) + k)}",
+                f"  %from{k} = getelementptr {kind}, ptr %out, i64 {place}",
+                f"  %m{k} = call {mask} @unpack(ptr %w{k}, i64 {outer}, i64 {inner}, i64 %sample, "
+                f"i64 %count, ptr %from{k})",
+                f"  %bad{k} = or {mask} {bad}, %m{k}",
+            ]
+            bad = f"%bad{k}"
+        place += port.size
+    write.append(_status(len(inputs) + len(outputs), width, bad))
+    return "\n".join([*read, "  ret void", "}", *write, ""])
+
+
+def _status(ports: int, width: int, bad: str) -> str:
+    """Return the end of `@write`: one byte per sample, 1 where an output is not finite."""
+    return f"""
+  %status_at = getelementptr i64, ptr %args, i64 {WORDS_PER_PORT * ports}
+  %status = load ptr, ptr %status_at
+  %silent = icmp eq ptr %status, null
+  br i1 %silent, label %done, label %mark
+mark:
+  %bytes = zext <{width} x i1> {bad} to <{width} x i8>
+  %first = getelementptr i8, ptr %status, i64 %sample
+  br label %lane
+lane:
+  %l = phi i64 [0, %mark], [%l_next, %lane]
+  %byte = extractelement <{width} x i8> %bytes, i64 %l
+  %target = getelementptr i8, ptr %first, i64 %l
+  store i8 %byte, ptr %target
+  %l_next = add i64 %l, 1
+  %more = icmp slt i64 %l_next, %count
+  br i1 %more, label %lane, label %done
+done:
+  ret void
+}}"""
+
+
+def _address(k: int, name: str, size: int, start: int, kind: str) -> str:
+    """Return the lines that compute where block k's part of an area begins."""
+    return f"""
+  %{name}_skip{k} = mul i64 %b{k}, {size}
+  %{name}_from{k} = add i64 %{name}_skip{k}, {start}
+  %{name}{k} = getelementptr {kind}, ptr %scratch, i64 %{name}_from{k}"""
+
+
+def _loop(k: int, body: str) -> str:
+    """Return the k-th loop over the blocks of a tile; in its body, %b<k> is the number of the block."""
+    return f"""
+  br label %loop{k}
+loop{k}:
+  %b{k} = phi i64 [0, %{"entry" if k == 0 else f"after{k - 1}"}], [%b{k}_next, %loop{k}]
+{body}
+  %b{k}_next = add i64 %b{k}, 1
+  %b{k}_more = icmp slt i64 %b{k}_next, %blocks
+  br i1 %b{k}_more, label %loop{k}, label %after{k}
+after{k}:"""
+
+
+def _loops(chunks: int, sizes: tuple[int, int, int], tile: int, width: int, kind: str) -> list[str]:
+    """Return the loops over a tile: read, one per chunk, write."""
+    names = ("in", "mid", "out")
+    begins = (0, sizes[0] * tile, (sizes[0] + sizes[1]) * tile)
+
+    def areas(k: int) -> str:
+        return "".join(_address(k, *area, kind) for area in zip(names, sizes, begins, strict=True))
+
+    def sample(k: int) -> str:
+        return f"\n  %s{k} = mul i64 %b{k}, {width}\n  %sample{k} = add i64 %s{k}, %base\n"
+
+    read = "  call void @read(ptr %args, i64 %sample0, i64 %last, ptr %in0)"
+    loops = [_loop(0, areas(0) + sample(0) + read)]
+    for k, name in enumerate(["leaves", *(f"chunk_{k}" for k in range(chunks))], start=1):
+        call = f"\n  call void @{name}(ptr %in{k}, ptr %mid{k}, ptr %out{k})"
+        loops.append(_loop(k, areas(k) + call))
+    k = len(loops)
+    write = f"  call void @write(ptr %args, i64 %sample{k}, i64 %stop, ptr %out{k})"
+    return [*loops, _loop(k, areas(k) + sample(k) + write)]
+
+
+def _run(chunks: int, sizes: tuple[int, int, int], tile: int, width: int, kind: str) -> str:
+    """Return `@run`. Structural zeros of the outputs are written once, at its start."""
+    loops = _loops(chunks, sizes, tile, width, kind)
+    return f"""
+define void @run(ptr %args, i64 %first, i64 %stop, ptr %scratch) #0 {{
+  %last = sub i64 %stop, 1
+  %outs = getelementptr {kind}, ptr %scratch, i64 {(sizes[0] + sizes[1]) * tile}
+  %end = getelementptr {kind}, ptr null, i64 {sizes[2] * tile}
+  %bytes = ptrtoint ptr %end to i64
+  call void @llvm.memset.p0.i64(ptr align 64 %outs, i8 0, i64 %bytes, i1 false)
+  br label %entry
+entry:
+  %base = phi i64 [%first, %0], [%base_next, %after{len(loops) - 1}]
+  %left = sub i64 %stop, %base
+  %up = add i64 %left, {width - 1}
+  %whole = sdiv i64 %up, {width}
+  %blocks = call i64 @llvm.smin.i64(i64 %whole, i64 {tile})
+{"".join(loops)}
+  %base_next = add i64 %base, {tile * width}
+  %more = icmp slt i64 %base_next, %stop
+  br i1 %more, label %entry, label %done
+done:
+  ret void
+}}"""
+
+
+def driver(
+    inputs: tuple[Port, ...],
+    outputs: tuple[Port, ...],
+    chunks: int,
+    sizes: tuple[int, int, int],
+    tile: int,
+    width: int,
+    element: str,
+) -> str:
+    """Return `@run` and the functions that read and write blocks.
+
+    Parameters
+    ----------
+    chunks
+        Number of functions `@chunk_k` to call, after `@leaves`.
+    sizes
+        Vectors per block in the input area, the scratch area and the output area.
+    tile
+        Number of blocks T that pass through a chunk together.
+    width, element
+        Lanes W and their LLVM type.
+    """
+    kind = f"<{width} x {element}>"
+    return "\n".join(
+        [
+            pack(width, element),
+            unpack(width, element),
+            _block_functions(inputs, outputs, width, kind),
+            _run(chunks, sizes, tile, width, kind),
+        ]
+    )

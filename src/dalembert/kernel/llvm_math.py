@@ -1,0 +1,190 @@
+"""The library of elementary functions that a module needs, as LLVM text.
+
+Frequent functions are vector polynomials (`llvm_circular`, `llvm_exponential`); rare ones call the C library
+once per lane. In single precision every function is evaluated in double and rounded, which costs little
+(functions are few among thousands of operations) and leaves an error just above 0.5 ulp.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from dalembert.kernel import llvm_circular as circular
+from dalembert.kernel import llvm_exponential as exponential
+from dalembert.kernel.llvm_reduction import reduction
+from dalembert.kernel.llvm_vector import Value, Writer, vector
+from dalembert.kernel.operations import ARITY, Op
+
+LIBM_PREFIX = "dalembert_libm_"
+
+POLYNOMIAL: dict[Op, Callable[..., Value]] = {
+    Op.ATAN: circular.atan,
+    Op.ATAN2: circular.atan2,
+    Op.ASIN: circular.asin,
+    Op.ACOS: circular.acos,
+    Op.EXP: exponential.exp,
+    Op.EXPM1: exponential.expm1,
+    Op.LOG: exponential.log,
+    Op.LOG1P: exponential.log1p,
+    Op.SINH: exponential.sinh,
+    Op.COSH: exponential.cosh,
+    Op.TANH: exponential.tanh,
+    Op.ASINH: exponential.asinh,
+    Op.ACOSH: exponential.acosh,
+    Op.ATANH: exponential.atanh,
+}
+CIRCULAR = (Op.SIN, Op.COS, Op.TAN)
+# Called lane by lane: exact or rare.
+LIBM = (Op.FMOD, Op.REMAINDER, Op.POW, Op.HYPOT, Op.ERF)
+LIBM_ARITY = {op.name.lower(): ARITY[op] for op in LIBM} | {"erfc": 1}
+
+# Largest error in units in the last place, double precision; the tests hold each function to it.
+BOUNDS: dict[Op, float] = {
+    Op.SIN: 1.0,
+    Op.COS: 1.0,
+    Op.TAN: 2.0,
+    Op.ASIN: 1.0,
+    Op.ACOS: 1.0,
+    Op.ATAN: 1.0,
+    Op.ATAN2: 2.0,
+    Op.EXP: 1.0,
+    Op.EXPM1: 2.0,
+    Op.LOG: 1.0,
+    Op.LOG1P: 2.0,
+    Op.SINH: 2.0,
+    Op.COSH: 2.0,
+    Op.TANH: 2.5,
+    Op.ASINH: 3.0,
+    Op.ACOSH: 3.0,
+    Op.ATANH: 3.0,
+    Op.POW: 1.0,
+    Op.HYPOT: 1.0,
+    Op.ERF: 1.0,
+    Op.ERFINV: 4.0,
+}
+
+
+def library(ops: Iterable[Op], width: int, element: str) -> tuple[list[str], set[str]]:
+    """Return the text of the functions for `ops`, and the declarations they need.
+
+    Function `@da_<name>` takes and returns `<width x element>`; `@da_sincos` returns both values.
+    """
+    wanted = set(ops)
+    text: list[str] = []
+    declarations: set[str] = set()
+    circular_names = [op.name.lower() for op in CIRCULAR if op in wanted]
+    libm = {op.name.lower() for op in wanted & set(LIBM)}
+    if Op.ERFINV in wanted:
+        libm |= {"erf", "erfc"}
+    if circular_names:
+        circular_names.append("sincos")
+        text += reduction(width, *circular.PIO2[:2])
+    for name in sorted(libm):
+        text += _lanes(name, width)
+        declarations.add(f"declare double @{LIBM_PREFIX}{name}({', '.join(['double'] * LIBM_ARITY[name])})")
+    for op in sorted(wanted - set(CIRCULAR)):
+        text += _function(op, width, element, declarations)
+    for name in circular_names:
+        text += _circular(name, width, element, declarations)
+    return text, declarations
+
+
+def _lanes(name: str, width: int) -> list[str]:
+    """Return a function that calls the C library once per lane."""
+    kind = vector(width, "double")
+    arguments = "xy"[: LIBM_ARITY[name]]
+    lines = [f"define internal {kind} @lanes_{name}({', '.join(f'{kind} %{x}' for x in arguments)}) noinline {{"]
+    last = "poison"
+    for lane in range(width):
+        lines += [f"  %{x}{lane} = extractelement {kind} %{x}, i32 {lane}" for x in arguments]
+        operands = ", ".join(f"double %{x}{lane}" for x in arguments)
+        lines.append(f"  %f{lane} = call double @{LIBM_PREFIX}{name}({operands})")
+        lines.append(f"  %r{lane} = insertelement {kind} {last}, double %f{lane}, i32 {lane}")
+        last = f"%r{lane}"
+    return [*lines, f"  ret {kind} {last}", "}"]
+
+
+def _function(op: Op, width: int, element: str, declarations: set[str]) -> list[str]:
+    """Return the function of one operation."""
+    w = Writer(width)
+    arguments = _arguments(w, ARITY[op], element)
+    if op in POLYNOMIAL:
+        result = POLYNOMIAL[op](w, *arguments)
+    elif op == Op.ERFINV:
+        result = _erfinv(w, *arguments)
+    else:
+        result = w.call(f"lanes_{op.name.lower()}", *arguments)
+    declarations |= w.intrinsics
+    return _define(w, op.name.lower(), ARITY[op], element, [result])
+
+
+def _arguments(w: Writer, number: int, element: str) -> list[Value]:
+    """Return the arguments of a function as doubles."""
+    if element == "double":
+        return [Value(w, f"%{x}", w.real_type) for x in "xy"[:number]]
+    kind = vector(w.width, element)
+    return [w.emit(w.real_type, f"fpext {kind} %{x} to {w.real_type}") for x in "xy"[:number]]
+
+
+def _define(w: Writer, name: str, number: int, element: str, results: list[Value]) -> list[str]:
+    """Close a function: round the results to `element`, return one or a pair."""
+    kind = vector(w.width, element)
+    if element != "double":
+        results = [w.emit(kind, f"fptrunc {w.real_type} {x.name} to {kind}") for x in results]
+    arguments = ", ".join(f"{kind} %{x}" for x in "xy"[:number])
+    returned, closing = kind, [f"  ret {kind} {results[0].name}"]
+    if len(results) == 2:
+        returned = f"{{{kind}, {kind}}}"
+        pair = w.emit(returned, f"insertvalue {returned} poison, {kind} {results[0].name}, 0")
+        pair = w.emit(returned, f"insertvalue {returned} {pair.name}, {kind} {results[1].name}, 1")
+        closing = [f"  ret {returned} {pair.name}"]
+    return [f"define internal {returned} @da_{name}({arguments}) noinline {{", *w.lines, *closing, "}"]
+
+
+def _circular(name: str, width: int, element: str, declarations: set[str]) -> list[str]:
+    """Return sin, cos, tan or the pair; where a lane holds a large angle, a second reduction follows."""
+    w = Writer(width)
+    (x,) = _arguments(w, 1, element)
+    near = _pick(name, *circular.sincos(w, x))
+    far = w.fabs(x) > circular.LARGEST
+    bits = w.emit(f"i{width}", f"bitcast {far.kind} {far.name} to i{width}")
+    some = w.emit("i1", f"icmp ne i{width} {bits.name}, 0")
+    w.lines += [f"  br i1 {some.name}, label %far, label %done, !prof !0", "far:"]
+    both = [w.select(far, z, y) for y, z in zip(near, _pick(name, *circular.far_sincos(w, x)), strict=True)]
+    w.lines += ["  br label %done", "done:"]
+    merged = [
+        w.emit(w.real_type, f"phi {w.real_type} [{y.name}, %0], [{z.name}, %far]")
+        for y, z in zip(near, both, strict=True)
+    ]
+    declarations |= w.intrinsics
+    return _define(w, name, 1, element, merged)
+
+
+def _pick(name: str, sine: Value, cosine: Value) -> list[Value]:
+    """Return the results of sin, cos, tan or sincos."""
+    if name == "tan":
+        return [sine / cosine]
+    return {"sin": [sine], "cos": [cosine], "sincos": [sine, cosine]}[name]
+
+
+def _erfinv(w: Writer, x: Value) -> Value:
+    """Return the inverse error function: a rational start and two Newton steps, by erfc where erf is near 1."""
+    a = w.fabs(x)
+    z = w.sqrt(-exponential.log(w, (1.0 - a) * 0.5))
+    far = w.polynomial(z, (-1.970840454, -1.624906493, 3.429567803, 1.641345311)) / w.polynomial(
+        z, (1.0, 3.543889200, 1.637067800)
+    )
+    s = a * a
+    near = (
+        a
+        * w.polynomial(s, (0.886226899, -1.645349621, 0.914624893, -0.140543331))
+        / w.polynomial(s, (1.0, -2.118377725, 1.442710462, -0.329097515, 0.012229801))
+    )
+    y = w.select(a <= 0.7, near, far)
+    for _ in range(2):
+        slope = 2.0 / math.sqrt(math.pi) * exponential.exp(w, -(y * y))
+        excess = w.select(a <= 0.5, w.call("lanes_erf", y) - a, (1.0 - a) - w.call("lanes_erfc", y))
+        y = y - excess / slope
+    y = w.select(a.equals(1.0), math.inf, y)
+    return w.copysign(y, x)

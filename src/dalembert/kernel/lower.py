@@ -1,0 +1,51 @@
+"""From a CasADi function to a program ready to print: all passes, and what they achieved."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from dalembert.kernel.fuse import fuse
+from dalembert.kernel.optimise import optimise
+from dalembert.kernel.program import Program
+from dalembert.kernel.schedule import live_values, schedule
+from dalembert.kernel.trace import trace
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """A program and its history.
+
+    Attributes
+    ----------
+    program
+        Optimised, fused, scheduled: constants and inputs first.
+    traced
+        Operations before any pass.
+    live_before, live_after
+        Largest number of values alive at once, in CasADi's order and in the final one.
+    seconds
+        Time of all passes.
+    """
+
+    program: Program
+    traced: int
+    live_before: int
+    live_after: int
+    seconds: float
+
+
+def lower(function: Any) -> Lowering:
+    """Trace a CasADi function and run every pass: `schedule(fuse(optimise(trace(function))))`."""
+    start = time.perf_counter()
+    traced = trace(function)
+    fused = fuse(optimise(traced))
+    program = schedule(fused)
+    return Lowering(
+        program,
+        traced.operations,
+        int(live_values(fused).max(initial=0)),
+        int(live_values(program).max(initial=0)),
+        time.perf_counter() - start,
+    )

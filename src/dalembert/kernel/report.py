@@ -1,0 +1,73 @@
+"""What a kernel is and how fast it ran last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Report:
+    """Figures of a kernel; those that a backend does not have are None.
+
+    Attributes
+    ----------
+    operations
+        Number of operations by kind, as compiled; a fused multiply-add is one.
+    traced_operations
+        Operations of the traced expressions, before duplicates were removed and products fused.
+    live_before, live_after
+        Largest number of values alive at once, in CasADi's order and as compiled.
+    chunks, scratch_slots
+        Pieces the program was cut into; values that pass between them.
+    lower_seconds, compile_seconds
+        Time of the passes and of LLVM when the code was made (maybe by another process).
+    start_seconds, from_cache
+        Time this kernel took to be ready; whether its code came from the cache.
+    code_bytes, width
+        Size of the object code; samples per vector.
+    samples, seconds, samples_per_second
+        The last call.
+    share_of_peak
+        Traced operations per second of the last call over what the cores of its threads can issue (`peak`).
+    """
+
+    name: str
+    backend: str
+    dtype: str
+    operations: dict[str, int] = field(default_factory=dict)
+    traced_operations: int | None = None
+    live_before: int | None = None
+    live_after: int | None = None
+    chunks: int | None = None
+    scratch_slots: int | None = None
+    lower_seconds: float | None = None
+    print_seconds: float | None = None
+    compile_seconds: float | None = None
+    start_seconds: float | None = None
+    from_cache: bool | None = None
+    code_bytes: int | None = None
+    width: int | None = None
+    samples: int | None = None
+    seconds: float | None = None
+    samples_per_second: float | None = None
+    share_of_peak: float | None = None
+
+    def __str__(self) -> str:
+        total = sum(self.operations.values())
+        kinds = ", ".join(f"{number} {kind}" for kind, number in self.operations.items())
+        lines = [
+            f"kernel {self.name!r}, backend {self.backend}, {self.dtype}",
+            f"  operations   {total} ({kinds}); traced {self.traced_operations}",
+            f"  live values  {self.live_before} -> {self.live_after}",
+        ]
+        if self.compile_seconds is not None:
+            lines += [
+                f"  code         {self.code_bytes} bytes, {self.width} samples per vector, {self.chunks} chunks, "
+                f"{self.scratch_slots} scratch slots",
+                f"  ready in     {self.start_seconds:.3f} s {'(from cache)' if self.from_cache else ''}"
+                f"; made in {self.lower_seconds or 0:.2f} s + {self.compile_seconds:.2f} s",
+            ]
+        if self.samples_per_second is not None:
+            share = "" if self.share_of_peak is None else f", {self.share_of_peak:.0%} of peak"
+            lines.append(f"  last call    {self.samples} samples, {self.samples_per_second:.3g} per second{share}")
+        return "\n".join(lines)

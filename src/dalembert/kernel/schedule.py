@@ -1,0 +1,117 @@
+"""The order of evaluation: few values alive at a time.
+
+Depth first: each output is computed right after what only it needs; of two operands the one that needs more registers
+comes first (Sethi & Ullman 1970, exact for trees, a good rule for graphs). Elementary functions are calls that clobber
+registers, so they are grouped: all of one level (functions of inputs, then functions of those, ...) stand together.
+Between two groups of calls the `greedy` order is taken where it moves fewer values to memory and back (`traffic`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalembert.kernel.greedy import greedy
+from dalembert.kernel.operations import ELEMENTARY, LEAVES, Op
+from dalembert.kernel.pressure import REGISTERS, traffic
+from dalembert.kernel.program import LEAF_CODES, Program
+
+
+def schedule(program: Program) -> Program:
+    """Return the program reordered: constants and inputs, then operations."""
+    op, a, b, c = program.operands()
+    order: list[int] = np.flatnonzero(np.isin(program.op, LEAF_CODES)).tolist()
+    operands = [tuple({x for x in row if x >= 0 and op[x] != Op.CONST}) for row in zip(a, b, c, strict=True)]
+    for calls, segment in _segments(depth_first(program), op):
+        better = segment
+        if not calls and len(segment) > REGISTERS:
+            other = greedy(segment, operands)
+            better = min(segment, other, key=lambda candidate: traffic(candidate, operands))
+        order += better
+    return program.select(np.array(order, np.int64))
+
+
+def depth_first(program: Program) -> list[int]:
+    """Return the operations depth first, elementary functions of one level together."""
+    op, a, b, c = program.operands()
+    need = _registers(op, a, b, c)
+    level = _levels(op, a, b, c)
+    done = bytearray(code in LEAVES for code in op)
+    order: list[int] = []
+    groups: list[list[int]] = [[] for _ in range(max(level, default=0) + 1)]
+    for i, code in enumerate(op):
+        if code in ELEMENTARY:
+            groups[level[i]].append(i)
+
+    def visit(root: int) -> None:
+        stack = [root]
+        while stack:
+            i = stack[-1]
+            if done[i]:
+                stack.pop()
+                continue
+            pending = [x for x in (a[i], b[i], c[i]) if x >= 0 and not done[x]]
+            if pending:
+                stack.extend(sorted(pending, key=need.__getitem__))
+            else:
+                done[i] = 1
+                order.append(i)
+                stack.pop()
+
+    for group in groups[1:]:
+        for i in group:
+            for operand in (a[i], b[i]):
+                if operand >= 0:
+                    visit(operand)
+        for i in sorted(group, key=a.__getitem__):  # sin x and cos x side by side
+            visit(i)
+    for value in program.result_value.tolist():
+        visit(value)
+    return order
+
+
+def _segments(order: list[int], op: list[int]) -> Iterator[tuple[bool, list[int]]]:
+    """Yield runs of calls and of other operations: whether they are calls, and their values."""
+    for calls, run in itertools.groupby(order, key=lambda i: op[i] in ELEMENTARY):
+        yield calls, list(run)
+
+
+def _registers(op: list[int], a: list[int], b: list[int], c: list[int]) -> list[int]:
+    """Return the Sethi-Ullman number of each value: registers needed to compute it as a tree."""
+    need = [0] * len(op)
+    for i in range(len(op)):
+        below = sorted((need[x] for x in (a[i], b[i], c[i]) if x >= 0), reverse=True)
+        need[i] = max([1, *(n + place for place, n in enumerate(below))])
+    return need
+
+
+def _levels(op: list[int], a: list[int], b: list[int], c: list[int]) -> list[int]:
+    """Return how many elementary functions lie on the longest way to each value, itself included."""
+    level = [0] * len(op)
+    for i, code in enumerate(op):
+        below = max((level[x] for x in (a[i], b[i], c[i]) if x >= 0), default=0)
+        level[i] = below + (code in ELEMENTARY)
+    return level
+
+
+def last_uses(program: Program) -> NDArray[np.int64]:
+    """Return the last instruction that uses each value; the value's own index where none does."""
+    last = np.arange(len(program))
+    at = np.arange(len(program))
+    for column in program.operands()[1:]:
+        operand = np.array(column, np.int64)
+        used = operand >= 0
+        np.maximum.at(last, operand[used], at[used])
+    return last
+
+
+def live_values(program: Program) -> NDArray[np.int64]:
+    """Return how many computed values are alive after each instruction; constants and inputs do not count."""
+    change = np.zeros(len(program) + 1, np.int64)
+    computed = np.flatnonzero(~np.isin(program.op, LEAF_CODES))
+    change[computed] += 1
+    np.add.at(change, last_uses(program)[computed], -1)
+    return np.cumsum(change[:-1])

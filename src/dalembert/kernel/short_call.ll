@@ -1,0 +1,264 @@
+; The short way of a call: a PyCFunction (METH_FASTCALL). Words in capitals are filled in by short_call.py.
+; Offsets in PyArrayObject: data 16, nd 24, dimensions 32, strides 40, descr 56, flags 64.
+; Of the flags, 256 is aligned and 1024 writeable.
+declare i64 @llvm.smax.i64(i64, i64)
+define internal ptr @word(ptr %d, i64 %k) alwaysinline {
+  %p = getelementptr i64, ptr %d, i64 %k
+  %w = load ptr, ptr %p
+  ret ptr %w
+}
+define internal i64 @number(ptr %d, i64 %k) alwaysinline {
+  %p = getelementptr i64, ptr %d, i64 %k
+  %w = load i64, ptr %p
+  ret i64 %w
+}
+define internal i64 @fits(ptr %d, ptr %x, ptr %port) {
+  %type_at = getelementptr i8, ptr %x, i64 8
+  %type = load ptr, ptr %type_at
+  %array = call ptr @word(ptr %d, i64 ARRAY_TYPE)
+  %is_array = icmp eq ptr %type, %array
+  br i1 %is_array, label %look, label %no
+look:
+  %nd_at = getelementptr i8, ptr %x, i64 24
+  %nd32 = load i32, ptr %nd_at
+  %nd = sext i32 %nd32 to i64
+  %axes = call i64 @number(ptr %port, i64 0)
+  %extra = sub i64 %nd, %axes
+  %nd_good = icmp ult i64 %extra, 2
+  %descr_at = getelementptr i8, ptr %x, i64 56
+  %descr = load ptr, ptr %descr_at
+  %dtype = call ptr @word(ptr %d, i64 DTYPE)
+  %same_type = icmp eq ptr %descr, %dtype
+  %flags_at = getelementptr i8, ptr %x, i64 64
+  %flags = load i32, ptr %flags_at
+  %aligned32 = and i32 %flags, 256
+  %aligned = icmp ne i32 %aligned32, 0
+  %ok1 = and i1 %nd_good, %same_type
+  %ok2 = and i1 %ok1, %aligned
+  br i1 %ok2, label %shape, label %no
+shape:
+  %dims_at = getelementptr i8, ptr %x, i64 32
+  %all_dims = load ptr, ptr %dims_at
+  %dims = getelementptr i64, ptr %all_dims, i64 %extra
+  %n = call i64 @number(ptr %dims, i64 0)
+  %n_port = call i64 @number(ptr %port, i64 1)
+  %same_n = icmp eq i64 %n, %n_port
+  br i1 %same_n, label %rest, label %no
+rest:
+  %matrix = icmp eq i64 %axes, 2
+  br i1 %matrix, label %second, label %samples
+second:
+  %m = call i64 @number(ptr %dims, i64 1)
+  %m_port = call i64 @number(ptr %port, i64 2)
+  %same_m = icmp eq i64 %m, %m_port
+  br i1 %same_m, label %samples, label %no
+samples:
+  %batch = icmp eq i64 %extra, 1
+  br i1 %batch, label %many, label %single
+many:
+  %count = call i64 @number(ptr %all_dims, i64 0)
+  %some = icmp sgt i64 %count, 0
+  %answer = select i1 %some, i64 %count, i64 -1
+  ret i64 %answer
+single:
+  ret i64 0
+no:
+  ret i64 -1
+}
+define internal void @describe(ptr %x, i64 %axes, ptr %row) {
+  %data_at = getelementptr i8, ptr %x, i64 16
+  %data = load ptr, ptr %data_at
+  store ptr %data, ptr %row
+  %strides_at = getelementptr i8, ptr %x, i64 40
+  %all_strides = load ptr, ptr %strides_at
+  %nd_at = getelementptr i8, ptr %x, i64 24
+  %nd32 = load i32, ptr %nd_at
+  %nd = sext i32 %nd32 to i64
+  %extra = sub i64 %nd, %axes
+  %strides = getelementptr i64, ptr %all_strides, i64 %extra
+  %batch = icmp eq i64 %extra, 1
+  %lead = call i64 @number(ptr %all_strides, i64 0)
+  %by_sample = select i1 %batch, i64 %lead, i64 0
+  %s0 = call i64 @number(ptr %strides, i64 0)
+  %r1 = getelementptr i64, ptr %row, i64 1
+  %r2 = getelementptr i64, ptr %row, i64 2
+  %r3 = getelementptr i64, ptr %row, i64 3
+  store i64 %by_sample, ptr %r1
+  %matrix = icmp eq i64 %axes, 2
+  br i1 %matrix, label %two, label %one
+one:
+  store i64 0, ptr %r2
+  store i64 %s0, ptr %r3
+  ret void
+two:
+  %s1 = call i64 @number(ptr %strides, i64 1)
+  store i64 %s0, ptr %r2
+  store i64 %s1, ptr %r3
+  ret void
+}
+define ptr @run(ptr %self, ptr %args, i64 %count) {
+  %results = alloca ptr, i64 LARGEST_OUTPUTS
+  %shape = alloca i64, i64 3
+  %d = getelementptr i8, ptr %self, i64 HEADER
+  %inputs = call i64 @number(ptr %d, i64 INPUTS)
+  %outputs = call i64 @number(ptr %d, i64 OUTPUTS)
+  %ports = getelementptr i64, ptr %d, i64 FIRST_PORT
+  %with_outputs = add i64 %inputs, %outputs
+  %given = icmp eq i64 %count, %with_outputs
+  %alone = icmp eq i64 %count, %inputs
+  %enough = or i1 %given, %alone
+  %own = getelementptr ptr, ptr %args, i64 %inputs
+  %written = select i1 %given, ptr %own, ptr %results
+  br i1 %enough, label %check, label %refuse
+check:
+  %i = phi i64 [0, %0], [%i_next, %checked]
+  %n = phi i64 [0, %0], [%n_next, %checked]
+  %checking = icmp slt i64 %i, %count
+  br i1 %checking, label %look, label %make
+look:
+  %x_at = getelementptr ptr, ptr %args, i64 %i
+  %x = load ptr, ptr %x_at
+  %i_word = mul i64 %i, PORT_WORDS
+  %port = getelementptr i64, ptr %ports, i64 %i_word
+  %found = call i64 @fits(ptr %d, ptr %x, ptr %port)
+  %good = icmp sge i64 %found, 0
+  br i1 %good, label %compare, label %refuse
+compare:
+  %is_single = icmp eq i64 %found, 0
+  %is_first = icmp eq i64 %n, 0
+  %is_same = icmp eq i64 %n, %found
+  %easy = or i1 %is_single, %is_first
+  %fits_in = or i1 %easy, %is_same
+  %flags_at = getelementptr i8, ptr %x, i64 64
+  %flags = load i32, ptr %flags_at
+  %writeable32 = and i32 %flags, 1024
+  %writeable = icmp ne i32 %writeable32, 0
+  %fits_out = and i1 %is_same, %writeable
+  %is_input = icmp slt i64 %i, %inputs
+  %agrees = select i1 %is_input, i1 %fits_in, i1 %fits_out
+  %n_next = call i64 @llvm.smax.i64(i64 %n, i64 %found)
+  br i1 %agrees, label %checked, label %refuse
+checked:
+  %i_next = add i64 %i, 1
+  br label %check
+refuse:
+  %incref0 = call ptr @word(ptr %d, i64 INCREF)
+  %no = call ptr @word(ptr %d, i64 REFUSAL)
+  call void %incref0(ptr %no)
+  ret ptr %no
+make:
+  %largest = call i64 @number(ptr %d, i64 LARGEST)
+  %long = icmp sgt i64 %n, %largest
+  br i1 %long, label %refuse, label %begin
+begin:
+  br i1 %given, label %fill, label %create_all
+create_all:
+  %one = icmp eq i64 %outputs, 1
+  br i1 %one, label %arrays, label %tuple
+tuple:
+  %new_tuple = call ptr @word(ptr %d, i64 NEW_TUPLE)
+  %tuple_made = call ptr %new_tuple(i64 %outputs)
+  %tuple_failed = icmp eq ptr %tuple_made, null
+  br i1 %tuple_failed, label %fail, label %arrays
+arrays:
+  %holder = phi ptr [null, %create_all], [%tuple_made, %tuple]
+  %dtype = call ptr @word(ptr %d, i64 DTYPE)
+  %incref = call ptr @word(ptr %d, i64 INCREF)
+  %empty = call ptr @word(ptr %d, i64 EMPTY)
+  %set_item = call ptr @word(ptr %d, i64 SET_ITEM)
+  br label %output
+output:
+  %o = phi i64 [0, %arrays], [%o_next, %next]
+  %making = icmp slt i64 %o, %outputs
+  br i1 %making, label %create, label %fill
+create:
+  %o_port = add i64 %o, %inputs
+  %o_word = mul i64 %o_port, PORT_WORDS
+  %port_out = getelementptr i64, ptr %ports, i64 %o_word
+  %axes = call i64 @number(ptr %port_out, i64 0)
+  %is_batch = icmp sgt i64 %n, 0
+  %extra = zext i1 %is_batch to i64
+  %nd = add i64 %axes, %extra
+  %nd32 = trunc i64 %nd to i32
+  store i64 %n, ptr %shape
+  %shape_rest = getelementptr i64, ptr %shape, i64 %extra
+  %d0 = call i64 @number(ptr %port_out, i64 1)
+  store i64 %d0, ptr %shape_rest
+  %d1 = call i64 @number(ptr %port_out, i64 2)
+  %shape_last = getelementptr i64, ptr %shape_rest, i64 1
+  store i64 %d1, ptr %shape_last
+  call void %incref(ptr %dtype)
+  %y = call ptr %empty(i32 %nd32, ptr %shape, ptr %dtype, i32 0)
+  %y_failed = icmp eq ptr %y, null
+  br i1 %y_failed, label %drop, label %keep
+keep:
+  %y_at = getelementptr ptr, ptr %results, i64 %o
+  store ptr %y, ptr %y_at
+  br i1 %one, label %next, label %into_tuple
+into_tuple:
+  %set = call i32 %set_item(ptr %holder, i64 %o, ptr %y)
+  br label %next
+next:
+  %o_next = add i64 %o, 1
+  br label %output
+fill:
+  %answer = phi ptr [null, %begin], [%holder, %output]
+  %table = call ptr @word(ptr %d, i64 TABLE)
+  br label %fill_in
+fill_in:
+  %f = phi i64 [0, %fill], [%f_next, %fill_one]
+  %filling = icmp slt i64 %f, %inputs
+  br i1 %filling, label %fill_one, label %fill_out
+fill_one:
+  %a_at = getelementptr ptr, ptr %args, i64 %f
+  %a = load ptr, ptr %a_at
+  %f_word = mul i64 %f, 4
+  %f_row = getelementptr i64, ptr %table, i64 %f_word
+  %f_port_word = mul i64 %f, PORT_WORDS
+  %f_port = getelementptr i64, ptr %ports, i64 %f_port_word
+  %f_axes = call i64 @number(ptr %f_port, i64 0)
+  call void @describe(ptr %a, i64 %f_axes, ptr %f_row)
+  %f_next = add i64 %f, 1
+  br label %fill_in
+fill_out:
+  %g = phi i64 [0, %fill_in], [%g_next, %fill_two]
+  %more_out = icmp slt i64 %g, %outputs
+  br i1 %more_out, label %fill_two, label %go
+fill_two:
+  %b_at = getelementptr ptr, ptr %written, i64 %g
+  %b = load ptr, ptr %b_at
+  %g_port = add i64 %g, %inputs
+  %g_word = mul i64 %g_port, 4
+  %g_row = getelementptr i64, ptr %table, i64 %g_word
+  %g_port_word = mul i64 %g_port, PORT_WORDS
+  %g_port_at = getelementptr i64, ptr %ports, i64 %g_port_word
+  %g_axes = call i64 @number(ptr %g_port_at, i64 0)
+  call void @describe(ptr %b, i64 %g_axes, ptr %g_row)
+  %g_next = add i64 %g, 1
+  br label %fill_out
+go:
+  %code = call ptr @word(ptr %d, i64 RUN)
+  %scratch = call ptr @word(ptr %d, i64 SCRATCH)
+  %samples = call i64 @llvm.smax.i64(i64 %n, i64 1)
+  call void %code(ptr %table, i64 0, i64 %samples, ptr %scratch)
+  br i1 %given, label %nothing, label %new
+nothing:
+  %incref1 = call ptr @word(ptr %d, i64 INCREF)
+  %none = call ptr @word(ptr %d, i64 NONE)
+  call void %incref1(ptr %none)
+  ret ptr %none
+new:
+  %is_tuple = icmp ne ptr %answer, null
+  %only = load ptr, ptr %results
+  %result = select i1 %is_tuple, ptr %answer, ptr %only
+  ret ptr %result
+drop:
+  %no_holder = icmp eq ptr %holder, null
+  br i1 %no_holder, label %fail, label %release
+release:
+  %decref = call ptr @word(ptr %d, i64 DECREF)
+  call void %decref(ptr %holder)
+  br label %fail
+fail:
+  ret ptr null
+}

@@ -1,0 +1,172 @@
+"""The short way for one sample or a small batch: a Python function made of machine code.
+
+Checking and converting arrays in Python costs several microseconds, more than most kernels take. This is a
+`PyCFunction` written in LLVM (`short_call.ll`): it looks into the NumPy arrays itself and, where every input is an
+aligned array of the right type and shape, makes the outputs, runs the code and returns them. Where the outputs are
+given too, after the inputs, it writes them and returns None (that they share no memory is for the caller to see). In
+every other case, and for batches that would hold the interpreter lock too long, it returns `NotImplemented`; the caller
+goes the long way.
+
+It holds the interpreter lock throughout, so the table and the scratch memory of a kernel are used by one call at a
+time; all objects are made before the table is filled, since making objects may run other Python code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalembert.kernel import cache as disk
+from dalembert.kernel.llvm_backend import Machine, compile_text
+from dalembert.kernel.llvm_target import host
+from dalembert.kernel.program import Port
+
+# Words of the descriptor, before the ports.
+WORDS = (
+    "array_type",
+    "dtype",
+    "inputs",
+    "outputs",
+    "run",
+    "table",
+    "scratch",
+    "empty",
+    "incref",
+    "refusal",
+    "new_tuple",
+    "set_item",
+    "decref",
+    "largest",
+    "none",
+)
+PORT_WORDS = 3  # axes, length of the first, length of the second
+METH_FASTCALL = 0x0080
+OBJECT_HEAD = 16  # bytes of PyObject_HEAD that the offsets in the text assume
+PYARRAY_EMPTY = 184  # place of PyArray_Empty in NumPy's C API
+LARGEST_OUTPUTS = 64
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+@dataclass(frozen=True)
+class ShortCall:
+    """A built-in function, and the memory it points to."""
+
+    function: Callable[..., Any]
+    memory: tuple[Any, ...]
+
+
+@cache
+def available() -> bool:
+    """Say whether this interpreter is laid out as assumed: CPython with its lock, 64 bit."""
+    return (
+        sys.implementation.name == "cpython"
+        and object.__basicsize__ == OBJECT_HEAD
+        and not sysconfig.get_config_var("Py_GIL_DISABLED")
+        and np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+    )
+
+
+def data_address(array: NDArray[Any]) -> int:
+    """Return where an array's elements begin; far quicker than `array.ctypes.data` where the layout is known."""
+    if not available():
+        return array.ctypes.data
+    return ctypes.c_void_p.from_address(id(array) + OBJECT_HEAD).value or 0
+
+
+@cache
+def _machine() -> Machine:
+    """Return the function's code, from the cache where it is there."""
+    name = disk.key(["short call", host().triple, host().cpu, host().features])
+    entry = disk.read(name)
+    if entry is not None:
+        return Machine(entry[1])
+    text = Path(__file__).with_suffix(".ll").read_text()
+    # longest names first: INPUTS is part of no other word, but OUTPUTS is part of LARGEST_OUTPUTS
+    text = text.replace("LARGEST_OUTPUTS", str(LARGEST_OUTPUTS)).replace("PORT_WORDS", str(PORT_WORDS))
+    text = text.replace("FIRST_PORT", str(len(WORDS))).replace("HEADER", str(bytes.__basicsize__ - 1))
+    for place, word in enumerate(WORDS):
+        text = text.replace(f"i64 {word.upper()})", f"i64 {place})")
+    code = compile_text(text, inline=True)
+    disk.write(name, {}, code)
+    return Machine(code)
+
+
+def short_call(
+    inputs: Sequence[Port], outputs: Sequence[Port], dtype: np.dtype[Any], run: int, scratch: int, largest: int
+) -> ShortCall | None:
+    """Return a function of one array per input that evaluates them, or returns `NotImplemented`.
+
+    Parameters
+    ----------
+    run, scratch
+        Addresses of the kernel's `run` and of memory that only this function uses; both must outlive it.
+    largest
+        Batches of more samples go the long way.
+
+    Returns
+    -------
+    None where this interpreter is not laid out as assumed, or there are no or too many outputs.
+    """
+    if not available() or not 0 < len(outputs) <= LARGEST_OUTPUTS:
+        return None
+    machine = _machine()
+    table = (ctypes.c_int64 * (4 * (len(inputs) + len(outputs)) + 1))()
+    words = {
+        "array_type": id(np.ndarray),
+        "dtype": id(dtype),
+        "inputs": len(inputs),
+        "outputs": len(outputs),
+        "run": run,
+        "table": ctypes.addressof(table),
+        "scratch": scratch,
+        "empty": _numpy_api(PYARRAY_EMPTY),
+        "incref": _address("Py_IncRef"),
+        "refusal": id(NotImplemented),
+        "new_tuple": _address("PyTuple_New"),
+        "set_item": _address("PyTuple_SetItem"),
+        "decref": _address("Py_DecRef"),
+        "largest": largest,
+        "none": id(None),
+    }
+    numbers = [words[name] for name in WORDS]
+    for port in (*inputs, *outputs):
+        numbers += [len(port.shape), *port.shape, 0][:PORT_WORDS]
+    descriptor = np.array(numbers, np.int64).tobytes()
+    definition = _MethodDef(b"short_call", machine.address, METH_FASTCALL, None)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    function = make(ctypes.addressof(definition), descriptor, None)
+    return ShortCall(function, (table, definition, dtype, machine))
+
+
+def _address(name: str) -> int:
+    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+
+
+def _numpy_api(place: int) -> int:
+    """Return the address of a function of NumPy's C API."""
+    multiarray = import_module("numpy._core._multiarray_umath")  # the capsule has no public name
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    table = ctypes.cast(pointer(multiarray._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return table[place] or 0

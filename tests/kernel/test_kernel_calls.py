@@ -1,0 +1,194 @@
+"""What a call accepts, what it refuses, and in which words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import weakref
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from dalembert.errors import DalembertError, ShapeError, UnsupportedError
+from dalembert.kernel import Kernel
+
+BACKENDS = ("numpy", "cpu")
+
+
+@pytest.fixture(params=BACKENDS)
+def kernel(request):
+    q, A = ca.SX.sym("q", 3), ca.SX.sym("A", 2, 3)
+    function = ca.Function("f", [q, A], [ca.mtimes(A, q), ca.mtimes(A.T, A)], ["q", "A"], ["y", "S"])
+    return Kernel(function, backend=request.param)
+
+
+def test_shapes_in_and_out(kernel):
+    q, A = np.ones(3), np.arange(6.0).reshape(2, 3)
+    y, S = kernel(q, A)
+    assert (y.shape, S.shape) == ((2,), (3, 3))
+    np.testing.assert_array_equal(S, A.T @ A)
+    y, S = kernel(np.ones((5, 3)), A)
+    assert (y.shape, S.shape) == ((5, 2), (5, 3, 3))
+    y, S = kernel([1, 2, 3], A.astype(np.int16))  # lists and whole numbers are converted
+    np.testing.assert_array_equal(y, A @ [1, 2, 3])
+
+
+def test_a_single_output_comes_bare_and_numbers_are_vectors_of_one():
+    x = ca.SX.sym("x")
+    double = Kernel(ca.Function("f", [x], [2 * x]))
+    assert double(3.0).shape == (1,)
+    assert double(np.array([[1.0], [2.0]])).tolist() == [[2.0], [4.0]]
+
+
+def test_empty_batch_gives_empty(kernel):
+    y, S = kernel(np.ones((0, 3)), np.ones((2, 3)))
+    assert (y.shape, S.shape) == ((0, 2), (0, 3, 3))
+    assert kernel.call(np.ones((0, 3)), np.ones((2, 3))).status.shape == (0,)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_zero_size_ports(backend):
+    x, nothing = ca.SX.sym("x", 2), ca.SX.sym("nothing", 0)
+    kernel = Kernel(ca.Function("f", [x, nothing], [x + 1, ca.SX(0, 1), ca.SX(0, 3)]), backend=backend)
+    y, none, rows = kernel(np.ones((9, 2)), np.ones((9, 0)))
+    assert (y.shape, none.shape, rows.shape) == ((9, 2), (9, 0), (9, 0, 3))
+    assert kernel(np.ones(2), np.ones(0))[0].tolist() == [2.0, 2.0]
+    assert Kernel(ca.Function("g", [], [ca.SX(3)]), backend=backend)().tolist() == [3.0]
+    empty = Kernel(ca.Function("h", [x], []), backend=backend)
+    assert empty(np.ones((3, 2))) == ()
+
+
+@pytest.mark.parametrize(
+    ("q", "A", "words"),
+    [
+        (np.ones(4), np.ones((2, 3)), r"'q'.*\(4,\); expected \(3,\) for one sample or \(N, 3\)"),
+        (np.ones(3), np.ones((3, 2)), r"'A'.*\(3, 2\)"),
+        (np.ones((2, 2, 3)), np.ones((2, 3)), r"'q'"),
+        (np.ones((4, 3)), np.ones((5, 2, 3)), r"'A' of kernel 'f' has 5 samples, but 'q' has 4"),
+        ([[1, 2], [3]], np.ones((2, 3)), r"'q' is not an array"),
+    ],
+)
+def test_wrong_shapes_say_which(kernel, q, A, words):
+    with pytest.raises(ShapeError, match=words):
+        kernel(q, A)
+
+
+def test_wrong_number_of_inputs(kernel):
+    with pytest.raises(ShapeError, match=r"takes 2 inputs \(q \(3,\), A \(2, 3\)\); 1 were given"):
+        kernel(np.ones(3))
+
+
+@pytest.mark.parametrize("q", [np.ones(3, complex), np.array(["a", "b", "c"]), np.array([1, None, 2]), None])
+def test_wrong_types(kernel, q):
+    with pytest.raises(UnsupportedError, match=r"'q' has dtype .*real numbers"):
+        kernel(q, np.ones((2, 3)))
+
+
+def test_out_must_fit(kernel):
+    q, A = np.ones(3), np.ones((2, 3))
+    good = (np.empty(2), np.empty((3, 3)))
+    assert kernel(q, A, out=good)[1] is good[1]
+    locked = np.empty(2)
+    locked.flags.writeable = False
+    shared = np.empty(11)
+    for bad, words in [
+        ((np.empty(2),), "has 2 outputs; out= holds 1"),
+        ((np.empty(3), good[1]), r"'y' .* must be float64 \(2,\), not float64 \(3,\)"),
+        ((np.empty(2, np.float32), good[1]), "not float32"),
+        (([0, 0], good[1]), "not list"),
+        ((locked, good[1]), "read-only"),
+        ((shared[:2], shared[1:10].reshape(3, 3)), "'S' overlaps"),
+    ]:
+        with pytest.raises(ShapeError, match=words):
+            kernel(q, A, out=bad)
+
+
+def test_wrong_options():
+    x = ca.SX.sym("x")
+    function = ca.Function("f", [x], [x])
+    for options, words in [
+        ({"backend": "fpga"}, "backend 'fpga' does not exist; there are 'cpu'"),
+        ({"dtype": "float16"}, "dtype 'float16'"),
+        ({"threads": 0}, "threads=0"),
+        ({"width": 3}, "width=3"),
+    ]:
+        with pytest.raises(UnsupportedError, match=words):
+            Kernel(function, **options)
+    with pytest.raises(UnsupportedError, match=r"casadi\.Function, not from str"):
+        Kernel("x + 1")
+
+
+def test_every_error_is_ours():
+    assert issubclass(ShapeError, DalembertError)
+    assert issubclass(UnsupportedError, DalembertError)
+
+
+def test_short_way_and_long_way_agree():
+    x, y = ca.SX.sym("x", 2), ca.SX.sym("y", 2, 2)
+    kernel = Kernel(ca.Function("f", [x, y], [ca.mtimes(y, x), y + 1]))
+    a, b = np.array([1.0, 2.0]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    short = kernel.engine.short
+    assert short is not None
+    rng = np.random.default_rng(0)
+    many = rng.normal(size=(9, 2)), rng.normal(size=(18, 2, 2))
+    batches = [(many[0], many[1][::2]), (a, many[1].transpose(0, 2, 1)), (many[0][::-1], b), (many[0][:1], b)]
+    for values in ((a, b), (a[::-1], b.T), (np.ones(4)[::2], b[::-1, ::-1]), *batches):
+        quick, slow = short(*values), kernel.call(*values).outputs
+        given = [np.full(x.shape[::-1], 7.0).T for x in slow]
+        assert short(*values, *given) is None
+        for one, two, other in zip(quick, given, slow, strict=True):
+            np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(two, other)
+    locked = np.ones(2)
+    locked.flags.writeable = False
+    for outputs in ((np.ones((1, 2)), b.copy()), (np.ones(2), np.ones((3, 2))), (locked, b.copy())):
+        assert short(a, b, *outputs) is NotImplemented
+    unaligned = np.frombuffer(b"\0" + a.tobytes(), np.uint8)[1:].view(np.float64)
+    for other in (
+        (a,),
+        (a, a),
+        (a.tolist(), b),
+        (a.astype(np.float32), b),
+        (a.astype(">f8"), b),
+        (unaligned, b),
+        (many[0], many[1]),
+        (many[0][:0], b),
+        (np.ones((2, 1, 2)), b),
+        (np.broadcast_to(a, (10**9, 2)), b),
+    ):
+        assert short(*other) is NotImplemented
+
+
+def test_single_calls_leak_nothing():
+    x = ca.SX.sym("x", 2)
+    kernel = Kernel(ca.Function("f", [x], [x, 2 * x]))
+    value, dtype = np.ones(2), np.dtype("float64")
+    kernel(value)
+    before = sys.getrefcount(value), sys.getrefcount(dtype)
+    results = [kernel(value) for _ in range(50)]
+    alive = [weakref.ref(array) for result in results for array in result]
+    del results
+    assert not any(reference() is not None for reference in alive)
+    after = sys.getrefcount(value), sys.getrefcount(dtype)
+    assert after == before
+
+
+def test_report(kernel):
+    kernel(np.ones((40, 3)), np.ones((2, 3)))
+    report = kernel.report()
+    assert report.samples == 40
+    assert report.samples_per_second > 0
+    assert sum(report.operations.values()) <= report.traced_operations
+    assert "kernel 'f'" in str(report)
+    assert repr(kernel) == f"Kernel(f: q[3], A[2, 3] -> y[2], S[3, 3], {kernel.backend})"
+    if kernel.backend == "cpu":
+        assert 0 < report.share_of_peak < 1
+        assert report.code_bytes > 0
+
+
+def test_importing_the_room_is_light():
+    code = (
+        "import sys, dalembert.kernel; print([m for m in ('casadi', 'llvmlite', 'numba', 'scipy') if m in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

@@ -1,0 +1,105 @@
+"""Derivatives against finite differences and against each other."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from dalembert.errors import ModelError
+from dalembert.kernel import Kernel
+
+STEP = 1e-6
+DIFFERENCE_ERROR = 1e-8  # of central differences with this step on values of order one
+
+
+@pytest.fixture(params=["numpy", "cpu"])
+def kernel(request):
+    q, A = ca.SX.sym("q", 3), ca.SX.sym("A", 2, 3)
+    function = ca.Function(
+        "f", [q, A], [ca.sin(ca.mtimes(A, q)), ca.mtimes(A.T, A) * ca.exp(q[0])], ["q", "A"], ["y", "S"]
+    )
+    return Kernel(function, backend=request.param)
+
+
+def point():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=3), rng.normal(size=(2, 3))
+
+
+def differences(kernel, which, values):
+    """Return d outputs / d input by central differences, elements in C order."""
+    columns = []
+    for k in range(values[which].size):
+        ends = []
+        for sign in (1, -1):
+            moved = [v.copy() for v in values]
+            moved[which].flat[k] += sign * STEP
+            ends.append(kernel(*moved))
+        columns.append([(a - b).ravel() / (2 * STEP) for a, b in zip(*ends, strict=True)])
+    return [np.stack(c, axis=1) for c in zip(*columns, strict=True)]
+
+
+def test_jacobian_against_differences(kernel):
+    values = point()
+    blocks = kernel.jacobian()(*values)
+    for which in (0, 1):
+        for o, expected in enumerate(differences(kernel, which, values)):
+            np.testing.assert_allclose(blocks[2 * o + which], expected, atol=DIFFERENCE_ERROR)
+
+
+def test_jacobian_by_name_dense_and_sparse(kernel):
+    values = point()
+    dense = kernel.jacobian(inputs=["A"], outputs="S")
+    assert [port.name for port in dense.outputs] == ["dS_dA"]
+    sparse = kernel.jacobian(inputs="A", outputs=["S"], sparse=True)
+    matrix = sparse(*values)
+    assert matrix.format == "csc"
+    assert matrix.nnz < matrix.shape[0] * matrix.shape[1]
+    np.testing.assert_array_equal(matrix.toarray(), dense(*values))
+    batch = sparse(np.stack([values[0]] * 5), values[1])
+    assert len(batch) == 5
+    np.testing.assert_array_equal(batch[4].toarray(), matrix.toarray())
+
+
+def test_several_sparse_blocks(kernel):
+    values = point()
+    dense = kernel.jacobian()(*values)
+    for matrix, expected in zip(kernel.jacobian(sparse=True)(*values), dense, strict=True):
+        np.testing.assert_array_equal(matrix.toarray(), expected)
+
+
+def test_jvp_and_vjp_are_products_with_the_jacobian(kernel):
+    values = point()
+    rng = np.random.default_rng(1)
+    dq, dA, wy, wS = rng.normal(size=3), rng.normal(size=(2, 3)), rng.normal(size=2), rng.normal(size=(3, 3))
+    y_q, y_A, S_q, S_A = kernel.jacobian()(*values)
+    forward = kernel.jvp()(*values, dq, dA)
+    np.testing.assert_allclose(forward[0], y_q @ dq + y_A @ dA.ravel(), rtol=1e-12)
+    np.testing.assert_allclose(forward[1].ravel(), S_q @ dq + S_A @ dA.ravel(), rtol=1e-12, atol=1e-14)
+    reverse = kernel.vjp()(*values, wy, wS)
+    np.testing.assert_allclose(reverse[0], y_q.T @ wy + S_q.T @ wS.ravel(), rtol=1e-12)
+    np.testing.assert_allclose(reverse[1].ravel(), y_A.T @ wy + S_A.T @ wS.ravel(), rtol=1e-12, atol=1e-14)
+    only = kernel.vjp(inputs=["q"], outputs=["y"])
+    np.testing.assert_allclose(only(*values, wy), y_q.T @ wy, rtol=1e-12)
+    assert [port.name for port in only.inputs] == ["q", "A", "dy"]
+
+
+def test_a_jacobian_without_nonzeros():
+    x = ca.SX.sym("x", 2)
+    kernel = Kernel(ca.Function("f", [x], [ca.SX([1.0, 2.0])], ["x"], ["y"]))
+    assert kernel.jacobian(sparse=True)(np.ones(2)).nnz == 0
+    assert not kernel.jacobian()(np.ones((3, 2))).any()
+
+
+def test_options_pass_on():
+    x = ca.SX.sym("x", 2)
+    kernel = Kernel(ca.Function("f", [x], [x * x], ["x"], ["y"]), dtype="float32", threads=2)
+    assert kernel.jacobian()(np.ones(2)).dtype == np.float32
+
+
+def test_unknown_names(kernel):
+    with pytest.raises(ModelError, match="input 'z' does not exist; there are 'q', 'A'"):
+        kernel.jacobian(inputs=["z"])
+    with pytest.raises(ModelError, match="output 'q'"):
+        kernel.jvp(outputs=["q"])
