@@ -32,7 +32,7 @@ class Options:
     metric: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Answer:
     """Numbers and verdict for one system; the numbers are NaN where the status is not `solved`.
 

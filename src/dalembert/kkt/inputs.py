@@ -121,7 +121,7 @@ def checked_vector(values: Any, size: int, what: str, *, scalar: bool = False) -
 
 def symmetric_part(M: Array, skewness: float) -> Array | None:
     """Return (M + M^T) / 2 of a single M; None where |M - M^T| is NaN or exceeds `skewness` times the largest entry."""
-    if (M.T == M).all():
+    if M.tobytes() == M.T.tobytes():
         return M
     with np.errstate(invalid="ignore"):
         if not np.abs(M - M.T).max() <= skewness * np.abs(M).max():

@@ -45,6 +45,7 @@ Inconsistent = Literal["refuse", "least_squares"]
 
 
 ROUTE_NAMES = ("auto", *ROUTES)
+DEFAULTS = Options()
 
 
 class KKT:
@@ -100,7 +101,8 @@ class KKT:
         self.skewness = SYMMETRY_FACTOR * self.n * eps
         self.batch_shape = batch_shape(M, A)
         self.M, self.A, self._analysis = M, A, None
-        self._defaults = Options(route=self.route, metric=self.metric)
+        plain = route == "auto" and metric is None
+        self._defaults = DEFAULTS if plain else Options(route=self.route, metric=self.metric)
         if not self.batch_shape:
             self._analysis = self._analysed(M, A)
             self.M, self.A = self._analysis.M, self._analysis.A
