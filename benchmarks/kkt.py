@@ -4,7 +4,7 @@ Goals: one solve with n = 18, m = 12 within twice numpy.linalg.solve plus 30 us;
 faster per sample than a Python loop of single solves.
 
 Operations of one regular solve (route schur), multiplications and additions:
-n^3/3 + n^2 m + n m^2 + m^3/3 (factors) + n^3/3 + m^3/3 (inverse factors, for the proof) + 5 (n + m)^2 (solve, residual).
+n^3/3 + n^2 m + n m^2 + m^3/3 (factors) + n^3/3 + m^3/3 (inverse factors) + 5 (n + m)^2 (solve, residual).
 
     python benchmarks/kkt.py [--json FILE]
 """
@@ -93,9 +93,8 @@ def main() -> None:
         figures[f"single {n} {m}"] = t
         ratio = t["whole"] / (2 * t["numpy"] + 30)
         print(f"{n:4d} {m:4d} {t['numpy']:8.1f} {t['whole']:8.1f} {t['again']:8.1f}   {ratio:.2f}")
-    print(
-        f"\n{'n':>4} {'m':>4} {'N':>6} {'loop':>8} {'batch':>8} {'numpy':>8}   loop/batch  numpy/batch  multiply-adds/ns"
-    )
+    heading = f"{'n':>4} {'m':>4} {'N':>6} {'loop':>8} {'batch':>8} {'numpy':>8}"
+    print(f"\n{heading}   loop/batch  numpy/batch  multiply-adds/ns")
     for n, m, count in ((6, 3, 10_000), (18, 12, 10_000), (36, 12, 4_000)):
         t = batch(n, m, count)
         figures[f"batch {n} {m} {count}"] = t
