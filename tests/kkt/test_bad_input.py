@@ -280,7 +280,7 @@ def test_the_sparse_limit_is_n_plus_m() -> None:
         ({"names": ["a", "b"]}, ShapeError, ["2 names", "a, b", "1"]),
         ({"names": []}, ShapeError, ["0 names", "1"]),
         ({"coordinates": ["x"]}, ShapeError, ["1 coordinates", "x", "2"]),
-        ({"names": "foot"}, ShapeError, ["'foot'", "single string"]),
+        ({"names": "foot"}, ShapeError, ["'foot'", "single str"]),
         ({"coordinates": ["x", "x"]}, ModelError, ["'x'", "distinct", "0", "1"]),
     ],
 )

@@ -29,6 +29,8 @@ class Demo:
 
     def run(self) -> int:
         """Print the sections, write the report, name it."""
+        if self.report.is_dir():
+            raise ModelError(f"{self.report} is a folder; name the file to write")
         if not self.report.resolve().parent.is_dir():
             raise ModelError(f"there is no folder {self.report.resolve().parent} to write the report to")
         page = Report(

@@ -24,7 +24,7 @@ COMMANDS = {"demo": Demo, "check": Check}
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; exits the process."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments in (["--version"], ["-V"]):
+    if "--version" in arguments or "-V" in arguments:
         print(f"dalembert {__version__}")
         raise SystemExit(0)
     debug = "--debug" in arguments

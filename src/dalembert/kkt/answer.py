@@ -14,8 +14,8 @@ import numpy as np
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.bounds import CERTAIN_DIGITS, Bounds, error_bounds
 from dalembert.kkt.conflict import CONSISTENCY, relative_conflict
-from dalembert.kkt.metric import least_multipliers, nearest_consistent, projection_error
-from dalembert.kkt.residual import Residual, acceptable, certain, refined
+from dalembert.kkt.metric import LeastMultipliers, choice_error, nearest_consistent
+from dalembert.kkt.residual import MOST_STEPS, Residual, acceptable, certain, refined
 from dalembert.kkt.routes import FAST_ROUTES, ROUTES, NullSpace, Route, RouteDeclined, factored
 from dalembert.kkt.status import Status
 
@@ -55,8 +55,6 @@ class Answer:
         Why a route declined, in words.
     regular
         Whether a fast route has proved the system regular; if not, its structure was decided first.
-    choice_error
-        Rounding in the choice of the least multipliers, where they are not unique.
     """
 
     status: Status
@@ -70,7 +68,6 @@ class Answer:
     conflict: float = 0.0
     reason: str = ""
     regular: bool = False
-    choice_error: float = 0.0
 
     @property
     def acceleration(self) -> Array:
@@ -89,17 +86,17 @@ class Answer:
         factor = self.factor
         if factor is None or not self.regular:
             factor = factored(NullSpace, self.analysis)
-        X = factor.solve(np.eye(n + m))
-        if not self.regular:
-            X[n:] = least_multipliers(X[n:], self.analysis.rows.null, self.metric)
-        return X
+        if self.regular:
+            return factor.solve(np.eye(n + m))
+        return LeastMultipliers(factor, n, self.analysis.rows.null, self.metric).solve(np.eye(n + m))
 
     @cached_property
     def bounds(self) -> Bounds:
         """Error bars of the numbers; choosing the least multipliers of a family adds its own rounding."""
         analysis, n = self.analysis, self.analysis.M.shape[0]
         found = error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales)
-        found.multipliers[:] += self.choice_error
+        if not self.regular and analysis.rows.rank < self.x.size - n:
+            found.multipliers[:] += choice_error(self.multipliers, self.metric)
         return found
 
 
@@ -142,36 +139,38 @@ def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
     held = None
     if motion.massless:
         status = Status.HELD
-        held = np.linalg.qr(rows.columns[:, None] * motion.directions("massless"))[0]
+        held = np.linalg.qr(rows.columns[:, None] * motion.free)[0]
         analysis, b = analysis.with_rows(held.T), np.append(b, np.zeros(held.shape[1]))
     if conflict > CONSISTENCY:
         status = Status.LEAST_SQUARES
     try:
         factor = _suitable(analysis, options)
-        x, found = refined(analysis, factor, b)
+        metric = _extended(options.metric, 0 if held is None else held.shape[1])
+        least = LeastMultipliers(factor, n, analysis.rows.null, metric)
+        x, found = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
-    metric = _extended(options.metric, 0 if held is None else held.shape[1])
-    choice = projection_error(x[n:], metric) if rows.rank < rows.rows.size else 0.0
-    x[n:] = least_multipliers(x[n:], analysis.rows.null, metric)
-    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict, choice_error=choice))
+    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict))
 
 
 def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, float]:
     """Return b with the consistent right side nearest to its own, and the relative conflict that this removed.
 
-    A conflict that is rounding beside the accelerations that the forces alone could cause counts as none.
+    A conflict that is rounding beside the accelerations that the forces alone could cause in its rows counts as none.
     """
     rows, n = analysis.rows, analysis.M.shape[0]
     if rows.rank == b.size - n:
         return b, 0.0
-    scaled = np.abs(analysis.scales * b)
+    limit, d = acceptable(b.size), analysis.scales[:n]
+    reach = np.abs(analysis.A) @ (d * np.abs(d * b[:n]))
+    conflict = relative_conflict(rows, b[n:], limit * reach)
+    if conflict <= limit:
+        return b, conflict
     nearest = np.append(b[:n], nearest_consistent(b[n:], rows.null, options.metric))
     change = np.abs(analysis.scales * (b - nearest))
-    nearest = np.where(change <= acceptable(b.size) * scaled[n:].max(), b, nearest)
-    nearest[np.abs(nearest) <= acceptable(b.size) * np.abs(b)] = 0.0
-    conflict = relative_conflict(rows, b[n:])
-    return nearest, 0.0 if change.max() <= acceptable(b.size) * scaled[:n].max() else conflict
+    nearest = np.where(change <= limit * change.max(), b, nearest)
+    nearest[np.abs(nearest) <= limit * np.abs(b)] = 0.0
+    return nearest, conflict
 
 
 def _suitable(analysis: Analysis, options: Options) -> Route:
@@ -184,13 +183,10 @@ def _suitable(analysis: Analysis, options: Options) -> Route:
 
 
 def _judged(solved: Answer) -> Answer:
-    """Return the answer, marked where its residual is above rounding or its error bars leave too few digits."""
+    """Return the answer, marked where rank or residual are in doubt or the error bars leave too few digits."""
     found = solved.residual
-    if (
-        found is not None
-        and found.omega <= acceptable(solved.x.size)
-        and solved.bounds.relative_error <= CERTAIN_DIGITS
-    ):
+    solid = found is not None and found.omega <= acceptable(solved.x.size) and not solved.analysis.rows.ambiguous
+    if solid and solved.bounds.relative_error <= CERTAIN_DIGITS:
         return solved
     if not np.all(np.isfinite(solved.x)):
         return replace(solved, status=Status.NONFINITE)

@@ -55,6 +55,7 @@ class _Batch:
             shapes = f"system {system.batch_shape}, force {f.shape[:-1]}, drift {c.shape[:-1]}"
             raise ShapeError(f"batch axes do not broadcast: {shapes}") from None
         self.options, self.tolerance = options, system.rank_tolerance
+        self.shared = None if system.batch_shape else system.analysis
         self.M, self.A = self._flat(system.M, 2), self._flat(system.A, 2)
         self.f, self.c = self._flat(f, 1), self._flat(c, 1)
         self.skewness = system.skewness
@@ -96,6 +97,8 @@ class _Batch:
     def sample(self, s: int) -> Answer:
         """Solve one sample on its own."""
         M, A, b = self.M[s], self.A[s], np.concatenate((self.f[s], self.c[s]))
+        if self.shared is not None:
+            return answer(self.shared, b, self.options)
         if not all(np.isfinite(x).all() for x in (M, A, b)):
             status = Status.NONFINITE
         elif (symmetric := symmetric_part(M, self.skewness)) is None:

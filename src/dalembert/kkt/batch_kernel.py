@@ -108,15 +108,16 @@ def _load(x, start, count, out, absolute):
 
 @compiled
 def _skewness(rows, M, n, skew):
-    """Write max |M - M^T| / max |M| per lane."""
-    difference, largest = np.zeros(W), np.zeros(W)
+    """Write the largest |M_ij - M_ji| / (|M_ij| + |M_ji| + sqrt(M_ii M_jj)) per lane, as `inputs.symmetric_part`."""
+    skew[:] = 0.0
     for i in range(n):
-        for j in range(i + 1):
+        for j in range(i):
             for w in range(W):
-                difference[w] = max(difference[w], abs(rows[M + i * n + j, w] - rows[M + j * n + i, w]))
-                largest[w] = max(largest[w], abs(rows[M + i * n + j, w]))
-    for w in range(W):
-        skew[w] = difference[w] / largest[w]
+                upper, lower = rows[M + j * n + i, w], rows[M + i * n + j, w]
+                if upper != lower:
+                    size = np.sqrt(abs(rows[M + i * n + i, w] * rows[M + j * n + j, w])) + abs(upper) + abs(lower)
+                    ratio = abs(upper - lower) / size
+                    skew[w] = skew[w] if ratio <= skew[w] else ratio
 
 
 @compiled
@@ -215,4 +216,4 @@ def _residual(rows, base, M, A, absM, absA, b, absb, x, minus_absx, r, data, sca
             reach = np.sqrt(scale[w] / answer[w]) if last > first else 0.0
             worst[2, w] = reach if block == 0 or reach > worst[2, w] else worst[2, w]
     for w in range(W):
-        worst[2, w] *= np.sqrt(whole[w])
+        worst[2, w] = worst[2, w] * np.sqrt(whole[w]) if whole[w] > 0.0 else 0.0

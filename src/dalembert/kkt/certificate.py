@@ -102,6 +102,11 @@ class Certificate:
         lines += [f"  rank {self.rank} of {self.unique.size}, gap {self.rank_gap:.1e}; inertia {self.inertia}"]
         if self.conflict:
             lines += [f"  conflict among dependent rows {self.conflict:.1e}"]
+        if self.answer.analysis.rows.ambiguous:
+            dropped = self.answer.analysis.rows.dropped
+            lines += [
+                f"  the rank is in doubt: a singular value of {dropped:.0e} was taken for zero; set rank_tolerance"
+            ]
         if self.status.solved:
             relative = self.answer.bounds.relative_error
             lines += [f"  condition {self.condition:.1e}; relative error below {relative:.1e}"]
@@ -162,5 +167,5 @@ class BatchCertificate:
     def _each(self, value: Callable[[Certificate], Any], otherwise: Any) -> Array:
         sound = self.status < Status.NOT_SYMMETRIC
         found = [value(self[index]) if sound[index] else otherwise for index in np.ndindex(self.status.shape)]
-        found = np.broadcast_arrays(*found) if found else np.zeros(0)
+        found = np.broadcast_arrays(*found) if found else []
         return np.array(found).reshape(*self.status.shape, *np.shape(found)[1:])

@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.kkt.echelon import combination
+from dalembert.kkt.echelon import combination, echelon
 from dalembert.kkt.rows import RowStructure
 
 Array = np.ndarray
@@ -59,11 +59,16 @@ class Conflict:
         )
 
 
-def relative_conflict(rows: RowStructure, c: Float[Array, " m"]) -> float:
-    """Return the part of c outside range(A), relative to c, on equilibrated rows."""
-    scaled = rows.rows * c
-    conflict = float(np.abs(rows.scaled_null.T @ scaled).max(initial=0.0))
-    return conflict / float(np.abs(scaled).max()) if conflict else 0.0
+def relative_conflict(rows: RowStructure, c: Float[Array, " m"], noise: Float[Array, " m"] | float = 0.0) -> float:
+    """Return how far the right sides of dependent rows contradict each other, relative to themselves.
+
+    For every redundancy y (in echelon form, so that it speaks of few rows): |y^T c| / sum |y_i c_i|. A mismatch within
+    sum |y_i| noise_i, the rounding that c is known to have, is none.
+    """
+    basis = rows.null
+    mismatch, size = np.abs(basis.T @ c), np.abs(basis).T @ np.abs(c)
+    mismatch = np.where(mismatch <= np.abs(basis).T @ np.broadcast_to(noise, c.shape), 0.0, mismatch)
+    return float((mismatch / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
 
 
 def smallest_conflict(A: Float[Array, "m n"], c: Float[Array, " m"], rows: RowStructure) -> Conflict | None:
@@ -74,13 +79,12 @@ def smallest_conflict(A: Float[Array, "m n"], c: Float[Array, " m"], rows: RowSt
     if relative_conflict(rows, c) <= CONSISTENCY:
         return None
     scaled, scaled_c = rows.rows[:, None] * A * rows.columns, rows.rows * c
-    limit = CONSISTENCY * float(np.abs(scaled_c).max())
 
     def mismatch(chosen: tuple[int, ...]) -> Array | None:
-        return _mismatch(scaled[list(chosen)], scaled_c[list(chosen)], rows.threshold, limit)
+        return _mismatch(scaled[list(chosen)], scaled_c[list(chosen)], rows.threshold)
 
-    candidates, tried = tuple(range(A.shape[0])), 0
-    for size in range(1, A.shape[0] + 1):
+    candidates, tried = tuple(int(i) for i in np.flatnonzero(~rows.unique)), 0
+    for size in range(1, len(candidates) + 1):
         tried += comb(len(candidates), size)
         if tried > MOST_SETS:
             break
@@ -96,12 +100,15 @@ def smallest_conflict(A: Float[Array, "m n"], c: Float[Array, " m"], rows: RowSt
     return _conflict(rows.rows, c, chosen, y, smallest=False)
 
 
-def _mismatch(A: Array, c: Array, threshold: float, limit: float) -> Array | None:
-    """Return y with A^T y = 0 and y^T c beyond the limit, or None."""
+def _mismatch(A: Array, c: Array, threshold: float) -> Array | None:
+    """Return y with A^T y = 0 whose y^T c is beyond CONSISTENCY of its terms, or None."""
     U, s, _ = np.linalg.svd(A)
     null = U[:, np.count_nonzero(s > threshold) :]
-    along = null.T @ c
-    return null @ along if np.abs(along).max(initial=0.0) > limit else None
+    if not null.shape[1]:
+        return None
+    basis = echelon(null, np.ones(c.size))[0]
+    off = np.abs(basis.T @ c) - CONSISTENCY * (np.abs(basis).T @ np.abs(c))
+    return basis[:, np.argmax(off)] if off.max() > 0.0 else None
 
 
 def _conflict(scales: Array, c: Array, chosen: tuple[int, ...], y: Array, *, smallest: bool) -> Conflict:

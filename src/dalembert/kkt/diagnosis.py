@@ -110,12 +110,12 @@ def diagnose(
 ) -> Diagnosis:
     """Diagnose one system; `rhs` is c = -drift, or None to leave consistency aside."""
     rows, motion = analysis.rows, analysis.motion
-    basis, pivots = echelon(rows.scaled_null, rows.rows)
+    basis, pivots = rows.redundancies
     conflict = None
     if rhs is not None and rows.rank < len(names):
         conflict = smallest_conflict(analysis.A, rhs, rows)
-    massless = echelon(motion.directions("massless"), rows.columns)[0]
-    negative = echelon(motion.directions("negative"), rows.columns)[0]
+    massless = echelon(motion.free, rows.columns)[0]
+    negative = echelon(motion.negative_motions, rows.columns)[0]
     return Diagnosis(
         verdict=_verdict(analysis, conflict),
         names=names,

@@ -5,7 +5,7 @@ Each complaint says what, where, and what to do. In a batch, a bad sample is not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,7 +20,7 @@ DENSE_LIMIT = 2000
 """Sparse M and A are made dense up to n + m = 2000 (32 MB for the block matrix); above that the user must do it."""
 
 SYMMETRY_FACTOR = 64.0
-"""M and its transpose may differ by SYMMETRY_FACTOR * n * eps of the largest entry, eps of M's own precision."""
+"""M and its transpose may differ by SYMMETRY_FACTOR * n * eps of their entries' size, eps of M's own precision."""
 
 
 def as_real(values: Any, what: str) -> tuple[Array, float]:
@@ -70,8 +70,8 @@ def batch_shape(M: Array, A: Array) -> tuple[int, ...]:
 
 def checked_names(names: Sequence[str], size: int, what: str, of: str) -> tuple[str, ...]:
     """Return `size` distinct names as a tuple."""
-    if isinstance(names, str):
-        raise ShapeError(f"{what} must be a list of {size} names, not the single string {names!r}")
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ShapeError(f"{what} must be a list of {size} names, not the single {type(names).__name__} {names!r}")
     names = tuple(str(name) for name in names)
     if len(names) != size:
         shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")
@@ -120,11 +120,15 @@ def checked_vector(values: Any, size: int, what: str, *, scalar: bool = False) -
 
 
 def symmetric_part(M: Array, skewness: float) -> Array | None:
-    """Return (M + M^T) / 2 of a single M; None where |M - M^T| is NaN or exceeds `skewness` times the largest entry."""
+    """Return (M + M^T) / 2 of a single M; None where M is not symmetric beyond rounding.
+
+    Entries i, j may differ by `skewness` times their own size or that of M_ii and M_jj (geometric mean).
+    """
     if M.tobytes() == M.T.tobytes():
         return M
+    diagonal = np.sqrt(np.abs(M.diagonal()))
     with np.errstate(invalid="ignore"):
-        if not np.abs(M - M.T).max() <= skewness * np.abs(M).max():
+        if not (np.abs(M - M.T) <= skewness * (np.abs(M) + np.abs(M.T) + diagonal[:, None] * diagonal)).all():
             return None
     return 0.5 * M + 0.5 * M.T
 

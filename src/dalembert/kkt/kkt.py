@@ -96,8 +96,8 @@ class KKT:
         self.metric = None if metric is None else checked_metric(metric, self.m, self.names)
         self.route = _checked(route, ROUTE_NAMES, "route")
         self.rank_tolerance = rank_tolerance
-        if rank_tolerance is not None and not 0.0 <= rank_tolerance < 1.0:
-            raise ModelError(f"rank_tolerance={rank_tolerance} must be a fraction, 0 <= rank_tolerance < 1")
+        if rank_tolerance is not None and not (isinstance(rank_tolerance, float) and 0.0 <= rank_tolerance < 1.0):
+            raise ModelError(f"rank_tolerance={rank_tolerance!r} must be a fraction, 0 <= rank_tolerance < 1")
         self.skewness = SYMMETRY_FACTOR * self.n * eps
         self.batch_shape = batch_shape(M, A)
         self.M, self.A, self._analysis = M, A, None
@@ -228,6 +228,8 @@ class KKT:
         """Say what is redundant, conflicting (given a drift), massless, or not unique, by name.  Single systems."""
         rhs = None if drift is None else -checked_vector(drift, self.m, "drift")
         if rhs is not None:
+            if rhs.ndim > 1:
+                raise ShapeError(f"diagnose takes the drift of one system, ({self.m},); it has shape {rhs.shape}")
             refuse_nonfinite(rhs, "drift", self.names)
         return diagnose(self.analysis, self.names, self.coordinates, rhs)
 

@@ -11,32 +11,59 @@ Mechanism and Machine Theory 153 (2020) 103999).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+
+from dalembert.kkt.routes.contract import Route
 
 Array = np.ndarray
 EPS = float(np.finfo(float).eps)
 
 
 def least_multipliers(lam: Array, N: Array, W: Array | None) -> Array:
-    """Return the member of lam + range(N) of least W-norm; `lam` may be a matrix of columns."""
+    """Return the member of lam + range(N) of least W-norm; `lam` may be a matrix of columns.
+
+    With W = C^T C and C N = Q R it is lam - C^-1 Q Q^T C lam: only the orthonormal Q is used, however N is scaled.
+    Done twice: the first time may leave rounding of a lam that was much larger than the least one.
+    """
     if not N.shape[1]:
         return lam
-    return lam - N @ _projector(N, W) @ lam
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    Q = np.linalg.qr(C @ (N / np.abs(N).max(axis=0)))[0]
+    for _ in range(2):
+        lam = lam - np.linalg.solve(C, Q @ (Q.T @ (C @ lam)))
+    return lam
 
 
 def nearest_consistent(c: Array, N: Array, W: Array | None) -> Array:
-    """Return the right side in range(A) nearest to c in the dual metric W^-1."""
-    return c - _projector(N, W).T @ (N.T @ c)
+    """Return the right side in range(A) nearest to c in the dual metric W^-1: c - C^T Q Q^T C^-T c."""
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    Q = np.linalg.qr(C @ N)[0]
+    return c - C.T @ (Q @ (Q.T @ np.linalg.solve(C.T, c)))
 
 
-def projection_error(lam: Array, W: Array | None) -> float:
-    """Return a bound for what rounding in `least_multipliers` adds to each multiplier."""
+@dataclass(frozen=True, eq=False)
+class LeastMultipliers:
+    """A factored route whose every answer has the least multipliers, corrections included.
+
+    Refining this, rather than choosing at the end, keeps the digits that the choice would cost where the route's own
+    multipliers are much larger than the least ones.
+    """
+
+    factor: Route
+    n: int
+    null: Array
+    metric: Array | None
+
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked, lam least in the metric."""
+        x = self.factor.solve(b)
+        x[self.n :] = least_multipliers(x[self.n :], self.null, self.metric)
+        return x
+
+
+def choice_error(lam: Array, W: Array | None) -> float:
+    """Return a bound for the rounding of each multiplier in the choice of the least."""
     skew = 1.0 if W is None else float(np.sqrt(np.linalg.cond(W)))
     return 2.0 * skew * lam.size * EPS * float(np.abs(lam).sum())
-
-
-def _projector(N: Array, W: Array | None) -> Array:
-    """Return (N^T W N)^-1 N^T W, shape (k, m), through QR of the weighted basis."""
-    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
-    Q, R = np.linalg.qr(C @ N)
-    return np.linalg.solve(R, Q.T @ C)

@@ -41,6 +41,8 @@ class MotionStructure:
         Rows V1^T of the row space restricted to the dependent coordinates (in scaled coordinates), r x r.
     Z
         Basis of null(A) in scaled coordinates, n x (n - r).
+    free
+        Basis of null(M) within null(A) in scaled coordinates: free massless motions.
     scale, vectors, values
         Mz = Z^T M Z is decided on T Mz T with T = diag(scale), whose eigenpairs these are.
     noise
@@ -51,15 +53,16 @@ class MotionStructure:
     independent: Int[Array, " k"]
     B1: Float[Array, "r r"]
     Z: Float[Array, "n k"]
+    free: Float[Array, "n j"]
     scale: Float[Array, " k"]
     vectors: Float[Array, "k k"]
     values: Float[Array, " k"]
     noise: Float[Array, " k"]
 
     @property
-    def positive(self) -> int:
-        """Number of admissible motions with mass."""
-        return int(np.count_nonzero(self.values > self.noise))
+    def massless(self) -> int:
+        """Number of free massless motions: dimension of null(M) within null(A)."""
+        return self.free.shape[1]
 
     @property
     def negative(self) -> int:
@@ -67,22 +70,18 @@ class MotionStructure:
         return int(np.count_nonzero(self.values < -self.noise))
 
     @property
-    def massless(self) -> int:
-        """Number of free massless motions: dimension of null(M) within null(A)."""
-        return self.values.size - self.positive - self.negative
+    def positive(self) -> int:
+        """Number of admissible motions with mass."""
+        return self.values.size - self.massless - self.negative
 
-    def directions(self, kind: str) -> Float[Array, "n j"]:
-        """Return the motions of one kind ("massless" or "negative") in scaled coordinates."""
-        chosen = np.abs(self.values) <= self.noise if kind == "massless" else self.values < -self.noise
-        return self.Z @ (self.scale[:, None] * self.vectors[:, chosen])
+    @property
+    def negative_motions(self) -> Float[Array, "n j"]:
+        """Admissible motions along which M is negative, in scaled coordinates."""
+        return self.Z @ (self.scale[:, None] * self.vectors[:, self.values < -self.noise])
 
 
 def motion_structure(M: Float[Array, "n n"], rows: RowStructure) -> MotionStructure:
-    """Partition the coordinates and decide the definiteness of the reduced mass matrix.  O(n^3).
-
-    Entries of Z at the rounding level of the singular vectors become zero: beside a heavy coordinate they would look
-    like mass.
-    """
+    """Partition the coordinates and decide the definiteness of the reduced mass matrix.  O(n^3)."""
     Mhat = rows.columns[:, None] * M * rows.columns
     V1t = rows.Vt[: rows.rank]
     dependent, independent = _partition(Mhat, V1t)
@@ -91,9 +90,8 @@ def motion_structure(M: Float[Array, "n n"], rows: RowStructure) -> MotionStruct
     Z[independent, np.arange(independent.size)] = 1.0
     if rows.rank and independent.size:
         Z[dependent] = -np.linalg.solve(B1, V1t[:, independent])
-        noise = MASS_FACTOR * M.shape[0] * EPS / rows.kept
-        Z[np.abs(Z) <= noise * np.abs(Z).max(axis=0)] = 0.0
-    return MotionStructure(dependent, independent, B1, Z, *_reduced_mass(Mhat, Z))
+    free = _free_massless(Mhat, V1t)
+    return MotionStructure(dependent, independent, B1, Z, free, *_reduced_mass(Mhat, Z))
 
 
 def _partition(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple[Array, Array]:
@@ -112,6 +110,25 @@ def _partition(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple[Arr
         if smallest > WORST_PARTITION:
             break
     return np.sort(order[:r]), np.sort(order[r:])
+
+
+def _free_massless(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> Float[Array, "n j"]:
+    """Return a basis of null(M) within null(A): condition (33) of seed 000 holds exactly when it is empty.
+
+    null(M) is found on M scaled to unit diagonal, so that a light coordinate is not taken for a massless one; the
+    combinations of it that lie in null(A) are those that the orthonormal rows V1^T do not see.
+    """
+    n = Mhat.shape[0]
+    diagonal = np.abs(np.diag(Mhat))
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    values, vectors = np.linalg.eigh(scale[:, None] * Mhat * scale)
+    null = scale[:, None] * vectors[:, np.abs(values) <= MASS_FACTOR * n * EPS * max(1.0, np.abs(values).max())]
+    if not null.shape[1]:
+        return null
+    null = np.linalg.qr(null)[0]
+    _, s, Wt = np.linalg.svd(V1t @ null)
+    seen = int(np.count_nonzero(s > MASS_FACTOR * n * EPS))
+    return null @ Wt[seen:].T
 
 
 def _reduced_mass(Mhat: Float[Array, "n n"], Z: Float[Array, "n k"]) -> tuple[Array, Array, Array, Array]:

@@ -11,13 +11,13 @@ linear systems with sparse backward error", SIAM J. Matrix Anal. Appl. 10 (1989)
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.bounds import CERTAIN_DIGITS
-from dalembert.kkt.routes.contract import FastRoute, Route
+from dalembert.kkt.routes.contract import FastRoute
 
 Array = np.ndarray
 EPS = float(np.finfo(float).eps)
@@ -27,6 +27,14 @@ RESIDUAL_FACTOR = 16.0
 
 MOST_STEPS = 5
 """Refinement goes on at most this often; one step is the rule, more are for the edge of singularity."""
+
+
+class Refinable(Protocol):
+    """What can be refined: a factored route, or one that also chooses among multipliers."""
+
+    def solve(self, b: Array) -> Array:
+        """Return x for K x = b."""
+        ...
 
 
 class Residual(NamedTuple):
@@ -75,20 +83,23 @@ def floored(analysis: Analysis, b: Array, x: Array, found: Residual) -> Residual
     return Residual(found.r, data, float(np.maximum.reduce(np.abs(found.r) / data)))
 
 
-def refined(analysis: Analysis, factor: Route, b: Array) -> tuple[Array, Residual]:
+def refined(analysis: Analysis, factor: Refinable, b: Array, steps: int = MOST_STEPS) -> tuple[Array, Residual]:
     """Solve, and refine where that helps: while the residual is above rounding and each step halves it."""
     x = factor.solve(b)
     found = residual(analysis, b, x)
     limit = rounding(x.size)
-    for _ in range(MOST_STEPS if factor.refines else 0):
+    if found.omega <= limit:
+        return x, found
+    found = floored(analysis, b, x, found)
+    for _ in range(steps):
         if found.omega <= limit:
-            return x, found
+            break
         better = x + factor.solve(found.r)
-        trial = residual(analysis, b, better)
+        trial = floored(analysis, b, better, residual(analysis, b, better))
         if not trial.omega <= 0.5 * found.omega:
             break
         x, found = better, trial
-    return x, floored(analysis, b, x, found)
+    return x, found
 
 
 def certain(found: Residual, factor: FastRoute, x: Array, n: int) -> bool:

@@ -6,17 +6,23 @@ Symbols: Ahat = E A G equilibrated rows, Ahat = U S V^T, r rank, N = E U2 a basi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dalembert.kkt.scaling import block_scales
+from dalembert.kkt.echelon import echelon
+from dalembert.kkt.scaling import row_scales
 
 Array = np.ndarray
 EPS = np.finfo(float).eps
 
 RANK_FACTOR = 8.0
-"""Singular values below RANK_FACTOR * max(m, n) * eps of the largest are zero: what rounding of A's entries makes."""
+"""Singular values below RANK_FACTOR * sqrt(max(m, n)) * eps of the largest are zero: what rounding of A's entries, each
+by an eps or so in random directions, makes of dependent rows."""
+
+CLEAR_FACTOR = 2.0
+"""Below CLEAR_FACTOR * sqrt(max(m, n)) * eps a singular value is rounding beyond doubt; between the two, ambiguous."""
 
 PARTICIPATION = 1.5e-8
 """A row takes part in a redundancy when a unit null vector has more than this on it (square root of eps)."""
@@ -36,6 +42,9 @@ class RowStructure:
         The rank, and the relative singular values on either side of the decision.
     threshold
         Singular values up to this were taken for zero.
+    ambiguous
+        Whether one of these may be more than rounding, so that another rank would be as right. Never where the user
+        has set the tolerance: then the decision is the user's.
     """
 
     columns: Float[Array, " n"]
@@ -47,6 +56,7 @@ class RowStructure:
     kept: float
     dropped: float
     threshold: float
+    ambiguous: bool
 
     @property
     def gap(self) -> float:
@@ -58,10 +68,15 @@ class RowStructure:
         """Orthonormal basis of null(Ahat^T)."""
         return self.U[:, self.rank :]
 
+    @cached_property
+    def redundancies(self) -> tuple[Float[Array, "m k"], list[int]]:
+        """Basis of null(A^T) in echelon form, and its pivots: row pivots[j] is minus the rest of column j."""
+        return echelon(self.scaled_null, self.rows)
+
     @property
     def null(self) -> Float[Array, "m k"]:
-        """Basis of null(A^T): every multiplier family is lam + null @ anything."""
-        return self.rows[:, None] * self.scaled_null
+        """Basis of null(A^T), in echelon form: every multiplier family is lam + null @ anything."""
+        return self.redundancies[0]
 
     @property
     def unique(self) -> Bool[Array, " m"]:
@@ -76,11 +91,13 @@ class RowStructure:
 def row_structure(A: Float[Array, "m n"], tolerance: float | None = None) -> RowStructure:
     """Decompose the rows of A; `tolerance` replaces the default relative threshold for the rank.  O(m n min(m, n))."""
     m, n = A.shape
-    columns, rows = block_scales(A)
+    columns, rows = row_scales(A)
     U, s, Vt = np.linalg.svd(rows[:, None] * A * columns)
     largest = float(s[0]) if s.size and s[0] > 0.0 else 1.0
-    threshold = largest * (RANK_FACTOR * max(m, n) * float(EPS) if tolerance is None else tolerance)
+    noise = float(EPS) * max(m, n) ** 0.5
+    threshold = largest * (RANK_FACTOR * noise if tolerance is None else tolerance)
     rank = int(np.count_nonzero(s > threshold))
     kept = float(s[rank - 1]) / largest if rank else 1.0
     dropped = float(s[rank]) / largest if rank < s.size else 0.0
-    return RowStructure(columns, rows, U, s, Vt, rank, kept, dropped, threshold)
+    ambiguous = tolerance is None and dropped > CLEAR_FACTOR * noise
+    return RowStructure(columns, rows, U, s, Vt, rank, kept, dropped, threshold, ambiguous)

@@ -22,18 +22,40 @@ NOISE = 4 * np.finfo(float).eps
 """Entries of A below this part of their row's largest are rounding noise (cos(pi/2) = 6e-17) and set no scale."""
 
 
-def block_scales(
-    A: Float[Array, "m n"], M: Float[Array, "n n"] | None = None
-) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+RIDGE = 1e-9
+"""Makes the normal equations definite: a component of A may be scaled by t, its rows by 1/t; this takes the least t."""
+
+
+def row_scales(A: Float[Array, "m n"]) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+    """Return scales (d, e) for which the logarithms of |E A D| are nearest to zero, in least squares.
+
+    Whatever units rows and coordinates came in, the scaled matrix is the same, so a rank decided on it, and which rows
+    take part in a redundancy, do not depend on units. Solves normal equations of size m + n.
+
+    Source: A. R. Curtis, J. K. Reid, "On the automatic scaling of matrices for Gaussian elimination", IMA Journal of
+    Applied Mathematics 10 (1972) 118-124.
+    """
+    n = A.shape[1]
+    size = np.abs(A)
+    used = size > NOISE * size.max(axis=1, initial=0.0)[:, None]
+    logs = np.log2(np.where(used, size, 1.0))
+    mask = used.astype(float)
+    normal = np.block([[np.diag(mask.sum(axis=0)), mask.T], [mask, np.diag(mask.sum(axis=1))]])
+    right = -np.concatenate([logs.sum(axis=0), logs.sum(axis=1)])
+    exponents = np.linalg.solve(normal + RIDGE * np.eye(right.size), right)
+    scales = np.exp2(np.round(exponents))
+    return scales[:n], scales[n:]
+
+
+def block_scales(A: Float[Array, "m n"], M: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
     """Return scales (d, e) that bring the largest entry of every row of the block matrix to about one.
 
-    Ruiz' simultaneous row and column scaling in the maximum norm, started from rows of size one. Without `M`
-    the columns are scaled by A alone, which is what a rank of A must be decided on.
+    Ruiz' simultaneous row and column scaling in the maximum norm, started from rows of size one. Small masses beside
+    constraints stay small: the constraints carry such coordinates.
 
     Source: D. Ruiz, "A scaling algorithm to equilibrate both rows and columns norms in matrices", RAL-TR-2001-034.
     """
-    absA = np.abs(A)
-    absM = np.zeros((A.shape[1], A.shape[1])) if M is None else np.abs(M)
+    absA, absM = np.abs(A), np.abs(M)
     largest = absA.max(axis=1, initial=0.0)
     absA[absA <= NOISE * largest[:, None]] = 0.0
     e = _reciprocal(largest)
@@ -43,12 +65,7 @@ def block_scales(
         column = np.maximum(block.max(axis=0, initial=0.0), (d[:, None] * absM * d).max(axis=0, initial=0.0))
         e *= np.sqrt(_reciprocal(block.max(axis=1, initial=0.0)))
         d *= np.sqrt(_reciprocal(column))
-    return power_of_two(d), power_of_two(e)
-
-
-def power_of_two(x: Float[Array, " k"]) -> Float[Array, " k"]:
-    """Return the power of two nearest to each positive entry (in the logarithm)."""
-    return np.exp2(np.round(np.log2(x)))
+    return np.exp2(np.round(np.log2(d))), np.exp2(np.round(np.log2(e)))
 
 
 def _reciprocal(x: Float[Array, " k"]) -> Float[Array, " k"]:

@@ -55,6 +55,13 @@ class MatrixProblem:
     force: Array | None
     drift: Array
 
+    def __post_init__(self) -> None:
+        if self.drift.shape != (self.system.m,):
+            raise ShapeError(f"drift has shape {self.drift.shape} for {self.system.m} constraint rows")
+        for what, values in (("force", self.force), ("drift", self.drift)):
+            if values is not None and not np.isfinite(values).all():
+                raise ModelError(f"{what} holds NaN or infinity")
+
 
 def read_matrices(path: str | Path) -> MatrixProblem:
     """Read a `.toml`, `.json` or `.npz` file; every refusal names the file and what is wrong in it."""
@@ -111,6 +118,8 @@ def _read_arrays(path: Path) -> MatrixProblem:
         )
     names, coordinates = (None if key not in arrays else arrays[key].tolist() for key in ("names", "coordinates"))
     system = KKT(arrays["M"], arrays.get("A"), names, coordinates)
+    if system.batch_shape:
+        raise ShapeError(f"M and A must be one system; they are a batch of shape {system.batch_shape}")
     return MatrixProblem(system, _force(arrays.get("force"), system.n), arrays.get("drift", np.zeros(system.m)))
 
 
@@ -118,7 +127,10 @@ def _force(values: Array | list[float] | None, n: int) -> Array | None:
     """Return the force as an array, checked for its size."""
     if values is None:
         return None
-    force = np.asarray(values, dtype=float)
+    try:
+        force = np.asarray(values, dtype=float)
+    except ValueError as error:
+        raise ModelError(f"force is not a list of numbers ({error})") from error
     if force.shape != (n,):
-        raise ShapeError(f"force has {force.size} entries for {n} coordinates")
+        raise ShapeError(f"force has shape {force.shape} for {n} coordinates")
     return force

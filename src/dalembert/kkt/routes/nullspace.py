@@ -41,7 +41,7 @@ class NullSpace:
     def factor(cls, analysis: Analysis) -> NullSpace:
         """Invert the dependent block and the reduced mass matrix; decline where the latter is not definite."""
         rows, motion = analysis.rows, analysis.motion
-        if motion.positive < motion.values.size:
+        if motion.massless or np.any(motion.values <= 0.0):
             raise RouteDeclined(
                 f"the reduced mass matrix is not definite: {motion.massless} massless and "
                 f"{motion.negative} negative of {motion.values.size} admissible motions"

@@ -27,6 +27,10 @@ RANGE_TOLERANCE = 1e-11
 """Relative residual of the range condition up to which the short form counts as exact."""
 
 
+CANCELLED = 4 * float(np.finfo(float).eps)
+"""A force that the constraints take up to this part of it is taken up whole: at rest the acceleration is zero."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class ShortForm:
     """The Moore-Penrose inverse of A^T beside the factor of M that recovers the acceleration."""
@@ -59,6 +63,7 @@ class ShortForm:
         A = self.analysis.A
         lam = self.pseudo_inverse @ force
         free = force - A.T @ lam
+        free[np.abs(free) <= CANCELLED * (np.abs(force) + np.abs(A.T) @ np.abs(lam))] = 0.0
         a = self.Li.T @ (self.Li @ free)
         size = np.abs(A) @ (np.abs(self.Li.T @ self.Li) @ np.abs(force))
         residual = (np.abs(A @ a) / np.where(size > 0.0, size, 1.0)).max(initial=0.0)
