@@ -94,10 +94,10 @@ class Answer:
     def bounds(self) -> Bounds:
         """Error bars of the numbers; choosing the least multipliers of a family adds its own rounding."""
         analysis, n = self.analysis, self.analysis.M.shape[0]
-        found = error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales)
+        choice = 0.0
         if not self.regular and analysis.rows.rank < self.x.size - n:
-            found.multipliers[:] += choice_error(self.multipliers, self.metric)
-        return found
+            choice = choice_error(self.multipliers, analysis.rows.null, self.metric)
+        return error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice)
 
 
 def answer(analysis: Analysis, b: Array, options: Options) -> Answer:

@@ -37,10 +37,12 @@ class Bounds(NamedTuple):
     relative_error: float
 
 
-def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int, scales: Array) -> Bounds:
+def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int, scales: Array, choice: float) -> Bounds:
     """Return the error bounds of x = (a, lam), K x = b, given X.
 
-    n is the size of a; `scales` equilibrate K, and say what b could cause in an answer that is zero to rounding.
+    n is the size of a; `scales` equilibrate K, and say what b could cause in an answer that is zero to rounding;
+    `choice` is the error of every multiplier from their choice in a family: it widens the bars and counts in the
+    condition, not in the relative error, by which accelerations and the force of the constraints are judged.
     """
     gamma = (x.size + 2) * UNIT_ROUNDOFF
     data = np.abs(K) @ np.abs(x) + np.abs(b)
@@ -48,9 +50,10 @@ def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int, scales: Array) 
     error = noise + np.abs(X) @ np.abs(b - K @ x)
     reach = scales * np.abs(scales * b).max()
     blocks = slice(None, n), slice(n, None)
-    condition = max(_relative(noise[part], x[part], reach[part]) for part in blocks) / gamma
     relative = max(_relative(error[part], x[part], reach[part]) for part in blocks)
-    return Bounds(error[:n], error[n:], condition, relative)
+    noise[n:] += choice
+    condition = max(_relative(noise[part], x[part], reach[part]) for part in blocks) / gamma
+    return Bounds(error[:n], error[n:] + choice, condition, relative)
 
 
 def _relative(error: Array, x: Array, reach: Array) -> float:

@@ -63,7 +63,11 @@ class LeastMultipliers:
         return x
 
 
-def choice_error(lam: Array, W: Array | None) -> float:
-    """Return a bound for the rounding of each multiplier in the choice of the least."""
-    skew = 1.0 if W is None else float(np.sqrt(np.linalg.cond(W)))
-    return 2.0 * skew * lam.size * EPS * float(np.abs(lam).sum())
+def choice_error(lam: Array, N: Array, W: Array | None) -> float:
+    """Return a bound for the error of each multiplier that comes from the choice of the least one.
+
+    The choice is as well conditioned as the basis N, in the metric: badly, where rows have very different units.
+    """
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    spread = float(np.linalg.cond(C @ (N / np.abs(N).max(axis=0))) * np.linalg.cond(C))
+    return 2.0 * spread * lam.size * EPS * float(np.abs(lam).sum())
