@@ -28,6 +28,7 @@ class Bounds(NamedTuple):
 
     `condition` is Skeel's: the factor by which relative errors of the data are magnified in the larger of the two
     relative errors, |a - a_true| / |a| and |lam - lam_true| / |lam| in the maximum norm, in user units.
+    `relative_error` is the larger relative error in equilibrated units, so that units do not decide what is certain.
     A block that is zero to rounding (a structure at rest) is judged against what its data could have produced.
     """
 
@@ -50,7 +51,7 @@ def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int, scales: Array, 
     error = noise + np.abs(X) @ np.abs(b - K @ x)
     reach = scales * np.abs(scales * b).max()
     blocks = slice(None, n), slice(n, None)
-    relative = max(_relative(error[part], x[part], reach[part]) for part in blocks)
+    relative = max(_relative(*(y[part] / scales[part] for y in (error, x, reach))) for part in blocks)
     noise[n:] += choice
     condition = max(_relative(noise[part], x[part], reach[part]) for part in blocks) / gamma
     return Bounds(error[:n], error[n:] + choice, condition, relative)
