@@ -78,8 +78,9 @@ def test_answers_are_exact_and_error_bars_contain_the_error(system: System, data
     assert np.all(np.abs(s.acceleration - a) <= s.certificate.acceleration_error + ulp * np.abs(a))
     assert np.all(np.abs(s.multipliers - lam) <= s.certificate.multiplier_error + ulp * np.abs(lam))
     same(s.acceleration, a, units_of(system))
-    assert s.certificate.residual_motion <= 1e-13
-    assert s.certificate.residual_constraint <= 1e-13
+    assert s.ok
+    assert s.certificate.residual_motion <= 1e-12  # redundant rows of different sizes share their rounding
+    assert s.certificate.residual_constraint <= 1e-12
 
 
 @given(strategies.solvable(definite=True), st.data())

@@ -184,8 +184,8 @@ def _suitable(analysis: Analysis, options: Options) -> Route:
 
 def _judged(solved: Answer) -> Answer:
     """Return the answer, marked where rank or residual are in doubt or the error bars leave too few digits."""
-    found = solved.residual
-    solid = found is not None and found.omega <= acceptable(solved.x.size) and not solved.analysis.rows.ambiguous
+    analysis, found = solved.analysis, solved.residual
+    solid = found is not None and found.overall(analysis) <= acceptable(solved.x.size) and not analysis.rows.ambiguous
     if solid and solved.bounds.relative_error <= CERTAIN_DIGITS:
         return solved
     if not np.all(np.isfinite(solved.x)):

@@ -48,6 +48,19 @@ class Residual(NamedTuple):
         """Return omega of one block row."""
         return float((np.abs(self.r[block]) / self.data[block]).max(initial=0.0))
 
+    def overall(self, analysis: Analysis) -> float:
+        """Return omega, or for redundant rows the residual of each block over its largest data, equilibrated.
+
+        Redundant rows share the rounding of the largest right side among them; a small one cannot do better.
+        """
+        n, scales = analysis.M.shape[0], analysis.scales
+        if analysis.rows.rank == analysis.A.shape[0]:
+            return self.omega
+        r, data = np.abs(scales * self.r), scales * self.data
+        return max(
+            float(r[part].max(initial=0.0) / data[part].max(initial=1e-300)) for part in (slice(n), slice(n, None))
+        )
+
 
 def rounding(size: int) -> float:
     """Return the backward error below which refinement of n + m = size unknowns has nothing left to mend."""
