@@ -25,6 +25,8 @@ class Report:
         Time this kernel took to be ready; whether its code came from the cache.
     code_bytes, width
         Size of the object code; samples per vector.
+    registers, local_bytes, shared_bytes
+        On a GPU: registers and local memory (spills) of a thread, shared memory of a block; of the part that has most.
     samples, seconds, samples_per_second
         The last call.
     share_of_peak
@@ -47,6 +49,9 @@ class Report:
     from_cache: bool | None = None
     code_bytes: int | None = None
     width: int | None = None
+    registers: int | None = None
+    local_bytes: int | None = None
+    shared_bytes: int | None = None
     samples: int | None = None
     seconds: float | None = None
     samples_per_second: float | None = None
@@ -67,6 +72,11 @@ class Report:
                 f"  ready in     {self.start_seconds:.3f} s {'(from cache)' if self.from_cache else ''}"
                 f"; made in {self.lower_seconds or 0:.2f} s + {self.compile_seconds:.2f} s",
             ]
+        if self.registers is not None:
+            lines.append(
+                f"  thread       {self.registers} registers, {self.local_bytes} bytes of local memory; "
+                f"{self.shared_bytes} bytes of shared memory a block"
+            )
         if self.samples_per_second is not None:
             share = "" if self.share_of_peak is None else f", {self.share_of_peak:.0%} of peak"
             lines.append(f"  last call    {self.samples} samples, {self.samples_per_second:.3g} per second{share}")
