@@ -1,8 +1,8 @@
-"""Constrained forward dynamics of two robots in contact, as CasADi SX functions: about 8,000 and 20,000 operations.
+"""Constrained forward dynamics of two robots in contact, as CasADi SX functions: 10,700 and 28,400 operations.
 
-M a + h = tau + J^T f, J a + g = 0. M = L^T D L with the sparsity of the tree (Featherstone 2008, table 6.3), W = L^-T J^T,
-and the forces from the dense W^T D^-1 W. Symbols: M mass matrix, h bias force, J Jacobian of the contact points, g their
-drift, f contact forces; X, S, v as in `robots`.
+M a + h = tau + J^T f, J a + g = 0. M = L^T D L with the sparsity of the tree (Featherstone 2008, table 6.3),
+W = L^-T J^T, and the forces from the dense W^T D^-1 W. Symbols: M mass matrix, h bias force, J Jacobian of the contact
+points, g their drift, f contact forces; X, S, v as in `robots`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/gpu.py [--json FILE] [--tune] [--quick]
 
-Robots in contact (`contacts`) and the quadruped without (`robots`), single and double precision, batches of 2^12 to 2^22
-samples. Times are the median of repeated launches between events, inputs on the device. Errors are against the NumPy
+Robots in contact (`contacts`) and the quadruped without (`robots`), single and double precision, batches of 2^12 to
+2^22 samples. Times are the median of repeated launches between events, inputs on the device. Errors are against the NumPy
 twin in double precision on the same inputs: |y - y'| / |y'| of all outputs of a sample, median and worst of CHECKED
 samples. The share of peak counts compiled operations, a fused one once; local memory is what a thread spills.
 `--tune` compares ways to print the same program.
@@ -33,11 +33,11 @@ REPEATS = 9
 CHECKED = 500
 FUNCTIONS = {"quadruped, free": robots.quadruped, **contacts.FUNCTIONS}
 TUNINGS = [
-    Tuning(threads=threads, blocks=blocks, part=part, stage=stage)
-    for threads, blocks in ((128, 2), (128, 3), (128, 4), (256, 1), (64, 4))
-    for part in (2000, 4000, 8000, 100_000)
+    Tuning(threads=threads, blocks=blocks, part=part, stage=stage, meet=meet)
+    for threads, blocks in ((64, 4), (128, 2), (128, 3), (256, 1))
+    for part in (2500, 4500, 100_000)
     for stage in (True, False)
-    if stage or (threads, blocks) == (128, 2)
+    for meet in (0, 400)
 ]
 
 
@@ -82,7 +82,7 @@ def measure(
     row: dict[str, Any] = {"name": name, "dtype": dtype, "traced": figures["traced_operations"], "compiled": compiled}
     row |= {key: figures[key] for key in ("registers", "local_bytes", "shared_bytes", "compile_seconds")}
     row |= {"parts": figures["chunks"], "slots": figures["scratch_slots"]}
-    row |= {"threads": used.threads, "blocks": used.blocks, "part": used.part, "stage": used.stage}
+    row |= {"threads": used.threads, "blocks": used.blocks, "part": used.part, "stage": used.stage, "meet": used.meet}
     inputs = inputs_of(function, sizes[-1], dtype)
     row["error"], row["worst"] = errors(engine, [x[: sizes[0]] for x in inputs])
     row["rates"] = {n: n / seconds(engine, [x[:n] for x in inputs]) for n in sizes}
@@ -101,6 +101,7 @@ COLUMNS = (
     ("threads", "thr", "{}"),
     ("blocks", "blk", "{}"),
     ("stage", "stage", "{}"),
+    ("meet", "meet", "{}"),
     ("registers", "regs", "{}"),
     ("local_bytes", "local B", "{}"),
     ("shared_bytes", "shared B", "{}"),

@@ -29,7 +29,7 @@ FUSED_MACRO = """\
 #define DA_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 """
-# A rational start (Giles 2010 gives the idea) and Newton steps, by erfc where erf is near one; in double for both types.
+# A rational start and two Newton steps, by erfc where erf is near one; in double for both types.
 ERFINV = """\
 static REAL da_erfinv(REAL argument)
 {
@@ -119,6 +119,11 @@ class _Places:
         return f"{array}[{place}]"
 
 
+def loop(port: Port, statement: str) -> str:
+    """Return a loop over the elements of a port."""
+    return f"    for (element = 0; element < {port.size}; ++element) {{\n        {statement}\n    }}"
+
+
 class _Printer:
     """The parts of both files."""
 
@@ -201,10 +206,10 @@ class _Printer:
         written = np.bincount(self.program.result_port, minlength=len(self.outputs))
         for (x, port), count in zip(zip(self.outputs, self.program.outputs, strict=True), written, strict=True):
             if count < port.size:
-                yield f"    for (element = 0; element < {port.size}; ++element) {{\n        {x}[element] = {literal(0.0, self.dtype)};\n    }}"
+                yield loop(port, f"{x}[element] = {literal(0.0, self.dtype)};")
         yield from (f"    {call}" for call in self.calls)
         for x, port in sized:
-            yield f"    for (element = 0; element < {port.size}; ++element) {{\n        bad |= !isfinite({x}[element]);\n    }}"
+            yield loop(port, f"bad |= !isfinite({x}[element]);")
         yield f"    return {'bad' if sized else '0'};\n}}\n"
 
     def _batch_arguments(self, restrict: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dalembert.errors import ModelError
-from dalembert.kernel.c_backend import CSource, print_c
+from dalembert.kernel.c_backend import CSource, loop, print_c
 from dalembert.kernel.c_body import TYPE
 from dalembert.kernel.lower import lower
 from dalembert.kernel.program import Port
@@ -93,13 +93,11 @@ def _example(text: CSource, function: Any, dtype: str) -> str:
     for x, port in zip(text.inputs, inputs, strict=True):
         if port.size:
             value = f"({real})(element + 1) / {EXAMPLE_STEP}{'f' if dtype == 'float32' else ''}"
-            lines.append(
-                f"    for (element = 0; element < {port.size}; ++element) {{\n        {x}[element] = {value};\n    }}"
-            )
+            lines.append(loop(port, f"{x}[element] = {value};"))
     lines.append(f"    bad = {text.name}({', '.join(names)});")
     digits = 17 if dtype == "float64" else 9
     for x, port in zip(text.outputs, outputs, strict=True):
         if port.size:
             call = f'printf("{x}[%d] = %.{digits}g\\n", element, (double){x}[element]);'
-            lines.append(f"    for (element = 0; element < {port.size}; ++element) {{\n        {call}\n    }}")
+            lines.append(loop(port, call))
     return "\n".join([*lines, "    return bad;\n}\n"])

@@ -4,13 +4,14 @@ Rows of inputs are read by neighbouring threads together into shared memory, whe
 odd length keeps threads on different banks. Outputs go the same way back. What does not fit is read and written in
 place. Elementary functions of the first level come first and leave their results in shared memory: they need registers
 of their own, and their results are needed late. A long program is cut into parts that the instruction cache holds;
-values pass between them through memory ordered by slot, then by sample.
+values pass between them through memory in which the threads of a block lie side by side.
 
-Divisions by one value share its reciprocal: `da_divide` gives the rounded quotient in three operations.
+Divisions by one value share its reciprocal: quotients within 1.5 ulp instead of 0.5, at a tenth of the cost.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +23,12 @@ from dalembert.kernel.chunk import Chunks, split
 from dalembert.kernel.operations import ARITY, ELEMENTARY, Op
 from dalembert.kernel.program import Program
 
-THREADS = 128  # per block
-PART_SIZE = 6000  # operations; 16 bytes each, and the instruction cache holds 128 KiB
+THREADS = 64  # per block
+BLOCKS = 4  # per multiprocessor: 256 threads leave each its 255 registers
+ONE_PART = 4500  # operations: with copies and spills 100 KiB of code, and the instruction cache holds 128
+PART_SIZE = {"float64": 3000, "float32": 4500}  # of longer programs; double precision gains by fewer values at a time
 SHARED_BYTES = 48 * 1024  # per block, without asking the driver for more
+REGISTERS = {"float64": 115, "float32": 240}  # values that a thread holds in its 255 registers
 ITEM_BYTES = {"float64": 8, "float32": 4}
 POLYNOMIAL = (Op.SIN, Op.COS, Op.TAN)
 FUSED = {Op.FMA: "fma({0}, {1}, {2})", Op.FMS: "fma({0}, {1}, -{2})", Op.FNMA: "fma(-{0}, {1}, {2})"}
@@ -44,12 +48,16 @@ class Tuning:
         Operations per part.
     stage
         Whether first-level elementary functions leave their results in shared memory.
+    meet
+        Operations after which the threads of a block wait for each other, so that they share fetched instructions;
+        0 for never.
     """
 
     threads: int = THREADS
-    blocks: int = 2
-    part: int = PART_SIZE
+    blocks: int = BLOCKS
+    part: int = ONE_PART
     stage: bool = True
+    meet: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,16 +86,15 @@ class CudaSource:
 
 
 def choose_tuning(program: Program, dtype: str) -> Tuning:
-    """Return what ran fastest for programs of this size (H200)."""
-    return Tuning()
+    """Return what ran fastest for programs of this size, measured on an H200 (`benchmarks/gpu.py --tune`)."""
+    return Tuning(part=ONE_PART if program.operations <= ONE_PART else PART_SIZE[dtype])
 
 
 def print_cuda(program: Program, dtype: str, tuning: Tuning | None = None) -> CudaSource:
     """Return the CUDA text of a scheduled program.
 
     Every function takes the same arguments: number of samples; per input its address and the distance of samples (its
-    size, or 0 where one serves all); per output its address; the block of values between parts and its number of
-    samples; the status, or null.
+    size, or 0 where one serves all); per output its address; the block of values between parts; the status, or null.
     """
     tuning = tuning or Tuning()
     chunks = split(program, tuning.part)
@@ -114,6 +121,7 @@ class _Part(Body):
         self.values = self.chunk(number) if len(chunks) else range(0)
         self.written = list(self.values) + (self.leaves() if self.is_last else [])
         self.reciprocals: dict[int, str] = {}
+        self.quotients = Counter(program.b[program.op == Op.DIV].tolist())
         self.shared: dict[int, int] = {}  # column of a value that waits in shared memory
         self._lay_out()
 
@@ -190,7 +198,7 @@ class _Part(Body):
 
     def slot(self, slot: int) -> str:
         """Return a value that passes between parts."""
-        return f"scratch[{slot} * lanes + sample]"
+        return f"between[{slot * self.tuning.threads}]"
 
     # Statements
 
@@ -228,10 +236,12 @@ class _Part(Body):
         if self.op[i] != Op.DIV:
             return super().expression(i, operands)
         divisor = self.b[i]
+        if self.quotients[divisor] == 1:
+            return super().expression(i, operands)
         if divisor not in self.reciprocals:
             self.reciprocals[divisor] = f"r{divisor}"
-            self.lines.append(f"const real r{divisor} = {self.words['one']} / {operands[1]};")
-        return f"da_divide({operands[0]}, {operands[1]}, r{divisor})"
+            self.lines.append(f"const real r{divisor} = da_reciprocal({operands[1]});")
+        return f"{operands[0]} * r{divisor}"
 
     # Text
 
@@ -254,7 +264,7 @@ class _Part(Body):
         arguments = ["const long long samples"]
         arguments += [text for k in inputs for text in (f"const real *in_{k}", f"const long long step_{k}")]
         arguments += [f"real *out_{k}" for k in range(len(self.program.outputs))]
-        return [*arguments, "real *scratch", "const long long lanes", "unsigned char *status"]
+        return [*arguments, "real *scratch", "unsigned char *status"]
 
     def _opening(self) -> Iterator[str]:
         """Yield where this thread stands. Threads beyond the last sample repeat it: no branch, and the same values."""
@@ -264,6 +274,9 @@ class _Part(Body):
         yield "    const int lane = threadIdx.x;"
         yield "    const long long sample = first + (lane < count ? lane : count - 1);"
         yield f"    real watch = {self.words['zero']};"
+        if self.chunks.slots:
+            rows = f"blockIdx.x * {self.chunks.slots * self.tuning.threads}ll"
+            yield f"    real *const between = scratch + {rows} + lane;"
         if self.shared_bytes:
             yield f"    extern __shared__ real tile[];\n    real *const row = tile + lane * {self.width};"
 
@@ -272,18 +285,18 @@ class _Part(Body):
         threads, width = self.tuning.threads, self.width
         for port, column in self.input_column.items():
             size = self.program.inputs[port].size
-            place = f"tile[e / {size} * {width} + {column} + e % {size}]"
+            place = f"tile + e / {size} * {width} + {column} + e % {size}"
             yield f"if (count == {threads} && step_{port} == {size}) {{"
             yield "#pragma unroll"
             yield f"    for (int e = lane; e < {threads * size}; e += {threads})"
-            yield f"        {place} = in_{port}[first * {size} + e];"
+            yield f"        da_copy({place}, in_{port} + first * {size} + e);"
             yield "} else {"
             yield f"    for (int e = lane; e < {threads * size}; e += {threads}) {{"
             yield f"        const int from = e / {size} < count ? e / {size} : count - 1;"
-            yield f"        {place} = in_{port}[(first + from) * step_{port} + e % {size}];"
+            yield f"        da_copy({place}, in_{port} + (first + from) * step_{port} + e % {size});"
             yield "    }\n    }"
         if self.input_column:
-            yield "__syncthreads();"
+            yield "da_copied();\n    __syncthreads();"
 
     def _body(self) -> list[str]:
         """Return the first stage and the rest; between them the threads of a block meet."""
@@ -301,7 +314,12 @@ class _Part(Body):
             self.names[value] = f"row[{column}]"
         if self.shared:
             self.lines.append("__syncthreads();")
-        self.print(self.written[len(self.staged) :])
+        rest = self.written[len(self.staged) :]
+        meet = self.tuning.meet or len(rest) + 1
+        for start in range(0, len(rest), meet):
+            if start:
+                self.lines.append("__syncthreads();")
+            self.print(rest[start : start + meet])
         before = "" if self.is_first else " | status[sample]"
         self.lines.append(f"if (status) status[sample] = (watch == {self.words['zero']} ? 0 : 1){before};")
         return self.lines

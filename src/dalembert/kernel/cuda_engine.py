@@ -10,14 +10,14 @@ import numpy as np
 
 from dalembert.errors import MissingExtraError, ShapeError, UnsupportedError
 from dalembert.kernel.arrays import Arguments, as_real, check_inputs
-from dalembert.kernel.cuda_backend import Tuning, choose_tuning, print_cuda
+from dalembert.kernel.cuda_backend import REGISTERS, Tuning, choose_tuning, print_cuda
 from dalembert.kernel.engine import Options
 from dalembert.kernel.lower import lower
 from dalembert.kernel.program import Port
 from dalembert.kernel.trace import scalar_function
 
 FLAGS = ("--std=c++14", "--fmad=false")  # fused operations are printed; the compiler adds none
-SCRATCH_BYTES = 1 << 28  # values between parts; longer batches run in pieces
+SCRATCH_BYTES = 1 << 29  # values between parts; longer batches run in pieces
 DLPACK_CUDA = 2
 SINGLE_LANES = 128  # per multiprocessor, from compute capability 5.0 on, but 6.0, 7.x and 8.0
 LANES = {
@@ -30,8 +30,8 @@ DOUBLE_LANES = 2  # of devices made for graphics
 class CudaEngine:
     """A program on a GPU, one thread per sample.
 
-    A call takes arrays of CuPy, PyTorch or JAX on the device, by DLPack and without copies where type and order fit (rows
-    of one sample contiguous), or NumPy arrays, which are copied to the device. It returns CuPy arrays, which the others
+    A call takes arrays of CuPy, PyTorch or JAX on the device, by DLPack and without copies where they are contiguous
+    and of the kernel's type, or NumPy arrays, which are copied to the device. It returns CuPy arrays, which the others
     take by `from_dlpack`; `out=` takes arrays of any of them that may be written. Work is queued on CuPy's current
     stream: a call returns before it is done.
     """
@@ -41,7 +41,7 @@ class CudaEngine:
     def __init__(self, function: Any, options: Options, tuning: Tuning | None = None) -> None:
         start = time.perf_counter()
         self.cupy = _cupy()
-        lowering = lower(scalar_function(function))
+        lowering = lower(scalar_function(function), REGISTERS[options.dtype])
         self.program = lowering.program
         self.name: str = function.name()
         self.inputs, self.outputs = self.program.inputs, self.program.outputs
@@ -92,7 +92,7 @@ class CudaEngine:
         block: Any = None
         if self.source.slots:
             piece = min(n, max(threads, SCRATCH_BYTES // (self.source.slots * item) // threads * threads))
-            block = self.cupy.empty(self.source.slots * piece, self.dtype)
+            block = self.cupy.empty(self.source.slots * (piece + -piece % threads), self.dtype)
             scratch = block.data.ptr
         rows = [self.cupy.ascontiguousarray(array) for array in arguments.inputs]
         written = [array if array.flags.c_contiguous else self.cupy.empty_like(array, order="C") for array in outputs]
@@ -104,7 +104,7 @@ class CudaEngine:
                 words += [np.uint64(array.data.ptr + first * step * item), np.int64(step)]
             for array, port in zip(written, self.outputs, strict=True):
                 words.append(np.uint64(array.data.ptr + first * port.size * item))
-            words += [np.uint64(scratch), np.int64(piece), np.uint64(0 if status is None else status.data.ptr + first)]
+            words += [np.uint64(scratch), np.uint64(0 if status is None else status.data.ptr + first)]
             for function, shared in zip(self.functions, self.source.shared_bytes, strict=True):
                 function((-(-count // threads),), (threads,), tuple(words), shared_mem=shared)
         for array, result in zip(outputs, written, strict=True):
@@ -134,8 +134,8 @@ class CudaEngine:
             if array is None or array.shape != shape or array.dtype != self.dtype:
                 found = type(value).__name__ if array is None else f"{array.dtype} {array.shape}"
                 raise ShapeError(
-                    f"out= for output {port.name!r} of kernel {self.name!r} must be {self.dtype} {shape} on the device, "
-                    f"not {found}"
+                    f"out= for output {port.name!r} of kernel {self.name!r} must be {self.dtype} {shape} "
+                    f"on the device, not {found}"
                 )
         for k, array in enumerate(arguments.inputs):
             if any(self.cupy.may_share_memory(array, other) for other in arrays):

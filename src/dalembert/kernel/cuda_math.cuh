@@ -14,6 +14,24 @@
 #endif
 #endif
 
+// From device to shared memory without a register in between, so that all copies are under way at once.
+static __device__ __forceinline__ void da_copy(real *to, const real *from)
+{
+#if !defined(DA_HOST) && __CUDA_ARCH__ >= 800
+    const unsigned place = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(place), "l"(from), "n"(sizeof(real)) : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+static __device__ __forceinline__ void da_copied()
+{
+#if !defined(DA_HOST) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 // Rare, and a real call: kept out of line, so that the code around it stays small.
 static __device__ __noinline__ real da_far(real x, int cosine)
 {
@@ -41,10 +59,12 @@ static __device__ __forceinline__ void da_sincos(real x, real *s, real *c)
 #else
     const real near = 1.0e9;
     const real n = rint(x * 0.63661977236758134308);
-    real r = fma(n, -1.57079632679489655800e+00, x);
-    const real high = r;
-    r = fma(n, -6.12323399573676603587e-17, high);
-    const real low = fma(n, -6.12323399573676603587e-17, high - r);  // what r lost in rounding
+    const real first = fma(n, -1.57079632679489655800e+00, x);
+    const real second = n * 6.12323399573676603587e-17;
+    const real r = first - second;
+    const real given = first - r;  // what was subtracted; what the two differ by was lost (Knuth's two-sum)
+    const real lost = (first - (r + given)) - (second - given);
+    const real low = lost - fma(n, -1.49738490485916983294e-33, fma(n, 6.12323399573676603587e-17, -second));
     const int quadrant = (int)n;
     const real z = r * r;
     real p = fma(1.58969099521155010221e-10, z, -2.50507602534068634195e-08);
@@ -62,10 +82,10 @@ static __device__ __forceinline__ void da_sincos(real x, real *s, real *c)
     const real lead = 1.0 - half;
     const real cosine = lead + (((1.0 - lead) - half) + fma(z, z * p, -(r * low)));
 #endif
-    const real first = quadrant & 1 ? cosine : sine;
-    const real second = quadrant & 1 ? sine : cosine;
-    *s = quadrant & 2 ? -first : first;
-    *c = (quadrant + 1) & 2 ? -second : second;
+    const real odd = quadrant & 1 ? cosine : sine;
+    const real even = quadrant & 1 ? sine : cosine;
+    *s = quadrant & 2 ? -odd : odd;
+    *c = (quadrant + 1) & 2 ? -even : even;
     if (!(fabs(x) <= near)) {
         *s = da_far(x, 0);
         *c = da_far(x, 1);
@@ -93,11 +113,22 @@ static __device__ __forceinline__ real da_tan(real x)
     return s / c;
 }
 
-// a / d with r = 1 / d, rounded correctly: one step from a r (Markstein 1990), or a r itself where d is 0 or infinite.
-// Where 1 / d is subnormal or overflows, |d| > 2^126 or < 2^-126 in single, some bits are lost.
-static __device__ __forceinline__ real da_divide(real a, real d, real r)
+// 1 / d without a branch, to 1 ulp: a table's start, then Newton. Infinite where d is subnormal, 0 where 1 / d would be.
+static __device__ __forceinline__ real da_reciprocal(real d)
 {
-    const real q = a * r;
-    const real better = fma(fma(-d, q, a), r, q);
-    return better == better ? better : q;
+#ifdef DA_HOST
+    return 1 / d;
+#elif defined(DA_SINGLE)
+    real r, e;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
+    e = fma(-d, r, 1.0f);
+    return fabs(e) < 1.0f ? fma(r, e, r) : r;  // e is NaN where d is 0 or infinite: r is right already
+#else
+    real r, e, better;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(d));
+    e = fma(-d, r, 1.0);
+    better = fma(r, fma(e, e, e), r);
+    better = fma(better, fma(-d, better, 1.0), better);
+    return fabs(e) < 1.0 ? better : r;
+#endif
 }
