@@ -24,8 +24,8 @@ from dalembert.kernel.program import Port
 from dalembert.kernel.short_call import data_address, short_call
 from dalembert.kernel.trace import ports, scalar_function
 
-# Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's own
-# interval of switching (5 ms); with threads to share the work, some ten.
+# Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's
+# own interval of switching (5 ms); with threads to share the work, some ten.
 SHORT_WORK = 3_000_000
 SHORT_WORK_THREADED = 500_000
 

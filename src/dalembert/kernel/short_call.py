@@ -87,7 +87,7 @@ def available() -> bool:
 
 
 def data_address(array: NDArray[Any]) -> int:
-    """Return where an array's elements begin; seven times quicker than `array.ctypes.data` where the layout is known."""
+    """Return where an array's elements begin; far quicker than `array.ctypes.data` where the layout is known."""
     if not available():
         return array.ctypes.data
     return ctypes.c_void_p.from_address(id(array) + OBJECT_HEAD).value or 0
