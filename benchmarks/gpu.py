@@ -3,9 +3,9 @@
     python benchmarks/gpu.py [--json FILE] [--tune] [--quick]
 
 Robots in contact (`contacts`) and the quadruped without (`robots`), single and double precision, batches of 2^12 to
-2^22 samples. Times are the median of repeated launches between events, inputs on the device. Errors are against the NumPy
-twin in double precision on the same inputs: |y - y'| / |y'| of all outputs of a sample, median and worst of CHECKED
-samples. The share of peak counts compiled operations, a fused one once; local memory is what a thread spills.
+2^22 samples. Times are the median of repeated launches between events, inputs on the device. Errors are against the
+NumPy twin in double precision on the same inputs: |y - y'| / |y'| of all outputs of a sample, median and worst of
+CHECKED samples. The share of peak counts compiled operations, a fused one once; local memory is what a thread spills.
 `--tune` compares ways to print the same program.
 """
 

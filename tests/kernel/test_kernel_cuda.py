@@ -1,4 +1,4 @@
-"""The CUDA backend: its text compiled for the host and compared, through the same engine; nvcc and a GPU where they are."""
+"""The CUDA backend: its text compiled for the host and run by the same engine; nvcc and a GPU where they exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from every_operation import arguments, every_operation
 from programs import random_function, random_inputs
 
 from dalembert.errors import MissingExtraError, ShapeError
-from dalembert.kernel import Kernel, SampleStatus, cuda_backend, cuda_engine
+from dalembert.kernel import Kernel, SampleStatus, cuda_engine, cuda_part
 from dalembert.kernel.cuda_backend import REGISTERS, Tuning, print_cuda
 from dalembert.kernel.lower import lower
 from dalembert.kernel.operations import Op
@@ -113,7 +113,7 @@ def test_long_batches_run_in_pieces(on_host, monkeypatch):
 @host
 @pytest.mark.parametrize("room", [0, 200, 900])
 def test_ports_that_do_not_fit_shared_memory(on_host, monkeypatch, room):
-    monkeypatch.setattr(cuda_backend, "SHARED_BYTES", room)
+    monkeypatch.setattr(cuda_part, "SHARED_BYTES", room)
     for part in (30, 4000):
         on_host(threads=8, part=part)
         function = random_function(9, 80)

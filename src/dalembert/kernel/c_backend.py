@@ -20,7 +20,11 @@ from dalembert.kernel.operations import Op
 from dalembert.kernel.program import Port
 
 ITEM_BYTES = {"float64": 8, "float32": 4}
-FUSED = {Op.FMA: "DA_FMA({0}, {1}, {2})", Op.FMS: "DA_FMA({0}, {1}, -{2})", Op.FNMA: "DA_FMA(-{0}, {1}, {2})"}
+FUSED: dict[int, str] = {
+    Op.FMA: "DA_FMA({0}, {1}, {2})",
+    Op.FMS: "DA_FMA({0}, {1}, -{2})",
+    Op.FNMA: "DA_FMA(-{0}, {1}, {2})",
+}
 # C leaves fma to software where the processor has none, a hundred times slower: there, product and sum round twice.
 FUSED_MACRO = """\
 #ifdef FP_FAST_FMA{F}
@@ -140,7 +144,7 @@ class _Printer:
         self.steps = identifiers([f"{x}_step" for x in self.inputs], [*taken, *names])
         self.chunks = split(program, size)
         self.places = _Places(self.inputs, self.outputs)
-        calls = {op: f"{op.name.lower()}{self.suffix}({{0}})" for op in LIBRARY}
+        calls: dict[int, str] = {op: f"{op.name.lower()}{self.suffix}({{0}})" for op in LIBRARY}
         binary = (Op.COPYSIGN, Op.FMOD, Op.REMAINDER, Op.POW, Op.ATAN2, Op.HYPOT)
         calls |= {op: f"{op.name.lower()}{self.suffix}({{0}}, {{1}})" for op in binary}
         self.body = Body(program, self.chunks, dtype, self.places, calls | FUSED | {Op.ERFINV: "da_erfinv({0})"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ class CudaEngine:
 def _cupy() -> Any:
     """Return CuPy where it is installed and finds a device."""
     try:
-        import cupy
+        cupy = import_module("cupy")
     except ImportError as error:
         raise MissingExtraError("CuPy", "gpu", "backend 'cuda'") from error
     try:
