@@ -63,7 +63,7 @@ class CudaEngine:
             "scratch_slots": self.source.slots,
             "print_seconds": printed - begin,
             "compile_seconds": time.perf_counter() - printed,
-            "code_bytes": len(self.source.text),
+            "width": 1,
             "start_seconds": time.perf_counter() - start,
             "registers": max(f.num_regs for f in self.functions),
             "local_bytes": max(f.local_size_bytes for f in self.functions),

@@ -24,7 +24,7 @@ class Report:
     start_seconds, from_cache
         Time this kernel took to be ready; whether its code came from the cache.
     code_bytes, width
-        Size of the object code; samples per vector.
+        Size of the object code (not known on a GPU); samples per vector.
     registers, local_bytes, shared_bytes
         On a GPU: registers and local memory (spills) of a thread, shared memory of a block; of the part that has most.
     samples, seconds, samples_per_second
@@ -67,8 +67,8 @@ class Report:
         ]
         if self.compile_seconds is not None:
             lines += [
-                f"  code         {self.code_bytes} bytes, {self.width} samples per vector, {self.chunks} chunks, "
-                f"{self.scratch_slots} scratch slots",
+                f"  code         {'' if self.code_bytes is None else f'{self.code_bytes} bytes, '}"
+                f"{self.width} samples per vector, {self.chunks} chunks, {self.scratch_slots} scratch slots",
                 f"  ready in     {self.start_seconds:.3f} s {'(from cache)' if self.from_cache else ''}"
                 f"; made in {self.lower_seconds or 0:.2f} s + {self.compile_seconds:.2f} s",
             ]
