@@ -16,7 +16,7 @@ from programs import casadi_values, random_function, random_inputs
 
 from dalembert.kernel import Kernel, SampleStatus, chunk, llvm_backend
 
-BACKENDS = ("numpy", "cpu")
+BACKENDS = ("numpy", "cpu", "c")
 
 
 @settings(max_examples=15, deadline=None)

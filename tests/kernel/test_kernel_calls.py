@@ -13,7 +13,7 @@ import pytest
 from dalembert.errors import DalembertError, ShapeError, UnsupportedError
 from dalembert.kernel import Kernel
 
-BACKENDS = ("numpy", "cpu")
+BACKENDS = ("numpy", "cpu", "c")
 
 
 @pytest.fixture(params=BACKENDS)

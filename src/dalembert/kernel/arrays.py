@@ -6,7 +6,7 @@ batch among the inputs the outputs are single too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,18 @@ class Arguments:
         return self.inputs[k].ndim > len(port.shape)
 
 
-def check_inputs(name: str, inputs: Sequence[Any], ports: Sequence[Port], dtype: np.dtype[Any]) -> Arguments:
-    """Return the inputs as arrays of `dtype`, or say which one does not fit."""
+def check_inputs(
+    name: str,
+    inputs: Sequence[Any],
+    ports: Sequence[Port],
+    dtype: np.dtype[Any],
+    convert: Callable[[Any, Port, np.dtype[Any]], Any] | None = None,
+) -> Arguments:
+    """Return the inputs as arrays of `dtype`, or say which one does not fit.
+
+    `convert` makes an array of what was given; by default a NumPy array.
+    """
+    convert = convert or as_real
     if len(inputs) != len(ports):
         expected = ", ".join(f"{port.name} {port.shape}" for port in ports)
         raise ShapeError(f"kernel {name!r} takes {len(ports)} inputs ({expected}); {len(inputs)} were given")
@@ -49,7 +59,7 @@ def check_inputs(name: str, inputs: Sequence[Any], ports: Sequence[Port], dtype:
     samples: int | None = None
     sample_port = ""
     for value, port in zip(inputs, ports, strict=True):
-        array = _as_real(value, port, dtype)
+        array = convert(value, port, dtype)
         if array.ndim == 0 and port.size == 1:
             array = array.reshape(port.shape)
         if array.shape != port.shape:
@@ -68,7 +78,7 @@ def check_inputs(name: str, inputs: Sequence[Any], ports: Sequence[Port], dtype:
     return Arguments(arrays, 1 if samples is None else samples, samples is None)
 
 
-def _as_real(value: Any, port: Port, dtype: np.dtype[Any]) -> NDArray[Any]:
+def as_real(value: Any, port: Port, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return an input as an aligned array of real numbers."""
     try:
         array = np.asarray(value)

@@ -109,6 +109,10 @@ class CpuEngine:
     def _part(self, table: NDArray[np.int64], first: int, stop: int) -> None:
         self.machine.run(data_address(table), first, stop, self.scratch())
 
+    def elapsed(self) -> float | None:
+        """Return None: a call returns when it is done."""
+        return None
+
     def peak(self) -> float | None:
         """Return the operations per second that a core can issue, measured once per process."""
         from dalembert.kernel.peak import peak_operations

@@ -42,6 +42,10 @@ class Engine(Protocol):
         """Evaluate a batch or a single sample."""
         ...
 
+    def elapsed(self) -> float | None:
+        """Return the seconds of the last call where calls return before they are done; else None."""
+        return None
+
     def peak(self) -> float | None:
         """Return what one thread can issue, in operations per second; None where that is not known."""
         ...
@@ -54,6 +58,8 @@ def _lazily(module: str) -> Callable[[Any, Options], Engine]:
 
 BACKENDS: dict[str, Callable[[Any, Options], Engine]] = {
     "cpu": _lazily("cpu_engine"),
+    "c": _lazily("c_engine"),
+    "cuda": _lazily("cuda_engine"),
     "numpy": _lazily("numpy_engine"),
 }
 

@@ -15,9 +15,11 @@ from dalembert.kernel.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from dalembert.kernel.c_export import Export
     from dalembert.kernel.program import Port
 
 
@@ -52,8 +54,8 @@ class Kernel:
     function
         A `casadi.Function`: SX, or MX that can be expanded to scalars.
     backend
-        `"cpu"`: machine code by LLVM, in this process; `"numpy"`: the plain twin. `"c"` and `"cuda"` where
-        installed.
+        `"cpu"`: machine code by LLVM, in this process; `"numpy"`: the plain twin; `"c"`: C99 by the system's
+        compiler, as `export_c` writes it; `"cuda"`: a GPU, arrays from CuPy, PyTorch or JAX without copies.
     dtype
         `"float64"` or `"float32"`: type of inputs, outputs and all arithmetic.
     threads
@@ -157,6 +159,7 @@ class Kernel:
         report: dict[str, Any] = dict(self.engine.figures)
         if self._last is not None:
             samples, seconds = self._last
+            seconds = self.engine.elapsed() or seconds
             report |= {"samples": samples, "seconds": seconds, "samples_per_second": samples / seconds}
             peak = self.engine.peak()
             if peak is not None:
@@ -187,6 +190,12 @@ class Kernel:
         from dalembert.kernel.derivatives import directional
 
         return directional(self, inputs, outputs, reverse=True)
+
+    def export_c(self, folder: str | Path, name: str | None = None) -> Export:
+        """Write the function as C99 with a header, a CMake list and an example; see `c_export.export_c`."""
+        from dalembert.kernel.c_export import export_c
+
+        return export_c(self.function, folder, self.options.dtype, name)
 
     def __repr__(self) -> str:
         def shapes(ports: tuple[Port, ...]) -> str:

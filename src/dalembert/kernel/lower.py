@@ -8,6 +8,7 @@ from typing import Any
 
 from dalembert.kernel.fuse import fuse
 from dalembert.kernel.optimise import optimise
+from dalembert.kernel.pressure import REGISTERS
 from dalembert.kernel.program import Program
 from dalembert.kernel.schedule import live_values, schedule
 from dalembert.kernel.trace import trace
@@ -36,12 +37,15 @@ class Lowering:
     seconds: float
 
 
-def lower(function: Any) -> Lowering:
-    """Trace a CasADi function and run every pass: `schedule(fuse(optimise(trace(function))))`."""
+def lower(function: Any, registers: int = REGISTERS) -> Lowering:
+    """Trace a CasADi function and run every pass: `schedule(fuse(optimise(trace(function))))`.
+
+    `registers` is how many values the target holds without memory; it decides the order.
+    """
     start = time.perf_counter()
     traced = trace(function)
     fused = fuse(optimise(traced))
-    program = schedule(fused)
+    program = schedule(fused, registers)
     return Lowering(
         program,
         traced.operations,

@@ -46,6 +46,10 @@ class NumpyEngine:
         finite = np.all([np.isfinite(x).all(axis=1) for x in values], axis=0) if values else np.ones(n, bool)
         return outputs, (~finite).astype(np.uint8) if with_status else None
 
+    def elapsed(self) -> float | None:
+        """Return None: a call returns when it is done."""
+        return None
+
     def peak(self) -> float | None:
         """Return None: the arithmetic of NumPy's loops is not the limit here."""
         return None

@@ -13,7 +13,7 @@ REGISTERS = 28  # vector registers that hold values; the rest is busy with const
 NEVER = 1 << 60
 
 
-def traffic(order: Sequence[int], operands: Sequence[tuple[int, ...]]) -> int:
+def traffic(order: Sequence[int], operands: Sequence[tuple[int, ...]], registers: int = REGISTERS) -> int:
     """Return stores plus loads of values computed in `order`.
 
     Parameters
@@ -22,6 +22,8 @@ def traffic(order: Sequence[int], operands: Sequence[tuple[int, ...]]) -> int:
         Values in the order in which they are computed.
     operands
         For every value the values it needs; those not in `order` are in memory from the start.
+    registers
+        How many values fit.
     """
     uses: dict[int, list[int]] = {}
     for place in range(len(order) - 1, -1, -1):
@@ -53,7 +55,7 @@ def traffic(order: Sequence[int], operands: Sequence[tuple[int, ...]]) -> int:
         if uses.get(value):
             computed.add(value)
             hold(value)
-        while len(inside) > REGISTERS:
+        while len(inside) > registers:
             next_use, x = heapq.heappop(heap)
             if inside.get(x) == -next_use:
                 del inside[x]

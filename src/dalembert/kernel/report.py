@@ -24,7 +24,9 @@ class Report:
     start_seconds, from_cache
         Time this kernel took to be ready; whether its code came from the cache.
     code_bytes, width
-        Size of the object code; samples per vector.
+        Size of the object code (not known on a GPU); samples per vector.
+    registers, local_bytes, shared_bytes
+        On a GPU: registers and local memory (spills) of a thread, shared memory of a block; of the part that has most.
     samples, seconds, samples_per_second
         The last call.
     share_of_peak
@@ -47,6 +49,9 @@ class Report:
     from_cache: bool | None = None
     code_bytes: int | None = None
     width: int | None = None
+    registers: int | None = None
+    local_bytes: int | None = None
+    shared_bytes: int | None = None
     samples: int | None = None
     seconds: float | None = None
     samples_per_second: float | None = None
@@ -62,11 +67,16 @@ class Report:
         ]
         if self.compile_seconds is not None:
             lines += [
-                f"  code         {self.code_bytes} bytes, {self.width} samples per vector, {self.chunks} chunks, "
-                f"{self.scratch_slots} scratch slots",
+                f"  code         {'' if self.code_bytes is None else f'{self.code_bytes} bytes, '}"
+                f"{self.width} samples per vector, {self.chunks} chunks, {self.scratch_slots} scratch slots",
                 f"  ready in     {self.start_seconds:.3f} s {'(from cache)' if self.from_cache else ''}"
                 f"; made in {self.lower_seconds or 0:.2f} s + {self.compile_seconds:.2f} s",
             ]
+        if self.registers is not None:
+            lines.append(
+                f"  thread       {self.registers} registers, {self.local_bytes} bytes of local memory; "
+                f"{self.shared_bytes} bytes of shared memory a block"
+            )
         if self.samples_per_second is not None:
             share = "" if self.share_of_peak is None else f", {self.share_of_peak:.0%} of peak"
             lines.append(f"  last call    {self.samples} samples, {self.samples_per_second:.3g} per second{share}")

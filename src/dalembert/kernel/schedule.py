@@ -20,8 +20,8 @@ from dalembert.kernel.pressure import REGISTERS, traffic
 from dalembert.kernel.program import LEAF_CODES, Program
 
 
-def schedule(program: Program) -> Program:
-    """Return the program reordered: constants and inputs, then operations."""
+def schedule(program: Program, registers: int = REGISTERS) -> Program:
+    """Return the program reordered for a number of registers: constants and inputs, then operations."""
     op, a, b, c = program.operands()
     order: list[int] = np.flatnonzero(np.isin(program.op, LEAF_CODES)).tolist()
     operands = [tuple({x for x in row if x >= 0 and op[x] != Op.CONST}) for row in zip(a, b, c, strict=True)]
@@ -29,7 +29,7 @@ def schedule(program: Program) -> Program:
         better = segment
         if not calls and len(segment) > REGISTERS:
             other = greedy(segment, operands)
-            better = min(segment, other, key=lambda candidate: traffic(candidate, operands))
+            better = min(segment, other, key=lambda candidate: traffic(candidate, operands, registers))
         order += better
     return program.select(np.array(order, np.int64))
 

@@ -1,0 +1,71 @@
+"""A program as CUDA C: one thread per sample, one `__global__` function per part of the program.
+
+Rows of inputs are read by neighbouring threads together into shared memory, where each thread has a row of its own; its
+odd length keeps threads on different banks. Outputs go the same way back. What does not fit is read and written in
+place. Elementary functions of the first level come first and leave their results in shared memory: they need registers
+of their own, and their results are needed late. A long program is cut into parts that the instruction cache holds;
+values pass between them through memory in which the threads of a block lie side by side.
+
+Divisions by one value share its reciprocal: one operation each, within 1.5 ulp instead of 0.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dalembert.kernel.c_body import TYPE
+from dalembert.kernel.chunk import split
+from dalembert.kernel.cuda_part import ONE_PART, Part, Tuning
+from dalembert.kernel.program import Program
+
+PART_SIZE = {"float64": 3000, "float32": 4500}  # of longer programs; double precision gains by fewer values at a time
+REGISTERS = {"float64": 115, "float32": 240}  # values that a thread holds in its 255 registers
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """A program in CUDA C.
+
+    Attributes
+    ----------
+    text
+        Source of one module.
+    functions
+        Names of its `__global__` functions, in the order in which they run.
+    shared_bytes
+        Dynamic shared memory of each.
+    slots
+        Values that pass between parts, per sample.
+    tuning
+        How it was printed.
+    """
+
+    text: str
+    functions: tuple[str, ...]
+    shared_bytes: tuple[int, ...]
+    slots: int
+    tuning: Tuning
+
+
+def choose_tuning(program: Program, dtype: str) -> Tuning:
+    """Return what ran fastest for programs of this size, measured on an H200 (`benchmarks/gpu.py --tune`)."""
+    return Tuning(part=ONE_PART if program.operations <= ONE_PART else PART_SIZE[dtype])
+
+
+def print_cuda(program: Program, dtype: str, tuning: Tuning | None = None) -> CudaSource:
+    """Return the CUDA text of a scheduled program.
+
+    Every function takes the same arguments: number of samples; per input its address and the distance of samples (its
+    size, or 0 where one serves all); per output its address; the block of values between parts; the status, or null.
+    """
+    tuning = tuning or Tuning()
+    chunks = split(program, tuning.part)
+    count = max(1, len(chunks))
+    parts = [Part(program, chunks, dtype, tuning, k, count) for k in range(count)]
+    single = "#define DA_SINGLE\n" if dtype == "float32" else ""
+    opening = f"{single}typedef {TYPE[dtype]} real;\n\n{(Path(__file__).parent / 'cuda_math.cuh').read_text()}"
+    text = "\n".join([opening, *(part.text() for part in parts)])
+    return CudaSource(
+        text, tuple(part.name for part in parts), tuple(part.shared_bytes for part in parts), chunks.slots, tuning
+    )
