@@ -84,12 +84,12 @@ def floored(analysis: Analysis, b: Array, x: Array, found: Residual) -> Residual
 
     A row without any data is compared with one. Where an acceleration is exactly zero (a locked joint) the row that
     says so holds nothing but rounding, and its omega is 1 whatever is done; Arioli, Demmel and Duff then compare with
-    |K_i| max|x| instead. Where all accelerations are zero (a structure at rest), max|x| is what b could cause in
-    equilibrated units.
+    |K_i| max|x| instead, here in equilibrated units. Where all accelerations are zero (a structure at rest), max|x|
+    is what b could cause.
     """
     n, scales = analysis.M.shape[0], analysis.scales
-    largest = np.maximum(np.abs(x), scales * np.abs(scales * b).max())
-    largest[:n], largest[n:] = largest[:n].max(), largest[n:].max(initial=0.0)
+    size = np.maximum(np.abs(x) / scales, np.abs(scales * b).max())
+    largest = scales * np.concatenate([np.full(n, size[:n].max()), np.full(x.size - n, size[n:].max(initial=0.0))])
     around = (analysis.absK * largest).max(axis=1)
     data = np.where(found.data <= 1000 * x.size * EPS * around, found.data + around, found.data)
     data[data == 0.0] = 1.0

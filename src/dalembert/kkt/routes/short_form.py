@@ -62,6 +62,7 @@ class ShortForm:
             raise RouteDeclined("the short form holds for constraints of zero acceleration only, and drift is not zero")
         A = self.analysis.A
         lam = self.pseudo_inverse @ force
+        lam = lam + self.pseudo_inverse @ (force - A.T @ lam)
         free = force - A.T @ lam
         free[np.abs(free) <= CANCELLED * (np.abs(force) + np.abs(A.T) @ np.abs(lam))] = 0.0
         a = self.Li.T @ (self.Li @ free)
