@@ -1,4 +1,4 @@
-"""Settings that every test shares: shape annotations are checked, hypothesis has two profiles, plots need no screen."""
+"""Settings that every test shares: shape annotations are checked, hypothesis has three profiles, plots need no screen."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ def checked_modules() -> list[str]:
 install_import_hook(checked_modules(), "tests.shape_checks.checked")
 
 # No deadline: the first example of a process may compile the batch kernel.
-settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ci", max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# "dev" and "ci" try the same examples every time; "explore" looks for new ones, many, for whoever wants to find bugs.
+quiet = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("dev", max_examples=25, derandomize=True, **quiet)
+settings.register_profile("ci", max_examples=150, derandomize=True, **quiet)
+settings.register_profile("explore", max_examples=2000, **quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

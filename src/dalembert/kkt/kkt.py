@@ -65,7 +65,8 @@ class KKT:
     route
         How to solve: "auto" or one of `dalembert.kkt.ROUTES`.
     rank_tolerance
-        Relative singular value (on equilibrated rows) below which rows count as dependent; default 8 max(m, n) eps.
+        Relative singular value (on equilibrated rows) below which rows count as dependent; by default
+        8 sqrt(max(m, n)) eps, and where that is a close decision the answer is not called ok.
 
     Examples
     --------

@@ -31,7 +31,6 @@ class Augmented:
     name: ClassVar[str] = "augmented"
     handles_redundant_rows: ClassVar[bool] = True
     refines: ClassVar[bool] = True
-    handles_singular_mass: ClassVar[bool] = True
 
     @classmethod
     def factor(cls, analysis: Analysis) -> Augmented:

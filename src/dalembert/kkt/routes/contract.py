@@ -22,15 +22,14 @@ class Route(Protocol):
     ----------
     name
         What the user writes in `route=`.
-    handles_redundant_rows, handles_singular_mass
-        The systems that it can solve at all.
+    handles_redundant_rows
+        Whether it can solve where rows are redundant. (What it needs of M, `factor` finds out.)
     refines
         Whether its factors can also solve for a correction (both right sides arbitrary).
     """
 
     name: ClassVar[str]
     handles_redundant_rows: ClassVar[bool]
-    handles_singular_mass: ClassVar[bool]
     refines: ClassVar[bool]
 
     @classmethod

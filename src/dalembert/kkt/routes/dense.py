@@ -48,7 +48,6 @@ class Dense:
     name: ClassVar[str] = "dense"
     handles_redundant_rows: ClassVar[bool] = False
     refines: ClassVar[bool] = True
-    handles_singular_mass: ClassVar[bool] = True
 
     @classmethod
     def factor(cls, analysis: Analysis) -> Dense:

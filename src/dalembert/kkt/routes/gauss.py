@@ -28,7 +28,6 @@ class Gauss:
     name: ClassVar[str] = "gauss"
     handles_redundant_rows: ClassVar[bool] = True
     refines: ClassVar[bool] = True
-    handles_singular_mass: ClassVar[bool] = False
 
     @classmethod
     def factor(cls, analysis: Analysis) -> Gauss:

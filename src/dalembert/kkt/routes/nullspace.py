@@ -35,7 +35,6 @@ class NullSpace:
     name: ClassVar[str] = "nullspace"
     handles_redundant_rows: ClassVar[bool] = True
     refines: ClassVar[bool] = True
-    handles_singular_mass: ClassVar[bool] = True
 
     @classmethod
     def factor(cls, analysis: Analysis) -> NullSpace:

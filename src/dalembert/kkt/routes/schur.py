@@ -50,7 +50,6 @@ class Schur:
     name: ClassVar[str] = "schur"
     handles_redundant_rows: ClassVar[bool] = False
     refines: ClassVar[bool] = True
-    handles_singular_mass: ClassVar[bool] = False
 
     @classmethod
     def factor(cls, analysis: Analysis) -> Schur:

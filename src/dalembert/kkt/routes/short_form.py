@@ -42,7 +42,6 @@ class ShortForm:
     name: ClassVar[str] = "short_form"
     handles_redundant_rows: ClassVar[bool] = True
     refines: ClassVar[bool] = False
-    handles_singular_mass: ClassVar[bool] = False
 
     @classmethod
     def factor(cls, analysis: Analysis) -> ShortForm:
