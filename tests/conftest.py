@@ -1,4 +1,4 @@
-"""Settings that every test shares: shape annotations are checked, hypothesis has three profiles, plots need no screen."""
+"""Settings that every test shares: checked shape annotations, profiles of hypothesis, plots without a screen."""
 
 from __future__ import annotations
 

@@ -75,6 +75,23 @@ def test_debug_shows_the_traceback():
         main(["check", "nowhere.toml", "--debug"])
 
 
+def test_cache_counts_and_clears(tmp_path, monkeypatch, capsys):
+    import casadi as ca
+
+    from dalembert.kernel import Kernel
+
+    monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path))
+    x = ca.SX.sym("x")
+    Kernel(ca.Function("f", [x], [ca.sin(x)]))(0.5)
+    code, out, _ = called("cache", "--info", capsys=capsys)
+    assert code == 0
+    assert "entries  1" in out
+    assert str(tmp_path) in out
+    assert called("cache", "--clear", capsys=capsys)[:2] == (0, "1 entries removed\n")
+    assert "entries  0" in called("cache", capsys=capsys)[1]
+    assert called("cache", "--info", "--clear", capsys=capsys)[0] == 2
+
+
 def test_demo_prints_equation_35_and_writes_the_report(tmp_path, capsys):
     target = tmp_path / "report.html"
     code, out, _ = called("demo", "--report", str(target), capsys=capsys)

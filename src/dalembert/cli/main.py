@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.text import Text
 
 from dalembert._version import __version__
+from dalembert.cli.cache import Cache
 from dalembert.cli.check import Check
 from dalembert.cli.demo import Demo
 from dalembert.errors import DalembertError, SolvabilityError
 
-COMMANDS = {"demo": Demo, "check": Check}
+COMMANDS = {"demo": Demo, "check": Check, "cache": Cache}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     raise SystemExit(run(command, debug))
 
 
-def run(command: Demo | Check, debug: bool) -> int:
+def run(command: Demo | Check | Cache, debug: bool) -> int:
     """Run one command and return its exit code; errors become one readable message on the error stream."""
     try:
         return command.run()
