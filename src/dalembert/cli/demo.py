@@ -138,7 +138,7 @@ def _impact(page: Report) -> None:
         hit = K.impact(before, restitution=e)
         lines.append(
             f"restitution {e:.1f}   {np.round(hit.velocity, 4)}   kinetic energy {hit.energy_after:.4f}   "
-            f"impulse on the system {hit.reactions[0]:+.4f}"
+            f"impulse {hit.reactions[0]:+.4f}"
         )
     _say(
         page,

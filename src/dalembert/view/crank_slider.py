@@ -42,7 +42,9 @@ def draw_massless_limit(axes: Any, masses: Array, block: Array, traditional: Arr
 def draw_convergence(axes: Any, masses: Array, differences: Array) -> None:
     """Draw the distance of the answer to the massless one over the mass of the rod, log-log."""
     axes.loglog(masses, differences, "o-", ms=4, color=ACCENT)
-    axes.loglog(masses, differences[0] / masses[0] * masses, "--", lw=1, color=QUIET, label="proportional to the mass")
+    axes.loglog(
+        masses, differences[-1] / masses[-1] * masses, "--", lw=1, color=QUIET, label="proportional to the mass"
+    )
     axes.set(xlabel="mass of the rod over mass of the crank", ylabel=r"$|\ddot q(m_2) - \ddot q(0)|$")
     axes.invert_xaxis()
     axes.grid(color=QUIET, alpha=0.35, lw=0.6)
