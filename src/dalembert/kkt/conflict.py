@@ -6,6 +6,7 @@ gives zero on the left gives something else on the right. The smallest such set 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -91,12 +92,22 @@ def smallest_conflict(A: Float[Array, "m n"], c: Float[Array, " m"], rows: RowSt
         for chosen in combinations(candidates, size):
             if (y := mismatch(chosen)) is not None:
                 return _conflict(rows.rows, c, chosen, y, smallest=True)
-    chosen, y = candidates, mismatch(candidates)
-    for row in reversed(candidates):
+    return _irreducible_conflict(rows, c, mismatch)
+
+
+def _irreducible_conflict(
+    rows: RowStructure, c: Array, mismatch: Callable[[tuple[int, ...]], Array | None]
+) -> Conflict:
+    """Begin with the redundancy of largest mismatch and leave out every row that the conflict does not need."""
+    size = np.abs(rows.null).T @ np.abs(c)
+    worst = int(np.argmax(np.abs(rows.null.T @ c) / np.where(size > 0.0, size, 1.0)))
+    column = rows.null[:, worst] / rows.rows
+    chosen = tuple(int(i) for i in np.flatnonzero(column))
+    y = column[list(chosen)]
+    for row in reversed(chosen):
         fewer = tuple(i for i in chosen if i != row)
         if (found := mismatch(fewer)) is not None:
             chosen, y = fewer, found
-    assert y is not None
     return _conflict(rows.rows, c, chosen, y, smallest=False)
 
 

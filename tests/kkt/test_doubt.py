@@ -1,0 +1,108 @@
+"""Where verdicts could be wrong: mixed units, unrelated large numbers, ranks in doubt, structures at rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dalembert.errors import ModelError, SolvabilityError
+from dalembert.kkt import KKT, Status
+from tests.kkt import oracles
+
+TRIANGLE = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+"""The third row is the sum of the others; no reaction is unique."""
+
+
+@pytest.mark.parametrize("units", [(1.0, 1.0), (64.0, 2.0**-20), (1.0, 1e-9), (1e8, 1e-8)])
+def test_redundancy_is_told_in_any_units_of_coordinates(units):
+    T = np.diag(units)
+    report = KKT(T @ T, TRIANGLE @ T).diagnose()
+    assert report.redundant_names == ("row 2",)
+    np.testing.assert_allclose(report.redundant[2], [1.0, 1.0, 0.0], rtol=1e-9)
+    assert not report.unique.any()
+
+
+def test_a_conflict_is_seen_in_any_units_of_coordinates():
+    T = np.array([2.0**19, 2.0**-16])
+    with pytest.raises(SolvabilityError) as caught:
+        KKT(np.diag(T * T), np.array([[-1, 1], [0, -1], [1, 0]]) * T).solve(T * [1, -1], drift=[1, 1, -1])
+    assert caught.value.diagnosis.conflict.rows == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("A", "force", "drift"),
+    [
+        ([[1, 0, 0], [0, 1, 0], [0, 1, 0]], [0, 0, 0], [-1e10, 0, -1]),
+        ([[0, 1, 0], [0, 1, 0]], [1e14, 0, 0], [0, -1]),
+    ],
+    ids=["drift of another row", "force on another coordinate"],
+)
+def test_a_conflict_is_not_hidden_by_unrelated_large_numbers(A, force, drift):
+    with pytest.raises(SolvabilityError, match="contradict"):
+        KKT(np.eye(3), A).solve(force, drift)
+
+
+def test_asymmetry_is_not_hidden_by_unrelated_large_masses():
+    with pytest.raises(ModelError, match=r"M\[1, 2\]"):
+        KKT([[1e14, 0, 0], [0, 2, 1], [0, 0, 2]])
+
+
+def test_the_smallest_conflict_is_found_among_many_rows():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 60))
+    A[39] = A[3] + A[17]
+    with pytest.raises(SolvabilityError) as caught:
+        KKT(np.eye(60), A).solve(np.zeros(60), np.eye(40)[39])
+    conflict = caught.value.diagnosis.conflict
+    assert conflict.rows == (3, 17, 39)
+    assert conflict.smallest
+
+
+def test_a_conflict_of_many_rows_is_irreducible_even_where_the_search_is_cut():
+    """All 24 rows of a closed chain of differences take part; leaving out any one resolves the conflict."""
+    n = 24
+    A = np.eye(n) - np.roll(np.eye(n), 1, axis=1)
+    with pytest.raises(SolvabilityError) as caught:
+        KKT(np.eye(n), A).solve(np.zeros(n), np.eye(n)[0])
+    conflict = caught.value.diagnosis.conflict
+    assert conflict.rows == tuple(range(n))
+    assert not conflict.smallest
+
+
+@pytest.mark.parametrize("m", [30, 50])
+@pytest.mark.parametrize("angle", [1e-6, 1e-10, 1e-12, 1e-13, 1e-14])
+def test_nearly_parallel_rows_are_right_or_in_doubt(m, angle):
+    """Positive rows, n = 60, two of them at a small angle: an answer that is ok agrees with 50 digits."""
+    rng = np.random.default_rng(m)
+    n = 60
+    A = rng.uniform(0.5, 1.0, (m, n))
+    A[1] = A[0] + angle * A[1]
+    M, f, c = np.diag(rng.uniform(0.5, 2.0, n)), rng.standard_normal(n), rng.standard_normal(m)
+    K = KKT(M, A)
+    if angle <= 1e-13 and K.diagnose(-c).verdict is Status.INCONSISTENT:
+        return  # parallel to rounding: then these right sides do contradict each other
+    s = K.solve(f, -c)
+    if s.ok:
+        a, _ = oracles.mp_solution(M, A, f, c)
+        assert np.abs(s.acceleration - a).max() <= 1e-13 * s.certificate.condition * np.abs(a).max()
+    else:
+        assert s.status is Status.ILL_CONDITIONED
+        assert angle <= 1e-10
+
+
+def test_a_rank_in_doubt_is_said_and_the_user_may_decide():
+    """A singular value between rounding and the threshold: not ok by default, ok with a tolerance set."""
+    A = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0 + 8e-15]])
+    doubtful = KKT(np.eye(3), A).solve([1.0, 2.0, 3.0])
+    assert not doubtful.ok
+    assert "in doubt" in str(doubtful.certificate)
+    decided = KKT(np.eye(3), A, rank_tolerance=1e-12).solve([1.0, 2.0, 3.0])
+    assert decided.status is Status.REDUNDANT
+
+
+@pytest.mark.parametrize("unit", [1.0, 128.0, 1e6])
+def test_a_locked_coordinate_in_other_units_is_no_false_alarm(unit):
+    T = np.diag([1.0, unit])
+    s = KKT(T @ T, np.array([[0, 1], [0, 0], [1, 0], [1, 0]]) @ T).solve([0, 0], [-1, 0, 0, 0])
+    assert s.status is Status.REDUNDANT
+    np.testing.assert_allclose(s.acceleration, [0.0, 1.0 / unit], atol=1e-15)
