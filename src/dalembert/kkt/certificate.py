@@ -102,11 +102,8 @@ class Certificate:
         lines += [f"  rank {self.rank} of {self.unique.size}, gap {self.rank_gap:.1e}; inertia {self.inertia}"]
         if self.conflict:
             lines += [f"  conflict among dependent rows {self.conflict:.1e}"]
-        if self.answer.analysis.rows.ambiguous:
-            dropped = self.answer.analysis.rows.dropped
-            lines += [
-                f"  the rank is in doubt: a singular value of {dropped:.0e} was taken for zero; set rank_tolerance"
-            ]
+        if self.answer.analysis.rows.doubt:
+            lines += [f"  {self.answer.analysis.rows.doubt}"]
         if self.status.solved:
             relative = self.answer.bounds.relative_error
             lines += [f"  condition {self.condition:.1e}; relative error below {relative:.1e}"]

@@ -46,6 +46,8 @@ class Diagnosis:
         The smallest set of contradictory rows, where a drift was given and conflicts.
     condition
         2-norm condition of the equilibrated block matrix, redundant rows and massless motions left out.
+    doubt
+        A sentence where the rank of A was a close decision, else empty.
     """
 
     verdict: Status
@@ -62,6 +64,7 @@ class Diagnosis:
     negative: Float[Array, "n i"]
     conflict: Conflict | None
     condition: float
+    doubt: str
 
     @property
     def solvable(self) -> bool:
@@ -88,6 +91,7 @@ class Diagnosis:
         lines = [f"{len(self.coordinates)} coordinates, {len(self.names)} constraint rows: {self.verdict.message}"]
         lines += [f"  rank of A {self.rank} of {len(self.names)} (gap {self.rank_gap:.1e}), rank of M {self.mass_rank}"]
         lines += [f"  inertia of the block matrix {self.inertia}, condition {self.condition:.1e}"]
+        lines += [f"  {self.doubt}"] if self.doubt else []
         lines += [f"  redundant: {self.names[i]} = {combination(y, self.names)}" for i, y in self.redundant.items()]
         if self.conflict is not None:
             lines += [f"  {self.conflict.describe(self.names)}"]
@@ -131,6 +135,7 @@ def diagnose(
         negative=negative,
         conflict=conflict,
         condition=block_condition(analysis),
+        doubt=rows.doubt,
     )
 
 

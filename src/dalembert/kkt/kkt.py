@@ -66,7 +66,7 @@ class KKT:
         How to solve: "auto" or one of `dalembert.kkt.ROUTES`.
     rank_tolerance
         Relative singular value (on equilibrated rows) below which rows count as dependent; by default
-        8 sqrt(max(m, n)) eps, and where that is a close decision the answer is not called ok.
+        4 sqrt(max(m, n)) eps, and where that is a close decision the answer is not called ok.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from dalembert.kkt.scaling import row_scales
 Array = np.ndarray
 EPS = np.finfo(float).eps
 
-RANK_FACTOR = 8.0
+RANK_FACTOR = 4.0
 """Singular values below RANK_FACTOR * sqrt(max(m, n)) * eps of the largest are zero: what rounding of A's entries, each
 by an eps or so in random directions, makes of dependent rows."""
 
@@ -62,6 +62,13 @@ class RowStructure:
     def gap(self) -> float:
         """Ratio of the smallest singular value kept to the largest dropped (or to eps): large means a clear rank."""
         return self.kept / max(self.dropped, float(EPS))
+
+    @property
+    def doubt(self) -> str:
+        """A sentence where the rank is ambiguous, else nothing."""
+        if not self.ambiguous:
+            return ""
+        return f"the rank is in doubt: a singular value of {self.dropped:.0e} was taken for zero; set rank_tolerance"
 
     @property
     def scaled_null(self) -> Float[Array, "m k"]:
