@@ -190,3 +190,39 @@ def test_report(kernel):
 def test_importing_the_room_is_light():
     code = "import sys, dalembert.kernel; print([m for m in ('casadi', 'llvmlite', 'numba') if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
+
+
+def test_too_many_inputs_are_refused_and_nothing_is_written():
+    """An extra array must not be taken for an output."""
+    x = ca.SX.sym("x", 2)
+    kernel = Kernel(ca.Function("f", [x], [2 * x]))
+    extra = np.zeros(2)
+    with pytest.raises(ShapeError):
+        kernel(np.ones(2), extra)
+    assert not extra.any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+def test_every_width_runs_on_odd_sizes(width, dtype):
+    """Blocks of inputs, outputs and scratch follow each other, vectors narrower than a cache line among them."""
+    x = ca.SX.sym("x", 1)
+    f = ca.Function("f", [x], [ca.vertcat(ca.sin(x), ca.cos(x), x)])
+    angles = np.linspace(-3, 3, 101).astype(dtype)[:, None]
+    expected = np.concatenate([np.sin(angles), np.cos(angles), angles], axis=1)
+    tolerance = 1e-6 if dtype == "float32" else 1e-15
+    np.testing.assert_allclose(Kernel(f, dtype=dtype, width=width)(angles), expected, atol=tolerance)
+
+
+def test_erfinv_near_one():
+    """Against mpmath where the inverse error function is steep, both signs, in machine code and in C."""
+    import mpmath
+
+    x = ca.SX.sym("x")
+    f = ca.Function("f", [x], [ca.erfinv(x)])
+    near = 1.0 - np.array([2.0**-53, 1e-15, 1e-14, 1e-12, 1e-10, 1e-6, 1e-3, 0.1])
+    values = np.concatenate([near, -near])[:, None]
+    with mpmath.workdps(40):
+        exact = np.array([[float(mpmath.erfinv(mpmath.mpf(float(value))))] for (value,) in values])
+    for backend in ("cpu", "c"):
+        np.testing.assert_allclose(Kernel(f, backend=backend)(values), exact, rtol=4 * np.finfo(float).eps)

@@ -33,7 +33,7 @@ FUSED_MACRO = """\
 #define DA_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 """
-# A rational start and two Newton steps, by erfc where erf is near one; in double for both types.
+# A rational start and two Halley steps, by erfc where erf is near one; in double for both types.
 ERFINV = """\
 static REAL da_erfinv(REAL argument)
 {
@@ -55,7 +55,8 @@ static REAL da_erfinv(REAL argument)
     }
     for (k = 0; k < 2; ++k) {
         const double excess = a <= 0.5 ? erf(y) - a : (1.0 - a) - erfc(y);
-        y -= excess / (1.1283791670955126 * exp(-y * y));
+        const double step = excess / (1.1283791670955126 * exp(-y * y));
+        y -= step / (1.0 + y * step);
     }
     return (REAL)copysign(y, x);
 }

@@ -100,6 +100,7 @@ class Kernel:
         self.engine = make_engine(function, backend, self.options)
         self._short = self.engine.short
         self.name: str = function.name()
+        self._arity = len(self.inputs)
         self._bare = len(self.outputs) == 1
         self._axes = len(self.outputs[0].shape) if self.outputs else 0
         self._last: tuple[int, float] | None = None
@@ -116,7 +117,7 @@ class Kernel:
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """Return one array per output (the bare array where there is one); `out` holds arrays to reuse."""
-        if self._short is not None:
+        if self._short is not None and len(inputs) == self._arity:
             start = time.perf_counter()
             result = self._short(*inputs) if out is None else self._into(inputs, out)
             if result is not NotImplemented:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from dalembert.kernel.chunk import Chunks
-from dalembert.kernel.llvm_vector import real, vector
+from dalembert.kernel.llvm_vector import alignment, real, vector
 from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.program import Port, Program
 
@@ -34,6 +34,7 @@ class Body:
         self.program = program
         self.chunks = chunks
         self.kind = vector(width, element)
+        self.alignment = alignment(width, element)
         self.mask = vector(width, "i1")
         self.element = element
         self.suffix = f"v{width}{'f64' if element == 'double' else 'f32'}"
@@ -79,7 +80,7 @@ class Body:
 
     def _store(self, name: str, block: str, place: int) -> None:
         pointer = self.temporary(f"getelementptr {self.kind}, ptr %{block}, i64 {place}")
-        self.lines.append(f"  store {self.kind} {name}, ptr {pointer}, align 64")
+        self.lines.append(f"  store {self.kind} {name}, ptr {pointer}, align {self.alignment}")
 
     def temporary(self, text: str) -> str:
         """Append an instruction with a fresh name."""
@@ -103,7 +104,7 @@ class Body:
             inside = self.op[i] == Op.INPUT
             block, place = ("in", self.input_place[i]) if inside else ("scratch", self.chunks.slot[i])
             pointer = self.temporary(f"getelementptr {self.kind}, ptr %{block}, i64 {place}")
-            name = self.temporary(f"load {self.kind}, ptr {pointer}, align 64")
+            name = self.temporary(f"load {self.kind}, ptr {pointer}, align {self.alignment}")
         self.names[i] = name
         return name
 

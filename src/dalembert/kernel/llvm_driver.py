@@ -133,7 +133,7 @@ define void @run(ptr %args, i64 %first, i64 %stop, ptr %scratch) #0 {{
   %outs = getelementptr {kind}, ptr %scratch, i64 {(sizes[0] + sizes[1]) * tile}
   %end = getelementptr {kind}, ptr null, i64 {sizes[2] * tile}
   %bytes = ptrtoint ptr %end to i64
-  call void @llvm.memset.p0.i64(ptr align 64 %outs, i8 0, i64 %bytes, i1 false)
+  call void @llvm.memset.p0.i64(ptr align 4 %outs, i8 0, i64 %bytes, i1 false)
   br label %entry
 entry:
   %base = phi i64 [%first, %0], [%base_next, %after{len(loops) - 1}]

@@ -169,7 +169,7 @@ def _pick(name: str, sine: Value, cosine: Value) -> list[Value]:
 
 
 def _erfinv(w: Writer, x: Value) -> Value:
-    """Return the inverse error function: a rational start and two Newton steps, by erfc where erf is near 1."""
+    """Return the inverse error function: a rational start and two Halley steps, by erfc where erf is near 1."""
     a = w.fabs(x)
     z = w.sqrt(-exponential.log(w, (1.0 - a) * 0.5))
     far = w.polynomial(z, (-1.970840454, -1.624906493, 3.429567803, 1.641345311)) / w.polynomial(
@@ -185,6 +185,7 @@ def _erfinv(w: Writer, x: Value) -> Value:
     for _ in range(2):
         slope = 2.0 / math.sqrt(math.pi) * exponential.exp(w, -(y * y))
         excess = w.select(a <= 0.5, w.call("lanes_erf", y) - a, (1.0 - a) - w.call("lanes_erfc", y))
-        y = y - excess / slope
+        step = excess / slope
+        y = y - step / (1.0 + y * step)
     y = w.select(a.equals(1.0), math.inf, y)
     return w.copysign(y, x)

@@ -8,7 +8,7 @@ rows and transposed in registers; otherwise, and at the end of a row, one elemen
 
 from __future__ import annotations
 
-from dalembert.kernel.llvm_vector import vector
+from dalembert.kernel.llvm_vector import alignment, vector
 
 STRIDES = """
   %base = load ptr, ptr %args
@@ -57,7 +57,7 @@ SQUARE
   br label %next
 one:
 LOADS
-  store VEC %vLAST, ptr %target, align 64
+  store VEC %vLAST, ptr %target, align ALIGNED
   br label %next
 NEXT
   ret void
@@ -90,7 +90,7 @@ square:
 SQUARE
   br label %next
 one:
-  %x = load VEC, ptr %source, align 64
+  %x = load VEC, ptr %source, align ALIGNED
   %zero = fsub VEC %x, %x
   %odd = fcmp uno VEC %zero, zeroinitializer
   %bad_one = or MASK %bad, %odd
@@ -142,7 +142,7 @@ def pack(width: int, element: str) -> str:
     for k, name in enumerate(names):
         turned += [
             f"  %t{k} = getelementptr {kind}, ptr %target, i64 {k}",
-            f"  store {kind} {name}, ptr %t{k}, align 64",
+            f"  store {kind} {name}, ptr %t{k}, align {alignment(width, element)}",
         ]
     parts = {"LANES": lanes, "LOADS": loads, "SQUARE": rows + turned}
     return _fill(PACK, parts, width, element, "[1, %one]")
@@ -166,7 +166,7 @@ def unpack(width: int, element: str) -> str:
         ]
         rows += [
             f"  %sa{lane} = getelementptr {kind}, ptr %source, i64 {lane}",
-            f"  %s{lane} = load {kind}, ptr %sa{lane}, align 64",
+            f"  %s{lane} = load {kind}, ptr %sa{lane}, align {alignment(width, element)}",
             f"  %z{lane} = fsub {kind} %s{lane}, %s{lane}",
             f"  %o{lane} = fcmp uno {kind} %z{lane}, zeroinitializer",
             f"  %bad_{lane} = or {mask} {bad}, %o{lane}",
@@ -217,4 +217,5 @@ def _fill(text: str, parts: dict[str, list[str]], width: int, element: str, step
         .replace("ELEM", element)
         .replace("BYTES", "8" if element == "double" else "4")
         .replace("WIDTH", str(width))
+        .replace("ALIGNED", str(alignment(width, element)))
     )

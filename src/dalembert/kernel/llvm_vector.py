@@ -20,6 +20,11 @@ def vector(width: int, element: str) -> str:
     return f"<{width} x {element}>"
 
 
+def alignment(width: int, element: str) -> int:
+    """Return the alignment, in bytes, of vectors that lie one after another in a block aligned to 64 bytes."""
+    return min(64, width * (8 if element == "double" else 4))
+
+
 @dataclass
 class Writer:
     """The lines of one LLVM function on vectors of `width` lanes."""
