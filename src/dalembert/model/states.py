@@ -1,0 +1,86 @@
+"""States handed to a Lagrangian system, checked: q, v, u, t and parameters, each single or a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.model.quantities import input_groups
+
+if TYPE_CHECKING:
+    from dalembert.model.lagrangian import Lagrangian
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """One array per input by name, (size,) or (N, size); only inputs that the system has."""
+
+    system: Lagrangian
+    arrays: dict[str, Array]
+
+    @classmethod
+    def of(cls, system: Lagrangian, parameters: Any = None, **given: Any) -> States:
+        """Check shapes; u and t count as zero where they are None."""
+        groups = system.symbols.groups
+        if given.get("u") is not None and "u" not in groups:
+            raise ModelError("this system has no controls: give their symbols as controls= where it is made")
+        arrays = {name: _column(name, given[name], groups[name].numel()) for name in given if name in groups}
+        packed = system.parameters.pack(parameters)
+        if "parameters" in groups:
+            arrays["parameters"] = packed
+        elif packed.size:
+            raise ModelError("this system has no parameters: give their symbols as parameters= where it is made")
+        return cls(system, arrays)
+
+    def inputs(self, what: str) -> list[Array]:
+        """Return the inputs of a quantity's kernel, in order."""
+        return [self.arrays[name] for name in input_groups(self.system.symbols, what)]
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """() for one state, (N,) for a batch."""
+        lengths = {len(array) for array in self.arrays.values() if array.ndim == 2}
+        if len(lengths) > 1:
+            found = ", ".join(f"{name} {array.shape}" for name, array in self.arrays.items())
+            raise ShapeError(f"batches must have one length; the inputs are {found}")
+        return tuple(lengths)
+
+    def taken(self, index: Array) -> States:
+        """Return the samples of a batch with these numbers."""
+        taken = {name: array[index] if array.ndim == 2 else array for name, array in self.arrays.items()}
+        return States(self.system, taken)
+
+    def finite(self) -> Array:
+        """Per sample, whether all inputs are finite; the shape of the batch."""
+        each = [np.isfinite(array).all(axis=-1) for array in self.arrays.values()]
+        return np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*each)), self.batch)
+
+    def refuse_batch_and_nonfinite(self) -> None:
+        """Refuse what a single solve cannot take, by the name of the coordinate."""
+        if self.batch:
+            raise ShapeError(f"solve takes one state; this is a batch of {self.batch[0]}: use forward")
+        for name, array in self.arrays.items():
+            bad = np.flatnonzero(~np.isfinite(array))
+            if bad.size:
+                of = f" (coordinate {self.system.coordinates[bad[0]]!r})" if name in ("q", "v") else ""
+                raise ModelError(f"{name}[{bad[0]}]{of} is {array[bad[0]]}; a state must be finite")
+
+
+def _column(name: str, value: Any, size: int) -> Array:
+    """Return an input as floats, (size,) or (N, size)."""
+    if value is None:
+        return np.zeros(size)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (ValueError, TypeError) as error:
+        raise ShapeError(f"{name} is not an array of real numbers: {error}") from error
+    if name == "t" and array.ndim < 2 and array.shape != (1,):
+        array = array[..., None]
+    if array.ndim not in (1, 2) or array.shape[-1] != size:
+        raise ShapeError(f"{name} must have shape ({size},), or (N, {size}) for a batch; it has {np.shape(value)}")
+    return array
