@@ -36,10 +36,10 @@ def _pairs(constraints: Any) -> list[tuple[str, Any]]:
     """Return (name, expression), the name empty where none was given."""
     if isinstance(constraints, Mapping):
         return [(str(name), expression) for name, expression in constraints.items()]
-    if isinstance(constraints, ca.SX):
-        return [("", constraints)]
-    if isinstance(constraints, tuple) and len(constraints) == 2 and isinstance(constraints[0], str):
+    if _is_pair(constraints):
         return [constraints]
+    if not isinstance(constraints, list | tuple):
+        return [("", constraints)]
     return [one if _is_pair(one) else ("", one) for one in constraints]
 
 

@@ -10,8 +10,8 @@ given at velocity level is psi itself. Both kinds then read
 
     A = dpsi/dv        drift = (dpsi/dq) v + dpsi/dt        A a + drift = d psi / dt = 0
 
-Source: H. Goldstein, C. Poole, J. Safko, "Classical Mechanics", 3rd ed., sections 1.4, 1.5 (Rayleigh's function) and 2.4
-(multipliers).
+Source: H. Goldstein, C. Poole, J. Safko, "Classical Mechanics", 3rd ed., sections 1.5 (Rayleigh's function) and
+2.4 (multipliers).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def forward(system: Lagrangian, states: States, options: dict[str, Any]) -> Solu
     samples = math.prod(batch)
     found = _Batch.unknown(samples, n, m)
     if n + m <= LARGEST and options.get("route") in (None, "auto"):
-        a, lam, status, residuals = system.compile()(*states.inputs("forward"))
+        a, lam, status, residuals = states.evaluate("forward")
         found = _Batch(*(x.reshape(samples, x.shape[-1]) for x in (a, lam, status, residuals)))
     found.status[~states.finite().reshape(-1)] = Status.DECLINED
     left = np.flatnonzero(found.status[:, 0] != Status.UNIQUE)
@@ -42,7 +42,7 @@ def forward(system: Lagrangian, states: States, options: dict[str, Any]) -> Solu
 def by_kkt(states: States, samples: int, options: dict[str, Any]) -> Solution:
     """Solve samples through `KKT`, as a batch; those with inputs that are not finite get a force that is NaN."""
     system = states.system
-    M, bias, A, drift = system.compile("terms")(*states.inputs("terms"))
+    M, bias, A, drift = states.terms()
     force = np.where(states.finite()[..., None], 0.0 - bias, np.nan)
     force = np.broadcast_to(force, (samples, force.shape[-1]))
     return KKT(M, A, system.names, system.coordinates).solve(force, drift, **options)
@@ -79,6 +79,5 @@ class _Batch:
             self.residuals[:, 1].reshape(shape),
             sample,
         )
-        return Solution(
-            self.acceleration.reshape(*shape, -1), self.multipliers.reshape(*shape, -1), certificate, system
-        )
+        a, lam = (x.reshape(*shape, x.shape[-1]) for x in (self.acceleration, self.multipliers))
+        return Solution(a, lam, certificate, system)

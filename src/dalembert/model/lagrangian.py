@@ -107,31 +107,31 @@ class Lagrangian:
 
     def mass_matrix(self, q: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch n n"]:
         """Return M = d2T/dv2, (n, n)."""
-        return self._evaluate("mass_matrix", q=q, t=t, parameters=parameters)
+        return States.of(self, q=q, t=t, parameters=parameters).matrix("mass_matrix")
 
     def bias(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None) -> Float[Array, "*batch n"]:
         """Return d/dt dT/dv at a = 0, minus dT/dq, plus dV/dq and dD/dv, minus Q, (n,)."""
-        return self._evaluate("bias", q=q, v=v, u=u, t=t, parameters=parameters)
+        return States.of(self, q=q, v=v, u=u, t=t, parameters=parameters).evaluate("bias")
 
     def jacobian(self, q: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch m n"]:
         """Return A, (m, n): dphi/dq of holonomic rows, dphi/dv of the others."""
-        return self._evaluate("jacobian", q=q, t=t, parameters=parameters)
+        return States.of(self, q=q, t=t, parameters=parameters).matrix("jacobian")
 
     def drift(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch m"]:
         """Return what remains of the second (of velocity-level rows: first) time derivative at a = 0, (m,)."""
-        return self._evaluate("drift", q=q, v=v, t=t, parameters=parameters)
+        return States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("drift")
 
     def constraint(self, q: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch h"]:
         """Return phi of the holonomic rows, (h,); zero where they hold."""
-        return self._evaluate("constraint", q=q, t=t, parameters=parameters)
+        return States.of(self, q=q, t=t, parameters=parameters).evaluate("constraint")
 
     def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch m"]:
         """Return the rates of the holonomic rows, and the other rows as they stand, (m,)."""
-        return self._evaluate("constraint_velocity", q=q, v=v, t=t, parameters=parameters)
+        return States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("constraint_velocity")
 
     def energy(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch"]:
         """Return T + V in joules; constant if neither depends on time and all forces and constraints do no work."""
-        return self._evaluate("energy", q=q, v=v, t=t, parameters=parameters)[..., 0]
+        return States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("energy")[..., 0]
 
     def solve(
         self,
@@ -149,7 +149,7 @@ class Lagrangian:
         """
         states = States.of(self, q=q, v=v, u=u, t=t, parameters=parameters)
         states.refuse_batch_and_nonfinite()
-        M, bias, A, drift = self.compile("terms")(*states.inputs("terms"))
+        M, bias, A, drift = states.terms()
         return KKT(M, A, self.names, self.coordinates, metric).solve(0.0 - bias, drift, **options)
 
     def forward(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None, **options: Any) -> Solution:
@@ -174,15 +174,12 @@ class Lagrangian:
         Notes
         -----
         Inputs are q, v, u, t, parameters, in this order: those that the system has and the quantity may depend on.
-        Parameters are one column, as packed by `system.parameters.pack`.
+        Parameters are one column, as packed by `system.parameters.pack`. Matrices with one column come out as vectors.
         """
         key = (what, *sorted(options.items()))
         if key not in self._kernels:
             self._kernels[key] = Kernel(quantity(self.expressions, self.symbols, what), **options)
         return self._kernels[key]
-
-    def _evaluate(self, what: str, **state: Any) -> Array:
-        return self.compile(what)(*States.of(self, **state).inputs(what))
 
     def __repr__(self) -> str:
         rows = f"{len(self.names)} constraint rows" + (f" ({', '.join(self.names)})" if self.names else "")

@@ -37,9 +37,22 @@ class States:
             raise ModelError("this system has no parameters: give their symbols as parameters= where it is made")
         return cls(system, arrays)
 
-    def inputs(self, what: str) -> list[Array]:
-        """Return the inputs of a quantity's kernel, in order."""
-        return [self.arrays[name] for name in input_groups(self.system.symbols, what)]
+    def evaluate(self, what: str) -> Any:
+        """Return the outputs of a quantity's kernel for these states."""
+        return self.system.compile(what)(*[self.arrays[name] for name in input_groups(self.system.symbols, what)])
+
+    def matrix(self, what: str) -> Array:
+        """Return the output of a kernel as a matrix (..., rows, n)."""
+        return self._as_matrix(self.evaluate(what))
+
+    def terms(self) -> tuple[Array, Array, Array, Array]:
+        """Return M, bias, A and drift."""
+        M, bias, A, drift = self.evaluate("terms")
+        return self._as_matrix(M), bias, self._as_matrix(A), drift
+
+    def _as_matrix(self, x: Array) -> Array:
+        """Return a matrix of n columns; kernels give one with a single column as a vector."""
+        return x[..., None] if len(self.system.coordinates) == 1 else x
 
     @property
     def batch(self) -> tuple[int, ...]:

@@ -31,6 +31,9 @@ from dalembert.kkt.routes.schur import CLEARLY_REGULAR
 
 Rows = list[list[ca.SX]]
 
+ROUNDING_ONLY = 1000.0
+"""A row whose data are below ROUNDING_ONLY * (n + m) * eps of what b could cause in it holds rounding only."""
+
 
 @dataclass(frozen=True, eq=False)
 class StraightLine:
@@ -65,7 +68,7 @@ def straight_line(M: ca.SX, A: ca.SX, f: ca.SX, c: ca.SX) -> StraightLine:
     b = ca.vertcat(f, c)
 
     def solve(right: ca.SX) -> ca.SX:
-        f, c = right[:n], right[n:]
+        f, c = right[:n, :], right[n:, :]
         g = forward(L, _scalars(f + A.T @ (rho * c)))
         h = forward(Ls, [_dot(Y[j], g) - c[j] for j in range(m)])
         lam = backward(Ls, h)
@@ -74,10 +77,11 @@ def straight_line(M: ca.SX, A: ca.SX, f: ca.SX, c: ca.SX) -> StraightLine:
 
     x = solve(b)
     x += solve(b - K @ x)
-    r, data = ca.fabs(b - K @ x), ca.fabs(K) @ ca.fabs(x) + ca.fabs(b)
-    scales = [1 / ca.sqrt(P[i][i]) for P, size in ((_rows(H), n), (S, m)) for i in range(size)]
-    spreads = [trace_of_inverse(L, scales[:n]), trace_of_inverse(Ls, scales[n:])]
-    return StraightLine(x[:n], x[n:], _residuals(r, data, n), _certified(x, r, data, scales, spreads, n))
+    scales = ca.vertcat(*[1 / ca.sqrt(P[i][i]) for P in (_rows(H), S) for i in range(len(P))])
+    spreads = [trace_of_inverse(L, scales[:n, :]), trace_of_inverse(Ls, scales[n:, :])]
+    r = ca.fabs(b - K @ x)
+    data = _floored(ca.fabs(K) @ ca.fabs(x) + ca.fabs(b), ca.fabs(K) @ scales * ca.norm_2(scales * b))
+    return StraightLine(x[:n, :], x[n:, :], _residuals(r, data, n), _certified(x, b, r, data, scales, spreads, n))
 
 
 def cholesky(P: Rows) -> Rows:
@@ -109,7 +113,7 @@ def backward(L: Rows, b: list[ca.SX]) -> list[ca.SX]:
     return x
 
 
-def trace_of_inverse(L: Rows, d: list[ca.SX]) -> ca.SX:
+def trace_of_inverse(L: Rows, d: ca.SX) -> ca.SX:
     """Return trace((D L L^T D)^-1): it bounds 1 / (smallest eigenvalue) of the matrix scaled to unit diagonal."""
     total = ca.SX(0)
     for j in range(len(L)):
@@ -132,21 +136,34 @@ def _weights(M: ca.SX, A: ca.SX) -> ca.SX:
 def _residuals(r: ca.SX, data: ca.SX, n: int) -> ca.SX:
     """Return the largest r / data of each block row; a row without data has no residual."""
     omega = ca.if_else(data > 0, r / data, 0)
-    return ca.vertcat(*[ca.mmax(block) if block.numel() else ca.SX(0) for block in (omega[:n], omega[n:])])
+    return ca.vertcat(*[ca.mmax(block) if block.numel() else ca.SX(0) for block in (omega[:n, :], omega[n:, :])])
 
 
-def _certified(x: ca.SX, r: ca.SX, data: ca.SX, scales: list[ca.SX], spreads: list[ca.SX], n: int) -> ca.SX:
-    """Return 1 where the rules of `kkt` hold; every comparison is false for NaN."""
+def _floored(data: ca.SX, around: ca.SX) -> ca.SX:
+    """Return the data of every row, with rows of nothing but rounding measured against what b could cause in them.
+
+    A rod without load has the multiplier zero, a structure at rest the acceleration zero; see `kkt/residual.py`.
+    """
+    rounding_only = data <= ROUNDING_ONLY * rounding(data.numel()) * around
+    return data + ca.if_else(rounding_only, around, 0)
+
+
+def _certified(x: ca.SX, b: ca.SX, r: ca.SX, data: ca.SX, scales: ca.SX, spreads: list[ca.SX], n: int) -> ca.SX:
+    """Return 1 where the rules of `kkt` hold; every comparison is false for NaN.
+
+    In scaled units the error is at most spread * rounding * |data|. It must leave three digits of a and of lam; of a
+    block that is zero to rounding, three digits of what b could have caused.
+    """
     size = x.numel()
-    scaled = data * ca.vertcat(*scales)
-    whole = ca.sumsqr(scaled)
+    whole, cause = ca.sumsqr(scales * data), ca.sumsqr(scales * b)
     conditions = [spread < CLEARLY_REGULAR for spread in spreads]
     conditions += [r[i] <= acceptable(size) * data[i] for i in range(size)]
     for block in (slice(0, n), slice(n, size)):
-        reach = ca.sumsqr(ca.vertcat(*scales[block])) if scales[block] else ca.SX(0)
+        answer = ca.sumsqr(x[block, :] / scales[block, :])
         for spread in spreads:
-            error = whole * (spread * rounding(size) / CERTAIN_DIGITS) ** 2
-            conditions.append(error * reach <= ca.sumsqr(x[block]))
+            error = whole * (spread * rounding(size)) ** 2
+            zero = ca.logic_and(answer <= error, error <= CERTAIN_DIGITS**2 * cause)
+            conditions.append(ca.logic_or(error <= CERTAIN_DIGITS**2 * answer, zero))
     return reduce(ca.logic_and, conditions)
 
 

@@ -80,11 +80,8 @@ class Symbols:
 
 
 _REASON = {
-    "q": "that is not allowed here",
     "v": "only kinetic energy, forces, dissipation and velocity-level constraints may depend on velocities",
     "u": "controls act through `forces`",
-    "t": "that is not allowed here",
-    "parameters": "that is not allowed here",
 }
 
 
