@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -56,15 +57,23 @@ class Parameters:
                 defaults[name] = _value(name, default[0], symbol.numel())
         return cls(tuple(symbols), tuple(symbols.values()), defaults)
 
-    @property
+    @cached_property
     def column(self) -> ca.SX:
         """All symbols in one column."""
         return ca.vertcat(*self.symbols) if self.symbols else ca.SX(0, 1)
 
+    @cached_property
+    def _packed_defaults(self) -> Array:
+        packed = self._from_names({})
+        packed.flags.writeable = False
+        return packed
+
     def pack(self, values: Any = None) -> Array:
         """Return the column as numbers, (k,) or (N, k): from a mapping over the defaults, or from an array as it is."""
-        if values is None or isinstance(values, Mapping):
-            return self._from_names({} if values is None else values)
+        if values is None:
+            return self._packed_defaults
+        if isinstance(values, Mapping):
+            return self._from_names(values)
         array, k = np.asarray(values, dtype=float), self.column.numel()
         if array.shape[-1:] != (k,) or array.ndim > 2:
             raise ShapeError(

@@ -36,13 +36,13 @@ def quantity(expressions: Expressions, symbols: Symbols, what: str) -> ca.Functi
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"what={what!r} is not one of {', '.join(map(repr, QUANTITIES))}{hint}")
     outputs = _outputs(expressions, what)
-    inputs = input_groups(symbols, what)
+    inputs = {name: symbols.groups[name] for name in input_names(symbols, what)}
     return ca.Function(what, list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
 
 
-def input_groups(symbols: Symbols, what: str) -> dict[str, ca.SX]:
-    """Return the symbols of a quantity's inputs by name, in order."""
-    return {name: column for name, column in symbols.groups.items() if name in QUANTITIES[what].split()}
+def input_names(symbols: Symbols, what: str) -> list[str]:
+    """Return the names of a quantity's inputs, in order."""
+    return [name for name in QUANTITIES[what].split() if name in symbols.sizes]
 
 
 def _outputs(e: Expressions, what: str) -> dict[str, ca.SX]:

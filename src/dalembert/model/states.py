@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.model.quantities import input_groups
+from dalembert.model.quantities import input_names
 
 if TYPE_CHECKING:
     from dalembert.model.lagrangian import Lagrangian
@@ -26,12 +26,12 @@ class States:
     @classmethod
     def of(cls, system: Lagrangian, parameters: Any = None, **given: Any) -> States:
         """Check shapes; u and t count as zero where they are None."""
-        groups = system.symbols.groups
-        if given.get("u") is not None and "u" not in groups:
+        sizes = system.symbols.sizes
+        if given.get("u") is not None and "u" not in sizes:
             raise ModelError("this system has no controls: give their symbols as controls= where it is made")
-        arrays = {name: _column(name, given[name], groups[name].numel()) for name in given if name in groups}
+        arrays = {name: _column(name, given[name], sizes[name]) for name in given if name in sizes}
         packed = system.parameters.pack(parameters)
-        if "parameters" in groups:
+        if "parameters" in sizes:
             arrays["parameters"] = packed
         elif packed.size:
             raise ModelError("this system has no parameters: give their symbols as parameters= where it is made")
@@ -39,7 +39,7 @@ class States:
 
     def evaluate(self, what: str) -> Any:
         """Return the outputs of a quantity's kernel for these states."""
-        return self.system.compile(what)(*[self.arrays[name] for name in input_groups(self.system.symbols, what)])
+        return self.system.compile(what)(*[self.arrays[name] for name in input_names(self.system.symbols, what)])
 
     def matrix(self, what: str) -> Array:
         """Return the output of a kernel as a matrix (..., rows, n)."""

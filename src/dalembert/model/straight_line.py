@@ -151,18 +151,20 @@ def _floored(data: ca.SX, around: ca.SX) -> ca.SX:
 def _certified(x: ca.SX, b: ca.SX, r: ca.SX, data: ca.SX, scales: ca.SX, spreads: list[ca.SX], n: int) -> ca.SX:
     """Return 1 where the rules of `kkt` hold; every comparison is false for NaN.
 
-    In scaled units the error is at most spread * rounding * |data|. It must leave three digits of a and of lam; of a
-    block that is zero to rounding, three digits of what b could have caused.
+    With E = spread * rounding * |data| in scaled units, the error of x is at most |scales| E. It must leave three
+    digits of a and of lam; of a block that is zero to rounding, three digits of what b could cause in its least entry.
     """
     size = x.numel()
     whole, cause = ca.sumsqr(scales * data), ca.sumsqr(scales * b)
     conditions = [spread < CLEARLY_REGULAR for spread in spreads]
     conditions += [r[i] <= acceptable(size) * data[i] for i in range(size)]
     for block in (slice(0, n), slice(n, size)):
-        answer = ca.sumsqr(x[block, :] / scales[block, :])
+        if block.start == block.stop:
+            continue
+        answer, widest, least = ca.sumsqr(x[block, :]), ca.sumsqr(scales[block, :]), ca.mmin(scales[block, :])
         for spread in spreads:
-            error = whole * (spread * rounding(size)) ** 2
-            zero = ca.logic_and(answer <= error, error <= CERTAIN_DIGITS**2 * cause)
+            error = widest * whole * (spread * rounding(size)) ** 2
+            zero = ca.logic_and(answer <= error, error <= CERTAIN_DIGITS**2 * least**2 * cause)
             conditions.append(ca.logic_or(error <= CERTAIN_DIGITS**2 * answer, zero))
     return reduce(ca.logic_and, conditions)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -42,11 +43,16 @@ class Symbols:
         found._refuse_shared()
         return found
 
-    @property
+    @cached_property
     def groups(self) -> dict[str, ca.SX]:
         """Every group of symbols by the name of its input, in the order of a kernel's inputs; empty ones left out."""
         named = {"q": self.q, "v": self.v, "u": self.u, "t": self.t, "parameters": self.parameters.column}
         return {name: column for name, column in named.items() if column.numel()}
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Number of symbols of every group."""
+        return {name: column.numel() for name, column in self.groups.items()}
 
     def scalar(self, expression: Any, what: str, allowed: str) -> ca.SX:
         """Return a 1 x 1 expression in the allowed groups ("q v t parameters")."""
