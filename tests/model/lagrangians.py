@@ -62,9 +62,8 @@ def slider_crank() -> Lagrangian:
 def sleigh() -> Lagrangian:
     """Chaplygin's sleigh: the blade stands at (x, y), the centre of mass a distance `offset` ahead of it."""
     q, v, (offset, mass, inertia) = ca.SX.sym("q", 3), ca.SX.sym("v", 3), symbols("offset", "mass", "inertia")
-    along, across = ca.vertcat(ca.cos(q[2]), ca.sin(q[2])), ca.vertcat(-ca.sin(q[2]), ca.cos(q[2]))
+    across = ca.vertcat(-ca.sin(q[2]), ca.cos(q[2]))
     centre = v[:2] + offset * v[2] * across
-    assert along.shape == across.shape
     return Lagrangian(
         q,
         v,

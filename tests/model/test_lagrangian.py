@@ -186,7 +186,7 @@ def test_dissipation_and_explicit_time():
 @pytest.mark.parametrize("make", SYSTEMS)
 @given(st.integers(0, 2**32 - 1))
 def test_jacobian_and_drift_by_finite_differences(make, seed):
-    """Along any path, d/dt of the constraint velocity is A a + drift; A is its derivative by v; M that of bias' p."""
+    """Along any path, d/dt of the constraint velocity is A a + drift, and A is its derivative by v."""
     system = _MADE.setdefault(make, make().with_parameters(**values_of(make)))
     rng = np.random.default_rng(seed)
     n, h = len(system.coordinates), 1e-5

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -89,6 +92,16 @@ def test_wrong_symbols_are_named(q, v, error, words):
         (lambda: bead().solve([1.0, 0.0], [0.0, 0.0], np.inf), da.ModelError, r"t\[0\] is inf"),
         (lambda: slider_crank().solve([1.0, 0.0], [0.0, 0.0], route="scur"), da.ModelError, "did you mean 'schur'"),
         (lambda: pendulum().solve([0.0, 0.0], [1.0, 0.0]), da.SolvabilityError, "rod"),
+        (lambda: pendulum().forward([1.0, 0.0], [0.0, 0.0], massless="hodl"), da.ModelError, "did you mean 'hold'"),
+        (lambda: pendulum().forward([1.0, 0.0], [0.0, 0.0], colour=1), TypeError, "colour"),
+        (lambda: pendulum().compile(dtype="float32"), da.UnsupportedError, "double precision"),
+        (lambda: da.Lagrangian(Q, V, T).energy([1, 0], [0, 0], parameters=[1.0]), da.ModelError, "no parameters"),
+        (lambda: da.Lagrangian(Q, V, T).energy([1, 0], [0, 0], parameters={"m": 1}), da.ModelError, "there are none"),
+        (
+            lambda: pendulum().energy([1, 0], [0, 0], parameters={"mass": [1, 2], "length": [1, 2, 3]}),
+            da.ShapeError,
+            "different lengths",
+        ),
     ],
 )
 def test_wrong_calls_are_named(call, error, words):
@@ -110,6 +123,18 @@ def test_ways_to_write_constraints_and_parameters():
     assert da.Lagrangian(Q, V, T, constraints=Q, names=["a", "b"]).names == ("a", "b")
     assert da.Lagrangian(Q, V, T).coordinates == ("q_0", "q_1")
     assert da.Lagrangian(Q, V, T, constraints=[]).jacobian([0.0, 0.0]).shape == (0, 2)
+
+
+def test_room_is_light_until_used():
+    """`CrankSlider` and `Matrices` need no CasADi; a name that does not exist is an AttributeError as everywhere."""
+    loaded = "print('casadi' in sys.modules)"
+    code = f"import sys, dalembert.model; {loaded}; dalembert.Lagrangian; {loaded}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "True"]
+    assert {"Lagrangian", "Kernel", "System"} <= set(dir(da))
+    for module in (da, da.model):
+        with pytest.raises(AttributeError, match="Lagrange"):
+            _ = module.Lagrange
 
 
 def test_one_coordinate_gives_matrices():

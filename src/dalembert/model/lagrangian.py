@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.errors import UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
@@ -169,13 +170,15 @@ class Lagrangian:
             One of `dalembert.model.QUANTITIES`. "forward" gives acceleration (n,), multipliers (m,), status (1,) and
             residuals (2,). The status is `Status.UNIQUE` where the answer is certified and `Status.DECLINED` where
             it is not (redundant rows, massless motion, NaN, equilibrium to rounding): then the numbers mean nothing,
-            and `forward` or `solve` find out more. Up to n + m = 25.
+            and `forward` or `solve` find out more. Up to n + m = 25, in double precision.
 
         Notes
         -----
         Inputs are q, v, u, t, parameters, in this order: those that the system has and the quantity may depend on.
         Parameters are one column, as packed by `system.parameters.pack`. Matrices with one column come out as vectors.
         """
+        if what == "forward" and options.get("dtype", "float64") != "float64":
+            raise UnsupportedError('certificates are in double precision; compile("terms") has every dtype')
         key = (what, *sorted(options.items()))
         if key not in self._kernels:
             self._kernels[key] = Kernel(quantity(self.expressions, self.symbols, what), **options)

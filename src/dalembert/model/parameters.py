@@ -74,6 +74,8 @@ class Parameters:
             return self._packed_defaults
         if isinstance(values, Mapping):
             return self._from_names(values)
+        if not self.names:
+            raise ModelError("this system has no parameters: give their symbols as parameters= where it is made")
         array, k = np.asarray(values, dtype=float), self.column.numel()
         if array.shape[-1:] != (k,) or array.ndim > 2:
             raise ShapeError(

@@ -33,8 +33,6 @@ class States:
         packed = system.parameters.pack(parameters)
         if "parameters" in sizes:
             arrays["parameters"] = packed
-        elif packed.size:
-            raise ModelError("this system has no parameters: give their symbols as parameters= where it is made")
         return cls(system, arrays)
 
     def evaluate(self, what: str) -> Any:
