@@ -103,3 +103,15 @@ def test_unknown_names(kernel):
         kernel.jacobian(inputs=["z"])
     with pytest.raises(ModelError, match="output 'q'"):
         kernel.jvp(outputs=["q"])
+
+
+def test_seeds_are_named_apart_from_inputs_of_the_same_name():
+    """A function of q and dq, as robots have them: the seed of q is not the input dq."""
+    q, dq = ca.SX.sym("q", 2), ca.SX.sym("dq", 2)
+    kernel = Kernel(ca.Function("f", [q, dq], [ca.sin(q) * dq], ["q", "dq"], ["y"]))
+    at, rate, seed = np.array([0.3, 0.4]), np.array([1.0, 2.0]), np.array([1.0, -1.0])
+    forward = kernel.jvp(inputs=["q"])
+    assert [port.name for port in forward.inputs] == ["q", "dq", "dq_"]
+    np.testing.assert_allclose(forward(at, rate, seed), np.cos(at) * rate * seed, rtol=1e-15)
+    with pytest.raises(ModelError, match="twice"):
+        kernel.jacobian(inputs=["q", "q"])

@@ -20,8 +20,14 @@ LIBRARY = """
     nearbyint nextafter nexttoward pow remainder remquo rint round scalbln scalbn sin sinh sqrt tan tanh tgamma trunc
     gamma signgam j0 j1 jn y0 y1 yn INFINITY NAN HUGE_VAL isfinite isinf isnan isnormal signbit fpclassify NULL printf
 """
+# Other functions of the standard library that compilers know by name.
+BUILTIN = """
+    abs labs llabs free malloc calloc realloc exit abort atexit system getenv rand srand qsort bsearch strlen strcpy
+    strcat strcmp strncmp strchr strstr memset memcpy memmove memcmp remove rename puts putchar getchar printf fprintf
+    sprintf snprintf scanf sscanf fopen fclose fread fwrite time clock signal raise index
+"""
 LOCAL = re.compile(r"[tr][0-9]+$")  # what the printer calls its values
-RESERVED = frozenset((KEYWORDS + OWN).split()).union(
+RESERVED = frozenset((KEYWORDS + OWN + BUILTIN).split()).union(
     name + suffix for name in LIBRARY.split() for suffix in ("", "f", "l")
 )
 

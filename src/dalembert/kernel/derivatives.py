@@ -107,7 +107,8 @@ def directional(
     """Return the kernel of a directional derivative, without the Jacobian: forward J s, or reverse J^T s.
 
     The kernel's inputs are those of the function, then one seed per chosen input (forward) or output
-    (reverse), named `d<name>` and shaped like it. Its outputs are the derivatives of the chosen outputs
+    (reverse), named `d<name>` (`d<name>_` where the function has an input of that
+    name) and shaped like it. Its outputs are the derivatives of the chosen outputs
     (forward) or with respect to the chosen inputs (reverse), named and shaped likewise.
     """
     import casadi
@@ -172,7 +173,19 @@ def _chosen(ports: Sequence[Port], names: Sequence[str] | None, what: str) -> li
     for name in wanted:
         if name not in known:
             raise ModelError(f"{what} {name!r} does not exist; there are {', '.join(map(repr, known))}")
+        if wanted.count(name) > 1:
+            raise ModelError(f"{what} {name!r} is named twice")
     return [known.index(name) for name in wanted]
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return the names, with underscores behind those that stood before: the seed of `q` beside an input `dq`."""
+    result: list[str] = []
+    for name in names:
+        while name in result:
+            name += "_"
+        result.append(name)
+    return result
 
 
 def _compile(
@@ -187,7 +200,10 @@ def _compile(
     import casadi
 
     options = kernel.options
-    function = casadi.Function(f"{kernel.name}_{label}", symbols, results, names_in, names_out)
+    names = _distinct(names_in + names_out)
+    function = casadi.Function(
+        f"{kernel.name}_{label}", symbols, results, names[: len(names_in)], names[len(names_in) :]
+    )
     return type(kernel)(
         function, backend=kernel.backend, dtype=options.dtype, threads=options.threads, width=options.width
     )

@@ -1,7 +1,37 @@
-"""What a system is: the protocol `System`, and systems written down by hand."""
+"""What a system is: the protocol `System`, systems given by a Lagrangian, and systems written down by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from dalembert.model.crank_slider import CrankSlider
 from dalembert.model.matrices import Matrices
 from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
 
-__all__ = ["CrankSlider", "Matrices", "System", "block_system", "solve", "unconstrained_acceleration"]
+if TYPE_CHECKING:
+    from dalembert.model.lagrangian import Lagrangian
+    from dalembert.model.quantities import QUANTITIES
+
+__all__ = [
+    "QUANTITIES",
+    "CrankSlider",
+    "Lagrangian",
+    "Matrices",
+    "System",
+    "block_system",
+    "solve",
+    "unconstrained_acceleration",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs CasADi when it is first used (PEP 562)."""
+    if name == "Lagrangian":
+        from dalembert.model.lagrangian import Lagrangian
+
+        return Lagrangian
+    if name == "QUANTITIES":
+        from dalembert.model.quantities import QUANTITIES
+
+        return QUANTITIES
+    raise AttributeError(f"module 'dalembert.model' has no attribute {name!r}")
