@@ -29,6 +29,10 @@ MOST_STEPS = 5
 """Refinement goes on at most this often; one step is the rule, more are for the edge of singularity."""
 
 
+SHARED = 0.25
+"""Redundant rows may be off by four times the rounding of the largest among them."""
+
+
 class Refinable(Protocol):
     """What can be refined: a factored route, or one that also chooses among multipliers."""
 
@@ -51,7 +55,8 @@ class Residual(NamedTuple):
     def overall(self, analysis: Analysis) -> float:
         """Return omega, or for redundant rows the residual of each block over its largest data, equilibrated.
 
-        Redundant rows share the rounding of the largest right side among them; a small one cannot do better.
+        Redundant rows share the rounding of the largest right side among them, a few times over; a small one cannot
+        do better (`SHARED`).
         """
         n, scales = analysis.M.shape[0], analysis.scales
         if analysis.rows.rank == analysis.A.shape[0]:
