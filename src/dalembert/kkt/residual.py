@@ -61,10 +61,8 @@ class Residual(NamedTuple):
         n, scales = analysis.M.shape[0], analysis.scales
         if analysis.rows.rank == analysis.A.shape[0]:
             return self.omega
-        r, data = np.abs(scales * self.r), scales * self.data
-        return max(
-            float(r[part].max(initial=0.0) / data[part].max(initial=1e-300)) for part in (slice(n), slice(n, None))
-        )
+        r, data, blocks = np.abs(scales * self.r), scales * self.data, (slice(n), slice(n, None))
+        return SHARED * max(float(r[part].max(initial=0.0) / data[part].max(initial=1e-300)) for part in blocks)
 
 
 def rounding(size: int) -> float:
