@@ -107,3 +107,12 @@ def test_a_locked_coordinate_in_other_units_is_no_false_alarm(unit):
     s = KKT(T @ T, np.array([[0, 1], [0, 0], [1, 0], [1, 0]]) @ T).solve([0, 0], [-1, 0, 0, 0])
     assert s.status is Status.REDUNDANT
     np.testing.assert_allclose(s.acceleration, [0.0, 1.0 / unit], atol=1e-15)
+
+
+def test_an_indefinite_mass_that_vanishes_on_an_admissible_motion_is_refused():
+    """M q1 is not zero, yet q1 alone is admissible and has no mass: the block matrix is singular."""
+    M = [[3.0, 3.0, 2.0], [3.0, 0.0, -2.0], [2.0, -2.0, -3.0]]
+    K = KKT(M, [[1.0, 0.0, 2.0], [-1.0, 0.0, 1.0]])
+    assert K.diagnose().massless_motions == ("q1",)
+    with pytest.raises(SolvabilityError, match="moves no mass"):
+        K.solve([3.0, 3.0, -3.0])

@@ -42,7 +42,8 @@ class MotionStructure:
     Z
         Basis of null(A) in scaled coordinates, n x (n - r).
     free
-        Basis of null(M) within null(A) in scaled coordinates: free massless motions.
+        Free massless motions in scaled coordinates: a basis of null(M) within null(A), or, for an indefinite M without
+        such, the admissible motions of zero mass.
     scale, vectors, values
         Mz = Z^T M Z is decided on T Mz T with T = diag(scale), whose eigenpairs these are.
     noise
@@ -90,8 +91,11 @@ def motion_structure(M: Float[Array, "n n"], rows: RowStructure) -> MotionStruct
     Z[independent, np.arange(independent.size)] = 1.0
     if rows.rank and independent.size:
         Z[dependent] = -np.linalg.solve(B1, V1t[:, independent])
+    scale, vectors, values, noise = _reduced_mass(Mhat, Z)
     free = _free_massless(Mhat, V1t)
-    return MotionStructure(dependent, independent, B1, Z, free, *_reduced_mass(Mhat, Z))
+    if not free.shape[1]:  # an indefinite M may vanish on a motion without annihilating it
+        free = Z @ (scale[:, None] * vectors[:, (values <= 0.0) & (values >= -noise)])
+    return MotionStructure(dependent, independent, B1, Z, free, scale, vectors, values, noise)
 
 
 def _partition(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple[Array, Array]:
