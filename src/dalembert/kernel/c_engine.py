@@ -155,14 +155,10 @@ def _native(compiler: str) -> list[str]:
 
 
 def _cache_key(function: Any, options: Options, compiler: str) -> str | None:
-    """Return the name of this kernel in the cache; None where the function cannot be written as text."""
-    if cache.cache_folder() is None:
-        return None
-    try:
-        text = function.serialize()
-    except RuntimeError:
-        return None
-    return cache.key(["c", text, options.dtype, _version(compiler), *FLAGS, *map(str, asdict(host()).values())])
+    """Return the name of this kernel in the cache; None where it has none."""
+    return cache.function_key(
+        function, ["c", options.dtype, _version(compiler), *FLAGS, *map(str, asdict(host()).values())]
+    )
 
 
 def _compile(function: Any, options: Options, compiler: str) -> tuple[bytes, dict[str, Any]]:

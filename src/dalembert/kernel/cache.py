@@ -68,6 +68,17 @@ def clear_cache() -> int:
     return removed
 
 
+def function_key(function: Any, parts: Iterable[str]) -> str | None:
+    """Return the name of a CasADi function's entry; None where the cache is off or the function is no text."""
+    if cache_folder() is None:
+        return None
+    try:
+        text = function.serialize()
+    except RuntimeError:
+        return None
+    return key([text, *parts])
+
+
 def key(parts: Iterable[str]) -> str:
     """Return the name of an entry: a hash of its parts, of the versions and of this room's source."""
     digest = hashlib.sha256(source_digest())

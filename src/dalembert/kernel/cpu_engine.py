@@ -144,14 +144,8 @@ def _describe(array: NDArray[Any], port: Port, batch: bool) -> list[int]:
 
 
 def _cache_key(function: Any, options: Options) -> str | None:
-    """Return the name of this kernel in the cache; None where the function cannot be written as text."""
-    if cache.cache_folder() is None:
-        return None
-    try:
-        text = function.serialize()
-    except RuntimeError:
-        return None
-    return cache.key([text, options.dtype, str(options.width), *map(str, asdict(host()).values())])
+    """Return the name of this kernel in the cache; None where it has none."""
+    return cache.function_key(function, [options.dtype, str(options.width), *map(str, asdict(host()).values())])
 
 
 def _compile(function: Any, options: Options) -> tuple[bytes, dict[str, Any]]:

@@ -57,8 +57,7 @@ def block_system(system: System, q: Any, t: float = 0.0, metric: Any = None) -> 
 def solve(system: System, q: Any, v: Any, t: float = 0.0, force: Any = None, **options: Any) -> Solution:
     """Solve for accelerations and multipliers at one state; `force` (n,) is applied, `options` go to `KKT.solve`."""
     q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-    applied = np.zeros(len(system.coordinates)) if force is None else np.asarray(force, dtype=float)
-    return block_system(system, q, t).solve(applied - system.bias(q, v, t), system.drift(q, v, t), **options)
+    return block_system(system, q, t).solve(_net_force(system, q, v, t, force), system.drift(q, v, t), **options)
 
 
 def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, force: Any = None) -> Array:
@@ -67,6 +66,11 @@ def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, f
     Raises `SolvabilityError` where M is singular: then there is none.
     """
     q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-    applied = np.zeros(len(system.coordinates)) if force is None else np.asarray(force, dtype=float)
     free = KKT(system.mass_matrix(q, t), None, coordinates=system.coordinates)
-    return free.solve(applied - system.bias(q, v, t)).acceleration
+    return free.solve(_net_force(system, q, v, t, force)).acceleration
+
+
+def _net_force(system: System, q: Array, v: Array, t: float, force: Any) -> Array:
+    """Return applied minus bias forces; no applied force is zero."""
+    bias = system.bias(q, v, t)
+    return -bias if force is None else np.asarray(force, dtype=float) - bias
