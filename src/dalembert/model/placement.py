@@ -1,0 +1,139 @@
+"""Where one frame stands in another: a rotation and a position.
+
+Symbols: X_AB = (R, p) gives points of frame B in frame A, x_A = R x_B + p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.errors import ModelError, ShapeError
+
+Array = np.ndarray
+
+ORTHOGONALITY = 1e-6
+"""A rotation matrix may be off by this much, as files with few digits are; it is made orthogonal. More is an error."""
+
+EXACT = 4 * np.finfo(float).eps
+"""Entries of a rotation this close to 0, 1 or -1 are taken as such: cos(pi/2) is 6e-17 only by rounding."""
+
+
+def _frozen(values: Any) -> Array:
+    array = np.array(values, dtype=float)
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """A frame B seen from a frame A.
+
+    Attributes
+    ----------
+    rotation : (3, 3)
+        R, columns are B's axes in A.
+    position : (3,)
+        p, B's origin in A, metres.
+    """
+
+    rotation: Float[Array, "3 3"] = field(default_factory=lambda: np.eye(3))
+    position: Float[Array, " 3"] = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        rotation, position = np.asarray(self.rotation, dtype=float), np.asarray(self.position, dtype=float)
+        if rotation.shape != (3, 3) or position.shape != (3,):
+            raise ShapeError(
+                f"a placement has a (3, 3) rotation and a (3,) position, not {rotation.shape}, {position.shape}"
+            )
+        if not (np.isfinite(rotation).all() and np.isfinite(position).all()):
+            raise ModelError(f"a placement has numbers that are not finite: {rotation.tolist()}, {position.tolist()}")
+        object.__setattr__(self, "rotation", _frozen(_orthogonal(rotation)))
+        object.__setattr__(self, "position", _frozen(position))
+
+    @classmethod
+    def from_rpy(cls, rpy: Any, position: Any = (0.0, 0.0, 0.0)) -> Placement:
+        """Return the placement with R = Rz(yaw) Ry(pitch) Rx(roll), radians, as URDF and SDF write it."""
+        roll, pitch, yaw = (float(angle) for angle in rpy)
+        return cls(axis_rotation("z", yaw) @ axis_rotation("y", pitch) @ axis_rotation("x", roll), np.asarray(position))
+
+    @classmethod
+    def from_quaternion(cls, xyzw: Any, position: Any = (0.0, 0.0, 0.0)) -> Placement:
+        """Return the placement with the rotation of a quaternion [x y z w], which is normalised."""
+        quaternion = np.asarray(xyzw, dtype=float)
+        norm = np.linalg.norm(quaternion)
+        if quaternion.shape != (4,) or not np.isfinite(norm) or norm == 0:
+            raise ModelError(f"a quaternion [x y z w] must be four finite numbers, not all zero; got {xyzw}")
+        x, y, z, w = quaternion / norm
+        skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+        return cls(np.eye(3) + 2 * w * skew + 2 * skew @ skew, np.asarray(position))
+
+    def __matmul__(self, other: Placement) -> Placement:
+        """Return X_AC = X_AB X_BC."""
+        return Placement(self.rotation @ other.rotation, self.rotation @ other.position + self.position)
+
+    def inverse(self) -> Placement:
+        """Return X_BA."""
+        return Placement(self.rotation.T, -self.rotation.T @ self.position)
+
+    def is_identity(self) -> bool:
+        """Say whether A and B coincide exactly."""
+        return bool(np.array_equal(self.rotation, np.eye(3)) and not self.position.any())
+
+    def quaternion(self) -> Float[Array, " 4"]:
+        """Return the rotation as [x y z w], w >= 0."""
+        from scipy.spatial.transform import Rotation
+
+        return Rotation.from_matrix(self.rotation).as_quat(canonical=True)
+
+    def rpy(self) -> Float[Array, " 3"]:
+        """Return roll, pitch, yaw in radians; at pitch = +-pi/2, where they are not unique, roll is zero."""
+        R = self.rotation
+        pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
+        if np.hypot(R[0, 0], R[1, 0]) < EXACT:
+            return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
+        return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Placement):
+            return NotImplemented
+        return np.array_equal(self.rotation, other.rotation) and np.array_equal(self.position, other.position)
+
+    def __hash__(self) -> int:
+        return hash((self.rotation.tobytes(), self.position.tobytes()))
+
+
+IDENTITY = Placement()
+
+
+def axis_rotation(axis: str, angle: float) -> Float[Array, "3 3"]:
+    """Return the rotation by `angle` about "x", "y" or "z", exact at multiples of a quarter turn."""
+    c, s = np.cos(angle), np.sin(angle)
+    i = "xyz".index(axis)
+    j, k = (i + 1) % 3, (i + 2) % 3
+    R = np.eye(3)
+    R[j, j] = R[k, k] = c
+    R[j, k], R[k, j] = -s, s
+    return _exact(R)
+
+
+def _exact(R: Array) -> Array:
+    """Return R with entries that are 0, 1 or -1 up to rounding made exactly so."""
+    nearest = np.round(R)
+    return np.where(np.abs(R - nearest) <= EXACT, nearest, R) + 0.0
+
+
+def _orthogonal(R: Array) -> Array:
+    """Return the rotation nearest to R; a matrix that is no rotation is refused."""
+    error = np.abs(R.T @ R - np.eye(3)).max()
+    if error > ORTHOGONALITY or np.linalg.det(R) < 0:
+        raise ModelError(
+            f"not a rotation matrix (R^T R differs from 1 by {error:.1e}, det {np.linalg.det(R):.3f}): {R.tolist()}"
+        )
+    if error > EXACT:
+        U, _, Vt = np.linalg.svd(R)
+        R = U @ Vt
+    return _exact(R)
