@@ -66,9 +66,13 @@ def minus_inverse(x: Scalar) -> Scalar:
 
 def cos(x: Scalar) -> Scalar:
     """Return the cosine."""
-    return math.cos(x) if type(x) is float else np.cos(x)
+    if type(x) is float:
+        return math.cos(x)
+    return x.cos() if hasattr(x, "cos") else np.cos(x)
 
 
 def sin(x: Scalar) -> Scalar:
     """Return the sine."""
-    return math.sin(x) if type(x) is float else np.sin(x)
+    if type(x) is float:
+        return math.sin(x)
+    return x.sin() if hasattr(x, "sin") else np.sin(x)
