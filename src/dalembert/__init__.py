@@ -18,22 +18,28 @@ from dalembert.errors import (
     SolvabilityError,
     UnsupportedError,
 )
-from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
-    from dalembert.model import Lagrangian, System
+    from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
+    from dalembert.model import Builder, Lagrangian, Mechanism, System
 
-_ON_FIRST_USE = {"Kernel": "dalembert.kernel", "Lagrangian": "dalembert.model", "System": "dalembert.model"}
-"""Names whose rooms import CasADi or LLVM; a program that solves block systems alone never waits for these."""
+_ON_FIRST_USE = {
+    **dict.fromkeys(("KKT", "Certificate", "Diagnosis", "Solution", "Status"), "dalembert.kkt"),
+    "Kernel": "dalembert.kernel",
+    **dict.fromkeys(("Builder", "Lagrangian", "Mechanism", "System"), "dalembert.model"),
+}
+"""Names by room: SciPy, CasADi and LLVM are imported with the room that needs them, when it is first used."""
 
 __all__ = [
     "KKT",
+    "Builder",
     "Certificate",
     "DalembertError",
     "Diagnosis",
     "Kernel",
     "Lagrangian",
+    "Mechanism",
     "MissingExtraError",
     "ModelError",
     "ShapeError",
