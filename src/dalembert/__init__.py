@@ -22,18 +22,26 @@ from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
-    from dalembert.model import Lagrangian, System
+    from dalembert.model import Builder, Lagrangian, Mechanism, System
 
-_ON_FIRST_USE = {"Kernel": "dalembert.kernel", "Lagrangian": "dalembert.model", "System": "dalembert.model"}
+_ON_FIRST_USE = {
+    "Builder": "dalembert.model",
+    "Kernel": "dalembert.kernel",
+    "Lagrangian": "dalembert.model",
+    "Mechanism": "dalembert.model",
+    "System": "dalembert.model",
+}
 """Names whose rooms import CasADi or LLVM; a program that solves block systems alone never waits for these."""
 
 __all__ = [
     "KKT",
+    "Builder",
     "Certificate",
     "DalembertError",
     "Diagnosis",
     "Kernel",
     "Lagrangian",
+    "Mechanism",
     "MissingExtraError",
     "ModelError",
     "ShapeError",

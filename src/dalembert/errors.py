@@ -18,7 +18,21 @@ class ShapeError(DalembertError, ValueError):
 
 
 class ModelError(DalembertError, ValueError):
-    """The description of a system is wrong: a value, a name, or an element of a file."""
+    """The description of a system is wrong: a value, a name, or an element of a file.
+
+    Attributes
+    ----------
+    source
+        Where it was read: file, line and element; `None` where nothing was read. The message begins with it.
+    near
+        Names that exist and resemble the one that does not. The message ends with them.
+    """
+
+    def __init__(self, message: str, source: Any = None, near: tuple[str, ...] = ()) -> None:
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        super().__init__(f"{source}: {message}{hint}" if source is not None else f"{message}{hint}")
+        self.source = source
+        self.near = near
 
 
 class SolvabilityError(DalembertError, ArithmeticError):

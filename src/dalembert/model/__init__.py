@@ -1,11 +1,14 @@
-"""What a system is: the protocol `System`, systems given by a Lagrangian, and systems written down by hand."""
+"""What a system is: the protocol `System`; mechanisms; systems given by a Lagrangian; systems written down by hand."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dalembert.model.builder import Builder
 from dalembert.model.crank_slider import CrankSlider
 from dalembert.model.matrices import Matrices
+from dalembert.model.mechanism import Mechanism
+from dalembert.model.requests import Request, register, requests
 from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
 
 if TYPE_CHECKING:
@@ -14,11 +17,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "QUANTITIES",
+    "Builder",
     "CrankSlider",
     "Lagrangian",
     "Matrices",
+    "Mechanism",
+    "Request",
     "System",
     "block_system",
+    "register",
+    "requests",
     "solve",
     "unconstrained_acceleration",
 ]

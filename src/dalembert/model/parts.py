@@ -106,7 +106,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Spring:
-    """A spring with damper between two frames: force = stiffness (length - rest) + damping d(length)/dt, along the line."""
+    """A spring with damper between two frames, along their line: stiffness (length - rest) + damping d(length)/dt."""
 
     name: str
     frame: str

@@ -106,9 +106,6 @@ class Placement:
         return hash((self.rotation.tobytes(), self.position.tobytes()))
 
 
-IDENTITY = Placement()
-
-
 def axis_rotation(axis: str, angle: float) -> Float[Array, "3 3"]:
     """Return the rotation by `angle` about "x", "y" or "z", exact at multiples of a quarter turn."""
     c, s = np.cos(angle), np.sin(angle)
@@ -117,10 +114,10 @@ def axis_rotation(axis: str, angle: float) -> Float[Array, "3 3"]:
     R = np.eye(3)
     R[j, j] = R[k, k] = c
     R[j, k], R[k, j] = -s, s
-    return _exact(R)
+    return exact(R)
 
 
-def _exact(R: Array) -> Array:
+def exact(R: Array) -> Array:
     """Return R with entries that are 0, 1 or -1 up to rounding made exactly so."""
     nearest = np.round(R)
     return np.where(np.abs(R - nearest) <= EXACT, nearest, R) + 0.0
@@ -136,4 +133,8 @@ def _orthogonal(R: Array) -> Array:
     if error > EXACT:
         U, _, Vt = np.linalg.svd(R)
         R = U @ Vt
-    return _exact(R)
+    return exact(R)
+
+
+IDENTITY = Placement()
+"""Two frames that coincide."""

@@ -1,0 +1,261 @@
+"""Put a mechanism together, part by part; every complaint names the part and where it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dalembert.errors import ModelError
+from dalembert.model.assembly import in_order, rooted
+from dalembert.model.joints import KINDS
+from dalembert.model.mechanism import Mechanism, checked_gravity
+from dalembert.model.naming import lookup
+from dalembert.model.part_values import (
+    checked_name,
+    finite,
+    make_inertia,
+    make_limits,
+    make_placement,
+    per_velocity,
+    unit_axis,
+)
+from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring
+from dalembert.model.placement import Placement
+from dalembert.model.validation import check
+
+LOOP_KINDS = ("point", "weld", "revolute", "prismatic", "cylindrical", "universal", "planar", "distance")
+
+
+class Builder:
+    """Collects the parts of a mechanism; `build` checks them and puts them in order.
+
+    Parameters
+    ----------
+    name
+        What the mechanism is called.
+    gravity : (3,)
+        In m/s^2.
+    source
+        The file that is read, or None.
+
+    Examples
+    --------
+    >>> import dalembert as da
+    >>> b = da.Builder("pendulum")
+    >>> b.body("rod", mass=1.0, center=(0, 0, -0.5), inertia=(1 / 12, 1 / 12, 0))
+    >>> b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0))
+    >>> print(b.build())
+    pendulum: 1 bodies, nq 1, nv 1, 1 kg, fixed base, gravity (0, 0, -9.81)
+    world
+    └─ hinge: revolute y ── rod (1 kg)
+    """
+
+    def __init__(self, name: str = "mechanism", gravity: Any = (0.0, 0.0, -9.81), source: str | None = None) -> None:
+        self.name = checked_name(name, "mechanism", None)
+        self.gravity = checked_gravity(gravity)
+        self.source = source
+        self.bodies: dict[str, Body] = {}
+        self.joints: dict[str, Joint] = {}
+        self.frames: dict[str, Frame] = {}
+        self.springs: dict[str, Spring] = {}
+        self.actuators: dict[str, Actuator] = {}
+        self.couplings: dict[str, Coupling] = {}
+        self.loops: dict[str, Loop] = {}
+        self.notes: list[str] = []
+
+    def body(
+        self,
+        name: str,
+        mass: float = 0.0,
+        center: Any = (0.0, 0.0, 0.0),
+        inertia: Any = None,
+        source: Source | None = None,
+    ) -> None:
+        """Add a body; `inertia` about the centre of mass: three moments, six numbers ixx ixy ixz iyy iyz izz, or 3x3.
+
+        An `Inertia` stands for all three. Zero mass and zero moments are legal.
+        """
+        whole = make_inertia(inertia, mass, center, f"body {name!r}", source)
+        _add(self.bodies, name, "body", source, lambda: Body(name, whole, source))
+
+    def joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        axis: Any = (1.0, 0.0, 0.0),
+        position: Any = None,
+        rotation: Any = None,
+        rpy: Any = None,
+        placement: Placement | None = None,
+        child_placement: Placement | None = None,
+        axis2: Any = (0.0, 1.0, 0.0),
+        pitch: float = 0.0,
+        limits: Any = None,
+        damping: Any = (),
+        friction: Any = (),
+        armature: Any = (),
+        stiffness: Any = (),
+        rest: Any = (),
+        source: Source | None = None,
+    ) -> None:
+        """Add a joint that carries `child`; fields as in `Joint`.
+
+        `rotation` is 3x3 or a quaternion [x y z w], `rpy` roll, pitch, yaw; `limits` a pair (lower, upper), a mapping
+        with lower, upper, velocity, effort, or `Limits`. A single number serves all velocities of the joint.
+        """
+        what = f"joint {name!r}"
+        known = lookup(kind, KINDS, "kind of joint", source)
+        values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
+        each = {word: per_velocity(value, known.nv, f"{word} of {what}", source) for word, value in values.items()}
+        joint = Joint(
+            name=name,
+            kind=kind,
+            parent=str(parent),
+            child=str(child),
+            placement=make_placement(placement, position, rotation, rpy, what, source),
+            child_placement=make_placement(child_placement, None, None, None, what, source),
+            axis=unit_axis(axis, f"the axis of {what}", source),
+            axis2=unit_axis(axis2, f"the second axis of {what}", source),
+            pitch=finite(pitch, f"the pitch of {what}", source),
+            limits=make_limits(limits, known.nv, what, source),
+            source=source,
+            **each,
+        )
+        _add(self.joints, name, "joint", source, lambda: joint)
+
+    def frame(
+        self,
+        name: str,
+        body: str,
+        position: Any = None,
+        rotation: Any = None,
+        rpy: Any = None,
+        placement: Placement | None = None,
+        source: Source | None = None,
+    ) -> None:
+        """Add a named place on a body (or on the ground)."""
+        where = make_placement(placement, position, rotation, rpy, f"frame {name!r}", source)
+        _add(self.frames, name, "frame", source, lambda: Frame(name, str(body), where, source))
+
+    def spring(
+        self,
+        name: str,
+        frame: str,
+        other: str,
+        stiffness: float,
+        rest: float = 0.0,
+        damping: float = 0.0,
+        source: Source | None = None,
+    ) -> None:
+        """Add a spring with damper along the line between two frames."""
+        numbers = [finite(x, f"a value of spring {name!r}", source) for x in (stiffness, rest, damping)]
+        _add(
+            self.springs, name, "spring", source, lambda: Spring(name, str(frame), str(other), *numbers, source=source)
+        )
+
+    def actuator(
+        self,
+        name: str,
+        coordinate: str,
+        gear: float = 1.0,
+        rotor_inertia: float = 0.0,
+        effort: float = float("inf"),
+        source: Source | None = None,
+    ) -> None:
+        """Add a motor on a coordinate: its torque is gear * control, its rotor adds gear^2 * rotor_inertia."""
+        numbers = [finite(x, f"a value of actuator {name!r}", source) for x in (gear, rotor_inertia)]
+        effort = float(effort)
+        _add(
+            self.actuators,
+            name,
+            "actuator",
+            source,
+            lambda: Actuator(name, str(coordinate), *numbers, effort=effort, source=source),
+        )
+
+    def couple(self, name: str, terms: Mapping[str, float], offset: float = 0.0, source: Source | None = None) -> None:
+        """Add a relation: the sum of factor * coordinate over `terms` equals `offset` (a gear, a mimic joint)."""
+        pairs = tuple((str(k), finite(x, f"a factor of coupling {name!r}", source)) for k, x in dict(terms).items())
+        offset = finite(offset, f"the offset of coupling {name!r}", source)
+        _add(self.couplings, name, "coupling", source, lambda: Coupling(name, pairs, offset, source))
+
+    def loop(
+        self,
+        name: str,
+        kind: str,
+        body: str,
+        other: str,
+        placement: Placement | None = None,
+        other_placement: Placement | None = None,
+        axis: Any = (1.0, 0.0, 0.0),
+        options: Mapping[str, Any] | None = None,
+        source: Source | None = None,
+    ) -> None:
+        """Add a joint that closes a loop; fields as in `Loop`."""
+        lookup(kind, dict.fromkeys(LOOP_KINDS), "kind of loop", source)
+        loop = Loop(
+            name=name,
+            kind=kind,
+            body=str(body),
+            other=str(other),
+            placement=placement or Placement(),
+            other_placement=other_placement or Placement(),
+            axis=unit_axis(axis, f"the axis of loop {name!r}", source),
+            options=tuple(sorted((options or {}).items())),
+            source=source,
+        )
+        _add(self.loops, name, "loop", source, lambda: loop)
+
+    def note(self, text: str) -> None:
+        """Add a remark that `print(mechanism)` shows."""
+        self.notes.append(str(text))
+
+    def build(
+        self, base: str = "fixed", order: str = "added", allow_unphysical: bool = False, passive: bool = True
+    ) -> Mechanism:
+        """Return the mechanism.
+
+        Parameters
+        ----------
+        base
+            What holds a body that no joint carries: "fixed" to the ground, "floating" by a free joint, "auto" floating
+            where it has mass.
+        order
+            Children of a body as "added", or sorted by joint "name", as Pinocchio has them.
+        allow_unphysical
+            Whether inertias that no body can have are a note instead of an error.
+        passive
+            Whether springs and dampers act inside forward and inverse dynamics.
+        """
+        ground = "universe" if "world" in self.bodies else "world"
+        joints, floats = rooted(list(self.joints.values()), self.bodies, ground, base)
+        ordered = in_order(joints, self.bodies, ground, order)
+        notes = check(self, ordered, ground, allow_unphysical)
+        return Mechanism(
+            name=self.name,
+            bodies=tuple(self.bodies[joint.child] for joint in ordered),
+            joints=tuple(ordered),
+            frames=tuple(self.frames.values()),
+            springs=tuple(self.springs.values()),
+            actuators=tuple(self.actuators.values()),
+            couplings=tuple(self.couplings.values()),
+            loops=tuple(self.loops.values()),
+            gravity=self.gravity,
+            ground=ground,
+            base="floating" if floats else "fixed",
+            passive=bool(passive),
+            notes=(*self.notes, *notes),
+            source=self.source,
+        )
+
+
+def _add(table: dict[str, Any], name: str, what: str, source: Source | None, make: Any) -> None:
+    """Add a part under its name, which must be new."""
+    checked_name(name, what, source)
+    if name in table:
+        first = table[name].source
+        where = f", first in {first}" if first is not None else ""
+        raise ModelError(f"two of this name: {what} {name!r} is there already{where}", source)
+    table[name] = make()

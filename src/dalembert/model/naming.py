@@ -1,0 +1,44 @@
+"""Finding things by name; a name that does not exist is answered with those that resemble it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from dalembert.errors import ModelError
+
+Thing = TypeVar("Thing")
+
+COMPARED = 5000
+"""At most so many names are compared with a wrong one: a message must not take seconds in a huge model."""
+
+
+def near_matches(name: Any, names: Collection[str]) -> tuple[str, ...]:
+    """Return up to three of `names` that resemble `name`, the best first; case does not count."""
+    folded = {candidate.casefold(): candidate for candidate in list(names)[:COMPARED]}
+    return tuple(folded[match] for match in get_close_matches(str(name).casefold(), folded, n=3))
+
+
+def lookup(name: Any, table: Mapping[str, Thing], what: str, source: Any = None) -> Thing:
+    """Return table[name]; `what` says what the table holds, as in "body"."""
+    if isinstance(name, str) and name in table:
+        return table[name]
+    near = near_matches(name, table)
+    known = "" if near else f"; there is {_listed(table)}"
+    raise ModelError(f"there is no {what} {name!r}{known}", source, near)
+
+
+def _listed(table: Mapping[str, Any]) -> str:
+    """Return the first names of a table, for a message."""
+    names = [repr(name) for name in list(table)[:6]]
+    return ", ".join(names) + (f" and {len(table) - 6} more" if len(table) > 6 else "") if names else "none at all"
+
+
+def refuse_duplicates(names: Collection[str], what: str, sources: Collection[Any] = ()) -> None:
+    """Refuse two things of one name, naming the second's source."""
+    seen: set[str] = set()
+    for name, source in zip(names, sources or [None] * len(names), strict=True):
+        if name in seen:
+            raise ModelError(f"two {what} are called {name!r}: names must be unique", source)
+        seen.add(name)

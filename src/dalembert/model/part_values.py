@@ -1,0 +1,129 @@
+"""Values of parts as a person or a file gives them, checked and made uniform; complaints name the part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import DalembertError, ModelError
+from dalembert.model.inertia import Inertia
+from dalembert.model.naming import near_matches
+from dalembert.model.parts import Limits, Source
+from dalembert.model.placement import IDENTITY, Placement, exact
+
+Array = np.ndarray
+
+LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+def checked_name(name: Any, what: str, source: Source | None) -> str:
+    """Return a name that is a word, or refuse it."""
+    if not isinstance(name, str) or not name.strip():
+        raise ModelError(f"the name of a {what} must be a word, not {name!r}", source)
+    return name
+
+
+def numbers(values: Any, what: str, source: Source | None) -> Array:
+    """Return values as floats, or say what they belong to."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what} must be numbers, not {values!r}", source) from error
+
+
+def finite(value: Any, what: str, source: Source | None) -> float:
+    """Return one finite number."""
+    array = numbers(value, what, source)
+    if array.ndim or not np.isfinite(array):
+        raise ModelError(f"{what} must be one finite number, not {value!r}", source)
+    return float(array)
+
+
+def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float, float]:
+    """Return an axis of length one; entries that are 0 or 1 up to rounding become so."""
+    array = numbers(axis, what, source)
+    length = np.linalg.norm(array) if array.shape == (3,) else np.nan
+    if not np.isfinite(length) or length == 0:
+        raise ModelError(f"{what} must be three finite numbers, not all zero; it is {axis!r}", source)
+    x, y, z = exact(array / length)
+    return (float(x), float(y), float(z))
+
+
+def per_velocity(value: Any, nv: int, what: str, source: Source | None) -> tuple[float, ...]:
+    """Return one finite number for each velocity of a joint, or () for none; a single one serves all."""
+    array = numbers(value, what, source)
+    if array.size == 0 or nv == 0:
+        return ()
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} must be finite; it is {value!r}", source)
+    return _spread(array, nv, what, source)
+
+
+def _spread(array: Array, nv: int, what: str, source: Source | None) -> tuple[float, ...]:
+    if array.size not in (1, nv):
+        raise ModelError(f"{what}: the joint has {nv} velocities, but {array.size} values are given", source)
+    return tuple(float(x) for x in np.broadcast_to(array.reshape(-1), (nv,)))
+
+
+def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limits:
+    """Return limits from a pair (lower, upper), a mapping, or `Limits`; infinite ones are legal, NaN is not."""
+    if limits is None or nv == 0:
+        return Limits()
+    if isinstance(limits, Limits):
+        limits = {word: getattr(limits, word) for word in LIMITS}
+    if not isinstance(limits, Mapping):
+        if len(limits) != 2:
+            raise ModelError(f"limits of {what} are a pair (lower, upper) or a mapping, not {limits!r}", source)
+        limits = dict(zip(LIMITS, limits, strict=False))
+    made: dict[str, tuple[float, ...]] = {}
+    for word, value in limits.items():
+        if word not in LIMITS:
+            raise ModelError(f"{what} has no limit {word!r}", source, near_matches(word, LIMITS))
+        array = numbers(() if value is None else value, f"the {word} limit of {what}", source)
+        if np.isnan(array).any():
+            raise ModelError(f"the {word} limit of {what} is NaN", source)
+        made[word] = _spread(array, nv, f"the {word} limit of {what}", source) if array.size else ()
+    full = Limits(**made)
+    pairs = zip(full.lower, full.upper, strict=False)
+    if any(low > high for low, high in pairs):
+        raise ModelError(f"{what}: the lower limit {full.lower} exceeds the upper limit {full.upper}", source)
+    return full
+
+
+def make_placement(
+    placement: Placement | None, position: Any, rotation: Any, rpy: Any, what: str, source: Source | None
+) -> Placement:
+    """Return a placement from itself, or from a position with a rotation (3x3, quaternion [x y z w]) or rpy."""
+    given = [x is not None for x in (placement, rotation, rpy)]
+    if sum(given) > 1 or (placement is not None and position is not None):
+        raise ModelError(f"{what}: give a placement, or a position with one of rotation and rpy", source)
+    if placement is not None:
+        return placement
+    if position is None and rotation is None and rpy is None:
+        return IDENTITY
+    place = numbers((0.0, 0.0, 0.0) if position is None else position, f"the position of {what}", source)
+    try:
+        if rpy is not None:
+            return Placement.from_rpy(rpy, place)
+        turn = np.eye(3) if rotation is None else numbers(rotation, f"the rotation of {what}", source)
+        return Placement.from_quaternion(turn, place) if turn.shape == (4,) else Placement(turn, place)
+    except (DalembertError, TypeError, ValueError) as error:
+        raise ModelError(f"{what}: {error}", source) from error
+
+
+def make_inertia(inertia: Any, mass: Any, center: Any, what: str, source: Source | None) -> Inertia:
+    """Return an inertia from itself, or from mass, centre and three, six (ixx ixy ixz iyy iyz izz) or 3x3 moments."""
+    if isinstance(inertia, Inertia):
+        if mass != 0 or np.any(center):
+            raise ModelError(f"{what}: an Inertia brings its mass and center; give one or the other", source)
+        return inertia
+    moments = numbers(np.zeros(3) if inertia is None else inertia, f"the inertia of {what}", source)
+    if moments.shape == (6,):
+        xx, xy, xz, yy, yz, zz = moments
+        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    try:
+        return Inertia(finite(mass, "the mass", None), numbers(center, "the center", None), moments)
+    except DalembertError as error:
+        raise ModelError(f"{what}: {error}", source) from error

@@ -1,0 +1,93 @@
+"""What a mechanism can be compiled to: a table that other rooms fill, and the way from a request to a kernel.
+
+A room registers its requests when it is imported; `dalembert.rooms` names those rooms, and they are imported when a
+request is first looked up. So `model` asks for algorithms without importing the rooms that import it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dalembert.errors import ModelError
+from dalembert.model.naming import lookup, near_matches
+from dalembert.rooms import REQUEST_ROOMS
+
+if TYPE_CHECKING:
+    import casadi as ca
+
+    from dalembert.kernel import Kernel
+    from dalembert.model.mechanism import Mechanism
+
+REFERENCES = ("local", "world", "local_world_aligned")
+"""Axes and point of a frame's velocity or Jacobian: the frame's own; the world's; the world's axes at the frame."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One thing that can be compiled.
+
+    Attributes
+    ----------
+    name
+        As in `mechanism.compile(name)`.
+    trace
+        trace(mechanism, **options) returns the CasADi function, its inputs and outputs named.
+    summary
+        Inputs -> outputs and what they are, in a line.
+    options
+        Options that it takes, with their defaults; among them may be "frame" and "reference".
+    """
+
+    name: str
+    trace: Callable[..., ca.Function]
+    summary: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+_TABLE: dict[str, Request] = {}
+
+
+def register(*requests: Request) -> None:
+    """Add requests to the table; a name that is taken by another trace is refused."""
+    for request in requests:
+        known = _TABLE.setdefault(request.name, request)
+        if known.trace is not request.trace:
+            raise ModelError(f"the request {request.name!r} is registered twice")
+
+
+def requests() -> dict[str, Request]:
+    """Return the table of everything that can be compiled, by name."""
+    for room in REQUEST_ROOMS:
+        try:
+            import_module(room)
+        except ModuleNotFoundError as error:
+            if error.name != room:
+                raise
+    return dict(_TABLE)
+
+
+def checked_options(mechanism: Mechanism, request: Request, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request's options with defaults filled in; unknown words and frames are refused."""
+    for name in options:
+        if name not in request.options:
+            takes = ", ".join(request.options) or "none"
+            near = near_matches(name, request.options)
+            raise ModelError(f"{request.name!r} has no option {name!r}; it takes {takes}", near=near)
+    full = {**request.options, **options}
+    if full.get("frame") is not None:
+        mechanism.frame(full["frame"])
+    if "reference" in full:
+        lookup(full["reference"], dict.fromkeys(REFERENCES), "reference")
+    return full
+
+
+def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], kernel: Mapping[str, Any]) -> Kernel:
+    """Return the kernel of a request; `kernel` has the options of `Kernel` (backend, dtype, threads, width)."""
+    from dalembert.kernel import Kernel
+
+    request = lookup(what, requests(), "request")
+    full = checked_options(mechanism, request, options)
+    return Kernel(request.trace(mechanism, **full), **kernel)

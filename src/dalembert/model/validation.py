@@ -1,0 +1,79 @@
+"""What must hold of the parts together: names that exist, inertias that bodies can have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.model.joints import KINDS
+from dalembert.model.naming import lookup
+from dalembert.model.parts import Joint
+
+if TYPE_CHECKING:
+    from dalembert.model.builder import Builder
+
+PARALLEL = 1e-6
+"""Sine of the angle below which the two axes of a universal joint count as one."""
+
+
+def check(parts: Builder, joints: Sequence[Joint], ground: str, allow_unphysical: bool) -> list[str]:
+    """Refuse what makes no mechanism; return notes on what is allowed but should be known."""
+    notes = _inertias(parts, allow_unphysical)
+    for joint in joints:
+        _joint(joint)
+    _frames(parts, joints, ground)
+    _coordinates(parts, joints)
+    return notes
+
+
+def _inertias(parts: Builder, allow_unphysical: bool) -> list[str]:
+    notes: list[str] = []
+    for body in parts.bodies.values():
+        problem = body.inertia.problem()
+        if problem is None:
+            continue
+        if not allow_unphysical:
+            raise ModelError(
+                f"body {body.name!r}: {problem}; correct it, or load it as it is with allow_unphysical=True",
+                body.source,
+            )
+        notes.append(f"body {body.name!r}: {problem}; loaded as it is")
+    return notes
+
+
+def _joint(joint: Joint) -> None:
+    if joint.kind == "universal" and np.linalg.norm(np.cross(joint.axis, joint.axis2)) < PARALLEL:
+        raise ModelError(f"the two axes of the universal joint {joint.name!r} are parallel: {joint.axis}", joint.source)
+    if any(x < 0 for x in joint.armature):
+        raise ModelError(f"joint {joint.name!r} has a negative armature {joint.armature}", joint.source)
+
+
+def _frames(parts: Builder, joints: Sequence[Joint], ground: str) -> None:
+    """Check that frames stand on bodies, and springs and loops between what exists."""
+    bodies = {ground: None} | dict.fromkeys(parts.bodies)
+    for frame in parts.frames.values():
+        if frame.name in bodies:
+            raise ModelError(f"frame {frame.name!r} has the name of a body, which is a frame already", frame.source)
+        lookup(frame.body, bodies, f"body (of frame {frame.name!r})", frame.source)
+    frames = bodies | dict.fromkeys(parts.frames) | {joint.name: None for joint in joints}
+    for spring in parts.springs.values():
+        for end in (spring.frame, spring.other):
+            lookup(end, frames, f"frame (of spring {spring.name!r})", spring.source)
+    for loop in parts.loops.values():
+        for end in (loop.body, loop.other):
+            lookup(end, bodies, f"body (of loop {loop.name!r})", loop.source)
+
+
+def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
+    """Check that actuators and couplings act on coordinates that exist."""
+    names = {f"{j.name}.{each}" if each else j.name: None for j in joints for each in KINDS[j.kind].v_names}
+    for actuator in parts.actuators.values():
+        lookup(actuator.coordinate, names, f"coordinate (of actuator {actuator.name!r})", actuator.source)
+    for coupling in parts.couplings.values():
+        if not any(factor for _, factor in coupling.terms):
+            raise ModelError(f"coupling {coupling.name!r} couples nothing: all its factors are zero", coupling.source)
+        for term, _ in coupling.terms:
+            lookup(term, names, f"coordinate (of coupling {coupling.name!r})", coupling.source)
