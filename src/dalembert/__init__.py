@@ -23,6 +23,7 @@ from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
     from dalembert.model import Builder, Lagrangian, Mechanism, System
+    from dalembert.readers import load
 
 _ON_FIRST_USE = {
     "Builder": "dalembert.model",
@@ -30,6 +31,7 @@ _ON_FIRST_USE = {
     "Lagrangian": "dalembert.model",
     "Mechanism": "dalembert.model",
     "System": "dalembert.model",
+    "load": "dalembert.readers",
 }
 """Names whose rooms import CasADi or LLVM; a program that solves block systems alone never waits for these."""
 
@@ -51,6 +53,7 @@ __all__ = [
     "System",
     "UnsupportedError",
     "__version__",
+    "load",
 ]
 
 

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
-from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring
+from dalembert.errors import ModelError
+from dalembert.model.builder import Builder
+from dalembert.model.mechanism import Mechanism
+from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring
+from dalembert.model.placement import IDENTITY, Placement
 from dalembert.readers.xml_tree import Element, shortened
+
+GROUND = "world"
+"""What readers call the ground; no body of an SDF or MJCF file can be called so."""
 
 NAMED = 5
 """Places named in a note; the rest is counted."""
@@ -20,6 +28,8 @@ class Draft:
     ----------
     rooted
         Whether every root body has its joint to the ground already; where not, the Builder adds "root_joint".
+    initial
+        Where the file puts bodies that float, by the name of their free joint.
     """
 
     name: str
@@ -35,6 +45,7 @@ class Draft:
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     left_out: dict[str, list[Element]] = field(default_factory=dict)
     rooted: bool = False
+    initial: dict[str, Placement] = field(default_factory=dict)
     taken: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def leave_out(self, element: Element, why: str = "") -> None:
@@ -67,9 +78,47 @@ class Draft:
         taken[name] = 1
         return name
 
-    def replace_joint(self, index: int, **changes: object) -> None:
-        """Change one joint."""
-        self.joints[index] = replace(self.joints[index], **changes)  # pyright: ignore[reportArgumentType]
+    def rebase(self, base: str) -> None:
+        """Hold the root as asked for where the file itself says how: "fixed" stops what floats, "floating" frees it."""
+        held = [i for i, joint in enumerate(self.joints) if joint.parent == GROUND]
+        free = [i for i in held if self.joints[i].kind == "free"]
+        if base == "fixed":
+            for i in free:
+                joint = self.joints[i]
+                placement = self.initial.get(joint.name, joint.placement)
+                self.joints[i] = replace(joint, kind="fixed", placement=placement, damping=(), friction=(), armature=())
+        elif base == "floating" and not free:
+            if len(held) != 1 or self.joints[held[0]].kind != "fixed":
+                raise ModelError(
+                    f"{self.file}: base='floating', but the file holds {len(held)} bodies to the ground, by "
+                    f"{', '.join(repr(self.joints[i].name) for i in held[:4])}; only a single fixed one can be freed"
+                )
+            self.joints[held[0]] = replace(self.joints[held[0]], kind="free", placement=IDENTITY, limits=Limits())
+
+    def build(self, base: str, order: str, allow_unphysical: bool, passive: bool) -> Mechanism:
+        """Return the mechanism."""
+        builder = Builder(self.name, self.gravity, self.file)
+        for body in self.bodies:
+            builder.body(body.name, inertia=body.inertia, source=body.source)
+        for joint in self.joints:
+            builder.joint(**_fields(joint))
+        for frame in self.frames:
+            builder.frame(**_fields(frame))
+        for spring in self.springs:
+            builder.spring(**_fields(spring))
+        for actuator in self.actuators:
+            builder.actuator(**_fields(actuator))
+        for coupling in self.couplings:
+            builder.couple(**_fields(coupling))
+        for loop in self.loops:
+            builder.loop(**(_fields(loop) | {"options": dict(loop.options)}))
+        for note in self.all_notes():
+            builder.note(note)
+        return builder.build(base, order, allow_unphysical, passive)
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    return {each.name: getattr(part, each.name) for each in fields(part)}
 
 
 def _place(element: Element) -> str:

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from dalembert.errors import UnsupportedError
 from dalembert.model.inertia import Inertia
-from dalembert.model.parts import Body, Frame, Joint
+from dalembert.model.parts import Body, Frame, Joint, Source
 from dalembert.model.placement import IDENTITY, Placement
-from dalembert.readers.draft import Draft
+from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
 from dalembert.readers.meshes import note_meshes
 from dalembert.readers.sdf_include import Includes
 from dalembert.readers.sdf_joints import read_actuator, read_gearbox, read_joint, read_mimic
 from dalembert.readers.sdf_scope import MODEL, Scope, pose_of, text_of, version_of
 from dalembert.readers.spanning import as_loop, span
-from dalembert.readers.values import number_text, numbers, truth_text
+from dalembert.readers.values import blame, number_text, numbers, truth_text
 from dalembert.readers.xml_tree import Element
 
-GROUND = "world"
 OLDEST, NEWEST = (1, 4), (1, 11)
 DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
 MODEL_PARTS = ("link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "allow_auto_disable")
@@ -79,6 +80,7 @@ class _Reading:
     scopes: list[tuple[Scope, Placement, bool]] = field(default_factory=list)
     places: dict[str, Placement] = field(default_factory=dict)
     static: set[str] = field(default_factory=set)
+    sources: dict[str, Source] = field(default_factory=dict)
 
     def enter(self, element: Element, version: tuple[int, int], outer: Scope | None, alone: bool = False) -> Scope:
         """Add a model and all models in it; `alone` keeps its name out of the names of its parts."""
@@ -130,7 +132,7 @@ class _Reading:
             elif child.tag == "link":
                 full = scope.prefix + name
                 draft.bodies.append(Body(full, _inertia(child, draft), child.source))
-                self.places[full] = X
+                self.places[full], self.sources[full] = X, child.source
                 if static:
                     self.static.add(full)
 
@@ -147,8 +149,8 @@ class _Reading:
                         mimics.append((child, scope))
                 elif child.tag == "frame":
                     self._frame(name, child, scope)
-        anchors = [self._root(name, "fixed", f"{name}_static") for name in self.static if name in self.places
-                   and not name.endswith("::")]  # fmt: skip
+        held = [body.name for body in self.draft.bodies if body.name in self.static]
+        anchors = [self._root(name, "fixed", f"{name}_static") for name in held]
         self._tree([*joints, *anchors])
         known = {joint.name: joint for joint in self.draft.joints}
         for child, scope in mimics:
@@ -168,6 +170,9 @@ class _Reading:
         for name in spanning.roots:
             wanted = "root_joint" if len(spanning.roots) == 1 else f"{name}_root_joint"
             draft.joints.append(self._root(name, "free", draft.new_name("joints", wanted)))
+            draft.initial[wanted] = self.places[name]
+            x, y, z = self.places[name].position
+            draft.notes.append(f"{name!r} floats; the file puts it at ({x:g}, {y:g}, {z:g}), `neutral` at the origin")
         for joint in spanning.loops:
             draft.loops.append(as_loop(joint))
             if any((*joint.damping, *joint.friction, *joint.stiffness)):
@@ -175,9 +180,9 @@ class _Reading:
         draft.rooted = True
 
     def _root(self, body: str, kind: str, name: str) -> Joint:
-        """Return a joint between the ground and a body; where the file puts a floating one is its neutral placement."""
-        source = next((own.source for own in self.draft.bodies if own.name == body), None)
-        return Joint(name, kind, GROUND, body, placement=self.places[body], source=source)
+        """Return a joint between the ground and a body, which is where the file puts it if it is fixed."""
+        placement = self.places[body] if kind == "fixed" else IDENTITY
+        return Joint(name, kind, GROUND, body, placement, source=self.sources[body])
 
     def _joint(self, element: Element, scope: Scope) -> Joint | None:
         """Return a joint with its placements; one between links of a static model is left out."""
@@ -225,12 +230,14 @@ def _inertia(link: Element, draft: Draft) -> Inertia:
     inertial = link.only("inertial")
     if inertial is None:
         draft.notes.append(f"{link.source}: no <inertial>; SDF's default of 1 kg and 1 kg m^2 is used")
-        return Inertia(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+        return Inertia(1.0, np.zeros(3), np.eye(3))
     if inertial.attributes.get("auto", "").strip() in ("1", "true"):
         raise inertial.error("inertias computed from shapes are not supported; write them down", UnsupportedError)
     draft.leave_out_unknown(inertial, ("pose", "mass", "inertia"))
     moments, pose = inertial.only("inertia") or inertial, inertial.only("pose")
     xx, yy, zz = (number_text(moments, tag, 1.0) for tag in DIAGONAL)
     xy, xz, yz = (number_text(moments, tag, 0.0) for tag in PRODUCTS)
-    own = Inertia(number_text(inertial, "mass", 1.0), (0.0, 0.0, 0.0), [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    return own if pose is None else own.moved(pose_of(pose))
+    mass = number_text(inertial, "mass", 1.0)
+    with blame(inertial):
+        own = Inertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        return own if pose is None else own.moved(pose_of(pose))

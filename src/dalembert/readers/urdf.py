@@ -6,6 +6,8 @@ Pinocchio's order: depth first, the children of a link by the name of their join
 
 from __future__ import annotations
 
+import numpy as np
+
 from dalembert.errors import UnsupportedError
 from dalembert.model.inertia import Inertia
 from dalembert.model.parts import Body
@@ -16,7 +18,7 @@ from dalembert.readers.meshes import note_meshes
 from dalembert.readers.urdf_joints import read_joint, read_mimic
 from dalembert.readers.urdf_loops import LOOP_READERS
 from dalembert.readers.urdf_transmissions import read_transmission
-from dalembert.readers.values import number_attribute, origin
+from dalembert.readers.values import blame, number_attribute, origin
 from dalembert.readers.xml_tree import Element
 
 PRODUCTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
@@ -64,7 +66,8 @@ def _inertia(inertial: Element, draft: Draft) -> Inertia:
     moments = inertial.required("inertia")
     xx, xy, xz, yy, yz, zz = (number_attribute(moments, name) for name in PRODUCTS)
     place: Placement = origin(inertial)
-    return Inertia(mass, (0.0, 0.0, 0.0), [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).moved(place)
+    with blame(inertial):
+        return Inertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])).moved(place)
 
 
 def _refuse_xacro(root: Element) -> None:

@@ -75,8 +75,6 @@ def _limits(element: Element, kind: str, draft: Draft) -> Limits:
     if kind in LIMITED:
         lower = (number_attribute(limit, "lower", 0.0, infinite=True),)
         upper = (number_attribute(limit, "upper", 0.0, infinite=True),)
-        if lower > upper:
-            draft.notes.append(f"{limit.source}: lower = {lower[0]:g} is above upper = {upper[0]:g}")
     speed = number_attribute(limit, "velocity", math.inf, infinite=True)
     effort = number_attribute(limit, "effort", math.inf, infinite=True)
     return Limits(lower, upper, (speed,) * nv, (effort,) * nv)
@@ -91,14 +89,14 @@ def read_mimic(element: Element, joints: dict[str, Joint], draft: Draft) -> None
     """Add the coupling of a mimic joint: joint - multiplier * other = offset."""
     mimic = element.only("mimic")
     if mimic is None:
-        return
+        return None
     name, other = element.attribute("name"), mimic.attribute("joint")
-    if other not in joints:
-        raise mimic.error(f"there is no joint {shortened(other)!r} to mimic")
     if other == name:
         raise mimic.error("a joint cannot mimic itself")
-    for joint in (joints[name], joints[other]):
-        if VELOCITIES.get(joint.kind, 1) != 1:
-            raise mimic.error(f"joint {joint.name!r} is {joint.kind}; only joints with one coordinate can mimic")
+    if other not in joints:
+        return draft.leave_out(mimic, f"{name!r} mimics {shortened(other)!r}, which does not exist")
+    if any(VELOCITIES.get(joints[each].kind, 1) != 1 for each in (name, other)):
+        return draft.leave_out(mimic, f"{name!r} and {other!r} have not one coordinate each")
     factor, offset = number_attribute(mimic, "multiplier", 1.0), number_attribute(mimic, "offset", 0.0)
     draft.couplings.append(Coupling(f"{name}_mimic", ((name, 1.0), (other, -factor)), offset, mimic.source))
+    return None

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+from dalembert.errors import DalembertError
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.readers.xml_tree import Element, shortened
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
+HUGE = 1e60
+"""Larger numbers are refused: products of four of them must stay within the range of doubles."""
+
 TRUE, FALSE = ("1", "true"), ("0", "false")
+
+
+@contextmanager
+def blame(element: Element) -> Iterator[None]:
+    """Put file, line and element before a complaint that does not know them."""
+    try:
+        yield
+    except DalembertError as error:
+        if str(error).startswith(element.file):
+            raise
+        raise element.error(str(error)) from error
 
 
 def number(element: Element, text: str, what: str, infinite: bool = False) -> float:
@@ -19,9 +36,9 @@ def number(element: Element, text: str, what: str, infinite: bool = False) -> fl
     text = text.strip()
     if NUMBER.fullmatch(text):
         value = float(text)
-        if math.isfinite(value) or infinite:
+        if abs(value) <= HUGE or infinite:
             return value
-        raise element.error(f"{what} = {shortened(text)!r} is beyond the range of numbers")
+        raise element.error(f"{what} = {shortened(text)!r} is beyond any machine (the limit is {HUGE:g})")
     if INFINITE.fullmatch(text):
         if infinite:
             return -math.inf if text.startswith("-") else math.inf

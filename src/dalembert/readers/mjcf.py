@@ -1,0 +1,3 @@
+from dalembert.readers.draft import Draft
+def read_mjcf(root, folders):
+    raise NotImplementedError
