@@ -111,7 +111,8 @@ class Draft:
         for coupling in self.couplings:
             builder.couple(**_fields(coupling))
         for loop in self.loops:
-            builder.loop(**(_fields(loop) | {"options": dict(loop.options)}))
+            values: dict[str, Any] = {**_fields(loop), "options": dict(loop.options)}
+            builder.loop(**values)
         for note in self.all_notes():
             builder.note(note)
         return builder.build(base, order, allow_unphysical, passive)

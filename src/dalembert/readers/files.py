@@ -30,7 +30,9 @@ def read_file(path: str | Path, limit: int | None = None) -> bytes:
             if not stat.S_ISREG(status.st_mode):
                 raise ModelError(f"{path}: not a file")
             if status.st_size > limit:
-                raise ModelError(f"{path}: {status.st_size / 2**20:.0f} MiB is above the limit of {limit / 2**20:g} MiB")
+                raise ModelError(
+                    f"{path}: {status.st_size / 2**20:.0f} MiB is above the limit of {limit / 2**20:g} MiB"
+                )
             content = stream.read(limit + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):

@@ -74,7 +74,9 @@ def load(
     root = read_xml(path)
     if root.tag not in FORMATS:
         known = ", ".join(f"<{tag}>" for tag in FORMATS)
-        raise UnsupportedError(f"{root.source}: files that begin with <{shortened(root.tag)}> are not read; {known} are")
+        raise UnsupportedError(
+            f"{root.source}: files that begin with <{shortened(root.tag)}> are not read; {known} are"
+        )
     draft = FORMATS[root.tag](root, Folders.of(path, packages))
     try:
         return _built(draft, root.tag, base, allow_unphysical, passive)

@@ -34,7 +34,7 @@ def read_mjcf(root: Element, folders: Folders) -> Draft:
     draft = Draft(root.attributes.get("model", "").strip() or "model", root.file, rooted=True)
     flat = Flat(folders, draft)
     flat.write(root)
-    spec, model = compiled(flat, folders)
+    model = compiled(flat, folders)
     reading = Compiled(model, draft, _sources(flat))
     reading.check()
     if model.nbody < 2:
@@ -151,7 +151,7 @@ class Compiled:
         if np.any(model.body_gravcomp):
             named = [self.names["body"][i] for i in np.flatnonzero(model.body_gravcomp)[:5]]
             draft.notes.append(f"left out: gravity compensation of {', '.join(named)}")
-        draft.notes.append("contacts are not read from shapes; equalities are rigid, their solref and solimp are not used")
+        draft.notes.append("contacts are not read from shapes; equalities are rigid, solref and solimp are not used")
 
 
 def _inertia(model: Any, i: int) -> Inertia:

@@ -18,7 +18,6 @@ KINDS = ("free", "spherical", "prismatic", "revolute")
 """By MuJoCo's mjtJoint: free, ball, slide, hinge."""
 
 VELOCITIES = {"free": 6, "spherical": 3, "prismatic": 1, "revolute": 1}
-QUARTER = np.pi / 2
 
 
 def mujoco_joint(compiled: Compiled, j: int, parent: str, child: str, X: Placement) -> Joint:
@@ -44,6 +43,7 @@ def mujoco_joint(compiled: Compiled, j: int, parent: str, child: str, X: Placeme
         if reference:
             draft.notes.append(f"{source}: qpos0 = {reference:g} is where the file draws it; `neutral` is at 0")
     _note_polynomials(compiled, j, dof, source)
+    stiffness, rest = _spring(compiled, j, kind, nv, source)
     return Joint(
         name=name,
         kind=kind,
@@ -56,7 +56,8 @@ def mujoco_joint(compiled: Compiled, j: int, parent: str, child: str, X: Placeme
         damping=() if compiled.disabled("mjDSBL_DAMPER") else _given(model.dof_damping[dof]),
         friction=_given(model.dof_frictionloss[dof]),
         armature=armature,
-        **_spring(compiled, j, kind, nv, source),
+        stiffness=stiffness,
+        rest=rest,
         source=source,
     )
 
@@ -87,17 +88,17 @@ def _limits(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> Limi
     return Limits((lower,), (upper,), (), effort)
 
 
-def _spring(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> dict[str, tuple[float, ...]]:
+def _spring(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> tuple[tuple[float, ...], ...]:
     """Return stiffness and rest of the joint's spring."""
     model = compiled.model
     stiffness = float(model.jnt_stiffness[j])
     if stiffness == 0 or compiled.disabled("mjDSBL_SPRING"):
-        return {}
+        return (), ()
     if kind == "free":
         compiled.draft.notes.append(f"{source}: left out: the spring of a free joint")
-        return {}
+        return (), ()
     rest = float(model.qpos_spring[model.jnt_qposadr[j]]) if nv == 1 else 0.0
-    return {"stiffness": (stiffness,) * nv, "rest": (rest,) * nv}
+    return (stiffness,) * nv, (rest,) * nv
 
 
 def _note_polynomials(compiled: Compiled, j: int, dof: slice, source: Any) -> None:

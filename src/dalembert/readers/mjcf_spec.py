@@ -20,14 +20,14 @@ def import_mujoco() -> Any:
     return mujoco
 
 
-def compiled(flat: Flat, folders: Folders) -> tuple[Any, Any]:
-    """Return MuJoCo's spec and model; its complaints become ours."""
+def compiled(flat: Flat, folders: Folders) -> Any:
+    """Return MuJoCo's model; its complaints become ours."""
     mujoco = import_mujoco()
     try:
         spec = mujoco.MjSpec.from_string(flat.text)
         _drop_shapes(mujoco, spec, flat, folders)
         _drop_actuators(mujoco, spec, flat)
-        return spec, spec.compile()
+        return spec.compile()
     except DalembertError:
         raise
     except Exception as error:  # MuJoCo raises ValueError, its FatalError, and what pybind makes of C++'s

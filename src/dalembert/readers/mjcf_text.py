@@ -1,8 +1,8 @@
 """MJCF before MuJoCo sees it: includes put in, what has nothing to do with dynamics taken out, sizes limited.
 
 MuJoCo opens files and allocates what a file asks for. So includes are read here, by the rules of `files.py`; textures,
-height fields, sensors and the like are dropped with a note; elements that multiply others are counted first. What remains
-is written with one element a line, so that MuJoCo's complaints lead back to the file and line where they belong.
+height fields, sensors and the like are dropped with a note; elements that multiply others are counted first. What
+remains is written with one element a line, so that MuJoCo's complaints lead back to the file and line they belong to.
 """
 
 from __future__ import annotations

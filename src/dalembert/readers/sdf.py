@@ -18,7 +18,7 @@ from dalembert.readers.files import Folders
 from dalembert.readers.meshes import note_meshes
 from dalembert.readers.sdf_include import Includes
 from dalembert.readers.sdf_joints import read_actuator, read_gearbox, read_joint, read_mimic
-from dalembert.readers.sdf_scope import MODEL, Scope, pose_of, text_of, version_of
+from dalembert.readers.sdf_scope import Scope, pose_of, text_of, version_of
 from dalembert.readers.spanning import as_loop, span
 from dalembert.readers.values import blame, number_text, numbers, truth_text
 from dalembert.readers.xml_tree import Element

@@ -84,9 +84,7 @@ def _given(values: tuple[float, ...]) -> tuple[float, ...]:
     return values if any(values) else ()
 
 
-def _axis(
-    element: Element, tag: str, scope: Scope, draft: Draft
-) -> tuple[Element | None, tuple[float, float, float]]:
+def _axis(element: Element, tag: str, scope: Scope, draft: Draft) -> tuple[Element | None, tuple[float, float, float]]:
     """Return an <axis> and its direction in the joint's frame."""
     axis = element.only(tag)
     if axis is None:

@@ -1,8 +1,9 @@
 """Frames of an SDF model: where they stand, and to which link they are attached.
 
-Every frame of a model is given relative to one other: a link to "__model__", a joint to its child, a <frame> to what it is
-attached to, unless `relative_to` says otherwise (http://sdformat.org/tutorials?tut=pose_frame_semantics). Following these
-to "__model__" gives X_MF; a frame that leads back to itself is refused. Names of nested models are scoped, "arm::hand".
+Every frame of a model is given relative to one other: a link to "__model__", a joint to its child, a <frame> to what it
+is attached to, unless `relative_to` says otherwise (http://sdformat.org/tutorials?tut=pose_frame_semantics). Following
+these to "__model__" gives X_MF; a frame that leads back to itself is refused. Names of nested models are scoped,
+"arm::hand".
 
 Symbols: X_MF placement of frame F in the model's frame M.
 """

@@ -1,7 +1,7 @@
 """A tree through a graph of joints: which joints carry a body, which close a loop.
 
-Among the joints that could carry the next body, the one that stands first in the file does. A body that no joint carries
-but that carries others is attached by the reverse of such a joint. What remains closes loops.
+Among the joints that could carry the next body, the one that stands first in the file does. A body that no joint
+carries but that carries others is attached by the reverse of such a joint. What remains closes loops.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def reverse(joint: Joint) -> Joint:
     if joint.kind != "universal":
         return swapped
     pairs = {
-        name: tuple(reversed(getattr(joint, name)))
-        for name in ("damping", "friction", "armature", "stiffness", "rest")
+        name: tuple(reversed(getattr(joint, name))) for name in ("damping", "friction", "armature", "stiffness", "rest")
     }
     limits = Limits(*(tuple(reversed(values)) for values in vars(joint.limits).values()))
     return replace(swapped, axis=_opposite(joint.axis2), axis2=_opposite(joint.axis), limits=limits, **pairs)
@@ -107,7 +106,7 @@ def as_loop(joint: Joint) -> Loop:
     """Return a joint as the constraint that closes a loop."""
     if joint.kind not in LOOP_KINDS:
         raise UnsupportedError(
-            f"{joint.source}: a {joint.kind} joint cannot close a loop; turn the loop around, so that another joint does"
+            f"{joint.source}: a {joint.kind} joint cannot close a loop; write another joint of the loop behind it"
         )
     options = (("axis2", joint.axis2),) if joint.kind == "universal" else ()
     return Loop(

@@ -75,5 +75,6 @@ def _refuse_xacro(root: Element) -> None:
     for element in root.walk():
         if element.tag.startswith("xacro:"):
             raise element.error(
-                f"a xacro file that has not been expanded; do so first: xacro {root.file} > robot.urdf", UnsupportedError
+                f"a xacro file that has not been expanded; do so first: xacro {root.file} > robot.urdf",
+                UnsupportedError,
             )

@@ -2,7 +2,7 @@
 
 | element | from | becomes |
 |---|---|---|
-| `<constraint>` with parent_origin, child_origin, parent_axis | urdfdom, pull request 264 | a loop of the joint's kind |
+| `<constraint>` with parent_origin, child_origin | urdfdom, pull request 264 | a loop of the joint's kind |
 | `<loop_joint>` with link1, link2, axis | Drake before 2019 | a loop of the joint's kind |
 | `<drake:ball_constraint>` | Drake | a loop "point" |
 | `<drake:weld_constraint>` | Drake | a loop "weld" |
@@ -12,6 +12,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+
+import numpy as np
 
 from dalembert.model.parts import Frame, Loop, Spring
 from dalembert.model.placement import IDENTITY, Placement
@@ -60,9 +62,7 @@ def _constraint(element: Element, draft: Draft) -> None:
     options: tuple[tuple[str, object], ...] = ()
     if "child_axis" in axes:
         options = (("axis2" if kind == "universal" else "other_axis", axes["child_axis"]),)
-    draft.loops.append(
-        Loop(element.attribute("name"), kind, parent, child, own, other, axis, options, element.source)
-    )
+    draft.loops.append(Loop(element.attribute("name"), kind, parent, child, own, other, axis, options, element.source))
 
 
 def _loop_joint(element: Element, draft: Draft) -> None:
@@ -100,7 +100,12 @@ def _spring(element: Element, draft: Draft) -> None:
     ends = []
     for side, point in (("A", "p_AP"), ("B", "p_BQ")):
         body = element.required(f"{element.tag}_body_{side}").attribute("name")
-        frame = Frame(draft.new_name("frames", f"{body}_spring_end"), body, _point(element, f"{element.tag}_{point}"), element.source)
+        frame = Frame(
+            draft.new_name("frames", f"{body}_spring_end"),
+            body,
+            _point(element, f"{element.tag}_{point}"),
+            element.source,
+        )
         draft.frames.append(frame)
         ends.append(frame.name)
     name = draft.new_name("springs", "spring")
@@ -111,7 +116,7 @@ def _point(element: Element, tag: str) -> Placement:
     child = element.only(tag)
     if child is None:
         return IDENTITY
-    return Placement(position=vector_attribute(child, "value", (0.0, 0.0, 0.0)))
+    return Placement(position=np.array(vector_attribute(child, "value", (0.0, 0.0, 0.0))))
 
 
 LOOP_READERS: dict[str, Callable[[Element, Draft], None]] = {

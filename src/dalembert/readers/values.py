@@ -54,9 +54,7 @@ def numbers(element: Element, text: str, count: int, what: str) -> tuple[float, 
     return tuple(number(element, word, what) for word in words)
 
 
-def number_attribute(
-    element: Element, name: str, default: float | None = None, infinite: bool = False
-) -> float:
+def number_attribute(element: Element, name: str, default: float | None = None, infinite: bool = False) -> float:
     """Return an attribute as a number; without a default it must be there."""
     if default is not None and name not in element.attributes:
         return default

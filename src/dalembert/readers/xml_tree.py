@@ -70,7 +70,7 @@ class Element:
 
     def walk(self) -> Iterator[Element]:
         """Yield this element and all below it, in the order of the file."""
-        stack = [self]
+        stack: list[Element] = [self]
         while stack:
             element = stack.pop()
             yield element
