@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import ShapeError
+from dalembert.errors import ModelError, ShapeError
 from dalembert.model.joints import KINDS, Kind, as_array
 from dalembert.model.parts import Joint
 
 Array = np.ndarray
+
+OFF_MANIFOLD = 1e-6
+"""Squared lengths of quaternions and (cos, sin) may be off by this much: integrators drift, files round."""
 
 
 class Manifold:
@@ -89,6 +92,19 @@ class Manifold:
             return as_array(parts)
 
         return self._filled(True, rate, q, v)
+
+    def refuse_off_manifold(self, q: Array) -> None:
+        """Refuse a configuration whose quaternions or (cos, sin) are not unit; what is not finite passes."""
+        for kind, iq, _ in self.groups:
+            places = iq[:, kind.unit]
+            if places.size:
+                off = np.abs((q[..., places] ** 2).sum(axis=-1) - 1)
+                if (off > OFF_MANIFOLD).any():
+                    worst = np.unravel_index(np.argmax(np.where(np.isfinite(off), off, 0)), off.shape)
+                    raise ModelError(
+                        f"q[{places[worst[-1], 0]}:{places[worst[-1], -1] + 1}] of a {kind.name} joint should have "
+                        f"length one; its square is off by {off[worst]:.1e}: normalize(q) makes it so"
+                    )
 
     def configuration(self, q: Any, name: str = "q") -> Array:
         """Return q as floats (..., nq), or say what is wrong."""

@@ -13,6 +13,7 @@ from dalembert.errors import ModelError
 from dalembert.model.calls import Calls
 from dalembert.model.content import content_key
 from dalembert.model.drawing import as_html, as_text
+from dalembert.model.joint_values import JointValues
 from dalembert.model.joints import KINDS
 from dalembert.model.manifold import Manifold
 from dalembert.model.naming import lookup
@@ -22,7 +23,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(Calls):
+class Mechanism(JointValues, Calls):
     """Bodies, joints and what else a model has, in the order in which states are numbered.
 
     Made by `da.Builder` or `da.load`. A `System`: solvers and integrators take it as it is.
