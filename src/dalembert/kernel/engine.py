@@ -1,6 +1,6 @@
 """What a backend is: an engine that evaluates one function on checked arrays, and the table of backends.
 
-A backend is a function `(function, options) -> Engine`. Adding one is adding a line to `BACKENDS`.
+A backend is a function `(source, options) -> Engine`. Adding one is adding a line to `BACKENDS`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from dalembert.errors import UnsupportedError
 from dalembert.kernel.program import Port
+from dalembert.kernel.source import Source
 
 DTYPES = ("float64", "float32")
 WIDTHS = (1, 2, 4, 8, 16)
@@ -33,6 +34,7 @@ class Engine(Protocol):
     uint8, 1 for each sample with a non-finite output. `figures` are numbers for the report.
     """
 
+    name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     figures: dict[str, Any]
@@ -51,12 +53,12 @@ class Engine(Protocol):
         ...
 
 
-def _lazily(module: str) -> Callable[[Any, Options], Engine]:
+def _lazily(module: str) -> Callable[[Source, Options], Engine]:
     """Return a backend that is imported when it is first used."""
-    return lambda function, options: import_module(f"dalembert.kernel.{module}").engine(function, options)
+    return lambda source, options: import_module(f"dalembert.kernel.{module}").engine(source, options)
 
 
-BACKENDS: dict[str, Callable[[Any, Options], Engine]] = {
+BACKENDS: dict[str, Callable[[Source, Options], Engine]] = {
     "cpu": _lazily("cpu_engine"),
     "c": _lazily("c_engine"),
     "cuda": _lazily("cuda_engine"),
@@ -64,7 +66,7 @@ BACKENDS: dict[str, Callable[[Any, Options], Engine]] = {
 }
 
 
-def make_engine(function: Any, backend: str, options: Options) -> Engine:
+def make_engine(source: Source, backend: str, options: Options) -> Engine:
     """Return the engine of a backend, or say which backends and types there are."""
     if backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS))
@@ -75,4 +77,4 @@ def make_engine(function: Any, backend: str, options: Options) -> Engine:
         raise UnsupportedError(f"threads={options.threads!r}: a positive whole number is needed")
     if options.width is not None and options.width not in WIDTHS:
         raise UnsupportedError(f"width={options.width!r}: samples per vector are one of {', '.join(map(str, WIDTHS))}")
-    return BACKENDS[backend](function, options)
+    return BACKENDS[backend](source, options)

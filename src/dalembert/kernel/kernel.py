@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import UnsupportedError
+from dalembert.errors import ModelError
 from dalembert.kernel.engine import Options, make_engine
 from dalembert.kernel.report import Report
+from dalembert.kernel.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -93,17 +94,73 @@ class Kernel:
         threads: int = 1,
         width: int | None = None,
     ) -> None:
-        _check_function(function)
-        self.function = function
+        self._start(Source(function), backend, Options(dtype, threads, width))
+
+    @classmethod
+    def cached(
+        cls,
+        key: Sequence[str],
+        build: Callable[[], Any],
+        *,
+        backend: str = "cpu",
+        dtype: str = "float64",
+        threads: int = 1,
+        width: int | None = None,
+    ) -> Kernel:
+        """Return a kernel by name: where it was compiled before, nothing is traced and CasADi is not imported.
+
+        Parameters
+        ----------
+        key
+            Strings that determine the function: whatever changes what `build` returns must change one of them (a
+            hash of a model's content, the name of a quantity). The code of this package need not be among them: any
+            change of it makes other entries. Code outside that builds expressions does.
+        build
+            Returns the `casadi.Function`. Called where the cache has no such entry, for a backend other than "cpu",
+            and when `function` is asked for (derivatives, `export_c`).
+
+        Examples
+        --------
+        >>> def build():
+        ...     import casadi as ca
+        ...     x = ca.SX.sym("x", 2)
+        ...     return ca.Function("norm", [x], [ca.sqrt(x[0] ** 2 + x[1] ** 2)])
+        >>> norm = Kernel.cached(["doc example", "norm of two"], build)
+        >>> float(norm(np.array([3.0, 4.0]))[0])
+        5.0
+        """
+        kernel = cls.__new__(cls)
+        kernel._start(Source(build=build, parts=key), backend, Options(dtype, threads, width))
+        return kernel
+
+    def _start(self, source: Source, backend: str, options: Options) -> None:
+        """Compile, or load."""
+        self._source = source
         self.backend = backend
-        self.options = Options(dtype, threads, width)
-        self.engine = make_engine(function, backend, self.options)
+        self.options = options
+        self.engine = make_engine(source, backend, self.options)
         self._short = self.engine.short
-        self.name: str = function.name()
+        self.name: str = self.engine.name
         self._arity = len(self.inputs)
         self._bare = len(self.outputs) == 1
         self._axes = len(self.outputs[0].shape) if self.outputs else 0
         self._last: tuple[int, float] | None = None
+
+    @property
+    def function(self) -> Any:
+        """The CasADi function; built now where the kernel came from the cache by name."""
+        function = self._source.function
+        found = tuple(function.size_in(i) for i in range(function.n_in()))
+        if found != tuple((port.rows, port.cols) for port in self.inputs):
+            raise ModelError(
+                f"kernel {self.name!r} was compiled under the key {self._source.parts} for {self.inputs}, but its "
+                f"build function now returns inputs of shapes {found}; the key must change when the function does"
+            )
+        return function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the function and the options; the code is loaded from the cache, or compiled, where it arrives."""
+        return _restore, (self._source, self.backend, self.options)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -205,10 +262,8 @@ class Kernel:
         return f"Kernel({self.name}: {shapes(self.inputs)} -> {shapes(self.outputs)}, {self.backend})"
 
 
-def _check_function(function: Any) -> None:
-    """Refuse what is no CasADi function."""
-    if not all(hasattr(function, name) for name in ("n_in", "n_out", "sparsity_in", "name")):
-        raise UnsupportedError(
-            f"a kernel is made from a casadi.Function, not from {type(function).__name__}; "
-            "wrap expressions as casadi.Function(name, [inputs], [outputs])"
-        )
+def _restore(source: Source, backend: str, options: Options) -> Kernel:
+    """Return a kernel that was pickled."""
+    kernel = Kernel.__new__(Kernel)
+    kernel._start(source, backend, options)
+    return kernel

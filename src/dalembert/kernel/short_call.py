@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.kernel import cache as disk
-from dalembert.kernel.llvm_backend import Machine, compile_text
-from dalembert.kernel.llvm_target import host
+from dalembert.kernel.machine import Code, Machine
+from dalembert.kernel.processor import fingerprint
 from dalembert.kernel.program import Port
 
 # Words of the descriptor, before the ports.
@@ -96,10 +96,12 @@ def data_address(array: NDArray[Any]) -> int:
 @cache
 def _machine() -> Machine:
     """Return the function's code, from the cache where it is there."""
-    name = disk.key(["short call", host().triple, host().cpu, host().features])
+    name = disk.key(["short call", *fingerprint()])
     entry = disk.read(name)
     if entry is not None:
-        return Machine(entry[1])
+        return Machine(Code.stored(*entry))
+    from dalembert.kernel.llvm_backend import compile_text
+
     text = Path(__file__).with_suffix(".ll").read_text()
     # longest names first: INPUTS is part of no other word, but OUTPUTS is part of LARGEST_OUTPUTS
     text = text.replace("LARGEST_OUTPUTS", str(LARGEST_OUTPUTS)).replace("PORT_WORDS", str(PORT_WORDS))
@@ -107,7 +109,7 @@ def _machine() -> Machine:
     for place, word in enumerate(WORDS):
         text = text.replace(f"i64 {word.upper()})", f"i64 {place})")
     code = compile_text(text, inline=True)
-    disk.write(name, {}, code)
+    disk.write(name, code.header(), code.data)
     return Machine(code)
 
 

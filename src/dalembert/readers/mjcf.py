@@ -26,7 +26,12 @@ from dalembert.readers.xml_tree import Element
 
 Array = np.ndarray
 
-SPRING_OFF, DAMPER_OFF, GRAVITY_OFF = "mjDSBL_SPRING", "mjDSBL_DAMPER", "mjDSBL_GRAVITY"
+CHECKED = (
+    *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_pos", "jnt_axis", "qpos0"),
+    *("qpos_spring", "jnt_stiffness", "dof_damping", "dof_armature", "dof_frictionloss", "eq_data", "site_pos"),
+    "site_quat",
+)
+"""Arrays of MuJoCo's model that are read."""
 
 
 def read_mjcf(root: Element, folders: Folders) -> Draft:
@@ -97,10 +102,7 @@ class Compiled:
 
     def check(self) -> None:
         """Refuse numbers that are not finite, which MuJoCo lets through."""
-        arrays = ("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_pos", "jnt_axis",
-                  "qpos0", "qpos_spring", "jnt_stiffness", "dof_damping", "dof_armature", "dof_frictionloss", "eq_data",
-                  "site_pos", "site_quat")  # fmt: skip
-        for name in arrays:
+        for name in CHECKED:
             values = getattr(self.model, name)
             if not np.isfinite(values).all() or np.abs(values).max(initial=0.0) > 1e60:
                 raise ModelError(f"{self.draft.file}: numbers that are not finite, or beyond 1e60, in MuJoCo's {name}")
@@ -144,7 +146,7 @@ class Compiled:
     def options(self) -> None:
         """Take gravity; name what acts on the bodies and is not read."""
         draft, model = self.draft, self.model
-        x, y, z = (0.0, 0.0, 0.0) if self.disabled(GRAVITY_OFF) else (float(g) for g in model.opt.gravity)
+        x, y, z = (0.0, 0.0, 0.0) if self.disabled("mjDSBL_GRAVITY") else (float(g) for g in model.opt.gravity)
         draft.gravity = (x, y, z)
         if model.opt.density or model.opt.viscosity:
             draft.notes.append("left out: forces of a fluid (density, viscosity of <option>)")
