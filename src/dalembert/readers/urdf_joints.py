@@ -6,7 +6,7 @@ import math
 
 from dalembert.model.parts import Coupling, Joint, Limits
 from dalembert.readers.draft import Draft
-from dalembert.readers.values import number_attribute, origin, unit_axis, vector_attribute
+from dalembert.readers.values import HUGE, number_attribute, origin, unit_axis, vector_attribute
 from dalembert.readers.xml_tree import Element, shortened
 
 KINDS = {
@@ -73,11 +73,15 @@ def _limits(element: Element, kind: str, draft: Draft) -> Limits:
         return Limits()
     lower, upper = ((), ())
     if kind in LIMITED:
-        lower = (number_attribute(limit, "lower", 0.0, infinite=True),)
-        upper = (number_attribute(limit, "upper", 0.0, infinite=True),)
-    speed = number_attribute(limit, "velocity", math.inf, infinite=True)
-    effort = number_attribute(limit, "effort", math.inf, infinite=True)
+        lower, upper = ((_bound(limit, word, 0.0),) for word in ("lower", "upper"))
+    speed, effort = (_bound(limit, word, math.inf) for word in ("velocity", "effort"))
     return Limits(lower, upper, (speed,) * nv, (effort,) * nv)
+
+
+def _bound(limit: Element, word: str, default: float) -> float:
+    """Return one limit; numbers beyond any machine mean none."""
+    value = number_attribute(limit, word, default, infinite=True)
+    return value if abs(value) <= HUGE else math.copysign(math.inf, value)
 
 
 def _pitch(element: Element) -> float:
