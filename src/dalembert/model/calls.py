@@ -36,7 +36,7 @@ class Calls:
         Parameters
         ----------
         what
-            One of `dalembert.model.requests()`: "forward" (q, v, tau -> a), "inverse" (q, v, a -> tau),
+            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau -> a), "inverse" (q, v, a -> tau),
             "mass_matrix", "bias", "gravity", "kinematics", "jacobian", "energy", "center_of_mass", ...
         options
             `frame` (a name) and `reference` ("local", "world", "local_world_aligned") where the request has a frame;

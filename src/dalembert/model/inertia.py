@@ -40,8 +40,8 @@ class Inertia:
     """
 
     mass: float = 0.0
-    center: Float[Array, " 3"] = field(default_factory=lambda: np.zeros(3))
-    rotational: Float[Array, "3 3"] = field(default_factory=lambda: np.zeros((3, 3)))
+    center: Array = field(default_factory=lambda: np.zeros(3))
+    rotational: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
         center, rotational = np.array(self.center, dtype=float), np.array(self.rotational, dtype=float)

@@ -40,8 +40,8 @@ class Placement:
         p, B's origin in A, metres.
     """
 
-    rotation: Float[Array, "3 3"] = field(default_factory=lambda: np.eye(3))
-    position: Float[Array, " 3"] = field(default_factory=lambda: np.zeros(3))
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+    position: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
         rotation, position = np.asarray(self.rotation, dtype=float), np.asarray(self.position, dtype=float)
