@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from dalembert.kernel import Kernel
     from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
     from dalembert.model import Builder, Lagrangian, Mechanism, System
+    from dalembert.readers import load
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("KKT", "Certificate", "Diagnosis", "Solution", "Status"), "dalembert.kkt"),
     "Kernel": "dalembert.kernel",
     **dict.fromkeys(("Builder", "Lagrangian", "Mechanism", "System"), "dalembert.model"),
+    "load": "dalembert.readers",
 }
 """Names by room: SciPy, CasADi and LLVM are imported with the room that needs them, when it is first used."""
 
@@ -49,6 +51,7 @@ __all__ = [
     "System",
     "UnsupportedError",
     "__version__",
+    "load",
 ]
 
 

@@ -8,7 +8,6 @@ from dalembert.model.builder import Builder
 from dalembert.model.crank_slider import CrankSlider
 from dalembert.model.matrices import Matrices
 from dalembert.model.mechanism import Mechanism
-from dalembert.model.requests import Request, register, requests
 from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
 
 if TYPE_CHECKING:
@@ -22,11 +21,8 @@ __all__ = [
     "Lagrangian",
     "Matrices",
     "Mechanism",
-    "Request",
     "System",
     "block_system",
-    "register",
-    "requests",
     "solve",
     "unconstrained_acceleration",
 ]

@@ -22,7 +22,9 @@ class Calls:
 
     nv: Any
     bodies: Any
-    coordinates: Any
+    couplings: Any
+    index_v: Any
+    manifold: Any
 
     @cached_property
     def _kernels(self) -> dict[Any, Kernel]:
@@ -34,11 +36,15 @@ class Calls:
         Parameters
         ----------
         what
-            One of `dalembert.model.requests()`: "forward" (q, v, tau -> a), "inverse" (q, v, a -> tau),
+            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau -> a), "inverse" (q, v, a -> tau),
             "mass_matrix", "bias", "gravity", "kinematics", "jacobian", "energy", "center_of_mass", ...
         options
             `frame` (a name) and `reference` ("local", "world", "local_world_aligned") where the request has a frame;
             `backend`, `dtype`, `threads`, `width` go to `Kernel`.
+
+        Notes
+        -----
+        A kernel takes configurations as they are: quaternions must be unit, which the methods below check.
         """
         key = (what, *sorted(options.items()))
         if key not in self._kernels:
@@ -49,27 +55,27 @@ class Calls:
 
     def forward(self, q: Any, v: Any, tau: Any) -> Array:
         """Return the acceleration a (nv,) under the joint forces tau (nv,)."""
-        return self.compile("forward")(q, v, tau)
+        return self._call("forward", q, v, tau)
 
     def inverse(self, q: Any, v: Any, a: Any) -> Array:
         """Return the joint forces tau (nv,) that cause the acceleration a (nv,)."""
-        return self.compile("inverse")(q, v, a)
+        return self._call("inverse", q, v, a)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""
-        return self._with_columns(self.compile("mass_matrix")(q))
+        return self._with_columns(self._call("mass_matrix", q))
 
     def bias(self, q: Any, v: Any, t: float = 0.0) -> Array:
         """Return C v + gravity - passive forces, (nv,): M a + bias = tau."""
-        return self.compile("bias")(q, v)
+        return self._call("bias", q, v)
 
     def gravity_torque(self, q: Any) -> Array:
         """Return the joint forces (nv,) that hold the mechanism still against gravity."""
-        return self.compile("gravity")(q)
+        return self._call("gravity", q)
 
     def kinematics(self, q: Any, frame: str | None = None) -> tuple[Array, Array]:
         """Return rotation (3, 3) and position (3,) of a frame in the world; of all bodies, (n, ...), without one."""
-        rotation, position = self.compile("kinematics", frame=frame)(q)
+        rotation, position = self._call("kinematics", q, frame=frame)
         if frame is not None:
             return rotation, position
         batch = np.shape(q)[:-1]
@@ -77,24 +83,47 @@ class Calls:
 
     def frame_velocity(self, q: Any, v: Any, frame: str, reference: str = "local") -> Array:
         """Return a frame's velocity [linear; angular], (6,)."""
-        return self.compile("velocity", frame=frame, reference=reference)(q, v)
+        return self._call("velocity", q, v, frame=frame, reference=reference)
 
     def frame_jacobian(self, q: Any, frame: str, reference: str = "local") -> Array:
         """Return J (6, nv): a frame's velocity is J v."""
-        return self._with_columns(self.compile("jacobian", frame=frame, reference=reference)(q))
+        return self._with_columns(self._call("jacobian", q, frame=frame, reference=reference))
 
     def energy(self, q: Any, v: Any) -> tuple[Array, Array]:
         """Return kinetic and potential energy in joules."""
-        kinetic, potential = self.compile("energy")(q, v)
+        kinetic, potential = self._call("energy", q, v)
         return kinetic[..., 0], potential[..., 0]
 
     def center_of_mass(self, q: Any) -> Array:
         """Return the centre of mass in the world, (3,)."""
-        return self.compile("center_of_mass")(q)
+        return self._call("center_of_mass", q)
 
     def momentum(self, q: Any, v: Any) -> Array:
         """Return linear and angular momentum about the centre of mass, world axes, (6,)."""
-        return self.compile("momentum")(q, v)
+        return self._call("momentum", q, v)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the constraint rows: the couplings."""
+        return tuple(coupling.name for coupling in self.couplings)
+
+    def jacobian(self, q: Any, t: float = 0.0) -> Array:
+        """Return A (m, nv) of the constraint rows."""
+        A = np.zeros((len(self.couplings), self.nv))
+        for row, coupling in zip(A, self.couplings, strict=True):
+            for coordinate, factor in coupling.terms:
+                row[self.index_v(coordinate)] += factor
+        return np.broadcast_to(A, (*self.manifold.configuration(q).shape[:-1], *A.shape))
+
+    def drift(self, q: Any, v: Any, t: float = 0.0) -> Array:
+        """Return A_dot v (m,): zero, since couplings are linear."""
+        return np.zeros((*self.manifold.configuration(q).shape[:-1], len(self.couplings)))
+
+    def _call(self, what: str, q: Any, *rest: Any, **options: Any) -> Any:
+        """Compile on first use, check that q is on its manifold, and call."""
+        q = self.manifold.configuration(q)
+        self.manifold.refuse_off_manifold(q)
+        return self.compile(what, **options)(q, *rest)
 
     def _with_columns(self, x: Array) -> Array:
         """Return a matrix of nv columns; kernels give one with a single column as a vector."""

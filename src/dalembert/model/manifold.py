@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import ShapeError
+from dalembert.errors import ModelError, ShapeError
 from dalembert.model.joints import KINDS, Kind, as_array
 from dalembert.model.parts import Joint
 
 Array = np.ndarray
+
+OFF_MANIFOLD = 1e-6
+"""Squared lengths of quaternions and (cos, sin) may be off by this much: integrators drift, files round."""
 
 
 class Manifold:
@@ -63,13 +66,13 @@ class Manifold:
 
     def integrate(self, q: Any, v: Any) -> Float[Array, "*batch nq"]:
         """Return where the constant velocity v leads from q in unit time."""
-        q, v = self.configuration(q), self.velocity(v)
-        return self._filled(True, lambda kind, iq, iv: kind.integrate(q[..., iq], v[..., iv]), q, v)
+        q, v, batch = _together(self.configuration(q), self.velocity(v))
+        return self._filled(True, lambda kind, iq, iv: kind.integrate(q[..., iq], v[..., iv]), batch)
 
     def difference(self, q0: Any, q1: Any) -> Float[Array, "*batch nv"]:
         """Return the least v with integrate(q0, v) = q1."""
-        q0, q1 = self.configuration(q0, "q0"), self.configuration(q1, "q1")
-        return self._filled(False, lambda kind, iq, iv: kind.difference(q0[..., iq], q1[..., iq]), q0, q1)
+        q0, q1, batch = _together(self.configuration(q0, "q0"), self.configuration(q1, "q1"))
+        return self._filled(False, lambda kind, iq, iv: kind.difference(q0[..., iq], q1[..., iq]), batch)
 
     def interpolate(self, q0: Any, q1: Any, u: Any) -> Float[Array, "*batch nq"]:
         """Return the configuration at the fraction u of the way from q0 to q1; u is a number or a batch."""
@@ -78,17 +81,30 @@ class Manifold:
     def normalize(self, q: Any) -> Float[Array, "*batch nq"]:
         """Return the nearest configuration whose quaternions and (cos, sin) are unit."""
         q = self.configuration(q)
-        return self._filled(True, lambda kind, iq, iv: kind.normalize(q[..., iq]), q)
+        return self._filled(True, lambda kind, iq, iv: kind.normalize(q[..., iq]), q.shape[:-1])
 
     def rate(self, q: Any, v: Any) -> Float[Array, "*batch nq"]:
         """Return dq/dt = N(q) v."""
-        q, v = self.configuration(q), self.velocity(v)
+        q, v, batch = _together(self.configuration(q), self.velocity(v))
 
         def rate(kind: Kind, iq: Array, iv: Array) -> Array:
             parts = kind.rate([q[..., i] for i in iq.T], [v[..., i] for i in iv.T])
             return as_array(parts)
 
-        return self._filled(True, rate, q, v)
+        return self._filled(True, rate, batch)
+
+    def refuse_off_manifold(self, q: Array) -> None:
+        """Refuse a configuration whose quaternions or (cos, sin) are not unit; what is not finite passes."""
+        for kind, iq, _ in self.groups:
+            places = iq[:, kind.unit]
+            if places.size:
+                off = np.abs((q[..., places] ** 2).sum(axis=-1) - 1)
+                if (off > OFF_MANIFOLD).any():
+                    worst = np.unravel_index(np.argmax(np.where(np.isfinite(off), off, 0)), off.shape)
+                    raise ModelError(
+                        f"q[{places[worst[-1], 0]}:{places[worst[-1], -1] + 1}] of a {kind.name} joint should have "
+                        f"length one; its square is off by {off[worst]:.1e}: normalize(q) makes it so"
+                    )
 
     def configuration(self, q: Any, name: str = "q") -> Array:
         """Return q as floats (..., nq), or say what is wrong."""
@@ -98,16 +114,21 @@ class Manifold:
         """Return v as floats (..., nv), or say what is wrong."""
         return _floats(v, self.nv, name, "velocities", "nv")
 
-    def _filled(self, coordinates: bool, make: Callable[[Kind, Array, Array], Array], *inputs: Array) -> Array:
+    def _filled(self, coordinates: bool, make: Callable[[Kind, Array, Array], Array], batch: tuple[int, ...]) -> Array:
         """Return coordinates (..., nq), or velocities (..., nv), put together from one array per kind."""
-        try:
-            batch = np.broadcast_shapes(*(x.shape[:-1] for x in inputs))
-        except ValueError as error:
-            raise ShapeError(f"batches must agree; the inputs are {', '.join(str(x.shape) for x in inputs)}") from error
         whole = np.empty((*batch, self.nq if coordinates else self.nv))
         for kind, iq, iv in self.groups:
             whole[..., iq if coordinates else iv] = make(kind, iq, iv)
         return whole
+
+
+def _together(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
+    """Return both with one batch, and its shape."""
+    try:
+        batch = np.broadcast_shapes(x.shape[:-1], y.shape[:-1])
+    except ValueError as error:
+        raise ShapeError(f"batches must agree; the inputs are {x.shape}, {y.shape}") from error
+    return np.broadcast_to(x, (*batch, x.shape[-1])), np.broadcast_to(y, (*batch, y.shape[-1])), batch
 
 
 def _floats(x: Any, size: int, name: str, what: str, letter: str) -> Array:

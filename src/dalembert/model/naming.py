@@ -33,12 +33,3 @@ def _listed(table: Mapping[str, Any]) -> str:
     """Return the first names of a table, for a message."""
     names = [repr(name) for name in list(table)[:6]]
     return ", ".join(names) + (f" and {len(table) - 6} more" if len(table) > 6 else "") if names else "none at all"
-
-
-def refuse_duplicates(names: Collection[str], what: str, sources: Collection[Any] = ()) -> None:
-    """Refuse two things of one name, naming the second's source."""
-    seen: set[str] = set()
-    for name, source in zip(names, sources or [None] * len(names), strict=True):
-        if name in seen:
-            raise ModelError(f"two {what} are called {name!r}: names must be unique", source)
-        seen.add(name)

@@ -72,6 +72,12 @@ def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
     names = {f"{j.name}.{each}" if each else j.name: None for j in joints for each in KINDS[j.kind].v_names}
     for actuator in parts.actuators.values():
         lookup(actuator.coordinate, names, f"coordinate (of actuator {actuator.name!r})", actuator.source)
+        if actuator.rotor_inertia < 0 or not actuator.effort >= 0:
+            raise ModelError(
+                f"actuator {actuator.name!r}: rotor inertia {actuator.rotor_inertia:g} and effort {actuator.effort:g} "
+                "must not be negative",
+                actuator.source,
+            )
     for coupling in parts.couplings.values():
         if not any(factor for _, factor in coupling.terms):
             raise ModelError(f"coupling {coupling.name!r} couples nothing: all its factors are zero", coupling.source)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 
 Array = np.ndarray
 
 
-def at(angle: Float[Array, "*n"]) -> Float[Array, "*n 2"]:
+def at(angle: Any) -> Float[Array, "*n 2"]:
     """Return (cos, sin) of angles."""
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 

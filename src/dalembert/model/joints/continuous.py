@@ -22,6 +22,7 @@ class Continuous(Kind):
 
     name = "continuous"
     q_names = ("cos", "sin")
+    unit = slice(0, 2)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(axis, angle) and no displacement."""

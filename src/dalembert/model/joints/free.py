@@ -23,6 +23,7 @@ class Free(Kind):
     q_names = ("x", "y", "z", "qx", "qy", "qz", "qw")
     v_names = ("x", "y", "z", "wx", "wy", "wz")
     angular = (False, False, False, True, True, True)
+    unit = slice(3, 7)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(quaternion) and (x, y, z)."""

@@ -40,12 +40,15 @@ class Kind:
         Suffixes of the nq coordinates and nv velocities; a single empty one stands for the joint's own name.
     angular
         Per velocity, whether it is an angle's rate (rad/s) rather than a length's (m/s).
+    unit
+        Which coordinates form a vector of length one (a quaternion, a cosine and sine), if any do.
     """
 
     name: ClassVar[str]
     q_names: ClassVar[tuple[str, ...]] = ("",)
     v_names: ClassVar[tuple[str, ...]] = ("",)
     angular: ClassVar[tuple[bool, ...]] = (True,)
+    unit: ClassVar[slice] = slice(0, 0)
 
     @property
     def nq(self) -> int:

@@ -30,6 +30,7 @@ class Planar(Kind):
     q_names = ("x", "y", "cos", "sin")
     v_names = ("x", "y", "wz")
     angular = (False, False, True)
+    unit = slice(2, 4)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(n, angle) and x e1 + y e2."""

@@ -23,6 +23,7 @@ class Spherical(Kind):
     q_names = ("qx", "qy", "qz", "qw")
     v_names = ("wx", "wy", "wz")
     angular = (True, True, True)
+    unit = slice(0, 4)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(q) and no displacement."""
