@@ -68,9 +68,7 @@ def solve_tree(tree: Tree, posed: list[Posed], bias: list[Pair], tau: list[Scala
     return _accelerate(tree, posed, pivots, heights)
 
 
-def _accelerate(
-    tree: Tree, posed: list[Posed], pivots: list[list[Pivot]], heights: list[list[Scalar]]
-) -> list[Scalar]:
+def _accelerate(tree: Tree, posed: list[Posed], pivots: list[list[Pivot]], heights: list[list[Scalar]]) -> list[Scalar]:
     """Return qdd by the outward pass: qdd = u/D - U^T a' / D, the velocities of a joint in reverse order."""
     qdd: list[Scalar] = [0.0] * tree.nv
 

@@ -30,9 +30,7 @@ class Articulated(NamedTuple):
     def add(self, other: Articulated) -> Articulated:
         """Return the sum, both in one frame."""
         x, y, z = (vectors.add(one, two) for one, two in zip(self.B, other.B, strict=True))
-        return Articulated(
-            vectors.symmetric_add(self.A, other.A), (x, y, z), vectors.symmetric_add(self.C, other.C)
-        )
+        return Articulated(vectors.symmetric_add(self.A, other.A), (x, y, z), vectors.symmetric_add(self.C, other.C))
 
     def entry(self, i: int, j: int) -> Scalar:
         """Return entry (i, j) of the 6 x 6 matrix."""

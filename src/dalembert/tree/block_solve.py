@@ -1,16 +1,16 @@
 """The block system of a mechanism in straight-line code: accelerations, multipliers and a verdict for each sample.
 
-Symbols: M (n, n) mass matrix with the sparsity of the tree, A (m, n) constraint rows, R = diag(rho) row weights or
-zero, H = M + A^T R A, Y = L^-1 A^T, G = A H^-1 A^T the Delassus matrix of H, W = diag(w) the metric on multipliers.
+Symbols: M (n, n) mass matrix with the zeros of the tree, A (m, n) constraint rows, R = diag(rho) row weights or zero,
+H = M + A^T R A = L D L^T, Y = L^-1 A^T, G = A H^-1 A^T the Delassus matrix of H.
 
     M a + A^T lam = f        A a = c
-    H = L D L^T,   z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
+    z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
 
 Three cases, chosen before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, proximal steps
 that suit any rank of A; *massless*, R > 0 makes H definite although M is not (same solution for any R > 0; definite
 exactly when no admissible motion is massless). That the choice suits a sample is told by its residuals (`verdict.py`).
-Cost: sum of squares of the depths for H, m times that for Y, m^2 depth / 2 + m^3 / 6 for G and its factor.
-Source: Featherstone 2008, sec. 8.4; Golub and Greif, SIAM J. Sci. Comput. 24 (2003) 2076-2092 (the augmentation).
+Cost: sum of squares of the depths for H, m times the sum of depths for Y, m^2 depth / 2 + m^3 / 6 for G and its factor.
+Source: Featherstone 2008, sec. 8.4; Golub & Greif, SIAM J. Sci. Comput. 24 (2003) 2076-2092 (the augmentation).
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ from dataclasses import dataclass
 import casadi as ca
 
 from dalembert.tree.proximal import Proximal
+from dalembert.tree.scalars import Scalar, add, is_zero, mul, neg, sub, total
 from dalembert.tree.sparse_factor import (
+    Matrix,
     SparseFactor,
     Vector,
-    dense_column,
-    entries,
+    dense,
     least_fill_order,
+    sparse,
     sparse_factor,
-    sparse_rows,
+    tree_order,
 )
 from dalembert.tree.verdict import DOUBLE, Evidence, Thresholds, residuals, verdict
 
@@ -53,12 +55,12 @@ class Needs:
 
 @dataclass(frozen=True, eq=False)
 class BlockAnswer:
-    """Expressions of one solve: a (n,), lam (m,), status (`kkt.Status`), residuals of the two block rows (2,)."""
+    """Scalars of one solve: a (n,), lam (m,), status (`kkt.Status`), residuals of the two block rows (2,)."""
 
-    acceleration: ca.SX
-    multipliers: ca.SX
-    status: ca.SX
-    residuals: ca.SX
+    acceleration: list[Scalar]
+    multipliers: list[Scalar]
+    status: Scalar
+    residuals: list[Scalar]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,40 +72,48 @@ class BlockFactor:
     mass, rows
         Factor of H; the rows of Y^T.
     delassus
-        G (m, m).
+        G (m, m), rows of scalars.
     weights
         rho (m,), or None for R = 0.
     schur
         What solves G lam = r: a `SparseFactor`, or `Proximal` steps.
     """
 
-    M: ca.SX
-    A: ca.SX
+    M: Matrix
+    A: Matrix
     needs: Needs
     limits: Thresholds
     mass: SparseFactor
     rows: list[Vector]
-    delassus: ca.SX
-    weights: ca.SX | None
+    delassus: list[list[Scalar]]
+    weights: list[Scalar] | None
     schur: SparseFactor | Proximal
 
-    def solve(self, f: ca.SX, c: ca.SX) -> BlockAnswer:
+    def solve(self, f: Sequence[Scalar], c: Sequence[Scalar]) -> BlockAnswer:
         """Return a and lam for one right side, f (n,) and c (m,), with status and residuals."""
-        n, m = self.M.shape[0], self.A.shape[0]
-        load = f if self.weights is None else f + self.A.T @ (self.weights * c)
-        z = self.mass.half_solve({i: load[i] for i in range(n)})
-        free = ca.vertcat(*[self.mass.product(self.rows[i], z) - c[i] for i in range(m)]) if m else ca.SX(0, 1)
-        lam = dense_column(self.schur.solve({i: free[i] for i in range(m)}), m)
-        for i, row in enumerate(self.rows):
+        n, m = len(self.M), len(self.A)
+        z = self.mass.half_solve(sparse(self._load(f, c)))
+        pulled = self.mass.scaled(z)
+        free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(self.rows)]
+        lam = dense(self.schur.solve(sparse(free)), m)
+        for row, force in zip(self.rows, lam, strict=True):
             for k, value in row.items():
-                z[k] = z[k] - value * lam[i]
-        a = dense_column(self.mass.finish(z), n)
+                z[k] = sub(z.get(k, 0.0), mul(value, force))
+        a = dense(self.mass.finish(z), n)
         pivots = _scaled(self.mass.pivots, self.needs.mass_scales), self._row_pivots()
         evidence = Evidence(self.M, self.A, f, c, a, lam, free, *pivots)
         omega = residuals(evidence, self.needs.mass_scales, self.needs.row_scales)
         return BlockAnswer(a, lam, verdict(evidence, omega, self.needs.redundant, self.limits), omega)
 
-    def _row_pivots(self) -> list[ca.SX]:
+    def _load(self, f: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
+        """Return f + A^T R c."""
+        load = list(f)
+        for i, weight in enumerate(self.weights or ()):
+            for k, value in sparse(self.A[i]).items():
+                load[k] = add(load[k], mul(value, mul(weight, c[i])))
+        return load
+
+    def _row_pivots(self) -> list[Scalar]:
         """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
         if isinstance(self.schur, Proximal):
             return list(self.schur.factor.pivots.values())
@@ -111,49 +121,64 @@ class BlockFactor:
 
 
 def block_factor(
-    M: ca.SX, A: ca.SX, needs: Needs, metric: Sequence[float] | None = None, limits: Thresholds = DOUBLE
+    M: Matrix, A: Matrix, needs: Needs, metric: Sequence[float] | None = None, limits: Thresholds = DOUBLE
 ) -> BlockFactor:
-    """Factor [M A^T; A 0] in expressions; `metric` (m,) weighs the squares of redundant multipliers."""
-    m = A.shape[0]
-    weights = ca.vertcat(*row_weights(M, A)) if needs.massless and m else None
-    H = M if weights is None else M + A.T @ (ca.repmat(weights, 1, M.shape[0]) * A)
-    mass = sparse_factor(H, None if weights is None else least_fill_order(H))
-    rows = [mass.half_solve(row) for row in sparse_rows(A)]
+    """Factor [M A^T; A 0]; `metric` (m,) weighs the squares of redundant multipliers."""
+    m = len(A)
+    weights = row_weights(M, A) if needs.massless and m else None
+    H = M if weights is None else _augmented(M, A, weights)
+    mass = sparse_factor(H, tree_order(len(M)) if weights is None else least_fill_order(H))
+    rows = [mass.half_solve(sparse(row)) for row in A]
     G = _delassus(mass, rows)
-    schur = Proximal.of(G, metric, limits.shift) if needs.redundant else sparse_factor(G, tuple(range(m)))
+    schur = Proximal.of(G, metric, limits.shift) if needs.redundant else sparse_factor(G, range(m))
     return BlockFactor(M, A, needs, limits, mass, rows, G, weights, schur)
 
 
-def row_weights(M: ca.SX, A: ca.SX) -> list[ca.SX]:
+def row_weights(M: Matrix, A: Matrix) -> list[Scalar]:
     """Return rho: 1 / rho_j = sum_i A_ji^2 / M_ii over coordinates with mass, so that units do not matter.
 
     A row on massless coordinates alone is weighed by the mean of M's diagonal (or one) over the square of the row.
     """
-    masses = {i: entry for i, j, entry in entries(M) if i == j}
-    mean = sum(masses.values(), start=ca.SX(0)) / M.shape[0]
+    masses = {i: M[i][i] for i in range(len(M)) if not is_zero(M[i][i])}
+    mean = ca.SX(mul(1.0 / len(M), total(*masses.values())))
     mean = ca.if_else(mean > 0, mean, 1)
-    share = {i: ca.if_else(mass > 0, 1 / mass, 0) for i, mass in masses.items()}
-    weights = []
-    for row in sparse_rows(A):
-        reach = sum((value * value * share[i] for i, value in row.items() if i in share), start=ca.SX(0))
-        size = sum((value * value for value in row.values()), start=ca.SX(0))
-        weights.append(ca.if_else(reach > 0, 1 / reach, mean / size))
+    share = {i: ca.if_else(mass > 0, 1 / ca.SX(mass), 0) for i, mass in masses.items()}
+    weights: list[Scalar] = []
+    for row in A:
+        squares = {i: mul(value, value) for i, value in sparse(row).items()}
+        reach = ca.SX(total(*(mul(square, share[i]) for i, square in squares.items() if i in share)))
+        size = ca.SX(total(*squares.values()))
+        weights.append(ca.if_else(reach > 0, 1 / reach, mean / size) if squares else 0.0)
     return weights
 
 
-def _delassus(mass: SparseFactor, rows: list[Vector]) -> ca.SX:
+def _augmented(M: Matrix, A: Matrix, weights: Sequence[Scalar]) -> list[list[Scalar]]:
+    """Return H = M + A^T R A."""
+    H = [list(row) for row in M]
+    for row, weight in zip(A, weights, strict=True):
+        entries = sparse(row)
+        for i, left in entries.items():
+            scaled = mul(weight, left)
+            for j, right in entries.items():
+                H[i][j] = add(H[i][j], mul(scaled, right))
+    return H
+
+
+def _delassus(mass: SparseFactor, rows: list[Vector]) -> list[list[Scalar]]:
     """Return G = Y^T D^-1 Y; rows on separate branches stay uncoupled."""
     m = len(rows)
-    G = ca.SX(m, m)
+    G: list[list[Scalar]] = [[0.0] * m for _ in range(m)]
     for i, row in enumerate(rows):
-        scaled = {k: value * mass.reciprocals[k] for k, value in row.items()}
+        scaled = mass.scaled(row)
         for j in range(i + 1):
-            shared = sorted(scaled.keys() & rows[j].keys())
-            if shared:
-                G[i, j] = G[j, i] = sum((scaled[k] * rows[j][k] for k in shared), start=ca.SX(0))
+            G[i][j] = G[j][i] = neg(_dot(scaled, rows[j]))
     return G
 
 
-def _scaled(pivots: Vector, scales: Sequence[float]) -> list[ca.SX]:
+def _dot(x: Vector, y: Vector) -> Scalar:
+    return total(*(mul(x[k], y[k]) for k in sorted(x.keys() & y.keys())))
+
+
+def _scaled(pivots: Vector, scales: Sequence[float]) -> list[Scalar]:
     """Return pivots times the squares of their scales."""
-    return [pivot * scales[k] ** 2 for k, pivot in sorted(pivots.items())]
+    return [mul(scales[k] ** 2, pivot) for k, pivot in sorted(pivots.items())]

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import casadi as ca
 
-from dalembert.tree.sparse_factor import SparseFactor, Vector, dense_column, entries, sparse_factor
+from dalembert.tree.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.tree.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
 
 STEPS = 3
 
@@ -28,36 +30,41 @@ STEPS = 3
 class Proximal:
     """S, S G S, mu E, and the factor of S G S + mu E, whose pivots are near mu where a row is implied by others."""
 
-    scales: ca.SX
-    scaled: ca.SX
-    shift: ca.SX
+    scales: list[Scalar]
+    scaled: list[list[Scalar]]
+    shift: list[Scalar]
     factor: SparseFactor
 
     @classmethod
-    def of(cls, G: ca.SX, metric: Sequence[float] | None, mu: float) -> Proximal:
+    def of(cls, G: Matrix, metric: Sequence[float] | None, mu: float) -> Proximal:
         """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default."""
-        m = G.shape[0]
-        s = ca.vertcat(*[ca.if_else(G[i, i] > 0, 1 / ca.sqrt(G[i, i]), 1) for i in range(m)])
-        shift = s * s if metric is None else ca.DM(list(metric)) * s * s
-        shift = mu * shift / ca.mmax(shift)
-        scaled = ca.SX(m, m)
-        for i, j, entry in entries(G):
-            scaled[i, j] = s[i] * entry * s[j]
-        return cls(s, scaled, shift, sparse_factor(scaled + ca.diag(shift), tuple(range(m))))
+        m = len(G)
+        s = [_scale(G[i][i]) for i in range(m)]
+        shift = [mul(1.0 if metric is None else float(metric[i]), mul(s[i], s[i])) for i in range(m)]
+        largest = reduce(ca.fmax, shift)
+        shift = [mu * each / largest for each in shift]
+        scaled = [[mul(mul(s[i], G[i][j]), s[j]) for j in range(m)] for i in range(m)]
+        shifted = [[add(scaled[i][j], shift[i] if i == j else 0.0) for j in range(m)] for i in range(m)]
+        return cls(s, scaled, shift, sparse_factor(shifted, range(m)))
 
     def solve(self, r: Vector) -> Vector:
         """Return the least-norm lam with G lam = r."""
-        m = self.scales.numel()
-        right = self.scales * dense_column(r, m)
+        m = len(self.scales)
+        right = [mul(s, each) for s, each in zip(self.scales, dense(r, m), strict=True)]
         x = self._step(right)
         for _ in range(STEPS - 1):
-            x = x + self._step(right - self.scaled @ x)
+            left = [sub(each, total(*map(mul, row, x))) for each, row in zip(right, self.scaled, strict=True)]
+            x = [add(*pair) for pair in zip(x, self._step(left), strict=True)]
         astray = x
         for _ in range(STEPS):
-            astray = self._step(self.shift * astray)
-        lam = self.scales * (x - astray)
-        return {i: lam[i] for i in range(m)}
+            astray = self._step([mul(*pair) for pair in zip(self.shift, astray, strict=True)])
+        return {i: mul(self.scales[i], sub(x[i], astray[i])) for i in range(m)}
 
-    def _step(self, right: ca.SX) -> ca.SX:
-        m = right.numel()
-        return dense_column(self.factor.solve({i: right[i] for i in range(m)}), m)
+    def _step(self, right: list[Scalar]) -> list[Scalar]:
+        """Return (S G S + mu E)^-1 times a right side."""
+        return dense(self.factor.solve(sparse(right)), len(right))
+
+
+def _scale(diagonal: Scalar) -> Scalar:
+    """Return G_ii^-1/2; one where the row moves nothing."""
+    return 1.0 if is_zero(diagonal) else ca.if_else(diagonal > 0, 1 / ca.sqrt(diagonal), 1)

@@ -12,12 +12,15 @@ matrix that vanishes is a row that others imply. NaN makes every comparison fals
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import casadi as ca
 
 from dalembert.kkt import Status
-from dalembert.tree.sparse_factor import entries
+from dalembert.tree.scalars import Scalar, mul, sub, total
+from dalembert.tree.sparse_factor import Matrix, sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,39 +72,41 @@ SINGLE = Thresholds(2.0**-23)
 class Evidence:
     """Everything the verdict is made from: the system, its answer, and the pivots met on the way.
 
-    `free` is A a_free - c, what the rows would do without multipliers; `mass_pivots` are relative to H's diagonal,
-    `row_pivots` to the equilibrated Delassus matrix's.
+    `free` is A a_free - c, what the rows would do without multipliers; `mass_pivots` are relative to H's typical diagonal,
+    `row_pivots` to the Delassus matrix's.
     """
 
-    M: ca.SX
-    A: ca.SX
-    f: ca.SX
-    c: ca.SX
-    a: ca.SX
-    lam: ca.SX
-    free: ca.SX
-    mass_pivots: list[ca.SX]
-    row_pivots: list[ca.SX]
+    M: Matrix
+    A: Matrix
+    f: Sequence[Scalar]
+    c: Sequence[Scalar]
+    a: Sequence[Scalar]
+    lam: Sequence[Scalar]
+    free: Sequence[Scalar]
+    mass_pivots: Sequence[Scalar]
+    row_pivots: Sequence[Scalar]
 
 
-def residuals(e: Evidence, d: list[float], s: list[float]) -> ca.SX:
-    """Return omega_1 and omega_2, (2,)."""
-    n, m = e.M.shape[0], e.A.shape[0]
-    inertial, reaction = _products(e.M, e.a)[0], _products(e.A.T, e.lam)[0]
-    first = [ca.fabs(d[i] * (e.f[i] - inertial[i] - reaction[i])) for i in range(n)]
-    size = [d[i] * (ca.fabs(inertial[i]) + ca.fabs(reaction[i]) + ca.fabs(e.f[i])) for i in range(n)]
-    reached, reach = _products(e.A, e.a)
-    second = [ca.fabs(s[i] * (e.c[i] - reached[i])) for i in range(m)]
-    range_ = [s[i] * (reach[i] + ca.fabs(e.c[i]) + ca.fabs(e.free[i])) for i in range(m)]
-    return ca.vertcat(_relative(first, size), _relative(second, range_))
+def residuals(e: Evidence, d: Sequence[float], s: Sequence[float]) -> list[Scalar]:
+    """Return omega_1 and omega_2."""
+    inertial = [total(*terms) for terms in _terms(e.M, e.a)]
+    reaction = [total(*terms) for terms in _terms(list(zip(*e.A, strict=True)), e.lam)] or [0.0] * len(e.f)
+    first, size = [], []
+    for scale, f, Ma, force in zip(d, e.f, inertial, reaction, strict=True):
+        first.append(_size(mul(scale, sub(sub(f, Ma), force))))
+        size.append(mul(scale, total(_size(f), _size(Ma), _size(force))))
+    second, reach = [], []
+    for scale, c, terms, free in zip(s, e.c, _terms(e.A, e.a), e.free, strict=True):
+        second.append(_size(mul(scale, sub(c, total(*terms)))))
+        reach.append(mul(scale, total(_size(c), _size(free), *map(_size, terms))))
+    return [_relative(first, size), _relative(second, reach)]
 
 
-def verdict(e: Evidence, omega: ca.SX, redundant: bool, limits: Thresholds) -> ca.SX:
+def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thresholds) -> Scalar:
     """Return the status of a sample, a member of `kkt.Status` as a number."""
-    answer = _finite([*ca.vertsplit(e.a), *ca.vertsplit(e.lam)])
-    data = _finite([*ca.vertsplit(e.f), *ca.vertsplit(e.c)])
     massive = _smallest(e.mass_pivots) > MASSIVE * limits.eps
-    accepted = ca.logic_and(answer, ca.logic_and(omega[0] <= limits.accept, omega[1] <= limits.accept))
+    small = ca.logic_and(omega[0] <= limits.accept, omega[1] <= limits.accept)
+    accepted = ca.logic_and(_finite([*e.a, *e.lam]), small)
     least = _smallest(e.row_pivots)
     if redundant:
         solved = ca.if_else(least > limits.implied, int(Status.UNIQUE), int(Status.REDUNDANT))
@@ -111,42 +116,30 @@ def verdict(e: Evidence, omega: ca.SX, redundant: bool, limits: Thresholds) -> c
         unsolved = ca.SX(int(Status.DECLINED))
     found = ca.if_else(accepted, solved, unsolved)
     found = ca.if_else(massive, found, int(Status.MASSLESS))
-    return ca.if_else(data, found, int(Status.NONFINITE))
+    return ca.if_else(_finite([*e.f, *e.c]), found, int(Status.NONFINITE))
 
 
-def _products(A: ca.SX, x: ca.SX) -> tuple[list[ca.SX], list[ca.SX]]:
-    """Return A x and |A| |x|, by rows."""
-    sums = [ca.SX(0)] * A.shape[0]
-    sizes = [ca.SX(0)] * A.shape[0]
-    for i, j, entry in entries(A):
-        term = entry * x[j]
-        sums[i] = sums[i] + term
-        sizes[i] = sizes[i] + ca.fabs(term)
-    return sums, sizes
+def _terms(A: Matrix, x: Sequence[Scalar]) -> list[list[Scalar]]:
+    """Return the products A_ij x_j that are not zero, by rows."""
+    return [[mul(entry, x[j]) for j, entry in sparse(row).items()] for row in A]
 
 
-def _relative(parts: list[ca.SX], sizes: list[ca.SX]) -> ca.SX:
+def _size(x: Scalar) -> Scalar:
+    return abs(x) if type(x) is float else ca.fabs(x)
+
+
+def _relative(parts: list[Scalar], sizes: list[Scalar]) -> Scalar:
     """Return the largest part over the largest size; 0 where both are zero."""
     if not parts:
         return ca.SX(0)
-    part, size = _largest(parts), _largest(sizes)
+    part, size = reduce(ca.fmax, parts), reduce(ca.fmax, sizes)
     return ca.if_else(size > 0, part / size, part)
 
 
-def _largest(values: list[ca.SX]) -> ca.SX:
-    found = values[0]
-    for value in values[1:]:
-        found = ca.fmax(found, value)
-    return found
+def _smallest(values: Sequence[Scalar]) -> Scalar:
+    return reduce(ca.fmin, values, ca.SX(1))
 
 
-def _smallest(values: list[ca.SX]) -> ca.SX:
-    found = ca.SX(1)
-    for value in values:
-        found = ca.fmin(found, value)
-    return found
-
-
-def _finite(values: list[ca.SX]) -> ca.SX:
+def _finite(values: Sequence[Scalar]) -> Scalar:
     """Say whether all are finite: the sum of sizes is below infinity, which is false for NaN."""
-    return sum((ca.fabs(value) for value in values), start=ca.SX(0)) < ca.inf
+    return ca.SX(total(*map(_size, values))) < ca.inf
