@@ -101,8 +101,9 @@ class BlockFactor:
                 z[k] = sub(z.get(k, 0.0), mul(value, force))
         a = dense(self.mass.finish(z), n)
         pivots = _scaled(self.mass.pivots, self.needs.mass_scales), self._row_pivots()
-        evidence = Evidence(self.M, self.A, f, c, a, lam, free, *pivots)
-        omega = residuals(evidence, self.needs.mass_scales, self.needs.row_scales)
+        scales = self.needs.mass_scales, self.needs.row_scales
+        evidence = Evidence(self.M, self.A, f, c, a, lam, free, *pivots, *scales)
+        omega = residuals(evidence)
         return BlockAnswer(a, lam, verdict(evidence, omega, self.needs.redundant, self.limits), omega)
 
     def _load(self, f: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:

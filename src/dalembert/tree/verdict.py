@@ -1,13 +1,14 @@
 """What became of a sample: the residuals of both block rows, evaluated after the solve, and a status from them.
 
-Symbols: d (n,), s (m,) constant scales near M_ii^-1/2 and G_ii^-1/2, which take units away,
+Symbols: d (n,), s (m,) constant scales near H_ii^-1/2 and G_ii^-1/2, which take units away, |.| the sum of sizes,
 
-    omega_1 = max |d (f - M a - A^T lam)| / max d (|M a| + |A^T lam| + |f|)
-    omega_2 = max |s (c - A a)|           / max s (|A| |a| + |c| + |A a_free - c|)
+    omega_1 = |d (f - M a - A^T lam)| / (|d f| + |d M a| + |d A^T lam|)
+    omega_2 = |s (c - A a)| / (|s c| + |s (A a_free - c)| + m (a^T M a)^1/2)
 
-A row in which everything cancels, as in a structure at rest, is thereby measured against what the forces could cause.
-The pivots say why a residual is large: one of H that is not positive is a motion without mass, one of the Delassus
-matrix that vanishes is a row that others imply. NaN makes every comparison false, and ends in the last verdict.
+The last term bounds the terms of s A a, since s_i^2 = 1 / (A M^-1 A^T)_ii: so a row in which everything cancels, as in a
+structure at rest, is measured against what the forces could cause. The pivots say why a residual is large: one of H that
+is not positive is a motion without mass, one of the Delassus matrix that vanishes is a row that others imply. NaN makes
+every comparison false, and sums let none get lost.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from functools import reduce
 import casadi as ca
 
 from dalembert.kkt import Status
-from dalembert.tree.scalars import Scalar, mul, sub, total
+from dalembert.tree.scalars import Scalar, add, mul, sub, total
 from dalembert.tree.sparse_factor import Matrix, sparse
 
 
@@ -72,8 +73,8 @@ SINGLE = Thresholds(2.0**-23)
 class Evidence:
     """Everything the verdict is made from: the system, its answer, and the pivots met on the way.
 
-    `free` is A a_free - c, what the rows would do without multipliers; `mass_pivots` are relative to H's typical diagonal,
-    `row_pivots` to the Delassus matrix's.
+    `free` is A a_free - c, what the rows would do without multipliers; pivots are relative to typical diagonals of H and of
+    the Delassus matrix, of which the scales d and s are the roots.
     """
 
     M: Matrix
@@ -85,28 +86,29 @@ class Evidence:
     free: Sequence[Scalar]
     mass_pivots: Sequence[Scalar]
     row_pivots: Sequence[Scalar]
+    mass_scales: Sequence[float]
+    row_scales: Sequence[float]
 
 
-def residuals(e: Evidence, d: Sequence[float], s: Sequence[float]) -> list[Scalar]:
+def residuals(e: Evidence) -> list[Scalar]:
     """Return omega_1 and omega_2."""
-    inertial = [total(*terms) for terms in _terms(e.M, e.a)]
-    reaction = [total(*terms) for terms in _terms(list(zip(*e.A, strict=True)), e.lam)] or [0.0] * len(e.f)
-    first, size = [], []
-    for scale, f, Ma, force in zip(d, e.f, inertial, reaction, strict=True):
-        first.append(_size(mul(scale, sub(sub(f, Ma), force))))
-        size.append(mul(scale, total(_size(f), _size(Ma), _size(force))))
-    second, reach = [], []
-    for scale, c, terms, free in zip(s, e.c, _terms(e.A, e.a), e.free, strict=True):
-        second.append(_size(mul(scale, sub(c, total(*terms)))))
-        reach.append(mul(scale, total(_size(c), _size(free), *map(_size, terms))))
-    return [_relative(first, size), _relative(second, reach)]
+    d, s = e.mass_scales, e.row_scales
+    inertial = _product(e.M, e.a)
+    reaction = _product(list(zip(*e.A, strict=True)), e.lam) or [0.0] * len(e.f)
+    left = [sub(sub(*pair), force) for *pair, force in zip(e.f, inertial, reaction, strict=True)]
+    first = _over(_sum(d, left), total(_sum(d, e.f), _sum(d, inertial), _sum(d, reaction)))
+    if not e.A:
+        return [first, ca.SX(0)]
+    energy = total(*map(mul, e.a, inertial))
+    gap = [sub(*pair) for pair in zip(e.c, _product(e.A, e.a), strict=True)]
+    reach = mul(float(len(e.A)), ca.sqrt(ca.fabs(ca.SX(energy))))
+    return [first, _over(_sum(s, gap), total(_sum(s, e.c), _sum(s, e.free), reach))]
 
 
 def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thresholds) -> Scalar:
     """Return the status of a sample, a member of `kkt.Status` as a number."""
     massive = _smallest(e.mass_pivots) > MASSIVE * limits.eps
-    small = ca.logic_and(omega[0] <= limits.accept, omega[1] <= limits.accept)
-    accepted = ca.logic_and(_finite([*e.a, *e.lam]), small)
+    accepted = ca.logic_and(omega[0] <= limits.accept, omega[1] <= limits.accept)
     least = _smallest(e.row_pivots)
     if redundant:
         solved = ca.if_else(least > limits.implied, int(Status.UNIQUE), int(Status.REDUNDANT))
@@ -116,30 +118,25 @@ def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thres
         unsolved = ca.SX(int(Status.DECLINED))
     found = ca.if_else(accepted, solved, unsolved)
     found = ca.if_else(massive, found, int(Status.MASSLESS))
-    return ca.if_else(_finite([*e.f, *e.c]), found, int(Status.NONFINITE))
+    finite = ca.SX(add(_sum(e.mass_scales, e.f), _sum(e.row_scales, e.c))) < ca.inf
+    return ca.if_else(finite, found, int(Status.NONFINITE))
 
 
-def _terms(A: Matrix, x: Sequence[Scalar]) -> list[list[Scalar]]:
-    """Return the products A_ij x_j that are not zero, by rows."""
-    return [[mul(entry, x[j]) for j, entry in sparse(row).items()] for row in A]
+def _product(A: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
+    """Return A x."""
+    return [total(*(mul(entry, x[j]) for j, entry in sparse(row).items())) for row in A]
 
 
-def _size(x: Scalar) -> Scalar:
-    return abs(x) if type(x) is float else ca.fabs(x)
+def _sum(scales: Sequence[float], x: Sequence[Scalar]) -> Scalar:
+    """Return the sum of |scale x|."""
+    sizes = (abs(each) if type(each) is float else ca.fabs(each) for each in x)
+    return total(*(mul(scale, size) for scale, size in zip(scales, sizes, strict=True)))
 
 
-def _relative(parts: list[Scalar], sizes: list[Scalar]) -> Scalar:
-    """Return the largest part over the largest size; 0 where both are zero."""
-    if not parts:
-        return ca.SX(0)
-    part, size = reduce(ca.fmax, parts), reduce(ca.fmax, sizes)
-    return ca.if_else(size > 0, part / size, part)
+def _over(part: Scalar, size: Scalar) -> Scalar:
+    """Return part / size; 0 where both are zero."""
+    return ca.if_else(ca.SX(size) > 0, part / ca.SX(size), part)
 
 
 def _smallest(values: Sequence[Scalar]) -> Scalar:
     return reduce(ca.fmin, values, ca.SX(1))
-
-
-def _finite(values: Sequence[Scalar]) -> Scalar:
-    """Say whether all are finite: the sum of sizes is below infinity, which is false for NaN."""
-    return ca.SX(total(*map(_size, values))) < ca.inf
