@@ -18,20 +18,20 @@ from dalembert.errors import (
     SolvabilityError,
     UnsupportedError,
 )
-from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
+    from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
     from dalembert.model import Builder, Lagrangian, Mechanism, System
+    from dalembert.readers import load
 
 _ON_FIRST_USE = {
-    "Builder": "dalembert.model",
+    **dict.fromkeys(("KKT", "Certificate", "Diagnosis", "Solution", "Status"), "dalembert.kkt"),
     "Kernel": "dalembert.kernel",
-    "Lagrangian": "dalembert.model",
-    "Mechanism": "dalembert.model",
-    "System": "dalembert.model",
+    **dict.fromkeys(("Builder", "Lagrangian", "Mechanism", "System"), "dalembert.model"),
+    "load": "dalembert.readers",
 }
-"""Names whose rooms import CasADi or LLVM; a program that solves block systems alone never waits for these."""
+"""Names by room: SciPy, CasADi and LLVM are imported with the room that needs them, when it is first used."""
 
 __all__ = [
     "KKT",
@@ -51,6 +51,7 @@ __all__ = [
     "System",
     "UnsupportedError",
     "__version__",
+    "load",
 ]
 
 

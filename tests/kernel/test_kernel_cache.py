@@ -38,7 +38,7 @@ def test_second_kernel_comes_from_the_cache_without_tracing(folder, monkeypatch)
     def trap(*_):
         raise AssertionError("traced although cached")
 
-    monkeypatch.setattr(cpu_engine, "lower", trap)
+    monkeypatch.setattr(cpu_engine, "_compile", trap)
     second = make()
     assert second.report().from_cache
     assert second.report().operations == first.report().operations

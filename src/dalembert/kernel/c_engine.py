@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cache as memoize
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ from dalembert.kernel import cache
 from dalembert.kernel.arrays import Arguments, check_inputs, make_outputs
 from dalembert.kernel.c_backend import print_c
 from dalembert.kernel.engine import Options
-from dalembert.kernel.llvm_target import host
 from dalembert.kernel.lower import lower
+from dalembert.kernel.processor import fingerprint
+from dalembert.kernel.source import Source
 from dalembert.kernel.threads import Workers
 from dalembert.kernel.trace import ports, scalar_function
 
@@ -156,9 +156,7 @@ def _native(compiler: str) -> list[str]:
 
 def _cache_key(function: Any, options: Options, compiler: str) -> str | None:
     """Return the name of this kernel in the cache; None where it has none."""
-    return cache.function_key(
-        function, ["c", options.dtype, _version(compiler), *FLAGS, *map(str, asdict(host()).values())]
-    )
+    return Source(function).key(["c", options.dtype, _version(compiler), *FLAGS, *fingerprint()])
 
 
 def _compile(function: Any, options: Options, compiler: str) -> tuple[bytes, dict[str, Any]]:
@@ -183,4 +181,6 @@ def _compile(function: Any, options: Options, compiler: str) -> tuple[bytes, dic
     return code, {"figures": figures}
 
 
-engine = CEngine
+def engine(source: Source, options: Options) -> CEngine:
+    """Return the engine of a source."""
+    return CEngine(source.function, options)

@@ -5,7 +5,7 @@ content: expressions, type, processor and its features, versions of LLVM and of 
 written whole under a temporary name and then renamed, so processes that race see a complete entry or none; a
 checksum over all of it catches truncation and change. An entry that does not check is rebuilt.
 
-`DALEMBERT_CACHE` names another folder, or is "off".
+`DALEMBERT_CACHE` names another folder, or is "off" (or "0", "no", "false").
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import sys
+import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dalembert._version import __version__
+
 VARIABLE = "DALEMBERT_CACHE"
+OFF = ("off", "0", "no", "false")
 SUFFIX = ".kernel"
+PART = ".part"
+STALE_SECONDS = 3600.0  # a file on its way that is older was left behind by a process that died
 MAGIC = b"dalembert kernel 1\n"
 DIGEST_BYTES = 32
 PRIVATE = 0o700
@@ -42,13 +49,20 @@ class CacheInfo:
 def cache_folder() -> Path | None:
     """Return the folder of the cache; None where it is switched off."""
     setting = os.environ.get(VARIABLE, "")
-    if setting.lower() == "off":
+    if setting.strip().lower() in OFF:
         return None
     if setting:
         return Path(setting).expanduser()
+    return _user_folder() / "kernels"
+
+
+def _user_folder() -> Path:
+    """Return the user's cache folder: on Linux what platformdirs would say, without its import."""
+    if sys.platform == "linux":
+        return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")) / "dalembert"
     import platformdirs
 
-    return Path(platformdirs.user_cache_dir("dalembert", appauthor=False)) / "kernels"
+    return Path(platformdirs.user_cache_dir("dalembert", appauthor=False))
 
 
 def cache_info() -> CacheInfo:
@@ -59,24 +73,32 @@ def cache_info() -> CacheInfo:
 
 
 def clear_cache() -> int:
-    """Remove all entries; return how many there were."""
+    """Remove all entries, and what dead processes left; return how many entries were removed.
+
+    An entry that cannot be removed is warned about, and the others are removed all the same.
+    """
+    folder = cache_folder()
     removed = 0
-    for path in _entries(cache_folder()):
-        with contextlib.suppress(FileNotFoundError):  # another process was faster
+    for path in _entries(folder):
+        try:
             path.unlink()
             removed += 1
+        except FileNotFoundError:  # another process was faster
+            continue
+        except OSError as error:
+            warnings.warn(f"kernel cache: {path} cannot be removed: {error}", RuntimeWarning, stacklevel=2)
+    _remove_stale(folder)
     return removed
 
 
-def function_key(function: Any, parts: Iterable[str]) -> str | None:
-    """Return the name of a CasADi function's entry; None where the cache is off or the function is no text."""
-    if cache_folder() is None:
-        return None
-    try:
-        text = function.serialize()
-    except RuntimeError:
-        return None
-    return key([text, *parts])
+def _remove_stale(folder: Path | None) -> None:
+    """Remove files that a process began to write and never finished."""
+    if folder is None or not folder.is_dir():
+        return
+    for path in folder.glob("*" + PART):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > STALE_SECONDS:
+                path.unlink()
 
 
 def key(parts: Iterable[str]) -> str:
@@ -92,15 +114,49 @@ def key(parts: Iterable[str]) -> str:
 @cache
 def source_digest() -> bytes:
     """Return a hash of versions and of the code that generates code."""
+    digest = hashlib.sha256(f"dalembert {__version__}\n".encode())
+    for package in ("llvmlite", "casadi"):
+        digest.update(f"{package} {installed_version(package)}\n".encode())
+    folder = os.path.dirname(__file__)
+    for name in sorted(os.listdir(folder)):
+        if name.endswith((".py", ".ll")):
+            with open(os.path.join(folder, name), "rb") as file:
+                digest.update(file.read())
+    return digest.digest()
+
+
+def installed_version(package: str) -> str:
+    """Return the version of a package without importing it; `importlib.metadata` costs 20 ms, so it comes second."""
+    spec = find_spec(package)
+    if spec is not None and spec.origin:
+        site = os.path.dirname(os.path.dirname(spec.origin))
+        start, end = f"{package}-", ".dist-info"
+        found = [name for name in os.listdir(site) if name.startswith(start) and name.endswith(end)]
+        if len(found) == 1:
+            return found[0].removeprefix(start).removesuffix(end)
     from importlib.metadata import version
 
+    return version(package)
+
+
+@cache
+def package_stamp() -> str:
+    """Return a hash of names, sizes and times of all of this package's code.
+
+    The key of a kernel that is named, not traced: whatever part of the package changes, its expressions may.
+    """
     digest = hashlib.sha256()
-    for package in ("dalembert", "llvmlite", "casadi"):
-        digest.update(f"{package} {version(package)}\n".encode())
-    for path in sorted(Path(__file__).parent.iterdir()):
-        if path.suffix in (".py", ".ll"):
-            digest.update(path.read_bytes())
-    return digest.digest()
+    pending = [os.path.dirname(os.path.dirname(__file__))]
+    while pending:
+        folder = pending.pop()
+        for item in sorted(os.scandir(folder), key=lambda item: item.name):
+            if item.is_dir():
+                if item.name != "__pycache__":
+                    pending.append(item.path)
+            elif item.name.endswith((".py", ".ll", ".cuh")):
+                state = item.stat()
+                digest.update(f"{item.path} {state.st_size} {state.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def read(name: str) -> tuple[dict[str, Any], bytes] | None:
@@ -131,7 +187,9 @@ def write(name: str, header: dict[str, Any], code: bytes) -> None:
         folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if not _is_private(folder):
             return
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")
+        import tempfile  # only what compiles writes
+
+        handle, temporary = tempfile.mkstemp(dir=folder, suffix=PART)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(MAGIC + hashlib.sha256(name.encode() + body).digest() + body)
@@ -140,7 +198,7 @@ def write(name: str, header: dict[str, Any], code: bytes) -> None:
             os.unlink(temporary)
             raise
     except OSError as error:
-        warnings.warn(f"kernel cache {folder} cannot be written: {error}", RuntimeWarning, stacklevel=2)
+        _warn_once(f"kernel cache {folder} cannot be written: {error}")
 
 
 def _entries(folder: Path | None) -> list[Path]:
@@ -157,9 +215,11 @@ def _is_private(folder: Path) -> bool:
         return False
     if state.st_uid == os.getuid() and not state.st_mode & WRITABLE_BY_OTHERS:
         return True
-    warnings.warn(
-        f"kernel cache {folder} is not used: others can write to it; chmod 700 it, or set {VARIABLE}",
-        RuntimeWarning,
-        stacklevel=3,
-    )
+    _warn_once(f"kernel cache {folder} is not used: others can write to it; chmod 700 it, or set {VARIABLE}")
     return False
+
+
+@cache
+def _warn_once(message: str) -> None:
+    """Warn; not again in this process."""
+    warnings.warn(message, RuntimeWarning, stacklevel=4)

@@ -1,13 +1,15 @@
-"""The LLVM backend as an engine: compiled or taken from the cache, called on rows of NumPy arrays, in threads."""
+"""The LLVM backend as an engine: compiled or taken from the cache, called on rows of NumPy arrays, in threads.
+
+A kernel that is in the cache starts without LLVM and without CasADi; both are imported when something is compiled.
+"""
 
 from __future__ import annotations
 
 import ctypes
-import os
+import sys
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
@@ -17,15 +19,16 @@ from numpy.typing import NDArray
 from dalembert.kernel import cache
 from dalembert.kernel.arrays import Arguments, check_inputs, make_outputs
 from dalembert.kernel.engine import Options
-from dalembert.kernel.llvm_backend import ALIGNMENT, Layout, Machine, build
-from dalembert.kernel.llvm_target import host
-from dalembert.kernel.lower import lower
+from dalembert.kernel.layout import ALIGNMENT, Layout
+from dalembert.kernel.machine import Code, Machine
+from dalembert.kernel.processor import fingerprint
 from dalembert.kernel.program import Port
 from dalembert.kernel.short_call import data_address, short_call
-from dalembert.kernel.trace import ports, scalar_function
+from dalembert.kernel.source import Source
+from dalembert.kernel.threads import Workers
 
 # Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's
-# own interval of switching (5 ms); with threads to share the work, some ten.
+# own interval of switching (5 ms); and those that are not worth sharing among threads, some ten.
 SHORT_WORK = 3_000_000
 SHORT_WORK_THREADED = 500_000
 
@@ -33,38 +36,38 @@ SHORT_WORK_THREADED = 500_000
 class CpuEngine:
     """Machine code for one function on this processor."""
 
-    def __init__(self, function: Any, options: Options) -> None:
+    def __init__(self, source: Source, options: Options) -> None:
         start = time.perf_counter()
-        name = _cache_key(function, options)
+        name = source.key([options.dtype, str(options.width), *fingerprint()])
         entry = cache.read(name) if name else None
         if entry is None:
-            code, header = _compile(function, options)
+            code, header = _compile(source.function, options)
             if name:
-                cache.write(name, header, code)
+                cache.write(name, header, code.data)
         else:
-            header, code = entry
-        self.name: str = function.name()
-        self.inputs, self.outputs = ports(function)
+            header, code = entry[0], Code.stored(*entry)
+        self.name: str = header["name"]
+        self.inputs, self.outputs = (tuple(Port(*port) for port in header[side]) for side in ("inputs", "outputs"))
         self.layout = Layout(**header["layout"])
         self.machine = Machine(code)
         self.dtype = np.dtype(options.dtype)
-        self.threads = options.threads
         self.figures: dict[str, Any] = header["figures"] | {
             "from_cache": entry is not None,
             "start_seconds": time.perf_counter() - start,
             "width": self.layout.width,
         }
         self._local = threading.local()
-        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+        self._workers = Workers(options.threads)
         self._short_memory = _Scratch(self.layout.scratch_bytes)
-        work = SHORT_WORK if options.threads == 1 else SHORT_WORK_THREADED
+        operations = max(1, self.figures["traced_operations"])
         self._short = short_call(
             self.inputs,
             self.outputs,
             self.dtype,
             self.machine.address,
             self._short_memory.address,
-            max(1, work // max(1, self.figures["traced_operations"])),
+            max(1, SHORT_WORK // operations),
+            sys.maxsize if options.threads == 1 else max(1, SHORT_WORK_THREADED // operations),
         )
         self.short = self._short.function if self._short else None
 
@@ -89,25 +92,12 @@ class CpuEngine:
 
     def _run(self, table: NDArray[np.int64], samples: int) -> None:
         """Run all samples, in threads where there are enough."""
-        grain = self.layout.width * self.layout.tile
-        parts = min(self.threads, -(-samples // grain))
-        if parts == 1:
-            self._part(table, 0, samples)
-            return
-        size = -(-samples // (parts * grain)) * grain
-        starts = range(0, samples, size)
-        jobs = [self._workers().submit(self._part, table, first, min(first + size, samples)) for first in starts]
-        for job in jobs:
-            job.result()
+        address = data_address(table)
 
-    def _workers(self) -> ThreadPoolExecutor:
-        """Return this process's threads; those of a parent process did not come along."""
-        if self._pool is None or self._pool[0] != os.getpid():
-            self._pool = (os.getpid(), ThreadPoolExecutor(self.threads, "dalembert-kernel"))
-        return self._pool[1]
+        def work(first: int, stop: int) -> None:
+            self.machine.run(address, first, stop, self.scratch())
 
-    def _part(self, table: NDArray[np.int64], first: int, stop: int) -> None:
-        self.machine.run(data_address(table), first, stop, self.scratch())
+        self._workers.share(work, samples, self.layout.width * self.layout.tile)
 
     def elapsed(self) -> float | None:
         """Return None: a call returns when it is done."""
@@ -143,13 +133,12 @@ def _describe(array: NDArray[Any], port: Port, batch: bool) -> list[int]:
     return [data_address(array), *strides]
 
 
-def _cache_key(function: Any, options: Options) -> str | None:
-    """Return the name of this kernel in the cache; None where it has none."""
-    return cache.function_key(function, [options.dtype, str(options.width), *map(str, asdict(host()).values())])
+def _compile(function: Any, options: Options) -> tuple[Code, dict[str, Any]]:
+    """Trace, optimise and compile a function; return its code and the header of its cache entry."""
+    from dalembert.kernel.llvm_backend import build
+    from dalembert.kernel.lower import lower
+    from dalembert.kernel.trace import ports, scalar_function
 
-
-def _compile(function: Any, options: Options) -> tuple[bytes, dict[str, Any]]:
-    """Trace, optimise and compile a function; return object code and the header of its cache entry."""
     lowering = lower(scalar_function(function))
     code, layout, figures = build(lowering.program, options.dtype, options.width)
     figures |= {
@@ -159,7 +148,9 @@ def _compile(function: Any, options: Options) -> tuple[bytes, dict[str, Any]]:
         "live_after": lowering.live_after,
         "lower_seconds": lowering.seconds,
     }
-    return code, {"layout": asdict(layout), "figures": figures}
+    inputs, outputs = ([(port.name, port.rows, port.cols) for port in side] for side in ports(function))
+    header = {"name": function.name(), "inputs": inputs, "outputs": outputs}
+    return code, header | {"layout": asdict(layout), "figures": figures} | code.header()
 
 
 engine = CpuEngine

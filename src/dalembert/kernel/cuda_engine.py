@@ -15,6 +15,7 @@ from dalembert.kernel.cuda_backend import REGISTERS, Tuning, choose_tuning, prin
 from dalembert.kernel.engine import Options
 from dalembert.kernel.lower import lower
 from dalembert.kernel.program import Port
+from dalembert.kernel.source import Source
 from dalembert.kernel.trace import scalar_function
 
 FLAGS = ("--std=c++14", "--fmad=false")  # fused operations are printed; the compiler adds none
@@ -187,4 +188,6 @@ def _from_dlpack(cupy: Any, value: Any) -> Any:
     return cupy.from_dlpack(value)
 
 
-engine = CudaEngine
+def engine(source: Source, options: Options) -> CudaEngine:
+    """Return the engine of a source."""
+    return CudaEngine(source.function, options)

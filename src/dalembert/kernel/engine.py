@@ -1,6 +1,6 @@
 """What a backend is: an engine that evaluates one function on checked arrays, and the table of backends.
 
-A backend is a function `(function, options) -> Engine`. Adding one is adding a line to `BACKENDS`.
+A backend is a function `(source, options) -> Engine`. Adding one is adding a line to `BACKENDS`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
+import numpy as np
+
 from dalembert.errors import UnsupportedError
 from dalembert.kernel.program import Port
+from dalembert.kernel.source import Source
 
 DTYPES = ("float64", "float32")
 WIDTHS = (1, 2, 4, 8, 16)
@@ -33,6 +36,7 @@ class Engine(Protocol):
     uint8, 1 for each sample with a non-finite output. `figures` are numbers for the report.
     """
 
+    name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     figures: dict[str, Any]
@@ -51,12 +55,12 @@ class Engine(Protocol):
         ...
 
 
-def _lazily(module: str) -> Callable[[Any, Options], Engine]:
+def _lazily(module: str) -> Callable[[Source, Options], Engine]:
     """Return a backend that is imported when it is first used."""
-    return lambda function, options: import_module(f"dalembert.kernel.{module}").engine(function, options)
+    return lambda source, options: import_module(f"dalembert.kernel.{module}").engine(source, options)
 
 
-BACKENDS: dict[str, Callable[[Any, Options], Engine]] = {
+BACKENDS: dict[str, Callable[[Source, Options], Engine]] = {
     "cpu": _lazily("cpu_engine"),
     "c": _lazily("c_engine"),
     "cuda": _lazily("cuda_engine"),
@@ -64,15 +68,24 @@ BACKENDS: dict[str, Callable[[Any, Options], Engine]] = {
 }
 
 
-def make_engine(function: Any, backend: str, options: Options) -> Engine:
+def type_name(dtype: Any) -> str:
+    """Return the name of a type that is compiled; `dtype` is spelled as NumPy allows."""
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = None
+    if name not in DTYPES or dtype is None:
+        raise UnsupportedError(f"dtype {dtype!r} is not compiled; there are {', '.join(map(repr, DTYPES))}")
+    return name
+
+
+def make_engine(source: Source, backend: str, options: Options) -> Engine:
     """Return the engine of a backend, or say which backends and types there are."""
     if backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS))
         raise UnsupportedError(f"backend {backend!r} does not exist; there are {known}")
-    if options.dtype not in DTYPES:
-        raise UnsupportedError(f"dtype {options.dtype!r} is not compiled; there are {', '.join(map(repr, DTYPES))}")
     if not isinstance(options.threads, int) or options.threads < 1:
         raise UnsupportedError(f"threads={options.threads!r}: a positive whole number is needed")
     if options.width is not None and options.width not in WIDTHS:
         raise UnsupportedError(f"width={options.width!r}: samples per vector are one of {', '.join(map(str, WIDTHS))}")
-    return BACKENDS[backend](function, options)
+    return BACKENDS[backend](source, options)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dalembert.errors import UnsupportedError
-from dalembert.kernel.engine import Options, make_engine
+from dalembert.errors import ModelError
+from dalembert.kernel.engine import Options, make_engine, type_name
 from dalembert.kernel.report import Report
+from dalembert.kernel.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from dalembert.kernel.c_export import Export
     from dalembert.kernel.program import Port
@@ -30,8 +29,7 @@ class SampleStatus(IntEnum):
     NON_FINITE = 1
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """Result of `Kernel.call`.
 
     Attributes
@@ -39,7 +37,8 @@ class Evaluation:
     outputs
         One array per output, `shape` or `(N, *shape)`.
     status : (N,) uint8
-        `SampleStatus` of each sample; N = 1 for a single call.
+        `SampleStatus` of each sample; N = 1 for a single call. It looks at the outputs: a value that is not finite
+        on the way to outputs that are (1/inf, atan of a pole, the branch that was not taken) is no failure.
     """
 
     outputs: tuple[Any, ...]
@@ -57,7 +56,7 @@ class Kernel:
         `"cpu"`: machine code by LLVM, in this process; `"numpy"`: the plain twin; `"c"`: C99 by the system's
         compiler, as `export_c` writes it; `"cuda"`: a GPU, arrays from CuPy, PyTorch or JAX without copies.
     dtype
-        `"float64"` or `"float32"`: type of inputs, outputs and all arithmetic.
+        `"float64"` or `"float32"`, or NumPy's names for them: type of inputs, outputs and all arithmetic.
     threads
         Threads that share a batch; the interpreter lock is released.
     width
@@ -89,21 +88,77 @@ class Kernel:
         function: Any,
         *,
         backend: str = "cpu",
-        dtype: str = "float64",
+        dtype: Any = "float64",
         threads: int = 1,
         width: int | None = None,
     ) -> None:
-        _check_function(function)
-        self.function = function
+        self._start(Source(function), backend, Options(type_name(dtype), threads, width))
+
+    @classmethod
+    def cached(
+        cls,
+        key: Sequence[str],
+        build: Callable[[], Any],
+        *,
+        backend: str = "cpu",
+        dtype: Any = "float64",
+        threads: int = 1,
+        width: int | None = None,
+    ) -> Kernel:
+        """Return a kernel by name: where it was compiled before, nothing is traced and CasADi is not imported.
+
+        Parameters
+        ----------
+        key
+            Strings that determine the function: whatever changes what `build` returns must change one of them (a
+            hash of a model's content, the name of a quantity). The code of this package need not be among them: any
+            change of it makes other entries. Code outside that builds expressions does.
+        build
+            Returns the `casadi.Function`. Called where the cache has no such entry, for a backend other than "cpu",
+            and when `function` is asked for (derivatives, `export_c`).
+
+        Examples
+        --------
+        >>> def build():
+        ...     import casadi as ca
+        ...     x = ca.SX.sym("x", 2)
+        ...     return ca.Function("norm", [x], [ca.sqrt(x[0] ** 2 + x[1] ** 2)])
+        >>> norm = Kernel.cached(["doc example", "norm of two"], build)
+        >>> float(norm(np.array([3.0, 4.0]))[0])
+        5.0
+        """
+        kernel = cls.__new__(cls)
+        kernel._start(Source(build=build, parts=key), backend, Options(type_name(dtype), threads, width))
+        return kernel
+
+    def _start(self, source: Source, backend: str, options: Options) -> None:
+        """Compile, or load."""
+        self._source = source
         self.backend = backend
-        self.options = Options(dtype, threads, width)
-        self.engine = make_engine(function, backend, self.options)
+        self.options = options
+        self.engine = make_engine(source, backend, self.options)
         self._short = self.engine.short
-        self.name: str = function.name()
+        self.name: str = self.engine.name
         self._arity = len(self.inputs)
         self._bare = len(self.outputs) == 1
         self._axes = len(self.outputs[0].shape) if self.outputs else 0
         self._last: tuple[int, float] | None = None
+
+    @property
+    def function(self) -> Any:
+        """The CasADi function; built now where the kernel came from the cache by name."""
+        function = self._source.function
+        found = tuple(function.size_in(i) for i in range(function.n_in()))
+        if found != tuple((port.rows, port.cols) for port in self.inputs):
+            raise ModelError(
+                f"kernel {self.name!r} was compiled under the key {self._source.parts} for {self.inputs}, but its "
+                f"build function now returns inputs of shapes {found}; the key must change when the function does"
+            )
+        return function
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the function and the options; the code is loaded from the cache, or compiled, where it arrives."""
+        return _restore, (self._source, self.backend, self.options)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -118,40 +173,42 @@ class Kernel:
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """Return one array per output (the bare array where there is one); `out` holds arrays to reuse."""
         if self._short is not None and len(inputs) == self._arity:
-            start = time.perf_counter()
-            result = self._short(*inputs) if out is None else self._into(inputs, out)
+            start = perf_counter()
+            if out is None:
+                result = self._short(*inputs)
+            else:
+                given = _arrays(out)
+                result = self._short(*inputs, *given)
+                if result is None:
+                    result = given[0] if self._bare else given
             if result is not NotImplemented:
                 self._note(result if self._bare else result[0], start)
                 return result
         outputs, _ = self._evaluate(inputs, out, False)
         return outputs[0] if self._bare else tuple(outputs)
 
-    def _into(self, inputs: tuple[Any, ...], out: Any) -> Any:
-        """Write to `out` the short way; `NotImplemented` where that does not fit, or memory may be shared."""
-        arrays = (out,) if isinstance(out, np.ndarray) else tuple(out)
-        if len(arrays) != len(self.outputs) or not all(isinstance(x, np.ndarray) for x in (*inputs, *arrays)):
-            return NotImplemented
-        for k, array in enumerate(arrays):
-            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays[:k])):
-                return NotImplemented
-        if self._short(*inputs, *arrays) is NotImplemented:  # type: ignore[misc]
-            return NotImplemented
-        return arrays[0] if self._bare else arrays
-
     def call(self, *inputs: Any, out: Any = None) -> Evaluation:
         """Return all outputs and the status of every sample."""
+        if self._short is not None and len(inputs) == self._arity:
+            start = perf_counter()
+            given = () if out is None else _arrays(out)
+            result = self._short(*inputs, *given, None)
+            if result is not NotImplemented:
+                evaluation = Evaluation(result[:-1], result[-1]) if out is None else Evaluation(given, result)
+                self._note(evaluation.outputs[0], start)
+                return evaluation
         outputs, status = self._evaluate(inputs, out, True)
         return Evaluation(tuple(outputs), status)
 
     def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
-        start = time.perf_counter()
+        start = perf_counter()
         outputs, status = self.engine.call(inputs, out, with_status)
         self._note(outputs[0] if outputs else None, start)
         return outputs, status
 
     def _note(self, output: Any, start: float) -> None:
         """Remember how many samples a call had, seen from its first output, and how long it took."""
-        seconds = time.perf_counter() - start
+        seconds = perf_counter() - start
         samples = 1 if output is None or output.ndim == self._axes else len(output)
         self._last = (samples, seconds)
 
@@ -205,10 +262,17 @@ class Kernel:
         return f"Kernel({self.name}: {shapes(self.inputs)} -> {shapes(self.outputs)}, {self.backend})"
 
 
-def _check_function(function: Any) -> None:
-    """Refuse what is no CasADi function."""
-    if not all(hasattr(function, name) for name in ("n_in", "n_out", "sparsity_in", "name")):
-        raise UnsupportedError(
-            f"a kernel is made from a casadi.Function, not from {type(function).__name__}; "
-            "wrap expressions as casadi.Function(name, [inputs], [outputs])"
-        )
+def _arrays(out: Any) -> tuple[Any, ...]:
+    """Return the arrays of `out=`; something that the short way refuses where there are none."""
+    if isinstance(out, np.ndarray):
+        return (out,)
+    if out and isinstance(out, tuple | list) and all(isinstance(array, np.ndarray) for array in out):
+        return tuple(out)
+    return (NotImplemented,)
+
+
+def _restore(source: Source, backend: str, options: Options) -> Kernel:
+    """Return a kernel that was pickled."""
+    kernel = Kernel.__new__(Kernel)
+    kernel._start(source, backend, options)
+    return kernel

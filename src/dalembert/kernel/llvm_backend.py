@@ -1,55 +1,29 @@
-"""A program compiled in this process: LLVM text, object code, an address to call.
+"""A program compiled in this process: LLVM text, then object code, and what a caller must know about it.
 
-`build` gives object code and what a caller must know about it (both can be stored); `load` puts object code
-into memory and returns a function.
+Both can be stored; `machine` puts code into memory.
 """
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
-import sys
-import threading
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dalembert.kernel.chunk import Chunks, split
+from dalembert.kernel.layout import ITEM_BYTES, Layout
 from dalembert.kernel.llvm_body import Body, starts
 from dalembert.kernel.llvm_driver import driver
-from dalembert.kernel.llvm_math import LIBM_ARITY, LIBM_PREFIX, library
+from dalembert.kernel.llvm_math import library
 from dalembert.kernel.llvm_target import Target, binding, host
+from dalembert.kernel.machine import Code
 from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.program import Program
 
 ELEMENT = {"float64": "double", "float32": "float"}
-ITEM_BYTES = {"float64": 8, "float32": 4}
-TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache
+TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache, where several chunks pass over it
+TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk and its code is fetched once anyway
 LARGEST_TILE = 16
-ALIGNMENT = 64
-
-_lock = threading.Lock()
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a caller must know about compiled code.
-
-    Attributes
-    ----------
-    width
-        Samples per vector, W.
-    tile
-        Blocks of W samples that pass through a chunk together.
-    scratch_bytes
-        Memory that one call of `run` needs, aligned to 64 bytes.
-    """
-
-    width: int
-    tile: int
-    scratch_bytes: int
 
 
 def choose_width(target: Target, dtype: str) -> int:
@@ -61,7 +35,7 @@ def layout(program: Program, chunks: Chunks, width: int, dtype: str) -> Layout:
     """Return sizes of the code's working memory."""
     vectors = starts(program.inputs)[-1] + chunks.slots + starts(program.outputs)[-1]
     block = max(1, vectors) * width * ITEM_BYTES[dtype]
-    tile = max(1, min(LARGEST_TILE, TILE_BYTES // block))
+    tile = max(1, min(LARGEST_TILE, (TILE_BYTES if len(chunks) > 1 else TILE_BYTES_ONE) // block))
     return Layout(width, tile, tile * block)
 
 
@@ -84,20 +58,20 @@ def print_module(program: Program, chunks: Chunks, shape: Layout, dtype: str) ->
             *functions,
             *body.text(),
             driver(program.inputs, program.outputs, len(chunks), sizes, shape.tile, width, element),
-            'attributes #0 = { nounwind "prefer-vector-width"="512" }',
+            'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="512" }',
             '!0 = !{!"branch_weights", i32 1, i32 100000}',
             "",
         ]
     )
 
 
-def build(program: Program, dtype: str, width: int | None = None) -> tuple[bytes, Layout, dict[str, Any]]:
+def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code, Layout, dict[str, Any]]:
     """Compile a scheduled program for this machine.
 
     Returns
     -------
     code, layout, figures
-        Object code; what a caller must know; numbers for the report.
+        Compiled code; what a caller must know; numbers for the report.
     """
     chunks = split(program)
     shape = layout(program, chunks, width or choose_width(host(), dtype), dtype)
@@ -111,13 +85,13 @@ def build(program: Program, dtype: str, width: int | None = None) -> tuple[bytes
         "scratch_slots": chunks.slots,
         "print_seconds": printed - start,
         "compile_seconds": done - printed,
-        "code_bytes": len(code),
+        "code_bytes": len(code.data),
     }
     return code, shape, figures
 
 
-def compile_text(text: str, inline: bool = False) -> bytes:
-    """Return the object code of LLVM text, for this machine.
+def compile_text(text: str, inline: bool = False) -> Code:
+    """Return the code of LLVM text, for this machine.
 
     The passes that work on LLVM's text form find nothing to do in a program, so they run only where `inline` asks for
     them.
@@ -129,27 +103,4 @@ def compile_text(text: str, inline: bool = False) -> bytes:
     if inline:
         passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         passes.getModulePassManager().run(module, passes)
-    return machine.emit_object(module)
-
-
-class Machine:
-    """Compiled code in memory; keeps it alive."""
-
-    def __init__(self, code: bytes) -> None:
-        llvm = binding()
-        with _lock:
-            self._jit = llvm.create_lljit_compiler(host().machine())
-            builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-            for name, address in _libm().items():
-                builder.import_symbol(LIBM_PREFIX + name, address)
-            self._library = builder.export_symbol("run").link(self._jit, "kernel")
-        self.address: int = self._library["run"]
-        pointer, word = ctypes.c_void_p, ctypes.c_int64
-        self.run = ctypes.CFUNCTYPE(None, pointer, word, word, pointer)(self.address)
-
-
-def _libm() -> dict[str, int]:
-    """Return the addresses of the C library's functions."""
-    name = "ucrtbase" if sys.platform == "win32" else ctypes.util.find_library("m")
-    c = ctypes.CDLL(name)
-    return {f: ctypes.cast(getattr(c, f), ctypes.c_void_p).value or 0 for f in LIBM_ARITY}
+    return Code.of(machine.emit_object(module))

@@ -14,9 +14,8 @@ from dalembert.kernel import llvm_circular as circular
 from dalembert.kernel import llvm_exponential as exponential
 from dalembert.kernel.llvm_reduction import reduction
 from dalembert.kernel.llvm_vector import Value, Writer, vector
+from dalembert.kernel.machine import LIBM_PREFIX
 from dalembert.kernel.operations import ARITY, Op
-
-LIBM_PREFIX = "dalembert_libm_"
 
 POLYNOMIAL: dict[Op, Callable[..., Value]] = {
     Op.ATAN: circular.atan,

@@ -11,6 +11,7 @@ from dalembert.kernel.arrays import check_inputs, make_outputs
 from dalembert.kernel.engine import Options
 from dalembert.kernel.lower import lower
 from dalembert.kernel.numpy_backend import evaluate
+from dalembert.kernel.source import Source
 
 
 class NumpyEngine:
@@ -21,6 +22,7 @@ class NumpyEngine:
     def __init__(self, function: Any, options: Options) -> None:
         lowering = lower(function)
         self.program = lowering.program
+        self.name = self.program.name
         self.inputs, self.outputs = self.program.inputs, self.program.outputs
         self.dtype = np.dtype(options.dtype)
         self.figures: dict[str, Any] = {
@@ -33,8 +35,8 @@ class NumpyEngine:
 
     def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         """Evaluate a batch or a single sample."""
-        arguments = check_inputs(self.program.name, inputs, self.inputs, self.dtype)
-        outputs = make_outputs(self.program.name, arguments, self.outputs, self.dtype, out)
+        arguments = check_inputs(self.name, inputs, self.inputs, self.dtype)
+        outputs = make_outputs(self.name, arguments, self.outputs, self.dtype, out)
         n = arguments.samples
         rows = [
             array.reshape(len(array) if arguments.is_batch(k, port) else 1, port.size)
@@ -55,4 +57,6 @@ class NumpyEngine:
         return None
 
 
-engine = NumpyEngine
+def engine(source: Source, options: Options) -> NumpyEngine:
+    """Return the engine of a source."""
+    return NumpyEngine(source.function, options)

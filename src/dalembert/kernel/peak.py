@@ -11,9 +11,10 @@ import ctypes
 import time
 from functools import cache
 
-from dalembert.kernel.llvm_backend import ELEMENT, Machine, choose_width, compile_text
+from dalembert.kernel.llvm_backend import ELEMENT, choose_width, compile_text
 from dalembert.kernel.llvm_target import host
 from dalembert.kernel.llvm_vector import vector
+from dalembert.kernel.machine import Machine
 
 CHAINS = 16  # latency of four cycles times the units that work in parallel, and some to spare
 ROUNDS = 20_000

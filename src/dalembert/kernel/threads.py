@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 
 class Workers:
@@ -22,6 +25,8 @@ class Workers:
             return
         size = -(-samples // (parts * grain)) * grain
         if self._pool is None or self._pool[0] != os.getpid():
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = (os.getpid(), ThreadPoolExecutor(self.threads, "dalembert-kernel"))
         pool = self._pool[1]
         for job in [pool.submit(work, first, min(first + size, samples)) for first in range(0, samples, size)]:

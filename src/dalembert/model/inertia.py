@@ -21,6 +21,9 @@ Array = np.ndarray
 TRIANGLE_TOLERANCE = 1e-6
 """Principal moments may break I1 + I2 >= I3 by this fraction of I3: files round inertias to a few digits."""
 
+NEGLIGIBLE = 1e-9
+"""Metres: moments below mass * NEGLIGIBLE^2 are rounding of zero, as 1e-35 beside 1 kg is."""
+
 
 @dataclass(frozen=True, eq=False)
 class Inertia:
@@ -101,6 +104,8 @@ class Inertia:
             return f"the mass is negative ({self.mass:g} kg)"
         low, middle, high = np.linalg.eigvalsh(self.rotational)
         scale = max(abs(low), abs(high))
+        if scale <= self.mass * NEGLIGIBLE**2:
+            return None
         if low < -TRIANGLE_TOLERANCE * scale:
             return f"the rotational inertia has a negative principal moment ({low:g} kg m^2)"
         if low + middle < high - TRIANGLE_TOLERANCE * scale:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.calls import Calls
 from dalembert.model.content import content_key
 from dalembert.model.drawing import as_html, as_text
@@ -223,6 +223,20 @@ class Mechanism(JointValues, Calls):
     def open_tree(self) -> Mechanism:
         """Return the tree alone, without couplings and loops."""
         return replace(self, couplings=(), loops=())
+
+    def to_urdf(self, strict: bool = False) -> str:
+        """Return the mechanism as URDF, which `da.load` reads back.
+
+        Comments at its head list what URDF cannot say, and what is said in the syntax of other tools (loops, springs,
+        screws). With `strict` the first of these raise `UnsupportedError` instead.
+        """
+        from dalembert.model.urdf_text import UrdfText
+
+        urdf = UrdfText(self)
+        text = urdf.write()
+        if strict and urdf.left_out:
+            raise UnsupportedError(f"{self.name!r} as URDF: cannot be said: {'; '.join(urdf.left_out)}")
+        return text
 
     def __eq__(self, other: object) -> bool:
         return self._content == other._content if isinstance(other, Mechanism) else NotImplemented

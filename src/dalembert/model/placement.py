@@ -90,12 +90,16 @@ class Placement:
         return Rotation.from_matrix(self.rotation).as_quat(canonical=True)
 
     def rpy(self) -> Float[Array, " 3"]:
-        """Return roll, pitch, yaw in radians; at pitch = +-pi/2, where they are not unique, roll is zero."""
+        """Return roll, pitch, yaw in radians; at pitch = +-pi/2, where they are not unique, yaw is zero.
+
+        Roll is that of Rz(-yaw) R, so that the three together are exact although near +-pi/2 each of two is not.
+        """
         R = self.rotation
-        pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
-        if np.hypot(R[0, 0], R[1, 0]) < EXACT:
-            return np.array([0.0, pitch, np.arctan2(-R[0, 1], R[1, 1])])
-        return np.array([np.arctan2(R[2, 1], R[2, 2]), pitch, np.arctan2(R[1, 0], R[0, 0])])
+        flat = np.hypot(R[0, 0], R[1, 0])
+        yaw = np.arctan2(R[1, 0], R[0, 0]) if flat > EXACT else 0.0
+        c, s = np.cos(yaw), np.sin(yaw)
+        roll = np.arctan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+        return np.array([roll, np.arctan2(-R[2, 0], flat), yaw])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Placement):

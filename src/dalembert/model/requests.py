@@ -90,4 +90,5 @@ def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], ker
 
     request = lookup(what, requests(), "request")
     full = checked_options(mechanism, request, options)
-    return Kernel(request.trace(mechanism, **full), **kernel)
+    key = ("mechanism", mechanism.content(), what, *(f"{name}={value!r}" for name, value in sorted(full.items())))
+    return Kernel.cached(key, lambda: request.trace(mechanism, **full), **kernel)

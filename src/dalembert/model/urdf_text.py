@@ -1,0 +1,276 @@
+"""A mechanism as URDF; what URDF cannot say is written in the syntax of a tool that has added it, or listed.
+
+In URDF a link's frame is its joint's. So with X = `child_placement` of the joint that carries a body, the link's frame
+stands at X in the body's: inertia, joints, frames and loops on the body are moved by X^-1. The motion is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
+
+from dalembert.model.placement import IDENTITY, Placement
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.parts import Actuator, Body, Coupling, Joint, Loop, Spring
+
+TYPES = {
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "free": "floating",
+    "planar": "planar",
+    "spherical": "spherical",
+    "helical": "screw",
+}
+LOOP_TYPES = {"point": "spherical", "weld": "fixed"} | {
+    kind: kind for kind in ("revolute", "prismatic", "cylindrical", "universal", "planar")
+}
+UNLIMITED = 1e308
+"""Stands for infinity, which urdfdom does not read."""
+
+
+@dataclass
+class UrdfText:
+    """Lines of a URDF in the making.
+
+    Attributes
+    ----------
+    left_out
+        What neither URDF nor a known addition to it can say.
+    added
+        What is said in the syntax of another tool.
+    """
+
+    mechanism: Mechanism
+    lines: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+    shifts: dict[str, Placement] = field(default_factory=dict)
+    mimics: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+
+    def write(self) -> str:
+        """Return the whole file."""
+        m = self.mechanism
+        self.shifts = {m.ground: IDENTITY} | {joint.child: joint.child_placement for joint in m.joints}
+        self._general()
+        for coupling in m.couplings:
+            self._coupling(coupling)
+        grounded = [joint for joint in m.joints if joint.parent == m.ground]
+        root = grounded[0] if len(grounded) == 1 and _is_root(grounded[0]) else None
+        if root is None:
+            self.lines.append(f"  <link name={quoteattr(m.ground)}/>")
+        for body, joint in zip(m.bodies, m.joints, strict=True):
+            self._link(body)
+            if joint is not root:
+                self._joint(joint)
+        for frame in m.frames:
+            self._frame(frame.name, frame.body, frame.placement)
+        for loop in m.loops:
+            self._loop(loop)
+        for actuator in m.actuators:
+            self._actuator(actuator)
+        for spring in m.springs:
+            self._spring(spring)
+        head = ['<?xml version="1.0"?>', *self._comment(), f"<robot name={quoteattr(m.name)}>"]
+        return "\n".join([*head, *self.lines, "</robot>", ""])
+
+    def _comment(self) -> list[str]:
+        """Return what the file does not say, or not in plain URDF."""
+        told = [f"not said: {text}" for text in self.left_out] + [f"beyond URDF: {text}" for text in self.added]
+        return [f"<!-- {text.replace('--', '- -')} -->" for text in told]
+
+    def _general(self) -> None:
+        m = self.mechanism
+        if tuple(m.gravity) != (0.0, 0.0, -9.81):
+            self.left_out.append(f"gravity {m.gravity}")
+        if m.base == "floating":
+            self.left_out.append("the floating base (load with base='floating')")
+        moved = [joint.child for joint in m.joints if not joint.child_placement.is_identity()]
+        if moved:
+            self.left_out.append(f"frames of {', '.join(moved[:5])}: they stand where their joints are")
+        for joint in m.joints:
+            for word in ("armature", "stiffness"):
+                if any(getattr(joint, word)):
+                    self.left_out.append(f"{word} of joint {joint.name}")
+            for word in ("damping", "friction"):
+                if len(set(getattr(joint, word))) > 1 and joint.kind != "universal":
+                    self.left_out.append(f"{word} of joint {joint.name}, which differs between its velocities")
+
+    def _link(self, body: Body) -> None:
+        """Write a link with its inertia in the link's frame, axes of the file."""
+        inertia = body.inertia.moved(self.shifts[body.name].inverse())
+        if inertia.is_zero():
+            self.lines.append(f"  <link name={quoteattr(body.name)}/>")
+            return
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.rotational
+        self.lines += [
+            f"  <link name={quoteattr(body.name)}>",
+            "    <inertial>",
+            f'      <origin xyz="{_words(inertia.center)}"/>',
+            f'      <mass value="{_word(inertia.mass)}"/>',
+            f'      <inertia ixx="{_word(xx)}" ixy="{_word(xy)}" ixz="{_word(xz)}" '
+            f'iyy="{_word(yy)}" iyz="{_word(yz)}" izz="{_word(zz)}"/>',
+            "    </inertial>",
+            "  </link>",
+        ]
+
+    def _joint(self, joint: Joint) -> None:
+        """Write a joint; a universal one as two, with a massless link between."""
+        placement = self.shifts[joint.parent].inverse() @ joint.placement
+        if joint.kind == "universal":
+            return self._universal(joint, placement)
+        tag = "drake:joint" if joint.kind == "helical" else "joint"
+        if joint.kind in ("helical", "spherical"):
+            self.added.append(f"the {joint.kind} joint {joint.name}")
+        self.lines += [
+            f'  <{tag} name={quoteattr(joint.name)} type="{TYPES[joint.kind]}">',
+            f"    <parent link={quoteattr(joint.parent)}/>",
+            f"    <child link={quoteattr(joint.child)}/>",
+            f"    {_origin('origin', placement)}",
+        ]
+        if joint.kind not in ("fixed", "free", "spherical"):
+            self.lines.append(f'    <axis xyz="{_words(joint.axis)}"/>')
+        if joint.kind == "helical":
+            self.lines.append(f'    <drake:screw_thread_pitch value="{_word(2 * math.pi * joint.pitch)}"/>')
+        self.lines += _limit(joint) + _dynamics(joint)
+        if joint.name in self.mimics:
+            other, factor, offset = self.mimics[joint.name]
+            words = f'multiplier="{_word(factor)}" offset="{_word(offset)}"'
+            self.lines.append(f"    <mimic joint={quoteattr(other)} {words}/>")
+        self.lines.append(f"  </{tag}>")
+        return None
+
+    def _universal(self, joint: Joint, placement: Placement) -> None:
+        """Write R(axis, q1) R(axis2, q2) as two revolute joints."""
+        middle = f"{joint.name}_cross"
+        self.left_out.append(f"joint {joint.name} as one: it is written as {joint.name}_1 and {joint.name}_2")
+        self.lines.append(f"  <link name={quoteattr(middle)}/>")
+        ends = ((joint.parent, middle, placement, joint.axis), (middle, joint.child, IDENTITY, joint.axis2))
+        for i, (parent, child, place, axis) in enumerate(ends):
+            half = {
+                word: getattr(joint, word)[i : i + 1]
+                for word in ("damping", "friction", "armature", "stiffness", "rest")
+            }
+            limits = replace(joint.limits, **{word: v[i : i + 1] for word, v in vars(joint.limits).items()})
+            self.shifts[middle] = IDENTITY
+            one = replace(joint, name=f"{joint.name}_{i + 1}", kind="revolute", parent=parent, child=child, axis=axis,
+                          placement=self.shifts[parent] @ place, limits=limits, **half)  # fmt: skip
+            self._joint(one)
+
+    def _coupling(self, coupling: Coupling) -> None:
+        """Note a coupling of two coordinates as a mimic joint of one of them."""
+        names = {joint.name for joint in self.mechanism.joints}
+        terms = [(name, factor) for name, factor in coupling.terms if factor]
+        if len(terms) == 2 and all(name in names for name, _ in terms):
+            for (own, factor), (other, by) in (terms, terms[::-1]):
+                if own not in self.mimics:
+                    self.mimics[own] = (other, -by / factor, coupling.offset / factor)
+                    return
+        self.left_out.append(f"coupling {coupling.name}")
+
+    def _frame(self, name: str, body: str, placement: Placement) -> None:
+        """Write a frame as a link without inertia."""
+        self.lines += [
+            f"  <link name={quoteattr(name)}/>",
+            f'  <joint name={quoteattr(f"{name}_frame")} type="fixed">',
+            f"    <parent link={quoteattr(body)}/>",
+            f"    <child link={quoteattr(name)}/>",
+            f"    {_origin('origin', self.shifts[body].inverse() @ placement)}",
+            "  </joint>",
+        ]
+
+    def _loop(self, loop: Loop) -> None:
+        """Write a loop as urdfdom's proposed <constraint>."""
+        if loop.kind not in LOOP_TYPES:
+            self.left_out.append(f"loop {loop.name} ({loop.kind})")
+            return
+        self.added.append(f"the loop {loop.name}, by <constraint>")
+        own = self.shifts[loop.body].inverse() @ loop.placement
+        other = self.shifts[loop.other].inverse() @ loop.other_placement
+        second = dict(loop.options).get("axis2") or dict(loop.options).get("other_axis")
+        self.lines += [
+            f'  <constraint name={quoteattr(loop.name)} type="{LOOP_TYPES[loop.kind]}">',
+            f"    <parent link={quoteattr(loop.body)}/>",
+            f"    {_origin('parent_origin', own)}",
+            f'    <parent_axis xyz="{_words(loop.axis)}"/>',
+            f"    <child link={quoteattr(loop.other)}/>",
+            f"    {_origin('child_origin', other)}",
+            *([] if second is None else [f'    <child_axis xyz="{_words(second)}"/>']),
+            "  </constraint>",
+        ]
+
+    def _actuator(self, actuator: Actuator) -> None:
+        """Write a motor as a transmission, its rotor in Drake's syntax."""
+        rotor = f'<drake:rotor_inertia value="{_word(actuator.rotor_inertia)}"/>' if actuator.rotor_inertia else ""
+        if rotor:
+            self.added.append(f"the rotor of {actuator.name}")
+        self.lines += [
+            f"  <transmission name={quoteattr(actuator.name)}>",
+            "    <type>transmission_interface/SimpleTransmission</type>",
+            f"    <joint name={quoteattr(actuator.coordinate)}/>",
+            f"    <actuator name={quoteattr(actuator.name)}>",
+            f"      <mechanicalReduction>{_word(actuator.gear)}</mechanicalReduction>{rotor}",
+            "    </actuator>",
+            "  </transmission>",
+        ]
+
+    def _spring(self, spring: Spring) -> None:
+        """Write a spring between two frames in Drake's syntax."""
+        self.added.append(f"the spring {spring.name}")
+        tag = "drake:linear_spring_damper"
+        self.lines.append(f"  <{tag}>")
+        for side, point, name in (("A", "p_AP", spring.frame), ("B", "p_BQ", spring.other)):
+            frame = self.mechanism.frame(name)
+            place = self.shifts[frame.body].inverse() @ frame.placement
+            self.lines.append(f"    <{tag}_body_{side} name={quoteattr(frame.body)}/>")
+            self.lines.append(f'    <{tag}_{point} value="{_words(place.position)}"/>')
+        values = (("free_length", spring.rest), ("stiffness", spring.stiffness), ("damping", spring.damping))
+        self.lines += [f'    <{tag}_{word} value="{_word(value)}"/>' for word, value in values]
+        self.lines.append(f"  </{tag}>")
+
+
+def _is_root(joint: Joint) -> bool:
+    """Say whether a joint is what `load` adds itself."""
+    return joint.name == "root_joint" and joint.kind in ("fixed", "free") and joint.placement.is_identity()
+
+
+def _limit(joint: Joint) -> list[str]:
+    """Return the <limit> of a joint with one coordinate; URDF asks for it where the joint is revolute or prismatic."""
+    if joint.kind not in ("revolute", "prismatic", "continuous", "helical"):
+        return []
+    values = vars(joint.limits)
+    defaults = {"lower": -UNLIMITED, "upper": UNLIMITED, "effort": UNLIMITED, "velocity": UNLIMITED}
+    if joint.kind in ("continuous", "helical"):
+        del defaults["lower"], defaults["upper"]
+        if not joint.limits.velocity and not joint.limits.effort:
+            return []
+    words = []
+    for word, default in defaults.items():
+        value = values[word][0] if values[word] else default
+        words.append(f'{word}="{_word(max(-UNLIMITED, min(UNLIMITED, value)))}"')
+    return [f"    <limit {' '.join(words)}/>"]
+
+
+def _dynamics(joint: Joint) -> list[str]:
+    given = [(word, getattr(joint, word)) for word in ("damping", "friction") if len(set(getattr(joint, word))) == 1]
+    words = " ".join(f'{word}="{_word(values[0])}"' for word, values in given)
+    return [f"    <dynamics {words}/>"] if given else []
+
+
+def _origin(tag: str, placement: Placement) -> str:
+    return f'<{tag} xyz="{_words(placement.position)}" rpy="{_words(placement.rpy())}"/>'
+
+
+def _word(value: float) -> str:
+    """Return the shortest text that reads back as the same number."""
+    return repr(float(value) + 0.0)
+
+
+def _words(values: Iterable[float]) -> str:
+    return " ".join(_word(value) for value in values)

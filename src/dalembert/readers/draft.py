@@ -1,0 +1,127 @@
+"""What a reader has found so far: parts, and notes on what it left out; handed to the Builder in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from dalembert.errors import ModelError
+from dalembert.model.builder import Builder
+from dalembert.model.mechanism import Mechanism
+from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring
+from dalembert.model.placement import IDENTITY, Placement
+from dalembert.readers.xml_tree import Element, shortened
+
+GROUND = "world"
+"""What readers call the ground; no body of an SDF or MJCF file can be called so."""
+
+NAMED = 5
+"""Places named in a note; the rest is counted."""
+
+
+@dataclass
+class Draft:
+    """Parts of a mechanism in the order of the file, and notes.
+
+    Attributes
+    ----------
+    rooted
+        Whether every root body has its joint to the ground already; where not, the Builder adds "root_joint".
+    initial
+        Where the file puts bodies that float, by the name of their free joint.
+    """
+
+    name: str
+    file: str
+    bodies: list[Body] = field(default_factory=list)
+    joints: list[Joint] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    springs: list[Spring] = field(default_factory=list)
+    actuators: list[Actuator] = field(default_factory=list)
+    couplings: list[Coupling] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+    left_out: dict[str, list[Element]] = field(default_factory=dict)
+    rooted: bool = False
+    initial: dict[str, Placement] = field(default_factory=dict)
+    taken: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def leave_out(self, element: Element, why: str = "") -> None:
+        """Remember an element that says something this library does not use."""
+        what = f"<{element.tag}>{f' ({why})' if why else ''}"
+        self.left_out.setdefault(shortened(what, 300), []).append(element)
+
+    def leave_out_unknown(self, element: Element, known: Iterable[str]) -> None:
+        """Leave out every child with a tag that is not known."""
+        for child in element.children:
+            if child.tag not in known:
+                self.leave_out(child, f"in <{element.tag}>")
+
+    def all_notes(self) -> tuple[str, ...]:
+        """Return the notes, with one line for each kind of element left out."""
+        lines = []
+        for what, elements in sorted(self.left_out.items()):
+            places = ", ".join(_place(element) for element in elements[:NAMED])
+            more = f", and {len(elements) - NAMED} more" if len(elements) > NAMED else ""
+            lines.append(f"left out: {len(elements)} {what}: {places}{more}")
+        return (*self.notes, *lines)
+
+    def new_name(self, family: str, wanted: str) -> str:
+        """Return a name that no part of a family was given here before: the wanted one, or with a number behind it."""
+        taken = self.taken.setdefault(family, {})
+        name = wanted
+        while name in taken:
+            taken[wanted] += 1
+            name = f"{wanted}_{taken[wanted]}"
+        taken[name] = 1
+        return name
+
+    def rebase(self, base: str) -> None:
+        """Hold the root as asked for where the file itself says how: "fixed" stops what floats, "floating" frees it."""
+        held = [i for i, joint in enumerate(self.joints) if joint.parent == GROUND]
+        free = [i for i in held if self.joints[i].kind == "free"]
+        if base == "fixed":
+            for i in free:
+                joint = self.joints[i]
+                placement = self.initial.get(joint.name, joint.placement)
+                self.joints[i] = replace(joint, kind="fixed", placement=placement, damping=(), friction=(), armature=())
+        elif base == "floating" and not free:
+            if len(held) != 1 or self.joints[held[0]].kind != "fixed":
+                raise ModelError(
+                    f"{self.file}: base='floating', but the file holds {len(held)} bodies to the ground, by "
+                    f"{', '.join(repr(self.joints[i].name) for i in held[:4])}; only a single fixed one can be freed"
+                )
+            self.joints[held[0]] = replace(self.joints[held[0]], kind="free", placement=IDENTITY, limits=Limits())
+
+    def build(self, base: str, order: str, allow_unphysical: bool, passive: bool) -> Mechanism:
+        """Return the mechanism."""
+        builder = Builder(self.name, self.gravity, self.file)
+        for body in self.bodies:
+            builder.body(body.name, inertia=body.inertia, source=body.source)
+        for joint in self.joints:
+            builder.joint(**_fields(joint))
+        for frame in self.frames:
+            builder.frame(**_fields(frame))
+        for spring in self.springs:
+            builder.spring(**_fields(spring))
+        for actuator in self.actuators:
+            builder.actuator(**_fields(actuator))
+        for coupling in self.couplings:
+            builder.couple(**_fields(coupling))
+        for loop in self.loops:
+            values: dict[str, Any] = {**_fields(loop), "options": dict(loop.options)}
+            builder.loop(**values)
+        for note in self.all_notes():
+            builder.note(note)
+        return builder.build(base, order, allow_unphysical, passive)
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    return {each.name: getattr(part, each.name) for each in fields(part)}
+
+
+def _place(element: Element) -> str:
+    name = element.attributes.get("name") or element.attributes.get("reference")
+    return f"line {element.line}" + (f" ({shortened(name, 40)})" if name else "")

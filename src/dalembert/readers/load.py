@@ -1,0 +1,100 @@
+"""`load`: a mechanism from a robot file, whatever its format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from dalembert.errors import DalembertError, ModelError, UnsupportedError
+from dalembert.model.mechanism import Mechanism
+from dalembert.readers.draft import Draft
+from dalembert.readers.files import Folders, Packages
+from dalembert.readers.mjcf import read_mjcf
+from dalembert.readers.sdf import read_sdf
+from dalembert.readers.urdf import read_urdf
+from dalembert.readers.xml_tree import Element, read_xml, shortened
+
+BASES = ("auto", "fixed", "floating")
+FORMATS: dict[str, Callable[[Element, Folders], Draft]] = {
+    "robot": read_urdf,
+    "sdf": read_sdf,
+    "mujoco": read_mjcf,
+}
+"""Root element -> reader. URDF, SDF, MJCF: the content decides, not the file's name."""
+
+
+def load(
+    path: str | os.PathLike[str],
+    base: str = "auto",
+    *,
+    packages: Packages = None,
+    allow_unphysical: bool = False,
+    passive: bool | str = "auto",
+) -> Mechanism:
+    """Read a mechanism from a URDF, SDF or MJCF file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    base
+        What holds the root: "fixed" to the ground, "floating" by a free joint, or "auto", what the file says. A URDF
+        does not say; its root is then fixed, as in Pinocchio's `buildModelFromUrdf`.
+    packages
+        Where "package://name/..." and "model://name/..." are: {name: folder}, or folders that hold packages. Nothing
+        outside these and the model's own folder is opened.
+    allow_unphysical
+        Whether inertias that no body can have (negative mass, broken triangle inequality) are noted instead of refused.
+    passive
+        Whether joint damping and springs act inside the dynamics; "auto": for MJCF they do, for URDF and SDF they are
+        only kept as data, as Pinocchio does.
+
+    Returns
+    -------
+    Mechanism
+        `notes` lists what the file says and dalembert does not use.
+
+    Raises
+    ------
+    ModelError
+        What is wrong in the file, with its line and element.
+    UnsupportedError
+        What dalembert does not read, and what to do instead.
+    MissingExtraError
+        MJCF needs MuJoCo: pip install "dalembert[mujoco]".
+    """
+    path = Path(path)
+    if base not in BASES:
+        raise ModelError(f"base={base!r}; it is one of {', '.join(BASES)}")
+    if passive not in ("auto", True, False):
+        raise ModelError(f"passive={passive!r}; it is 'auto', True or False")
+    if path.name.lower().endswith(".xacro"):
+        raise UnsupportedError(f"{path}: xacro files are expanded first: xacro {path.name} > robot.urdf")
+    root = read_xml(path)
+    if root.tag not in FORMATS:
+        known = ", ".join(f"<{tag}>" for tag in FORMATS)
+        raise UnsupportedError(
+            f"{root.source}: files that begin with <{shortened(root.tag)}> are not read; {known} are"
+        )
+    draft = FORMATS[root.tag](root, Folders.of(path, packages))
+    try:
+        return _built(draft, root.tag, base, allow_unphysical, passive)
+    except DalembertError as error:
+        if str(error).startswith(root.file):
+            raise
+        raise type(error)(f"{path}: {error}") from error
+
+
+def _built(draft: Draft, kind: str, base: str, allow_unphysical: bool, passive: bool | str) -> Mechanism:
+    """Return the mechanism of a draft."""
+    if draft.rooted:
+        draft.rebase(base)
+    elif base == "auto":
+        base = "fixed"
+        draft.notes.append("base: a URDF does not say what holds its root; it is fixed (base='floating' frees it)")
+    forces = any(any((*joint.damping, *joint.stiffness)) for joint in draft.joints) or draft.springs
+    acts = kind == "mujoco" if passive == "auto" else bool(passive)
+    if forces and not acts:
+        draft.notes.append("damping and springs are kept as data and do not act (passive=True lets them)")
+    return draft.build("auto" if draft.rooted else base, "name" if kind == "robot" else "added", allow_unphysical, acts)

@@ -1,0 +1,202 @@
+"""What acts across the tree of an MJCF model: equalities, tendons, actuators, as far as they map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dalembert.model.parts import Actuator, Coupling, Loop, Spring
+from dalembert.model.placement import Placement
+from dalembert.readers.mjcf_spec import import_mujoco
+
+if TYPE_CHECKING:
+    from dalembert.readers.mjcf import Compiled
+
+Array = np.ndarray
+
+
+def add_equalities(compiled: Compiled) -> None:
+    """Add connect and weld as loops, joint and tendon as couplings; what does not map is named."""
+    model, draft = compiled.model, compiled.draft
+    kinds = import_mujoco().mjtEq
+    adders = {
+        int(kinds.mjEQ_CONNECT): _connect,
+        int(kinds.mjEQ_WELD): _weld,
+        int(kinds.mjEQ_JOINT): _joint,
+        int(kinds.mjEQ_TENDON): _tendon,
+    }
+    for i in range(model.neq):
+        kind, given = int(model.eq_type[i]), model.equality(i).name
+        word = kinds(kind).name.removeprefix("mjEQ_").lower()
+        name = draft.new_name("equality", given or f"{word}_{i}")
+        if not model.eq_active0[i]:
+            draft.notes.append(f"left out: equality {name!r} ({word}), which the file switches off")
+        elif kind not in adders or not adders[kind](compiled, i, name):
+            draft.notes.append(f"left out: equality {name!r} ({word}), which is not a linear relation of coordinates")
+
+
+def _ends(compiled: Compiled, i: int) -> list[tuple[str, Placement]] | None:
+    """Return bodies and placements of an equality between sites; None where it is between bodies."""
+    from dalembert.readers.mjcf import placement
+
+    model = compiled.model
+    if int(model.eq_objtype[i]) != int(import_mujoco().mjtObj.mjOBJ_SITE):
+        return None
+    ends = []
+    for site in (int(model.eq_obj1id[i]), int(model.eq_obj2id[i])):
+        body = compiled.names["body"][model.site_bodyid[site]]
+        ends.append((body, placement(model.site_pos[site], model.site_quat[site])))
+    return ends
+
+
+def _bodies(compiled: Compiled, i: int) -> tuple[str, str]:
+    names = compiled.names["body"]
+    return names[int(compiled.model.eq_obj1id[i])], names[int(compiled.model.eq_obj2id[i])]
+
+
+def _connect(compiled: Compiled, i: int, name: str) -> bool:
+    """Add a point that two bodies share: data are its positions in both."""
+    data, ends = compiled.model.eq_data[i], _ends(compiled, i)
+    if ends is None:
+        one, two = _bodies(compiled, i)
+        ends = [(one, Placement(position=data[0:3])), (two, Placement(position=data[3:6]))]
+    (body, X), (other, Y) = ends
+    source = compiled.source("connect", name)
+    compiled.draft.loops.append(Loop(name, "point", body, other, X, Y, source=source))
+    return True
+
+
+def _weld(compiled: Compiled, i: int, name: str) -> bool:
+    """Add a weld: data are the anchor in the second body and the second's pose in the first."""
+    from dalembert.readers.mjcf import placement
+
+    data, ends = compiled.model.eq_data[i], _ends(compiled, i)
+    if ends is None:
+        one, two = _bodies(compiled, i)
+        anchor = Placement(position=data[0:3])
+        ends = [(one, placement(data[3:6], data[6:10]) @ anchor), (two, anchor)]
+    (body, X), (other, Y) = ends
+    compiled.draft.loops.append(Loop(name, "weld", body, other, X, Y, source=compiled.source("weld", name)))
+    return True
+
+
+def _linear(data: Array) -> bool:
+    """Say whether a polynomial stops after its linear term."""
+    return not np.any(data[2:5])
+
+
+def _joint(compiled: Compiled, i: int, name: str) -> bool:
+    """Add y - y0 = c0 + c1 (x - x0) for two joints, or y - y0 = c0 for one."""
+    model, data = compiled.model, compiled.model.eq_data[i]
+    if not _linear(data):
+        return False
+    one, two = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+    y0 = float(model.qpos0[model.jnt_qposadr[one]])
+    terms = [(compiled.names["joint"][one], 1.0)]
+    offset = y0 + float(data[0])
+    if two >= 0:
+        factor = float(data[1])
+        terms.append((compiled.names["joint"][two], -factor))
+        offset -= factor * float(model.qpos0[model.jnt_qposadr[two]])
+    compiled.draft.couplings.append(Coupling(name, tuple(terms), offset, compiled.source("joint", name)))
+    return True
+
+
+def _tendon(compiled: Compiled, i: int, name: str) -> bool:
+    """Add the same relation between the lengths of fixed tendons, which are linear in the coordinates."""
+    model, data = compiled.model, compiled.model.eq_data[i]
+    one, two = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+    lengths = [_fixed_tendon(compiled, tendon) for tendon in (one, two) if tendon >= 0]
+    if not _linear(data) or any(terms is None for terms in lengths):
+        return False
+    sums: dict[str, float] = {}
+    offset = float(data[0]) + float(model.tendon_length0[one])
+    factors = (1.0, -float(data[1]))
+    for factor, terms in zip(factors, lengths, strict=False):
+        for joint, coefficient in (terms or {}).items():
+            sums[joint] = sums.get(joint, 0.0) + factor * coefficient
+    if two >= 0:
+        offset -= float(data[1]) * float(model.tendon_length0[two])
+    if not any(sums.values()):
+        return False
+    source = compiled.source("tendon", name)
+    compiled.draft.couplings.append(Coupling(name, tuple(sums.items()), offset, source))
+    return True
+
+
+def _fixed_tendon(compiled: Compiled, tendon: int) -> dict[str, float] | None:
+    """Return joint -> coefficient of a fixed tendon; None for a spatial one."""
+    model = compiled.model
+    joint_wrap = int(import_mujoco().mjtWrap.mjWRAP_JOINT)
+    terms: dict[str, float] = {}
+    start = int(model.tendon_adr[tendon])
+    for k in range(start, start + int(model.tendon_num[tendon])):
+        if int(model.wrap_type[k]) != joint_wrap:
+            return None
+        name = compiled.names["joint"][int(model.wrap_objid[k])]
+        terms[name] = terms.get(name, 0.0) + float(model.wrap_prm[k])
+    return terms
+
+
+def add_tendons(compiled: Compiled) -> None:
+    """Add tendons between two sites as springs; what else a tendon does is named."""
+    model, draft = compiled.model, compiled.draft
+    for i in range(model.ntendon):
+        name = draft.new_name("tendon", model.tendon(i).name or f"tendon_{i}")
+        stiffness, damping = float(model.tendon_stiffness[i]), float(model.tendon_damping[i])
+        left = [
+            what
+            for what, values in (
+                ("limits", model.tendon_limited[i]),
+                ("dry friction", model.tendon_frictionloss[i]),
+                ("armature", model.tendon_armature[i]),
+            )
+            if np.any(values)
+        ]
+        stiffness *= not compiled.disabled("mjDSBL_SPRING")
+        damping *= not compiled.disabled("mjDSBL_DAMPER")
+        if stiffness or damping:
+            ends, (low, high) = _two_sites(compiled, i), model.tendon_lengthspring[i]
+            if ends is None or low != high:
+                left.append("spring and damper" if ends is None else "spring with a dead band")
+            else:
+                source = compiled.source("spatial", name)
+                draft.springs.append(Spring(name, *ends, stiffness, float(low), damping, source))
+        if left:
+            draft.notes.append(f"left out: {', '.join(left)} of tendon {name!r}")
+
+
+def _two_sites(compiled: Compiled, tendon: int) -> tuple[str, str] | None:
+    """Return the two sites of a tendon that is one straight line."""
+    model = compiled.model
+    start = int(model.tendon_adr[tendon])
+    site = int(import_mujoco().mjtWrap.mjWRAP_SITE)
+    if int(model.tendon_num[tendon]) != 2 or any(int(model.wrap_type[start + k]) != site for k in (0, 1)):
+        return None
+    one, two = (compiled.names["site"][int(model.wrap_objid[start + k])] for k in (0, 1))
+    return one, two
+
+
+def add_actuators(compiled: Compiled) -> None:
+    """Add motors on hinges and sliders: gear, rotor inertia and the largest force; controllers are not read."""
+    model, draft = compiled.model, compiled.draft
+    joint_word = int(import_mujoco().mjtTrn.mjTRN_JOINT)
+    controlled = []
+    for i in range(model.nu):
+        name = draft.new_name("actuator", model.actuator(i).name or f"actuator_{i}")
+        joint = int(model.actuator_trnid[i, 0])
+        if int(model.actuator_trntype[i]) != joint_word or int(model.jnt_type[joint]) < 2:
+            draft.notes.append(f"left out: actuator {name!r}, which is no motor on a hinge or slider")
+            continue
+        gear = float(model.actuator_gear[i, 0])
+        limited = bool(model.actuator_forcelimited[i])
+        effort = float(np.abs(model.actuator_forcerange[i]).max()) * abs(gear) if limited else float("inf")
+        rotor = float(model.actuator_armature[i]) if hasattr(model, "actuator_armature") else 0.0
+        coordinate, source = compiled.names["joint"][joint], compiled.source("motor", name)
+        draft.actuators.append(Actuator(name, coordinate, gear, rotor, effort, source))
+        plain = model.actuator_gainprm[i, 0] == 1 and not np.any(model.actuator_biasprm[i])
+        if not plain or model.actuator_dyntype[i] or np.any(getattr(model, "actuator_damping", np.zeros(model.nu))[i]):
+            controlled.append(name)
+    if controlled:
+        draft.notes.append(f"of {len(controlled)} actuators only gear and rotor are read: {', '.join(controlled[:5])}")

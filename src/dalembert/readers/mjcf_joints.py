@@ -1,0 +1,114 @@
+"""One joint of a compiled MJCF model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.model.parts import Joint, Limits
+from dalembert.model.placement import IDENTITY, Placement
+
+if TYPE_CHECKING:
+    from dalembert.readers.mjcf import Compiled
+
+Array = np.ndarray
+
+KINDS = ("free", "spherical", "prismatic", "revolute")
+"""By MuJoCo's mjtJoint: free, ball, slide, hinge."""
+
+VELOCITIES = {"free": 6, "spherical": 3, "prismatic": 1, "revolute": 1}
+
+
+def mujoco_joint(compiled: Compiled, j: int, parent: str, child: str, X: Placement) -> Joint:
+    """Return joint j between two bodies; X places the child in the parent at `qpos0`."""
+    model, draft = compiled.model, compiled.draft
+    kind = KINDS[int(model.jnt_type[j])]
+    name, nv = compiled.names["joint"][j], VELOCITIES[kind]
+    source = compiled.source("freejoint" if kind == "free" else "joint", name)
+    dof = slice(int(model.jnt_dofadr[j]), int(model.jnt_dofadr[j]) + nv)
+    x, y, z = (float(value) for value in model.jnt_axis[j])
+    axis, anchor = (x, y, z), Placement(position=model.jnt_pos[j])
+    reference = float(model.qpos0[model.jnt_qposadr[j]])
+    armature = _given(model.dof_armature[dof])
+    if kind == "free":
+        draft.initial[name], X, anchor = X, IDENTITY, IDENTITY
+        if armature:
+            draft.notes.append(
+                f"{source}: the armature of a free joint counts in M; MuJoCo's bias lacks the term armature (w x v)"
+            )
+    placed = X @ anchor
+    if kind in ("revolute", "prismatic"):
+        placed = placed @ moved(kind, axis, -reference)
+        if reference:
+            draft.notes.append(f"{source}: qpos0 = {reference:g} is where the file draws it; `neutral` is at 0")
+    _note_polynomials(compiled, j, dof, source)
+    stiffness, rest = _spring(compiled, j, kind, nv, source)
+    return Joint(
+        name=name,
+        kind=kind,
+        parent=parent,
+        child=child,
+        placement=placed,
+        child_placement=anchor,
+        axis=axis if kind in ("revolute", "prismatic") else (1.0, 0.0, 0.0),
+        limits=_limits(compiled, j, kind, nv, source),
+        damping=() if compiled.disabled("mjDSBL_DAMPER") else _given(model.dof_damping[dof]),
+        friction=_given(model.dof_frictionloss[dof]),
+        armature=armature,
+        stiffness=stiffness,
+        rest=rest,
+        source=source,
+    )
+
+
+def moved(kind: str, axis: tuple[float, float, float], q: float) -> Placement:
+    """Return the motion of a hinge or a slider by q."""
+    if kind == "prismatic":
+        return Placement(position=q * np.array(axis))
+    half, turn = q / 2, np.array(axis)
+    return Placement.from_quaternion([*(np.sin(half) * turn), np.cos(half)])
+
+
+def _given(values: Array) -> tuple[float, ...]:
+    return tuple(float(x) for x in values) if np.any(values) else ()
+
+
+def _limits(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> Limits:
+    model = compiled.model
+    effort: tuple[float, ...] = ()
+    if model.jnt_actfrclimited[j]:
+        effort = (float(np.abs(model.jnt_actfrcrange[j]).max()),) * nv
+    if not model.jnt_limited[j]:
+        return Limits(effort=effort)
+    lower, upper = (float(x) for x in model.jnt_range[j])
+    if kind == "spherical":
+        compiled.draft.notes.append(f"{source}: left out: the limit of a ball joint, {upper:g} rad from neutral")
+        return Limits(effort=effort)
+    return Limits((lower,), (upper,), (), effort)
+
+
+def _spring(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> tuple[tuple[float, ...], ...]:
+    """Return stiffness and rest of the joint's spring."""
+    model = compiled.model
+    stiffness = float(model.jnt_stiffness[j])
+    if stiffness == 0 or compiled.disabled("mjDSBL_SPRING"):
+        return (), ()
+    if kind == "free":
+        compiled.draft.notes.append(f"{source}: left out: the spring of a free joint")
+        return (), ()
+    rest = float(model.qpos_spring[model.jnt_qposadr[j]]) if nv == 1 else 0.0
+    return (stiffness,) * nv, (rest,) * nv
+
+
+def _note_polynomials(compiled: Compiled, j: int, dof: slice, source: Any) -> None:
+    """Name springs and dampers that are not linear; MuJoCo before 3.3 has none."""
+    model = compiled.model
+    for what, values in (
+        ("stiffness", getattr(model, "jnt_stiffnesspoly", None)),
+        ("damping", getattr(model, "dof_dampingpoly", None)),
+        ("yield", getattr(model, "jnt_springyield", None)),
+    ):
+        own = None if values is None else values[dof] if what == "damping" else values[j]
+        if own is not None and np.any(np.asarray(own)):
+            compiled.draft.notes.append(f"{source}: left out: the nonlinear part of its {what}")

@@ -1,0 +1,90 @@
+"""From MJCF text to a compiled `mujoco.MjModel`, without a look at files that the dynamics does not need."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dalembert.errors import DalembertError, MissingExtraError, ModelError
+from dalembert.readers.files import LARGEST, Folders
+from dalembert.readers.mjcf_text import Flat
+from dalembert.readers.xml_tree import shortened
+
+
+def import_mujoco() -> Any:
+    """Return the package `mujoco`, or say how to get it."""
+    try:
+        import mujoco
+    except ImportError as error:
+        raise MissingExtraError("MuJoCo", "mujoco", "reading MJCF files") from error
+    return mujoco
+
+
+def compiled(flat: Flat, folders: Folders) -> Any:
+    """Return MuJoCo's model; its complaints become ours."""
+    mujoco = import_mujoco()
+    try:
+        spec = mujoco.MjSpec.from_string(flat.text)
+        _drop_shapes(mujoco, spec, flat, folders)
+        _drop_actuators(mujoco, spec, flat)
+        return spec.compile()
+    except DalembertError:
+        raise
+    except Exception as error:  # MuJoCo raises ValueError, its FatalError, and what pybind makes of C++'s
+        raise flat.blame(error) from error
+
+
+def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
+    """Delete shapes from files where no inertia comes from them; those that are needed get their checked path."""
+    shapes = mujoco.mjtGeom
+    from_geoms = spec.compiler.inertiafromgeom == 1
+    low, high = spec.compiler.inertiagrouprange
+    needed: set[str] = set()
+    for geom in list(spec.geoms):
+        if not geom.meshname and not geom.hfieldname and geom.type not in (shapes.mjGEOM_MESH, shapes.mjGEOM_HFIELD):
+            continue
+        body = geom.parent
+        weightless = geom.mass == 0 or geom.density == 0 or not low <= geom.group <= high
+        fixed = body.name == "world" or (body.explicitinertial and not from_geoms)
+        if geom.hfieldname or weightless or fixed:
+            spec.delete(geom)
+        else:
+            needed.add(geom.meshname)
+    home = folders.home / str(spec.meshdir)
+    missing = []
+    for mesh in list(spec.meshes):
+        found = folders.find(mesh.file, home) if mesh.file else None
+        if mesh.file and found is None:
+            missing.append(mesh.file)
+        if mesh.name not in needed and Path(mesh.file).stem not in needed:
+            spec.delete(mesh)
+        elif mesh.file:
+            mesh.file = str(_usable(found, mesh.file, flat))
+    spec.meshdir = ""
+    if missing:
+        flat.draft.notes.append(f"{len(missing)} meshes were not found, and are not needed: {', '.join(missing[:5])}")
+
+
+def _usable(found: Path | None, given: str, flat: Flat) -> Path:
+    """Return a mesh's path, or say why it cannot be used."""
+    if found is None:
+        raise ModelError(
+            f"{flat.draft.file}: the mesh {shortened(given)!r} was not found in the model's folder or the declared "
+            "packages, but the inertia of its body comes from it; give the body an <inertial>, or put the file there"
+        )
+    if not found.is_file() or found.stat().st_size > LARGEST:
+        raise ModelError(f"{flat.draft.file}: the mesh {given!r} is no file, or above {LARGEST // 2**20} MiB")
+    return found
+
+
+def _drop_actuators(mujoco: Any, spec: Any, flat: Flat) -> None:
+    """Delete actuators that do not act on one joint, and muscles, whose length ranges MuJoCo would simulate for."""
+    dropped = []
+    for actuator in list(spec.actuators):
+        muscle = mujoco.mjtGain.mjGAIN_MUSCLE in (actuator.gaintype,) or actuator.dyntype == mujoco.mjtDyn.mjDYN_MUSCLE
+        if actuator.trntype != mujoco.mjtTrn.mjTRN_JOINT or muscle:
+            dropped.append(actuator.name or "unnamed")
+            spec.delete(actuator)
+    if dropped:
+        names = ", ".join(shortened(name, 40) for name in dropped[:5])
+        flat.draft.notes.append(f"left out: {len(dropped)} actuators that are no motors on one joint: {names}")

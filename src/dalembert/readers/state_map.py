@@ -1,0 +1,183 @@
+"""The states of one mechanism in the convention of another tool, there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.model.mechanism import Mechanism
+from dalembert.readers.conventions import (
+    CONVENTIONS,
+    SIZES,
+    Convention,
+    q_from,
+    q_to,
+    to_body,
+    to_world,
+    v_turned,
+)
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class StateMap:
+    """States of one mechanism in the convention of another tool; arrays may have leading axes.
+
+    `to_...` takes dalembert's arrays to the other tool's, `from_...` brings them back; velocities need the
+    configuration, accelerations the velocity too. Both are those of the side that the arrays come from.
+
+    Attributes
+    ----------
+    mechanism, convention
+        Whose states; how the tool writes them.
+    joints
+        Names of the joints in the order of the tool.
+    """
+
+    mechanism: Mechanism
+    convention: Convention
+    joints: tuple[str, ...]
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, slice, slice, slice, slice]]:
+        """Kind of each joint, with its places in q, v here and there."""
+        parts, at_q, at_v = [], 0, 0
+        for name in self.joints:
+            kind = self.mechanism.joint(name).kind
+            q, v = self.mechanism.index_q(name), self.mechanism.index_v(name)
+            sizes = (q.stop - q.start, v.stop - v.start)
+            nq, nv = SIZES[kind] if kind in SIZES and (self.convention.angles or kind == "free") else sizes
+            parts.append((kind, q, v, slice(at_q, at_q + nq), slice(at_v, at_v + nv)))
+            at_q, at_v = at_q + nq, at_v + nv
+        return parts
+
+    @property
+    def nq(self) -> int:
+        """Coordinates in the other tool."""
+        return self._parts[-1][3].stop if self._parts else 0
+
+    @property
+    def nv(self) -> int:
+        """Velocities in the other tool."""
+        return self._parts[-1][4].stop if self._parts else 0
+
+    def to_q(self, q: Any) -> Array:
+        """Return the tool's configuration."""
+        q = _array(q, self.mechanism.nq, "q")
+        out = np.empty((*q.shape[:-1], self.nq))
+        for kind, here, _, there, _ in self._parts:
+            out[..., there] = q_to(self.convention, kind, q[..., here])
+        return out
+
+    def from_q(self, q: Any) -> Array:
+        """Return the configuration from the tool's."""
+        q = _array(q, self.nq, "q")
+        out = np.empty((*q.shape[:-1], self.mechanism.nq))
+        for kind, here, _, there, _ in self._parts:
+            out[..., here] = q_from(self.convention, kind, q[..., there])
+        return out
+
+    def to_v(self, q: Any, v: Any) -> Array:
+        """Return the tool's velocity at dalembert's q."""
+        return self._turned(q, v, to_world, forth=True)
+
+    def from_v(self, q: Any, v: Any) -> Array:
+        """Return the velocity from the tool's, at the tool's q."""
+        return self._turned(self.from_q(q), v, to_body, forth=False)
+
+    def to_tau(self, q: Any, tau: Any) -> Array:
+        """Return the tool's generalised force at dalembert's q; power is the same in both."""
+        return self._turned(q, tau, to_world, forth=True)
+
+    def from_tau(self, q: Any, tau: Any) -> Array:
+        """Return the generalised force from the tool's, at the tool's q."""
+        return self._turned(self.from_q(q), tau, to_body, forth=False)
+
+    def to_a(self, q: Any, v: Any, a: Any) -> Array:
+        """Return the tool's acceleration at dalembert's q and v: the rate of its velocity."""
+        v, a = _array(v, self.mechanism.nv, "v"), _array(a, self.mechanism.nv, "a")
+        return self.to_v(q, a + self._transport(v))
+
+    def from_a(self, q: Any, v: Any, a: Any) -> Array:
+        """Return the acceleration from the tool's, at the tool's q and v."""
+        return self.from_v(q, a) - self._transport(self.from_v(q, v))
+
+    def _turned(self, q: Any, x: Any, turn: Callable[[Array, Array], Array], forth: bool) -> Array:
+        """Return velocities or forces of one side, given those of the other; q is dalembert's."""
+        q = _array(q, self.mechanism.nq, "q")
+        x = _array(x, self.mechanism.nv if forth else self.nv, "the vector")
+        shape = np.broadcast_shapes(q.shape[:-1], x.shape[:-1])
+        out = np.empty((*shape, self.nv if forth else self.mechanism.nv))
+        for kind, at_q, here, _, there in self._parts:
+            source, target = (here, there) if forth else (there, here)
+            out[..., target] = v_turned(self.convention, kind, q[..., at_q], x[..., source], turn, forth)
+        return out
+
+    def _transport(self, v: Array) -> Array:
+        """Return w x v for the joints whose linear velocity the tool has in other axes, else zero."""
+        out = np.zeros_like(v)
+        for kind, _, here, _, _ in self._parts:
+            part = v[..., here]
+            if kind == "free" and self.convention.linear_in_world:
+                out[..., here.start : here.start + 3] = np.cross(part[..., 3:], part[..., :3])
+            elif kind == "planar" and self.convention.angles:
+                w = part[..., 2]
+                out[..., here.start] = -w * part[..., 1]
+                out[..., here.start + 1] = w * part[..., 0]
+        return out
+
+
+def state_map(mechanism: Mechanism, tool: str | Convention, joints: Iterable[str] | Any = None) -> StateMap:
+    """Return the map between dalembert's states of a mechanism and another tool's.
+
+    Parameters
+    ----------
+    tool
+        A name in `CONVENTIONS`, or a `Convention`.
+    joints
+        The order of the joints there: their names, a `pinocchio.Model` or a `mujoco.MjModel`; by default as here.
+    """
+    if isinstance(tool, str):
+        if tool not in CONVENTIONS:
+            raise UnsupportedError(f"no convention {tool!r}; known are {', '.join(CONVENTIONS)}; or give a Convention")
+        tool = CONVENTIONS[tool]
+    moving = [joint.name for joint in mechanism.joints if joint.kind != "fixed"]
+    names = moving if joints is None else _names(joints)
+    unknown, missing = sorted(set(names) - set(moving)), sorted(set(moving) - set(names))
+    if unknown or missing or len(set(names)) < len(names):
+        raise ModelError(
+            f"the joints of {mechanism.name!r} and of the tool must be the same: not here {unknown[:5]}, "
+            f"not there {missing[:5]}"
+        )
+    balls = [name for name in names if mechanism.joint(name).kind == "spherical"]
+    if balls and not tool.ball:
+        raise UnsupportedError(f"joint {balls[0]!r} is a ball joint, which has no quaternion there")
+    return StateMap(mechanism, tool, tuple(names))
+
+
+def _names(joints: Any) -> list[str]:
+    """Return the names of moving joints in a list, a Pinocchio model or a MuJoCo model."""
+    if hasattr(joints, "njnt"):
+        return [joints.joint(i).name or _unnamed(joints, i) for i in range(joints.njnt)]
+    if hasattr(joints, "njoints"):
+        return [name for name, joint in zip(joints.names, joints.joints, strict=True) if joint.nv > 0]
+    return [str(name) for name in joints]
+
+
+def _unnamed(model: Any, i: int) -> str:
+    """Return the name that the MJCF reader gives to a joint without one."""
+    free = sum(model.jnt_type[j] == 0 for j in range(model.njnt))
+    return "root_joint" if model.jnt_type[i] == 0 and free == 1 else f"{model.body(model.jnt_bodyid[i]).name}_joint"
+
+
+def _array(values: Any, size: int, what: str) -> Array:
+    array = np.asarray(values, dtype=float)
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(f"{what} must have {size} entries in its last axis; its shape is {array.shape}")
+    return array

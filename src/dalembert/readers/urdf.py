@@ -1,0 +1,80 @@
+"""URDF: links and joints of a tree, and what tools have added to it.
+
+The specification is what urdfdom reads: http://wiki.ros.org/urdf/XML, with `quat_xyzw` of URDF 1.1. Coordinates come in
+Pinocchio's order: depth first, the children of a link by the name of their joint.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.errors import UnsupportedError
+from dalembert.model.inertia import Inertia
+from dalembert.model.parts import Body
+from dalembert.model.placement import Placement
+from dalembert.readers.draft import Draft
+from dalembert.readers.files import Folders
+from dalembert.readers.meshes import note_meshes
+from dalembert.readers.urdf_joints import read_joint, read_mimic
+from dalembert.readers.urdf_loops import LOOP_READERS
+from dalembert.readers.urdf_transmissions import read_transmission
+from dalembert.readers.values import blame, number_attribute, origin
+from dalembert.readers.xml_tree import Element
+
+PRODUCTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+SHAPES = ("visual", "collision")
+JOINTS = ("joint", "drake:joint")
+
+
+def read_urdf(root: Element, folders: Folders) -> Draft:
+    """Return what a <robot> element says."""
+    _refuse_xacro(root)
+    draft = Draft(root.attributes.get("name", "").strip() or "robot", root.file)
+    for element in root.children:
+        if element.tag == "link":
+            draft.bodies.append(_link(element, draft))
+        elif element.tag in JOINTS:
+            draft.joints.append(read_joint(element, draft))
+    if not draft.bodies:
+        raise root.error("no <link>: there is nothing to move")
+    joints = {joint.name: joint for joint in draft.joints}
+    for element in root.children:
+        if element.tag in JOINTS:
+            read_mimic(element, joints, draft)
+        elif element.tag in LOOP_READERS:
+            LOOP_READERS[element.tag](element, draft)
+        elif element.tag == "transmission":
+            read_transmission(element, joints, draft)
+        elif element.tag not in ("link", "material"):
+            draft.leave_out(element)
+    note_meshes(root, "filename", folders, draft)
+    return draft
+
+
+def _link(element: Element, draft: Draft) -> Body:
+    """Return a link; one without <inertial> is massless, as in Pinocchio."""
+    draft.leave_out_unknown(element, ("inertial", *SHAPES))
+    inertial = element.only("inertial")
+    inertia = Inertia() if inertial is None else _inertia(inertial, draft)
+    return Body(element.attribute("name"), inertia, element.source)
+
+
+def _inertia(inertial: Element, draft: Draft) -> Inertia:
+    """Return mass, centre and moments in the link's frame: those in the file are given in <origin>'s axes."""
+    draft.leave_out_unknown(inertial, ("origin", "mass", "inertia"))
+    mass = number_attribute(inertial.required("mass"), "value")
+    moments = inertial.required("inertia")
+    xx, xy, xz, yy, yz, zz = (number_attribute(moments, name) for name in PRODUCTS)
+    place: Placement = origin(inertial)
+    with blame(inertial):
+        return Inertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])).moved(place)
+
+
+def _refuse_xacro(root: Element) -> None:
+    """Refuse a file whose macros are not expanded."""
+    for element in root.walk():
+        if element.tag.startswith("xacro:"):
+            raise element.error(
+                f"a xacro file that has not been expanded; do so first: xacro {root.file} > robot.urdf",
+                UnsupportedError,
+            )

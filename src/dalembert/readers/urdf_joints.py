@@ -1,0 +1,106 @@
+"""Joints of a URDF: kind, place, axis, limits, damping and friction; mimic joints become couplings."""
+
+from __future__ import annotations
+
+import math
+
+from dalembert.model.parts import Coupling, Joint, Limits
+from dalembert.readers.draft import Draft
+from dalembert.readers.values import HUGE, number_attribute, origin, unit_axis, vector_attribute
+from dalembert.readers.xml_tree import Element, shortened
+
+KINDS = {
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+    "planar": "planar",
+    "ball": "spherical",
+    "spherical": "spherical",
+    "universal": "universal",
+    "screw": "helical",
+}
+"""URDF's types, and those that Drake (ball, universal, screw) and others (spherical) have added."""
+
+VELOCITIES = {"fixed": 0, "spherical": 3, "planar": 3, "free": 6, "universal": 2}
+"""Velocities of a kind; one where not listed."""
+
+KNOWN = ("parent", "child", "origin", "axis", "limit", "dynamics", "mimic", "drake:screw_thread_pitch")
+LIMITED = ("revolute", "prismatic")
+
+
+def read_joint(element: Element, draft: Draft) -> Joint:
+    """Return a joint."""
+    draft.leave_out_unknown(element, KNOWN)
+    given = element.attribute("type")
+    if given not in KINDS:
+        raise element.error(f"unknown type {shortened(given)!r}; known are {', '.join(KINDS)}")
+    kind = KINDS[given]
+    axis = element.only("axis")
+    direction = (1.0, 0.0, 0.0)
+    if axis is not None and kind not in ("fixed", "free", "spherical"):
+        direction = unit_axis(axis, vector_attribute(axis, "xyz", (1.0, 0.0, 0.0)))
+    dynamics = element.only("dynamics")
+    return Joint(
+        name=element.attribute("name"),
+        kind=kind,
+        parent=element.required("parent").attribute("link"),
+        child=element.required("child").attribute("link"),
+        placement=origin(element),
+        axis=direction,
+        axis2=(0.0, 1.0, 0.0),
+        pitch=_pitch(element) if kind == "helical" else 0.0,
+        limits=_limits(element, kind, draft),
+        damping=_dynamics(dynamics, "damping", kind),
+        friction=_dynamics(dynamics, "friction", kind),
+        source=element.source,
+    )
+
+
+def _dynamics(dynamics: Element | None, name: str, kind: str) -> tuple[float, ...]:
+    """Return a value for every velocity of the joint, or () for none."""
+    value = 0.0 if dynamics is None else number_attribute(dynamics, name, 0.0)
+    return (value,) * VELOCITIES.get(kind, 1) if value else ()
+
+
+def _limits(element: Element, kind: str, draft: Draft) -> Limits:
+    """Return the limits; those of a continuous joint bound its speed and effort only, as in Pinocchio."""
+    limit, nv = element.only("limit"), VELOCITIES.get(kind, 1)
+    if limit is None or nv == 0:
+        if kind in LIMITED and limit is None:
+            draft.notes.append(f"{element.source}: no <limit>; the joint is taken as unlimited")
+        return Limits()
+    lower, upper = ((), ())
+    if kind in LIMITED:
+        lower, upper = ((_bound(limit, word, 0.0),) for word in ("lower", "upper"))
+    speed, effort = (_bound(limit, word, math.inf) for word in ("velocity", "effort"))
+    return Limits(lower, upper, (speed,) * nv, (effort,) * nv)
+
+
+def _bound(limit: Element, word: str, default: float) -> float:
+    """Return one limit; numbers beyond any machine mean none."""
+    value = number_attribute(limit, word, default, infinite=True)
+    return value if abs(value) <= HUGE else math.copysign(math.inf, value)
+
+
+def _pitch(element: Element) -> float:
+    """Return metres per radian; Drake gives metres per revolution."""
+    return number_attribute(element.required("drake:screw_thread_pitch"), "value") / (2 * math.pi)
+
+
+def read_mimic(element: Element, joints: dict[str, Joint], draft: Draft) -> None:
+    """Add the coupling of a mimic joint: joint - multiplier * other = offset."""
+    mimic = element.only("mimic")
+    if mimic is None:
+        return None
+    name, other = element.attribute("name"), mimic.attribute("joint")
+    if other == name:
+        raise mimic.error("a joint cannot mimic itself")
+    if other not in joints:
+        return draft.leave_out(mimic, f"{name!r} mimics {shortened(other)!r}, which does not exist")
+    if any(VELOCITIES.get(joints[each].kind, 1) != 1 for each in (name, other)):
+        return draft.leave_out(mimic, f"{name!r} and {other!r} have not one coordinate each")
+    factor, offset = number_attribute(mimic, "multiplier", 1.0), number_attribute(mimic, "offset", 0.0)
+    draft.couplings.append(Coupling(f"{name}_mimic", ((name, 1.0), (other, -factor)), offset, mimic.source))
+    return None

@@ -1,0 +1,41 @@
+"""Transmissions of a URDF: one joint, one actuator, a reduction; anything else is listed in the notes."""
+
+from __future__ import annotations
+
+from dalembert.model.parts import Actuator, Joint
+from dalembert.readers.draft import Draft
+from dalembert.readers.urdf_joints import VELOCITIES
+from dalembert.readers.values import number, number_attribute
+from dalembert.readers.xml_tree import Element
+
+
+def read_transmission(element: Element, joints: dict[str, Joint], draft: Draft) -> None:
+    """Add an actuator: torque at the joint = reduction * torque of the motor."""
+    joint, actuator = element.all("joint"), element.all("actuator")
+    if len(joint) != 1 or len(actuator) != 1:
+        return draft.leave_out(element, "not one joint and one actuator")
+    named = joints.get(joint[0].attributes.get("name", "").strip())
+    if named is None or VELOCITIES.get(named.kind, 1) != 1:
+        return draft.leave_out(element, "its joint has not one coordinate")
+    wanted = actuator[0].attributes.get("name", "").strip() or f"{named.name}_motor"
+    name = draft.new_name("actuators", wanted)
+    effort = named.limits.effort[0] if named.limits.effort else float("inf")
+    gear = _gear(element, actuator[0])
+    if gear == 0:
+        return draft.leave_out(element, "its reduction is zero")
+    rotor = actuator[0].only("drake:rotor_inertia")
+    inertia = 0.0 if rotor is None else number_attribute(rotor, "value")
+    draft.actuators.append(Actuator(name, named.name, gear, inertia, effort, element.source))
+    return None
+
+
+def _gear(element: Element, actuator: Element) -> float:
+    """Return the reduction, wherever it stands: PR2's in the transmission, ROS control's in the actuator, Drake's."""
+    drake = actuator.only("drake:gear_ratio")
+    if drake is not None:
+        return number_attribute(drake, "value")
+    for parent in (actuator, element, element.first("joint")):
+        given = None if parent is None else parent.only("mechanicalReduction")
+        if given is not None and given.text.strip():
+            return number(given, given.text, "<mechanicalReduction>")
+    return 1.0

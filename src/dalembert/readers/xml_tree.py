@@ -1,0 +1,176 @@
+"""XML from people one does not know, as a tree of elements that remember their line.
+
+The standard library's expat does the reading. Declarations of entities and external identifiers are refused before
+anything is expanded; size, depth and number of elements are limited, so that a refusal takes less than the reading.
+Names keep their prefix ("drake:joint"), comments and processing instructions are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.parsers import expat
+
+from dalembert.errors import ModelError
+from dalembert.model.parts import Source
+from dalembert.readers.files import read_file
+
+DEEPEST = 200
+"""Elements nested deeper are refused; robot files need about 15."""
+
+MOST = 5_000_000
+"""Elements in a file; 10^5 links with inertias, shapes and joints need 1.2 million."""
+
+LONGEST_NAME = 4096
+"""Characters in a tag: names go into every message."""
+
+
+class Element:
+    """One element: `tag`, `attributes`, `children`, `text` (directly inside), `line` and `file`."""
+
+    __slots__ = ("attributes", "children", "file", "line", "tag", "text")
+
+    def __init__(self, tag: str, attributes: dict[str, str], line: int, file: str) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.children: list[Element] = []
+        self.text = ""
+        self.line = line
+        self.file = file
+
+    def all(self, tag: str) -> list[Element]:
+        """Return the children with a tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def first(self, tag: str) -> Element | None:
+        """Return the first child with a tag, or None."""
+        return next((child for child in self.children if child.tag == tag), None)
+
+    def only(self, tag: str) -> Element | None:
+        """Return the child with a tag, or None; two are an error."""
+        found = self.all(tag)
+        if len(found) > 1:
+            raise found[1].error(f"a second <{tag}> in {self}; the first is in line {found[0].line}")
+        return found[0] if found else None
+
+    def required(self, tag: str) -> Element:
+        """Return the one child with a tag; none is an error."""
+        found = self.only(tag)
+        if found is None:
+            raise self.error(f"<{tag}> is missing")
+        return found
+
+    def attribute(self, name: str) -> str:
+        """Return an attribute without the blanks around it; a missing or empty one is an error."""
+        value = self.attributes.get(name, "").strip()
+        if not value:
+            missing = "is empty" if name in self.attributes else "is missing"
+            raise self.error(f"the attribute {name!r} {missing}")
+        return value
+
+    def walk(self) -> Iterator[Element]:
+        """Yield this element and all below it, in the order of the file."""
+        stack: list[Element] = [self]
+        while stack:
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(element.children))
+
+    @property
+    def source(self) -> Source:
+        """Where this element stands."""
+        return Source(self.file, self.line, str(self))
+
+    def error(self, message: str, kind: Callable[[str], Exception] = ModelError) -> Exception:
+        """Return an error that names file, line and element."""
+        return kind(f"{self.source}: {message}")
+
+    def __str__(self) -> str:
+        name = self.attributes.get("name")
+        return f"<{self.tag}>" if name is None else f'<{self.tag} name="{shortened(name)}">'
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """Return text that fits into a message."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def read_xml(path: str | Path, limit: int | None = None) -> Element:
+    """Read a file; see the head of this file for what is refused."""
+    return parse_xml(read_file(path, limit), str(path))
+
+
+def parse_xml(content: bytes, file: str) -> Element:
+    """Return the root element; every refusal names the file and the line."""
+    return _Tree(content, file).root
+
+
+class _Tree:
+    """The handlers of one reading."""
+
+    def __init__(self, content: bytes, file: str) -> None:
+        self.file, self.count = file, 0
+        self.open: list[Element] = []
+        self.pieces: list[list[str]] = []
+        self.found: Element | None = None
+        self.parser = parser = expat.ParserCreate()
+        parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
+        parser.buffer_text = True
+        parser.StartElementHandler = self.start
+        parser.EndElementHandler = self.end
+        parser.CharacterDataHandler = self.characters
+        parser.StartDoctypeDeclHandler = self.doctype
+        parser.EntityDeclHandler = self.entity
+        parser.ExternalEntityRefHandler = self.external
+        try:
+            parser.Parse(content, True)
+        except expat.ExpatError as error:
+            raise ModelError(f"{file}:{error.lineno}: not well-formed XML ({expat.ErrorString(error.code)})") from error
+        except (LookupError, UnicodeError, ValueError) as error:
+            if isinstance(error, ModelError):
+                raise
+            raise ModelError(f"{file}:{parser.CurrentLineNumber}: cannot be decoded ({error})") from error
+        assert self.found is not None
+        self.root = self.found
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Open an element."""
+        self.count += 1
+        if len(tag) > LONGEST_NAME:
+            raise self.refusal(f"a tag of {len(tag)} characters")
+        if len(self.open) >= DEEPEST:
+            raise self.refusal(f"<{tag}> is nested {len(self.open) + 1} deep; the limit is {DEEPEST}")
+        if self.count > MOST:
+            raise self.refusal(f"more than {MOST} elements")
+        element = Element(tag, attributes, self.parser.CurrentLineNumber, self.file)
+        if self.open:
+            self.open[-1].children.append(element)
+        else:
+            self.found = element
+        self.open.append(element)
+        self.pieces.append([])
+
+    def end(self, tag: str) -> None:
+        """Close an element."""
+        self.open.pop().text = "".join(self.pieces.pop())
+
+    def characters(self, text: str) -> None:
+        """Collect text."""
+        self.pieces[-1].append(text)
+
+    def doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
+        """Refuse what a document type may bring; a bare <!DOCTYPE name> is harmless."""
+        if system or public or internal:
+            raise self.refusal("a document type with declarations or an external identifier; remove the <!DOCTYPE ...>")
+
+    def entity(self, name: str, *_: object) -> None:
+        """Refuse entities, which multiply (1 kB that expands to gigabytes) or name other files."""
+        raise self.refusal(f"the entity {name!r} is declared; entities are not expanded")
+
+    def external(self, context: str, *_: object) -> int:
+        """Refuse external entities."""
+        raise self.refusal("an external entity; other files are not read")
+
+    def refusal(self, message: str) -> ModelError:
+        """Return an error at the line that is being read."""
+        return ModelError(f"{self.file}:{self.parser.CurrentLineNumber}: {message}")

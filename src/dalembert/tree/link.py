@@ -1,0 +1,142 @@
+"""A prepared tree: only bodies that move, each behind one joint about or along its frame's z axis.
+
+Symbols: F_i the frame of link i; K its constant screws from the parent's frame to where the joint's motion begins.
+A link's frame is chosen for short arithmetic (`frames.py`), so it is in general none of the file's frames; `Tree.places`
+says where those are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dalembert.model.placement import Placement
+from dalembert.tree.inertia import Rigid
+from dalembert.tree.scalars import Scalar
+from dalembert.tree.screws import Screw
+from dalembert.tree.vectors import ZERO, Vector
+
+AXES = {
+    "revolute": (5,),
+    "continuous": (5,),
+    "prismatic": (2,),
+    "helical": (5,),
+    "spherical": (3, 4, 5),
+    "planar": (0, 1, 5),
+    "free": (0, 1, 2, 3, 4, 5),
+}
+"""Per kind of joint, which components of the relative motion [vx vy vz wx wy wz] its velocities are."""
+
+TURNING = ("revolute", "continuous", "prismatic", "helical")
+"""Kinds whose frame may be turned about its axis and slid along it."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A body that moves, with all that is welded to it.
+
+    Attributes
+    ----------
+    name, joint
+        Of the body and of the joint that carries it.
+    kind
+        One of `AXES`; a universal joint is two revolute ones with a link between that weighs nothing.
+    parent
+        Number of the link before it, -1 for the ground.
+    q, v
+        First places in configuration and velocity.
+    steps
+        Constant screws from the parent's frame to where the joint's motion begins.
+    angle, slide
+        Constant part of the joint's own screw about z.
+    pitch
+        Of a helical joint, metres per radian.
+    inertia
+        In the link's frame; after regrouping not that of a real body.
+    armature, damping, stiffness, rest
+        One number for each velocity.
+    """
+
+    name: str
+    joint: str
+    kind: str
+    parent: int
+    q: int
+    v: int
+    steps: tuple[Screw, ...]
+    angle: float
+    slide: float
+    pitch: float
+    inertia: Rigid
+    armature: tuple[float, ...]
+    damping: tuple[float, ...]
+    stiffness: tuple[float, ...]
+    rest: tuple[float, ...]
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """Components of the relative motion that the velocities are."""
+        return AXES[self.kind]
+
+    def relative(self, values: list[Scalar]) -> tuple[Vector, Vector]:
+        """Return the joint's part (v_J, w_J) = S x for x = `values[v:v+k]`, in the link's frame."""
+        motion: list[Scalar] = [0.0] * 6
+        for place, axis in enumerate(self.axes):
+            motion[axis] = values[self.v + place]
+        if self.kind == "helical":
+            motion[2] = self.pitch * motion[5] if self.pitch else 0.0
+        return (motion[0], motion[1], motion[2]), (motion[3], motion[4], motion[5])
+
+    def project(self, force: tuple[Vector, Vector]) -> list[Scalar]:
+        """Return S^T (f, n): what a force on the link does along the joint's velocities."""
+        entries = [*force[0], *force[1]]
+        result = [entries[axis] for axis in self.axes]
+        if self.kind == "helical" and self.pitch:
+            result[0] = result[0] + self.pitch * entries[2]
+        return result
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Links in order, parents first.
+
+    Attributes
+    ----------
+    links
+        What moves.
+    gravity
+        In the ground's axes, m/s^2.
+    still
+        Mass that regrouping has moved to the ground: it belongs to bodies that move, but lies where nothing moves.
+    places
+        Per frame name the link it is on and where it stands in the link's frame.
+    nq, nv
+        Sizes of configuration and velocity.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    gravity: tuple[float, float, float]
+    still: Rigid
+    places: dict[str, tuple[int, Placement]]
+    nq: int
+    nv: int
+    springs: tuple[tuple[str, str, float, float, float], ...] = ()
+    coordinates: tuple[str, ...] = field(default=())
+
+    def ancestors(self, i: int) -> list[int]:
+        """Return i, its parent, and so on to the first link that hangs on the ground."""
+        chain = []
+        while i >= 0:
+            chain.append(i)
+            i = self.links[i].parent
+        return chain
+
+
+def screw_placement(screw: Screw) -> Placement:
+    """Return a screw of numbers as a placement."""
+    columns = [screw.out(tuple(float(x) for x in row)) for row in np.eye(3)]  # type: ignore[arg-type]
+    position = list(ZERO)
+    position[screw.k] = screw.d
+    return Placement(np.array(columns).T, np.array(position))

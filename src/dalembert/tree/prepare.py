@@ -1,0 +1,166 @@
+"""From a mechanism to a tree that is cheap to compute with: welded bodies merged, frames chosen, masses regrouped.
+
+Nothing here changes a result, only the number of operations:
+
+- a body on a fixed joint is part of the body that carries it, down to the ground;
+- each link gets a frame in which transforms are few plane rotations (`frames.py`);
+- mass that lies on a joint's axis is counted with the link before it (`regroup.py`).
+
+Whether the last two pay is decided by counting (`prepare`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.model.joints import KINDS
+from dalembert.model.joints.axes import plane
+from dalembert.model.placement import IDENTITY, Placement
+from dalembert.tree.frames import choose, decompose, idle, turn
+from dalembert.tree.inertia import Rigid
+from dalembert.tree.link import TURNING, Link, Tree
+from dalembert.tree.moments import moments, moved
+from dalembert.tree.regroup import regroup
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.parts import Joint
+
+Array = np.ndarray
+
+
+@dataclass
+class _Raw:
+    """A link while it is being prepared: `K` places its joint on the parent's frame; z is the joint's axis."""
+
+    joint: Joint
+    kind: str
+    parent: int
+    q: int
+    v: int
+    K: Placement
+    inertia: Rigid
+    passive: dict[str, tuple[float, ...]]
+
+
+def prepare(mechanism: Mechanism, *, turned: bool = True, regrouped: bool = True) -> Tree:
+    """Return the mechanism's moving links; `turned` chooses frames, `regrouped` moves masses to parents."""
+    raws, places = _collect(mechanism)
+    links: list[Link] = []
+    frames = [IDENTITY] * len(raws)
+    for i, raw in enumerate(raws):
+        K = raw.K if raw.parent < 0 else frames[raw.parent].inverse() @ raw.K
+        carried = [other.K for other in raws if other.parent == i]
+        steps, last = decompose(K).steps(), decompose(K).last
+        if raw.kind in TURNING:
+            own = _choice(raw, last, carried) if turned else (0.0, 0.0)
+            frames[i] = Placement.from_rpy((0.0, 0.0, own[0]), (0.0, 0.0, own[1]))
+            last = (_small(last[0] + own[0]), _small(last[1] + own[1], own[1]))
+        else:
+            steps, last = (*steps, turn("z", *last)), (0.0, 0.0)
+            steps = tuple(screw for screw in steps if not idle(screw))
+        links.append(_link(raw, steps, last, moved(raw.inertia, frames[i].inverse())))
+    where = {
+        name: (i, placement if i < 0 else frames[i].inverse() @ placement) for name, (i, placement) in places.items()
+    }
+    springs = mechanism.springs if mechanism.passive else ()
+    tree = Tree(
+        mechanism.name,
+        tuple(links),
+        tuple(float(g) for g in mechanism.gravity),  # type: ignore[arg-type]
+        Rigid(),
+        where,
+        mechanism.nq,
+        mechanism.nv,
+        tuple((s.frame, s.other, s.stiffness, s.rest, s.damping) for s in springs),
+        mechanism.coordinates,
+    )
+    return regroup(tree) if regrouped else tree
+
+
+def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement]) -> tuple[float, float]:
+    """Return the turn and slide of a link's frame."""
+    h = raw.inertia.h
+    direction = float(np.arctan2(h[1], h[0])) if h[0] or h[1] else None
+    return choose(own, carried, direction)
+
+
+def _small(x: float, scale: float = 1.0) -> float:
+    return 0.0 if abs(x) <= 8 * np.finfo(float).eps * abs(scale) else float(x)
+
+
+def _link(raw: _Raw, steps: tuple[Any, ...], last: tuple[float, float], inertia: Rigid) -> Link:
+    joint = raw.joint
+    return Link(
+        joint.child, joint.name, raw.kind, raw.parent, raw.q, raw.v, steps, last[0], last[1], joint.pitch, inertia,
+        **raw.passive,
+    )  # fmt: skip
+
+
+def _collect(mechanism: Mechanism) -> tuple[list[_Raw], dict[str, tuple[int, Placement]]]:
+    """Return the links with welded bodies merged, and where every named frame is."""
+    raws: list[_Raw] = []
+    body_places: dict[str, tuple[int, Placement]] = {mechanism.ground: (-1, IDENTITY)}
+    manifold = mechanism.manifold
+    for i, (body, joint) in enumerate(zip(mechanism.bodies, mechanism.joints, strict=True)):
+        carrier, place = body_places[joint.parent]
+        K = place @ joint.placement
+        align = IDENTITY
+        for part in _parts(mechanism, joint, int(manifold.q_start[i]), int(manifold.v_start[i])):
+            kind, axis, q, v, passive = part
+            align = _aligned(kind, axis)
+            raws.append(_Raw(joint, kind, carrier, q, v, K @ align, Rigid(), passive))
+            carrier, K = len(raws) - 1, align.inverse()
+        own = K @ joint.child_placement.inverse()
+        if carrier >= 0:
+            raws[carrier].inertia = raws[carrier].inertia.add(moved(moments(body.inertia), own))
+        body_places[body.name] = (carrier, own)
+    names = {mechanism.ground, *mechanism._frames}
+    places = {}
+    for name in names:
+        frame = mechanism.frame(name)
+        carrier, place = body_places[frame.body]
+        places[name] = (carrier, place @ frame.placement)
+    return raws, places
+
+
+def _parts(mechanism: Mechanism, joint: Joint, q: int, v: int) -> list[tuple[str, Any, int, int, dict[str, Any]]]:
+    """Return (kind, axis, q, v, numbers per velocity) of the elementary joints that a joint is made of."""
+    nv = KINDS[joint.kind].nv
+    armature = np.zeros(nv) + _numbers(joint.armature, nv)
+    for actuator in mechanism.actuators:
+        index = mechanism.index_v(actuator.coordinate)
+        if v <= index.start < v + nv:
+            armature[index.start - v] += actuator.gear**2 * actuator.rotor_inertia
+    on = 1.0 if mechanism.passive else 0.0
+    numbers = {
+        "armature": armature,
+        "damping": on * _numbers(joint.damping, nv),
+        "stiffness": on * _numbers(joint.stiffness, nv),
+        "rest": _numbers(joint.rest, nv),
+    }
+
+    def some(where: slice) -> dict[str, Any]:
+        return {name: tuple(float(x) for x in values[where]) for name, values in numbers.items()}
+
+    if joint.kind == "fixed":
+        return []
+    if joint.kind == "universal":
+        first = ("revolute", joint.axis, q, v, some(slice(0, 1)))
+        return [first, ("revolute", joint.axis2, q + 1, v + 1, some(slice(1, 2)))]
+    return [(joint.kind, joint.axis, q, v, some(slice(None)))]
+
+
+def _numbers(values: tuple[float, ...], nv: int) -> Array:
+    return np.zeros(nv) + (np.asarray(values, dtype=float) if values else 0.0)
+
+
+def _aligned(kind: str, axis: Any) -> Placement:
+    """Return the frame whose z is the joint's axis (for a plane: its normal), in the joint's frame."""
+    if kind in ("spherical", "free"):
+        return IDENTITY
+    e1, e2 = plane(axis)
+    return Placement(np.column_stack([e1, e2, np.asarray(axis, dtype=float)]))
