@@ -47,6 +47,11 @@ class Constraint:
         """How the rows' names begin."""
         return self.name or self.kind
 
+    @property
+    def private(self) -> bool:
+        """Whether it holds a Python function, of which `content` cannot tell what it does."""
+        return False
+
     def row_names(self) -> tuple[str, ...]:
         """Return a name for each row."""
         raise NotImplementedError
@@ -115,8 +120,8 @@ class Pair(Constraint):
         two = mechanism.frame(self.other).body if self.other is not None else mechanism.ground
         if one == two:
             raise ModelError(
-                f"constraint {self.label!r} ({self.kind}) is between {self.frame!r} and {self.other or 'the ground'!r}, "
-                f"which are both on {one!r}: it would hold nothing or be impossible"
+                f"constraint {self.label!r} ({self.kind}): {self.frame!r} and {self.other or 'the ground'!r} are both "
+                f"on {one!r}; it would hold nothing or be impossible"
             )
 
     def frames(self, kinematics: Kinematics) -> tuple[FrameKinematics, FrameKinematics]:

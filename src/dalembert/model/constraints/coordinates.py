@@ -24,8 +24,8 @@ def coordinate_index(mechanism: Mechanism, name: str, label: str) -> int:
     joint = mechanism.joints[i]
     if place.stop - place.start != 1 or joint.kind not in SINGLE:
         raise ModelError(
-            f"constraint {label!r}: {name!r} is no single length or angle, but has {place.stop - place.start} velocities "
-            f"or belongs to a {joint.kind} joint; constrain frames instead (Point, Weld, Expression)"
+            f"constraint {label!r}: {name!r} is no single length or angle, it has {place.stop - place.start} "
+            f"velocities or belongs to a {joint.kind} joint; constrain frames instead (Point, Weld, Expression)"
         )
     return place.start
 

@@ -31,8 +31,8 @@ class Coupler(Constraint):
 
     Notes
     -----
-    The angle of a continuous joint counts within (-pi, pi]: with factors that are not whole numbers the residual of such a
-    row jumps where the joint has turned once; its rate and drift do not.
+    The angle of a continuous joint counts within (-pi, pi]: with factors that are not whole numbers the residual
+    jumps where the joint has turned once; its rate and drift do not.
     """
 
     terms: Any

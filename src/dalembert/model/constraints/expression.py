@@ -59,9 +59,10 @@ class Expression(Constraint):
         """Return whether the rows are at position level."""
         return (not self.velocity,) * len(self.row_names())
 
-    def content(self) -> tuple[Any, ...]:
-        """Return the values; the function stands for itself, since two cannot be told equal."""
-        return (self.kind, self.name, self.stabilize, self.names, self.velocity, id(self.function))
+    @property
+    def private(self) -> bool:
+        """Return that it holds a Python function."""
+        return True
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return the expression with derivatives along dq/dt = N(q) v."""

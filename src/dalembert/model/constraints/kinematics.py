@@ -1,7 +1,7 @@
 """What a constraint must know of a mechanism in motion; the room `tree` provides it.
 
-Symbols: R rotation, p position of a frame in the world; V = [v; w] velocity of its origin and angular velocity, V = J qd,
-all in world axes; its acceleration is J qdd + [a; wd].
+Symbols: R rotation, p position of a frame in the world; V = [v; w] = J qd velocity of its origin and angular velocity,
+in world axes; its acceleration is J qdd + [a; wd].
 
 Matrices are two-dimensional, NumPy arrays or CasADi SX alike: constraints use only `@`, `.T`, `+`, `-`, `*`, slices and
 `algebra`, so that one formula serves as expression and as plain twin.

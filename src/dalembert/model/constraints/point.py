@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Point(Pair):
     """The origin of a frame stays on that of another, or on the ground: phi = p1 - p2, three rows in world axes.
 
-    `da.Point("FL_foot")` holds a foot where it is, a contact that sticks; `da.Point("hand", "handle")` is a ball joint that
-    closes a loop. Its reactions are the components of the force on `frame`, in N.
+    `da.Point("FL_foot")` holds a foot where it is, a contact that sticks; `da.Point("hand", "handle")` is a ball
+    joint that closes a loop. Its reactions are the components of the force on `frame`, in N.
     """
 
     kind = "point"

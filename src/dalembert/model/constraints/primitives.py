@@ -1,7 +1,7 @@
 """The rows of which joints between two frames are made; each residual has exactly the derivatives it states.
 
-Symbols: frames 1 and 2 with R, p, v, w, a, wd as in `kinematics`; d = p1 - p2; u a direction fixed in frame 1, s one fixed
-in frame 2 (Haug 1989, "Computer aided kinematics and dynamics", sec. 9.2: dot-1, dot-2 and spherical constraints).
+Symbols: frames 1 and 2 with R, p, v, w, a, wd as in `kinematics`; d = p1 - p2; u a direction fixed in frame 1, s one
+fixed in frame 2 (Haug 1989, "Computer aided kinematics and dynamics", sec. 9.2: dot-1, dot-2, spherical constraints).
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ class Rows:
         return Rows(residual, factor * self.jacobian, factor * self.rate, factor * self.drift)
 
     def plus(self, other: Rows) -> Rows:
-        """Return the sum of two sets of rows, both with residuals."""
+        """Return the sum of two sets of rows."""
         return Rows(
-            self.residual + other.residual,
+            None if self.residual is None or other.residual is None else self.residual + other.residual,
             self.jacobian + other.jacobian,
             self.rate + other.rate,
             self.drift + other.drift,

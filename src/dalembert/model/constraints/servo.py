@@ -46,6 +46,11 @@ class Servo(Constraint):
         """The name, or that of the coordinate."""
         return self.name or f"servo {self.coordinate}"
 
+    @property
+    def private(self) -> bool:
+        """Whether the motion is a Python function."""
+        return callable(self.motion)
+
     def row_names(self) -> tuple[str, ...]:
         """Return the constraint's own name."""
         return (self.label,)
@@ -83,10 +88,6 @@ class Servo(Constraint):
         values = [ca.densify(each) for each in function(t)]
         x, dx, ddx = (np.array(each) for each in values) if isinstance(t, np.ndarray) else values
         return x, dx, ddx
-
-    def content(self) -> tuple[Any, ...]:
-        """Return the values; a function stands for itself, since two cannot be told equal."""
-        return (*super().content(), id(self.motion) if callable(self.motion) else 0)
 
 
 def _wrapped(x: Matrix) -> Matrix:
