@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalembert import KKT, Status
-from dalembert.tree.block_solve import block_factor
+from dalembert.tree.block_solve import block_solve, delassus
+from dalembert.tree.matrix_system import MatrixSystem
 from dalembert.tree.probe import probe
 
 
@@ -37,7 +38,10 @@ def traced(M, A, metric=None):
     """Return the compiled-to-be solve as a CasADi function of numbers."""
     symbols = [ca.SX.sym(name, _pattern(x)) for name, x in (("M", M), ("A", A))]
     f, c = ca.SX.sym("f", M.shape[0]), ca.SX.sym("c", A.shape[0])
-    answer = block_factor(*map(_rows, symbols), probe(M[None], A[None]), metric).solve(ca.vertsplit(f), ca.vertsplit(c))
+    needs = probe(M[None], A[None])
+    system = MatrixSystem.of(*map(_rows, symbols), needs.massless)
+    inputs = [*symbols[0].nonzeros(), *symbols[1].nonzeros(), *ca.vertsplit(f), *ca.vertsplit(c)]
+    answer = block_solve(system, ca.vertsplit(f), ca.vertsplit(c), inputs, needs, metric)
     outputs = [ca.vertcat(*x) for x in (answer.acceleration, answer.multipliers, [answer.status], answer.residuals)]
     function = ca.Function("block", [*symbols, f, c], outputs)
 
@@ -158,6 +162,6 @@ def test_branches_do_not_fill_in():
     M = np.kron(np.eye(4), np.ones((3, 3)) + np.eye(3) * 3)
     A = np.kron(np.eye(4), np.ones((1, 3)))
     M_, A_ = (_rows(ca.SX.sym(name, _pattern(x))) for name, x in (("M", M), ("A", A)))
-    factor = block_factor(M_, A_, probe(M[None], A[None]))
-    assert sum(len(column) for column in factor.mass.columns.values()) == 4 * 3
-    assert sum(not isinstance(entry, float) for row in factor.delassus for entry in row) == 4
+    system = MatrixSystem.of(M_, A_)
+    assert sum(len(column) for column in system.mass.columns.values()) == 4 * 3
+    assert sum(not isinstance(entry, float) for row in delassus(system) for entry in row) == 4

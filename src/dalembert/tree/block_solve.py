@@ -1,37 +1,25 @@
 """The block system of a mechanism in straight-line code: accelerations, multipliers and a verdict for each sample.
 
-Symbols: M (n, n) mass matrix with the zeros of the tree, A (m, n) constraint rows, R = diag(rho) row weights or zero,
-H = M + A^T R A = L D L^T, Y = L^-1 A^T, G = A H^-1 A^T the Delassus matrix of H.
+Symbols: H = M, or M + A^T R A where M may be singular; H = L D L^T, Y = L^-1 A^T, G = Y^T D^-1 Y the Delassus matrix.
 
     M a + A^T lam = f        A a = c
     z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
 
-Three cases, chosen before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, proximal steps
-that suit any rank of A; *massless*, R > 0 makes H definite although M is not (same solution for any R > 0; definite
-exactly when no admissible motion is massless). That the choice suits a sample is told by its residuals (`verdict.py`).
-Cost: sum of squares of the depths for H, m times the sum of depths for Y, m^2 depth / 2 + m^3 / 6 for G and its factor.
-Source: Featherstone 2008, sec. 8.4; Golub & Greif, SIAM J. Sci. Comput. 24 (2003) 2076-2092 (the augmentation).
+The factors come from the matrices (`matrix_system.py`) or from the tree (`articulated_system.py`). Two cases, chosen
+before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, proximal steps that suit any rank of A.
+That the choice suits a sample is told by its residuals (`verdict.py`).
+Cost beyond the factors: m^2 d / 2 + m^3 / 6 products for m rows that share d velocities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import casadi as ca
+from typing import Any, Protocol
 
 from dalembert.tree.proximal import Proximal
-from dalembert.tree.scalars import Scalar, add, is_zero, mul, neg, sub, total
-from dalembert.tree.sparse_factor import (
-    Matrix,
-    SparseFactor,
-    Vector,
-    dense,
-    least_fill_order,
-    sparse,
-    sparse_factor,
-    tree_order,
-)
+from dalembert.tree.scalars import Scalar, mul, neg, sub, total
+from dalembert.tree.sparse_factor import SparseFactor, Vector, dense, sparse, sparse_factor
 from dalembert.tree.verdict import DOUBLE, Evidence, Thresholds, residuals, verdict
 
 
@@ -53,6 +41,49 @@ class Needs:
     row_scales: tuple[float, ...]
 
 
+class MassFactor(Protocol):
+    """H = L D L^T: pivots D, and -D^-1 times a vector."""
+
+    @property
+    def pivots(self) -> Vector:
+        """D, by velocity."""
+        ...
+
+    def scaled(self, y: Vector) -> Vector:
+        """Return -D^-1 y."""
+        ...
+
+
+class BlockSystem(Protocol):
+    """M and A as the solver sees them; what a load and a motion are is the system's own affair."""
+
+    @property
+    def mass(self) -> MassFactor:
+        """The factor of H."""
+        ...
+
+    @property
+    def rows(self) -> list[Vector]:
+        """The rows of Y^T."""
+        ...
+
+    def start(self, load: Any, c: Sequence[Scalar]) -> Vector:
+        """Return z = L^-1 (f + A^T R c)."""
+        ...
+
+    def finish(self, z: Vector) -> tuple[list[Scalar], Any]:
+        """Return a = L^-T D^-1 z, and the motion that it is."""
+        ...
+
+    def imbalance(self, load: Any, motion: Any, lam: Sequence[Scalar]) -> list[Scalar]:
+        """Return f - M a - A^T lam, not by way of the factors."""
+        ...
+
+    def reached(self, motion: Any) -> list[Scalar]:
+        """Return A a, not by way of the factors."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class BlockAnswer:
     """Scalars of one solve: a (n,), lam (m,), status (`kkt.Status`), residuals of the two block rows (2,)."""
@@ -63,117 +94,72 @@ class BlockAnswer:
     residuals: list[Scalar]
 
 
-@dataclass(frozen=True, eq=False)
-class BlockFactor:
-    """The factored block matrix, ready for right sides.
+def block_solve(
+    system: BlockSystem,
+    load: Any,
+    c: Sequence[Scalar],
+    inputs: Sequence[Scalar],
+    needs: Needs,
+    metric: Sequence[float] | None = None,
+    limits: Thresholds = DOUBLE,
+) -> BlockAnswer:
+    """Solve for a and lam.
 
-    Attributes
+    Parameters
     ----------
-    mass, rows
-        Factor of H; the rows of Y^T.
-    delassus
-        G (m, m), rows of scalars.
-    weights
-        rho (m,), or None for R = 0.
-    schur
-        What solves G lam = r: a `SparseFactor`, or `Proximal` steps.
+    load, c
+        What the system makes f of; right side of the rows (m,).
+    inputs
+        Everything that comes from outside: where it is not finite, the sample is said to be so.
+    needs
+        What to cope with.
+    metric
+        Weights (m,) of the squares of redundant multipliers; ones by default.
     """
-
-    M: Matrix
-    A: Matrix
-    needs: Needs
-    limits: Thresholds
-    mass: SparseFactor
-    rows: list[Vector]
-    delassus: list[list[Scalar]]
-    weights: list[Scalar] | None
-    schur: SparseFactor | Proximal
-
-    def solve(self, f: Sequence[Scalar], c: Sequence[Scalar]) -> BlockAnswer:
-        """Return a and lam for one right side, f (n,) and c (m,), with status and residuals."""
-        n, m = len(self.M), len(self.A)
-        z = self.mass.half_solve(sparse(self._load(f, c)))
-        pulled = self.mass.scaled(z)
-        free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(self.rows)]
-        lam = dense(self.schur.solve(sparse(free)), m)
-        for row, force in zip(self.rows, lam, strict=True):
-            for k, value in row.items():
-                z[k] = sub(z.get(k, 0.0), mul(value, force))
-        a = dense(self.mass.finish(z), n)
-        pivots = _scaled(self.mass.pivots, self.needs.mass_scales), self._row_pivots()
-        scales = self.needs.mass_scales, self.needs.row_scales
-        evidence = Evidence(self.M, self.A, f, c, a, lam, free, *pivots, *scales)
-        omega = residuals(evidence)
-        return BlockAnswer(a, lam, verdict(evidence, omega, self.needs.redundant, self.limits), omega)
-
-    def _load(self, f: Sequence[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
-        """Return f + A^T R c."""
-        load = list(f)
-        for i, weight in enumerate(self.weights or ()):
-            for k, value in sparse(self.A[i]).items():
-                load[k] = add(load[k], mul(value, mul(weight, c[i])))
-        return load
-
-    def _row_pivots(self) -> list[Scalar]:
-        """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
-        if isinstance(self.schur, Proximal):
-            return list(self.schur.factor.pivots.values())
-        return _scaled(self.schur.pivots, self.needs.row_scales)
-
-
-def block_factor(
-    M: Matrix, A: Matrix, needs: Needs, metric: Sequence[float] | None = None, limits: Thresholds = DOUBLE
-) -> BlockFactor:
-    """Factor [M A^T; A 0]; `metric` (m,) weighs the squares of redundant multipliers."""
-    m = len(A)
-    weights = row_weights(M, A) if needs.massless and m else None
-    H = M if weights is None else _augmented(M, A, weights)
-    mass = sparse_factor(H, tree_order(len(M)) if weights is None else least_fill_order(H))
-    rows = [mass.half_solve(sparse(row)) for row in A]
-    G = _delassus(mass, rows)
+    m = len(system.rows)
+    G = delassus(system)
     schur = Proximal.of(G, metric, limits.shift) if needs.redundant else sparse_factor(G, range(m))
-    return BlockFactor(M, A, needs, limits, mass, rows, G, weights, schur)
+    z = system.start(load, c)
+    pulled = system.mass.scaled(z)
+    free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
+    lam = dense(schur.solve(sparse(free)), m)
+    slowed = dict(z)
+    for row, force in zip(system.rows, lam, strict=True):
+        for k, value in row.items():
+            slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
+    a, motion = system.finish(slowed)
+    evidence = Evidence(
+        imbalance=system.imbalance(load, motion, lam),
+        gap=[sub(*pair) for pair in zip(c, system.reached(motion), strict=True)],
+        c=c,
+        free=neg(_dot(z, pulled)),
+        held=total(*map(mul, lam, free)),
+        mass_pivots=_scaled(system.mass.pivots, needs.mass_scales),
+        row_pivots=_row_pivots(schur, needs),
+        mass_scales=needs.mass_scales,
+        row_scales=needs.row_scales,
+        inputs=inputs,
+    )
+    omega = residuals(evidence)
+    return BlockAnswer(a, lam, verdict(evidence, omega, needs.redundant, limits), omega)
 
 
-def row_weights(M: Matrix, A: Matrix) -> list[Scalar]:
-    """Return rho: 1 / rho_j = sum_i A_ji^2 / M_ii over coordinates with mass, so that units do not matter.
-
-    A row on massless coordinates alone is weighed by the mean of M's diagonal (or one) over the square of the row.
-    """
-    masses = {i: M[i][i] for i in range(len(M)) if not is_zero(M[i][i])}
-    mean = ca.SX(mul(1.0 / len(M), total(*masses.values())))
-    mean = ca.if_else(mean > 0, mean, 1)
-    share = {i: ca.if_else(mass > 0, 1 / ca.SX(mass), 0) for i, mass in masses.items()}
-    weights: list[Scalar] = []
-    for row in A:
-        squares = {i: mul(value, value) for i, value in sparse(row).items()}
-        reach = ca.SX(total(*(mul(square, share[i]) for i, square in squares.items() if i in share)))
-        size = ca.SX(total(*squares.values()))
-        weights.append(ca.if_else(reach > 0, 1 / reach, mean / size) if squares else 0.0)
-    return weights
-
-
-def _augmented(M: Matrix, A: Matrix, weights: Sequence[Scalar]) -> list[list[Scalar]]:
-    """Return H = M + A^T R A."""
-    H = [list(row) for row in M]
-    for row, weight in zip(A, weights, strict=True):
-        entries = sparse(row)
-        for i, left in entries.items():
-            scaled = mul(weight, left)
-            for j, right in entries.items():
-                H[i][j] = add(H[i][j], mul(scaled, right))
-    return H
-
-
-def _delassus(mass: SparseFactor, rows: list[Vector]) -> list[list[Scalar]]:
-    """Return G = Y^T D^-1 Y; rows on separate branches stay uncoupled."""
-    m = len(rows)
+def delassus(system: BlockSystem) -> list[list[Scalar]]:
+    """Return G = Y^T D^-1 Y (m, m); rows on separate branches stay uncoupled."""
+    m = len(system.rows)
     G: list[list[Scalar]] = [[0.0] * m for _ in range(m)]
-    for i, row in enumerate(rows):
-        scaled = mass.scaled(row)
+    for i, row in enumerate(system.rows):
+        scaled = system.mass.scaled(row)
         for j in range(i + 1):
-            G[i][j] = G[j][i] = neg(_dot(scaled, rows[j]))
+            G[i][j] = G[j][i] = neg(_dot(scaled, system.rows[j]))
     return G
+
+
+def _row_pivots(schur: SparseFactor | Proximal, needs: Needs) -> list[Scalar]:
+    """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
+    if isinstance(schur, Proximal):
+        return list(schur.factor.pivots.values())
+    return _scaled(schur.pivots, needs.row_scales)
 
 
 def _dot(x: Vector, y: Vector) -> Scalar:

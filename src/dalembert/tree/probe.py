@@ -43,7 +43,7 @@ def _smallest(P: Array) -> float:
 
 
 def _weights(M: Array, A: Array) -> Array:
-    """Return the row weights of `block_solve.row_weights`, in numbers."""
+    """Return the row weights of `matrix_system.row_weights`, in numbers."""
     masses = np.diag(M)
     share = np.divide(1.0, masses, out=np.zeros_like(masses), where=masses > 0)
     reach, size = (A * A) @ share, (A * A).sum(axis=1)

@@ -1,14 +1,15 @@
 """What became of a sample: the residuals of both block rows, evaluated after the solve, and a status from them.
 
-Symbols: d (n,), s (m,) constant scales near H_ii^-1/2 and G_ii^-1/2, which take units away, |.| the sum of sizes,
+Symbols: d (n,), s (m,) constant scales near H_ii^-1/2 and G_ii^-1/2, which take units away; |.| the sum of sizes;
+T_f^2 = f^T H^-1 f, T_l^2 = lam^T G lam, so that by Cauchy's inequality no entry of d f is larger than T_f, none of
+d A^T lam larger than T_l, none of d M a or s A a larger than their sum:
 
-    omega_1 = |d (f - M a - A^T lam)| / (|d f| + |d M a| + |d A^T lam|)
-    omega_2 = |s (c - A a)| / (|s c| + |s (A a_free - c)| + m (a^T M a)^1/2)
+    omega_1 = |d (f - M a - A^T lam)| / n (T_f + T_l)
+    omega_2 = |s (c - A a)| / (|s c| + m (T_f + T_l))
 
-The last term bounds the terms of s A a, since s_i^2 = 1 / (A M^-1 A^T)_ii: so a row in which everything cancels, as in a
-structure at rest, is measured against what the forces could cause. The pivots say why a residual is large: one of H that
-is not positive is a motion without mass, one of the Delassus matrix that vanishes is a row that others imply. NaN makes
-every comparison false, and sums let none get lost.
+A row in which everything cancels, as in a structure at rest, is thus measured against what the forces could cause. The
+pivots say why a residual is large: one of H that is not positive is a motion without mass, one of the Delassus matrix that
+vanishes is a row that others imply. NaN makes every comparison false, and sums let none get lost.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from functools import reduce
 import casadi as ca
 
 from dalembert.kkt import Status
-from dalembert.tree.scalars import Scalar, add, mul, sub, total
-from dalembert.tree.sparse_factor import Matrix, sparse
+from dalembert.tree.scalars import Scalar, add, is_zero, mul, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,38 +71,39 @@ SINGLE = Thresholds(2.0**-23)
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Everything the verdict is made from: the system, its answer, and the pivots met on the way.
+    """Everything the verdict is made from.
 
-    `free` is A a_free - c, what the rows would do without multipliers; pivots are relative to typical diagonals of H and of
-    the Delassus matrix, of which the scales d and s are the roots.
+    Attributes
+    ----------
+    imbalance, gap
+        f - M a - A^T lam (n,) and c - A a (m,).
+    c, inputs
+        Right side of the rows; everything that came from outside.
+    free, held
+        T_f^2 and T_l^2.
+    mass_pivots, row_pivots
+        Pivots of H and G relative to their typical diagonals, of which the scales d and s are the roots.
     """
 
-    M: Matrix
-    A: Matrix
-    f: Sequence[Scalar]
+    imbalance: Sequence[Scalar]
+    gap: Sequence[Scalar]
     c: Sequence[Scalar]
-    a: Sequence[Scalar]
-    lam: Sequence[Scalar]
-    free: Sequence[Scalar]
+    free: Scalar
+    held: Scalar
     mass_pivots: Sequence[Scalar]
     row_pivots: Sequence[Scalar]
     mass_scales: Sequence[float]
     row_scales: Sequence[float]
+    inputs: Sequence[Scalar]
 
 
 def residuals(e: Evidence) -> list[Scalar]:
     """Return omega_1 and omega_2."""
-    d, s = e.mass_scales, e.row_scales
-    inertial = _product(e.M, e.a)
-    reaction = _product(list(zip(*e.A, strict=True)), e.lam) or [0.0] * len(e.f)
-    left = [sub(sub(*pair), force) for *pair, force in zip(e.f, inertial, reaction, strict=True)]
-    first = _over(_sum(d, left), total(_sum(d, e.f), _sum(d, inertial), _sum(d, reaction)))
-    if not e.A:
+    reach = add(_root(e.free), _root(e.held))
+    first = _over(_sum(e.mass_scales, e.imbalance), mul(float(len(e.imbalance)), reach))
+    if not e.gap:
         return [first, ca.SX(0)]
-    energy = total(*map(mul, e.a, inertial))
-    gap = [sub(*pair) for pair in zip(e.c, _product(e.A, e.a), strict=True)]
-    reach = mul(float(len(e.A)), ca.sqrt(ca.fabs(ca.SX(energy))))
-    return [first, _over(_sum(s, gap), total(_sum(s, e.c), _sum(s, e.free), reach))]
+    return [first, _over(_sum(e.row_scales, e.gap), add(_sum(e.row_scales, e.c), mul(float(len(e.gap)), reach)))]
 
 
 def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thresholds) -> Scalar:
@@ -118,13 +119,13 @@ def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thres
         unsolved = ca.SX(int(Status.DECLINED))
     found = ca.if_else(accepted, solved, unsolved)
     found = ca.if_else(massive, found, int(Status.MASSLESS))
-    finite = ca.SX(add(_sum(e.mass_scales, e.f), _sum(e.row_scales, e.c))) < ca.inf
+    finite = ca.fabs(ca.SX(total(*e.inputs))) < ca.inf
     return ca.if_else(finite, found, int(Status.NONFINITE))
 
 
-def _product(A: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
-    """Return A x."""
-    return [total(*(mul(entry, x[j]) for j, entry in sparse(row).items())) for row in A]
+def _root(x: Scalar) -> Scalar:
+    """Return the root of what is not negative but for rounding."""
+    return 0.0 if is_zero(x) else ca.sqrt(ca.fabs(x))
 
 
 def _sum(scales: Sequence[float], x: Sequence[Scalar]) -> Scalar:

@@ -91,6 +91,9 @@ class Pair(Constraint):
         Where on `frame`, likewise.
     """
 
+    vectors: ClassVar[tuple[int, ...]] = ()
+    """Rows at which three that are a vector in world axes begin."""
+
     frame: str
     other: str | None = None
     at: Any = field(default=None, kw_only=True)

@@ -23,6 +23,7 @@ class Point(Pair):
     """
 
     kind = "point"
+    vectors = (0,)
 
     def row_names(self) -> tuple[str, ...]:
         """Return "foot x", "foot y", "foot z"."""

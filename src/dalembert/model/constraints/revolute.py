@@ -18,6 +18,7 @@ class Revolute(AxisPair):
     """Two frames share their origin and `axis`; only rotation about it is free."""
 
     kind = "revolute"
+    vectors = (0,)
 
     def row_names(self) -> tuple[str, ...]:
         """Return three positions and two rotations."""

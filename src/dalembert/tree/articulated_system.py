@@ -1,0 +1,102 @@
+"""The block system through the tree: neither M nor A is formed.
+
+Symbols: F_i forces of row i on links; u = L^-T (tau - J^T f) by the inward pass of the articulated-body algorithm.
+
+    Y_i = push(F_i)      z = push(forces that the motion at a = 0 needs, tau)      a, J a by the outward pass
+
+Residuals come from rigid inertias and link accelerations, which the factor does not know. Cost: O(n) for the factor, each
+right side O(n), each row O(depth). Source: Wensing, Featherstone & Orin, "A reduced-order recursive algorithm for the
+computation of the operational-space inertia matrix", ICRA 2012 (force propagators); seed 002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dalembert.tree import vectors
+from dalembert.tree.articulated_factor import ArticulatedFactor, articulated_factor
+from dalembert.tree.inertia import momentum
+from dalembert.tree.link import Tree
+from dalembert.tree.posed import Posed
+from dalembert.tree.rnea import joint_forces
+from dalembert.tree.row_forces import RowForce
+from dalembert.tree.scalars import Scalar, mul, sub, total
+from dalembert.tree.screws import Pair
+from dalembert.tree.sparse_factor import Vector, dense, sparse
+from dalembert.tree.sweep import pair_add
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """Forces that links need at a = 0, each in its link's frame, and joint forces tau (nv,), passive ones taken off."""
+
+    links: list[Pair]
+    joints: list[Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeAcceleration:
+    """a (nv,), and what it makes of every link beyond the motion at a = 0: J a, in the link's frame."""
+
+    joints: list[Scalar]
+    links: list[Pair]
+
+
+@dataclass(frozen=True, eq=False)
+class ArticulatedSystem:
+    """A `BlockSystem` of a tree and rows of forces."""
+
+    tree: Tree
+    posed: list[Posed]
+    forces: list[RowForce]
+    mass: ArticulatedFactor
+    rows: list[Vector]
+
+    @classmethod
+    def of(cls, tree: Tree, posed: list[Posed], forces: list[RowForce]) -> ArticulatedSystem:
+        """Factor the tree and push every row through it."""
+        mass = articulated_factor(tree, posed)
+        rows = [mass.push({i: _scaled(-1.0, F) for i, F in row.links.items()}, row.joints) for row in forces]
+        return cls(tree, posed, forces, mass, rows)
+
+    def start(self, load: Load, c: Sequence[Scalar]) -> Vector:
+        """Return z."""
+        return self.mass.push(dict(enumerate(load.links)), sparse(load.joints))
+
+    def finish(self, z: Vector) -> tuple[list[Scalar], TreeAcceleration]:
+        """Return a, and the acceleration of all links."""
+        qdd, links = self.mass.accelerate(z)
+        a = dense(qdd, self.tree.nv)
+        return a, TreeAcceleration(a, links)
+
+    def imbalance(self, load: Load, motion: TreeAcceleration, lam: Sequence[Scalar]) -> list[Scalar]:
+        """Return tau less the joint forces of everything that acts on the links."""
+        acting = [
+            pair_add(force, momentum(link.inertia, *a))
+            for link, force, a in zip(self.tree.links, load.links, motion.links, strict=True)
+        ]
+        left = list(load.joints)
+        for row, force in zip(self.forces, lam, strict=True):
+            for i, F in row.links.items():
+                acting[i] = pair_add(acting[i], _scaled(force, F))
+            for k, value in row.joints.items():
+                left[k] = sub(left[k], mul(value, force))
+        needed, _ = joint_forces(self.tree, self.posed, acting)
+        armature = [each for link in self.tree.links for each in link.armature]
+        rotors = map(mul, armature, motion.joints)
+        return [sub(sub(x, need), rotor) for x, need, rotor in zip(left, needed, rotors, strict=True)]
+
+    def reached(self, motion: TreeAcceleration) -> list[Scalar]:
+        """Return A a = F . J a."""
+        return [
+            total(
+                *(add for i, F in row.links.items() for add in map(vectors.dot, F, motion.links[i])),
+                *(mul(value, motion.joints[k]) for k, value in row.joints.items()),
+            )
+            for row in self.forces
+        ]
+
+
+def _scaled(factor: Scalar, F: Pair) -> Pair:
+    return vectors.scale(factor, F[0]), vectors.scale(factor, F[1])
