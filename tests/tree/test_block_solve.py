@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalembert import KKT, Status
-from dalembert.tree.block_solve import block_solve, delassus
+from dalembert.tree.block_solve import BlockSolver, delassus
 from dalembert.tree.matrix_system import MatrixSystem
 from dalembert.tree.probe import probe
 
@@ -41,7 +41,7 @@ def traced(M, A, metric=None):
     needs = probe(M[None], A[None])
     system = MatrixSystem.of(*map(_rows, symbols), needs.massless)
     inputs = [*symbols[0].nonzeros(), *symbols[1].nonzeros(), *ca.vertsplit(f), *ca.vertsplit(c)]
-    answer = block_solve(system, ca.vertsplit(f), ca.vertsplit(c), inputs, needs, metric)
+    answer = BlockSolver.of(system, needs, metric).solve(ca.vertsplit(f), ca.vertsplit(c), inputs)
     outputs = [ca.vertcat(*x) for x in (answer.acceleration, answer.multipliers, [answer.status], answer.residuals)]
     function = ca.Function("block", [*symbols, f, c], outputs)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.model.requests import make_kernel
+from dalembert.model.requests import make_kernel, plain
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
@@ -44,7 +44,8 @@ class Calls:
         -----
         A kernel takes configurations as they are: quaternions must be unit, which the methods below check.
         """
-        key = (what, *sorted(options.items()))
+        options = {name: plain(value) for name, value in options.items()}
+        key = (what, *sorted(options.items(), key=lambda option: option[0]))
         if key not in self._kernels:
             kernel = {name: value for name, value in options.items() if name in KERNEL_OPTIONS}
             rest = {name: value for name, value in options.items() if name not in KERNEL_OPTIONS}

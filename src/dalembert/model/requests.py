@@ -12,6 +12,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dalembert.errors import ModelError
 from dalembert.model.naming import lookup, near_matches
 from dalembert.rooms import REQUEST_ROOMS
@@ -91,12 +93,21 @@ def checked_options(mechanism: Mechanism, request: Request, options: Mapping[str
     return full
 
 
+def plain(value: Any) -> Any:
+    """Return arrays and lists as tuples: something that can be a key, written out in full."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(plain(each) for each in value) if isinstance(value, list | tuple) else value
+
+
 def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], kernel: Mapping[str, Any]) -> Kernel:
     """Return the kernel of a request; `kernel` has the options of `Kernel` (backend, dtype, threads, width)."""
     from dalembert.kernel import Kernel
 
     request = lookup(what, requests(), "request")
     full = checked_options(mechanism, request, options)
+    if "dtype" in full:
+        full["dtype"] = str(np.dtype(kernel.get("dtype", full["dtype"])))
     if not (mechanism.cacheable and request.own):
         return Kernel(request.trace(mechanism, **full), **kernel)
     key = ("mechanism", mechanism.content(), what, *(f"{name}={value!r}" for name, value in sorted(full.items())))

@@ -94,54 +94,71 @@ class BlockAnswer:
     residuals: list[Scalar]
 
 
-def block_solve(
-    system: BlockSystem,
-    load: Any,
-    c: Sequence[Scalar],
-    inputs: Sequence[Scalar],
-    needs: Needs,
-    metric: Sequence[float] | None = None,
-    limits: Thresholds = DOUBLE,
-) -> BlockAnswer:
-    """Solve for a and lam.
+@dataclass(frozen=True, eq=False)
+class BlockSolver:
+    """The factored block matrix, ready for right sides.
 
-    Parameters
+    Attributes
     ----------
-    load, c
-        What the system makes f of; right side of the rows (m,).
-    inputs
-        Everything that comes from outside: where it is not finite, the sample is said to be so.
-    needs
-        What to cope with.
-    metric
-        Weights (m,) of the squares of redundant multipliers; ones by default.
+    system, needs, limits
+        What is solved, what to cope with, limits of the verdict.
+    schur
+        What solves G lam = r: a `SparseFactor`, or `Proximal` steps.
     """
-    m = len(system.rows)
-    G = delassus(system)
-    schur = Proximal.of(G, metric, limits.shift) if needs.redundant else sparse_factor(G, range(m))
-    z = system.start(load, c)
-    pulled = system.mass.scaled(z)
-    free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
-    lam = dense(schur.solve(sparse(free)), m)
-    slowed = dict(z)
-    for row, force in zip(system.rows, lam, strict=True):
-        for k, value in row.items():
-            slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
-    a, motion = system.finish(slowed)
-    evidence = Evidence(
-        imbalance=system.imbalance(load, motion, lam),
-        gap=[sub(*pair) for pair in zip(c, system.reached(motion), strict=True)],
-        c=c,
-        free=neg(_dot(z, pulled)),
-        held=total(*map(mul, lam, free)),
-        mass_pivots=_scaled(system.mass.pivots, needs.mass_scales),
-        row_pivots=_row_pivots(schur, needs),
-        mass_scales=needs.mass_scales,
-        row_scales=needs.row_scales,
-        inputs=inputs,
-    )
-    omega = residuals(evidence)
-    return BlockAnswer(a, lam, verdict(evidence, omega, needs.redundant, limits), omega)
+
+    system: BlockSystem
+    needs: Needs
+    limits: Thresholds
+    schur: SparseFactor | Proximal
+
+    @classmethod
+    def of(
+        cls,
+        system: BlockSystem,
+        needs: Needs,
+        metric: Sequence[float] | None = None,
+        limits: Thresholds = DOUBLE,
+    ) -> BlockSolver:
+        """Factor the Delassus matrix; `metric` (m,) weighs the squares of redundant multipliers, ones by default."""
+        G = delassus(system)
+        schur = Proximal.of(G, metric, limits.shift) if needs.redundant and G else sparse_factor(G, range(len(G)))
+        return cls(system, needs, limits, schur)
+
+    def solve(self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
+        """Return a and lam for a load and a right side c (m,) of the rows, with the verdict.
+
+        `inputs` is everything that comes from outside: where it is not finite, the sample is said to be so.
+        """
+        system = self.system
+        z = system.start(load, c)
+        pulled = system.mass.scaled(z)
+        free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
+        lam = dense(self.schur.solve(sparse(free)), len(free))
+        slowed = dict(z)
+        for row, force in zip(system.rows, lam, strict=True):
+            for k, value in row.items():
+                slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
+        a, motion = system.finish(slowed)
+        evidence = Evidence(
+            imbalance=system.imbalance(load, motion, lam),
+            gap=[sub(*pair) for pair in zip(c, system.reached(motion), strict=True)],
+            c=c,
+            free=neg(_dot(z, pulled)),
+            held=total(*map(mul, lam, free)),
+            mass_pivots=_scaled(system.mass.pivots, self.needs.mass_scales),
+            row_pivots=self._row_pivots(),
+            mass_scales=self.needs.mass_scales,
+            row_scales=self.needs.row_scales,
+            inputs=inputs,
+        )
+        omega = residuals(evidence)
+        return BlockAnswer(a, lam, verdict(evidence, omega, self.needs.redundant, self.limits), omega)
+
+    def _row_pivots(self) -> list[Scalar]:
+        """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
+        if isinstance(self.schur, Proximal):
+            return list(self.schur.factor.pivots.values())
+        return _scaled(self.schur.pivots, self.needs.row_scales)
 
 
 def delassus(system: BlockSystem) -> list[list[Scalar]]:
@@ -153,13 +170,6 @@ def delassus(system: BlockSystem) -> list[list[Scalar]]:
         for j in range(i + 1):
             G[i][j] = G[j][i] = neg(_dot(scaled, system.rows[j]))
     return G
-
-
-def _row_pivots(schur: SparseFactor | Proximal, needs: Needs) -> list[Scalar]:
-    """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
-    if isinstance(schur, Proximal):
-        return list(schur.factor.pivots.values())
-    return _scaled(schur.pivots, needs.row_scales)
 
 
 def _dot(x: Vector, y: Vector) -> Scalar:

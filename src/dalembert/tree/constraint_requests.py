@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dalembert.model.constraints import assemble
 from dalembert.model.requests import Request, register
+from dalembert.tree import constrained
 from dalembert.tree.choice import candidates
 from dalembert.tree.frame_kinematics import TreeKinematics
 
@@ -42,4 +43,27 @@ REQUESTS = tuple(
 )
 """Every request on constraint rows; being here is being tested."""
 
-register(*REQUESTS)
+SOLVES = (
+    Request(
+        "impact",
+        constrained.impact,
+        "q, v, restitution (m,), t -> velocity (nv,), impulses (m,), status (1,)",
+        {"metric": None, "dtype": "float64"},
+    ),
+    Request(
+        "project_velocity",
+        constrained.project_velocity,
+        "q, v, t -> velocity (nv,), impulses (m,), status (1,): the admissible velocity nearest in kinetic energy",
+        {"metric": None, "dtype": "float64"},
+    ),
+    Request(
+        "project_step",
+        constrained.project_step,
+        "q, t -> step (nv,), residual (h,), status (1,): Newton's step onto the constraints, least in kinetic energy",
+        {"dtype": "float64"},
+    ),
+    Request("delassus", constrained.delassus_matrix, "q, t -> G (m, m) = A M^-1 A^T"),
+)
+"""What solves the block system, besides forward and inverse dynamics."""
+
+register(*REQUESTS, *SOLVES)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dalembert.errors import UnsupportedError
 from dalembert.model.joints import as_expression
 from dalembert.model.requests import Request, register
-from dalembert.tree import dynamics, momentum
+from dalembert.tree import constrained, constrained_inverse, dynamics, momentum
 from dalembert.tree.choice import Algorithm, cheapest
 from dalembert.tree.crba import crba
 from dalembert.tree.jacobian import jacobian
@@ -55,13 +55,9 @@ def traced(
     return ca.Function(name, symbols, shapes, list(arguments), list(outputs))
 
 
-def _forward(mechanism: Mechanism) -> ca.Function:
-    if mechanism.all_constraints:
-        names = ", ".join(repr(each.label) for each in mechanism.all_constraints[:5])
-        raise UnsupportedError(
-            f"{mechanism.name!r} is constrained by {names}; compile('aba') gives the acceleration of the open tree, "
-            "mechanism.open_tree() is the same mechanism without them, KKT solves with them"
-        )
+def _forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
+    if mechanism.names:
+        return constrained.forward(mechanism, route, metric, dtype)
     return traced(
         mechanism,
         "forward",
@@ -76,7 +72,9 @@ def _aba(mechanism: Mechanism) -> ca.Function:
     return traced(mechanism, "aba", ("q", "v", "tau"), ("a",), lambda *args: [dynamics.forward_by_aba(*args)])
 
 
-def _inverse(mechanism: Mechanism) -> ca.Function:
+def _inverse(mechanism: Mechanism, actuated: Any, dtype: str) -> ca.Function:
+    if mechanism.names:
+        return constrained_inverse.inverse(mechanism, actuated, dtype)
     return traced(mechanism, "inverse", ("q", "v", "a"), ("tau",), lambda *args: [dynamics.inverse(*args)])
 
 
@@ -193,9 +191,19 @@ def _momentum_rate(mechanism: Mechanism) -> ca.Function:
 FRAME = {"frame": None, "reference": "local"}
 
 REQUESTS = (
-    Request("forward", _forward, "q, v, tau -> a: acceleration of the open tree; fewest operations decide how"),
+    Request(
+        "forward",
+        _forward,
+        "q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers (m,), status (1,)",
+        {"route": "auto", "metric": None, "dtype": "float64"},
+    ),
     Request("aba", _aba, "q, v, tau -> a: the same by the articulated-body algorithm, couplings left out"),
-    Request("inverse", _inverse, "q, v, a -> tau: joint forces for an acceleration (Newton-Euler)"),
+    Request(
+        "inverse",
+        _inverse,
+        "q, v, a -> tau (Newton-Euler); of a constrained mechanism q, v, a, t -> tau, multipliers (m,), status (1,)",
+        {"actuated": None, "dtype": "float64"},
+    ),
     Request("mass_matrix", _mass_matrix, "q -> M (nv, nv): composite rigid bodies; armature included"),
     Request("bias", _bias, "q, v -> bias (nv,): M a + bias = tau, springs and dampers included where they act"),
     Request("gravity", _gravity, "q -> tau (nv,): joint forces that hold still against gravity"),

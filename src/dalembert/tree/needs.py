@@ -1,0 +1,83 @@
+"""What a mechanism's constrained dynamics has to cope with, seen at random configurations that meet its constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.model.constraints import assemble
+from dalembert.model.joints import as_expression
+from dalembert.tree.block_solve import Needs
+from dalembert.tree.choice import candidates
+from dalembert.tree.crba import crba
+from dalembert.tree.frame_kinematics import TreeKinematics
+from dalembert.tree.posed import pose_tree
+from dalembert.tree.probe import probe
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+PROBES = 5
+"""Configurations at which ranks are looked at before code is chosen."""
+
+CLOSING_STEPS = 30
+CLOSED = 1e-12
+"""Gauss-Newton steps towards a configuration that meets the constraints, and the residual at which they end."""
+
+Matrices = Callable[[Any], tuple[Any, Any, Any]]
+"""q -> M (n, n), A (m, n), phi (h,)."""
+
+
+@lru_cache(maxsize=8)
+def needs_of(mechanism: Mechanism) -> Needs:
+    """Return what the matrices at `PROBES` configurations ask for; always the same ones."""
+    found = closed_matrices(mechanism)
+    return probe(np.array([x[0] for x in found]), np.array([x[1] for x in found]))
+
+
+@lru_cache(maxsize=8)
+def closed_matrices(mechanism: Mechanism) -> list[tuple[Any, Any, Any]]:
+    """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be."""
+    at = matrices(mechanism)
+    return [at(_closed(mechanism, at, q)) for q in mechanism.random(0, PROBES)]
+
+
+def matrices(mechanism: Mechanism) -> Matrices:
+    """Return M, A and phi as a function of numbers."""
+    q, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("t")
+    tree = candidates(mechanism)[-1]
+    rows = assemble(TreeKinematics(mechanism, tree, q, ca.SX.zeros(mechanism.nv), t))
+    M = as_expression(crba(tree, pose_tree(tree, ca.vertsplit(q))))
+    function = ca.Function("probe", [q, t], [M, ca.SX(rows.jacobian), ca.SX(rows.residual)])
+
+    def at(q: Any) -> tuple[Any, Any, Any]:
+        M, A, phi = (np.array(ca.densify(x)) for x in function(q, 0.0))
+        return M, A.reshape(-1, mechanism.nv), phi.ravel()
+
+    return at
+
+
+def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:
+    """Return a configuration near q that meets the rows with residuals, or the last that was tried."""
+    holonomic = np.array(mechanism.holonomic, dtype=bool)
+    for _ in range(CLOSING_STEPS):
+        _, A, phi = at(q)
+        if not phi.size or np.abs(phi).max() < CLOSED:
+            break
+        q = mechanism.integrate(q, -np.linalg.pinv(A[holonomic], rcond=1e-8) @ phi)
+    return q
+
+
+def row_weights_of(mechanism: Mechanism, metric: Any) -> Any:
+    """Return the metric's weights, checked: one positive number per row, or None."""
+    if metric is None:
+        return None
+    weights = np.asarray(metric, dtype=float)
+    if weights.shape != (len(mechanism.names),) or not (np.isfinite(weights) & (weights > 0)).all():
+        raise ModelError(f"metric is {len(mechanism.names)} positive weights, one per constraint row; got {metric!r}")
+    return weights
