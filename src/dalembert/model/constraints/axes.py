@@ -17,7 +17,7 @@ Array = np.ndarray
 WORLD = ("x", "y", "z")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AxisPair(Pair):
     """A pair with an axis, given in both frames alike.
 

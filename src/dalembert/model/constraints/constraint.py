@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Constraint:
     """Rows that hold along every motion; added by `mechanism.constrain(...)`.
 
@@ -71,12 +71,20 @@ class Constraint:
         """Return what determines the rows' numbers, for the cache's key."""
         return (self.kind, *(getattr(self, each.name) for each in fields(self)))
 
+    def __repr__(self) -> str:
+        given = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if self._changed(each)]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def _changed(self, each: Any) -> bool:
+        value = getattr(self, each.name)
+        return value is not each.default and value != each.default
+
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pair(Constraint):
     """A constraint between a frame and another, or the ground.
 

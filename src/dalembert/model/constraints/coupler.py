@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Coupler(Constraint):
     """The sum of factor * coordinate over `terms` equals `offset`.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cylindrical(AxisPair):
     """Two frames share the line along `axis`: sliding along it and rotation about it are free."""
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Distance(Pair):
     """The origins of two frames are `length` apart: phi = (d . d - length^2) / (2 length), in metres.
 

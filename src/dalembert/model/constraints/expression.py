@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Expression(Constraint):
     """function(k) = 0 for the mechanism in motion k: `k.q`, `k.v`, `k.t`, `k.coordinate("elbow")`, `k.frame("hand")`.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Planar(AxisPair):
     """Two frames share the plane with normal `axis`: sliding in it and rotation about the normal are free."""
 

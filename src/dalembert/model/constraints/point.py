@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.rows import Rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Point(Pair):
     """The origin of a frame stays on that of another, or on the ground: phi = p1 - p2, three rows in world axes.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.rows import Rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PointInPlane(Pair):
     """The origin of `frame` stays in the plane through the origin of `other` with the `normal` of its axes.
 

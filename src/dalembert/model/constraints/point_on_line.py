@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PointOnLine(AxisPair):
     """The origin of `frame` stays on the line through the origin of `other` along its `axis`."""
 

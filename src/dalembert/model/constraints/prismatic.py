@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prismatic(AxisPair):
     """Two frames keep their axes aligned and move relative to each other along `axis` only."""
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Revolute(AxisPair):
     """Two frames share their origin and `axis`; only rotation about it is free."""
 

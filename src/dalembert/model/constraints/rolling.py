@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rolling(Pair):
     """The frame's body touches a plane through the origin of `other` and does not slip on it; non-holonomic.
 

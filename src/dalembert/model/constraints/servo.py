@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Servo(Constraint):
     """A joint coordinate equals motion(t); its reaction is the force or torque of the drive.
 

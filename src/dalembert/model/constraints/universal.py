@@ -21,7 +21,7 @@ PARALLEL = 1e-6
 """Sine of the angle below which the two axes count as one."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Universal(AxisPair):
     """Two frames share their origin; `axis` of the first and `axis2` of the other keep their angle.
 

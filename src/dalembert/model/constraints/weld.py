@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Weld(Pair):
     """Two frames stay one: three rows of position in world axes, three of rotation.
 
