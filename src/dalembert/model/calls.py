@@ -34,7 +34,8 @@ class Calls:
         Parameters
         ----------
         what
-            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau -> a), "inverse" (q, v, a -> tau),
+            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau -> a; of a constrained mechanism
+            q, v, tau, t -> acceleration, multipliers, status), "inverse" (q, v, a -> tau), "impact", "delassus",
             "mass_matrix", "bias", "gravity", "kinematics", "jacobian", "energy", "center_of_mass", ...
         options
             `frame` (a name) and `reference` ("local", "world", "local_world_aligned") where the request has a frame;
@@ -52,12 +53,26 @@ class Calls:
             self._kernels[key] = make_kernel(self, what, rest, kernel)  # type: ignore[arg-type]
         return self._kernels[key]
 
-    def forward(self, q: Any, v: Any, tau: Any) -> Array:
-        """Return the acceleration a (nv,) under the joint forces tau (nv,)."""
+    def forward(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
+        """Return the acceleration a (nv,) under the joint forces tau (nv,).
+
+        Of a constrained mechanism: acceleration, multipliers (m,) and status (`da.Status`); samples that the compiled
+        code declines are solved by `KKT`.
+        """
+        if self.names:
+            return self._constrained_forward(q, v, tau, t)
         return self._call("forward", q, v, tau)
 
-    def inverse(self, q: Any, v: Any, a: Any) -> Array:
-        """Return the joint forces tau (nv,) that cause the acceleration a (nv,)."""
+    def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> Any:
+        """Return the joint forces tau (nv,) that cause the acceleration a (nv,).
+
+        Of a constrained mechanism: tau, multipliers (m,) and status. tau is the least that does it; `actuated` names the
+        driven joints ("actuators": those with motors), and the others then get none.
+        """
+        if self.names:
+            t = np.asarray(t, dtype=float)[..., None]
+            tau, lam, status = self._call("inverse", q, v, a, t, actuated=actuated)
+            return tau, lam, status[..., 0].astype(int)
         return self._call("inverse", q, v, a)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:

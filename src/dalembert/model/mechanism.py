@@ -20,12 +20,13 @@ from dalembert.model.joints import KINDS
 from dalembert.model.manifold import Manifold
 from dalembert.model.naming import lookup
 from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring
+from dalembert.model.solving import Solving
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(JointValues, Constrained, Calls):
+class Mechanism(JointValues, Constrained, Calls, Solving):
     """Bodies, joints and what else a model has, in the order in which states are numbered.
 
     Made by `da.Builder` or `da.load`. A `System`: solvers and integrators take it as it is.

@@ -65,9 +65,7 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
         lam = answer.acceleration
     tau = [add(b[k], total(*map(mul, columns[k], lam))) if k in driven else 0.0 for k in range(mechanism.nv)]
     status = answer.status if answer is not None else 0.0
-    return setting.function(
-        "inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": lam, "status": [status]}
-    )
+    return setting.function("inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": lam, "status": [status]})
 
 
 def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:

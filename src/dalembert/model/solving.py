@@ -1,0 +1,172 @@
+"""A constrained mechanism solved: in compiled code, and by `KKT` what that leaves open or has to be explained.
+
+Three levels of answer, as everywhere: `compile(...)` is a kernel with a status per sample; `forward`, `impact` and
+`project` run it, and give samples that it declines to `KKT`; `solve` and `diagnose` take one state through `KKT`, with names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, SolvabilityError
+from dalembert.kkt import KKT, Diagnosis, Solution, Status
+from dalembert.kkt.impact import Impact
+
+Array = np.ndarray
+
+MOST_STEPS = 50
+"""Newton steps of a projection; three or four are usual, more where constraints meet tangentially."""
+
+HALVINGS = 8
+"""How often a step that makes residuals larger is halved."""
+
+
+class Solving:
+    """The answers of a mechanism with constraint rows."""
+
+    names: Any
+    coordinates: Any
+    holonomic: Any
+    nv: Any
+    manifold: Any
+    compile: Any
+    mass_matrix: Any
+    bias: Any
+    jacobian: Any
+    drift: Any
+    constraint: Any
+    integrate: Any
+
+    def block_system(self, q: Any, t: Any = 0.0, metric: Any = None) -> KKT:
+        """Return the block matrix at one configuration or a batch, with the names of rows and coordinates."""
+        return KKT(self.mass_matrix(q), self.jacobian(q, t), self.names, self.coordinates, _square(metric))
+
+    def solve(self, q: Any, v: Any, tau: Any = None, t: float = 0.0, metric: Any = None, **options: Any) -> Solution:
+        """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
+
+        Parameters
+        ----------
+        tau : (nv,)
+            Joint forces; none by default.
+        metric : (m,)
+            Weights of the squares of redundant multipliers.
+
+        Raises `SolvabilityError` where one state has no answer, with the names of rows and coordinates.
+        """
+        return self.block_system(q, t, metric).solve(self._force(q, v, tau), self.drift(q, v, t), **options)
+
+    def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
+        """Say in words what is redundant, conflicting, massless or not unique at one state; at rest without v."""
+        v = np.zeros(self.nv) if v is None else v
+        drift = self.drift(q, v, t)
+        return self.block_system(q, t).diagnose(drift if np.any(drift) else None)
+
+    def impact(self, q: Any, v: Any, restitution: Any = 0.0, t: float = 0.0) -> Impact:
+        """Return the velocity after the constraints have closed at once, and their impulses; see `KKT.impact`."""
+        return self.block_system(q, t).impact(v, restitution)
+
+    def project(self, q: Any, v: Any = None, t: float = 0.0, tolerance: float = 1e-12) -> Any:
+        """Return the nearest admissible configuration and velocity, (q, v), or q alone without v.
+
+        Newton's method with steps of least kinetic energy, until no residual is larger than `tolerance` (metres,
+        radians); then the velocity of least kinetic energy from v (seed 000, sec. 3). One state or a batch.
+        Raises `SolvabilityError`, with the rows that stay open, where a single configuration cannot be reached; in
+        a batch such samples become NaN.
+        """
+        q = np.array(self.manifold.configuration(q), dtype=float)
+        flat = self._closed(q.reshape(-1, q.shape[-1]), float(t), tolerance)
+        if q.ndim == 1 and np.isnan(flat).any():
+            self._refuse_open(q, t)
+        q = flat.reshape(q.shape)
+        if v is None:
+            return q
+        v = np.asarray(v, dtype=float)
+        if not self.names:
+            return q, v.copy()
+        velocity, _, status = self.compile("project_velocity")(q, v, np.array([float(t)]))
+        solved = np.isin(status[..., 0], [Status.UNIQUE, Status.REDUNDANT])
+        if not solved.all():
+            velocity = np.where(solved[..., None], velocity, self.impact(q, v, 0.0, t).velocity)
+        return q, velocity
+
+    def _closed(self, q: Array, t: float, tolerance: float) -> Array:
+        """Return configurations (N, nq) with residuals below the tolerance; NaN where that failed."""
+        if not any(self.holonomic):
+            return q
+        step = self.compile("project_step")
+        time = np.array([t])
+        open_, size = np.arange(len(q)), self._residual(q, t)
+        for _ in range(MOST_STEPS):
+            open_ = open_[size[open_] > tolerance]
+            if not open_.size:
+                return q
+            move, _, status = step(q[open_], time)
+            move = np.where(np.isfinite(move).all(axis=-1, keepdims=True), move, 0.0)
+            q[open_], size[open_] = self._shorter(q[open_], move, size[open_], t)
+        q[open_[size[open_] > tolerance]] = np.nan
+        return q
+
+    def _shorter(self, q: Array, move: Array, size: Array, t: float) -> tuple[Array, Array]:
+        """Take a step, halved as long as it makes the largest residual larger."""
+        best, least = q.copy(), size.copy()
+        todo = np.arange(len(q))
+        for _ in range(HALVINGS):
+            trial = self.integrate(q[todo], move[todo])
+            found = self._residual(trial, t)
+            better = found < least[todo]
+            best[todo[better]], least[todo[better]] = trial[better], found[better]
+            todo = todo[~better]
+            if not todo.size:
+                break
+            move = move / 2
+        return best, least
+
+    def _residual(self, q: Array, t: float) -> Array:
+        """Return the largest residual of every configuration."""
+        return np.abs(self.constraint(q, t)).max(axis=-1, initial=0.0)
+
+    def _refuse_open(self, q: Array, t: float) -> None:
+        """Say which rows cannot be closed."""
+        rows = [name for name, has in zip(self.names, self.holonomic, strict=True) if has]
+        phi = np.abs(self.constraint(q, t))
+        worst = [f"{rows[i]!r} ({phi[i]:.2g})" for i in np.argsort(-phi)[:3]]
+        raise SolvabilityError(
+            f"no admissible configuration was found within {MOST_STEPS} steps; at the start the rows furthest from closing "
+            f"were {', '.join(worst)}. The constraints may be out of reach, or the start too far away: try another q",
+            self.diagnose(q, None, t),
+        )
+
+    def _force(self, q: Any, v: Any, tau: Any) -> Array:
+        """Return tau - bias."""
+        bias = self.bias(q, v)
+        return -bias if tau is None else np.asarray(tau, dtype=float) - bias
+
+    def _constrained_forward(self, q: Any, v: Any, tau: Any, t: Any) -> tuple[Array, Array, Array]:
+        """Return acceleration (nv,), multipliers (m,) and status; what the kernel declines is solved by `KKT`."""
+        q = self.manifold.configuration(q)
+        v, tau, t = (np.asarray(x, dtype=float) for x in (v, tau, t))
+        a, lam, status = self.compile("forward")(q, v, tau, t[..., None])
+        status = status[..., 0].astype(int)
+        left = status == Status.DECLINED
+        if np.any(left):
+            batch = status.shape
+            q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, tau))
+            t = np.broadcast_to(t, batch)
+            if not batch:
+                found = self.solve(q, v, tau, float(t))
+                return found.acceleration, found.multipliers, np.asarray(int(found.status))  # type: ignore[arg-type]
+            found = self.solve(q[left], v[left], tau[left], t[left])
+            a[left], lam[left], status[left] = found.acceleration, found.multipliers, found.status
+        return a, lam, status
+
+
+def _square(metric: Any) -> Any:
+    """Return weights as the diagonal matrix that `KKT` takes."""
+    if metric is None:
+        return None
+    weights = np.asarray(metric, dtype=float)
+    if weights.ndim != 1:
+        raise ModelError(f"metric is one positive weight per constraint row, not an array of shape {weights.shape}")
+    return np.diag(weights)
