@@ -75,11 +75,10 @@ class Solving:
         Raises `SolvabilityError`, with the rows that stay open, where a single configuration cannot be reached; in
         a batch such samples become NaN.
         """
-        q = np.array(self.manifold.configuration(q), dtype=float)
-        flat = self._closed(q.reshape(-1, q.shape[-1]), float(t), tolerance)
-        if q.ndim == 1 and np.isnan(flat).any():
-            self._refuse_open(q, t)
-        q = flat.reshape(q.shape)
+        start = np.asarray(self.manifold.configuration(q), dtype=float)
+        q = self._closed(np.array(start.reshape(-1, start.shape[-1])), float(t), tolerance).reshape(start.shape)
+        if q.ndim == 1 and np.isnan(q).any():
+            self._refuse_open(start, t)
         if v is None:
             return q
         v = np.asarray(v, dtype=float)

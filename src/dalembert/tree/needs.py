@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.constraints import assemble
 from dalembert.model.joints import as_expression
+from dalembert.model.sampling import closed_samples
 from dalembert.tree.block_solve import Needs
 from dalembert.tree.choice import candidates
 from dalembert.tree.crba import crba
@@ -44,7 +45,9 @@ def needs_of(mechanism: Mechanism) -> Needs:
 def closed_matrices(mechanism: Mechanism) -> list[tuple[Any, Any, Any]]:
     """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be."""
     at = matrices(mechanism)
-    return [at(_closed(mechanism, at, q)) for q in mechanism.random(0, PROBES)]
+    samples = closed_samples(mechanism, lambda q: _closed(mechanism, at, q), PROBES, seed=0)
+    closed = [q for q, met in samples if met]
+    return [at(q) for q in closed or [q for q, _ in samples]]
 
 
 def matrices(mechanism: Mechanism) -> Matrices:
@@ -63,14 +66,16 @@ def matrices(mechanism: Mechanism) -> Matrices:
 
 
 def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:
-    """Return a configuration near q that meets the rows with residuals, or the last that was tried."""
+    """Return a configuration near q that meets the rows with residuals, by Gauss-Newton steps; None where they fail."""
     holonomic = np.array(mechanism.holonomic, dtype=bool)
     for _ in range(CLOSING_STEPS):
         _, A, phi = at(q)
         if not phi.size or np.abs(phi).max() < CLOSED:
-            break
+            return q
+        if not np.isfinite(phi).all():
+            return None
         q = mechanism.integrate(q, -np.linalg.pinv(A[holonomic], rcond=1e-8) @ phi)
-    return q
+    return None
 
 
 def row_weights_of(mechanism: Mechanism, metric: Any) -> Any:
