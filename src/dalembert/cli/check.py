@@ -82,7 +82,9 @@ class Check:
 
     def _matrices(self) -> int:
         if self.json or any(getattr(self, word) for word in WORDS):
-            raise ModelError(f"--json and constraints are for robot files ({', '.join(ROBOT_FILES)}), not for {self.file}")
+            raise ModelError(
+                f"--json and constraints are for robot files ({', '.join(ROBOT_FILES)}), not for {self.file}"
+            )
         problem = read_matrices(self.file)
         report = problem.system.diagnose(problem.drift if np.any(problem.drift) else None)
         print(f"{self.file}\n{report}")

@@ -60,6 +60,11 @@ class Constrained:
         return tuple(name for constraint in self.all_constraints for name in constraint.row_names())
 
     @cached_property
+    def row_groups(self) -> tuple[int, ...]:
+        """Per row the number of the constraint it belongs to, in `all_constraints`."""
+        return tuple(i for i, each in enumerate(self.all_constraints) for _ in each.row_names())
+
+    @cached_property
     def holonomic(self) -> tuple[bool, ...]:
         """Per row, whether it has a residual: whether it constrains the configuration itself."""
         return tuple(each for constraint in self.all_constraints for each in constraint.holonomic())

@@ -9,12 +9,10 @@ import numpy as np
 
 from dalembert.kkt import Diagnosis
 from dalembert.model.sampling import closed_or_none, closed_samples
+from dalembert.model.solving import SLACK
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
-
-OPEN = 1e-9
-"""A residual above this, metres or radians, is an open loop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +37,7 @@ class Finding:
     @property
     def closed(self) -> bool:
         """Whether the constraints on configurations are met."""
-        return self.gap <= OPEN
+        return self.gap <= SLACK
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as plain data."""
@@ -63,10 +61,14 @@ class Finding:
         }
 
     def __str__(self) -> str:
-        lines = [f"{self.place}: {'constraints met' if self.closed else 'constraints NOT met'} (largest gap {self.gap:.1e}"]
+        lines = [
+            f"{self.place}: {'constraints met' if self.closed else 'constraints NOT met'} (largest gap {self.gap:.1e}"
+        ]
         lines[0] += f", {self.widest})" if self.widest and not self.closed else ")"
         free = len(self.diagnosis.coordinates) - self.diagnosis.rank
-        return "\n".join([*lines, f"  {free} degrees of freedom", *(f"  {line}" for line in str(self.diagnosis).split("\n"))])
+        return "\n".join(
+            [*lines, f"  {free} degrees of freedom", *(f"  {line}" for line in str(self.diagnosis).split("\n"))]
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,12 +33,16 @@ class Needs:
         Whether rows of A may depend on each other, whether M may be singular.
     mass_scales, row_scales
         Constants near H_ii^-1/2 (n,) and G_ii^-1/2 (m,).
+    groups
+        Per row the constraint it belongs to: a row that does next to nothing beside others of its group is rounding of
+        the model's numbers, not a row of its own.
     """
 
     redundant: bool
     massless: bool
     mass_scales: tuple[float, ...]
     row_scales: tuple[float, ...]
+    groups: tuple[int, ...]
 
 
 class MassFactor(Protocol):
@@ -121,7 +125,8 @@ class BlockSolver:
     ) -> BlockSolver:
         """Factor the Delassus matrix; `metric` (m,) weighs the squares of redundant multipliers, ones by default."""
         G = delassus(system)
-        schur = Proximal.of(G, metric, limits.shift) if needs.redundant and G else sparse_factor(G, range(len(G)))
+        redundant = needs.redundant and G
+        schur = Proximal.of(G, metric, limits.shift, needs.groups) if redundant else sparse_factor(G, range(len(G)))
         return cls(system, needs, limits, schur)
 
     def solve(self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:

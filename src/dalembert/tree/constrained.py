@@ -199,6 +199,7 @@ def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
         setting.needs.massless,
         setting.needs.mass_scales,
         tuple(setting.needs.row_scales[i] for i in kept),
+        tuple(setting.needs.groups[i] for i in kept),
     )
     A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
     system = MatrixSystem.of(setting.M, A, needs.massless, mechanism.coordinates)

@@ -13,6 +13,7 @@ from dalembert.errors import ModelError
 from dalembert.model.constraints import assemble
 from dalembert.model.joints import as_expression
 from dalembert.model.sampling import closed_samples
+from dalembert.model.solving import SLACK
 from dalembert.tree.block_solve import Needs
 from dalembert.tree.choice import candidates
 from dalembert.tree.crba import crba
@@ -28,7 +29,8 @@ PROBES = 5
 
 CLOSING_STEPS = 30
 CLOSED = 1e-12
-"""Gauss-Newton steps towards a configuration that meets the constraints, and the residual at which they end."""
+AT_REST = 1e-10
+"""Gauss-Newton steps towards a configuration that meets the constraints; the residual, or the step, at which they end."""
 
 Matrices = Callable[[Any], tuple[Any, Any, Any]]
 """q -> M (n, n), A (m, n), phi (h,)."""
@@ -38,7 +40,8 @@ Matrices = Callable[[Any], tuple[Any, Any, Any]]
 def needs_of(mechanism: Mechanism) -> Needs:
     """Return what the matrices at `PROBES` configurations ask for; always the same ones."""
     found = closed_matrices(mechanism)
-    return probe(np.array([x[0] for x in found]), np.array([x[1] for x in found]))
+    M, A = (np.array([x[i] for x in found]) for i in (0, 1))
+    return probe(M, A, mechanism.row_groups)
 
 
 @lru_cache(maxsize=8)
@@ -74,8 +77,11 @@ def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:
             return q
         if not np.isfinite(phi).all():
             return None
-        q = mechanism.integrate(q, -np.linalg.pinv(A[holonomic], rcond=1e-8) @ phi)
-    return None
+        step = -np.linalg.pinv(A[holonomic], rcond=1e-8) @ phi
+        if np.abs(step).max() < AT_REST:
+            break
+        q = mechanism.integrate(q, step)
+    return q if np.abs(at(q)[2]).max(initial=0.0) <= SLACK else None
 
 
 def row_weights_of(mechanism: Mechanism, metric: Any) -> Any:
