@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.model.constraints.closure import closing
-from dalembert.model.constraints.constraint import Constraint
 
 if TYPE_CHECKING:
     from dalembert.kkt import Diagnosis, Solution
+    from dalembert.model.constraints.constraint import Constraint
 
 Array = np.ndarray
 
@@ -25,6 +24,8 @@ class Constrained:
     """Couplings, loops and added constraints of a mechanism as one set of rows."""
 
     constraints: tuple[Constraint, ...]
+    couplings: Any
+    loops: Any
     nv: Any
     manifold: Any
     _call: Any
@@ -35,6 +36,8 @@ class Constrained:
 
         Names of rows must be unique: a second constraint on the same frames needs a `name`.
         """
+        from dalembert.model.constraints.constraint import Constraint
+
         for constraint in constraints:
             if not isinstance(constraint, Constraint):
                 raise ModelError(f"{constraint!r} is no constraint; da.Point(frame), da.Weld(frame, other), ... are")
@@ -50,6 +53,10 @@ class Constrained:
     @cached_property
     def all_constraints(self) -> tuple[Constraint, ...]:
         """Couplings and loops of the model as constraints, then those that were added."""
+        if not (self.couplings or self.loops):
+            return self.constraints
+        from dalembert.model.constraints.closure import closing
+
         return (*closing(self), *self.constraints)  # type: ignore[arg-type]
 
     @property
