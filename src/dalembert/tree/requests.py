@@ -14,12 +14,13 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.joints import as_expression
 from dalembert.model.requests import Request, register
 from dalembert.tree import dynamics, momentum
-from dalembert.tree.choice import Algorithm, cheapest
+from dalembert.tree.choice import Algorithm, candidates, cheapest
 from dalembert.tree.crba import crba
 from dalembert.tree.jacobian import jacobian
 from dalembert.tree.kinematics import drift, frame_motion, frame_pose, poses, velocity
 from dalembert.tree.link import Tree
 from dalembert.tree.passive import elastic_energy
+from dalembert.tree.pivots import refuse_singular
 from dalembert.tree.posed import Posed, pose_tree
 from dalembert.tree.rnea import rnea
 from dalembert.tree.scalars import Scalar, add
@@ -62,6 +63,7 @@ def _forward(mechanism: Mechanism) -> ca.Function:
             f"{mechanism.name!r} is constrained by {names}; compile('aba') gives the acceleration of the open tree, "
             "mechanism.open_tree() is the same mechanism without them, KKT solves with them"
         )
+    refuse_singular(mechanism, candidates(mechanism)[0])
     return traced(
         mechanism,
         "forward",
@@ -73,6 +75,7 @@ def _forward(mechanism: Mechanism) -> ca.Function:
 
 
 def _aba(mechanism: Mechanism) -> ca.Function:
+    refuse_singular(mechanism, candidates(mechanism)[0])
     return traced(mechanism, "aba", ("q", "v", "tau"), ("a",), lambda *args: [dynamics.forward_by_aba(*args)])
 
 
