@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import casadi as ca
 import numpy as np
@@ -110,6 +111,8 @@ def test_wrong_options():
     for options, words in [
         ({"backend": "fpga"}, "backend 'fpga' does not exist; there are 'cpu'"),
         ({"dtype": "float16"}, "dtype 'float16'"),
+        ({"dtype": "real"}, "dtype 'real'"),
+        ({"dtype": 3}, "dtype 3"),
         ({"threads": 0}, "threads=0"),
         ({"width": 3}, "width=3"),
     ]:
@@ -134,12 +137,15 @@ def test_short_way_and_long_way_agree():
     many = rng.normal(size=(9, 2)), rng.normal(size=(18, 2, 2))
     batches = [(many[0], many[1][::2]), (a, many[1].transpose(0, 2, 1)), (many[0][::-1], b), (many[0][:1], b)]
     for values in ((a, b), (a[::-1], b.T), (np.ones(4)[::2], b[::-1, ::-1]), *batches):
-        quick, slow = short(*values), kernel.call(*values).outputs
-        given = [np.full(x.shape[::-1], 7.0).T for x in slow]
+        quick, (slow, marks) = short(*values), kernel.engine.call(values, None, True)
+        given, again = [np.full(x.shape, 7.0) for x in slow], [np.full(x.shape, 7.0) for x in slow]
         assert short(*values, *given) is None
-        for one, two, other in zip(quick, given, slow, strict=True):
-            np.testing.assert_array_equal(one, other)
-            np.testing.assert_array_equal(two, other)
+        *third, status = short(*values, None)
+        np.testing.assert_array_equal(status, marks)
+        np.testing.assert_array_equal(short(*values, *again, None), marks)
+        for one, two, three, four, other in zip(quick, given, third, again, slow, strict=True):
+            for found in (one, two, three, four):
+                np.testing.assert_array_equal(found, other)
     locked = np.ones(2)
     locked.flags.writeable = False
     for outputs in ((np.ones((1, 2)), b.copy()), (np.ones(2), np.ones((3, 2))), (locked, b.copy())):
@@ -155,9 +161,96 @@ def test_short_way_and_long_way_agree():
         (many[0], many[1]),
         (many[0][:0], b),
         (np.ones((2, 1, 2)), b),
-        (np.broadcast_to(a, (10**9, 2)), b),
+        (a, b, None, None),
+        (None, None),
+        (),
     ):
         assert short(*other) is NotImplemented
+
+
+def test_the_short_way_leaves_shared_memory_to_the_long_way():
+    x, y = ca.SX.sym("x", 2), ca.SX.sym("y", 2)
+    kernel = Kernel(ca.Function("f", [x, y], [x + y, x - y]))
+    memory = np.arange(40.0)
+    rows = memory.reshape(20, 2)
+    u, v, free = rows[0:4], rows[4:8], (rows[8:12], rows[12:16])
+    short = kernel.engine.short
+    assert short(u, v, *free) is None
+    for outputs in (
+        (rows[3:7], free[0]),  # the end of one input, the start of the other
+        (free[0], rows[7:11]),
+        (rows[8:12], rows[11:15]),  # each other
+        (free[0], free[0]),
+        (rows[8:16:2], free[1]),  # not contiguous
+        (np.asfortranarray(free[0]), free[1]),
+        (np.broadcast_to(rows[8], (4, 2)), free[1]),
+    ):
+        assert short(u, v, *outputs) is NotImplemented
+    assert short(u[::-1], v, *free) is None
+    assert short(rows[6:2:-1], v, rows[2:6], free[0]) is NotImplemented
+    assert short(rows[6:2:-1], u, rows[7:11], free[1]) is None
+
+
+def test_memory_that_is_used_twice_is_refused():
+    x = ca.SX.sym("x", 2)
+    kernel = Kernel(ca.Function("f", [x], [2 * x]))
+    data = np.arange(6.0).reshape(3, 2)
+    memory = np.zeros(8)
+    strided = np.lib.stride_tricks.as_strided
+    for out in (strided(memory, (3, 2), (0, 8)), strided(memory, (3, 2), (8, 8)), strided(memory, (3, 2), (16, 0))):
+        with pytest.raises(ShapeError, match="memory twice"):
+            kernel(data, out=out)
+    for out in (strided(memory, (3, 2), (8, 32)), strided(memory[7:], (3, 2), (-16, -8)), np.zeros((3, 4))[:, ::2]):
+        np.testing.assert_array_equal(kernel(data, out=out), 2 * data)
+
+
+def test_what_is_no_array_is_refused_as_out(kernel):
+    q, A = np.ones(3), np.ones((2, 3))
+    for bad, words in ((5, "not int"), ("xy", "not str"), ([], "holds 0"), ([None, None], "not NoneType")):
+        with pytest.raises(ShapeError, match=words):
+            kernel(q, A, out=bad)
+        with pytest.raises(ShapeError, match=words):
+            kernel.call(q, A, out=bad)
+
+
+def test_calls_with_a_status_fill_given_arrays(kernel):
+    q, A = np.array([1.0, np.inf, 2.0]), np.ones((2, 3))
+    fresh = kernel.call(q, A)
+    given = tuple(np.empty_like(x) for x in fresh.outputs)
+    again = kernel.call(q, A, out=list(given))
+    assert all(a is b for a, b in zip(again.outputs, given, strict=True))
+    for a, b in zip(fresh.outputs, again.outputs, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert fresh.status.tolist() == again.status.tolist() == [1]
+    outputs, status = fresh
+    assert outputs is fresh.outputs
+    assert status is fresh.status
+
+
+def test_threads_share_a_kernel_whose_calls_release_the_lock():
+    x = ca.SX.sym("x", 3)
+    y = x
+    for _ in range(30):
+        y = ca.sin(y) + x * y
+    kernel = Kernel(ca.Function("f", [x], [y]))
+    rng = np.random.default_rng(3)
+    data = [rng.normal(size=(60_000, 3)) for _ in range(6)]
+    expected = [kernel(x) for x in data]
+    with ThreadPoolExecutor(6) as pool:
+        for _ in range(3):
+            for found, wanted in zip(pool.map(kernel, data), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)
+            for found, wanted in zip(pool.map(kernel.call, data), expected, strict=True):
+                np.testing.assert_array_equal(found.outputs[0], wanted)
+                assert not found.status.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.dtype("float32"), "float32", "f4"])
+def test_types_may_be_spelled_as_in_numpy(dtype):
+    x = ca.SX.sym("x")
+    kernel = Kernel(ca.Function("f", [x], [2 * x]), dtype=dtype)
+    assert kernel.options.dtype == "float32"
+    assert kernel(np.float32(2)).dtype == np.float32
 
 
 def test_single_calls_leak_nothing():

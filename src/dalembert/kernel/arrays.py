@@ -100,6 +100,8 @@ def make_outputs(name: str, arguments: Arguments, ports: Sequence[Port], dtype: 
     shapes = [batch + port.shape for port in ports]
     if out is None:
         return [np.empty(shape, dtype) for shape in shapes]
+    if not isinstance(out, np.ndarray | tuple | list):
+        raise ShapeError(f"out= of kernel {name!r} must be an array or a list of arrays, not {type(out).__name__}")
     given = [out] if isinstance(out, np.ndarray) else list(out)
     if len(given) != len(ports):
         raise ShapeError(f"kernel {name!r} has {len(ports)} outputs; out= holds {len(given)}")
@@ -109,11 +111,28 @@ def make_outputs(name: str, arguments: Arguments, ports: Sequence[Port], dtype: 
             raise ShapeError(f"out= for output {port.name!r} of kernel {name!r} must be {dtype} {shape}, not {found}")
         if not array.flags.writeable or not array.flags.aligned:
             raise ShapeError(f"out= for output {port.name!r} of kernel {name!r} is read-only or not aligned")
+        if _overlaps_itself(array):
+            raise ShapeError(
+                f"out= for output {port.name!r} of kernel {name!r} uses memory twice (strides {array.strides}), "
+                "as a broadcast view does; its elements could not differ"
+            )
         for other in given[:k]:
             if np.shares_memory(array, other):
                 raise ShapeError(f"out= of kernel {name!r}: output {port.name!r} overlaps another output")
     _detach(arguments, given)
     return given
+
+
+def _overlaps_itself(array: NDArray[Any]) -> bool:
+    """Say whether two elements may share memory: an axis whose step is below what the axes inside it span."""
+    if array.flags.c_contiguous or not array.size:
+        return False
+    span = array.itemsize
+    for step, n in sorted((abs(step), n) for step, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        if step < span:
+            return True
+        span = step * (n - 1) + span
+    return False
 
 
 def _detach(arguments: Arguments, outputs: list[Any]) -> None:

@@ -6,6 +6,7 @@ A kernel that is in the cache starts without LLVM and without CasADi; both are i
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ from dalembert.kernel.source import Source
 from dalembert.kernel.threads import Workers
 
 # Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's
-# own interval of switching (5 ms); with threads to share the work, some ten.
+# own interval of switching (5 ms); and those that are not worth sharing among threads, some ten.
 SHORT_WORK = 3_000_000
 SHORT_WORK_THREADED = 500_000
 
@@ -58,14 +59,15 @@ class CpuEngine:
         self._local = threading.local()
         self._workers = Workers(options.threads)
         self._short_memory = _Scratch(self.layout.scratch_bytes)
-        work = SHORT_WORK if options.threads == 1 else SHORT_WORK_THREADED
+        operations = max(1, self.figures["traced_operations"])
         self._short = short_call(
             self.inputs,
             self.outputs,
             self.dtype,
             self.machine.address,
             self._short_memory.address,
-            max(1, work // max(1, self.figures["traced_operations"])),
+            max(1, SHORT_WORK // operations),
+            sys.maxsize if options.threads == 1 else max(1, SHORT_WORK_THREADED // operations),
         )
         self.short = self._short.function if self._short else None
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
+import numpy as np
+
 from dalembert.errors import UnsupportedError
 from dalembert.kernel.program import Port
 from dalembert.kernel.source import Source
@@ -66,13 +68,22 @@ BACKENDS: dict[str, Callable[[Source, Options], Engine]] = {
 }
 
 
+def type_name(dtype: Any) -> str:
+    """Return the name of a type that is compiled; `dtype` is spelled as NumPy allows."""
+    try:
+        name = np.dtype(dtype).name
+    except TypeError:
+        name = None
+    if name not in DTYPES or dtype is None:
+        raise UnsupportedError(f"dtype {dtype!r} is not compiled; there are {', '.join(map(repr, DTYPES))}")
+    return name
+
+
 def make_engine(source: Source, backend: str, options: Options) -> Engine:
     """Return the engine of a backend, or say which backends and types there are."""
     if backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS))
         raise UnsupportedError(f"backend {backend!r} does not exist; there are {known}")
-    if options.dtype not in DTYPES:
-        raise UnsupportedError(f"dtype {options.dtype!r} is not compiled; there are {', '.join(map(repr, DTYPES))}")
     if not isinstance(options.threads, int) or options.threads < 1:
         raise UnsupportedError(f"threads={options.threads!r}: a positive whole number is needed")
     if options.width is not None and options.width not in WIDTHS:

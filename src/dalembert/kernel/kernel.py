@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalembert.errors import ModelError
-from dalembert.kernel.engine import Options, make_engine
+from dalembert.kernel.engine import Options, make_engine, type_name
 from dalembert.kernel.report import Report
 from dalembert.kernel.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
-
-    from numpy.typing import NDArray
 
     from dalembert.kernel.c_export import Export
     from dalembert.kernel.program import Port
@@ -31,8 +29,7 @@ class SampleStatus(IntEnum):
     NON_FINITE = 1
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """Result of `Kernel.call`.
 
     Attributes
@@ -40,7 +37,8 @@ class Evaluation:
     outputs
         One array per output, `shape` or `(N, *shape)`.
     status : (N,) uint8
-        `SampleStatus` of each sample; N = 1 for a single call.
+        `SampleStatus` of each sample; N = 1 for a single call. It looks at the outputs: a value that is not finite
+        on the way to outputs that are (1/inf, atan of a pole, the branch that was not taken) is no failure.
     """
 
     outputs: tuple[Any, ...]
@@ -58,7 +56,7 @@ class Kernel:
         `"cpu"`: machine code by LLVM, in this process; `"numpy"`: the plain twin; `"c"`: C99 by the system's
         compiler, as `export_c` writes it; `"cuda"`: a GPU, arrays from CuPy, PyTorch or JAX without copies.
     dtype
-        `"float64"` or `"float32"`: type of inputs, outputs and all arithmetic.
+        `"float64"` or `"float32"`, or NumPy's names for them: type of inputs, outputs and all arithmetic.
     threads
         Threads that share a batch; the interpreter lock is released.
     width
@@ -90,11 +88,11 @@ class Kernel:
         function: Any,
         *,
         backend: str = "cpu",
-        dtype: str = "float64",
+        dtype: Any = "float64",
         threads: int = 1,
         width: int | None = None,
     ) -> None:
-        self._start(Source(function), backend, Options(dtype, threads, width))
+        self._start(Source(function), backend, Options(type_name(dtype), threads, width))
 
     @classmethod
     def cached(
@@ -103,7 +101,7 @@ class Kernel:
         build: Callable[[], Any],
         *,
         backend: str = "cpu",
-        dtype: str = "float64",
+        dtype: Any = "float64",
         threads: int = 1,
         width: int | None = None,
     ) -> Kernel:
@@ -130,7 +128,7 @@ class Kernel:
         5.0
         """
         kernel = cls.__new__(cls)
-        kernel._start(Source(build=build, parts=key), backend, Options(dtype, threads, width))
+        kernel._start(Source(build=build, parts=key), backend, Options(type_name(dtype), threads, width))
         return kernel
 
     def _start(self, source: Source, backend: str, options: Options) -> None:
@@ -175,40 +173,42 @@ class Kernel:
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """Return one array per output (the bare array where there is one); `out` holds arrays to reuse."""
         if self._short is not None and len(inputs) == self._arity:
-            start = time.perf_counter()
-            result = self._short(*inputs) if out is None else self._into(inputs, out)
+            start = perf_counter()
+            if out is None:
+                result = self._short(*inputs)
+            else:
+                given = _arrays(out)
+                result = self._short(*inputs, *given)
+                if result is None:
+                    result = given[0] if self._bare else given
             if result is not NotImplemented:
                 self._note(result if self._bare else result[0], start)
                 return result
         outputs, _ = self._evaluate(inputs, out, False)
         return outputs[0] if self._bare else tuple(outputs)
 
-    def _into(self, inputs: tuple[Any, ...], out: Any) -> Any:
-        """Write to `out` the short way; `NotImplemented` where that does not fit, or memory may be shared."""
-        arrays = (out,) if isinstance(out, np.ndarray) else tuple(out)
-        if len(arrays) != len(self.outputs) or not all(isinstance(x, np.ndarray) for x in (*inputs, *arrays)):
-            return NotImplemented
-        for k, array in enumerate(arrays):
-            if any(np.may_share_memory(array, other) for other in (*inputs, *arrays[:k])):
-                return NotImplemented
-        if self._short(*inputs, *arrays) is NotImplemented:  # type: ignore[misc]
-            return NotImplemented
-        return arrays[0] if self._bare else arrays
-
     def call(self, *inputs: Any, out: Any = None) -> Evaluation:
         """Return all outputs and the status of every sample."""
+        if self._short is not None and len(inputs) == self._arity:
+            start = perf_counter()
+            given = () if out is None else _arrays(out)
+            result = self._short(*inputs, *given, None)
+            if result is not NotImplemented:
+                evaluation = Evaluation(result[:-1], result[-1]) if out is None else Evaluation(given, result)
+                self._note(evaluation.outputs[0], start)
+                return evaluation
         outputs, status = self._evaluate(inputs, out, True)
         return Evaluation(tuple(outputs), status)
 
     def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
-        start = time.perf_counter()
+        start = perf_counter()
         outputs, status = self.engine.call(inputs, out, with_status)
         self._note(outputs[0] if outputs else None, start)
         return outputs, status
 
     def _note(self, output: Any, start: float) -> None:
         """Remember how many samples a call had, seen from its first output, and how long it took."""
-        seconds = time.perf_counter() - start
+        seconds = perf_counter() - start
         samples = 1 if output is None or output.ndim == self._axes else len(output)
         self._last = (samples, seconds)
 
@@ -260,6 +260,15 @@ class Kernel:
             return ", ".join(f"{port.name}{list(port.shape)}" for port in ports)
 
         return f"Kernel({self.name}: {shapes(self.inputs)} -> {shapes(self.outputs)}, {self.backend})"
+
+
+def _arrays(out: Any) -> tuple[Any, ...]:
+    """Return the arrays of `out=`; something that the short way refuses where there are none."""
+    if isinstance(out, np.ndarray):
+        return (out,)
+    if out and isinstance(out, tuple | list) and all(isinstance(array, np.ndarray) for array in out):
+        return tuple(out)
+    return (NotImplemented,)
 
 
 def _restore(source: Source, backend: str, options: Options) -> Kernel:

@@ -21,7 +21,8 @@ from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.program import Program
 
 ELEMENT = {"float64": "double", "float32": "float"}
-TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache
+TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache, where several chunks pass over it
+TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk and its code is fetched once anyway
 LARGEST_TILE = 16
 
 
@@ -34,7 +35,7 @@ def layout(program: Program, chunks: Chunks, width: int, dtype: str) -> Layout:
     """Return sizes of the code's working memory."""
     vectors = starts(program.inputs)[-1] + chunks.slots + starts(program.outputs)[-1]
     block = max(1, vectors) * width * ITEM_BYTES[dtype]
-    tile = max(1, min(LARGEST_TILE, TILE_BYTES // block))
+    tile = max(1, min(LARGEST_TILE, (TILE_BYTES if len(chunks) > 1 else TILE_BYTES_ONE) // block))
     return Layout(width, tile, tile * block)
 
 
@@ -57,7 +58,7 @@ def print_module(program: Program, chunks: Chunks, shape: Layout, dtype: str) ->
             *functions,
             *body.text(),
             driver(program.inputs, program.outputs, len(chunks), sizes, shape.tile, width, element),
-            'attributes #0 = { nounwind "prefer-vector-width"="512" }',
+            'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="512" }',
             '!0 = !{!"branch_weights", i32 1, i32 100000}',
             "",
         ]

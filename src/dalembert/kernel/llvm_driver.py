@@ -11,7 +11,7 @@ sample in its spare lanes, and does not write them.
 
 from __future__ import annotations
 
-from dalembert.kernel.llvm_pack import pack, unpack
+from dalembert.kernel.llvm_pack import elementwise, pack, unpack
 from dalembert.kernel.program import Port
 
 WORDS_PER_PORT = 4
@@ -32,41 +32,51 @@ def _block_functions(inputs: tuple[Port, ...], outputs: tuple[Port, ...], width:
     ]
     place = 0
     for k, port in enumerate(inputs):
-        outer, inner = extents(port)
         if port.size:
-            read += [
-                f"  %w{k} = getelementptr i64, ptr %args, i64 {WORDS_PER_PORT * k}",
-                f"  %to{k} = getelementptr {kind}, ptr %in, i64 {place}",
-                f"  call void @pack(ptr %w{k}, i64 {outer}, i64 {inner}, i64 %sample, i64 %last, ptr %to{k})",
-            ]
+            read += _move(k, "pack", port, kind, f"%in, i64 {place}", "%last")
         place += port.size
-    bad, place = "zeroinitializer", 0
-    mask = f"<{width} x i1>"
-    for k, port in enumerate(outputs):
-        outer, inner = extents(port)
+    place = 0
+    for k, port in enumerate(outputs, start=len(inputs)):
         if port.size:
-            write += [
-                f"  %w{k} = getelementptr i64, ptr %args, i64 {WORDS_PER_PORT * (len(inputs) + k)}",
-                f"  %from{k} = getelementptr {kind}, ptr %out, i64 {place}",
-                f"  %m{k} = call {mask} @unpack(ptr %w{k}, i64 {outer}, i64 {inner}, i64 %sample, "
-                f"i64 %count, ptr %from{k})",
-                f"  %bad{k} = or {mask} {bad}, %m{k}",
-            ]
-            bad = f"%bad{k}"
+            write += _move(k, "unpack", port, kind, f"%out, i64 {place}", "%count")
         place += port.size
-    write.append(_status(len(inputs) + len(outputs), width, bad))
+    write.append(_status(len(inputs) + len(outputs), place, width, kind))
     return "\n".join([*read, "  ret void", "}", *write, ""])
 
 
-def _status(ports: int, width: int, bad: str) -> str:
-    """Return the end of `@write`: one byte per sample, 1 where an output is not finite."""
+def _move(k: int, name: str, port: Port, kind: str, place: str, bound: str) -> list[str]:
+    """Return the call that moves port k between its array and its vectors."""
+    outer, inner = extents(port)
+    return [
+        f"  %w{k} = getelementptr i64, ptr %args, i64 {WORDS_PER_PORT * k}",
+        f"  %v{k} = getelementptr {kind}, ptr {place}",
+        f"  call void @{name}_{outer}_{inner}(ptr %w{k}, i64 %sample, i64 {bound}, ptr %v{k})",
+    ]
+
+
+def _status(ports: int, elements: int, width: int, kind: str) -> str:
+    """Return the end of `@write`: where the status is wanted, one byte per sample, 1 where an output is not finite."""
+    mask = f"<{width} x i1>"
     return f"""
   %status_at = getelementptr i64, ptr %args, i64 {WORDS_PER_PORT * ports}
   %status = load ptr, ptr %status_at
   %silent = icmp eq ptr %status, null
-  br i1 %silent, label %done, label %mark
+  br i1 %silent, label %done, label %look
+look:
+  %k = phi i64 [0, %0], [%k_next, %next]
+  %bad = phi {mask} [zeroinitializer, %0], [%worse, %next]
+  %k_more = icmp slt i64 %k, {elements}
+  br i1 %k_more, label %next, label %mark
+next:
+  %x_at = getelementptr {kind}, ptr %out, i64 %k
+  %x = load {kind}, ptr %x_at, align 4
+  %zero = fsub {kind} %x, %x
+  %odd = fcmp uno {kind} %zero, zeroinitializer
+  %worse = or {mask} %bad, %odd
+  %k_next = add i64 %k, 1
+  br label %look
 mark:
-  %bytes = zext <{width} x i1> {bad} to <{width} x i8>
+  %bytes = zext {mask} %bad to <{width} x i8>
   %first = getelementptr i8, ptr %status, i64 %sample
   br label %lane
 lane:
@@ -175,8 +185,9 @@ def driver(
     kind = f"<{width} x {element}>"
     return "\n".join(
         [
-            pack(width, element),
-            unpack(width, element),
+            elementwise(width, element),
+            *(pack(*shape, width, element) for shape in sorted({extents(port) for port in inputs if port.size})),
+            *(unpack(*shape, width, element) for shape in sorted({extents(port) for port in outputs if port.size})),
             _block_functions(inputs, outputs, width, kind),
             _run(chunks, sizes, tile, width, kind),
         ]

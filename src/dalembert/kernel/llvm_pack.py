@@ -1,16 +1,22 @@
-"""Rows of samples to vectors and back: the transposition at both ends of a block.
+"""Rows of samples to vectors and back, whatever the strides: the transposition at both ends of a block.
 
-`@pack(args, outer, inner, sample, last, to)` reads one input of W samples, `@unpack(args, outer, inner, sample, count,
-from)` writes one output of `count` samples; `args` holds the array's address and its strides in bytes (by sample, by
-outer axis, by inner axis). Where the inner axis is contiguous, squares of W x W elements are read or written as whole
-rows and transposed in registers; otherwise, and at the end of a row, one element of W samples at a time.
+`@pack_R_C(args, sample, last, to)` reads one input of R x C elements for W samples, `@unpack_R_C(args, sample, count,
+from)` writes one output for `count` samples. `args` holds the array's address and its strides in bytes (by sample,
+along the outer axis, along the inner axis). Three ways, chosen by the strides:
+
+- flat: the elements of a sample are contiguous and the block is full: squares, transposed in registers (`llvm_square`);
+- dense: the samples of an element are contiguous (Fortran order) and the block is full: whole vectors;
+- any: one element of one sample at a time (`@gather`, `@scatter`); spare lanes read the last sample, and are not
+  written.
 """
 
 from __future__ import annotations
 
+from dalembert.kernel.llvm_square import Squares, cover
 from dalembert.kernel.llvm_vector import alignment, vector
 
-STRIDES = """
+HEAD = """
+define internal void @NAME(ptr %args, i64 %sample, i64 %bound, ptr %block) noinline #0 {
   %base = load ptr, ptr %args
   %p1 = getelementptr i64, ptr %args, i64 1
   %by_sample = load i64, ptr %p1
@@ -18,201 +24,156 @@ STRIDES = """
   %by_outer = load i64, ptr %p2
   %p3 = getelementptr i64, ptr %args, i64 3
   %by_inner = load i64, ptr %p3
-  %dense = icmp eq i64 %by_inner, BYTES"""
-
-NEXT = """
-next:
-  %step = phi i64 [WIDTH, %square], STEPS
-  %jump = mul i64 %step, %by_inner
-  %offset_next = add i64 %offset, %jump
-  %c_next = add i64 %c, %step
-  %more = icmp slt i64 %c_next, %inner
-  br i1 %more, label %element, label %tail
-tail:
-  %r_next = add i64 %r, 1
-  %again = icmp slt i64 %r_next, %outer
-  br i1 %again, label %head, label %done
-done:"""
-
-PACK = """
-define internal void @pack(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %last, ptr %to) noinline #0 {STRIDES
+  %skip = mul i64 %sample, %by_sample
+  %q0 = getelementptr i8, ptr %base, i64 %skip
+FULL
+  %samples_close = icmp eq i64 %by_sample, BYTES
+  %rows_close = icmp eq i64 %by_outer, ROW_BYTES
+  %inner_close = icmp eq i64 %by_inner, BYTES
+  %close = and i1 CLOSE
+  %go_flat = and i1 %full, %close
+  br i1 %go_flat, label %flat, label %other
+other:
+  %go_dense = and i1 %full, %samples_close
+  br i1 %go_dense, label %dense, label %any
+flat:
 LANES
-  br label %head
-head:
-  %r = phi i64 [0, %0], [%r_next, %tail]
-  %row = mul i64 %r, %by_outer
+FLAT
+  ret void
+dense:
+  br label %row
+row:
+  %r = phi i64 [0, %dense], [%r_next, %row_done]
+  %row_skip = mul i64 %r, %by_outer
+  %row_at = getelementptr i8, ptr %q0, i64 %row_skip
+  %row_first = mul i64 %r, INNER
   br label %element
 element:
-  %c = phi i64 [0, %head], [%c_next, %next]
-  %offset = phi i64 [%row, %head], [%offset_next, %next]
-  %k0 = mul i64 %r, %inner
-  %k = add i64 %k0, %c
-  %target = getelementptr VEC, ptr %to, i64 %k
-  %end = add i64 %c, WIDTH
-  %room = icmp sle i64 %end, %inner
-  %go = and i1 %room, %dense
-  br i1 %go, label %square, label %one
-square:
-SQUARE
-  br label %next
-one:
-LOADS
-  store VEC %vLAST, ptr %target, align ALIGNED
-  br label %next
-NEXT
+  %c = phi i64 [0, %row], [%c_next, %element]
+  %skip_inner = mul i64 %c, %by_inner
+  %there = getelementptr i8, ptr %row_at, i64 %skip_inner
+  %k = add i64 %row_first, %c
+  %here = getelementptr VEC, ptr %block, i64 %k
+MOVE
+  %c_next = add i64 %c, 1
+  %c_more = icmp slt i64 %c_next, INNER
+  br i1 %c_more, label %element, label %row_done
+row_done:
+  %r_next = add i64 %r, 1
+  %r_more = icmp slt i64 %r_next, OUTER
+  br i1 %r_more, label %row, label %done
+any:
+  call void @ELEMENTWISE(ptr %args, i64 OUTER, i64 INNER, i64 %sample, i64 %bound, ptr %block)
+  ret void
+done:
   ret void
 }
 """
 
-UNPACK = """
-define internal MASK @unpack(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %count, ptr %from) noinline #0 {STRIDES
-  %full = icmp eq i64 %count, WIDTH
-  %whole = and i1 %full, %dense
-LANES
-  br label %head
-head:
-  %r = phi i64 [0, %0], [%r_next, %tail]
-  %bad0 = phi MASK [zeroinitializer, %0], [%bad_next, %tail]
-  %row = mul i64 %r, %by_outer
+GATHER_FULL = """  %end = add i64 %sample, LAST
+  %full = icmp sle i64 %end, %bound"""
+SCATTER_FULL = "  %full = icmp eq i64 %bound, WIDTH"
+GATHER_MOVE = """  %moved = load VEC, ptr %there, align 1
+  store VEC %moved, ptr %here, align ALIGNED"""
+SCATTER_MOVE = """  %moved = load VEC, ptr %here, align ALIGNED
+  store VEC %moved, ptr %there, align 1"""
+
+ELEMENTWISE = """
+define internal void @NAME(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %bound, ptr %block) noinline #0 {
+  %base = load ptr, ptr %args
+  %p1 = getelementptr i64, ptr %args, i64 1
+  %by_sample = load i64, ptr %p1
+  %p2 = getelementptr i64, ptr %args, i64 2
+  %by_outer = load i64, ptr %p2
+  %p3 = getelementptr i64, ptr %args, i64 3
+  %by_inner = load i64, ptr %p3
+  br label %lane
+lane:
+  %l = phi i64 [0, %0], [%l_next, %lane_done]
+  %wanted = add i64 %sample, %l
+SAMPLE
+  %skip = mul i64 %number, %by_sample
+  br label %row
+row:
+  %r = phi i64 [0, %lane], [%r_next, %row_done]
+  %row_skip = mul i64 %r, %by_outer
+  %row_at = add i64 %skip, %row_skip
+  %row_first = mul i64 %r, %inner
   br label %element
 element:
-  %c = phi i64 [0, %head], [%c_next, %next]
-  %bad = phi MASK [%bad0, %head], [%bad_next, %next]
-  %offset = phi i64 [%row, %head], [%offset_next, %next]
-  %k0 = mul i64 %r, %inner
-  %k = add i64 %k0, %c
-  %source = getelementptr VEC, ptr %from, i64 %k
-  %end = add i64 %c, WIDTH
-  %room = icmp sle i64 %end, %inner
-  %go = and i1 %room, %whole
-  br i1 %go, label %square, label %one
-square:
-SQUARE
-  br label %next
-one:
-  %x = load VEC, ptr %source, align ALIGNED
-  %zero = fsub VEC %x, %x
-  %odd = fcmp uno VEC %zero, zeroinitializer
-  %bad_one = or MASK %bad, %odd
-  br i1 %full, label %lanes, label %some
-lanes:
-STORES
-  br label %next
-some:
-  %l = phi i64 [0, %one], [%l_next, %some]
-  %value_at = getelementptr ELEM, ptr %source, i64 %l
-  %value = load ELEM, ptr %value_at
-  %number = add i64 %sample, %l
-  %skip = mul i64 %number, %by_sample
-  %shift = add i64 %skip, %offset
-  %place = getelementptr i8, ptr %base, i64 %shift
-  store ELEM %value, ptr %place, align 1
+  %c = phi i64 [0, %row], [%c_next, %element]
+  %skip_inner = mul i64 %c, %by_inner
+  %offset = add i64 %row_at, %skip_inner
+  %there = getelementptr i8, ptr %base, i64 %offset
+  %k = add i64 %row_first, %c
+  %place = mul i64 %k, WIDTH
+  %spot = add i64 %place, %l
+  %here = getelementptr ELEM, ptr %block, i64 %spot
+MOVE
+  %c_next = add i64 %c, 1
+  %c_more = icmp slt i64 %c_next, %inner
+  br i1 %c_more, label %element, label %row_done
+row_done:
+  %r_next = add i64 %r, 1
+  %r_more = icmp slt i64 %r_next, %outer
+  br i1 %r_more, label %row, label %lane_done
+lane_done:
   %l_next = add i64 %l, 1
-  %l_more = icmp slt i64 %l_next, %count
-  br i1 %l_more, label %some, label %next
-NEXT
-  ret MASK %bad_next
+  %l_more = icmp slt i64 %l_next, LANES
+  br i1 %l_more, label %lane, label %done
+done:
+  ret void
 }
 """
 
 
-def pack(width: int, element: str) -> str:
-    """Return `@pack`: lane l of vector k is element k of sample + l, or of the last sample."""
-    kind = vector(width, element)
-    lanes, loads, rows = [], [], []
-    before = "poison"
-    for lane in range(width):
-        lanes += [
-            f"  %n{lane} = add i64 %sample, {lane}",
-            f"  %m{lane} = call i64 @llvm.smin.i64(i64 %n{lane}, i64 %last)",
-            f"  %j{lane} = mul i64 %m{lane}, %by_sample",
-            f"  %q{lane} = getelementptr i8, ptr %base, i64 %j{lane}",
-        ]
-        loads += [
-            f"  %a{lane} = getelementptr i8, ptr %q{lane}, i64 %offset",
-            f"  %e{lane} = load {element}, ptr %a{lane}, align 1",
-            f"  %v{lane} = insertelement {kind} {before}, {element} %e{lane}, i32 {lane}",
-        ]
-        rows += [
-            f"  %ra{lane} = getelementptr i8, ptr %q{lane}, i64 %offset",
-            f"  %s{lane} = load {kind}, ptr %ra{lane}, align 1",
-        ]
-        before = f"%v{lane}"
-    turned, names = _transpose(width, kind, [f"%s{lane}" for lane in range(width)])
-    for k, name in enumerate(names):
-        turned += [
-            f"  %t{k} = getelementptr {kind}, ptr %target, i64 {k}",
-            f"  store {kind} {name}, ptr %t{k}, align {alignment(width, element)}",
-        ]
-    parts = {"LANES": lanes, "LOADS": loads, "SQUARE": rows + turned}
-    return _fill(PACK, parts, width, element, "[1, %one]")
+def elementwise(width: int, element: str) -> str:
+    """Return `@gather` and `@scatter`, for any strides and for blocks that are not full."""
+    gather = (
+        ELEMENTWISE.replace("NAME", "gather")
+        .replace("SAMPLE", "  %number = call i64 @llvm.smin.i64(i64 %wanted, i64 %bound)")
+        .replace("MOVE", "  %moved = load ELEM, ptr %there, align 1\n  store ELEM %moved, ptr %here")
+        .replace("LANES", "WIDTH")
+    )
+    scatter = (
+        ELEMENTWISE.replace("NAME", "scatter")
+        .replace("SAMPLE", "  %number = add i64 %wanted, 0")
+        .replace("MOVE", "  %moved = load ELEM, ptr %here\n  store ELEM %moved, ptr %there, align 1")
+        .replace("LANES", "%bound")
+    )
+    return _fill(gather + scatter, width, element)
 
 
-def unpack(width: int, element: str) -> str:
-    """Return `@unpack`, whose result says which lanes hold a non-finite value."""
-    kind, mask = vector(width, element), vector(width, "i1")
-    lanes, stores, rows = [], [], []
-    bad = "%bad"
-    for lane in range(width):
-        lanes += [
-            f"  %n{lane} = add i64 %sample, {lane}",
-            f"  %j{lane} = mul i64 %n{lane}, %by_sample",
-            f"  %q{lane} = getelementptr i8, ptr %base, i64 %j{lane}",
-        ]
-        stores += [
-            f"  %e{lane} = extractelement {kind} %x, i32 {lane}",
-            f"  %a{lane} = getelementptr i8, ptr %q{lane}, i64 %offset",
-            f"  store {element} %e{lane}, ptr %a{lane}, align 1",
-        ]
-        rows += [
-            f"  %sa{lane} = getelementptr {kind}, ptr %source, i64 {lane}",
-            f"  %s{lane} = load {kind}, ptr %sa{lane}, align {alignment(width, element)}",
-            f"  %z{lane} = fsub {kind} %s{lane}, %s{lane}",
-            f"  %o{lane} = fcmp uno {kind} %z{lane}, zeroinitializer",
-            f"  %bad_{lane} = or {mask} {bad}, %o{lane}",
-        ]
-        bad = f"%bad_{lane}"
-    turned, names = _transpose(width, kind, [f"%s{lane}" for lane in range(width)])
-    for lane, name in enumerate(names):
-        turned += [
-            f"  %t{lane} = getelementptr i8, ptr %q{lane}, i64 %offset",
-            f"  store {kind} {name}, ptr %t{lane}, align 1",
-        ]
-    parts = {"LANES": lanes, "STORES": stores, "SQUARE": rows + turned}
-    text = _fill(UNPACK, parts, width, element, "[1, %lanes], [1, %some]")
-    after = f"  %bad_next = phi {mask} [{bad}, %square], [%bad_one, %lanes], [%bad_one, %some]"
-    return text.replace("  %jump = mul", after + "\n  %jump = mul")
+def pack(outer: int, inner: int, width: int, element: str) -> str:
+    """Return `@pack_<outer>_<inner>`: lane l of vector k is element k of sample + l, or of the last sample."""
+    text = HEAD.replace("NAME", f"pack_{outer}_{inner}").replace("FULL", GATHER_FULL).replace("MOVE", GATHER_MOVE)
+    return _port(text.replace("ELEMENTWISE", "gather"), "load", outer, inner, width, element)
 
 
-def _transpose(width: int, kind: str, rows: list[str]) -> tuple[list[str], list[str]]:
-    """Return lines that transpose `width` vectors, and the names of the results; blocks swap, halving in size."""
-    lines: list[str] = []
-    distance = width // 2
-    while distance:
-        turned = list(rows)
-        for i in range(width):
-            if i & distance:
-                continue
-            a, b = rows[i], rows[i + distance]
-            lower = [k if not k & distance else width + k - distance for k in range(width)]
-            upper = [k + distance if not k & distance else width + k for k in range(width)]
-            for row, places in ((i, lower), (i + distance, upper)):
-                turned[row] = f"%x{distance}_{row}"
-                mask = ", ".join(f"i32 {place}" for place in places)
-                lines.append(f"  {turned[row]} = shufflevector {kind} {a}, {kind} {b}, <{width} x i32> <{mask}>")
-        rows = turned
-        distance //= 2
-    return lines, rows
+def unpack(outer: int, inner: int, width: int, element: str) -> str:
+    """Return `@unpack_<outer>_<inner>`, the way back."""
+    text = HEAD.replace("NAME", f"unpack_{outer}_{inner}").replace("FULL", SCATTER_FULL).replace("MOVE", SCATTER_MOVE)
+    return _port(text.replace("ELEMENTWISE", "scatter"), "store", outer, inner, width, element)
 
 
-def _fill(text: str, parts: dict[str, list[str]], width: int, element: str, steps: str) -> str:
-    """Put lines and types into a template."""
-    text = text.replace("STRIDES", STRIDES).replace("NEXT", NEXT.replace("STEPS", steps))
-    for name, lines in parts.items():
-        text = text.replace(name, "\n".join(lines))
+def _port(text: str, move: str, outer: int, inner: int, width: int, element: str) -> str:
+    """Fill in what depends on the shape of a port."""
+    squares = Squares(width, element, "%block")
+    cover(squares, outer * inner, move)
+    lanes = [f"  %q{lane} = getelementptr i8, ptr %q{lane - 1}, i64 %by_sample" for lane in range(1, width)]
+    item = 8 if element == "double" else 4
+    text = text.replace("LANES", "\n".join(lanes)).replace("FLAT", "\n".join(squares.lines))
+    close = ("true" if outer == 1 else "%rows_close", "true" if inner == 1 else "%inner_close")
+    if outer * inner == 1:
+        close = ("false", "true")  # one element is read as a whole vector, or by itself
+    text = text.replace("ROW_BYTES", str(inner * item)).replace("CLOSE", ", ".join(close))
+    return _fill(text.replace("OUTER", str(outer)).replace("INNER", str(inner)), width, element)
+
+
+def _fill(text: str, width: int, element: str) -> str:
+    """Put types into a template."""
     return (
-        text.replace("MASK", vector(width, "i1"))
-        .replace("LAST", str(width - 1))
+        text.replace("LAST", str(width - 1))
         .replace("VEC", vector(width, element))
         .replace("ELEM", element)
         .replace("BYTES", "8" if element == "double" else "4")

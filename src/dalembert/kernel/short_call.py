@@ -1,14 +1,15 @@
-"""The short way for one sample or a small batch: a Python function made of machine code.
+"""The short way of a call: a Python function made of machine code.
 
 Checking and converting arrays in Python costs several microseconds, more than most kernels take. This is a
 `PyCFunction` written in LLVM (`short_call.ll`): it looks into the NumPy arrays itself and, where every input is an
 aligned array of the right type and shape, makes the outputs, runs the code and returns them. Where the outputs are
-given too, after the inputs, it writes them and returns None (that they share no memory is for the caller to see). In
-every other case, and for batches that would hold the interpreter lock too long, it returns `NotImplemented`; the caller
-goes the long way.
+given too, after the inputs, it writes them, provided that they are contiguous and share no memory. A last argument None
+asks for the status as well: a tuple (outputs ..., status), or the status alone where the outputs were given. In every
+other case it returns `NotImplemented`, and the caller goes the long way.
 
-It holds the interpreter lock throughout, so the table and the scratch memory of a kernel are used by one call at a
-time; all objects are made before the table is filled, since making objects may run other Python code.
+Batches of more than a few hundred microseconds run without the interpreter lock. The scratch memory belongs to one call
+at a time: a call that finds it taken goes the long way. All objects are made before that is looked at, since making
+objects may run other Python code.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ WORDS = (
     "inputs",
     "outputs",
     "run",
-    "table",
     "scratch",
+    "busy",
     "empty",
     "incref",
     "refusal",
@@ -48,12 +49,18 @@ WORDS = (
     "decref",
     "largest",
     "none",
+    "byte_type",
+    "item",
+    "brief",
+    "save_thread",
+    "restore_thread",
 )
 PORT_WORDS = 3  # axes, length of the first, length of the second
 METH_FASTCALL = 0x0080
 OBJECT_HEAD = 16  # bytes of PyObject_HEAD that the offsets in the text assume
 PYARRAY_EMPTY = 184  # place of PyArray_Empty in NumPy's C API
 LARGEST_OUTPUTS = 64
+BYTE = np.dtype(np.uint8)
 
 
 class _MethodDef(ctypes.Structure):
@@ -114,7 +121,13 @@ def _machine() -> Machine:
 
 
 def short_call(
-    inputs: Sequence[Port], outputs: Sequence[Port], dtype: np.dtype[Any], run: int, scratch: int, largest: int
+    inputs: Sequence[Port],
+    outputs: Sequence[Port],
+    dtype: np.dtype[Any],
+    run: int,
+    scratch: int,
+    brief: int,
+    largest: int,
 ) -> ShortCall | None:
     """Return a function of one array per input that evaluates them, or returns `NotImplemented`.
 
@@ -122,8 +135,8 @@ def short_call(
     ----------
     run, scratch
         Addresses of the kernel's `run` and of memory that only this function uses; both must outlive it.
-    largest
-        Batches of more samples go the long way.
+    brief, largest
+        Batches of more samples than `brief` run without the interpreter lock; of more than `largest`, the long way.
 
     Returns
     -------
@@ -132,15 +145,15 @@ def short_call(
     if not available() or not 0 < len(outputs) <= LARGEST_OUTPUTS:
         return None
     machine = _machine()
-    table = (ctypes.c_int64 * (4 * (len(inputs) + len(outputs)) + 1))()
+    busy = ctypes.c_int64(0)
     words = {
         "array_type": id(np.ndarray),
         "dtype": id(dtype),
         "inputs": len(inputs),
         "outputs": len(outputs),
         "run": run,
-        "table": ctypes.addressof(table),
         "scratch": scratch,
+        "busy": ctypes.addressof(busy),
         "empty": _numpy_api(PYARRAY_EMPTY),
         "incref": _address("Py_IncRef"),
         "refusal": id(NotImplemented),
@@ -149,6 +162,11 @@ def short_call(
         "decref": _address("Py_DecRef"),
         "largest": largest,
         "none": id(None),
+        "byte_type": id(BYTE),
+        "item": dtype.itemsize,
+        "brief": brief,
+        "save_thread": _address("PyEval_SaveThread"),
+        "restore_thread": _address("PyEval_RestoreThread"),
     }
     numbers = [words[name] for name in WORDS]
     for port in (*inputs, *outputs):
@@ -158,7 +176,7 @@ def short_call(
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     function = make(ctypes.addressof(definition), descriptor, None)
-    return ShortCall(function, (table, definition, dtype, machine))
+    return ShortCall(function, (busy, definition, dtype, machine))
 
 
 def _address(name: str) -> int:

@@ -41,7 +41,7 @@ class Pivot:
 
 def aba(tree: Tree, posed: list[Posed], v: list[Scalar], tau: list[Scalar]) -> list[Scalar]:
     """Return the joint accelerations of the open tree, without springs and dampers."""
-    bias = body_forces(tree, accelerations(tree, posed, v, [0.0] * tree.nv))
+    bias = body_forces(tree, accelerations(tree.gravity, posed, v, [0.0] * tree.nv))
     return solve_tree(tree, posed, bias, tau)
 
 

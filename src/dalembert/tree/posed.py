@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dalembert.tree import vectors
 from dalembert.tree.frames import turn
 from dalembert.tree.inertia import Rigid
 from dalembert.tree.link import Link, Tree
@@ -151,12 +150,3 @@ def rotation(x: Scalar, y: Scalar, z: Scalar, w: Scalar) -> Rotation:
             (xz + yw, yz - xw, sub(1.0, xx + yy)),
         )
     )
-
-
-def place_pose(link: Pose, rotation: tuple[Vector, Vector, Vector], position: Vector) -> Pose:
-    """Return the pose of a frame that stands at (columns of R, p) in a frame of known pose."""
-    x, y, z = (vectors.columns_times(link.R, column) for column in rotation)
-    return Pose((x, y, z), vectors.add(link.p, vectors.columns_times(link.R, position)))
-
-
-__all__ = ["MOTIONS", "Posed", "place_pose", "pose_tree", "rotation"]

@@ -11,7 +11,7 @@ Whether the last two pay is decided by counting (`prepare`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,8 +164,3 @@ def _aligned(kind: str, axis: Any) -> Placement:
         return IDENTITY
     e1, e2 = plane(axis)
     return Placement(np.column_stack([e1, e2, np.asarray(axis, dtype=float)]))
-
-
-def without_gravity(tree: Tree) -> Tree:
-    """Return the tree where nothing falls."""
-    return replace(tree, gravity=(0.0, 0.0, 0.0))

@@ -39,9 +39,9 @@ class Motion(NamedTuple):
     U: Matrix = STILL
 
 
-def accelerations(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Motion]:
-    """Return the motion of every link for joint velocities v and accelerations a; gravity as an acceleration of the ground."""
-    lift = vectors.scale(-1.0, tree.gravity)
+def accelerations(gravity: Vector, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Motion]:
+    """Return the motion of every link for joint velocities v and accelerations a; the ground accelerates with -gravity."""
+    lift = scale(-1.0, gravity)
 
     def step(i: int, link: Posed, parent: Motion) -> Motion:
         vJ, wJ = link.link.relative(v)
@@ -74,7 +74,7 @@ def joint_forces(tree: Tree, posed: list[Posed], own: list[Pair]) -> tuple[list[
 
 def rnea(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Scalar]:
     """Return tau = M a + C v + g of the open tree, without springs and dampers."""
-    tau, _ = joint_forces(tree, posed, body_forces(tree, accelerations(tree, posed, v, a)))
+    tau, _ = joint_forces(tree, posed, body_forces(tree, accelerations(tree.gravity, posed, v, a)))
     for link in tree.links:
         for place, armature in enumerate(link.armature):
             i = link.v + place

@@ -76,3 +76,28 @@ def sin(x: Scalar) -> Scalar:
     if type(x) is float:
         return math.sin(x)
     return x.sin() if hasattr(x, "sin") else np.sin(x)
+
+
+def sqrt(x: Scalar) -> Scalar:
+    """Return the square root."""
+    if type(x) is float:
+        return math.sqrt(x)
+    return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
+
+
+def atan2(y: Scalar, x: Scalar) -> Scalar:
+    """Return the angle of (x, y)."""
+    if isinstance(y, float | np.ndarray) and isinstance(x, float | np.ndarray):
+        return np.arctan2(y, x)
+    import casadi
+
+    return casadi.atan2(y, x)
+
+
+def copysign(x: Scalar, y: Scalar) -> Scalar:
+    """Return |x| with the sign of y."""
+    if isinstance(x, float | np.ndarray) and isinstance(y, float | np.ndarray):
+        return np.copysign(x, y)
+    import casadi
+
+    return casadi.copysign(x, y)
