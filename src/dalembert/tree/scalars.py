@@ -89,6 +89,8 @@ def atan2(y: Scalar, x: Scalar) -> Scalar:
     """Return the angle of (x, y)."""
     if isinstance(y, float | np.ndarray) and isinstance(x, float | np.ndarray):
         return np.arctan2(y, x)
+    if hasattr(y, "with_other"):
+        return y.with_other("atan2", x)
     import casadi
 
     return casadi.atan2(y, x)
@@ -98,6 +100,8 @@ def copysign(x: Scalar, y: Scalar) -> Scalar:
     """Return |x| with the sign of y."""
     if isinstance(x, float | np.ndarray) and isinstance(y, float | np.ndarray):
         return np.copysign(x, y)
+    if hasattr(y, "with_other"):
+        return y.with_other("copysign", x)
     import casadi
 
     return casadi.copysign(x, y)
