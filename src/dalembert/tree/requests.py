@@ -57,8 +57,8 @@ def traced(
 
 
 def _forward(mechanism: Mechanism) -> ca.Function:
-    if mechanism.couplings or mechanism.loops:
-        names = ", ".join(repr(each.name) for each in (*mechanism.couplings, *mechanism.loops)[:5])
+    if mechanism.all_constraints:
+        names = ", ".join(repr(each.label) for each in mechanism.all_constraints[:5])
         raise UnsupportedError(
             f"{mechanism.name!r} is constrained by {names}; compile('aba') gives the acceleration of the open tree, "
             "mechanism.open_tree() is the same mechanism without them, KKT solves with them"
