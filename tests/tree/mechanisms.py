@@ -45,8 +45,8 @@ def random_tree(
         builder.body(f"b{i}", inertia=random_inertia(rng))
         builder.joint(
             f"j{i}", kind, parent=parent, child=f"b{i}", placement=random_placement(rng),
-            child_placement=random_placement(rng), axis=tuple(axis), axis2=tuple(other), pitch=0.2 * (kind == "helical"),
-            **(options if n else {}),
+            child_placement=random_placement(rng), axis=tuple(axis), axis2=tuple(other), pitch=0.2 * (kind ==
+            "helical"), **(options if n else {}),
         )  # fmt: skip
         builder.frame(f"f{i}", f"b{i}", placement=random_placement(rng))
     if passive and len(kinds) > 1:

@@ -34,7 +34,9 @@ REFERENCES = {
 def robot(file: str, base: str) -> tuple[da.Mechanism, pin.Model, pin.Data]:
     """Return a robot as dalembert and as Pinocchio read it."""
     path = str(ROBOTS / file)
-    model = pin.buildModelFromUrdf(path, pin.JointModelFreeFlyer()) if base == "floating" else pin.buildModelFromUrdf(path)
+    model = (
+        pin.buildModelFromUrdf(path, pin.JointModelFreeFlyer()) if base == "floating" else pin.buildModelFromUrdf(path)
+    )
     return load(path, base=base, allow_unphysical=True), model, model.createData()
 
 

@@ -99,7 +99,9 @@ def test_dynamics_kernels_against_pinocchio(file, base):
 @pytest.mark.parametrize("kind", MOVING)
 def test_forward_undoes_inverse(kind):
     """Every kind of joint through CasADi and machine code: M a + bias = tau three ways."""
-    mechanism = random_tree(["free", "revolute"] if kind == "free" else ["revolute", kind], seed=3, armature=True, chain=True)
+    mechanism = random_tree(
+        ["free", "revolute"] if kind == "free" else ["revolute", kind], seed=3, armature=True, chain=True
+    )
     q, v, a = random_state(mechanism, 0, 4)
     tau = mechanism.inverse(q, v, a)
     assert error(mechanism.forward(q, v, tau), a) < 1e-11
@@ -110,7 +112,7 @@ def test_forward_undoes_inverse(kind):
 
 
 def test_all_bodies_at_once():
-    mechanism, model, data = chosen("panda.urdf", "fixed")
+    mechanism, model, _ = chosen("panda.urdf", "fixed")
     q, _, _ = states(model, 3)
     rotation, position = mechanism.kinematics(q)
     for k, body in enumerate(mechanism.bodies):

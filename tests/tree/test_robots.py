@@ -93,8 +93,8 @@ def test_poses_jacobians_and_drift(case):
     for name in some:
         for reference in REFERENCES:
             J, V, rate = (np.array(part) for part in zip(*expected[name, reference], strict=True))
-            assert error(on_arrays(tree, lambda *x: jacobian(*x, name, reference), q), J) < TOLERANCE
-            found = on_arrays(tree, lambda *x: both(frame_motion(*x, name), reference), q, v)
+            assert error(on_arrays(tree, lambda *x, at=(name, reference): jacobian(*x, *at), q), J) < TOLERANCE
+            found = on_arrays(tree, lambda *x, at=(name, reference): both(frame_motion(*x, at[0]), at[1]), q, v)
             for k, value in enumerate((V, rate)):
                 assert np.abs(found[:, k] - value).max() < TOLERANCE * max(1.0, np.abs(value).max())
 
@@ -110,7 +110,9 @@ def test_energy_momentum_and_center_of_mass(case):
         speed.append(data.vcom[0].copy())
         h.append(pin.computeCentroidalMomentum(model, data, each[0], each[1]).vector)
         rate.append(pin.computeCentroidalMomentumTimeVariation(model, data, *each).vector)
-        energies.append([pin.computeKineticEnergy(model, data, each[0], each[1]), pin.computePotentialEnergy(model, data, each[0])])
+        energies.append(
+            [pin.computeKineticEnergy(model, data, each[0], each[1]), pin.computePotentialEnergy(model, data, each[0])]
+        )
         gravity.append(pin.computeGeneralizedGravity(model, data, each[0]).copy())
     still = [0.0] * tree.nv
     assert error(on_arrays(tree, lambda *x: list(momentum.center_of_mass(*x)), q), np.array(center)) < TOLERANCE

@@ -82,7 +82,9 @@ def test_frames_of_random_trees(tree, seed, reference):
         found = frame_pose(tree, poses(posed), name)
         return [*found.R, found.p]
 
-    expected = per_sample(tree, q, v, lambda s, i: np.vstack([plain.frame_pose(s, name)[0].T, plain.frame_pose(s, name)[1]]))
+    expected = per_sample(
+        tree, q, v, lambda s, i: np.vstack([plain.frame_pose(s, name)[0].T, plain.frame_pose(s, name)[1]])
+    )
     assert error(on_arrays(prepared, pose, q), expected) < TOLERANCE
     if tree.nv == 0:
         return

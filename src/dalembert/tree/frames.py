@@ -1,11 +1,12 @@
 """Frames in which the arithmetic is short: x along the common normal of two joint axes.
 
-A link's frame has z on its joint's axis; turning it about z and sliding it along z costs nothing, since both commute with
-the joint's motion. Used well, this leaves one screw about x between a joint and the next (Denavit & Hartenberg 1955;
-Khalil & Kleinfinger 1986 for trees). Where a link carries several joints, the choice that leaves least to do is taken.
+A link's frame has z on its joint's axis; turning it about z and sliding it along z costs nothing, since both commute
+with the joint's motion. Used well, this leaves one screw about x between a joint and the next (Denavit & Hartenberg
+1955; Khalil & Kleinfinger 1986 for trees). Where a link carries several joints, the choice that leaves least to do is
+taken.
 
-Symbols: K = (R, p) where a joint stands in the frame of the link that carries it; K = Z(t, d) X(alpha, a) Z(t', d') with
-Z, X screws about z and x (turn, slide).
+Symbols: K = (R, p) where a joint stands in the frame of the link that carries it; K = Z(t, d) X(alpha, a) Z(t', d')
+with Z, X screws about z and x (turn, slide).
 """
 
 from __future__ import annotations
@@ -129,7 +130,10 @@ def _effort(
 ) -> float:
     """Return a measure of the work left: plane rotations weigh 4, slides 2, a turned angle and a turned h less."""
     own_frame = turn("z", gamma, delta)
-    back, up = np.array([[own_frame.c, own_frame.s, 0], [-own_frame.s, own_frame.c, 0], [0, 0, 1]]), np.array([0, 0, delta])
+    back, up = (
+        np.array([[own_frame.c, own_frame.s, 0], [-own_frame.s, own_frame.c, 0], [0, 0, 1]]),
+        np.array([0, 0, delta]),
+    )
     effort = 2.0 * (abs(own[1] + delta) > EXACT * max(abs(delta), abs(own[1])))
     effort += 0.3 * (abs(_wrapped(own[0] + gamma)) > EXACT)
     if direction is not None:

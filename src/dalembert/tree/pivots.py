@@ -1,8 +1,8 @@
 """Whether the open tree has accelerations at all: pivots of its mass matrix at random configurations.
 
-A link that weighs nothing may be harmless (another hangs on it) or leave a motion that nothing resists. Where that shows in the
-structure, the algorithms refuse; where it is a cancellation, as of two hinges on one axis with nothing between them, the
-pivot is rounding instead of zero, and a quotient by it would be noise that looks like a number.
+A link that weighs nothing may be harmless (another hangs on it) or leave a motion that nothing resists. Where that
+shows in the structure, the algorithms refuse; where it is a cancellation, as of two hinges on one axis with nothing
+between them, the pivot is rounding instead of zero, and a quotient by it would be noise that looks like a number.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ def refuse_singular(mechanism: Mechanism, tree: Tree) -> None:
     for k in np.flatnonzero((ratio < VANISHING).all(axis=1)):
         raise ModelError(
             f"nothing resists the coordinate {tree.coordinates[k]!r} of {tree.name!r}: its pivot in the mass matrix is "
-            f"{ratio[k].max():.0e} of the diagonal; a massless link between two joints that move alike, most likely. Give it "
-            "mass or armature, or constrain it and use the block form (KKT)"
+            f"{ratio[k].max():.0e} of the diagonal; a massless link between two joints that move alike, most likely. "
+            "Give it mass or armature, or constrain it and use the block form (KKT)"
         )

@@ -42,7 +42,8 @@ def traced(
 ) -> ca.Function:
     """Return the CasADi function of the algorithm that needs fewest operations.
 
-    An algorithm takes (tree, posed, q, v, x), x the third argument where there is one, and returns one nested list per output.
+    An algorithm takes (tree, posed, q, v, x), x the third argument where there is one, and returns one nested list
+    per output.
     """
     import casadi as ca
 
@@ -91,7 +92,11 @@ def _bias(mechanism: Mechanism) -> ca.Function:
 
 def _gravity(mechanism: Mechanism) -> ca.Function:
     return traced(
-        mechanism, "gravity", ("q",), ("tau",), lambda tree, posed, q, v, a: [rnea(tree, posed, _zero(tree), _zero(tree))]
+        mechanism,
+        "gravity",
+        ("q",),
+        ("tau",),
+        lambda tree, posed, q, v, a: [rnea(tree, posed, _zero(tree), _zero(tree))],
     )
 
 
@@ -116,7 +121,9 @@ def _kinematics(mechanism: Mechanism, frame: str | None) -> ca.Function:
     return traced(mechanism, "kinematics", ("q",), ("rotation", "position"), all_poses)
 
 
-def _frame(quantity: Callable[..., list[Scalar]], what: str, mechanism: Mechanism, frame: str, reference: str) -> ca.Function:
+def _frame(
+    quantity: Callable[..., list[Scalar]], what: str, mechanism: Mechanism, frame: str, reference: str
+) -> ca.Function:
     return traced(
         mechanism,
         what,
@@ -197,7 +204,10 @@ REQUESTS = (
     Request("bias", _bias, "q, v -> bias (nv,): M a + bias = tau, springs and dampers included where they act"),
     Request("gravity", _gravity, "q -> tau (nv,): joint forces that hold still against gravity"),
     Request(
-        "kinematics", _kinematics, "q -> rotation (3, 3), position (3,) of a frame; stacked for all bodies", {"frame": None}
+        "kinematics",
+        _kinematics,
+        "q -> rotation (3, 3), position (3,) of a frame; stacked for all bodies",
+        {"frame": None},
     ),
     Request("velocity", partial(_frame, velocity, "velocity"), "q, v -> [linear; angular] (6,) of a frame", FRAME),
     Request("jacobian", _jacobian, "q -> J (6, nv) of a frame: its velocity is J v", FRAME),

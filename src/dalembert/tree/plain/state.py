@@ -1,8 +1,8 @@
 """A mechanism in one configuration, in the book's letters.
 
-Symbols (Featherstone 2008, ch. 4): lambda(i) parent of body i; X_i motion transform from lambda(i) to i; S_i motion subspace and
-cJ_i = S_i' v_i, both in body i; I_i spatial inertia. Every body of the mechanism is here, those on fixed joints too (S is then
-empty), in the frames of the file.
+Symbols (Featherstone 2008, ch. 4): lambda(i) parent of body i; X_i motion transform from lambda(i) to i; S_i motion
+subspace and cJ_i = S_i' v_i, both in body i; I_i spatial inertia. Every body of the mechanism is here, those on fixed
+joints too (S is then empty), in the frames of the file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class State:
     X: list[Array]
     S: list[Array]
     cJ: list[Array]
-    I: list[Array]
+    I: list[Array]  # noqa: E741 - the book's letter
     armature: Array
     v: list[slice]
     poses: list[tuple[Array, Array]]
@@ -72,4 +72,3 @@ def _step(parent: tuple[Array, Array], X: Array) -> tuple[Array, Array]:
     R, skew_p = X[:3, :3].T, -X[:3, :3].T @ X[:3, 3:]
     p = np.array([skew_p[2, 1], skew_p[0, 2], skew_p[1, 0]])
     return parent[0] @ R, parent[0] @ p + parent[1]
-
