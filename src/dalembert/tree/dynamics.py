@@ -1,6 +1,6 @@
 """Forward and inverse dynamics of the open tree, springs and dampers included where the mechanism has them act.
 
-    M a + bias = tau        bias = C v + g + damping v + springs
+M a + bias = tau        bias = C v + g + damping v + springs
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def link_forces(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]
     return [pair_add(*pair) for pair in zip(own, spring_forces(tree, posed, v), strict=True)]
 
 
-def forward_by_aba(
-    tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], tau: list[Scalar]
-) -> list[Scalar]:
+def forward_by_aba(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], tau: list[Scalar]) -> list[Scalar]:
     """Return a by the articulated-body algorithm, O(n)."""
     rest = [sub(t, r) for t, r in zip(tau, joint_resistance(tree, posed, q, v), strict=True)]
     return solve_tree(tree, posed, link_forces(tree, posed, v, [0.0] * tree.nv), rest)
