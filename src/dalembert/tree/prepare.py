@@ -47,7 +47,7 @@ class _Raw:
 
 
 FRAMES = ("own", "parent", "file")
-"""Where frames come from: chosen, with offsets along the axes left to a joint's own screw or to the ones before; the file's."""
+"""Where frames come from: chosen, offsets along the axes left to a joint's own screw or to those before it; the file's."""
 
 
 def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True) -> Tree:
