@@ -77,7 +77,7 @@ def test_chains(name, n):
 
 @pytest.mark.parametrize("n", [4, 6, 7])
 def test_formulas_of_the_page_on_trees(n):
-    """RNEA 81 n - 111, 70 n - 100; CRBA 10 n^2 - 3 n - 24, 6 n^2 + 20 n - 53; ABA 193 n - 319 and n - 1, 181 n - 327."""
+    """RNEA 81 n - 111, 70 n - 100; CRBA 10 n^2 - 3 n - 24, 6 n^2 + 20 n - 53; ABA 193 n - 319 + n - 1, 181 n - 327."""
     assert counts(chain(n), "RNEA") == (81 * n - 111, 70 * n - 100)
     assert counts(chain(n), "CRBA") == (10 * n**2 - 3 * n - 24, 6 * n**2 + 20 * n - 53)
     assert counts(chain(n), "ABA") == (194 * n - 320, 181 * n - 327)

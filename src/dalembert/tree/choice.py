@@ -21,7 +21,7 @@ Algorithm = Callable[[Tree, list[Posed], list[Any], list[Any], list[Any]], Any]
 
 @lru_cache(maxsize=4)
 def candidates(mechanism: Mechanism) -> tuple[Tree, ...]:
-    """Return the mechanism prepared in every way that wins somewhere; small trees like the file's own frames and masses."""
+    """Return the mechanism prepared in every way that wins somewhere; small trees like the file's frames and masses."""
     return (*(prepare(mechanism, frames=each) for each in FRAMES), prepare(mechanism, frames="file", regrouped=False))
 
 

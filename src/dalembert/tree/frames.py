@@ -118,8 +118,8 @@ def choose(
     direction
         Angle of the first moment h about z, or None: a good direction of x where no joint asks for one.
     slides
-        One of `SLIDES`: whether offsets along the axes are left to a joint's own screw (cheap in articulated bodies) or to
-        the screws before it (cheap in composite bodies).
+        One of `SLIDES`: whether offsets along the axes are left to a joint's own screw (cheap in articulated bodies) or
+        to the screws before it (cheap in composite bodies).
     """
     turns = {0.0, -own[0]} | (set() if direction is None else {direction})
     lengths = {0.0, -own[1]}

@@ -47,7 +47,7 @@ class _Raw:
 
 
 FRAMES = ("own", "parent", "file")
-"""Where frames come from: chosen, with offsets along the axes left to a joint's own screw or to the ones before; the file's."""
+"""Chosen, with offsets along the axes left to a joint's own screw or to those before it; or those of the file."""
 
 
 def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True) -> Tree:
