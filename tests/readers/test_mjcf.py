@@ -130,8 +130,10 @@ def test_actuators_and_notes(load):
 
 EQUALITIES = """
 <mujoco><worldbody>
- <body name="a"><joint name="ja" axis="0 1 0" ref="10"/><geom size=".1"/><site name="sa" pos="1 0 0" euler="0 0 30"/></body>
- <body name="b" pos="1 0 0"><joint name="jb" axis="0 1 0"/><joint name="jc" type="slide"/><geom size=".1"/><site name="sb"/></body>
+ <body name="a"><joint name="ja" axis="0 1 0" ref="10"/><geom size=".1"/><site name="sa" pos="1 0 0" euler="0 0 30"/>
+ </body>
+ <body name="b" pos="1 0 0"><joint name="jb" axis="0 1 0"/><joint name="jc" type="slide"/><geom size=".1"/>
+  <site name="sb"/></body>
 </worldbody>
 <tendon>
  <fixed name="t1"><joint joint="ja" coef="2"/><joint joint="jb" coef="-3"/></fixed>
@@ -189,7 +191,7 @@ def test_equalities(load):
 
 def test_base(load):
     assert (load(HUMANOID).base, load(HUMANOID, base="fixed").nq) == ("floating", load(HUMANOID).nq - 7)
-    R, p = load(HUMANOID, base="fixed").kinematics(np.r_[np.zeros(7), 0, 0, 0, 1], "torso")
+    _, p = load(HUMANOID, base="fixed").kinematics(np.r_[np.zeros(7), 0, 0, 0, 1], "torso")
     assert p.tolist() == [0, 0, 1.4]
     held = '<mujoco><worldbody><body name="a"><geom size="1"/></body></worldbody></mujoco>'
     assert (load(held).nq, load(held, base="floating").nq) == (0, 7)
