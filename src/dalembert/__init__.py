@@ -23,12 +23,46 @@ if TYPE_CHECKING:
     from dalembert.kernel import Kernel
     from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
     from dalembert.model import Builder, Lagrangian, Mechanism, System
+    from dalembert.model.constraints import (
+        Coupler,
+        Cylindrical,
+        Distance,
+        Expression,
+        Planar,
+        Point,
+        PointInPlane,
+        PointOnLine,
+        Prismatic,
+        Revolute,
+        Rolling,
+        Servo,
+        Universal,
+        Weld,
+    )
     from dalembert.readers import load
+
+_CONSTRAINTS = (
+    "Coupler",
+    "Cylindrical",
+    "Distance",
+    "Expression",
+    "Planar",
+    "Point",
+    "PointInPlane",
+    "PointOnLine",
+    "Prismatic",
+    "Revolute",
+    "Rolling",
+    "Servo",
+    "Universal",
+    "Weld",
+)
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("KKT", "Certificate", "Diagnosis", "Solution", "Status"), "dalembert.kkt"),
     "Kernel": "dalembert.kernel",
     **dict.fromkeys(("Builder", "Lagrangian", "Mechanism", "System"), "dalembert.model"),
+    **dict.fromkeys(_CONSTRAINTS, "dalembert.model.constraints"),
     "load": "dalembert.readers",
 }
 """Names by room: SciPy, CasADi and LLVM are imported with the room that needs them, when it is first used."""
@@ -37,19 +71,33 @@ __all__ = [
     "KKT",
     "Builder",
     "Certificate",
+    "Coupler",
+    "Cylindrical",
     "DalembertError",
     "Diagnosis",
+    "Distance",
+    "Expression",
     "Kernel",
     "Lagrangian",
     "Mechanism",
     "MissingExtraError",
     "ModelError",
+    "Planar",
+    "Point",
+    "PointInPlane",
+    "PointOnLine",
+    "Prismatic",
+    "Revolute",
+    "Rolling",
+    "Servo",
     "ShapeError",
     "Solution",
     "SolvabilityError",
     "Status",
     "System",
+    "Universal",
     "UnsupportedError",
+    "Weld",
     "__version__",
     "load",
 ]

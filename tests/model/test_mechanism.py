@@ -127,10 +127,12 @@ def test_joint_values_and_actuation():
 
 def test_couplings_are_constraint_rows():
     r = robot()
-    assert r.names == ("belt",)
-    np.testing.assert_array_equal(r.jacobian(r.neutral()), [[1, -2]])
-    assert r.jacobian(r.random(0, 5)).shape == (5, 1, 2)
+    assert r.names == ("belt", "loop hook x", "loop hook y", "loop hook z")
+    np.testing.assert_array_equal(r.jacobian(r.neutral())[0], [1, -2])
+    assert r.jacobian(r.random(0, 5)).shape == (5, 4, 2)
     assert isinstance(r, da.System)
+    assert r.open_tree().jacobian(r.random(0, 5)).shape == (5, 0, 2)
+    assert r.open_tree().drift(r.neutral(), np.zeros(2)).shape == (0,)
 
 
 def test_content_is_what_determines_the_numbers():

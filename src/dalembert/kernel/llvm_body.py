@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from dalembert.kernel.chunk import Chunks
-from dalembert.kernel.llvm_vector import alignment, real, vector
+from dalembert.kernel.llvm_vector import CONVENTION, alignment, real, vector
 from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.program import Port, Program
 
@@ -55,6 +55,7 @@ class Body:
             strict=True,
         ):
             self.stores.setdefault(value, []).append(first_out[port] + element_)
+        self.leaves = [i for i in self.stores if self.op[i] in (Op.CONST, Op.INPUT)]
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.temporaries = 0
@@ -64,7 +65,8 @@ class Body:
         bounds = self.chunks.bounds
         for k in range(len(self.chunks)):
             yield from self._chunk(f"chunk_{k}", range(bounds[k], bounds[k + 1]))
-        yield from self._chunk("leaves", [i for i in self.stores if i < bounds[0]])
+        if self.leaves:
+            yield from self._chunk("leaves", self.leaves)
 
     def _chunk(self, name: str, values: range | list[int]) -> list[str]:
         self.lines = [f"define internal void @{name}(ptr noalias %in, ptr noalias %scratch, ptr noalias %out) #0 {{"]
@@ -157,13 +159,13 @@ class Body:
             and neighbour not in self.chunks.bounds
         ):
             pair = f"{{{self.kind}, {self.kind}}}"
-            both = self.temporary(f"call {pair} @da_sincos({arguments})")
+            both = self.temporary(f"call {CONVENTION} {pair} @da_sincos({arguments})")
             parts = [self.temporary(f"extractvalue {pair} {both}, {k}") for k in (0, 1)]
             if op == Op.COS:
                 parts.reverse()
             self.names[neighbour] = parts[1]
             return parts[0]
-        return self.temporary(f"call {self.kind} @da_{op.name.lower()}({arguments})")
+        return self.temporary(f"call {CONVENTION} {self.kind} @da_{op.name.lower()}({arguments})")
 
 
 def _fma(body: Body, a: str, b: str, c: str) -> str:

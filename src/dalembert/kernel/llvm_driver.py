@@ -113,7 +113,7 @@ loop{k}:
 after{k}:"""
 
 
-def _loops(chunks: int, sizes: tuple[int, int, int], tile: int, width: int, kind: str) -> list[str]:
+def _loops(chunks: list[str], sizes: tuple[int, int, int], tile: int, width: int, kind: str) -> list[str]:
     """Return the loops over a tile: read, one per chunk, write."""
     names = ("in", "mid", "out")
     begins = (0, sizes[0] * tile, (sizes[0] + sizes[1]) * tile)
@@ -126,7 +126,7 @@ def _loops(chunks: int, sizes: tuple[int, int, int], tile: int, width: int, kind
 
     read = "  call void @read(ptr %args, i64 %sample0, i64 %last, ptr %in0)"
     loops = [_loop(0, areas(0) + sample(0) + read)]
-    for k, name in enumerate(["leaves", *(f"chunk_{k}" for k in range(chunks))], start=1):
+    for k, name in enumerate(chunks, start=1):
         call = f"\n  call void @{name}(ptr %in{k}, ptr %mid{k}, ptr %out{k})"
         loops.append(_loop(k, areas(k) + call))
     k = len(loops)
@@ -134,7 +134,7 @@ def _loops(chunks: int, sizes: tuple[int, int, int], tile: int, width: int, kind
     return [*loops, _loop(k, areas(k) + sample(k) + write)]
 
 
-def _run(chunks: int, sizes: tuple[int, int, int], tile: int, width: int, kind: str) -> str:
+def _run(chunks: list[str], sizes: tuple[int, int, int], tile: int, width: int, kind: str) -> str:
     """Return `@run`. Structural zeros of the outputs are written once, at its start."""
     loops = _loops(chunks, sizes, tile, width, kind)
     return f"""
@@ -163,7 +163,7 @@ done:
 def driver(
     inputs: tuple[Port, ...],
     outputs: tuple[Port, ...],
-    chunks: int,
+    chunks: list[str],
     sizes: tuple[int, int, int],
     tile: int,
     width: int,
@@ -174,7 +174,7 @@ def driver(
     Parameters
     ----------
     chunks
-        Number of functions `@chunk_k` to call, after `@leaves`.
+        Names of the functions to call, in order.
     sizes
         Vectors per block in the input area, the scratch area and the output area.
     tile

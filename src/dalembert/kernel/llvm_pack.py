@@ -63,7 +63,7 @@ row_done:
   %r_more = icmp slt i64 %r_next, OUTER
   br i1 %r_more, label %row, label %done
 any:
-  call void @ELEMENTWISE(ptr %args, i64 OUTER, i64 INNER, i64 %sample, i64 %bound, ptr %block)
+ANY
   ret void
 done:
   ret void
@@ -73,13 +73,25 @@ done:
 GATHER_FULL = """  %end = add i64 %sample, LAST
   %full = icmp sle i64 %end, %bound"""
 SCATTER_FULL = "  %full = icmp eq i64 %bound, WIDTH"
+GATHER_ANY = """  %left = sub i64 %bound, %sample
+  %lanes = add i64 %left, 1
+  %short = icmp slt i64 %lanes, WIDTH
+  br i1 %short, label %spare, label %all
+spare:
+  call void @spread(ptr %args, i64 OUTER, i64 INNER, i64 %bound, i64 1, ptr %block)
+  %alone = icmp eq i64 %left, 0
+  br i1 %alone, label %done, label %all
+all:
+  %real = phi i64 [WIDTH, %any], [%left, %spare]
+  call void @gather(ptr %args, i64 OUTER, i64 INNER, i64 %sample, i64 %real, ptr %block)"""
+SCATTER_ANY = "  call void @scatter(ptr %args, i64 OUTER, i64 INNER, i64 %sample, i64 %bound, ptr %block)"
 GATHER_MOVE = """  %moved = load VEC, ptr %there, align 1
   store VEC %moved, ptr %here, align ALIGNED"""
 SCATTER_MOVE = """  %moved = load VEC, ptr %here, align ALIGNED
   store VEC %moved, ptr %there, align 1"""
 
 ELEMENTWISE = """
-define internal void @NAME(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %bound, ptr %block) noinline #0 {
+define internal void @NAME(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %lanes, ptr %block) noinline #0 {
   %base = load ptr, ptr %args
   %p1 = getelementptr i64, ptr %args, i64 1
   %by_sample = load i64, ptr %p1
@@ -90,8 +102,7 @@ define internal void @NAME(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %
   br label %lane
 lane:
   %l = phi i64 [0, %0], [%l_next, %lane_done]
-  %wanted = add i64 %sample, %l
-SAMPLE
+  %number = add i64 %sample, %l
   %skip = mul i64 %number, %by_sample
   br label %row
 row:
@@ -119,7 +130,7 @@ row_done:
   br i1 %r_more, label %row, label %lane_done
 lane_done:
   %l_next = add i64 %l, 1
-  %l_more = icmp slt i64 %l_next, LANES
+  %l_more = icmp slt i64 %l_next, %lanes
   br i1 %l_more, label %lane, label %done
 done:
   ret void
@@ -128,32 +139,31 @@ done:
 
 
 def elementwise(width: int, element: str) -> str:
-    """Return `@gather` and `@scatter`, for any strides and for blocks that are not full."""
-    gather = (
-        ELEMENTWISE.replace("NAME", "gather")
-        .replace("SAMPLE", "  %number = call i64 @llvm.smin.i64(i64 %wanted, i64 %bound)")
-        .replace("MOVE", "  %moved = load ELEM, ptr %there, align 1\n  store ELEM %moved, ptr %here")
-        .replace("LANES", "WIDTH")
-    )
-    scatter = (
-        ELEMENTWISE.replace("NAME", "scatter")
-        .replace("SAMPLE", "  %number = add i64 %wanted, 0")
-        .replace("MOVE", "  %moved = load ELEM, ptr %here\n  store ELEM %moved, ptr %there, align 1")
-        .replace("LANES", "%bound")
-    )
-    return _fill(gather + scatter, width, element)
+    """Return `@gather`, `@scatter` and `@spread`, for any strides and for blocks that are not full.
+
+    The first two move `lanes` samples; the third puts one sample into every lane.
+    """
+    moves = {
+        "gather": "  %moved = load ELEM, ptr %there, align 1\n  store ELEM %moved, ptr %here",
+        "scatter": "  %moved = load ELEM, ptr %here\n  store ELEM %moved, ptr %there, align 1",
+        "spread": "  %moved = load ELEM, ptr %there, align 1\n  %one = insertelement VEC poison, ELEM %moved, i32 0\n"
+        "  %all = shufflevector VEC %one, VEC poison, <WIDTH x i32> zeroinitializer\n"
+        "  store VEC %all, ptr %here, align ALIGNED",
+    }
+    texts = [ELEMENTWISE.replace("NAME", name).replace("MOVE", move) for name, move in moves.items()]
+    return _fill("".join(texts), width, element)
 
 
 def pack(outer: int, inner: int, width: int, element: str) -> str:
     """Return `@pack_<outer>_<inner>`: lane l of vector k is element k of sample + l, or of the last sample."""
     text = HEAD.replace("NAME", f"pack_{outer}_{inner}").replace("FULL", GATHER_FULL).replace("MOVE", GATHER_MOVE)
-    return _port(text.replace("ELEMENTWISE", "gather"), "load", outer, inner, width, element)
+    return _port(text.replace("ANY", GATHER_ANY), "load", outer, inner, width, element)
 
 
 def unpack(outer: int, inner: int, width: int, element: str) -> str:
     """Return `@unpack_<outer>_<inner>`, the way back."""
     text = HEAD.replace("NAME", f"unpack_{outer}_{inner}").replace("FULL", SCATTER_FULL).replace("MOVE", SCATTER_MOVE)
-    return _port(text.replace("ELEMENTWISE", "scatter"), "store", outer, inner, width, element)
+    return _port(text.replace("ANY", SCATTER_ANY), "store", outer, inner, width, element)
 
 
 def _port(text: str, move: str, outer: int, inner: int, width: int, element: str) -> str:

@@ -22,8 +22,6 @@ class Calls:
 
     nv: Any
     bodies: Any
-    couplings: Any
-    index_v: Any
     manifold: Any
 
     @cached_property
@@ -101,23 +99,6 @@ class Calls:
     def momentum(self, q: Any, v: Any) -> Array:
         """Return linear and angular momentum about the centre of mass, world axes, (6,)."""
         return self._call("momentum", q, v)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the constraint rows: the couplings."""
-        return tuple(coupling.name for coupling in self.couplings)
-
-    def jacobian(self, q: Any, t: float = 0.0) -> Array:
-        """Return A (m, nv) of the constraint rows."""
-        A = np.zeros((len(self.couplings), self.nv))
-        for row, coupling in zip(A, self.couplings, strict=True):
-            for coordinate, factor in coupling.terms:
-                row[self.index_v(coordinate)] += factor
-        return np.broadcast_to(A, (*self.manifold.configuration(q).shape[:-1], *A.shape))
-
-    def drift(self, q: Any, v: Any, t: float = 0.0) -> Array:
-        """Return A_dot v (m,): zero, since couplings are linear."""
-        return np.zeros((*self.manifold.configuration(q).shape[:-1], len(self.couplings)))
 
     def _call(self, what: str, q: Any, *rest: Any, **options: Any) -> Any:
         """Compile on first use, check that q is on its manifold, and call."""

@@ -92,6 +92,7 @@ def _below(mechanism: Mechanism) -> list[str]:
     sections = {
         "couplings": [f"{c.name}: {_sum(c.terms)} = {c.offset:g}" for c in mechanism.couplings],
         "loops": [f"{x.name}: {x.kind} between {x.body} and {x.other}" for x in mechanism.loops],
+        "constraints": [f"{c.label}: {c.kind}, {_rows(len(c.row_names()))}" for c in mechanism.constraints],
         "springs": [f"{s.name}: {s.frame} to {s.other}, {s.stiffness:g} N/m" for s in mechanism.springs],
         "actuators": [f"{a.name}: {a.coordinate}, gear {a.gear:g}" for a in mechanism.actuators],
         "notes": list(mechanism.notes),
@@ -102,6 +103,10 @@ def _below(mechanism: Mechanism) -> list[str]:
             lines += [heading, *(f"  {entry}" for entry in entries[:LARGEST])]
             lines += [f"  ... and {len(entries) - LARGEST} more"] if len(entries) > LARGEST else []
     return lines
+
+
+def _rows(count: int) -> str:
+    return f"{count} row{'s' if count > 1 else ''}"
 
 
 def _sum(terms: tuple[tuple[str, float], ...]) -> str:

@@ -11,6 +11,8 @@ from jaxtyping import Float
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.calls import Calls
+from dalembert.model.constrained import Constrained
+from dalembert.model.constraints.constraint import Constraint
 from dalembert.model.content import content_key
 from dalembert.model.drawing import as_html, as_text
 from dalembert.model.joint_values import JointValues
@@ -23,7 +25,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(JointValues, Calls):
+class Mechanism(JointValues, Constrained, Calls):
     """Bodies, joints and what else a model has, in the order in which states are numbered.
 
     Made by `da.Builder` or `da.load`. A `System`: solvers and integrators take it as it is.
@@ -36,6 +38,8 @@ class Mechanism(JointValues, Calls):
         joints[i] carries bodies[i]; parents come before children. The ground is no body.
     frames, springs, actuators, couplings, loops
         Named places; springs between frames; motors; linear relations between coordinates; joints that close loops.
+    constraints
+        What `constrain` has added.
     gravity : (3,)
         In m/s^2, axes of the ground.
     ground
@@ -62,6 +66,7 @@ class Mechanism(JointValues, Calls):
     actuators: tuple[Actuator, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     loops: tuple[Loop, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     ground: str = "world"
     base: str = "fixed"
@@ -209,8 +214,9 @@ class Mechanism(JointValues, Calls):
     @cached_property
     def _content(self) -> str:
         parts = (self.bodies, self.joints, self.frames, self.springs, self.actuators, self.couplings, self.loops)
+        constraints = tuple(constraint.content() for constraint in self.constraints)
         gravity = np.array(self.gravity, dtype=float)
-        return content_key(self.name, parts, gravity, self.ground, self.base, self.passive)
+        return content_key(self.name, parts, constraints, gravity, self.ground, self.base, self.passive)
 
     def with_gravity(self, gravity: Any) -> Mechanism:
         """Return the same mechanism under another gravity (3,), m/s^2."""
@@ -221,8 +227,8 @@ class Mechanism(JointValues, Calls):
         return replace(self, passive=bool(passive))
 
     def open_tree(self) -> Mechanism:
-        """Return the tree alone, without couplings and loops."""
-        return replace(self, couplings=(), loops=())
+        """Return the tree alone, without couplings, loops and constraints."""
+        return replace(self, couplings=(), loops=(), constraints=())
 
     def to_urdf(self, strict: bool = False) -> str:
         """Return the mechanism as URDF, which `da.load` reads back.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,12 @@ class Request:
     trace: Callable[..., ca.Function]
     summary: str
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def own(self) -> bool:
+        """Whether this package traces it: its kernels are then found by the mechanism's content alone."""
+        function = self.trace.func if isinstance(self.trace, partial) else self.trace
+        return getattr(function, "__module__", "").startswith("dalembert.")
 
 
 _TABLE: dict[str, Request] = {}
@@ -90,5 +97,7 @@ def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], ker
 
     request = lookup(what, requests(), "request")
     full = checked_options(mechanism, request, options)
+    if not (mechanism.cacheable and request.own):
+        return Kernel(request.trace(mechanism, **full), **kernel)
     key = ("mechanism", mechanism.content(), what, *(f"{name}={value!r}" for name, value in sorted(full.items())))
     return Kernel.cached(key, lambda: request.trace(mechanism, **full), **kernel)

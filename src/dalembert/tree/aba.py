@@ -7,9 +7,10 @@ armature, u = tau - S^T pA.
     outward:  qdd = (u - U^T a') / D   a = a' + S qdd
 
 Velocity and gravity enter once, through the forces that a motion without joint accelerations would need (the outward
-pass of the Newton-Euler algorithm); so a is the acceleration beyond that motion, starts at zero on the ground, and no product
-of Ia with velocity terms is left. A joint with several velocities gives way along one after the other. U and D are pivots of
-M = L^T D L, so regrouped masses leave D as it is. Cost of a hinge in a chain: about 195 products, 190 sums, 1 quotient.
+pass of the Newton-Euler algorithm); so a is the acceleration beyond that motion, starts at zero on the ground, and no
+product of Ia with velocity terms is left. A joint with several velocities gives way along one after the other. U and
+D are pivots of M = L^T D L, so regrouped masses leave D as it is. Cost of a hinge in a chain: about 195 products, 190
+sums, 1 quotient.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dalembert.tree.vectors import ZERO
 
 @dataclass(frozen=True)
 class Pivot:
-    """What one velocity of a joint leaves behind: S, U, -1/D, -U/D; `axis` where S is a unit vector without armature."""
+    """What one velocity leaves behind: S, U, -1/D, -U/D; `axis` where S is a unit vector without armature."""
 
     column: list[tuple[int, float]]
     U: list[Scalar]
@@ -68,9 +69,7 @@ def solve_tree(tree: Tree, posed: list[Posed], bias: list[Pair], tau: list[Scala
     return _accelerate(tree, posed, pivots, heights)
 
 
-def _accelerate(
-    tree: Tree, posed: list[Posed], pivots: list[list[Pivot]], heights: list[list[Scalar]]
-) -> list[Scalar]:
+def _accelerate(tree: Tree, posed: list[Posed], pivots: list[list[Pivot]], heights: list[list[Scalar]]) -> list[Scalar]:
     """Return qdd by the outward pass: qdd = u/D - U^T a' / D, the velocities of a joint in reverse order."""
     qdd: list[Scalar] = [0.0] * tree.nv
 
@@ -99,9 +98,9 @@ def _pivot(
     D = plus(total(*(mul(value, U[axis]) for axis, value in column)), link.armature[place])
     if type(D) is float and D <= 0.0:
         raise ModelError(
-            f"nothing resists the coordinate {tree.coordinates[link.v + place]!r}: link {link.name!r} is massless (or its "
-            "mass lies on the joint's axis) and terminal, so the open tree has no acceleration there; give it mass or "
-            "armature, or constrain it and use the block form (KKT)"
+            f"nothing resists the coordinate {tree.coordinates[link.v + place]!r}: link {link.name!r} is massless (or "
+            "its mass lies on the joint's axis) and terminal, so the open tree has no acceleration there; give it mass "
+            "or armature, or constrain it and use the block form (KKT)"
         )
     axis = column[0][0] if len(column) == 1 and is_zero(link.armature[place]) else None
     IA, r, scaled = give_way(IA, U, D, axis)

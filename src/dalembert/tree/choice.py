@@ -22,7 +22,9 @@ Algorithm = Callable[[Tree, list[Posed], list[Any], list[Any], list[Any]], Any]
 def candidates(mechanism: Mechanism) -> tuple[Tree, ...]:
     """Return the mechanism prepared in every way: frames of the file or chosen, masses in place or regrouped."""
     return tuple(
-        prepare(mechanism, turned=turned, regrouped=regrouped) for turned in (True, False) for regrouped in (True, False)
+        prepare(mechanism, turned=turned, regrouped=regrouped)
+        for turned in (True, False)
+        for regrouped in (True, False)
     )
 
 

@@ -36,9 +36,7 @@ def link_forces(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]
     return [pair_add(*pair) for pair in zip(own, spring_forces(tree, posed, v), strict=True)]
 
 
-def forward_by_aba(
-    tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], tau: list[Scalar]
-) -> list[Scalar]:
+def forward_by_aba(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], tau: list[Scalar]) -> list[Scalar]:
     """Return a by the articulated-body algorithm, O(n)."""
     rest = [sub(t, r) for t, r in zip(tau, joint_resistance(tree, posed, q, v), strict=True)]
     return solve_tree(tree, posed, link_forces(tree, posed, v, [0.0] * tree.nv), rest)

@@ -1,7 +1,7 @@
 """M = L^T D L along the tree: no fill beyond M's own zeros between branches.
 
-Symbols (Featherstone 2008, sec. 6.5): L unit lower triangular, D diagonal; lambda(i) the velocity before i on the way to the
-ground, -1 at the end. M_ij is zero unless one of i, j comes before the other, and so is L_ij.
+Symbols (Featherstone 2008, sec. 6.5): L unit lower triangular, D diagonal; lambda(i) the velocity before i on the way
+to the ground, -1 at the end. M_ij is zero unless one of i, j comes before the other, and so is L_ij.
 """
 
 from __future__ import annotations

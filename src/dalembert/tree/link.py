@@ -1,8 +1,8 @@
 """A prepared tree: only bodies that move, each behind one joint about or along its frame's z axis.
 
 Symbols: F_i the frame of link i; K its constant screws from the parent's frame to where the joint's motion begins.
-A link's frame is chosen for short arithmetic (`frames.py`), so it is in general none of the file's frames; `Tree.places`
-says where those are.
+A link's frame is chosen for short arithmetic (`frames.py`), so it is in general none of the file's frames;
+`Tree.places` says where those are.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Symbols: m, h mass and first moment of all that moves, in the world; c = h / m centre of mass; p, L linear momentum and
 angular momentum about the world's origin, L_c = L - c x p about the centre of mass; T, V kinetic and potential energy.
 
-All of them are sums over links, carried inward to the ground as a force is (momentum) or as an inertia is (first moments).
+All of them are sums over links, carried inward to the ground as a force is (momentum) or as an inertia is (first
+moments).
 """
 
 from __future__ import annotations
@@ -44,9 +45,7 @@ def center_of_mass(tree: Tree, posed: list[Posed]) -> Vector:
 
 def momentum(tree: Tree, posed: list[Posed], v: list[Scalar]) -> Pair:
     """Return p and L about the world's origin."""
-    own = [
-        link_momentum(link.inertia, *each) for link, each in zip(tree.links, velocities(posed, v), strict=True)
-    ]
+    own = [link_momentum(link.inertia, *each) for link, each in zip(tree.links, velocities(posed, v), strict=True)]
     return inward(posed, own, (ZERO, ZERO), lambda i, link, force: link.force_out(force), pair_add)[1]
 
 

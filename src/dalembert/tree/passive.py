@@ -1,11 +1,12 @@
 """Springs and dampers: in joints, and on a line between two frames.
 
-Symbols: k stiffness, c damping, l length of a spring and l' its rate, e the unit vector along it; e_q a joint's deviation from
-rest. A spring pulls its two frames together with k (l - rest) + c l'; a joint's spring resists with k e_q.
+Symbols: k stiffness, c damping, l length of a spring and l' its rate, e the unit vector along it; e_q a joint's
+deviation from rest. A spring pulls its two frames together with k (l - rest) + c l'; a joint's spring resists with k
+e_q.
 
-For rotations e_q is the rotation vector from the rest rotation to the joint's, in the child's axes; one stiffness must then
-serve all three directions, else the force would not be the gradient of 1/2 e_q^T k e_q. Displacements of planar and free
-joints are along the axes of the parent.
+For rotations e_q is the rotation vector from the rest rotation to the joint's, in the child's axes; one stiffness
+must then serve all three directions, else the force would not be the gradient of 1/2 e_q^T k e_q. Displacements of
+planar and free joints are along the axes of the parent.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
 
 
 def spring_forces(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Pair]:
-    """Return per link the force (f, n) that springs between frames do NOT supply: minus their pull, about its origin."""
+    """Return per link minus the pull of springs between frames, as (f, n) about its origin; it adds to the need."""
     forces: list[Pair] = [(ZERO, ZERO)] * len(tree.links)
     if not tree.springs:
         return forces
@@ -135,8 +136,8 @@ def _rotation_vector(
     """Return log(rest^-1 q) for the quaternion q and the rotation vector `rest`, of length at most pi."""
     if len(set(stiffness)) > 1:
         raise UnsupportedError(
-            f"joint {link.joint!r} has springs {stiffness} about its three axes; a ball joint's spring must be the same "
-            "about all; use frames and springs between them instead"
+            f"joint {link.joint!r} has springs {stiffness} about its three axes; a ball joint's spring must be the "
+            "same about all; use frames and springs between them instead"
         )
     a, b, c, d = _conjugate(rest)
     x, y, z, w = q

@@ -54,7 +54,8 @@ def prepare(mechanism: Mechanism, *, turned: bool = True, regrouped: bool = True
     for i, raw in enumerate(raws):
         K = raw.K if raw.parent < 0 else frames[raw.parent].inverse() @ raw.K
         carried = [other.K for other in raws if other.parent == i]
-        steps, last = decompose(K).steps(), decompose(K).last
+        split = decompose(K.rotation, K.position)
+        steps, last = split.steps(), split.last
         if raw.kind in TURNING:
             own = _choice(raw, last, carried) if turned else (0.0, 0.0)
             frames[i] = Placement.from_rpy((0.0, 0.0, own[0]), (0.0, 0.0, own[1]))
@@ -129,33 +130,23 @@ def _collect(mechanism: Mechanism) -> tuple[list[_Raw], dict[str, tuple[int, Pla
 
 def _parts(mechanism: Mechanism, joint: Joint, q: int, v: int) -> list[tuple[str, Any, int, int, dict[str, Any]]]:
     """Return (kind, axis, q, v, numbers per velocity) of the elementary joints that a joint is made of."""
-    nv = KINDS[joint.kind].nv
-    armature = np.zeros(nv) + _numbers(joint.armature, nv)
-    for actuator in mechanism.actuators:
-        index = mechanism.index_v(actuator.coordinate)
-        if v <= index.start < v + nv:
-            armature[index.start - v] += actuator.gear**2 * actuator.rotor_inertia
     on = 1.0 if mechanism.passive else 0.0
     numbers = {
-        "armature": armature,
-        "damping": on * _numbers(joint.damping, nv),
-        "stiffness": on * _numbers(joint.stiffness, nv),
-        "rest": _numbers(joint.rest, nv),
+        "armature": mechanism.armature,
+        "damping": on * mechanism.damping,
+        "stiffness": on * mechanism.stiffness,
+        "rest": mechanism.rest,
     }
 
-    def some(where: slice) -> dict[str, Any]:
-        return {name: tuple(float(x) for x in values[where]) for name, values in numbers.items()}
+    def some(start: int, number: int) -> dict[str, Any]:
+        return {name: tuple(float(x) for x in values[start : start + number]) for name, values in numbers.items()}
 
     if joint.kind == "fixed":
         return []
     if joint.kind == "universal":
-        first = ("revolute", joint.axis, q, v, some(slice(0, 1)))
-        return [first, ("revolute", joint.axis2, q + 1, v + 1, some(slice(1, 2)))]
-    return [(joint.kind, joint.axis, q, v, some(slice(None)))]
-
-
-def _numbers(values: tuple[float, ...], nv: int) -> Array:
-    return np.zeros(nv) + (np.asarray(values, dtype=float) if values else 0.0)
+        first = ("revolute", joint.axis, q, v, some(v, 1))
+        return [first, ("revolute", joint.axis2, q + 1, v + 1, some(v + 1, 1))]
+    return [(joint.kind, joint.axis, q, v, some(v, KINDS[joint.kind].nv))]
 
 
 def _aligned(kind: str, axis: Any) -> Placement:

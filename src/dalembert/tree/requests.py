@@ -14,12 +14,13 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.joints import as_expression
 from dalembert.model.requests import Request, register
 from dalembert.tree import dynamics, momentum
-from dalembert.tree.choice import Algorithm, cheapest
+from dalembert.tree.choice import Algorithm, candidates, cheapest
 from dalembert.tree.crba import crba
 from dalembert.tree.jacobian import jacobian
 from dalembert.tree.kinematics import drift, frame_motion, frame_pose, poses, velocity
 from dalembert.tree.link import Tree
 from dalembert.tree.passive import elastic_energy
+from dalembert.tree.pivots import refuse_singular
 from dalembert.tree.posed import Posed, pose_tree
 from dalembert.tree.rnea import rnea
 from dalembert.tree.scalars import Scalar, add
@@ -41,7 +42,8 @@ def traced(
 ) -> ca.Function:
     """Return the CasADi function of the algorithm that needs fewest operations.
 
-    An algorithm takes (tree, posed, q, v, x), x the third argument where there is one, and returns one nested list per output.
+    An algorithm takes (tree, posed, q, v, x), x the third argument where there is one, and returns one nested list
+    per output.
     """
     import casadi as ca
 
@@ -56,12 +58,13 @@ def traced(
 
 
 def _forward(mechanism: Mechanism) -> ca.Function:
-    if mechanism.couplings or mechanism.loops:
-        names = ", ".join(repr(each.name) for each in (*mechanism.couplings, *mechanism.loops)[:5])
+    if mechanism.all_constraints:
+        names = ", ".join(repr(each.label) for each in mechanism.all_constraints[:5])
         raise UnsupportedError(
             f"{mechanism.name!r} is constrained by {names}; compile('aba') gives the acceleration of the open tree, "
             "mechanism.open_tree() is the same mechanism without them, KKT solves with them"
         )
+    refuse_singular(mechanism, candidates(mechanism)[0])
     return traced(
         mechanism,
         "forward",
@@ -73,6 +76,7 @@ def _forward(mechanism: Mechanism) -> ca.Function:
 
 
 def _aba(mechanism: Mechanism) -> ca.Function:
+    refuse_singular(mechanism, candidates(mechanism)[0])
     return traced(mechanism, "aba", ("q", "v", "tau"), ("a",), lambda *args: [dynamics.forward_by_aba(*args)])
 
 
@@ -88,7 +92,11 @@ def _bias(mechanism: Mechanism) -> ca.Function:
 
 def _gravity(mechanism: Mechanism) -> ca.Function:
     return traced(
-        mechanism, "gravity", ("q",), ("tau",), lambda tree, posed, q, v, a: [rnea(tree, posed, _zero(tree), _zero(tree))]
+        mechanism,
+        "gravity",
+        ("q",),
+        ("tau",),
+        lambda tree, posed, q, v, a: [rnea(tree, posed, _zero(tree), _zero(tree))],
     )
 
 
@@ -113,7 +121,9 @@ def _kinematics(mechanism: Mechanism, frame: str | None) -> ca.Function:
     return traced(mechanism, "kinematics", ("q",), ("rotation", "position"), all_poses)
 
 
-def _frame(quantity: Callable[..., list[Scalar]], what: str, mechanism: Mechanism, frame: str, reference: str) -> ca.Function:
+def _frame(
+    quantity: Callable[..., list[Scalar]], what: str, mechanism: Mechanism, frame: str, reference: str
+) -> ca.Function:
     return traced(
         mechanism,
         what,
@@ -194,7 +204,10 @@ REQUESTS = (
     Request("bias", _bias, "q, v -> bias (nv,): M a + bias = tau, springs and dampers included where they act"),
     Request("gravity", _gravity, "q -> tau (nv,): joint forces that hold still against gravity"),
     Request(
-        "kinematics", _kinematics, "q -> rotation (3, 3), position (3,) of a frame; stacked for all bodies", {"frame": None}
+        "kinematics",
+        _kinematics,
+        "q -> rotation (3, 3), position (3,) of a frame; stacked for all bodies",
+        {"frame": None},
     ),
     Request("velocity", partial(_frame, velocity, "velocity"), "q, v -> [linear; angular] (6,) of a frame", FRAME),
     Request("jacobian", _jacobian, "q -> J (6, nv) of a frame: its velocity is J v", FRAME),

@@ -2,8 +2,8 @@
 
 Symbols (Luh, Walker & Paul 1980; Khalil & Dombre 2002, sec. 9.5): w, wd angular velocity and acceleration of a link, a
 acceleration of its origin less gravity, U = [wd x] + [w x][w x], all in the link's axes; v_J, w_J the joint's relative
-velocity and v_J', w_J' its acceleration; r = reach + slide z from the parent's origin to the link's; f, n force and moment
-that the joint passes on, about the link's origin.
+velocity and v_J', w_J' its acceleration; r = reach + slide z from the parent's origin to the link's; f, n force and
+moment that the joint passes on, about the link's origin.
 
     w  = w_p + w_J                    wd = wd_p + w_p x w_J + w_J'
     a  = a_p + U_p r + (w_p + w) x v_J + v_J'
@@ -40,7 +40,7 @@ class Motion(NamedTuple):
 
 
 def accelerations(gravity: Vector, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Motion]:
-    """Return the motion of every link for joint velocities v and accelerations a; the ground accelerates with -gravity."""
+    """Return every link's motion for joint velocities v and accelerations a; the ground accelerates with -gravity."""
     lift = scale(-1.0, gravity)
 
     def step(i: int, link: Posed, parent: Motion) -> Motion:

@@ -137,6 +137,8 @@ def as_array(rows: Any) -> Array:
     """Return nested lists of numbers and arrays (...,) as one array (..., rows[, columns])."""
     if not isinstance(rows, list):
         return np.asarray(rows, dtype=float)
+    if not rows:
+        return np.zeros(0)
     parts = [as_array(row) for row in rows]
     return np.stack(np.broadcast_arrays(*parts), axis=-1) if _flat(rows) else _stacked(parts)
 

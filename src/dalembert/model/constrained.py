@@ -1,0 +1,92 @@
+"""The constrained side of a mechanism: its rows by name, and their values.
+
+Symbols: phi(q, t) residuals, A(q, t) Jacobian;  phi_dot = A v + offset,  phi_ddot = A a + drift.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.model.constraints.closure import closing
+from dalembert.model.constraints.constraint import Constraint
+
+Array = np.ndarray
+
+
+class Constrained:
+    """Couplings, loops and added constraints of a mechanism as one set of rows."""
+
+    constraints: tuple[Constraint, ...]
+    nv: Any
+    manifold: Any
+    _call: Any
+    _with_columns: Any
+
+    def constrain(self, *constraints: Constraint) -> Self:
+        """Return a new mechanism with these constraints beside those it has.
+
+        Names of rows must be unique: a second constraint on the same frames needs a `name`.
+        """
+        for constraint in constraints:
+            if not isinstance(constraint, Constraint):
+                raise ModelError(f"{constraint!r} is no constraint; da.Point(frame), da.Weld(frame, other), ... are")
+            constraint.check(self)  # type: ignore[arg-type]
+        other = replace(self, constraints=(*self.constraints, *constraints))  # type: ignore[type-var]
+        seen: set[str] = set()
+        for name in other.names:
+            if name in seen:
+                raise ModelError(f"two constraint rows are called {name!r}: give one of the constraints another name=")
+            seen.add(name)
+        return other
+
+    @cached_property
+    def all_constraints(self) -> tuple[Constraint, ...]:
+        """Couplings and loops of the model as constraints, then those that were added."""
+        return (*closing(self), *self.constraints)  # type: ignore[arg-type]
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether `content` says it all: not where a constraint is made of a Python function."""
+        return not any(constraint.private for constraint in self.constraints)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the m constraint rows."""
+        return tuple(name for constraint in self.all_constraints for name in constraint.row_names())
+
+    @cached_property
+    def holonomic(self) -> tuple[bool, ...]:
+        """Per row, whether it has a residual: whether it constrains the configuration itself."""
+        return tuple(each for constraint in self.all_constraints for each in constraint.holonomic())
+
+    def jacobian(self, q: Any, t: Any = 0.0) -> Array:
+        """Return A (m, nv) of the constraint rows; that of a frame is `frame_jacobian`."""
+        shape = (len(self.names), self.nv)
+        A = self._rows("constraint_jacobian", shape, q, t)
+        return A if A.shape[-2:] == shape and 0 in shape else self._with_columns(A)
+
+    def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
+        """Return what remains of the rows' accelerations at a = 0, (m,), with stabilisation where it is on."""
+        return self._rows("constraint_drift", (len(self.names),), q, v, t)
+
+    def constraint(self, q: Any, t: Any = 0.0) -> Array:
+        """Return phi of the holonomic rows, (h,); zero where they hold."""
+        return self._rows("constraint", (sum(self.holonomic),), q, t)
+
+    def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
+        """Return the rates of the rows, (m,); zero where they hold."""
+        return self._rows("constraint_velocity", (len(self.names),), q, v, t)
+
+    def _rows(self, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
+        """Call a kernel; where there are no rows none is needed. The time comes last."""
+        *others, t = rest
+        t = np.asarray(t, dtype=float)
+        if 0 in shape:
+            batch = np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, *others)), t.shape)
+            return np.zeros((*batch, *shape))
+        return self._call(what, q, *others, t[..., None])

@@ -1,0 +1,43 @@
+"""The few matrix operations that NumPy and CasADi spell differently; columns are (3, 1), matrices two-dimensional."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Matrix = Any
+"""A two-dimensional NumPy array or a CasADi SX."""
+
+
+def cross(a: Matrix, b: Matrix) -> Matrix:
+    """Return a x b of columns (3, 1)."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.cross(a, b, axis=0)
+    import casadi as ca
+
+    return ca.cross(ca.SX(a), ca.SX(b))
+
+
+def dot(a: Matrix, b: Matrix) -> Matrix:
+    """Return a . b of columns, (1, 1)."""
+    return a.T @ b
+
+
+def stack(blocks: list[Matrix]) -> Matrix:
+    """Return blocks one below the other."""
+    if all(isinstance(block, np.ndarray) for block in blocks):
+        return np.vstack(blocks)
+    import casadi as ca
+
+    return ca.vertcat(*blocks)
+
+
+def column(values: Any) -> np.ndarray:
+    """Return three numbers as a column (3, 1)."""
+    return np.asarray(values, dtype=float).reshape(-1, 1)
+
+
+def square_root(x: Matrix) -> Matrix:
+    """Return the square root of a (1, 1) matrix."""
+    return np.sqrt(x) if isinstance(x, np.ndarray) else x.sqrt()

@@ -1,0 +1,174 @@
+"""What every constraint is: data with names, and rows that it makes of a mechanism in motion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.model.part_values import finite, numbers, unit_axis
+from dalembert.model.placement import IDENTITY, Placement
+
+if TYPE_CHECKING:
+    from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
+    from dalembert.model.constraints.rows import Rows
+    from dalembert.model.mechanism import Mechanism
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Constraint:
+    """Rows that hold along every motion; added by `mechanism.constrain(...)`.
+
+    Attributes
+    ----------
+    name
+        Begins the names of the rows; by default made of the frames' names.
+    stabilize
+        Baumgarte gains, off by default: a pair (kp, kd) adds kp residual + kd rate to the drift; one number w stands
+        for the critically damped pair (w^2, 2 w), in 1/s.
+    """
+
+    name: str = ""
+    stabilize: Any = None
+
+    kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stabilize", _gains(self.stabilize, self.label))
+        self.normalize()
+
+    def normalize(self) -> None:
+        """Check the constraint's own values and make them uniform."""
+
+    @property
+    def label(self) -> str:
+        """How the rows' names begin."""
+        return self.name or self.kind
+
+    @property
+    def private(self) -> bool:
+        """Whether it holds a Python function, of which `content` cannot tell what it does."""
+        return False
+
+    def row_names(self) -> tuple[str, ...]:
+        """Return a name for each row."""
+        raise NotImplementedError
+
+    def holonomic(self) -> tuple[bool, ...]:
+        """Return for each row whether it has a residual: something that configurations must fulfil."""
+        return (True,) * len(self.row_names())
+
+    def check(self, mechanism: Mechanism) -> None:
+        """Refuse names that the mechanism does not have."""
+
+    def rows(self, kinematics: Kinematics) -> Rows | list[Rows]:
+        """Return the rows, in the order of `row_names`; a list where some have a residual and others have none."""
+        raise NotImplementedError
+
+    def content(self) -> tuple[Any, ...]:
+        """Return what determines the rows' numbers, for the cache's key."""
+        return (self.kind, *(getattr(self, each.name) for each in fields(self)))
+
+    def __repr__(self) -> str:
+        given = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if self._changed(each)]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def _changed(self, each: Any) -> bool:
+        value = getattr(self, each.name)
+        return value is not each.default and value != each.default
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, repr=False)
+class Pair(Constraint):
+    """A constraint between a frame and another, or the ground.
+
+    Attributes
+    ----------
+    frame, other
+        Names of frames, bodies or joints; without `other` it is the ground.
+    at
+        Where in `other`: a position (3,) or a `Placement`. Without `other` and `at` the frame is held where it is:
+        its rows act on velocities and have no residual.
+    placement
+        Where on `frame`, likewise.
+    """
+
+    frame: str
+    other: str | None = None
+    at: Any = field(default=None, kw_only=True)
+    placement: Any = field(default=IDENTITY, kw_only=True)
+
+    def normalize(self) -> None:
+        """Make placements of positions."""
+        self._set(at=_placement(self.at, self.label), placement=_placement(self.placement, self.label) or IDENTITY)
+
+    @property
+    def held(self) -> bool:
+        """Whether the frame is held where it is."""
+        return self.other is None and self.at is None
+
+    @property
+    def label(self) -> str:
+        """The name, or those of the frames."""
+        return self.name or (self.frame if self.other is None else f"{self.frame}-{self.other}")
+
+    def holonomic(self) -> tuple[bool, ...]:
+        """Return True for each row unless the frame is held where it is."""
+        return (not self.held,) * len(self.row_names())
+
+    def check(self, mechanism: Mechanism) -> None:
+        """Refuse frames that do not exist, or that are on one body."""
+        one = mechanism.frame(self.frame).body
+        two = mechanism.frame(self.other).body if self.other is not None else mechanism.ground
+        if one == two:
+            raise ModelError(
+                f"constraint {self.label!r} ({self.kind}): {self.frame!r} and {self.other or 'the ground'!r} are both "
+                f"on {one!r}; it would hold nothing or be impossible"
+            )
+
+    def frames(self, kinematics: Kinematics) -> tuple[FrameKinematics, FrameKinematics]:
+        """Return both frames in motion; one that is held has a standing frame as its partner."""
+        one = kinematics.frame(self.frame, self.placement)
+        if self.held:
+            return one, one.standing()
+        return one, kinematics.frame(self.other or kinematics.mechanism.ground, self.at or IDENTITY)
+
+    def finished(self, rows: Rows) -> Rows:
+        """Return the rows without residual where the frame is held where it is."""
+        return rows.without_residual() if self.held else rows
+
+
+def _placement(value: Any, label: str) -> Placement | None:
+    if value is None or isinstance(value, Placement):
+        return value
+    position = numbers(value, f"a place of constraint {label!r}", None)
+    if position.shape != (3,):
+        raise ModelError(f"a place of constraint {label!r} is three numbers or a Placement, not {value!r}")
+    return Placement(np.eye(3), position)
+
+
+def _gains(value: Any, label: str) -> tuple[float, float] | None:
+    """Return (kp, kd) of a pair, or of a rate w."""
+    if value is None:
+        return None
+    what = f"stabilize of constraint {label!r}"
+    given = numbers(value, what, None)
+    if given.shape not in ((), (2,)) or not np.isfinite(given).all() or (given < 0).any():
+        raise ModelError(f"{what} is a rate w >= 0 in 1/s or a pair (kp, kd) >= 0, not {value!r}")
+    return (float(given) ** 2, 2 * float(given)) if given.ndim == 0 else (float(given[0]), float(given[1]))
+
+
+def checked_axis(axis: Any, constraint: Constraint, word: str = "axis") -> tuple[float, float, float]:
+    """Return a unit axis of a constraint."""
+    return unit_axis(axis, f"the {word} of constraint {constraint.label!r}", None)
+
+
+def checked_number(value: Any, constraint: Constraint, word: str) -> float:
+    """Return a finite number of a constraint."""
+    return finite(value, f"the {word} of constraint {constraint.label!r}", None)

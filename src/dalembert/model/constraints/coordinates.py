@@ -1,0 +1,45 @@
+"""Single coordinates of joints: lengths and angles whose rates are velocities of the mechanism."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.model.constraints.algebra import Matrix
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+SINGLE = ("revolute", "continuous", "prismatic", "helical", "universal")
+"""Kinds whose velocities are rates of lengths and angles."""
+
+
+def coordinate_index(mechanism: Mechanism, name: str, label: str) -> int:
+    """Return a coordinate's place in v; one whose velocity is no rate of it is refused."""
+    place = mechanism.index_v(name)
+    # of joints that begin at one place only the last moves, those before it are fixed
+    i = int(np.searchsorted(mechanism.manifold.v_start[:-1], place.start, side="right")) - 1
+    joint = mechanism.joints[i]
+    if place.stop - place.start != 1 or joint.kind not in SINGLE:
+        raise ModelError(
+            f"constraint {label!r}: {name!r} is no single length or angle, it has {place.stop - place.start} "
+            f"velocities or belongs to a {joint.kind} joint; constrain frames instead (Point, Weld, Expression)"
+        )
+    return place.start
+
+
+def coordinate_value(mechanism: Mechanism, q: Matrix, name: str) -> Matrix:
+    """Return the value (1, 1) of a coordinate in q (nq, 1); of a continuous joint its angle in (-pi, pi]."""
+    part = q[mechanism.index_q(name), :]
+    return part if part.shape[0] == 1 else angle(part[1:2, :], part[0:1, :])
+
+
+def angle(sine: Any, cosine: Any) -> Matrix:
+    """Return atan2(sine, cosine) of (1, 1) matrices."""
+    if isinstance(sine, np.ndarray):
+        return np.arctan2(sine, cosine)
+    import casadi as ca
+
+    return ca.atan2(sine, cosine)

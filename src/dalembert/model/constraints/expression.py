@@ -1,0 +1,106 @@
+"""Any CasADi expression of the state that is zero: of coordinates, frames and time, or linear in velocities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, UnsupportedError
+from dalembert.model.constraints.constraint import Constraint
+from dalembert.model.constraints.rows import Rows
+
+if TYPE_CHECKING:
+    from dalembert.model.constraints.kinematics import Kinematics
+
+
+@dataclass(frozen=True, repr=False)
+class Expression(Constraint):
+    """function(k) = 0 for the mechanism in motion k: `k.q`, `k.v`, `k.t`, `k.coordinate("elbow")`, `k.frame("hand")`.
+
+    A frame has `position` (3, 1), `rotation` (3, 3) and `velocity` (6, 1) in world axes. The derivatives are CasADi's:
+
+        da.Expression(lambda k: k.frame("hand").position[2] - 0.1 * casadi.sin(k.t), name="height")
+
+    Attributes
+    ----------
+    function
+        Takes `Kinematics` in CasADi expressions, returns a scalar, a column or a list.
+    names
+        One per row; without them there is one row with the constraint's `name`.
+    velocity
+        Whether the expression is at velocity level: linear in k.v, perhaps non-holonomic.
+    """
+
+    function: Callable[[Any], Any]
+    names: tuple[str, ...] = field(default=(), kw_only=True)
+    velocity: bool = field(default=False, kw_only=True)
+
+    kind = "expression"
+
+    def normalize(self) -> None:
+        """Refuse what is no function, and names that are missing."""
+        if not callable(self.function):
+            raise ModelError(f"an Expression is a function of the mechanism in motion, not {self.function!r}")
+        names = (self.names,) if isinstance(self.names, str) else tuple(self.names)
+        if not names and not self.name:
+            raise ModelError("an Expression needs a name, or names=(...) with one for each row")
+        self._set(names=names)
+
+    def row_names(self) -> tuple[str, ...]:
+        """Return `names`, after the constraint's own where it has one."""
+        if not self.names:
+            return (self.name,)
+        return tuple(f"{self.name}: {each}" if self.name else each for each in self.names)
+
+    def holonomic(self) -> tuple[bool, ...]:
+        """Return whether the rows are at position level."""
+        return (not self.velocity,) * len(self.row_names())
+
+    @property
+    def private(self) -> bool:
+        """Return that it holds a Python function."""
+        return True
+
+    def rows(self, kinematics: Kinematics) -> Rows:
+        """Return the expression with derivatives along dq/dt = N(q) v."""
+        import casadi as ca
+
+        k = kinematics
+        if isinstance(k.q, np.ndarray):
+            raise UnsupportedError(f"constraint {self.row_names()[0]!r} is an expression; it has no plain NumPy form")
+        phi = self._value(k)
+
+        def along_motion(x: ca.SX) -> ca.SX:
+            return ca.jtimes(x, k.q, k.rate) + ca.jtimes(x, k.t, ca.SX.ones(1))
+
+        moving = ca.depends_on(phi, k.v)
+        if moving != self.velocity:
+            said = "velocity=True" if self.velocity else "no velocity=True"
+            raise ModelError(
+                f"constraint {self.row_names()[0]!r} has {said}, but its expression "
+                f"{'depends' if moving else 'does not depend'} on the velocities"
+            )
+        rate = phi if self.velocity else along_motion(phi)
+        A = ca.jacobian(rate, k.v)
+        if self.velocity and ca.depends_on(A, k.v):
+            raise ModelError(f"constraint {self.row_names()[0]!r} must be linear in the velocities")
+        return Rows(None if self.velocity else phi, A, rate, along_motion(rate))
+
+    def _value(self, k: Kinematics) -> Any:
+        """Return the expression as a column with one entry per row."""
+        import casadi as ca
+
+        try:
+            value = self.function(k)
+            phi = ca.vertcat(*value) if isinstance(value, list | tuple) else ca.SX(value)
+        except (TypeError, RuntimeError, NotImplementedError) as error:
+            raise ModelError(f"constraint {self.row_names()[0]!r}: its function failed: {error}") from error
+        if phi.shape != (len(self.row_names()), 1):
+            raise ModelError(
+                f"constraint {self.row_names()[0]!r} has an expression of shape {phi.shape} and "
+                f"{len(self.row_names())} row names: give one name for each row"
+            )
+        return phi

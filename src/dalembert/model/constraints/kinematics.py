@@ -1,0 +1,107 @@
+"""What a constraint must know of a mechanism in motion; the room `tree` provides it.
+
+Symbols: R rotation, p position of a frame in the world; V = [v; w] = J qd velocity of its origin and angular velocity,
+in world axes; its acceleration is J qdd + [a; wd].
+
+Matrices are two-dimensional, NumPy arrays or CasADi SX alike: constraints use only `@`, `.T`, `+`, `-`, `*`, slices and
+`algebra`, so that one formula serves as expression and as plain twin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dalembert.model.constraints.algebra import Matrix
+from dalembert.model.constraints.coordinates import coordinate_value
+from dalembert.model.placement import IDENTITY, Placement
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+
+@dataclass(frozen=True, eq=False)
+class FrameKinematics:
+    """One frame in motion.
+
+    Attributes
+    ----------
+    rotation, position : (3, 3), (3, 1)
+        R and p in the world.
+    jacobian : (6, nv)
+        J, rows [linear; angular] in world axes at the frame's origin ("local_world_aligned").
+    velocity, drift : (6, 1)
+        J qd and J_dot qd.
+    """
+
+    rotation: Matrix
+    position: Matrix
+    jacobian: Matrix
+    velocity: Matrix
+    drift: Matrix
+
+    @property
+    def Jv(self) -> Matrix:
+        """Rows of the linear velocity, (3, nv)."""
+        return self.jacobian[0:3, :]
+
+    @property
+    def Jw(self) -> Matrix:
+        """Rows of the angular velocity, (3, nv)."""
+        return self.jacobian[3:6, :]
+
+    @property
+    def v(self) -> Matrix:
+        """Velocity of the origin, (3, 1)."""
+        return self.velocity[0:3, :]
+
+    @property
+    def w(self) -> Matrix:
+        """Angular velocity, (3, 1)."""
+        return self.velocity[3:6, :]
+
+    @property
+    def a(self) -> Matrix:
+        """Acceleration of the origin at qdd = 0, (3, 1)."""
+        return self.drift[0:3, :]
+
+    @property
+    def wd(self) -> Matrix:
+        """Angular acceleration at qdd = 0, (3, 1)."""
+        return self.drift[3:6, :]
+
+    def direction(self, vector: Any) -> Matrix:
+        """Return a vector of the frame's axes (3, 1) in world axes."""
+        return self.rotation @ vector
+
+    def standing(self) -> FrameKinematics:
+        """Return a frame that stands still where this one is now."""
+        return FrameKinematics(self.rotation, self.position, 0 * self.jacobian, 0 * self.velocity, 0 * self.drift)
+
+
+class Kinematics:
+    """A mechanism in motion: its state, and every frame of it.
+
+    Attributes
+    ----------
+    mechanism
+        What moves.
+    q, v, t : (nq, 1), (nv, 1), (1, 1)
+        Configuration, velocity, time in seconds.
+    rate : (nq, 1)
+        dq/dt = N(q) v.
+    """
+
+    mechanism: Mechanism
+    q: Matrix
+    v: Matrix
+    t: Matrix
+    rate: Matrix
+
+    def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
+        """Return a frame by name (body, joint, frame or ground), or a place on it."""
+        raise NotImplementedError
+
+    def coordinate(self, name: str) -> Matrix:
+        """Return a length or angle of a joint, (1, 1); the angle of a continuous joint is in (-pi, pi]."""
+        return coordinate_value(self.mechanism, self.q, name)

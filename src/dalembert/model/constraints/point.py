@@ -1,0 +1,33 @@
+"""A point that stays on another, or where it is: three rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dalembert.model.constraints.axes import positions
+from dalembert.model.constraints.constraint import Pair
+from dalembert.model.constraints.primitives import coincident
+
+if TYPE_CHECKING:
+    from dalembert.model.constraints.kinematics import Kinematics
+    from dalembert.model.constraints.rows import Rows
+
+
+@dataclass(frozen=True, repr=False)
+class Point(Pair):
+    """The origin of a frame stays on that of another, or on the ground: phi = p1 - p2, three rows in world axes.
+
+    `da.Point("FL_foot")` holds a foot where it is, a contact that sticks; `da.Point("hand", "handle")` is a ball
+    joint that closes a loop. Its reactions are the components of the force on `frame`, in N.
+    """
+
+    kind = "point"
+
+    def row_names(self) -> tuple[str, ...]:
+        """Return "foot x", "foot y", "foot z"."""
+        return positions(self.label)
+
+    def rows(self, kinematics: Kinematics) -> Rows:
+        """Return p1 - p2 with its derivatives."""
+        return self.finished(coincident(*self.frames(kinematics)))

@@ -1,0 +1,36 @@
+"""A frame that stays on another with its axes aligned, or where it is: six rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dalembert.model.constraints.axes import positions, rotations
+from dalembert.model.constraints.constraint import Pair
+from dalembert.model.constraints.primitives import coincident, twist
+from dalembert.model.constraints.rows import Rows, stacked
+
+if TYPE_CHECKING:
+    from dalembert.model.constraints.kinematics import Kinematics
+
+
+@dataclass(frozen=True, repr=False)
+class Weld(Pair):
+    """Two frames stay one: three rows of position in world axes, three of rotation.
+
+    Rotation rows are about the axes of `other`; of a frame that is held where it is, about the world's. Reactions are
+    force and moment on `frame`.
+    """
+
+    kind = "weld"
+
+    def row_names(self) -> tuple[str, ...]:
+        """Return "foot x", ..., "foot: rotation about z"."""
+        return (*positions(self.label), *rotations(self.label))
+
+    def rows(self, kinematics: Kinematics) -> Rows:
+        """Return position and rotation with their derivatives."""
+        one, two = self.frames(kinematics)
+        if self.held:
+            return Rows(None, one.jacobian, one.velocity, one.drift)
+        return stacked([coincident(one, two), twist(one, two)])

@@ -1,0 +1,114 @@
+"""Frames in motion as constraints ask for them: expressions of q, v and t in world axes.
+
+Symbols: R, p pose of a frame in the world; J rows [linear; angular] in world axes at its origin; V = J qd velocity;
+J_dot qd drift.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
+from dalembert.model.joints import KINDS, as_expression
+from dalembert.model.placement import IDENTITY, Placement
+from dalembert.tree import vectors
+from dalembert.tree.kinematics import columns, poses, vector, velocities
+from dalembert.tree.link import Tree
+from dalembert.tree.posed import pose_tree
+from dalembert.tree.rnea import Motion, accelerations
+from dalembert.tree.scalars import Scalar
+from dalembert.tree.screws import Pair, Pose
+from dalembert.tree.vectors import ZERO, Vector, cross
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+
+class TreeKinematics(Kinematics):
+    """A mechanism in motion over CasADi symbols; what all frames share is computed once.
+
+    Parameters
+    ----------
+    mechanism, tree
+        What moves, and its prepared links.
+    q, v, t
+        SX columns (nq, 1), (nv, 1), (1, 1).
+    """
+
+    def __init__(self, mechanism: Mechanism, tree: Tree, q: Any, v: Any, t: Any) -> None:
+        self.mechanism, self.tree = mechanism, tree
+        self.q, self.v, self.t = q, v, t
+        self._q = [q[i] for i in range(tree.nq)]
+        self._v: list[Scalar] = [v[i] for i in range(tree.nv)]
+        self._posed = pose_tree(tree, self._q)
+        self._known: dict[tuple[int, Placement], FrameKinematics] = {}
+
+    @cached_property
+    def rate(self) -> Any:  # type: ignore[override]
+        """dq/dt = N(q) v, (nq, 1)."""
+        rates: list[Scalar] = []
+        for joint in self.mechanism.joints:
+            iq, iv = self.mechanism.index_q(joint.name), self.mechanism.index_v(joint.name)
+            rates += KINDS[joint.kind].rate(self._q[iq], self._v[iv])
+        return as_expression(rates)
+
+    @cached_property
+    def _poses(self) -> list[Pose]:
+        return poses(self._posed)
+
+    @cached_property
+    def _velocities(self) -> list[Pair]:
+        return velocities(self._posed, self._v)
+
+    @cached_property
+    def _motions(self) -> list[Motion]:
+        return accelerations(ZERO, self._posed, self._v, [0.0] * self.tree.nv)
+
+    def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
+        """Return a frame by name, or a place on it."""
+        self.mechanism.frame(name)
+        link, place = self.tree.places[name]
+        key = (link, place @ placement)
+        if key not in self._known:
+            self._known[key] = self._moving(*key)
+        return self._known[key]
+
+    def _moving(self, i: int, place: Placement) -> FrameKinematics:
+        """Return a place of link i in motion; -1 is the ground."""
+        link = Pose() if i < 0 else self._poses[i]
+        R = [vectors.columns_times(link.R, column) for column in columns(place.rotation)]
+        arm = vector(place.position)
+        p = vectors.add(link.p, vectors.columns_times(link.R, arm))
+        velocity, drift = (ZERO, ZERO), (ZERO, ZERO)
+        if i >= 0:
+            v, w = self._velocities[i]
+            motion = self._motions[i]
+            velocity = (vectors.add(v, cross(w, arm)), w)
+            drift = (vectors.add(motion.a, vectors.columns_times(motion.U, arm)), motion.wd)
+        return FrameKinematics(
+            as_expression([[column[row] for column in R] for row in range(3)]),
+            as_expression(list(p)),
+            as_expression(self._jacobian(i, p)),
+            as_expression(_turned(link, velocity)),
+            as_expression(_turned(link, drift)),
+        )
+
+    def _jacobian(self, i: int, origin: Vector) -> list[list[Scalar]]:
+        """Return J of a point on link i: the column of S = (s, z) is [R s + (p_link - origin) x R z; R z]."""
+        J: list[list[Scalar]] = [[0.0] * self.tree.nv for _ in range(6)]
+        for number in self.tree.ancestors(i):
+            link, pose = self.tree.links[number], self._poses[number]
+            reach = vectors.difference(pose.p, origin)
+            for place in range(len(link.axes)):
+                unit: list[Scalar] = [0.0] * self.tree.nv
+                unit[link.v + place] = 1.0
+                s, z = (vectors.columns_times(pose.R, part) for part in link.relative(unit))
+                for row, value in enumerate([*vectors.add(s, cross(reach, z)), *z]):
+                    J[row][link.v + place] = value
+        return J
+
+
+def _turned(link: Pose, pair: Pair) -> list[Scalar]:
+    """Return two vectors of a link's axes in world axes, one below the other."""
+    return [*vectors.columns_times(link.R, pair[0]), *vectors.columns_times(link.R, pair[1])]
