@@ -43,7 +43,7 @@ def work(first: int, count: int, only: str) -> None:
             path = Path(folder) / f"m.{extension}"
             path.write_bytes(mutated(content, seed))
             print(json.dumps({"seed": seed}), flush=True)
-            start = time.perf_counter()
+            start = time.process_time()
             try:
                 da.load(path, allow_unphysical=True)
                 outcome = "loaded"
@@ -51,7 +51,7 @@ def work(first: int, count: int, only: str) -> None:
                 outcome = "refused" if folder in str(error) else f"nameless refusal: {error}"
             except Exception as error:  # what this campaign looks for
                 outcome = f"uncaught {type(error).__name__}: {error}"
-            print(json.dumps({"outcome": outcome[:300], "seconds": time.perf_counter() - start}), flush=True)
+            print(json.dumps({"outcome": outcome[:300], "seconds": time.process_time() - start}), flush=True)
 
 
 def chosen(only: str) -> list[tuple[str, str, bytes]]:
@@ -114,7 +114,7 @@ def main() -> None:
         return work(*options.worker, options.only)
     files = chosen(options.only)
     table: dict[str, Counter[str]] = defaultdict(Counter)
-    slowest: dict[str, float] = defaultdict(float)
+    slowest: dict[str, tuple[float, int]] = defaultdict(lambda: (0.0, 0))
     found: list[tuple[int, str, str]] = []
     start = time.perf_counter()
     for first in range(options.first, options.first + options.files, CHUNK):
@@ -123,13 +123,14 @@ def main() -> None:
             name, extension, _ = files[seed % len(files)]
             kind = outcome if outcome in ("loaded", "refused") else outcome.split()[0].rstrip(",")
             table[extension][kind] += 1
-            slowest[extension] = max(slowest[extension], seconds)
+            slowest[extension] = max(slowest[extension], (seconds, seed))
             if kind not in ("loaded", "refused"):
                 found.append((seed, name, outcome))
     kinds = ["loaded", "refused", "nameless", "uncaught", "crash", "hang"]
     print(f"{'format':8}" + "".join(f"{kind:>10}" for kind in kinds) + f"{'slowest':>10}")
     for extension, counts in sorted(table.items()):
-        print(f"{extension:8}" + "".join(f"{counts[kind]:10}" for kind in kinds) + f"{slowest[extension]:9.2f}s")
+        seconds, seed = slowest[extension]
+        print(f"{extension:8}" + "".join(f"{counts[kind]:10}" for kind in kinds) + f"{seconds:9.2f}s (seed {seed})")
     print(f"{sum(map(Counter.total, table.values()))} files in {time.perf_counter() - start:.0f} s")
     for seed, name, outcome in found:
         print(f"seed {seed} ({name}): {outcome}")
