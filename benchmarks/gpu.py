@@ -22,7 +22,7 @@ import cupy
 import numpy as np
 
 import contacts
-import robots
+import sample_programs as robots
 from dalembert.kernel.cuda_backend import Tuning
 from dalembert.kernel.cuda_engine import CudaEngine
 from dalembert.kernel.engine import Options
