@@ -68,7 +68,7 @@ CRANE = """
         <joint name="swing" type="hinge" axis="0 1 1" pos="0 0 .1" ref="-0.4" springref="0.3" stiffness="7"/>
         <geom type="cylinder" size=".1 .5" pos="0 0 -.5"/>
         <site name="tip" pos="0 0 -1"/>
-        <body name="load" pos="0 0 -1.2">
+        <body name="load" pos="0 0 -1.2" gravcomp="0.7">
           <joint name="hook" type="slide" axis="0 1 2"/>
           <joint name="rope" type="ball" pos="0 0 .2" armature="0.02"/>
           <geom type="ellipsoid" size=".2 .1 .3"/>
@@ -94,7 +94,7 @@ TWO_FREE = """
     <body name="one" pos="1 2 3" quat="1 2 3 4">
       <joint name="free_one" type="free" damping="0.7" stiffness="0.3"/>
       <geom type="box" size=".1 .2 .3" pos=".1 0 0"/>
-      <body name="arm" pos=".3 0 0">
+      <body name="arm" pos=".3 0 0" gravcomp="1.5">
         <joint name="elbow" axis="0 1 0"/>
         <geom type="capsule" fromto="0 0 0 .4 0 0" size=".03"/>
       </body>

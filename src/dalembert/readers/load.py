@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dalembert.errors import DalembertError, ModelError, UnsupportedError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.model.mechanism import Mechanism
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders, Packages
@@ -76,7 +76,7 @@ def load(
         raise UnsupportedError(f"{path}: xacro files are expanded first: xacro {path.name} > robot.urdf")
     try:
         return _read(path, base, packages, allow_unphysical, passive)
-    except DalembertError as error:
+    except (ModelError, ShapeError, UnsupportedError) as error:
         text = str(error)
         if len(text) <= LONGEST and str(path.parent) in text:
             raise
