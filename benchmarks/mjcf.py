@@ -1,6 +1,7 @@
 """MJCF files of a folder, read by dalembert and by MuJoCo: are kinematics and inverse dynamics the same.
 
-Meant for a copy of MuJoCo Menagerie, whose models bring most of what people write in MJCF. For every file with bodies: the largest relative difference of body positions, and of tau = M a + bias - passive forces, at random states. Models of
+Meant for a copy of MuJoCo Menagerie, whose models bring most of what people write in MJCF. For every file with bodies:
+the largest relative difference of body positions, and of tau = M a + bias - passive forces, at random states. Models of
 which dalembert's notes say that a force was left out are marked.
 
     python benchmarks/mjcf.py FOLDER [--states 3] [--largest 60] [--json FILE]
