@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import mujoco
 import numpy as np
 import pytest
@@ -85,17 +87,26 @@ def test_dynamics(load, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_energy(load, name):
-    text = (
-        MODELS[name]
-        .replace("<mujoco ", "<mujoco ")
-        .replace("<worldbody>", '<option><flag energy="enable"/></option><worldbody>', 1)
-    )
+    """Kinetic and potential energy; MuJoCo's potential knows nothing of weights that are held up."""
+    flag = '<option><flag energy="enable"/></option><worldbody>'
+    text = re.sub(r'gravcomp="[^"]*"', "", MODELS[name]).replace("<worldbody>", flag, 1)
     robot, model = load(text), mujoco.MjModel.from_xml_string(text)
     data, states = mujoco.MjData(model), state_map(robot, "mujoco", model)
     data.qpos, data.qvel, _ = random_state(model, np.random.default_rng(3))
     mujoco.mj_forward(model, data)
     kinetic, potential = robot.energy(states.from_q(data.qpos), states.from_v(data.qpos, data.qvel))
     np.testing.assert_allclose([kinetic, potential], data.energy[::-1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_power(load, name):
+    """d/dt (T + V) = tau v - damping, weights that are held up included."""
+    text = re.sub(r' (damping|armature)="[^"]*"', "", MODELS[name])
+    robot, h, rng = load(text), 1e-6, np.random.default_rng(4)
+    q, v, tau = robot.random(0), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    a = robot.forward(q, v, tau)
+    early, late = (sum(robot.energy(robot.integrate(q, s * h * v), v + s * h * a)) for s in (-1, 1))
+    np.testing.assert_allclose((late - early) / (2 * h), tau @ v, rtol=1e-6, atol=1e-7 * abs(early))
 
 
 def test_order_and_names_are_mujoco_s(load):
@@ -130,8 +141,10 @@ def test_actuators_and_notes(load):
 
 EQUALITIES = """
 <mujoco><worldbody>
- <body name="a"><joint name="ja" axis="0 1 0" ref="10"/><geom size=".1"/><site name="sa" pos="1 0 0" euler="0 0 30"/></body>
- <body name="b" pos="1 0 0"><joint name="jb" axis="0 1 0"/><joint name="jc" type="slide"/><geom size=".1"/><site name="sb"/></body>
+ <body name="a"><joint name="ja" axis="0 1 0" ref="10"/><geom size=".1"/><site name="sa" pos="1 0 0" euler="0 0 30"/>
+ </body>
+ <body name="b" pos="1 0 0"><joint name="jb" axis="0 1 0"/><joint name="jc" type="slide"/><geom size=".1"/>
+  <site name="sb"/></body>
 </worldbody>
 <tendon>
  <fixed name="t1"><joint joint="ja" coef="2"/><joint joint="jb" coef="-3"/></fixed>
@@ -189,7 +202,7 @@ def test_equalities(load):
 
 def test_base(load):
     assert (load(HUMANOID).base, load(HUMANOID, base="fixed").nq) == ("floating", load(HUMANOID).nq - 7)
-    R, p = load(HUMANOID, base="fixed").kinematics(np.r_[np.zeros(7), 0, 0, 0, 1], "torso")
+    _, p = load(HUMANOID, base="fixed").kinematics(np.r_[np.zeros(7), 0, 0, 0, 1], "torso")
     assert p.tolist() == [0, 0, 1.4]
     held = '<mujoco><worldbody><body name="a"><geom size="1"/></body></worldbody></mujoco>'
     assert (load(held).nq, load(held, base="floating").nq) == (0, 7)

@@ -12,7 +12,6 @@ from dalembert.tree.articulated import articulated, times
 from dalembert.tree.choice import candidates, cheapest, operations
 from dalembert.tree.count import count, inputs, work
 from dalembert.tree.crba import crba
-from dalembert.tree.factor import factor, velocity_parents
 from dalembert.tree.frames import decompose, turn
 from dalembert.tree.inertia import Rigid
 from dalembert.tree.link import screw_placement
@@ -20,6 +19,7 @@ from dalembert.tree.moments import matrix, moments, moved
 from dalembert.tree.prepare import prepare
 from dalembert.tree.rnea import rnea
 from dalembert.tree.screws import Rotation, Screw
+from dalembert.tree.sparse_factor import dense, sparse, sparse_factor, tree_order
 from tests.tree.mechanisms import KINDS, random_inertia, random_placement, random_state, random_tree
 from tests.tree.robots import on_arrays
 
@@ -99,10 +99,15 @@ def test_factors_along_the_tree(kinds, seed):
     q, v, _ = random_state(mechanism, seed, 1)
     M = on_arrays(tree, crba, q)[0]
     rows = [[float(x) for x in row] for row in M]
-    found = factor(rows, velocity_parents(tree), mechanism.coordinates)
-    L = np.tril(np.array(found.L), -1) + np.eye(mechanism.nv)
-    np.testing.assert_allclose(L.T @ np.diag(-1.0 / np.array(found.r)) @ L, M, atol=1e-12 * np.abs(M).max())
-    x = np.array(found.solve([float(each) for each in v[0]]))
+    found = sparse_factor(rows, tree_order(mechanism.nv), mechanism.coordinates)
+    L = np.eye(mechanism.nv)
+    for k, column in found.columns.items():
+        for i, entry in column.items():
+            L[k, i] = entry
+            assert rows[k][i] != 0.0
+    D = np.diag([found.pivots[k] for k in range(mechanism.nv)])
+    np.testing.assert_allclose(L.T @ D @ L, M, atol=1e-12 * np.abs(M).max())
+    x = np.array(dense(found.solve(sparse([float(each) for each in v[0]])), mechanism.nv))
     np.testing.assert_allclose(M @ x, v[0], atol=1e-9 * max(1.0, np.abs(M).max() * np.abs(x).max()))
 
 

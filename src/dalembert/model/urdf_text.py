@@ -92,6 +92,9 @@ class UrdfText:
             self.left_out.append(f"gravity {m.gravity}")
         if m.base == "floating":
             self.left_out.append("the floating base (load with base='floating')")
+        held = [body.name for body in m.bodies if body.compensation]
+        if held:
+            self.left_out.append(f"weight held up: of {', '.join(held[:5])}")
         moved = [joint.child for joint in m.joints if not joint.child_placement.is_identity()]
         if moved:
             self.left_out.append(f"frames of {', '.join(moved[:5])}: they stand where their joints are")

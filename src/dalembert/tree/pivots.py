@@ -13,9 +13,9 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.tree.crba import crba
-from dalembert.tree.factor import factor, velocity_parents
 from dalembert.tree.link import Tree
 from dalembert.tree.posed import pose_tree
+from dalembert.tree.sparse_factor import sparse_factor, tree_order
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -34,9 +34,9 @@ def refuse_singular(mechanism: Mechanism, tree: Tree) -> None:
     q = mechanism.random(0, SAMPLES)
     M = crba(tree, pose_tree(tree, list(q.T)))
     diagonal = np.array([np.broadcast_to(M[k][k], SAMPLES) for k in range(tree.nv)])
-    r = factor(M, velocity_parents(tree), tree.coordinates).r
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.abs(1.0 / np.array([np.broadcast_to(each, SAMPLES) for each in r])) / np.abs(diagonal)
+        pivots = sparse_factor(M, tree_order(tree.nv), tree.coordinates).pivots
+        ratio = np.abs([np.broadcast_to(pivots[k], SAMPLES) for k in range(tree.nv)]) / np.abs(diagonal)
     for k in np.flatnonzero((ratio < VANISHING).all(axis=1)):
         raise ModelError(
             f"nothing resists the coordinate {tree.coordinates[k]!r} of {tree.name!r}: its pivot in the mass matrix is "
