@@ -23,7 +23,8 @@ class Check:
     """Diagnose a robot file (URDF, SDF, MJCF), or a system given by its matrices (.toml, .json or .npz).
 
     A robot is looked at in its neutral and in random configurations, each closed first: loops, ranks, redundant and
-    inconsistent constraints by name, massless motion, uniqueness of reactions. Matrices are solved if the file has a force.
+    inconsistent constraints by name, massless motion, uniqueness of reactions. Matrices are solved if the file has a
+    force.
 
     Exit code 0: accelerations exist and are unique; 1: they do not; 2: the file could not be used.
     """

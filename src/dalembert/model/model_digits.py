@@ -2,9 +2,9 @@
 
 Symbols: B = g A d, A with columns scaled by d = M_ii^-1/2 and the rows of each constraint by one factor g; B = U S V^T.
 
-A loop in a plane has a row across it, whose entries are rounding of the file; scaled up, it would pass for a row of its own
-and demand forces without limit. Singular values of B below `digits` of the largest are taken for zero, and a right side that
-contradicts the rows by no more than that is taken to agree with them.
+A loop in a plane has a row across it, whose entries are rounding of the file; scaled up, it would pass for a row of its
+own and demand forces without limit. Singular values of B below `digits` of the largest are taken for zero, and a right
+side that contradicts the rows by no more than that is taken to agree with them.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ def model_rows(
 
     The third is the rank tolerance to solve them with: `digits` where rows were freed, otherwise None.
     """
-    m, n = A.shape[-2:]
-    if not m or not np.isfinite(A).all():
+    if not A.shape[-2] or not np.isfinite(A).all():
         return A, drift, None
     mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
     d = np.where(mass > 0, mass, 1.0) ** -0.5

@@ -1,7 +1,8 @@
 """A constrained mechanism solved: in compiled code, and by `KKT` what that leaves open or has to be explained.
 
 Three levels of answer, as everywhere: `compile(...)` is a kernel with a status per sample; `forward`, `impact` and
-`project` run it, and give samples that it declines to `KKT`; `solve` and `diagnose` take one state through `KKT`, with names.
+`project` run it, and give samples that it declines to `KKT`; `solve` and `diagnose` take one state through `KKT`, with
+names.
 """
 
 from __future__ import annotations
@@ -91,9 +92,10 @@ class Solving:
         """Return the nearest admissible configuration and velocity, (q, v), or q alone without v.
 
         Newton's method with steps of least kinetic energy, until no residual is larger than `tolerance` (metres,
-        radians), or, where redundant rows contradict each other by less than 1e-8, until it comes to rest; then the velocity of least kinetic energy from v (seed 000, sec. 3). One state or a batch.
-        Raises `SolvabilityError`, with the rows that stay open, where a single configuration cannot be reached; in
-        a batch such samples become NaN.
+        radians), or, where redundant rows contradict each other by less than 1e-8, until it comes to rest; then the
+        velocity of least kinetic energy from v (seed 000, sec. 3). One state or a batch. Raises `SolvabilityError`,
+        with the rows that stay open, where a single configuration cannot be reached; in a batch such samples become
+        NaN.
         """
         start = np.asarray(self.manifold.configuration(q), dtype=float)
         q = self._closed(np.array(start.reshape(-1, start.shape[-1])), float(t), tolerance).reshape(start.shape)

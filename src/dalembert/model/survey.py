@@ -1,4 +1,4 @@
-"""A mechanism looked at in several configurations: loops, ranks, redundancy, massless motion, uniqueness of reactions."""
+"""A mechanism looked at in several configurations: ranks, redundancy, massless motion, uniqueness of reactions."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _without_numbers(finding: Finding) -> str:
 
 
 def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0) -> Survey:
-    """Look at a mechanism at its neutral configuration and at `samples` random ones, each closed first where it can be."""
+    """Look at a mechanism at its neutral and at `samples` random configurations, each closed first where it can be."""
     close = closed_or_none(mechanism.project)
     neutral = close(mechanism.neutral())
     findings = [_finding(mechanism, "neutral", mechanism.neutral() if neutral is None else neutral)]

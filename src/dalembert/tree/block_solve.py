@@ -6,8 +6,8 @@ Symbols: H = M, or M + A^T R A where M may be singular; H = L D L^T, Y = L^-1 A^
     z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
 
 The factors come from the matrices (`matrix_system.py`) or from the tree (`articulated_system.py`). Two cases, chosen
-before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, proximal steps that suit any rank of A.
-That the choice suits a sample is told by its residuals (`verdict.py`).
+before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, proximal steps that suit any rank of
+A. That the choice suits a sample is told by its residuals (`verdict.py`).
 Cost beyond the factors: m^2 d / 2 + m^3 / 6 products for m rows that share d velocities.
 """
 

@@ -6,7 +6,8 @@
     project_step      M dq + A^T mu = 0                      A dq = -phi            (one step of Newton's method)
     delassus          G = A H^-1 A^T
 
-rate = A v + offset is what the rows do at velocity level. Each is traced on the prepared tree with the fewest operations.
+rate = A v + offset is what the rows do at velocity level. Each is traced on the prepared tree with the fewest
+operations.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Setting:
 
 
 def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:
-    """Return q, v, tau, t -> acceleration, multipliers, status by the route with the fewest operations, or a named one."""
+    """Return q, v, tau, t -> acceleration, multipliers, status by a named route, or that with fewest operations."""
     if route not in ("auto", *ROUTES):
         raise ModelError(f"route={route!r} is not one of 'auto', {', '.join(map(repr, ROUTES))}")
     setting = Setting.of(mechanism, metric, dtype)

@@ -30,7 +30,7 @@ PROBES = 5
 CLOSING_STEPS = 30
 CLOSED = 1e-12
 AT_REST = 1e-10
-"""Gauss-Newton steps towards a configuration that meets the constraints; the residual, or the step, at which they end."""
+"""Gauss-Newton steps towards a configuration that meets the constraints; residual or step at which they end."""
 
 Matrices = Callable[[Any], tuple[Any, Any, Any]]
 """q -> M (n, n), A (m, n), phi (h,)."""

@@ -24,7 +24,7 @@ NEARLY_MASSLESS = 1e-12
 
 
 def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[int] | None = None) -> Needs:
-    """Return what M and A at N configurations ask for; `groups` (m,) says which rows belong together, by default none."""
+    """Return what M and A at N configurations ask for; `groups` (m,) says which rows belong together."""
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     massless = any(_smallest(m) < NEARLY_MASSLESS for m in M)
     weights = [_weights(m, a) if massless else np.zeros(a.shape[0]) for m, a in zip(M, A, strict=True)]
@@ -35,7 +35,7 @@ def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[i
 
 
 def _smallest(P: Array, groups: Sequence[int] | None = None) -> float:
-    """Return the smallest eigenvalue of P scaled to unit diagonal, or to one within each group; 0 for a zero diagonal."""
+    """Return the smallest eigenvalue of P scaled to unit diagonal, or to at most one within each group."""
     if not P.size:
         return 1.0
     diagonal = np.diag(P).copy()

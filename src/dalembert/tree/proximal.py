@@ -1,6 +1,7 @@
 """Redundant rows in straight-line code: G lam = r with a singular G, by a few proximal steps.
 
-Symbols: S scales the rows of each constraint by one factor, so that its largest G_ii is one, W = diag(w) the metric, E = S W S scaled to at most one, x = S^-1 lam,
+Symbols: S scales the rows of each constraint by one factor, so that its largest G_ii is one, W = diag(w) the metric, E
+= S W S scaled to at most one, x = S^-1 lam,
 
     x_0 = 0,     x_k+1 = x_k + (S G S + mu E)^-1 (S r - S G S x_k)
 
@@ -11,8 +12,9 @@ leaves a alone. That part is then taken out again: (mu (S G S + mu E)^-1 E)^k ke
 (mu / sigma)^k, so subtracting this image of x leaves the least-norm answer to rounding. Source of the steps:
 J. Carpentier, R. Budhiraja, N. Mansard, "Proximal and sparse resolution of constrained dynamic equations", RSS 2021.
 
-One factor for each constraint, not for each row: a row that does next to nothing beside others of its constraint is rounding
-of the model's numbers (a loop in a plane has one across it), and scaled up it would demand forces without limit.
+One factor for each constraint, not for each row: a row that does next to nothing beside others of its constraint is
+rounding of the model's numbers (a loop in a plane has one across it), and scaled up it would demand forces without
+limit.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ d A^T lam larger than T_l, none of d M a or s A a larger than their sum:
     omega_2 = |s (c - A a)| / (|s c| + m (T_f + T_l))
 
 A row in which everything cancels, as in a structure at rest, is thus measured against what the forces could cause. The
-pivots say why a residual is large: one of H that is not positive is a motion without mass, one of the Delassus matrix that
-vanishes is a row that others imply. NaN makes every comparison false, and sums let none get lost.
+pivots say why a residual is large: one of H that is not positive is a motion without mass, one of the Delassus matrix
+that vanishes is a row that others imply. NaN makes every comparison false, and sums let none get lost.
 """
 
 from __future__ import annotations
