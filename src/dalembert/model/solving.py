@@ -26,8 +26,8 @@ HALVINGS = 8
 
 
 SLACK = 1e-8
-"""Redundant rows may contradict each other by this much, metres or radians, as files with few digits do: a configuration
-where Newton's method comes to rest with no larger residual is admissible."""
+"""Redundant rows may contradict each other by this much, metres or radians, as files with few digits do; where
+Newton's method comes to rest with no larger residual, the configuration is admissible."""
 
 
 class Solving:
@@ -156,8 +156,8 @@ class Solving:
         phi = np.abs(self.constraint(q, t))
         worst = [f"{rows[i]!r} ({phi[i]:.2g})" for i in np.argsort(-phi)[:3]]
         raise SolvabilityError(
-            f"no admissible configuration was found within {MOST_STEPS} steps; at the start the rows furthest from closing "
-            f"were {', '.join(worst)}. The constraints may be out of reach, or the start too far away: try another q",
+            f"no admissible configuration was found within {MOST_STEPS} steps; at the start the rows furthest from "
+            f"closing were {', '.join(worst)}. The constraints may be out of reach, or the start too far away: try another q",
             self.diagnose(q, None, t),
         )
 

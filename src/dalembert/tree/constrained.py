@@ -123,8 +123,8 @@ def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype
     setting = Setting.of(mechanism, metric, dtype)
     if setting.needs.massless and route == "tree":
         raise ModelError(
-            f"{mechanism.name!r} may hold massless motion, which the articulated-body algorithm divides by; route='matrix' "
-            "(or 'auto') solves it by the block form"
+            f"{mechanism.name!r} may hold massless motion, which the articulated-body algorithm divides by; "
+            "route='matrix' (or 'auto') solves it by the block form"
         )
     names = ("matrix",) if setting.needs.massless else tuple(ROUTES) if route == "auto" else (route,)
     return min((_forward(setting, name) for name in names), key=lambda function: function.n_instructions())
