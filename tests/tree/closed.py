@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 import dalembert as da
+from dalembert.model.requests import requests
 from dalembert.tree import constrained
 
 Z = (0.0, 0.0, 1.0)
@@ -26,6 +28,45 @@ def numeric(function: ca.Function) -> Any:
         return *outputs, da.Status(int(status[0]))
 
     return call
+
+
+class Traced:
+    """Quantities of a mechanism from its traced functions, without machine code: quick for one state."""
+
+    def __init__(self, mechanism: da.Mechanism) -> None:
+        self.mechanism = mechanism
+
+    @cached_property
+    def functions(self) -> dict[str, Any]:
+        return {}
+
+    def __call__(self, what: str, *inputs: Any, **options: Any) -> Any:
+        key = (what, *options.items())
+        if key not in self.functions:
+            self.functions[key] = requests()[what].trace(self.mechanism, **options)
+        found = [np.array(ca.densify(x)) for x in self.functions[key].call([ca.DM(np.asarray(x)) for x in inputs])]
+        found = [x.ravel() if x.shape[1] == 1 and what not in ("mass_matrix", "constraint_jacobian") else x for x in found]
+        return found[0] if len(found) == 1 else found
+
+    def M(self, q: Any) -> Any:
+        return self("mass_matrix", q)
+
+    def A(self, q: Any, t: float = 0.0) -> Any:
+        return self("constraint_jacobian", q, t)
+
+    def system(self, q: Any, t: float = 0.0, metric: Any = None) -> da.KKT:
+        """Return the block matrix, for the dense answers of `kkt`."""
+        names = self.mechanism.names, self.mechanism.coordinates
+        return da.KKT(self.M(q), self.A(q, t), *names, None if metric is None else np.diag(metric))
+
+    def force(self, q: Any, v: Any, tau: Any) -> Any:
+        return tau - self("bias", q, v)
+
+    def drift(self, q: Any, v: Any, t: float = 0.0) -> Any:
+        return self("constraint_drift", q, v, t)
+
+    def solve(self, q: Any, v: Any, tau: Any, t: float = 0.0, metric: Any = None, **options: Any) -> da.Solution:
+        return self.system(q, t, metric).solve(self.force(q, v, tau), self.drift(q, v, t), **options)
 
 
 def bar(builder: da.Builder, name: str, length: float, mass: float) -> None:
