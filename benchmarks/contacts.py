@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-import robots
-from robots import GRAVITY, Joint
+import sample_programs as robots
+from sample_programs import GRAVITY, Joint
 
 Contact = tuple[int, tuple[float, float, float], int]  # body, point on it, 3 (point) or 6 (sole) equations
 

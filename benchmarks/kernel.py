@@ -28,7 +28,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-import robots
+import sample_programs as robots
 from dalembert.kernel import Kernel
 from dalembert.kernel.llvm_target import host
 from dalembert.kernel.peak import peak_operations

@@ -1,162 +1,206 @@
-"""Three mechanisms and random programs as CasADi SX functions, for measuring kernels.
+"""Real robots: RNEA, CRBA and ABA as kernels beside Pinocchio and MuJoCo, one state per call and batches.
 
-The robots are trees of one-degree-of-freedom joints; forward dynamics by the articulated-body algorithm
-(Featherstone 2008, table 7.1). Symbols: X motion transform from parent to body, S motion subspace, v velocity, c bias
-acceleration, IA articulated inertia, pA articulated bias force, a acceleration.
+    python benchmarks/robots.py [--json FILE] [--quick]
+
+Times are microseconds per sample, the best of several repeats in one run, one thread; ratios from one run are what
+counts. "single" is one call from Python with one state, ours and theirs alike. "batch" is a call with 1024 states, per
+state; Pinocchio has batches of RNEA and ABA (`rneaInParallel`, `abaInParallel`, one thread), for the mass matrix its
+single calls are taken. MuJoCo runs what it needs for the same answer: kinematics and `mj_rne`; kinematics and the mass
+matrix (which it keeps sparse); `mj_forward` with contacts and constraints switched off. The limit is the operations of
+the traced program over what one core can issue; a mass matrix must also be written, nv^2 numbers a sample.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import argparse
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import files
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
-import casadi as ca
+import mujoco
 import numpy as np
+import pinocchio as pin
 
-GRAVITY = 9.81
-WEIGHTS = np.linspace(0.2, 0.8, 64)  # of the averages in synthetic programs
+import dalembert as da
+from dalembert.kernel.peak import peak_operations
+from dalembert.readers import load
 
+BATCH = 1024
+REPEATS = 15
+CALLS = 300  # single calls that are timed together
 
-@dataclass(frozen=True)
-class Joint:
-    """One joint: its parent's number (-1: ground), its kind ("rx" ... "pz"), where it sits, what hangs on it.
-
-    `offset` (3,) m in the parent's frame, `mass` kg, `centre` (3,) m and `inertia` (3,) kg m^2 about it, diagonal.
-    """
-
-    parent: int
-    kind: str
-    offset: tuple[float, float, float]
-    mass: float = 0.0
-    centre: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    inertia: tuple[float, float, float] = (0.0, 0.0, 0.0)
-
-
-def _skew(r) -> ca.SX:
-    return ca.skew(ca.SX(r))
+ROBOTS = {
+    "Panda": ("panda.urdf", "fixed"),
+    "Go2": ("go2.urdf", "floating"),
+    "G1": ("g1_29dof_rev_1_0.urdf", "floating"),
+    "Talos": ("talos_reduced.urdf", "floating"),
+    "iCub": ("icub.urdf", "floating"),
+}
+GOAL_SINGLE, GOAL_BATCH = 3.0, 20.0
 
 
-def _transform(joint: Joint, q: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Return X (6 x 6, angular part first) and S (6)."""
-    axis = "xyz".index(joint.kind[1])
-    E, r = ca.SX.eye(3), ca.SX(ca.DM(joint.offset))
-    S = ca.SX(6, 1)
-    if joint.kind[0] == "r":
-        i, j = (axis + 1) % 3, (axis + 2) % 3
-        E[i, i] = E[j, j] = ca.cos(q)
-        E[i, j] = ca.sin(q)
-        E[j, i] = -ca.sin(q)
-        S[axis] = 1
-    else:
-        r = r + ca.SX(ca.DM.eye(3)[:, axis]) * q
-        S[3 + axis] = 1
-    X = ca.SX(6, 6)
-    X[:3, :3] = E
-    X[3:, 3:] = E
-    X[3:, :3] = -ca.mtimes(E, _skew(r))
-    return ca.sparsify(X), S
+def best(action: Callable[[], Any], repeats: int = REPEATS) -> float:
+    """Return the shortest of several runs, in microseconds."""
+    shortest = float("inf")
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        shortest = min(shortest, time.perf_counter() - start)
+    return 1e6 * shortest
 
 
-def _inertia(joint: Joint) -> ca.SX:
-    """Return the spatial inertia (6 x 6) about the joint."""
-    C = ca.skew(ca.DM(joint.centre))
-    rotational = ca.diag(ca.DM(joint.inertia)) + joint.mass * ca.mtimes(C, C.T)
-    full = ca.blockcat([[rotational, joint.mass * C], [joint.mass * C.T, joint.mass * ca.DM.eye(3)]])
-    return ca.SX(ca.sparsify(full))
+def find(name: str) -> Path:
+    """Return where example-robot-data has a file."""
+    return next(Path(str(path.locate())) for path in files("example-robot-data") or () if path.name == name)
 
 
-def _cross(v: ca.SX) -> ca.SX:
-    """Return the matrix of the spatial cross product of motions."""
-    matrix = ca.SX(6, 6)
-    matrix[:3, :3] = _skew(v[:3])
-    matrix[3:, :3] = _skew(v[3:])
-    matrix[3:, 3:] = _skew(v[:3])
-    return matrix
+def in_mujoco(path: Path, base: str) -> tuple[Any, Any]:
+    """Return the robot in MuJoCo, without shapes, contacts and constraints."""
+    robot = ElementTree.parse(path).getroot()
+    for parent in list(robot.iter()):
+        for child in list(parent):
+            if child.tag in ("visual", "collision", "transmission", "gazebo", "mujoco", "sensor"):
+                parent.remove(child)
+    spec = mujoco.MjSpec.from_string(ElementTree.tostring(robot, encoding="unicode"))
+    spec.compiler.boundmass, spec.compiler.boundinertia, spec.compiler.balanceinertia = 1e-6, 1e-9, True
+    if base == "floating":
+        spec.worldbody.first_body().add_freejoint()
+    model = spec.compile()
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data = mujoco.MjData(model)
+    data.qvel[:] = 0.1
+    return model, data
 
 
-def forward_dynamics(name: str, joints: list[Joint]) -> ca.Function:
-    """Return q, v, tau -> acceleration of a tree."""
-    n = len(joints)
-    q, qd, tau = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX.sym("tau", n)
-    X, S, v, c, IA, pA = [], [], [], [], [], []
-    for i, joint in enumerate(joints):
-        Xi, Si = _transform(joint, q[i])
-        vJ = Si * qd[i]
-        vi = vJ if joint.parent < 0 else ca.mtimes(Xi, v[joint.parent]) + vJ
-        Ii = _inertia(joint)
-        X.append(Xi), S.append(Si), v.append(vi), IA.append(Ii)
-        c.append(ca.mtimes(_cross(vi), vJ))
-        pA.append(-ca.mtimes(_cross(vi).T, ca.mtimes(Ii, vi)))
-    U, D, u = [None] * n, [None] * n, [None] * n  # D = 1/d: one division per joint
-    for i in reversed(range(n)):
-        U[i] = ca.mtimes(IA[i], S[i])
-        D[i] = 1 / ca.dot(S[i], U[i])
-        u[i] = tau[i] - ca.dot(S[i], pA[i])
-        if joints[i].parent >= 0:
-            Ia = IA[i] - ca.mtimes(U[i], (U[i] * D[i]).T)
-            pa = pA[i] + ca.mtimes(Ia, c[i]) + U[i] * (u[i] * D[i])
-            IA[joints[i].parent] += ca.mtimes(X[i].T, ca.mtimes(Ia, X[i]))
-            pA[joints[i].parent] += ca.mtimes(X[i].T, pa)
-    a, qdd = [None] * n, [None] * n
-    base = ca.SX(ca.DM([0, 0, 0, 0, 0, GRAVITY]))
-    for i, joint in enumerate(joints):
-        carried = ca.mtimes(X[i], base if joint.parent < 0 else a[joint.parent]) + c[i]
-        qdd[i] = (u[i] - ca.dot(U[i], carried)) * D[i]
-        a[i] = carried + S[i] * qdd[i]
-    return ca.Function(name, [q, qd, tau], [ca.vertcat(*qdd)], ["q", "v", "tau"], ["a"], {"cse": True})
+def mujoco_calls(model: Any, data: Any) -> dict[str, Callable[[], Any]]:
+    """Return MuJoCo's way to each answer."""
+    out = np.zeros(model.nv)
+    crb = mujoco.mj_makeM if hasattr(mujoco, "mj_makeM") else mujoco.mj_crb
+
+    def rnea() -> None:
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        mujoco.mj_comVel(model, data)
+        mujoco.mj_rne(model, data, 1, out)
+
+    def crba() -> None:
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        crb(model, data)
+
+    return {"RNEA": rnea, "CRBA": crba, "ABA": lambda: mujoco.mj_forward(model, data)}
 
 
-def double_pendulum() -> ca.Function:
-    """Return the forward dynamics of two rods that swing about y."""
-    rod = {"mass": 1.0, "centre": (0.0, 0.0, -0.5), "inertia": (1 / 12, 1 / 12, 1e-3)}
-    return forward_dynamics("double_pendulum", [Joint(-1, "ry", (0, 0, 0), **rod), Joint(0, "ry", (0, 0, -1.0), **rod)])
+def measure(name: str, file: str, base: str, quick: bool) -> list[dict[str, Any]]:
+    """Return one row per algorithm."""
+    path = find(file)
+    free = pin.JointModelFreeFlyer() if base == "floating" else None
+    model = pin.buildModelFromUrdf(str(path), free) if free else pin.buildModelFromUrdf(str(path))
+    mechanism = load(path, base=base, allow_unphysical=True)
+    box = 2.0 * np.ones(model.nq)
+    q = np.array([pin.randomConfiguration(model, -box, box) for _ in range(BATCH)])
+    v, a = np.random.default_rng(0).standard_normal((2, BATCH, model.nv))
+    peers = mujoco_calls(*in_mujoco(path, base))
+    rows = []
+    for algorithm, request, states in (
+        ("RNEA", "inverse", (q, v, a)),
+        ("CRBA", "mass_matrix", (q,)),
+        ("ABA", "aba", (q, v, a)),
+    ):
+        rows.append(
+            {"robot": name, "nv": model.nv, "algorithm": algorithm}
+            | timed(mechanism, request, states, quick)
+            | pinocchio(model, algorithm, states)
+            | {"mujoco": best(lambda call=peers[algorithm]: [call() for _ in range(CALLS)]) / CALLS}
+        )
+    return rows
 
 
-def arm() -> ca.Function:
-    """Return the forward dynamics of an arm with seven joints."""
-    kinds = ("rz", "ry", "rz", "ry", "rz", "ry", "rz")
-    joints = [
-        Joint(i - 1, kind, (0.01 * i, 0.0, 0.3), 4.0 - 0.4 * i, (0.01, 0.02, 0.12), (0.03, 0.02 + 0.001 * i, 0.01))
-        for i, kind in enumerate(kinds)
-    ]
-    return forward_dynamics("arm", joints)
+def timed(mechanism: da.Mechanism, request: str, states: tuple[np.ndarray, ...], quick: bool) -> dict[str, Any]:
+    """Return figures of one kernel."""
+    start = time.perf_counter()
+    kernel = mechanism.compile(request)
+    ready = time.perf_counter() - start
+    one = [x[0].copy() for x in states]
+    out = kernel(*states)
+    single = best(lambda: [kernel(*one) for _ in range(CALLS)]) / CALLS
+    batch = best(lambda: kernel(*states, out=out), 5 if quick else REPEATS) / BATCH
+    report = kernel.report()
+    peak = peak_operations()
+    return {
+        "traced": report.traced_operations,
+        "compiled": sum(report.operations.values()),
+        "single": single,
+        "batch": batch,
+        "limit": 1e6 * (report.traced_operations or 0) / peak,
+        "ready": ready,
+        "from_cache": report.from_cache,
+    }
 
 
-def quadruped() -> ca.Function:
-    """Return the forward dynamics of a floating trunk with four legs of three joints, 18 degrees of freedom."""
-    joints = [Joint(i - 1, kind, (0.0, 0.0, 0.0)) for i, kind in enumerate(("px", "py", "pz", "rz", "ry"))]
-    joints.append(Joint(4, "rx", (0.0, 0.0, 0.0), 6.9, (0.02, 0.0, -0.005), (0.025, 0.098, 0.107)))
-    for x in (0.19, -0.19):
-        for y in (0.05, -0.05):
-            hip = len(joints)
-            joints += [
-                Joint(5, "rx", (x, y, 0.0), 0.68, (-0.005, 0.002, 0.0), (5e-4, 9e-4, 6e-4)),
-                Joint(hip, "ry", (0.0, 1.9 * y, 0.0), 1.15, (-0.004, -0.022, -0.03), (6e-3, 6e-3, 1e-3)),
-                Joint(hip + 1, "ry", (0.0, 0.0, -0.21), 0.24, (0.006, 0.001, -0.14), (3e-3, 3e-3, 4e-5)),
-            ]
-    return forward_dynamics("quadruped", joints)
+def pinocchio(model: pin.Model, algorithm: str, states: tuple[np.ndarray, ...]) -> dict[str, Any]:
+    """Return Pinocchio's times: one call from Python; its own batch where it has one."""
+    data = model.createData()
+    function = {"RNEA": pin.rnea, "CRBA": pin.crba, "ABA": pin.aba}[algorithm]
+    one = [x[0].copy() for x in states]
+    single = best(lambda: [function(model, data, *one) for _ in range(CALLS)]) / CALLS
+    batched = {"RNEA": "rneaInParallel", "ABA": "abaInParallel"}.get(algorithm)
+    if batched is None or not hasattr(pin, batched):
+        return {"pinocchio": single, "pinocchio_batch": single}
+    pool, columns = pin.ModelPool(model, 1), [np.asfortranarray(x.T) for x in states]
+    out = np.asfortranarray(np.zeros((model.nv, BATCH)))
+    call = getattr(pin, batched)
+    return {"pinocchio": single, "pinocchio_batch": best(lambda: call(1, pool, *columns, out)) / BATCH}
 
 
-def synthetic(operations: int, seed: int = 0) -> ca.Function:
-    """Return a random program: products, sums, a few quotients, roots and sines, mostly of recent values.
-
-    Values stay below one where the inputs do, so that results can be compared.
-    """
-    rng = np.random.default_rng(seed)
-    x = ca.SX.sym("x", 20)
-    values = [x[i] for i in range(20)]
-    while len(values) < operations * 0.3:
-        i, j, k = rng.integers(max(0, len(values) - 40), len(values), 3)
-        kind, weight = rng.random(), WEIGHTS[rng.integers(len(WEIGHTS))]
-        a, b, c = values[i], values[j], values[k]
-        if kind < 0.6:
-            values.append(weight * a - (1.0 - weight) * b)
-        elif kind < 0.97:
-            values.append(0.4 * (a * b - c) + 0.2)
-        elif kind < 0.985:
-            values.append(a / (1.0 + b * b))
-        else:
-            values.append(ca.sin(a))
-    return ca.Function(f"synthetic_{operations}", [x], [ca.vertcat(*values[-40:])], ["x"], ["y"])
+COLUMNS: tuple[tuple[str, str, Callable[[dict[str, Any]], Any]], ...] = (
+    ("robot", "<6", lambda row: row["robot"]),
+    ("nv", ">3", lambda row: row["nv"]),
+    ("", "<5", lambda row: row["algorithm"]),
+    ("traced", ">7", lambda row: row["traced"]),
+    ("single us", ">9.2f", lambda row: row["single"]),
+    ("Pin us", ">7.2f", lambda row: row["pinocchio"]),
+    ("MJ us", ">7.2f", lambda row: row["mujoco"]),
+    ("x Pin", ">6.1f", lambda row: row["pinocchio"] / row["single"]),
+    ("x MJ", ">6.1f", lambda row: row["mujoco"] / row["single"]),
+    ("batch us", ">9.3f", lambda row: row["batch"]),
+    ("Pin batch", ">9.2f", lambda row: row["pinocchio_batch"]),
+    ("x it", ">6.1f", lambda row: row["pinocchio_batch"] / row["batch"]),
+    ("x Pin", ">6.1f", lambda row: row["pinocchio"] / row["batch"]),
+    ("x MJ", ">6.1f", lambda row: row["mujoco"] / row["batch"]),
+    ("/ limit", ">7.1f", lambda row: row["batch"] / row["limit"]),
+    ("ready s", ">7.2f", lambda row: row["ready"]),
+)
+"""Heading, format and value of every column; "x" is how many times faster the kernel is."""
 
 
-FUNCTIONS = {"double pendulum": double_pendulum, "arm": arm, "quadruped": quadruped}
+def show(rows: list[dict[str, Any]]) -> None:
+    """Print the table."""
+    widths = [style.split(".")[0] for _, style, _ in COLUMNS]
+    print(" ".join(format(title, width) for (title, _, _), width in zip(COLUMNS, widths, strict=True)))
+    for row in rows:
+        print(" ".join(format(value(row), style) for _, style, value in COLUMNS))
+    print(f"goals against Pinocchio called from Python: single >= {GOAL_SINGLE:g} x, batch >= {GOAL_BATCH:g} x")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    arguments = parser.parse_args()
+    rows = [row for name, (file, base) in ROBOTS.items() for row in measure(name, file, base, arguments.quick)]
+    versions = {"pinocchio": pin.__version__, "mujoco": mujoco.__version__, "python": sys.version.split()[0]}
+    print(f"{platform.processor() or platform.machine()}, {versions}, batch of {BATCH}, one thread")
+    show(rows)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"versions": versions, "batch": BATCH, "rows": rows}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

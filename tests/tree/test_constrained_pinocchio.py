@@ -15,7 +15,7 @@ import pytest
 import dalembert as da
 from dalembert.model.placement import Placement
 from dalembert.tree import constrained
-from tests.tree.robots import G1, GO2, ICUB, OTHERS, PANDA, TALOS, Robot
+from tests.tree.contacts import G1, GO2, ICUB, OTHERS, PANDA, TALOS, Robot
 
 CLOSE = 1e-9
 STATES = 3

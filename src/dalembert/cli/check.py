@@ -2,28 +2,90 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import tyro
 
-from dalembert.readers import read_matrices
+from dalembert.cli.constraint_words import WORDS, constraints
+from dalembert.errors import ModelError
+from dalembert.readers import load, read_matrices
+
+ROBOT_FILES = (".urdf", ".sdf", ".world", ".xml", ".mjcf")
+Words = tyro.conf.UseAppendAction[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Check:
-    """Diagnose a system given by its matrices (.toml, .json or .npz), and solve it if the file has a force.
+    """Diagnose a robot file (URDF, SDF, MJCF), or a system given by its matrices (.toml, .json or .npz).
+
+    A robot is looked at in its neutral and in random configurations, each closed first: loops, ranks, redundant and
+    inconsistent constraints by name, massless motion, uniqueness of reactions. Matrices are solved if the file has a
+    force.
 
     Exit code 0: accelerations exist and are unique; 1: they do not; 2: the file could not be used.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """The file; `dalembert.readers.matrix_file` describes the layout."""
+    """The file; `dalembert.readers.matrix_file` describes the layout of matrices."""
+
+    point: Words = ()
+    """Hold a frame's origin where it is (FRAME), or on another's (FRAME:OTHER)."""
+
+    weld: Words = ()
+    """Hold a frame where it is (FRAME), or weld it to another (FRAME:OTHER)."""
+
+    distance: Words = ()
+    """Keep two frames apart: FRAME:OTHER:LENGTH, metres."""
+
+    revolute: Words = ()
+    """Close a loop by a hinge: FRAME:OTHER:AXIS, the axis x, y or z of FRAME."""
+
+    prismatic: Words = ()
+    """Close a loop by a slider, likewise."""
+
+    cylindrical: Words = ()
+    """Close a loop by a cylindrical joint, likewise."""
+
+    planar: Words = ()
+    """Close a loop by a planar joint, likewise."""
+
+    base: Literal["auto", "fixed", "floating"] = "auto"
+    """What holds the root of a robot."""
+
+    samples: int = 3
+    """Number of random configurations."""
+
+    seed: int = 0
+    """Of the random configurations."""
+
+    allow_unphysical: bool = False
+    """Load inertias that no body can have, with a note."""
+
+    json: bool = False
+    """Print plain data instead of words."""
 
     def run(self) -> int:
         """Print the diagnosis (and the solution), and return the exit code."""
+        return self._robot() if self.file.suffix.lower() in ROBOT_FILES else self._matrices()
+
+    def _robot(self) -> int:
+        from dalembert.model.survey import survey
+
+        mechanism = load(self.file, self.base, allow_unphysical=self.allow_unphysical)
+        mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}))
+        found = survey(mechanism, self.samples, self.seed)
+        print(json.dumps(found.as_dict(), indent=2) if self.json else found)
+        return 0 if found.solvable else 1
+
+    def _matrices(self) -> int:
+        if self.json or any(getattr(self, word) for word in WORDS):
+            raise ModelError(
+                f"--json and constraints are for robot files ({', '.join(ROBOT_FILES)}), not for {self.file}"
+            )
         problem = read_matrices(self.file)
         report = problem.system.diagnose(problem.drift if np.any(problem.drift) else None)
         print(f"{self.file}\n{report}")

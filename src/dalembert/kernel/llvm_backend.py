@@ -11,19 +11,24 @@ from typing import Any
 import numpy as np
 
 from dalembert.kernel.chunk import Chunks, split
+from dalembert.kernel.engine import WIDTHS
 from dalembert.kernel.layout import ITEM_BYTES, Layout
 from dalembert.kernel.llvm_body import Body, starts
 from dalembert.kernel.llvm_driver import driver
 from dalembert.kernel.llvm_math import library
+from dalembert.kernel.llvm_outputs import Outputs, output_layout
 from dalembert.kernel.llvm_target import Target, binding, host
+from dalembert.kernel.llvm_vector import CONVENTION
 from dalembert.kernel.machine import Code
 from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.program import Program
+from dalembert.kernel.schedule import live_values
 
 ELEMENT = {"float64": "double", "float32": "float"}
 TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache, where several chunks pass over it
 TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk and its code is fetched once anyway
 LARGEST_TILE = 16
+TINY_OPERATIONS, TINY_LIVE = 150, 12  # what is evaluated on two registers at a time
 
 
 def choose_width(target: Target, dtype: str) -> int:
@@ -31,38 +36,49 @@ def choose_width(target: Target, dtype: str) -> int:
     return target.register_bytes // ITEM_BYTES[dtype]
 
 
-def layout(program: Program, chunks: Chunks, width: int, dtype: str) -> Layout:
+def program_width(program: Program, dtype: str) -> int:
+    """Return the number of samples per vector for a program: twice a register where all its values fit twice.
+
+    In short programs each operation waits for the one before; two independent ones side by side hide that.
+    """
+    width = choose_width(host(), dtype)
+    tiny = program.operations <= TINY_OPERATIONS and int(live_values(program).max(initial=0)) <= TINY_LIVE
+    return min(2 * width, WIDTHS[-1]) if tiny else width
+
+
+def layout(program: Program, chunks: Chunks, outputs: Outputs, width: int, dtype: str) -> Layout:
     """Return sizes of the code's working memory."""
-    vectors = starts(program.inputs)[-1] + chunks.slots + starts(program.outputs)[-1]
+    vectors = starts(program.inputs)[-1] + chunks.slots + outputs.size
     block = max(1, vectors) * width * ITEM_BYTES[dtype]
     tile = max(1, min(LARGEST_TILE, (TILE_BYTES if len(chunks) > 1 else TILE_BYTES_ONE) // block))
     return Layout(width, tile, tile * block)
 
 
-def print_module(program: Program, chunks: Chunks, shape: Layout, dtype: str) -> str:
+def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Layout, dtype: str) -> str:
     """Return the LLVM text of a scheduled program."""
     element, width = ELEMENT[dtype], shape.width
-    sizes = (starts(program.inputs)[-1], chunks.slots, starts(program.outputs)[-1])
+    sizes = (starts(program.inputs)[-1], chunks.slots, outputs.size)
     used = {Op(code) for code in np.unique(program.op)}
     functions, declarations = library(used & ELEMENTARY, width, element)
-    body = Body(program, chunks, width, element)
+    body = Body(program, chunks, outputs, width, element)
     kind, suffix = body.kind, body.suffix
+    names = [*(["leaves"] if body.leaves else []), *(f"chunk_{k}" for k in range(len(chunks)))]
     declarations |= {f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})"}
     declarations |= {f"declare {kind} @llvm.copysign.{suffix}({kind}, {kind})"}
     declarations |= {f"declare {kind} @llvm.{f}.{suffix}({kind})" for f in ("sqrt", "fabs", "floor", "ceil")}
-    return "\n".join(
+    text = "\n".join(
         [
             *sorted(declarations),
             "declare i64 @llvm.smin.i64(i64, i64)",
-            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
             *functions,
             *body.text(),
-            driver(program.inputs, program.outputs, len(chunks), sizes, shape.tile, width, element),
+            driver(program.inputs, program.outputs, outputs, names, sizes, shape.tile, width, element),
             'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="512" }',
             '!0 = !{!"branch_weights", i32 1, i32 100000}',
             "",
         ]
     )
+    return text.replace(CONVENTION, host().convention)
 
 
 def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code, Layout, dict[str, Any]]:
@@ -74,9 +90,10 @@ def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code,
         Compiled code; what a caller must know; numbers for the report.
     """
     chunks = split(program)
-    shape = layout(program, chunks, width or choose_width(host(), dtype), dtype)
+    outputs = output_layout(program)
+    shape = layout(program, chunks, outputs, width or program_width(program, dtype), dtype)
     start = time.perf_counter()
-    text = print_module(program, chunks, shape, dtype)
+    text = print_module(program, chunks, outputs, shape, dtype)
     printed = time.perf_counter()
     code = compile_text(text)
     done = time.perf_counter()

@@ -1,7 +1,7 @@
 """A program as LLVM functions, one per chunk: straight-line code on vectors that hold one sample per lane.
 
 Chunk k is `@chunk_k(in, scratch, out)`: three blocks of vectors, indexed by the flat number of the input
-element, the slot, and the flat number of the output element.
+element, the slot, and the place of the result (`llvm_outputs`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from dalembert.kernel.chunk import Chunks
-from dalembert.kernel.llvm_vector import alignment, real, vector
+from dalembert.kernel.llvm_outputs import Outputs
+from dalembert.kernel.llvm_vector import CONVENTION, alignment, real, vector
 from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.program import Port, Program
 
@@ -30,7 +31,7 @@ def starts(ports: tuple[Port, ...]) -> list[int]:
 class Body:
     """The printer of one program for one vector type."""
 
-    def __init__(self, program: Program, chunks: Chunks, width: int, element: str) -> None:
+    def __init__(self, program: Program, chunks: Chunks, outputs: Outputs, width: int, element: str) -> None:
         self.program = program
         self.chunks = chunks
         self.kind = vector(width, element)
@@ -39,7 +40,7 @@ class Body:
         self.element = element
         self.suffix = f"v{width}{'f64' if element == 'double' else 'f32'}"
         self.op, self.a, self.b, self.c = program.operands()
-        first_in, first_out = starts(program.inputs), starts(program.outputs)
+        first_in = starts(program.inputs)
         self.input_place = {
             i: first_in[port] + element_
             for i, (code, port, element_) in enumerate(
@@ -47,14 +48,8 @@ class Body:
             )
             if code == Op.INPUT
         }
-        self.stores: dict[int, list[int]] = {}
-        for port, element_, value in zip(
-            program.result_port.tolist(),
-            program.result_element.tolist(),
-            program.result_value.tolist(),
-            strict=True,
-        ):
-            self.stores.setdefault(value, []).append(first_out[port] + element_)
+        self.stores = outputs.stores
+        self.leaves = [i for i in self.stores if self.op[i] in (Op.CONST, Op.INPUT)]
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.temporaries = 0
@@ -64,7 +59,8 @@ class Body:
         bounds = self.chunks.bounds
         for k in range(len(self.chunks)):
             yield from self._chunk(f"chunk_{k}", range(bounds[k], bounds[k + 1]))
-        yield from self._chunk("leaves", [i for i in self.stores if i < bounds[0]])
+        if self.leaves:
+            yield from self._chunk("leaves", self.leaves)
 
     def _chunk(self, name: str, values: range | list[int]) -> list[str]:
         self.lines = [f"define internal void @{name}(ptr noalias %in, ptr noalias %scratch, ptr noalias %out) #0 {{"]
@@ -157,13 +153,13 @@ class Body:
             and neighbour not in self.chunks.bounds
         ):
             pair = f"{{{self.kind}, {self.kind}}}"
-            both = self.temporary(f"call {pair} @da_sincos({arguments})")
+            both = self.temporary(f"call {CONVENTION} {pair} @da_sincos({arguments})")
             parts = [self.temporary(f"extractvalue {pair} {both}, {k}") for k in (0, 1)]
             if op == Op.COS:
                 parts.reverse()
             self.names[neighbour] = parts[1]
             return parts[0]
-        return self.temporary(f"call {self.kind} @da_{op.name.lower()}({arguments})")
+        return self.temporary(f"call {CONVENTION} {self.kind} @da_{op.name.lower()}({arguments})")
 
 
 def _fma(body: Body, a: str, b: str, c: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from dalembert.kernel.llvm_vector import Value, Writer
+from dalembert.kernel.llvm_vector import CONVENTION, Value, Writer
 
 MAGIC = 1.5 * 2.0**52  # adding it rounds to an integer and leaves that integer in the low bits
 TWO_OVER_PI = float.fromhex("0x1.45F306DC9C883p-1")
@@ -110,7 +110,7 @@ def far_sincos(w: Writer, x: Value) -> tuple[Value, Value]:
     usable = (size > LARGEST).both(size < math.inf)
     packed = f"{{{w.real_type}, {w.real_type}, {w.int_type}}}"
     argument = w.select(usable, x, 2 * LARGEST)
-    parts = w.emit(packed, f"call {packed} @reduce_lanes({argument.kind} {argument.name})")
+    parts = w.emit(packed, f"call {CONVENTION} {packed} @reduce_lanes({argument.kind} {argument.name})")
     kinds = (w.real_type, w.real_type, w.int_type)
     hi, lo, quadrant = (w.emit(kind, f"extractvalue {packed} {parts.name}, {k}") for k, kind in enumerate(kinds))
     sine, cosine = reduced_sincos(w, hi, lo, quadrant)

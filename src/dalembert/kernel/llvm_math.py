@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dalembert.kernel import llvm_circular as circular
 from dalembert.kernel import llvm_exponential as exponential
 from dalembert.kernel.llvm_reduction import reduction
-from dalembert.kernel.llvm_vector import Value, Writer, vector
+from dalembert.kernel.llvm_vector import CONVENTION, Value, Writer, vector
 from dalembert.kernel.machine import LIBM_PREFIX
 from dalembert.kernel.operations import ARITY, Op
 
@@ -93,7 +93,8 @@ def _lanes(name: str, width: int) -> list[str]:
     """Return a function that calls the C library once per lane."""
     kind = vector(width, "double")
     arguments = "xy"[: LIBM_ARITY[name]]
-    lines = [f"define internal {kind} @lanes_{name}({', '.join(f'{kind} %{x}' for x in arguments)}) noinline {{"]
+    given = ", ".join(f"{kind} %{x}" for x in arguments)
+    lines = [f"define internal {CONVENTION} {kind} @lanes_{name}({given}) noinline {{"]
     last = "poison"
     for lane in range(width):
         lines += [f"  %{x}{lane} = extractelement {kind} %{x}, i32 {lane}" for x in arguments]
@@ -115,7 +116,7 @@ def _function(op: Op, width: int, element: str, declarations: set[str]) -> list[
     else:
         result = w.call(f"lanes_{op.name.lower()}", *arguments)
     declarations |= w.intrinsics
-    return _define(w, op.name.lower(), ARITY[op], element, [result])
+    return _define(w, f"da_{op.name.lower()}", ARITY[op], element, [result])
 
 
 def _arguments(w: Writer, number: int, element: str) -> list[Value]:
@@ -131,33 +132,47 @@ def _define(w: Writer, name: str, number: int, element: str, results: list[Value
     kind = vector(w.width, element)
     if element != "double":
         results = [w.emit(kind, f"fptrunc {w.real_type} {x.name} to {kind}") for x in results]
-    arguments = ", ".join(f"{kind} %{x}" for x in "xy"[:number])
+    arguments = ", ".join(f"{kind} %{x}" for x in "xyz"[:number])
     returned, closing = kind, [f"  ret {kind} {results[0].name}"]
     if len(results) == 2:
         returned = f"{{{kind}, {kind}}}"
         pair = w.emit(returned, f"insertvalue {returned} poison, {kind} {results[0].name}, 0")
         pair = w.emit(returned, f"insertvalue {returned} {pair.name}, {kind} {results[1].name}, 1")
         closing = [f"  ret {returned} {pair.name}"]
-    return [f"define internal {returned} @da_{name}({arguments}) noinline {{", *w.lines, *closing, "}"]
+    return [f"define internal {CONVENTION} {returned} @{name}({arguments}) noinline {{", *w.lines, *closing, "}"]
 
 
 def _circular(name: str, width: int, element: str, declarations: set[str]) -> list[str]:
-    """Return sin, cos, tan or the pair; where a lane holds a large angle, a second reduction follows."""
-    w = Writer(width)
+    """Return sin, cos, tan or the pair, as two functions: where a lane holds a large angle, the second one follows.
+
+    Apart from each other, since a branch inside one function would take registers from the way that is always gone.
+    """
+    w, second = Writer(width), Writer(width)
     (x,) = _arguments(w, 1, element)
     near = _pick(name, *circular.sincos(w, x))
     far = w.fabs(x) > circular.LARGEST
     bits = w.emit(f"i{width}", f"bitcast {far.kind} {far.name} to i{width}")
     some = w.emit("i1", f"icmp ne i{width} {bits.name}, 0")
     w.lines += [f"  br i1 {some.name}, label %far, label %done, !prof !0", "far:"]
-    both = [w.select(far, z, y) for y, z in zip(near, _pick(name, *circular.far_sincos(w, x)), strict=True)]
+    pair = f"{{{w.real_type}, {w.real_type}}}" if len(near) == 2 else w.real_type
+    operands = ", ".join(f"{w.real_type} {value.name}" for value in (x, *near))
+    again = w.emit(pair, f"call {CONVENTION} {pair} @far_{name}({operands})")
+    both = [again]
+    if len(near) == 2:
+        both = [w.emit(w.real_type, f"extractvalue {pair} {again.name}, {k}") for k in (0, 1)]
     w.lines += ["  br label %done", "done:"]
     merged = [
         w.emit(w.real_type, f"phi {w.real_type} [{y.name}, %0], [{z.name}, %far]")
         for y, z in zip(near, both, strict=True)
     ]
     declarations |= w.intrinsics
-    return _define(w, name, 1, element, merged)
+    text = _define(w, f"da_{name}", 1, element, merged)
+    x, *given = (Value(second, f"%{letter}", w.real_type) for letter in "xyz"[: 1 + len(near)])
+    far = second.fabs(x) > circular.LARGEST
+    results = _pick(name, *circular.far_sincos(second, x))
+    chosen = [second.select(far, z, y) for y, z in zip(given, results, strict=True)]
+    declarations |= second.intrinsics
+    return [*_define(second, f"far_{name}", 1 + len(near), "double", chosen), *text]
 
 
 def _pick(name: str, sine: Value, cosine: Value) -> list[Value]:

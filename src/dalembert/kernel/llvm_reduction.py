@@ -8,7 +8,7 @@ Floating-Point Arithmetic, section 10.2). Done with 256-bit integers, one lane a
 
 from __future__ import annotations
 
-from dalembert.kernel.llvm_vector import real, vector
+from dalembert.kernel.llvm_vector import CONVENTION, real, vector
 
 # The binary digits of 2/pi in words of 64, after one word of zeros.
 TWO_OVER_PI_WORDS = (
@@ -141,7 +141,7 @@ def reduction(width: int, high: float, low: float) -> list[str]:
     """
     reals, integers = vector(width, "double"), vector(width, "i64")
     returned = f"{{{reals}, {reals}, {integers}}}"
-    lines = [f"define internal {returned} @reduce_lanes({reals} %x) noinline {{"]
+    lines = [f"define internal {CONVENTION} {returned} @reduce_lanes({reals} %x) noinline {{"]
     parts = ((reals, "double", "h"), (reals, "double", "l"), (integers, "i64", "q"))
     for lane in range(width):
         lines.append(f"  %x{lane} = extractelement {reals} %x, i32 {lane}")

@@ -20,6 +20,11 @@ class Target:
     features: str
     register_bytes: int
 
+    @property
+    def convention(self) -> str:
+        """How functions on vectors are called: on x86-64 so that half of the vector registers keep their values."""
+        return "intel_ocl_bicc" if self.triple.startswith("x86_64") else "ccc"
+
     def machine(self) -> Any:
         """Return LLVM's target machine."""
         llvm = binding()

@@ -9,6 +9,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+# Stands for the calling convention of functions on vectors, which the target decides (`llvm_target.Target`).
+CONVENTION = "CONVENTION"
+
 
 def real(x: float) -> str:
     """Return a double as LLVM spells it, bit for bit."""
@@ -78,7 +81,7 @@ class Writer:
     def call(self, name: str, *arguments: Value) -> Value:
         """Call another function on vectors, of this module."""
         operands = ", ".join(f"{x.kind} {x.name}" for x in arguments)
-        return self.emit(self.real_type, f"call {self.real_type} @{name}({operands})")
+        return self.emit(self.real_type, f"call {CONVENTION} {self.real_type} @{name}({operands})")
 
     def fma(self, a: Value | float, b: Value | float, c: Value | float) -> Value:
         """Return a b + c, rounded once."""

@@ -25,7 +25,7 @@ MASS_FACTOR = 8.0
 MASSLESS_PREFERENCE = 1e6
 """Massless coordinates are made dependent before any other, as if this much lighter than the lightest."""
 
-WORST_PARTITION = 1e-9
+WORST_PARTITION = 1e-6
 """A partition whose dependent block is worse conditioned than this gives way to plain column pivoting."""
 
 
@@ -92,8 +92,8 @@ def motion_structure(M: Float[Array, "n n"], rows: RowStructure) -> MotionStruct
     if rows.rank and independent.size:
         Z[dependent] = -np.linalg.solve(B1, V1t[:, independent])
     scale, vectors, values, noise = _reduced_mass(Mhat, Z)
-    free = _free_massless(Mhat, V1t)
-    if not free.shape[1]:  # an indefinite M may vanish on a motion without annihilating it
+    free, definite = _free_massless(Mhat, V1t)
+    if not free.shape[1] and not definite:  # an indefinite M may vanish on a motion without annihilating it
         free = Z @ (scale[:, None] * vectors[:, (values <= 0.0) & (values >= -noise)])
     return MotionStructure(dependent, independent, B1, Z, free, scale, vectors, values, noise)
 
@@ -116,8 +116,10 @@ def _partition(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple[Arr
     return np.sort(order[:r]), np.sort(order[r:])
 
 
-def _free_massless(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> Float[Array, "n j"]:
-    """Return a basis of null(M) within null(A): condition (33) of seed 000 holds exactly when it is empty.
+def _free_massless(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple[Float[Array, "n j"], bool]:
+    """Return a basis of null(M) within null(A), and whether M is definite whatever A is.
+
+    Condition (33) of seed 000 holds exactly when the basis is empty.
 
     null(M) is found on M scaled to unit diagonal, so that a light coordinate is not taken for a massless one; the
     combinations of it that lie in null(A) are those that the orthonormal rows V1^T do not see.
@@ -126,13 +128,14 @@ def _free_massless(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> Float
     diagonal = np.abs(np.diag(Mhat))
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(scale[:, None] * Mhat * scale)
-    null = scale[:, None] * vectors[:, np.abs(values) <= MASS_FACTOR * n * EPS * max(1.0, np.abs(values).max())]
+    zero = MASS_FACTOR * n * EPS * max(1.0, np.abs(values).max())
+    null = scale[:, None] * vectors[:, np.abs(values) <= zero]
     if not null.shape[1]:
-        return null
+        return null, bool(values[0] > zero)
     null = np.linalg.qr(null)[0]
     _, s, Wt = np.linalg.svd(V1t @ null)
     seen = int(np.count_nonzero(s > MASS_FACTOR * n * EPS))
-    return null @ Wt[seen:].T
+    return null @ Wt[seen:].T, False
 
 
 def _reduced_mass(Mhat: Float[Array, "n n"], Z: Float[Array, "n k"]) -> tuple[Array, Array, Array, Array]:

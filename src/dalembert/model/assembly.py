@@ -89,11 +89,11 @@ def _refuse_cycle(joints: Sequence[Joint], reached: set[str]) -> None:
     """Name the bodies of a cycle: each carries the next, and none is held by the ground."""
     carrier = {joint.child: joint for joint in joints if joint.child not in reached}
     name = next(iter(carrier))
-    path: list[str] = []
-    while name not in path:
-        path.append(name)
+    visited: dict[str, int] = {}
+    while name not in visited:
+        visited[name] = len(visited)
         name = carrier[name].parent
-    cycle = path[path.index(name) :]
+    cycle = list(visited)[visited[name] :]
     shown = " <- ".join(repr(each) for each in (*cycle[:6], *(["..."] if len(cycle) > 6 else []), cycle[0]))
     raise ModelError(
         f"joints form a cycle that nothing holds: {shown}; one of them must close a loop (Builder.loop) instead",

@@ -45,7 +45,7 @@ class Builder:
     >>> b.body("rod", mass=1.0, center=(0, 0, -0.5), inertia=(1 / 12, 1 / 12, 0))
     >>> b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0))
     >>> print(b.build())
-    pendulum: 1 bodies, nq 1, nv 1, 1 kg, fixed base, gravity (0, 0, -9.81)
+    pendulum: 1 body, nq 1, nv 1, 1 kg, fixed base, gravity (0, 0, -9.81)
     world
     └─ hinge: revolute y ── rod (1 kg)
     """
@@ -70,13 +70,16 @@ class Builder:
         center: Any = (0.0, 0.0, 0.0),
         inertia: Any = None,
         source: Source | None = None,
+        compensation: float = 0.0,
     ) -> None:
         """Add a body; `inertia` about the centre of mass: three moments, six numbers ixx ixy ixz iyy iyz izz, or 3x3.
 
-        An `Inertia` stands for all three. Zero mass and zero moments are legal.
+        An `Inertia` stands for all three. Zero mass and zero moments are legal. `compensation` is the share of its
+        weight that is held up.
         """
         whole = make_inertia(inertia, mass, center, f"body {name!r}", source)
-        _add(self.bodies, name, "body", source, lambda: Body(name, whole, source))
+        held = finite(compensation, f"the compensation of body {name!r}", source)
+        _add(self.bodies, name, "body", source, lambda: Body(name, whole, source, held))
 
     def joint(
         self,

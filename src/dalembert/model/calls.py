@@ -66,8 +66,8 @@ class Calls:
     def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> Any:
         """Return the joint forces tau (nv,) that cause the acceleration a (nv,).
 
-        Of a constrained mechanism: tau, multipliers (m,) and status. tau is the least that does it; `actuated` names the
-        driven joints ("actuators": those with motors), and the others then get none.
+        Of a constrained mechanism: tau, multipliers (m,) and status. tau is the least that does it; `actuated` names
+        the driven joints ("actuators": those with motors), and the others then get none.
         """
         if self.names:
             t = np.asarray(t, dtype=float)[..., None]

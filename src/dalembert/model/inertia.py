@@ -8,21 +8,23 @@ Symbols (Featherstone 2008, sec. 2.13): m mass, c centre of mass, I_C rotational
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.placement import Placement
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Array = np.ndarray
 
 TRIANGLE_TOLERANCE = 1e-6
 """Principal moments may break I1 + I2 >= I3 by this fraction of I3: files round inertias to a few digits."""
 
-NEGLIGIBLE = 1e-9
-"""Metres: moments below mass * NEGLIGIBLE^2 are rounding of zero, as 1e-35 beside 1 kg is."""
+NEGLIGIBLE = 1e-8
+"""Metres: moments below mass * NEGLIGIBLE^2 are rounding of zero, as 4e-18 kg m^2 beside 2 kg is."""
 
 
 @dataclass(frozen=True, eq=False)

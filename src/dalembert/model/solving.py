@@ -1,7 +1,8 @@
 """A constrained mechanism solved: in compiled code, and by `KKT` what that leaves open or has to be explained.
 
 Three levels of answer, as everywhere: `compile(...)` is a kernel with a status per sample; `forward`, `impact` and
-`project` run it, and give samples that it declines to `KKT`; `solve` and `diagnose` take one state through `KKT`, with names.
+`project` run it, and give samples that it declines to `KKT`; `solve` and `diagnose` take one state through `KKT`, with
+names.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt import KKT, Diagnosis, Solution, Status
 from dalembert.kkt.impact import Impact
+from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS, model_rows
 
 Array = np.ndarray
 
@@ -23,12 +25,19 @@ HALVINGS = 8
 """How often a step that makes residuals larger is halved."""
 
 
+SLACK = 1e-8
+"""Redundant rows may contradict each other by this much, metres or radians, as files with few digits do; where
+Newton's method comes to rest with no larger residual, the configuration is admissible."""
+
+
 class Solving:
     """The answers of a mechanism with constraint rows."""
 
     names: Any
     coordinates: Any
     holonomic: Any
+    row_groups: Any
+    source: Any
     nv: Any
     manifold: Any
     compile: Any
@@ -40,8 +49,19 @@ class Solving:
     integrate: Any
 
     def block_system(self, q: Any, t: Any = 0.0, metric: Any = None) -> KKT:
-        """Return the block matrix at one configuration or a batch, with the names of rows and coordinates."""
-        return KKT(self.mass_matrix(q), self.jacobian(q, t), self.names, self.coordinates, _square(metric))
+        """Return the block matrix at one configuration or a batch, with the names of rows and coordinates.
+
+        Rows that only rounding of the model's numbers tells apart are made dependent; see `model_digits.py`.
+        """
+        return self._block(q, np.zeros(len(self.names)), t, metric)[0]
+
+    def _block(self, q: Any, drift: Array, t: Any, metric: Any) -> tuple[KKT, Array]:
+        """Return the block matrix, and the drift as the model's digits allow it."""
+        M, A = self.mass_matrix(q), self.jacobian(q, t)
+        digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
+        A, drift, tolerance = model_rows(M, A, drift, self.row_groups, digits)
+        system = KKT(M, A, self.names, self.coordinates, _square(metric), rank_tolerance=tolerance)
+        return system, drift
 
     def solve(self, q: Any, v: Any, tau: Any = None, t: float = 0.0, metric: Any = None, **options: Any) -> Solution:
         """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
@@ -55,13 +75,14 @@ class Solving:
 
         Raises `SolvabilityError` where one state has no answer, with the names of rows and coordinates.
         """
-        return self.block_system(q, t, metric).solve(self._force(q, v, tau), self.drift(q, v, t), **options)
+        system, drift = self._block(q, self.drift(q, v, t), t, metric)
+        return system.solve(self._force(q, v, tau), drift, **options)
 
     def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
         """Say in words what is redundant, conflicting, massless or not unique at one state; at rest without v."""
         v = np.zeros(self.nv) if v is None else v
-        drift = self.drift(q, v, t)
-        return self.block_system(q, t).diagnose(drift if np.any(drift) else None)
+        system, drift = self._block(q, self.drift(q, v, t), t, None)
+        return system.diagnose(drift if np.any(drift) else None)
 
     def impact(self, q: Any, v: Any, restitution: Any = 0.0, t: float = 0.0) -> Impact:
         """Return the velocity after the constraints have closed at once, and their impulses; see `KKT.impact`."""
@@ -71,15 +92,15 @@ class Solving:
         """Return the nearest admissible configuration and velocity, (q, v), or q alone without v.
 
         Newton's method with steps of least kinetic energy, until no residual is larger than `tolerance` (metres,
-        radians); then the velocity of least kinetic energy from v (seed 000, sec. 3). One state or a batch.
-        Raises `SolvabilityError`, with the rows that stay open, where a single configuration cannot be reached; in
-        a batch such samples become NaN.
+        radians), or, where redundant rows contradict each other by less than 1e-8, until it comes to rest; then the
+        velocity of least kinetic energy from v (seed 000, sec. 3). One state or a batch. Raises `SolvabilityError`,
+        with the rows that stay open, where a single configuration cannot be reached; in a batch such samples become
+        NaN.
         """
-        q = np.array(self.manifold.configuration(q), dtype=float)
-        flat = self._closed(q.reshape(-1, q.shape[-1]), float(t), tolerance)
-        if q.ndim == 1 and np.isnan(flat).any():
-            self._refuse_open(q, t)
-        q = flat.reshape(q.shape)
+        start = np.asarray(self.manifold.configuration(q), dtype=float)
+        q = self._closed(np.array(start.reshape(-1, start.shape[-1])), float(t), tolerance).reshape(start.shape)
+        if q.ndim == 1 and np.isnan(q).any():
+            self._refuse_open(start, t)
         if v is None:
             return q
         v = np.asarray(v, dtype=float)
@@ -92,20 +113,22 @@ class Solving:
         return q, velocity
 
     def _closed(self, q: Array, t: float, tolerance: float) -> Array:
-        """Return configurations (N, nq) with residuals below the tolerance; NaN where that failed."""
+        """Return configurations (N, nq) with residuals below the tolerance, or at rest below `SLACK`; else NaN."""
         if not any(self.holonomic):
             return q
         step = self.compile("project_step")
         time = np.array([t])
-        open_, size = np.arange(len(q)), self._residual(q, t)
+        size = self._residual(q, t)
+        left = np.flatnonzero(~(size <= tolerance))
         for _ in range(MOST_STEPS):
-            open_ = open_[size[open_] > tolerance]
-            if not open_.size:
-                return q
-            move, _, status = step(q[open_], time)
+            if not left.size:
+                break
+            move = step(q[left], time)[0]
             move = np.where(np.isfinite(move).all(axis=-1, keepdims=True), move, 0.0)
-            q[open_], size[open_] = self._shorter(q[open_], move, size[open_], t)
-        q[open_[size[open_] > tolerance]] = np.nan
+            before = size[left]
+            q[left], size[left] = self._shorter(q[left], move, before, t)
+            left = left[(size[left] > tolerance) & (size[left] < before)]
+        q[~(size <= SLACK)] = np.nan
         return q
 
     def _shorter(self, q: Array, move: Array, size: Array, t: float) -> tuple[Array, Array]:
@@ -133,8 +156,8 @@ class Solving:
         phi = np.abs(self.constraint(q, t))
         worst = [f"{rows[i]!r} ({phi[i]:.2g})" for i in np.argsort(-phi)[:3]]
         raise SolvabilityError(
-            f"no admissible configuration was found within {MOST_STEPS} steps; at the start the rows furthest from closing "
-            f"were {', '.join(worst)}. The constraints may be out of reach, or the start too far away: try another q",
+            f"no admissible configuration was found within {MOST_STEPS} steps; at the start the rows furthest from "
+            f"closing were {', '.join(worst)}. The constraints may be out of reach, or the start too far away: try another q",
             self.diagnose(q, None, t),
         )
 

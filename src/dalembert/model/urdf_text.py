@@ -87,10 +87,14 @@ class UrdfText:
 
     def _general(self) -> None:
         m = self.mechanism
+        self.left_out += [f"constraint {constraint.label}" for constraint in m.constraints]
         if tuple(m.gravity) != (0.0, 0.0, -9.81):
             self.left_out.append(f"gravity {m.gravity}")
         if m.base == "floating":
             self.left_out.append("the floating base (load with base='floating')")
+        held = [body.name for body in m.bodies if body.compensation]
+        if held:
+            self.left_out.append(f"weight held up: of {', '.join(held[:5])}")
         moved = [joint.child for joint in m.joints if not joint.child_placement.is_identity()]
         if moved:
             self.left_out.append(f"frames of {', '.join(moved[:5])}: they stand where their joints are")

@@ -68,14 +68,13 @@ def _connect(compiled: Compiled, i: int, name: str) -> bool:
 
 
 def _weld(compiled: Compiled, i: int, name: str) -> bool:
-    """Add a weld: data are the anchor in the second body and the second's pose in the first."""
+    """Add a weld: data are a point of the second body, its place in the first, and the second's rotation there."""
     from dalembert.readers.mjcf import placement
 
     data, ends = compiled.model.eq_data[i], _ends(compiled, i)
     if ends is None:
         one, two = _bodies(compiled, i)
-        anchor = Placement(position=data[0:3])
-        ends = [(one, placement(data[3:6], data[6:10]) @ anchor), (two, anchor)]
+        ends = [(one, placement(data[3:6], data[6:10])), (two, Placement(position=data[0:3]))]
     (body, X), (other, Y) = ends
     compiled.draft.loops.append(Loop(name, "weld", body, other, X, Y, source=compiled.source("weld", name)))
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from dalembert.model.parts import Joint, Limits
 from dalembert.model.placement import IDENTITY, Placement
@@ -43,7 +44,7 @@ def mujoco_joint(compiled: Compiled, j: int, parent: str, child: str, X: Placeme
         if reference:
             draft.notes.append(f"{source}: qpos0 = {reference:g} is where the file draws it; `neutral` is at 0")
     _note_polynomials(compiled, j, dof, source)
-    stiffness, rest = _spring(compiled, j, kind, nv, source)
+    stiffness, rest = _spring(compiled, j, kind, nv)
     return Joint(
         name=name,
         kind=kind,
@@ -88,17 +89,22 @@ def _limits(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> Limi
     return Limits((lower,), (upper,), (), effort)
 
 
-def _spring(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> tuple[tuple[float, ...], ...]:
-    """Return stiffness and rest of the joint's spring."""
+def _spring(compiled: Compiled, j: int, kind: str, nv: int) -> tuple[tuple[float, ...], ...]:
+    """Return stiffness and rest of the joint's spring; the rest of a rotation is its vector from neutral."""
     model = compiled.model
     stiffness = float(model.jnt_stiffness[j])
     if stiffness == 0 or compiled.disabled("mjDSBL_SPRING"):
         return (), ()
+    spring = model.qpos_spring[int(model.jnt_qposadr[j]) :]
     if kind == "free":
-        compiled.draft.notes.append(f"{source}: left out: the spring of a free joint")
-        return (), ()
-    rest = float(model.qpos_spring[model.jnt_qposadr[j]]) if nv == 1 else 0.0
-    return (stiffness,) * nv, (rest,) * nv
+        rest = (*spring[:3], *_rotation_vector(spring[3:7]))
+    else:
+        rest = _rotation_vector(spring[:4]) if kind == "spherical" else spring[:1]
+    return (stiffness,) * nv, tuple(float(x) for x in rest)
+
+
+def _rotation_vector(wxyz: Array) -> Array:
+    return Rotation.from_quat(np.roll(wxyz, -1)).as_rotvec()
 
 
 def _note_polynomials(compiled: Compiled, j: int, dof: slice, source: Any) -> None:

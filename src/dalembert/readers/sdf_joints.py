@@ -134,7 +134,7 @@ def _limits(axes: list[Element | None]) -> Limits:
         lower, upper = (math.copysign(math.inf, x) if abs(x) >= HUGE else x for x in values[:2])
         speed, effort = (math.inf if x < 0 or x >= HUGE else x for x in values[2:])
         rows.append((lower, upper, speed, effort))
-    return Limits(*zip(*rows, strict=True)) if rows else Limits()
+    return Limits(*(() if all(map(math.isinf, column)) else column for column in zip(*rows, strict=True)))
 
 
 def _pitch(element: Element) -> float:

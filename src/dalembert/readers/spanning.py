@@ -1,7 +1,8 @@
 """A tree through a graph of joints: which joints carry a body, which close a loop.
 
-Among the joints that could carry the next body, the one that stands first in the file does. A body that no joint
-carries but that carries others is attached by the reverse of such a joint. What remains closes loops.
+Joints with little freedom carry bodies, those with much close loops: a ball joint in a loop is three equations, a hinge
+five. Among equals those that need not be turned around come first, then those that stand first in the file. So this is
+Prim's minimal spanning tree; a body that no joint carries is attached by the reverse of one that it carries.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from dalembert.errors import UnsupportedError
+from dalembert.model.joints import KINDS
 from dalembert.model.parts import Joint, Limits, Loop
 
 LOOP_KINDS = {
@@ -45,10 +47,10 @@ def span(bodies: Sequence[str], joints: Sequence[Joint], ground: str) -> Spannin
     heads = iter([name for name in bodies if not backward[name]] + list(bodies))
     start: str | None = ground
     while start is not None:
-        frontier: list[tuple[int, int]] = []
-        _offer(frontier, start, forward, backward)
+        frontier: list[tuple[int, int, int]] = []
+        _offer(frontier, start, joints, forward, backward)
         while frontier:
-            direction, i = heappop(frontier)
+            _, direction, i = heappop(frontier)
             joint = joints[i] if direction == 0 else reverse(joints[i])
             if joint.child in reached:
                 continue
@@ -57,7 +59,7 @@ def span(bodies: Sequence[str], joints: Sequence[Joint], ground: str) -> Spannin
             tree.append(joint)
             if direction:
                 turned.append(joint.name)
-            _offer(frontier, joint.child, forward, backward)
+            _offer(frontier, joint.child, joints, forward, backward)
         start = next((name for name in heads if name not in reached), None)
         if start is not None:
             reached.add(start)
@@ -67,13 +69,17 @@ def span(bodies: Sequence[str], joints: Sequence[Joint], ground: str) -> Spannin
 
 
 def _offer(
-    frontier: list[tuple[int, int]], body: str, forward: dict[str, list[int]], backward: dict[str, list[int]]
+    frontier: list[tuple[int, int, int]],
+    body: str,
+    joints: Sequence[Joint],
+    forward: dict[str, list[int]],
+    backward: dict[str, list[int]],
 ) -> None:
-    """Offer the joints of a body that was reached: as the file has them first, turned around last."""
+    """Offer the joints of a body that was reached: freedom, whether turned around, place in the file."""
     for i in forward[body]:
-        heappush(frontier, (0, i))
+        heappush(frontier, (KINDS[joints[i].kind].nv, 0, i))
     for i in backward[body]:
-        heappush(frontier, (1, i))
+        heappush(frontier, (KINDS[joints[i].kind].nv, 1, i))
 
 
 def reverse(joint: Joint) -> Joint:

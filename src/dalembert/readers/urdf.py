@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.errors import UnsupportedError
+from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.inertia import Inertia
 from dalembert.model.parts import Body
 from dalembert.model.placement import Placement
@@ -37,6 +37,7 @@ def read_urdf(root: Element, folders: Folders) -> Draft:
             draft.joints.append(read_joint(element, draft))
     if not draft.bodies:
         raise root.error("no <link>: there is nothing to move")
+    _refuse_several_roots(root, draft)
     joints = {joint.name: joint for joint in draft.joints}
     for element in root.children:
         if element.tag in JOINTS:
@@ -68,6 +69,18 @@ def _inertia(inertial: Element, draft: Draft) -> Inertia:
     place: Placement = origin(inertial)
     with blame(inertial):
         return Inertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])).moved(place)
+
+
+def _refuse_several_roots(root: Element, draft: Draft) -> None:
+    """Refuse links that no joint carries but the first: a URDF is one tree."""
+    carried = {joint.child for joint in draft.joints}
+    roots = [body for body in draft.bodies if body.name not in carried]
+    if len(roots) > 1 and carried <= {body.name for body in draft.bodies}:
+        names = ", ".join(repr(body.name) for body in roots[:5])
+        more = " and more" if len(roots) > 5 else ""
+        raise ModelError(
+            f"a URDF has one root, but no joint carries {names}{more}; give all but one a joint", roots[1].source
+        )
 
 
 def _refuse_xacro(root: Element) -> None:

@@ -5,7 +5,8 @@ Symbols (Featherstone 2008, ch. 7), order [linear, angular]:
     [ f ]   [ A  B ] [ a  ]
     [ n ] = [ B^T C ] [ wd ]        A, C symmetric; B has rows of f and columns of wd
 
-For a rigid body A = m 1, B = -[h x], C = I. A joint that gives way along S takes U U^T / D from it, U = IA S, D = S^T U.
+For a rigid body A = m 1, B = -[h x], C = I. A joint that gives way along S takes U U^T / D from it, U = IA S, D = S^T
+U.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def give_way(
 ) -> tuple[Articulated, Scalar, list[Scalar]]:
     """Return IA - U U^T / D, -1/D and -U/D.
 
-    Where the joint has no armature and S is the unit vector `axis`, that row and column become zero: known, not computed.
+    Where the joint has no armature and S is the unit vector `axis`, that row and column become zero: known, not
+    computed.
     """
     r = minus_inverse(D)
     scaled = [mul(u, r) for u in U]
@@ -108,7 +110,10 @@ def _turned(screw: Screw, inertia: Articulated) -> Articulated:
 
 
 def _slid(k: int, d: Scalar, inertia: Articulated) -> Articulated:
-    """Return the inertia about a point that lies -d along axis k: B - A [p x], C + [p x] B + ([p x] B)^T - [p x] A [p x]."""
+    """Return the inertia about a point that lies -d along axis k, p = d e_k.
+
+    B - A [p x] and C + [p x] B + ([p x] B)^T - [p x] A [p x]: 10 products.
+    """
     if is_zero(d):
         return inertia
     i, j = (k + 1) % 3, (k + 2) % 3

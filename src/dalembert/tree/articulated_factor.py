@@ -138,9 +138,9 @@ def _pivot(
     D = plus(total(*(mul(value, U[axis]) for axis, value in column)), link.armature[place])
     if type(D) is float and D <= 0.0:
         raise ModelError(
-            f"nothing resists the coordinate {tree.coordinates[link.v + place]!r}: link {link.name!r} is massless (or its "
-            "mass lies on the joint's axis) and terminal, so the open tree has no acceleration there; give it mass or "
-            "armature, or constrain it and use the block form (KKT)"
+            f"nothing resists the coordinate {tree.coordinates[link.v + place]!r}: link {link.name!r} is massless (or "
+            "its mass lies on the joint's axis) and terminal, so the open tree has no acceleration there; give it mass "
+            "or armature, or constrain it and use the block form (KKT)"
         )
     axis = column[0][0] if len(column) == 1 and is_zero(link.armature[place]) else None
     IA, r, scaled = give_way(IA, U, D, axis)

@@ -4,9 +4,9 @@ Symbols: F_i forces of row i on links; u = L^-T (tau - J^T f) by the inward pass
 
     Y_i = push(F_i)      z = push(forces that the motion at a = 0 needs, tau)      a, J a by the outward pass
 
-Residuals come from rigid inertias and link accelerations, which the factor does not know. Cost: O(n) for the factor, each
-right side O(n), each row O(depth). Source: Wensing, Featherstone & Orin, "A reduced-order recursive algorithm for the
-computation of the operational-space inertia matrix", ICRA 2012 (force propagators); seed 002.
+Residuals come from rigid inertias and link accelerations, which the factor does not know. Cost: O(n) for the factor,
+each right side O(n), each row O(depth). Source: Wensing, Featherstone & Orin, "A reduced-order recursive algorithm for
+the computation of the operational-space inertia matrix", ICRA 2012 (force propagators); seed 002.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ Symbols: H = M, or M + A^T R A where M may be singular; H = L D L^T, Y = L^-1 A^
     z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
 
 The factors come from the matrices (`matrix_system.py`) or from the tree (`articulated_system.py`). Two cases, chosen
-before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, proximal steps that suit any rank of A.
-That the choice suits a sample is told by its residuals (`verdict.py`).
+before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, proximal steps that suit any rank of
+A. That the choice suits a sample is told by its residuals (`verdict.py`).
 Cost beyond the factors: m^2 d / 2 + m^3 / 6 products for m rows that share d velocities.
 """
 
@@ -33,12 +33,16 @@ class Needs:
         Whether rows of A may depend on each other, whether M may be singular.
     mass_scales, row_scales
         Constants near H_ii^-1/2 (n,) and G_ii^-1/2 (m,).
+    groups
+        Per row the constraint it belongs to: a row that does next to nothing beside others of its group is rounding of
+        the model's numbers, not a row of its own.
     """
 
     redundant: bool
     massless: bool
     mass_scales: tuple[float, ...]
     row_scales: tuple[float, ...]
+    groups: tuple[int, ...]
 
 
 class MassFactor(Protocol):
@@ -121,7 +125,8 @@ class BlockSolver:
     ) -> BlockSolver:
         """Factor the Delassus matrix; `metric` (m,) weighs the squares of redundant multipliers, ones by default."""
         G = delassus(system)
-        schur = Proximal.of(G, metric, limits.shift) if needs.redundant and G else sparse_factor(G, range(len(G)))
+        redundant = needs.redundant and G
+        schur = Proximal.of(G, metric, limits.shift, needs.groups) if redundant else sparse_factor(G, range(len(G)))
         return cls(system, needs, limits, schur)
 
     def solve(self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:

@@ -6,7 +6,8 @@
     project_step      M dq + A^T mu = 0                      A dq = -phi            (one step of Newton's method)
     delassus          G = A H^-1 A^T
 
-rate = A v + offset is what the rows do at velocity level. Each is traced on the prepared tree with the fewest operations.
+rate = A v + offset is what the rows do at velocity level. Each is traced on the prepared tree with the fewest
+operations.
 """
 
 from __future__ import annotations
@@ -118,14 +119,14 @@ class Setting:
 
 
 def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:
-    """Return q, v, tau, t -> acceleration, multipliers, status by the route with the fewest operations, or a named one."""
+    """Return q, v, tau, t -> acceleration, multipliers, status by a named route, or that with fewest operations."""
     if route not in ("auto", *ROUTES):
         raise ModelError(f"route={route!r} is not one of 'auto', {', '.join(map(repr, ROUTES))}")
     setting = Setting.of(mechanism, metric, dtype)
     if setting.needs.massless and route == "tree":
         raise ModelError(
-            f"{mechanism.name!r} may hold massless motion, which the articulated-body algorithm divides by; route='matrix' "
-            "(or 'auto') solves it by the block form"
+            f"{mechanism.name!r} may hold massless motion, which the articulated-body algorithm divides by; "
+            "route='matrix' (or 'auto') solves it by the block form"
         )
     names = ("matrix",) if setting.needs.massless else tuple(ROUTES) if route == "auto" else (route,)
     return min((_forward(setting, name) for name in names), key=lambda function: function.n_instructions())
@@ -201,6 +202,7 @@ def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
         setting.needs.massless,
         setting.needs.mass_scales,
         tuple(setting.needs.row_scales[i] for i in kept),
+        tuple(setting.needs.groups[i] for i in kept),
     )
     A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
     system = MatrixSystem.of(setting.M, A, needs.massless, mechanism.coordinates)

@@ -1,4 +1,4 @@
-"""Inverse dynamics of a constrained mechanism: which actuators, pulling how, cause a given motion?
+"""Inverse dynamics of a constrained mechanism: how its actuators must pull to cause a given motion.
 
 Symbols: b = M a + bias, what the open tree would need; indices d driven, p passive coordinates; tau = b + A^T lam,
 
@@ -9,9 +9,9 @@ and among the lam that remain the one of least norm. With Q = A_d A_d^T this is 
     [ Q     A_p ] [ lam ]   [ -A_d b_d ]
     [ A_p^T  0  ] [ nu  ] = [ -b_p     ]
 
-solved by the same code; Q + delta 1 and three steps from zero make its solution the least one, however singular Q is. If
-the passive coordinates need forces that no multiplier can give, the motion is impossible with these actuators: the status
-says inconsistent.
+solved by the same code; Q + delta 1 and three steps from zero make its solution the least one, however singular Q is.
+If the passive coordinates need forces that no multiplier can give, the motion is impossible with these actuators: the
+status says inconsistent.
 """
 
 from __future__ import annotations

@@ -69,6 +69,14 @@ class Symbol:
         """Return the cosine."""
         return self._make("cos", self)
 
+    def sqrt(self) -> Symbol:
+        """Return the square root."""
+        return self._make("sqrt", self)
+
+    def with_other(self, op: str, other: Any) -> Symbol:
+        """Return a function of two values, such as the angle of (x, y)."""
+        return self._make(op, self, other)
+
 
 def _sorted(x: Any, y: Any) -> tuple[Any, Any]:
     """Return both operands of a commutative operation in one order."""

@@ -1,11 +1,11 @@
 """The mass matrix: the composite-rigid-body algorithm.
 
-Symbols (Featherstone 2008, sec. 6.2): Ic_i inertia of link i and all that hangs on it, as one body in the frame of link i;
-F = Ic_i S_i the force that gives it unit acceleration along a joint's velocity; M_ij = S_j^T F for every j on the way to the
-ground.
+Symbols (Featherstone 2008, sec. 6.2): Ic_i inertia of link i and all that hangs on it, as one body in the frame of
+link i; F = Ic_i S_i the force that gives it unit acceleration along a joint's velocity; M_ij = S_j^T F for every j on
+the way to the ground.
 
 Composites keep the ten moments (m, h, E), so they add as the links do; regrouped masses make m and much of E vanish.
-Cost in a chain of n hinges: 10 n^2 + O(n) products, 6 n^2 + O(n) sums.
+Cost in a chain of n hinges: 10 n^2 - 3 n - 24 products, 6 n^2 + 20 n - 53 sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def composites(tree: Tree, posed: list[Posed]) -> list[Rigid]:
 
 
 def crba(tree: Tree, posed: list[Posed]) -> list[list[Scalar]]:
-    """Return M, nv rows of nv scalars, both triangles filled with the same values; zeros between branches are floats."""
+    """Return M, nv rows of nv scalars, both triangles with the same values; zeros between branches are floats."""
     M: list[list[Scalar]] = [[0.0] * tree.nv for _ in range(tree.nv)]
     for i, Ic in enumerate(composites(tree, posed)):
         link = tree.links[i]

@@ -1,7 +1,7 @@
 """The Jacobian of a frame: [v; w] = J qd.
 
-Symbols: X_i = (R, p) the pose of link i as the reference sees it; S_i = (s, z) a column of the joint's subspace in the link's
-frame. With all poses seen from the point to which the velocity refers, the column is
+Symbols: X_i = (R, p) the pose of link i as the reference sees it; S_i = (s, z) a column of the joint's subspace in
+the link's frame. With all poses seen from the point to which the velocity refers, the column is
 
     [ R s + p x R z ]
     [ R z           ]

@@ -1,8 +1,8 @@
 """A prepared tree: only bodies that move, each behind one joint about or along its frame's z axis.
 
 Symbols: F_i the frame of link i; K its constant screws from the parent's frame to where the joint's motion begins.
-A link's frame is chosen for short arithmetic (`frames.py`), so it is in general none of the file's frames; `Tree.places`
-says where those are.
+A link's frame is chosen for short arithmetic (`frames.py`), so it is in general none of the file's frames;
+`Tree.places` says where those are.
 """
 
 from __future__ import annotations
@@ -113,6 +113,8 @@ class Tree:
         Per frame name the link it is on and where it stands in the link's frame.
     nq, nv
         Sizes of configuration and velocity.
+    springs, lifts
+        Springs between frames; bodies whose weight is held up: name, mass that is held, centre in the body's frame.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Tree:
     nq: int
     nv: int
     springs: tuple[tuple[str, str, float, float, float], ...] = ()
+    lifts: tuple[tuple[str, float, tuple[float, ...]], ...] = ()
     coordinates: tuple[str, ...] = field(default=())
 
     def ancestors(self, i: int) -> list[int]:

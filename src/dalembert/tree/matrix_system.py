@@ -1,8 +1,8 @@
 """The block system from its matrices: M with the zeros of the tree, A by rows.
 
-Symbols: R = diag(rho) row weights, H = M + A^T R A = L D L^T. Without R the factor of M fills nothing in. With R > 0 the
-system H a + A^T lam = f + A^T R c, A a = c has the solution of that with M, for any R, and H is definite exactly when no
-admissible motion is massless (seed 000, eq. 33): so singular M needs no pivots either.
+Symbols: R = diag(rho) row weights, H = M + A^T R A = L D L^T. Without R the factor of M fills nothing in. With R > 0
+the system H a + A^T lam = f + A^T R c, A a = c has the solution of that with M, for any R, and H is definite exactly
+when no admissible motion is massless (seed 000, eq. 33): so singular M needs no pivots either.
 Source: Golub & Greif, SIAM J. Sci. Comput. 24 (2003) 2076-2092; plain twin `kkt/routes/augmented.py`.
 """
 

@@ -3,7 +3,8 @@
 Symbols: m, h mass and first moment of all that moves, in the world; c = h / m centre of mass; p, L linear momentum and
 angular momentum about the world's origin, L_c = L - c x p about the centre of mass; T, V kinetic and potential energy.
 
-All of them are sums over links, carried inward to the ground as a force is (momentum) or as an inertia is (first moments).
+All of them are sums over links, carried inward to the ground as a force is (momentum) or as an inertia is (first
+moments).
 """
 
 from __future__ import annotations

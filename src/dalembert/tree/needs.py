@@ -12,6 +12,8 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.constraints import assemble
 from dalembert.model.joints import as_expression
+from dalembert.model.sampling import closed_samples
+from dalembert.model.solving import SLACK
 from dalembert.tree.block_solve import Needs
 from dalembert.tree.choice import candidates
 from dalembert.tree.crba import crba
@@ -27,7 +29,8 @@ PROBES = 5
 
 CLOSING_STEPS = 30
 CLOSED = 1e-12
-"""Gauss-Newton steps towards a configuration that meets the constraints, and the residual at which they end."""
+AT_REST = 1e-10
+"""Gauss-Newton steps towards a configuration that meets the constraints; residual or step at which they end."""
 
 Matrices = Callable[[Any], tuple[Any, Any, Any]]
 """q -> M (n, n), A (m, n), phi (h,)."""
@@ -37,14 +40,17 @@ Matrices = Callable[[Any], tuple[Any, Any, Any]]
 def needs_of(mechanism: Mechanism) -> Needs:
     """Return what the matrices at `PROBES` configurations ask for; always the same ones."""
     found = closed_matrices(mechanism)
-    return probe(np.array([x[0] for x in found]), np.array([x[1] for x in found]))
+    M, A = (np.array([x[i] for x in found]) for i in (0, 1))
+    return probe(M, A, mechanism.row_groups)
 
 
 @lru_cache(maxsize=8)
 def closed_matrices(mechanism: Mechanism) -> list[tuple[Any, Any, Any]]:
     """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be."""
     at = matrices(mechanism)
-    return [at(_closed(mechanism, at, q)) for q in mechanism.random(0, PROBES)]
+    samples = closed_samples(mechanism, lambda q: _closed(mechanism, at, q), PROBES, seed=0)
+    closed = [q for q, met in samples if met]
+    return [at(q) for q in closed or [q for q, _ in samples]]
 
 
 def matrices(mechanism: Mechanism) -> Matrices:
@@ -63,14 +69,19 @@ def matrices(mechanism: Mechanism) -> Matrices:
 
 
 def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:
-    """Return a configuration near q that meets the rows with residuals, or the last that was tried."""
+    """Return a configuration near q that meets the rows with residuals, by Gauss-Newton steps; None where they fail."""
     holonomic = np.array(mechanism.holonomic, dtype=bool)
     for _ in range(CLOSING_STEPS):
         _, A, phi = at(q)
         if not phi.size or np.abs(phi).max() < CLOSED:
+            return q
+        if not np.isfinite(phi).all():
+            return None
+        step = -np.linalg.pinv(A[holonomic], rcond=1e-8) @ phi
+        if np.abs(step).max() < AT_REST:
             break
-        q = mechanism.integrate(q, -np.linalg.pinv(A[holonomic], rcond=1e-8) @ phi)
-    return q
+        q = mechanism.integrate(q, step)
+    return q if np.abs(at(q)[2]).max(initial=0.0) <= SLACK else None
 
 
 def row_weights_of(mechanism: Mechanism, metric: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dalembert.tree.frames import turn
+from dalembert.tree.frames import is_quarter, turn
 from dalembert.tree.inertia import Rigid
 from dalembert.tree.link import Link, Tree
 from dalembert.tree.scalars import Scalar, add, cos, mul, sin, sub
@@ -91,7 +91,7 @@ def _posed(link: Link, q: list[Scalar]) -> Posed:
 def _turned(link: Link, q: Scalar) -> tuple[Scalar, Scalar]:
     """Return cosine and sine of q + angle; quarter turns only exchange them."""
     fixed = turn("z", link.angle)
-    if fixed.c in (0.0, 1.0, -1.0):
+    if is_quarter(fixed):
         return fixed.plane(fixed.s, cos(q), sin(q))
     return cos(q + link.angle), sin(q + link.angle)
 

@@ -46,25 +46,30 @@ class _Raw:
     passive: dict[str, tuple[float, ...]]
 
 
-def prepare(mechanism: Mechanism, *, turned: bool = True, regrouped: bool = True) -> Tree:
-    """Return the mechanism's moving links; `turned` chooses frames, `regrouped` moves masses to parents."""
+FRAMES = ("own", "parent", "file")
+"""Chosen, with offsets along the axes left to a joint's own screw or to those before it; or those of the file."""
+
+
+def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True) -> Tree:
+    """Return the mechanism's moving links; `frames` is one of `FRAMES`, `regrouped` moves masses to parents."""
     raws, places = _collect(mechanism)
     links: list[Link] = []
-    frames = [IDENTITY] * len(raws)
+    turns = [IDENTITY] * len(raws)
     for i, raw in enumerate(raws):
-        K = raw.K if raw.parent < 0 else frames[raw.parent].inverse() @ raw.K
+        K = raw.K if raw.parent < 0 else turns[raw.parent].inverse() @ raw.K
         carried = [other.K for other in raws if other.parent == i]
-        steps, last = decompose(K).steps(), decompose(K).last
+        split = decompose(K.rotation, K.position)
+        steps, last = split.steps(), split.last
         if raw.kind in TURNING:
-            own = _choice(raw, last, carried) if turned else (0.0, 0.0)
-            frames[i] = Placement.from_rpy((0.0, 0.0, own[0]), (0.0, 0.0, own[1]))
+            own = (0.0, 0.0) if frames == "file" else _choice(raw, last, carried, frames)
+            turns[i] = Placement.from_rpy((0.0, 0.0, own[0]), (0.0, 0.0, own[1]))
             last = (_small(last[0] + own[0]), _small(last[1] + own[1], own[1]))
         else:
             steps, last = (*steps, turn("z", *last)), (0.0, 0.0)
             steps = tuple(screw for screw in steps if not idle(screw))
-        links.append(_link(raw, steps, last, moved(raw.inertia, frames[i].inverse())))
+        links.append(_link(raw, steps, last, moved(raw.inertia, turns[i].inverse())))
     where = {
-        name: (i, placement if i < 0 else frames[i].inverse() @ placement) for name, (i, placement) in places.items()
+        name: (i, placement if i < 0 else turns[i].inverse() @ placement) for name, (i, placement) in places.items()
     }
     springs = mechanism.springs if mechanism.passive else ()
     tree = Tree(
@@ -76,16 +81,23 @@ def prepare(mechanism: Mechanism, *, turned: bool = True, regrouped: bool = True
         mechanism.nq,
         mechanism.nv,
         tuple((s.frame, s.other, s.stiffness, s.rest, s.damping) for s in springs),
+        _lifts(mechanism),
         mechanism.coordinates,
     )
     return regroup(tree) if regrouped else tree
 
 
-def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement]) -> tuple[float, float]:
+def _lifts(mechanism: Mechanism) -> tuple[tuple[str, float, tuple[float, ...]], ...]:
+    """Return the bodies whose weight is held up, where passive forces act."""
+    held = [body for body in mechanism.bodies if body.compensation and mechanism.passive]
+    return tuple((b.name, b.compensation * b.inertia.mass, tuple(map(float, b.inertia.center))) for b in held)
+
+
+def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement], slides: str) -> tuple[float, float]:
     """Return the turn and slide of a link's frame."""
     h = raw.inertia.h
     direction = float(np.arctan2(h[1], h[0])) if h[0] or h[1] else None
-    return choose(own, carried, direction)
+    return choose(own, carried, direction, slides)
 
 
 def _small(x: float, scale: float = 1.0) -> float:
@@ -129,33 +141,23 @@ def _collect(mechanism: Mechanism) -> tuple[list[_Raw], dict[str, tuple[int, Pla
 
 def _parts(mechanism: Mechanism, joint: Joint, q: int, v: int) -> list[tuple[str, Any, int, int, dict[str, Any]]]:
     """Return (kind, axis, q, v, numbers per velocity) of the elementary joints that a joint is made of."""
-    nv = KINDS[joint.kind].nv
-    armature = np.zeros(nv) + _numbers(joint.armature, nv)
-    for actuator in mechanism.actuators:
-        index = mechanism.index_v(actuator.coordinate)
-        if v <= index.start < v + nv:
-            armature[index.start - v] += actuator.gear**2 * actuator.rotor_inertia
     on = 1.0 if mechanism.passive else 0.0
     numbers = {
-        "armature": armature,
-        "damping": on * _numbers(joint.damping, nv),
-        "stiffness": on * _numbers(joint.stiffness, nv),
-        "rest": _numbers(joint.rest, nv),
+        "armature": mechanism.armature,
+        "damping": on * mechanism.damping,
+        "stiffness": on * mechanism.stiffness,
+        "rest": mechanism.rest,
     }
 
-    def some(where: slice) -> dict[str, Any]:
-        return {name: tuple(float(x) for x in values[where]) for name, values in numbers.items()}
+    def some(start: int, number: int) -> dict[str, Any]:
+        return {name: tuple(float(x) for x in values[start : start + number]) for name, values in numbers.items()}
 
     if joint.kind == "fixed":
         return []
     if joint.kind == "universal":
-        first = ("revolute", joint.axis, q, v, some(slice(0, 1)))
-        return [first, ("revolute", joint.axis2, q + 1, v + 1, some(slice(1, 2)))]
-    return [(joint.kind, joint.axis, q, v, some(slice(None)))]
-
-
-def _numbers(values: tuple[float, ...], nv: int) -> Array:
-    return np.zeros(nv) + (np.asarray(values, dtype=float) if values else 0.0)
+        first = ("revolute", joint.axis, q, v, some(v, 1))
+        return [first, ("revolute", joint.axis2, q + 1, v + 1, some(v + 1, 1))]
+    return [(joint.kind, joint.axis, q, v, some(v, KINDS[joint.kind].nv))]
 
 
 def _aligned(kind: str, axis: Any) -> Placement:

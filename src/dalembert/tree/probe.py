@@ -7,6 +7,8 @@ configuration where they are not is told by its verdict and left to `kkt`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from jaxtyping import Float
 
@@ -21,21 +23,25 @@ NEARLY_MASSLESS = 1e-12
 """M counts as singular where its unit-diagonal form has a smaller eigenvalue: lighter links lose all digits in M^-1."""
 
 
-def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"]) -> Needs:
-    """Return what M and A at N configurations ask for."""
+def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[int] | None = None) -> Needs:
+    """Return what M and A at N configurations ask for; `groups` (m,) says which rows belong together."""
+    groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     massless = any(_smallest(m) < NEARLY_MASSLESS for m in M)
     weights = [_weights(m, a) if massless else np.zeros(a.shape[0]) for m, a in zip(M, A, strict=True)]
     H = np.array([m + a.T @ (w[:, None] * a) for m, a, w in zip(M, A, weights, strict=True)])
     G = np.array([a @ np.linalg.pinv(h, hermitian=True) @ a.T for h, a in zip(H, A, strict=True)])
-    redundant = any(_smallest(g) < NEARLY_IMPLIED for g in G)
-    return Needs(redundant, massless, _scales(H), _scales(G))
+    redundant = any(_smallest(g, groups) < NEARLY_IMPLIED for g in G)
+    return Needs(redundant, massless, _scales(H), _scales(G), groups)
 
 
-def _smallest(P: Array) -> float:
-    """Return the smallest eigenvalue of P scaled to unit diagonal; 0 where the diagonal has a zero."""
+def _smallest(P: Array, groups: Sequence[int] | None = None) -> float:
+    """Return the smallest eigenvalue of P scaled to unit diagonal, or to at most one within each group."""
     if not P.size:
         return 1.0
-    diagonal = np.diag(P)
+    diagonal = np.diag(P).copy()
+    for group in set(groups or ()):
+        members = np.array([each == group for each in groups or ()])
+        diagonal[members] = diagonal[members].max()
     if not (diagonal > 0).all():
         return 0.0
     d = diagonal**-0.5

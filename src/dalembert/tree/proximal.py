@@ -1,6 +1,7 @@
 """Redundant rows in straight-line code: G lam = r with a singular G, by a few proximal steps.
 
-Symbols: S = diag(G)^-1/2 equilibrates, W = diag(w) the metric, E = S W S scaled to at most one, x = S^-1 lam,
+Symbols: S scales the rows of each constraint by one factor, so that its largest G_ii is one, W = diag(w) the metric, E
+= S W S scaled to at most one, x = S^-1 lam,
 
     x_0 = 0,     x_k+1 = x_k + (S G S + mu E)^-1 (S r - S G S x_k)
 
@@ -10,6 +11,10 @@ The part of r outside range(G), rounding if the rows agree, is magnified by 1 / 
 leaves a alone. That part is then taken out again: (mu (S G S + mu E)^-1 E)^k keeps it and shrinks all else by
 (mu / sigma)^k, so subtracting this image of x leaves the least-norm answer to rounding. Source of the steps:
 J. Carpentier, R. Budhiraja, N. Mansard, "Proximal and sparse resolution of constrained dynamic equations", RSS 2021.
+
+One factor for each constraint, not for each row: a row that does next to nothing beside others of its constraint is
+rounding of the model's numbers (a loop in a plane has one across it), and scaled up it would demand forces without
+limit.
 """
 
 from __future__ import annotations
@@ -25,6 +30,9 @@ from dalembert.tree.sparse_factor import Matrix, SparseFactor, Vector, dense, sp
 
 STEPS = 3
 
+CLEANINGS = 2
+"""The first leaves eps / mu of what was astray, 2e-6; the second the square of that."""
+
 
 @dataclass(frozen=True, eq=False)
 class Proximal:
@@ -36,10 +44,10 @@ class Proximal:
     factor: SparseFactor
 
     @classmethod
-    def of(cls, G: Matrix, metric: Sequence[float] | None, mu: float) -> Proximal:
+    def of(cls, G: Matrix, metric: Sequence[float] | None, mu: float, groups: Sequence[int]) -> Proximal:
         """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default."""
         m = len(G)
-        s = [_scale(G[i][i]) for i in range(m)]
+        s = _scales([G[i][i] for i in range(m)], groups)
         shift = [mul(1.0 if metric is None else float(metric[i]), mul(s[i], s[i])) for i in range(m)]
         largest = reduce(ca.fmax, shift)
         shift = [mu * each / largest for each in shift]
@@ -55,16 +63,23 @@ class Proximal:
         for _ in range(STEPS - 1):
             left = [sub(each, total(*map(mul, row, x))) for each, row in zip(right, self.scaled, strict=True)]
             x = [add(*pair) for pair in zip(x, self._step(left), strict=True)]
-        astray = x
-        for _ in range(STEPS):
-            astray = self._step([mul(*pair) for pair in zip(self.shift, astray, strict=True)])
-        return {i: mul(self.scales[i], sub(x[i], astray[i])) for i in range(m)}
+        for _ in range(CLEANINGS):
+            astray = x
+            for _ in range(STEPS):
+                astray = self._step([mul(*pair) for pair in zip(self.shift, astray, strict=True)])
+            x = [sub(*pair) for pair in zip(x, astray, strict=True)]
+        return {i: mul(self.scales[i], x[i]) for i in range(m)}
 
     def _step(self, right: list[Scalar]) -> list[Scalar]:
         """Return (S G S + mu E)^-1 times a right side."""
         return dense(self.factor.solve(sparse(right)), len(right))
 
 
-def _scale(diagonal: Scalar) -> Scalar:
-    """Return G_ii^-1/2; one where the row moves nothing."""
-    return 1.0 if is_zero(diagonal) else ca.if_else(diagonal > 0, 1 / ca.sqrt(diagonal), 1)
+def _scales(diagonal: Sequence[Scalar], groups: Sequence[int]) -> list[Scalar]:
+    """Return G_jj^-1/2 for the largest j of each row's group; one where nothing moves."""
+    largest: dict[int, Scalar] = {}
+    for size, group in zip(diagonal, groups, strict=True):
+        known = largest.get(group, 0.0)
+        largest[group] = size if is_zero(known) else known if is_zero(size) else ca.fmax(known, size)
+    scales = {k: 1.0 if is_zero(x) else ca.if_else(x > 0, 1 / ca.sqrt(x), 1) for k, x in largest.items()}
+    return [scales[group] for group in groups]

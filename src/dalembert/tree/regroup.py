@@ -1,10 +1,10 @@
 """Base parameters: mass that lies on a joint's axis is counted with the link before the joint.
 
-A point on a hinge's axis belongs to both links: it moves with either. So any distribution of mass along the axis, with its
-three moments m, h_z and E_zz, may be handed from a link to its parent, negative mass included; the link then has seven
-parameters instead of ten. No force, energy, momentum or pivot of the mass matrix changes. This is the regrouping of Gautier
-& Khalil 1990 ("Direct calculation of minimum set of inertial parameters of serial robots", IEEE Trans. Robotics and
-Automation 6(3)), whose YY, MZ and M these moments are. For other joints:
+A point on a hinge's axis belongs to both links: it moves with either. So any distribution of mass along the axis,
+with its three moments m, h_z and E_zz, may be handed from a link to its parent, negative mass included; the link then
+has seven parameters instead of ten. No force, energy, momentum or pivot of the mass matrix changes. This is the
+regrouping of Gautier & Khalil 1990 ("Direct calculation of minimum set of inertial parameters of serial robots", IEEE
+Trans. Robotics and Automation 6(3)), whose YY, MZ and M these moments are. For other joints:
 
 - slider: both links turn alike, so the second moments about the centre of mass go to the parent;
 - ball: the mass goes to the parent, as a point in the ball's centre;

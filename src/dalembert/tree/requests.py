@@ -14,12 +14,13 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.joints import as_expression
 from dalembert.model.requests import Request, register
 from dalembert.tree import constrained, constrained_inverse, dynamics, momentum
-from dalembert.tree.choice import Algorithm, cheapest
+from dalembert.tree.choice import Algorithm, candidates, cheapest
 from dalembert.tree.crba import crba
 from dalembert.tree.jacobian import jacobian
 from dalembert.tree.kinematics import drift, frame_motion, frame_pose, poses, velocity
 from dalembert.tree.link import Tree
 from dalembert.tree.passive import elastic_energy
+from dalembert.tree.pivots import refuse_singular
 from dalembert.tree.posed import Posed, pose_tree
 from dalembert.tree.rnea import rnea
 from dalembert.tree.scalars import Scalar, add
@@ -41,7 +42,8 @@ def traced(
 ) -> ca.Function:
     """Return the CasADi function of the algorithm that needs fewest operations.
 
-    An algorithm takes (tree, posed, q, v, x), x the third argument where there is one, and returns one nested list per output.
+    An algorithm takes (tree, posed, q, v, x), x the third argument where there is one, and returns one nested list
+    per output.
     """
     import casadi as ca
 
@@ -58,6 +60,7 @@ def traced(
 def _forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     if mechanism.names:
         return constrained.forward(mechanism, route, metric, dtype)
+    refuse_singular(mechanism, candidates(mechanism)[0])
     return traced(
         mechanism,
         "forward",
@@ -69,6 +72,7 @@ def _forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Fu
 
 
 def _aba(mechanism: Mechanism) -> ca.Function:
+    refuse_singular(mechanism, candidates(mechanism)[0])
     return traced(mechanism, "aba", ("q", "v", "tau"), ("a",), lambda *args: [dynamics.forward_by_aba(*args)])
 
 

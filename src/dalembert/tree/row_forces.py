@@ -133,8 +133,8 @@ class Observed(Kinematics):
         rows = []
         for part in parts_of(self.constraint, self):
             C = ca.SX(part.jacobian)
-            for i in range(C.shape[0]):
-                rows.append(RowForce(self._forces(C[i, :]), {}, scalar(ca.SX(part.drift)[i])))
+            drift = ca.SX(part.drift)
+            rows += [RowForce(self._forces(C[i, :]), {}, scalar(drift[i])) for i in range(C.shape[0])]
         return rows
 
     def _forces(self, C: ca.SX) -> dict[int, Pair]:

@@ -89,15 +89,21 @@ def atan2(y: Scalar, x: Scalar) -> Scalar:
     """Return the angle of (x, y)."""
     if isinstance(y, float | np.ndarray) and isinstance(x, float | np.ndarray):
         return np.arctan2(y, x)
-    import casadi
-
-    return casadi.atan2(y, x)
+    return _other("atan2", y, x)
 
 
 def copysign(x: Scalar, y: Scalar) -> Scalar:
     """Return |x| with the sign of y."""
     if isinstance(x, float | np.ndarray) and isinstance(y, float | np.ndarray):
         return np.copysign(x, y)
+    return _other("copysign", y, x)
+
+
+def _other(name: str, y: Scalar, x: Scalar) -> Scalar:
+    """Return a function of two scalars that are counted, or CasADi's."""
+    counted = getattr(y, "with_other", None)
+    if counted is not None:
+        return counted(name, x)
     import casadi
 
-    return casadi.copysign(x, y)
+    return casadi.atan2(y, x) if name == "atan2" else casadi.copysign(x, y)

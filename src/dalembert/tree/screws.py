@@ -1,12 +1,12 @@
 """Elementary changes of frame: a screw about a coordinate axis, and a rotation that is full.
 
-Every constant transform between two joint axes is at most three screws, about z, x and z (Denavit & Hartenberg 1955), the
-joint's own motion being part of the last. So each transform of a vector is a few rotations in a plane, 4 products and 2
-sums each, where a 3 x 3 matrix takes 9 and 6.
+Every constant transform between two joint axes is at most three screws, about z, x and z (Denavit & Hartenberg 1955),
+the joint's own motion being part of the last. So each transform of a vector is a few rotations in a plane, 4 products
+and 2 sums each, where a 3 x 3 matrix takes 9 and 6.
 
-Symbols: frame B in frame A is turned by an angle (c, s its cosine and sine) about axis k and moved by d along it; i, j, k
-is a cyclic order of the axes. "into" carries components from A to B, "out" from B to A. Motions are pairs (v, w) of the
-velocity of the frame's origin and the angular velocity, forces pairs (f, n) with n about the frame's origin.
+Symbols: frame B in frame A is turned by an angle (c, s its cosine and sine) about axis k and moved by d along it; i,
+j, k is a cyclic order of the axes. "into" carries components from A to B, "out" from B to A. Motions are pairs (v, w)
+of the velocity of the frame's origin and the angular velocity, forces pairs (f, n) with n about the frame's origin.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ entries.
 
 Along a kinematic tree, with the last velocity eliminated first, this is Featherstone's L^T D L: the mass matrix couples
 a velocity only to those before it on the way to the ground, and no entry fills in (Featherstone 2008, sec. 6.5). For a
-matrix of another kind, such as M + A^T R A, `least_fill_order` finds an order. Cost: sum over the unknowns of the square of the
-number of entries left in their columns.
+matrix of another kind, such as M + A^T R A, `least_fill_order` finds an order. Cost: sum over the unknowns of the
+square of the number of entries left in their columns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class SparseFactor:
     columns
         columns[k][i] = L_ik for every i eliminated after k.
     pivots, r
-        D_k and -1/D_k, by unknown; with this sign CasADi keeps the reciprocal, so that one division serves all products.
+        D_k and -1/D_k, by unknown; with this sign CasADi keeps the reciprocal, so that one division serves all
+        products.
     """
 
     order: tuple[int, ...]
@@ -133,7 +134,7 @@ def _checked(pivot: Scalar, k: int, names: Sequence[str]) -> Scalar:
     if type(pivot) is float and pivot <= 0.0:
         name = repr(names[k]) if names else f"number {k}"
         raise ModelError(
-            f"nothing resists the coordinate {name}: the mass matrix is singular there; give the link mass or armature, "
-            "or constrain it"
+            f"nothing resists the coordinate {name}: the mass matrix is singular there; give the link mass or "
+            "armature, or constrain it"
         )
     return pivot

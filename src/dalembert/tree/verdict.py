@@ -8,8 +8,8 @@ d A^T lam larger than T_l, none of d M a or s A a larger than their sum:
     omega_2 = |s (c - A a)| / (|s c| + m (T_f + T_l))
 
 A row in which everything cancels, as in a structure at rest, is thus measured against what the forces could cause. The
-pivots say why a residual is large: one of H that is not positive is a motion without mass, one of the Delassus matrix that
-vanishes is a row that others imply. NaN makes every comparison false, and sums let none get lost.
+pivots say why a residual is large: one of H that is not positive is a motion without mass, one of the Delassus matrix
+that vanishes is a row that others imply. NaN makes every comparison false, and sums let none get lost.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ class Thresholds:
     Attributes
     ----------
     shift
-        mu of the proximal steps: eps^0.45, 9e-8 in double precision: three steps from there meet sigma = 1e-3 to
-        1e-12, and rounding moves lam along null(A^T) by eps / mu = 2e-9 of its size.
+        mu of the proximal steps: eps^0.64, 1e-10 in double precision. Three steps meet eigenvalues sigma of the unit-
+        diagonal Delassus matrix down to 1e-6 to the last digits; those below mu, which are squares of singular
+        values of A below 1e-5, count as zero: files have about so many digits.
     accept
         Relative residuals up to here count as solved.
     implied
@@ -44,12 +45,17 @@ class Thresholds:
     @property
     def shift(self) -> float:
         """Return mu."""
-        return self.eps**0.45
+        return self.eps**0.64
 
     @property
     def accept(self) -> float:
         """Return the largest relative residual of an answer."""
         return self.eps**0.625
+
+    @property
+    def agree(self) -> float:
+        """Return the largest residual of redundant rows: models have about so many digits, and rows agree to that."""
+        return max(1e-7, self.accept)
 
     @property
     def implied(self) -> float:
@@ -109,8 +115,9 @@ def residuals(e: Evidence) -> list[Scalar]:
 def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thresholds) -> Scalar:
     """Return the status of a sample, a member of `kkt.Status` as a number."""
     massive = _smallest(e.mass_pivots) > MASSIVE * limits.eps
-    accepted = ca.logic_and(omega[0] <= limits.accept, omega[1] <= limits.accept)
     least = _smallest(e.row_pivots)
+    reached = ca.if_else(least > limits.implied, limits.accept, limits.agree) if redundant else limits.accept
+    accepted = ca.logic_and(omega[0] <= limits.accept, omega[1] <= reached)
     if redundant:
         solved = ca.if_else(least > limits.implied, int(Status.UNIQUE), int(Status.REDUNDANT))
         unsolved = ca.if_else(least > limits.implied, int(Status.DECLINED), int(Status.INCONSISTENT))

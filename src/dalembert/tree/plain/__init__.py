@@ -1,4 +1,4 @@
-"""The same algorithms in plain NumPy, one state at a time, as Featherstone's book prints them: the twins of the fast ones."""
+"""The same algorithms in plain NumPy, one state at a time, as Featherstone's book prints them."""
 
 from dalembert.tree.plain.aba import aba
 from dalembert.tree.plain.crba import crba

@@ -1,10 +1,12 @@
 """Poses, Jacobians and their drift, from the bodies' transforms.
 
-Symbols: X_f motion transform from the world to a frame; J_f its Jacobian in its own axes, whose columns are X_f,i S_i. The
-other references are J = Y J_f with Y = X_f^-1 (world) or Y = diag(R, R) (world axes at the frame).
+Symbols: X_f motion transform from the world to a frame; J_f its Jacobian in its own axes, whose columns are X_f,i
+S_i. The other references are J = Y J_f with Y = X_f^-1 (world) or Y = diag(R, R) (world axes at the frame).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -54,7 +56,7 @@ def frame_drift(state: State, v: Array, name: str, reference: str = "local") -> 
     return Y @ acceleration + turning(velocity)
 
 
-def _outer(state: State, name: str, reference: str):  # noqa: ANN202
+def _outer(state: State, name: str, reference: str) -> tuple[Array, Callable[[Array], Array]]:
     """Return Y and the function velocity -> Y_dot velocity."""
     R, p = frame_pose(state, name)
     zero = np.zeros((3, 3))

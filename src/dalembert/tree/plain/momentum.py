@@ -40,7 +40,7 @@ def velocities(state: State, v: Array) -> list[Array]:
 def center_of_mass(state: State) -> Array:
     """Return the centre of mass in the world."""
     parts = [_mass(state, i) for i in _moving(state)]
-    return sum(m * c for m, c in parts) / sum(m for m, _ in parts)
+    return np.sum([m * c for m, c in parts], axis=0) / sum(m for m, _ in parts)
 
 
 def centroidal_momentum(state: State, v: Array) -> Array:

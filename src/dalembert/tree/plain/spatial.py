@@ -1,8 +1,8 @@
 """Spatial vectors as arrays (6,), order [linear, angular].
 
-Symbols (Featherstone 2008, ch. 2, with the two halves exchanged): X motion transform (6, 6) from A to B for a frame B that
-stands at (R, p) in A, v_B = X v_A; forces go back with f_A = X^T f_B; crm(v) u = v x u for motions, crf(v) f = v x* f for
-forces, crf(v) = -crm(v)^T.
+Symbols (Featherstone 2008, ch. 2, with the two halves exchanged): X motion transform (6, 6) from A to B for a frame B
+that stands at (R, p) in A, v_B = X v_A; forces go back with f_A = X^T f_B; crm(v) u = v x u for motions, crf(v) f = v
+x* f for forces, crf(v) = -crm(v)^T.
 """
 
 from __future__ import annotations
