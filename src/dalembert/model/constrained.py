@@ -14,7 +14,6 @@ import numpy as np
 from dalembert.errors import ModelError
 
 if TYPE_CHECKING:
-    from dalembert.kkt import Diagnosis, Solution
     from dalembert.model.constraints.constraint import Constraint
 
 Array = np.ndarray
@@ -96,26 +95,6 @@ class Constrained:
     def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return the rates of the rows, (m,); zero where they hold."""
         return self._rows("constraint_velocity", (len(self.names),), q, v, t)
-
-    def solve(self, q: Any, v: Any, tau: Any = None, t: float = 0.0, metric: Any = None, **options: Any) -> Solution:
-        """Solve one state through `KKT`: M a + bias + A^T lam = tau, A a + drift = 0.
-
-        The way that is always right: redundant rows, massless bodies and conflicts get their verdict by name, and
-        `SolvabilityError` where there is no answer. `options` go to `KKT.solve`, `metric` to `KKT`.
-        """
-        from dalembert.model.system import solve
-
-        return solve(self, q, v, t, tau, metric, **options)  # type: ignore[arg-type]
-
-    def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
-        """Say in words what holds at one configuration: rank, redundant rows, massless motion, unique reactions.
-
-        With a velocity also whether the rows contradict each other there.
-        """
-        from dalembert.model.system import block_system
-
-        drift = None if v is None else self.drift(q, v, t)
-        return block_system(self, q, t).diagnose(drift)  # type: ignore[arg-type]
 
     def _rows(self, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
         """Call a kernel; where there are no rows none is needed. The time comes last."""

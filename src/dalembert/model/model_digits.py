@@ -24,7 +24,8 @@ AGREEMENT = 1e-6
 """Right sides may contradict redundant rows by this fraction of their size, and are then made to agree."""
 
 ROUNDING = 1e-14
-"""Singular values below this fraction are rounding of the computer: nothing has to be freed of them."""
+"""Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small beside
+the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
 
 NOTHING = 0.1
 """Entries of freed rows below this part of `digits` are zero: scaled up, they would look like entries."""
@@ -46,12 +47,14 @@ def model_rows(
     mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
     d = np.where(mass > 0, mass, 1.0) ** -0.5
     size = np.linalg.norm(A * d[..., None, :], axis=-1)
+    nothing = (size > 0) & (size <= ROUNDING * size.max(axis=-1, keepdims=True))
+    A, size = np.where(nothing[..., None], 0.0, A), np.where(nothing, 0.0, size)
     g = _group_scales(size, groups)
     B = g[..., None] * A * d[..., None, :]
     U, S, Vt = np.linalg.svd(B, full_matrices=False)
     largest = S[..., :1]
     keep = largest * digits < S
-    doubtful = (~keep & (largest * ROUNDING < S)).any(axis=-1)
+    doubtful = (~keep & (largest * ROUNDING < S)).any(axis=-1) | nothing.any(axis=-1)
     freed = (U * np.where(keep, S, 0.0)[..., None, :]) @ Vt / (g[..., None] * d[..., None, :])
     freed = np.where(np.abs(freed * g[..., None] * d[..., None, :]) > NOTHING * digits * largest[..., None], freed, 0.0)
     where = np.asarray(doubtful)[..., None]

@@ -65,10 +65,12 @@ class Setting:
 
     @classmethod
     def of(cls, mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Setting:
-        """Prepare a mechanism: choose its tree, look at its ranks."""
-        tree, _ = cheapest(mechanism, dynamics.forward_by_aba)
+        """Prepare a mechanism: look at its ranks, choose its tree."""
+        needs = needs_of(mechanism)
+        # the articulated-body algorithm refuses a massless leaf, which the block form does not mind
+        tree, _ = cheapest(mechanism, dynamics.inverse if needs.massless else dynamics.forward_by_aba)
         limits = SINGLE if dtype == "float32" else DOUBLE
-        return cls(mechanism, tree, needs_of(mechanism), row_weights_of(mechanism, metric), limits)
+        return cls(mechanism, tree, needs, row_weights_of(mechanism, metric), limits)
 
     def symbol(self, name: str, size: int | None = None) -> list[Scalar]:
         """Return the scalars of an input."""

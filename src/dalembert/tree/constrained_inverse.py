@@ -53,8 +53,8 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
     columns = [[row[k] for row in A] for k in range(mechanism.nv)]
     delta = setting.limits.shift * _size(mechanism, driven)
     Q = _gram([[row[k] for k in driven] for row in A], delta)
-    system = MatrixSystem.of(Q, [columns[k] for k in passive])
-    needs = _needs(mechanism, driven, passive, delta)
+    needs = _needs(mechanism, driven, passive)
+    system = MatrixSystem.of(Q, [columns[k] for k in passive], needs.massless)
     solver = BlockSolver.of(system, needs, None, setting.limits)
     pull = [neg(total(*(mul(row[k], b[k]) for k in driven))) for row in A]
     lam: list[Scalar] = [0.0] * len(A)
@@ -93,8 +93,8 @@ def _size(mechanism: Mechanism, driven: list[int]) -> float:
     return float((A[:, :, driven] ** 2).sum(axis=2).mean()) or 1.0
 
 
-def _needs(mechanism: Mechanism, driven: list[int], passive: list[int], delta: float) -> Any:
-    """Return what the block system of multipliers asks for."""
+def _needs(mechanism: Mechanism, driven: list[int], passive: list[int]) -> Any:
+    """Return what the block system of multipliers asks for; a Q that is singular but for delta is as a massless M."""
     A = np.array([A for _, A, _ in closed_matrices(mechanism)])
-    Q = A[:, :, driven] @ np.swapaxes(A[:, :, driven], 1, 2) + delta * np.eye(A.shape[1])
+    Q = A[:, :, driven] @ np.swapaxes(A[:, :, driven], 1, 2)
     return probe(Q, np.swapaxes(A[:, :, passive], 1, 2))

@@ -55,9 +55,9 @@ def closed_matrices(mechanism: Mechanism) -> list[tuple[Any, Any, Any]]:
 
 def matrices(mechanism: Mechanism) -> Matrices:
     """Return M, A and phi as a function of numbers."""
-    q, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("t")
+    q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")
     tree = candidates(mechanism)[-1]
-    rows = assemble(TreeKinematics(mechanism, tree, q, ca.SX.zeros(mechanism.nv), t))
+    rows = assemble(TreeKinematics(mechanism, tree, q, v, t))
     M = as_expression(crba(tree, pose_tree(tree, ca.vertsplit(q))))
     function = ca.Function("probe", [q, t], [M, ca.SX(rows.jacobian), ca.SX(rows.residual)])
 

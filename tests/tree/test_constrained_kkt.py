@@ -1,0 +1,119 @@
+"""Constrained forward dynamics by every route against `kkt`: dense matrices in numbers, all kinds of constraints."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.tree import constrained
+from tests.model.test_constraints import EXAMPLES, every, tree
+from tests.tree.closed import Traced, numeric, routes
+from tests.tree.robots import ROBOTS
+
+HEIGHT = da.Expression(lambda k: k.frame("f3").position[2] - 0.1 * ca.sin(k.t), name="height")
+SLIP = da.Expression(lambda k: k.frame("f3").velocity[0] - k.t * k.v[1], name="slip", velocity=True)
+STABLE = [replace(EXAMPLES[0], stabilize=5.0), replace(EXAMPLES[3], stabilize=(3.0, 2.0))]
+HELD = [da.Point("f4"), da.Weld("f5"), da.Revolute("f4", axis=(1, 2, 3))]
+
+
+def state(mechanism, seed=0):
+    rng = np.random.default_rng(seed)
+    return mechanism.random(rng), rng.standard_normal(mechanism.nv), 5 * rng.standard_normal(mechanism.nv), 0.7
+
+
+def assert_same(found, exact, rtol=1e-9):
+    a, lam, status = found
+    np.testing.assert_allclose(a, exact.acceleration, rtol=0, atol=rtol * np.abs(exact.acceleration).max())
+    np.testing.assert_allclose(lam, exact.multipliers, rtol=0, atol=rtol * np.abs(exact.multipliers).max())
+    assert status == exact.status
+
+
+@pytest.mark.parametrize("example", [*EXAMPLES, HEIGHT, SLIP, *STABLE, *HELD], ids=lambda x: x.label)
+def test_every_kind_by_every_route(example):
+    mechanism = tree(1).constrain(example)
+    exact = Traced(mechanism).solve(*state(mechanism))
+    for solve in routes(mechanism).values():
+        assert_same(solve(*state(mechanism)), exact)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_several_at_once(seed):
+    """Contacts, a loop joint, a coupling and a drive together."""
+    chosen = [replace(EXAMPLES[i], name=f"c{i}") for i in (1, 7, 13, 14)]
+    mechanism = tree(seed).constrain(*chosen)
+    exact = Traced(mechanism).solve(*state(mechanism, seed))
+    for solve in routes(mechanism).values():
+        assert_same(solve(*state(mechanism, seed)), exact)
+
+
+@pytest.mark.parametrize("metric", [None, (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 0.1, 0.2, 0.3)])
+def test_redundant_rows_in_a_metric(metric):
+    """A weld and a ball at one place: three rows too many, the least multipliers in the user's metric."""
+    mechanism = tree(2).constrain(da.Weld("f3"), da.Point("f3", name="again"))
+    numbers = Traced(mechanism)
+    for seed in range(3):
+        exact = numbers.solve(*state(mechanism, seed), metric=metric)
+        assert exact.status == da.Status.REDUNDANT
+        for solve in routes(mechanism, metric=metric).values():
+            assert_same(solve(*state(mechanism, seed)), exact, rtol=1e-8)
+
+
+FILES = [
+    ("panda_description/urdf/panda.urdf", "fixed", da.Point("panda_hand_tcp")),
+    ("pr2_description/urdf/pr2.urdf", "fixed", da.Weld("l_gripper_tool_frame")),
+    ("ur_description/urdf/ur5_gripper.urdf", "fixed", None),
+]
+
+
+@pytest.mark.parametrize(("file", "base", "contact"), FILES, ids=[file.split("/")[-1] for file, *_ in FILES])
+def test_couplings_of_files(file, base, contact):
+    """Mimic joints are rows like others; dampers and springs of the file act."""
+    mechanism = da.load(ROBOTS / file, base=base, allow_unphysical=True)
+    assert mechanism.couplings
+    mechanism = mechanism if contact is None else mechanism.constrain(contact)
+    exact = Traced(mechanism).solve(*state(mechanism))
+    assert_same(numeric(constrained.forward(mechanism))(*state(mechanism)), exact)
+    A = Traced(mechanism).A(mechanism.neutral())
+    for row, coupling in zip(A, mechanism.couplings, strict=False):
+        assert row @ exact.acceleration == pytest.approx(0, abs=1e-9 * np.abs(exact.acceleration).max())
+        assert mechanism.names[list(mechanism.couplings).index(coupling)] == coupling.name
+
+
+@pytest.mark.parametrize("route", [*constrained.ROUTES, "auto"])
+def test_compiled_batches(route):
+    mechanism = tree(1).constrain(EXAMPLES[3], da.Servo("j1", lambda t: ca.cos(t)))
+    numbers = Traced(mechanism)
+    q, v, tau, t = (np.array(x) for x in zip(*(state(mechanism, seed) for seed in range(6)), strict=True))
+    a, lam, status = mechanism.compile("forward", route=route)(q, v, tau, t[:, None])
+    for i in range(6):
+        assert_same((a[i], lam[i], status[i, 0]), numbers.solve(q[i], v[i], tau[i], t[i]))
+
+
+@pytest.mark.parametrize("constraints", [(EXAMPLES[3],), (da.Weld("f3"), da.Point("f3", name="again"))])
+def test_single_precision(constraints):
+    """Half the digits; redundant rows keep enough of them."""
+    mechanism = tree(2).constrain(*constraints)
+    numbers = Traced(mechanism)
+    q, v, tau, t = (np.array(x) for x in zip(*(state(mechanism, seed) for seed in range(4)), strict=True))
+    kernel = mechanism.compile("forward", dtype="float32")
+    a, lam, status = kernel(*(x.astype(np.float32) for x in (q, v, tau, t[:, None])))
+    assert a.dtype == np.float32
+    for i in range(4):
+        exact = numbers.solve(q[i], v[i], tau[i], t[i])
+        assert status[i, 0] == exact.status
+        np.testing.assert_allclose(a[i], exact.acceleration, rtol=0, atol=2e-4 * np.abs(exact.acceleration).max())
+        np.testing.assert_allclose(lam[i], exact.multipliers, rtol=0, atol=2e-3 * np.abs(exact.multipliers).max())
+
+
+def test_everything_at_once_is_contradictory():
+    """Fifty rows on one tree at a random state cannot all hold: said by both, with numbers from neither."""
+    mechanism = every(0)
+    q, v, tau, t = state(mechanism)
+    exact = Traced(mechanism).system(q, t).diagnose(Traced(mechanism).drift(q, v, t))
+    assert exact.verdict == da.Status.INCONSISTENT
+    for solve in routes(mechanism).values():
+        assert solve(q, v, tau, t)[-1] == da.Status.INCONSISTENT
