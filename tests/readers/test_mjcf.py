@@ -228,7 +228,13 @@ def test_meshes_are_not_needed_where_inertias_are_given(load, tmp_path):
     assert any("no.stl" in note for note in robot.notes)
     with pytest.raises(da.ModelError, match="inertia of its body comes from it"):
         load(text.format(""))
+    still = load(text.replace("<joint/>", "").format('<body name="y"><joint/><geom size="1"/></body>'))
+    assert still.body("x").inertia.is_zero()
+    assert any("nothing moves it" in note for note in still.notes)
     (tmp_path / "no.stl").write_bytes(tetrahedron())
+    assert load(text.format("")).mass == pytest.approx(1000 / 6)
+    unnamed = '<mesh file="far.stl"/><mesh file="no.stl"/>'
+    text = text.replace('<mesh name="shape" file="no.stl"/>', unnamed).replace('mesh="shape"', 'mesh="no"')
     assert load(text.format("")).mass == pytest.approx(1000 / 6)
 
 
