@@ -33,11 +33,11 @@ REPEATS = 9
 CHECKED = 500
 FUNCTIONS = {"quadruped, free": robots.quadruped, **contacts.FUNCTIONS}
 TUNINGS = [
-    Tuning(threads=threads, blocks=blocks, part=part, stage=stage, meet=meet)
-    for threads, blocks in ((64, 4), (128, 2), (128, 3), (256, 1))
-    for part in (2500, 4500, 100_000)
-    for stage in (True, False)
-    for meet in (0, 400)
+    Tuning(threads=threads, blocks=blocks, part=part, recompute=recompute, fetch=fetch)
+    for threads, blocks in ((64, 4), (128, 2), (64, 6))
+    for part in (2000, 3000, 4500, 100_000)
+    for recompute in (0, 4, 8, 15)
+    for fetch in (True, False)
 ]
 
 
@@ -82,7 +82,13 @@ def measure(
     row: dict[str, Any] = {"name": name, "dtype": dtype, "traced": figures["traced_operations"], "compiled": compiled}
     row |= {key: figures[key] for key in ("registers", "local_bytes", "shared_bytes", "compile_seconds")}
     row |= {"parts": figures["chunks"], "slots": figures["scratch_slots"]}
-    row |= {"threads": used.threads, "blocks": used.blocks, "part": used.part, "stage": used.stage, "meet": used.meet}
+    row |= {
+        "threads": used.threads,
+        "blocks": used.blocks,
+        "part": used.part,
+        "recompute": used.recompute,
+        "fetch": used.fetch,
+    }
     inputs = inputs_of(function, sizes[-1], dtype)
     row["error"], row["worst"] = errors(engine, [x[: sizes[0]] for x in inputs])
     row["rates"] = {n: n / seconds(engine, [x[:n] for x in inputs]) for n in sizes}
@@ -100,8 +106,8 @@ COLUMNS = (
     ("slots", "slots", "{}"),
     ("threads", "thr", "{}"),
     ("blocks", "blk", "{}"),
-    ("stage", "stage", "{}"),
-    ("meet", "meet", "{}"),
+    ("recompute", "again", "{}"),
+    ("fetch", "fetch", "{}"),
     ("registers", "regs", "{}"),
     ("local_bytes", "local B", "{}"),
     ("shared_bytes", "shared B", "{}"),

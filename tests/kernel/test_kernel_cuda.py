@@ -72,6 +72,9 @@ def test_every_operation_agrees_with_the_twin(on_host, dtype):
 VARIANTS = {
     "plain": {"threads": 8},
     "parts": {"threads": 8, "part": 40},
+    "parts, little again": {"threads": 8, "part": 40, "recompute": 1},
+    "parts, much again": {"threads": 8, "part": 25, "recompute": 50},
+    "parts, again, no fetch": {"threads": 8, "part": 40, "recompute": 3, "fetch": False},
     "no stage": {"threads": 8, "stage": False},
     "meeting": {"threads": 16, "meet": 25, "part": 70},
 }
@@ -100,10 +103,9 @@ def test_arm_in_single_precision(on_host):
 
 
 @host
-def test_long_batches_run_in_pieces(on_host, monkeypatch):
-    on_host(threads=8, part=40)
+def test_long_batches_run_in_pieces(on_host):
+    on_host(threads=8, part=40, scratch=1)
     function = random_function(7, 150)
-    monkeypatch.setattr(cuda_engine, "SCRATCH_BYTES", 1)
     inputs = random_inputs(function, 21)
     kernel = compare(function, inputs)
     launches = kernel.engine.functions[0].launches

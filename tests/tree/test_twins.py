@@ -13,14 +13,14 @@ from dalembert.tree.crba import crba
 from dalembert.tree.jacobian import jacobian
 from dalembert.tree.kinematics import drift, frame_motion, frame_pose, poses
 from dalembert.tree.plain.momentum import center_of_mass
-from dalembert.tree.prepare import prepare
+from dalembert.tree.prepare import FRAMES, prepare
 from dalembert.tree.rnea import rnea
 from tests.tree.mechanisms import KINDS, MOVING, random_state, random_tree
 from tests.tree.robots import REFERENCES, error, on_arrays
 
 SAMPLES = 3
 TOLERANCE = 1e-12
-PREPARATIONS = [(turned, regrouped) for turned in (True, False) for regrouped in (True, False)]
+PREPARATIONS = [(frames, regrouped) for frames in FRAMES for regrouped in (True, False)]
 
 trees = st.builds(
     random_tree,
@@ -63,13 +63,13 @@ def test_dynamics_of_random_trees(tree, seed):
     compare(tree, prepare(tree), seed)
 
 
-@pytest.mark.parametrize(("turned", "regrouped"), PREPARATIONS)
+@pytest.mark.parametrize(("frames", "regrouped"), PREPARATIONS)
 @pytest.mark.parametrize("kind", MOVING)
-def test_dynamics_of_every_kind_behind_a_hinge(kind, turned, regrouped):
+def test_dynamics_of_every_kind_behind_a_hinge(kind, frames, regrouped):
     """A joint that is not at the root meets every term of the recursions."""
     kinds = [kind, "revolute"] if kind == "free" else ["revolute", kind, "prismatic", kind, "spherical"]
     mechanism = random_tree(kinds, seed=7, chain=True)
-    compare(mechanism, prepare(mechanism, turned=turned, regrouped=regrouped))
+    compare(mechanism, prepare(mechanism, frames=frames, regrouped=regrouped))
 
 
 @given(tree=trees, seed=st.integers(0, 10**6), reference=st.sampled_from(sorted(REFERENCES)))

@@ -4,7 +4,8 @@ Rows of inputs are read by neighbouring threads together into shared memory, whe
 odd length keeps threads on different banks. Outputs go the same way back. What does not fit is read and written in
 place. Elementary functions of the first level come first and leave their results in shared memory: they need registers
 of their own, and their results are needed late. A long program is cut into parts that the instruction cache holds;
-values pass between them through memory in which the threads of a block lie side by side.
+values pass between them through memory in which the threads of a block lie side by side, or are computed again where
+that is cheaper (`recompute`).
 
 Divisions by one value share its reciprocal: one operation each, within 1.5 ulp instead of 0.5.
 """
@@ -16,10 +17,14 @@ from pathlib import Path
 
 from dalembert.kernel.c_body import TYPE
 from dalembert.kernel.chunk import split
-from dalembert.kernel.cuda_part import ONE_PART, Part, Tuning
+from dalembert.kernel.cuda_part import Part
+from dalembert.kernel.cuda_tuning import Tuning
 from dalembert.kernel.program import Program
+from dalembert.kernel.recompute import plan
 
-PART_SIZE = {"float64": 3000, "float32": 4500}  # of longer programs; double precision gains by fewer values at a time
+ONE_PART = {"float64": 3000, "float32": 4500}  # operations up to which a program is one part
+RECOMPUTE = 8  # operations that storing or reading a value between parts is worth
+LONG = 9000  # operations from which on parts are shorter, since more is computed again in each
 REGISTERS = {"float64": 115, "float32": 240}  # values that a thread holds in its 255 registers
 
 
@@ -50,7 +55,11 @@ class CudaSource:
 
 def choose_tuning(program: Program, dtype: str) -> Tuning:
     """Return what ran fastest for programs of this size, measured on an H200 (`benchmarks/gpu.py --tune`)."""
-    return Tuning(part=ONE_PART if program.operations <= ONE_PART else PART_SIZE[dtype])
+    if program.operations <= ONE_PART[dtype]:
+        return Tuning(part=ONE_PART[dtype])
+    if dtype == "float64":
+        return Tuning(part=2500, recompute=RECOMPUTE)
+    return Tuning(part=4500 if program.operations <= LONG else 3000, recompute=RECOMPUTE)
 
 
 def print_cuda(program: Program, dtype: str, tuning: Tuning | None = None) -> CudaSource:
@@ -60,12 +69,15 @@ def print_cuda(program: Program, dtype: str, tuning: Tuning | None = None) -> Cu
     size, or 0 where one serves all); per output its address; the block of values between parts; the status, or null.
     """
     tuning = tuning or Tuning()
-    chunks = split(program, tuning.part)
-    count = max(1, len(chunks))
-    parts = [Part(program, chunks, dtype, tuning, k, count) for k in range(count)]
+    layout = plan(program, split(program, tuning.part), tuning.recompute, REGISTERS[dtype])
+    parts = [Part(program, layout, dtype, tuning, k) for k in range(max(1, len(layout.orders)))]
     single = "#define DA_SINGLE\n" if dtype == "float32" else ""
     opening = f"{single}typedef {TYPE[dtype]} real;\n\n{(Path(__file__).parent / 'cuda_math.cuh').read_text()}"
     text = "\n".join([opening, *(part.text() for part in parts)])
     return CudaSource(
-        text, tuple(part.name for part in parts), tuple(part.shared_bytes for part in parts), chunks.slots, tuning
+        text,
+        tuple(part.name for part in parts),
+        tuple(part.shared_bytes for part in parts),
+        layout.chunks.slots,
+        tuning,
     )

@@ -19,7 +19,6 @@ from dalembert.kernel.source import Source
 from dalembert.kernel.trace import scalar_function
 
 FLAGS = ("--std=c++14", "--fmad=false")  # fused operations are printed; the compiler adds none
-SCRATCH_BYTES = 1 << 29  # values between parts; longer batches run in pieces
 DLPACK_CUDA = 2
 SINGLE_LANES = 128  # per multiprocessor, from compute capability 5.0 on, but 6.0, 7.x and 8.0
 LANES = {
@@ -93,7 +92,7 @@ class CudaEngine:
         scratch = 0
         block: Any = None
         if self.source.slots:
-            piece = min(n, max(threads, SCRATCH_BYTES // (self.source.slots * item) // threads * threads))
+            piece = min(n, max(threads, self.source.tuning.scratch // (self.source.slots * item) // threads * threads))
             block = self.cupy.empty(self.source.slots * (piece + -piece % threads), self.dtype)
             scratch = block.data.ptr
         rows = [self.cupy.ascontiguousarray(array) for array in arguments.inputs]

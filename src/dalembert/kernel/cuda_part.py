@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dalembert.kernel.c_body import LIBRARY, Body
-from dalembert.kernel.chunk import Chunks
+from dalembert.kernel.cuda_tuning import Tuning
 from dalembert.kernel.operations import ARITY, ELEMENTARY, Op
 from dalembert.kernel.program import Program
+from dalembert.kernel.recompute import Plan
 
-THREADS = 64  # per block
-BLOCKS = 4  # per multiprocessor: 256 threads leave each its 255 registers
-ONE_PART = 4500  # operations: with copies and spills 100 KiB of code, and the instruction cache holds 128
 SHARED_BYTES = 48 * 1024  # per block, without asking the driver for more
 ITEM_BYTES = {"float64": 8, "float32": 4}
 POLYNOMIAL = (Op.SIN, Op.COS, Op.TAN)
@@ -23,43 +20,21 @@ FUSED: dict[int, str] = {Op.FMA: "fma({0}, {1}, {2})", Op.FMS: "fma({0}, {1}, -{
 PARTNER = {Op.SIN: Op.COS, Op.COS: Op.SIN}
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """Choices that do not change results.
-
-    Attributes
-    ----------
-    threads, blocks
-        Threads per block; blocks that must fit a multiprocessor at once, which caps the registers of a thread at
-        65536 / (threads blocks).
-    part
-        Operations per part.
-    stage
-        Whether first-level elementary functions leave their results in shared memory.
-    meet
-        Operations after which the threads of a block wait for each other, so that they share fetched instructions;
-        0 for never.
-    """
-
-    threads: int = THREADS
-    blocks: int = BLOCKS
-    part: int = ONE_PART
-    stage: bool = True
-    meet: int = 0
-
-
 class Part(Body):
     """The printer of one part."""
 
-    def __init__(self, program: Program, chunks: Chunks, dtype: str, tuning: Tuning, number: int, count: int) -> None:
+    def __init__(self, program: Program, plan: Plan, dtype: str, tuning: Tuning, number: int) -> None:
         calls: dict[int, str] = {op: f"{op.name.lower()}({', '.join(['{0}', '{1}'][: ARITY[op]])})" for op in LIBRARY}
         calls |= {op: f"da_{op.name.lower()}({{0}})" for op in POLYNOMIAL}
-        super().__init__(program, chunks, dtype, self, calls | FUSED)
+        super().__init__(program, plan.chunks, dtype, self, calls | FUSED)
         self.name = f"part_{number}"
         self.tuning = tuning
+        count = max(1, len(plan.orders))
         self.is_first, self.is_last = number == 0, number == count - 1
-        self.values = self.chunk(number) if len(chunks) else range(0)
-        self.written = list(self.values) + (self.leaves() if self.is_last else [])
+        self.values = list(plan.orders[number]) if plan.orders else []
+        self.own = set(self.chunk(number) if plan.orders else []) | set(self.leaves())
+        self.members = set(self.values)
+        self.written = self.values + (self.leaves() if self.is_last else [])
         self.reciprocals: dict[int, str] = {}
         self.quotients = Counter(program.b[program.op == Op.DIV].tolist())
         self.shared: dict[int, int] = {}  # column of a value that waits in shared memory
@@ -86,8 +61,19 @@ class Part(Body):
             if self.op[value] in ELEMENTARY and width < room:
                 self.shared[value] = width
                 width += 1
+        self.fetched: dict[int, int] = {}  # column of a value of an earlier part, brought here before the work begins
+        if self.tuning.fetch:
+            for value in self._values_read():
+                if width < room:
+                    self.fetched[value] = width
+                    width += 1
         self.width = width | 1
         self.shared_bytes = self.width * self.tuning.threads * ITEM_BYTES[self.dtype] if width else 0
+
+    def _values_read(self) -> list[int]:
+        """Return the values of earlier parts that this part reads, in the order of their first use."""
+        operands = (x for i in self.values for x in (self.a[i], self.b[i], self.c[i]) if x in self.chunks.slot)
+        return list(dict.fromkeys(x for x in operands if x not in self.members))
 
     def _ports_read(self) -> list[int]:
         """Return the inputs that this part reads."""
@@ -99,7 +85,7 @@ class Part(Body):
         """Return the outputs of which this part computes every element that is not a structural zero."""
         here = dict.fromkeys(range(len(self.program.outputs)), 0)
         for i in self.written:
-            for port, _ in self.stores.get(i, ()):
+            for port, _ in self.stores.get(i, ()) if i in self.own else ():
                 here[port] += 1
         total = np.bincount(self.program.result_port, minlength=len(self.program.outputs)).tolist()
         return [
@@ -114,14 +100,14 @@ class Part(Body):
             return []
         last = -1
         level: dict[int, int] = {}
-        for i in self.values:
+        for place, i in enumerate(self.values):
             below = max((level.get(x, 0) for x in (self.a[i], self.b[i], self.c[i])), default=0)
             level[i] = below + (self.op[i] in ELEMENTARY)
             if self.op[i] in ELEMENTARY and level[i] == 1:
-                last = i
+                last = place
             if level[i] > 1:
                 break
-        return list(range(self.values.start, last + 1)) if last >= 0 else []
+        return self.values[: last + 1]
 
     # Places
 
@@ -144,6 +130,9 @@ class Part(Body):
 
     def value(self, i: int) -> None:
         """Compute value i, and watch results for what is not finite: 0 x is NaN where x is not."""
+        if i not in self.own:  # computed again: stored where it was computed first
+            self.operation(i)
+            return
         super().value(i)
         if i in self.stores:
             self.lines.append(f"watch = fma({self.names[i]}, {self.words['zero']}, watch);")
@@ -155,7 +144,7 @@ class Part(Body):
         j = i + 1
         if (
             self.op[i] in PARTNER
-            and j < self.values.stop
+            and j in self.members
             and self.op[j] == PARTNER[Op(self.op[i])]
             and self.a[j] == self.a[i]
         ):
@@ -235,13 +224,16 @@ class Part(Body):
             yield f"        const int from = e / {size} < count ? e / {size} : count - 1;"
             yield f"        da_copy({place}, in_{port} + (first + from) * step_{port} + e % {size});"
             yield "    }\n    }"
-        if self.input_column:
+        for value, column in self.fetched.items():
+            yield f"da_copy(row + {column}, &{self.slot(self.chunks.slot[value])});"
+        if self.input_column or self.fetched:
             yield "da_copied();\n    __syncthreads();"
 
     def _body(self) -> list[str]:
         """Return the first stage and the rest; between them the threads of a block meet."""
         self.begin()
         self.reciprocals = {}
+        self.names |= {value: f"row[{column}]" for value, column in self.fetched.items()}
         for port, column in self.output_column.items():
             for element in self._zeros(port):
                 self.lines.append(f"row[{column + element}] = {self.words['zero']};")

@@ -5,7 +5,7 @@ link i; F = Ic_i S_i the force that gives it unit acceleration along a joint's v
 the way to the ground.
 
 Composites keep the ten moments (m, h, E), so they add as the links do; regrouped masses make m and much of E vanish.
-Cost in a chain of n hinges: 10 n^2 + O(n) products, 6 n^2 + O(n) sums.
+Cost in a chain of n hinges: 10 n^2 - 3 n - 24 products, 6 n^2 + 20 n - 53 sums.
 """
 
 from __future__ import annotations

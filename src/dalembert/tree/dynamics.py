@@ -1,6 +1,6 @@
 """Forward and inverse dynamics of the open tree, springs and dampers included where the mechanism has them act.
 
-    M a + bias = tau        bias = C v + g + damping v + springs
+M a + bias = tau        bias = C v + g + damping v + springs
 """
 
 from __future__ import annotations

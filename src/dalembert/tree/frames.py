@@ -100,7 +100,13 @@ def _wrapped(angle: float) -> float:
     return 0.0 if abs(angle) <= EXACT else angle
 
 
-def choose(own: tuple[float, float], children: list[Placement], direction: float | None) -> tuple[float, float]:
+SLIDES = {"own": 2.2, "parent": 1.8}
+"""What a slide before the joint's screw weighs, where one of the joint's own weighs 2: which of them should vanish."""
+
+
+def choose(
+    own: tuple[float, float], children: list[Placement], direction: float | None, slides: str
+) -> tuple[float, float]:
     """Return the turn and slide of a link's frame that leave least to do.
 
     Parameters
@@ -111,22 +117,30 @@ def choose(own: tuple[float, float], children: list[Placement], direction: float
         K of every joint that the link carries.
     direction
         Angle of the first moment h about z, or None: a good direction of x where no joint asks for one.
+    slides
+        One of `SLIDES`: whether offsets along the axes are left to a joint's own screw (cheap in articulated bodies) or
+        to the screws before it (cheap in composite bodies).
     """
     turns = {0.0, -own[0]} | (set() if direction is None else {direction})
-    slides = {0.0, -own[1]}
+    lengths = {0.0, -own[1]}
     for child in children:
         first = decompose(child.rotation, child.position).first
         turns.add(first[0])
-        slides.add(first[1])
+        lengths.add(first[1])
     ranked = [
-        (_effort(own, children, direction, gamma, delta), order, (gamma, delta))
-        for order, (gamma, delta) in enumerate((g, d) for g in sorted(turns, key=abs) for d in sorted(slides, key=abs))
+        (_effort(own, children, direction, gamma, delta, SLIDES[slides]), order, (gamma, delta))
+        for order, (gamma, delta) in enumerate((g, d) for g in sorted(turns, key=abs) for d in sorted(lengths, key=abs))
     ]
     return min(ranked)[2]
 
 
 def _effort(
-    own: tuple[float, float], children: list[Placement], direction: float | None, gamma: float, delta: float
+    own: tuple[float, float],
+    children: list[Placement],
+    direction: float | None,
+    gamma: float,
+    delta: float,
+    before: float,
 ) -> float:
     """Return a measure of the work left: plane rotations weigh 4, slides 2, a turned angle and a turned h less."""
     own_frame = turn("z", gamma, delta)
@@ -140,5 +154,5 @@ def _effort(
         effort += 1.0 * (abs(_wrapped(direction - gamma)) > EXACT)
     for child in children:
         for screw in decompose(back @ child.rotation, back @ (child.position - up)).steps():
-            effort += 4.0 * (not is_quarter(screw)) + 2.0 * (screw.d != 0.0)
+            effort += 4.0 * (not is_quarter(screw)) + before * (screw.d != 0.0)
     return effort

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dalembert.tree import vectors
-from dalembert.tree.scalars import Scalar, mul, neg, sub, total
+from dalembert.tree.scalars import Scalar, is_zero, mul, neg, sub, total
 from dalembert.tree.scalars import add as plus
 from dalembert.tree.vectors import NOTHING, ZERO, Matrix, Symmetric, Vector, cross, scale
 
@@ -54,22 +54,28 @@ def rate_matrix(w: Vector, wd: Vector) -> Matrix:
     )
 
 
-def inertial_force(inertia: Rigid, a: Vector, U: Matrix) -> tuple[Vector, Vector]:
+def inertial_force(inertia: Rigid, w: Vector, wd: Vector, a: Vector, U: Matrix) -> tuple[Vector, Vector]:
     """Return f = ∫ r'' dm = m a + U h and n = ∫ r x r'' dm = h x a + ∫ r x U r dm about the origin.
 
     The last term has the components of the antisymmetric part of U E: 15 products where I wd + w x I w has 24.
     """
     m, h, E = inertia
     f = vectors.add(scale(m, a), vectors.columns_times(U, h))
-    return f, vectors.add(cross(h, a), _moment(U, E))
+    return f, vectors.add(cross(h, a), _moment(U, E, w, wd))
 
 
-def _moment(U: Matrix, E: Symmetric) -> Vector:
+def _moment(U: Matrix, E: Symmetric, w: Vector, wd: Vector) -> Vector:
     """Return ∫ r x U r dm: its x is sum_k U_zk E_ky - U_yk E_kz, the others by rotating the letters."""
     xx, xy, xz, yy, yz, zz = E
     (Uxx, Uyx, Uzx), (Uxy, Uyy, Uzy), (Uxz, Uyz, Uzz) = U
-    return (
-        sub(total(mul(Uzx, xy), mul(Uzy, yy), mul(sub(Uzz, Uyy), yz)), plus(mul(Uyx, xz), mul(Uyz, zz))),
-        sub(total(mul(Uxy, yz), mul(Uxz, zz), mul(sub(Uxx, Uzz), xz)), plus(mul(Uzy, xy), mul(Uzx, xx))),
-        sub(total(mul(Uyz, xz), mul(Uyx, xx), mul(sub(Uyy, Uxx), xy)), plus(mul(Uxz, yz), mul(Uxy, yy))),
-    )
+    x = total(mul(Uzx, xy), mul(sub(Uzz, Uyy), yz), _diagonal(yy, zz, Uzy, Uyz, mul(w[1], w[2]), wd[0]))
+    y = total(mul(Uxy, yz), mul(sub(Uxx, Uzz), xz), _diagonal(zz, xx, Uxz, Uzx, mul(w[0], w[2]), wd[1]))
+    z = total(mul(Uyz, xz), mul(sub(Uyy, Uxx), xy), _diagonal(xx, yy, Uyx, Uxy, mul(w[0], w[1]), wd[2]))
+    return sub(x, mul(Uyx, xz)), sub(y, mul(Uzy, xy)), sub(z, mul(Uxz, yz))
+
+
+def _diagonal(first: Scalar, second: Scalar, plus_entry: Scalar, minus_entry: Scalar, ww: Scalar, wd: Scalar) -> Scalar:
+    """Return (ww + wd) first - (ww - wd) second; where both moments are there, without the two entries of U."""
+    if is_zero(first) or is_zero(second):
+        return sub(mul(plus_entry, first), mul(minus_entry, second))
+    return plus(mul(ww, sub(first, second)), mul(wd, plus(first, second)))

@@ -46,26 +46,30 @@ class _Raw:
     passive: dict[str, tuple[float, ...]]
 
 
-def prepare(mechanism: Mechanism, *, turned: bool = True, regrouped: bool = True) -> Tree:
-    """Return the mechanism's moving links; `turned` chooses frames, `regrouped` moves masses to parents."""
+FRAMES = ("own", "parent", "file")
+"""Chosen, with offsets along the axes left to a joint's own screw or to those before it; or those of the file."""
+
+
+def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True) -> Tree:
+    """Return the mechanism's moving links; `frames` is one of `FRAMES`, `regrouped` moves masses to parents."""
     raws, places = _collect(mechanism)
     links: list[Link] = []
-    frames = [IDENTITY] * len(raws)
+    turns = [IDENTITY] * len(raws)
     for i, raw in enumerate(raws):
-        K = raw.K if raw.parent < 0 else frames[raw.parent].inverse() @ raw.K
+        K = raw.K if raw.parent < 0 else turns[raw.parent].inverse() @ raw.K
         carried = [other.K for other in raws if other.parent == i]
         split = decompose(K.rotation, K.position)
         steps, last = split.steps(), split.last
         if raw.kind in TURNING:
-            own = _choice(raw, last, carried) if turned else (0.0, 0.0)
-            frames[i] = Placement.from_rpy((0.0, 0.0, own[0]), (0.0, 0.0, own[1]))
+            own = (0.0, 0.0) if frames == "file" else _choice(raw, last, carried, frames)
+            turns[i] = Placement.from_rpy((0.0, 0.0, own[0]), (0.0, 0.0, own[1]))
             last = (_small(last[0] + own[0]), _small(last[1] + own[1], own[1]))
         else:
             steps, last = (*steps, turn("z", *last)), (0.0, 0.0)
             steps = tuple(screw for screw in steps if not idle(screw))
-        links.append(_link(raw, steps, last, moved(raw.inertia, frames[i].inverse())))
+        links.append(_link(raw, steps, last, moved(raw.inertia, turns[i].inverse())))
     where = {
-        name: (i, placement if i < 0 else frames[i].inverse() @ placement) for name, (i, placement) in places.items()
+        name: (i, placement if i < 0 else turns[i].inverse() @ placement) for name, (i, placement) in places.items()
     }
     springs = mechanism.springs if mechanism.passive else ()
     tree = Tree(
@@ -83,6 +87,7 @@ def prepare(mechanism: Mechanism, *, turned: bool = True, regrouped: bool = True
     return regroup(tree) if regrouped else tree
 
 
+<<<<<<< HEAD
 def _lifts(mechanism: Mechanism) -> tuple[tuple[str, float, tuple[float, ...]], ...]:
     """Return the bodies whose weight is held up, where passive forces act."""
     held = [body for body in mechanism.bodies if body.compensation and mechanism.passive]
@@ -90,10 +95,13 @@ def _lifts(mechanism: Mechanism) -> tuple[tuple[str, float, tuple[float, ...]], 
 
 
 def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement]) -> tuple[float, float]:
+=======
+def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement], slides: str) -> tuple[float, float]:
+>>>>>>> tree
     """Return the turn and slide of a link's frame."""
     h = raw.inertia.h
     direction = float(np.arctan2(h[1], h[0])) if h[0] or h[1] else None
-    return choose(own, carried, direction)
+    return choose(own, carried, direction, slides)
 
 
 def _small(x: float, scale: float = 1.0) -> float:
