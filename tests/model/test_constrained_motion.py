@@ -237,3 +237,31 @@ def test_a_spherical_pendulum_by_a_rod_without_mass():
     tension = 2.0 * (v @ v / 1.5 + g @ u)
     np.testing.assert_allclose(found.acceleration[:3], g - tension / 2.0 * u, atol=1e-13)
     np.testing.assert_allclose(found.reactions, [-tension])
+
+
+def four_bar():
+    """Return a parallelogram of three bars in the plane of x and z, closed by a hinge."""
+    b = da.Builder("four-bar")
+    for name, parent, x in (("crank", "world", 0), ("coupler", "crank", 1), ("rocker", "coupler", 1)):
+        b.body(name, mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
+        b.joint(f"{name}_hinge", "revolute", parent=parent, child=name, axis=(0, 1, 0), position=(x, 0, 0))
+    return b.build().constrain(da.Revolute("rocker", at=(1, 0, 0), placement=(1, 0, 0), axis=(0, 1, 0), name="pin"))
+
+
+def test_a_four_bar_closed_by_a_hinge():
+    """Five rows of rank two: the motion is that of the loop closed in its plane; the diagnosis names the others."""
+    mechanism = four_bar()
+    q, v = np.array([-1.0, 1.0, np.pi - 1.0]), [0.5, -0.5, 0.5]
+    np.testing.assert_allclose(mechanism.constraint(q), 0, atol=1e-15)
+    np.testing.assert_allclose(mechanism.constraint_velocity(q, v), 0, atol=1e-15)
+
+    def in_plane(k):
+        end = k.frame("rocker").rotation[:, 0] + k.frame("rocker").position
+        return [end[0] - 1, end[2]]
+
+    planar = mechanism.open_tree().constrain(da.Expression(in_plane, names=("x", "z")))
+    found = mechanism.solve(q, v)
+    np.testing.assert_allclose(found.acceleration, planar.solve(q, v).acceleration, atol=1e-12)
+    diagnosis = mechanism.diagnose(q, v)
+    assert diagnosis.rank == 2
+    assert set(diagnosis.redundant_names) == {"pin y", "pin: rotation about z", "pin: rotation about x"}
