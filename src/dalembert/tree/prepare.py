@@ -87,17 +87,13 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
     return regroup(tree) if regrouped else tree
 
 
-<<<<<<< HEAD
 def _lifts(mechanism: Mechanism) -> tuple[tuple[str, float, tuple[float, ...]], ...]:
     """Return the bodies whose weight is held up, where passive forces act."""
     held = [body for body in mechanism.bodies if body.compensation and mechanism.passive]
     return tuple((b.name, b.compensation * b.inertia.mass, tuple(map(float, b.inertia.center))) for b in held)
 
 
-def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement]) -> tuple[float, float]:
-=======
 def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement], slides: str) -> tuple[float, float]:
->>>>>>> tree
     """Return the turn and slide of a link's frame."""
     h = raw.inertia.h
     direction = float(np.arctan2(h[1], h[0])) if h[0] or h[1] else None
