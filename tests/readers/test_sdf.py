@@ -367,6 +367,14 @@ def test_cassie_closes_its_loops_where_the_file_puts_it(name):
     assert robot.mass > 30
 
 
+def test_cassie_is_a_system_with_rows():
+    """Four points, twelve rows; the legs keep their loops with 28 - 12 degrees of freedom."""
+    robot = da.load(ROBOTS / "cassie_description/robots/cassie_v2.sdf")
+    A = robot.jacobian(robot.random(0))
+    assert A.shape == (12, 28)
+    assert np.linalg.matrix_rank(A) == 12
+
+
 def test_cassie_as_agility_gives_it():
     """33 kg less its feet's plates; 23 bodies; the springs of the knees and heels are kept."""
     robot = da.load(ROBOTS / "cassie_description/robots/cassie_v2.sdf")

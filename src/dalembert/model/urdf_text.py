@@ -195,7 +195,7 @@ class UrdfText:
         self.added.append(f"the loop {loop.name}, by <constraint>")
         own = self.shifts[loop.body].inverse() @ loop.placement
         other = self.shifts[loop.other].inverse() @ loop.other_placement
-        second = dict(loop.options).get("axis2") or dict(loop.options).get("other_axis")
+        second = dict(loop.options).get("axis2")
         self.lines += [
             f'  <constraint name={quoteattr(loop.name)} type="{LOOP_TYPES[loop.kind]}">',
             f"    <parent link={quoteattr(loop.body)}/>",
