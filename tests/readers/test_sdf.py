@@ -344,7 +344,7 @@ def test_refusals_name_file_and_line(load, case):
             .replace("</model>", "</model></world>"),
             "joints of a world",
         ),
-        (model("<pose relative_to='x'/>" + link("a")), "relative to another"),
+        (model("<pose relative_to='x'/>" + link("a")), "relative to others"),
         (model(link("a") + '<include merge="true"><uri>x</uri></include>'), "merge"),
     ],
 )
