@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from importlib.util import find_spec
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
-from jaxtyping import install_import_hook
+from jaxtyping import Float, install_import_hook
 
 import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attribute of the package
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# Shape annotations are for checkers: files on the way from a robot file to a cached kernel do not import jaxtyping, which
+# takes as long as NumPy. The checker of the tests finds the name among the builtins.
+builtins.Float = Float  # type: ignore[attr-defined]
 
 UNCHECKED = {
     "dalembert.kkt.batch_kernel",  # Numba compiles these two: a wrapped function would not compile

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dalembert.model.builder import Builder
-from dalembert.model.crank_slider import CrankSlider
-from dalembert.model.matrices import Matrices
-from dalembert.model.mechanism import Mechanism
-from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
-
 if TYPE_CHECKING:
+    from dalembert.model.builder import Builder
+    from dalembert.model.crank_slider import CrankSlider
     from dalembert.model.lagrangian import Lagrangian
+    from dalembert.model.matrices import Matrices
+    from dalembert.model.mechanism import Mechanism
     from dalembert.model.quantities import QUANTITIES
+    from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
+
+_ON_FIRST_USE = {
+    "Builder": "builder",
+    "CrankSlider": "crank_slider",
+    "Lagrangian": "lagrangian",
+    "Matrices": "matrices",
+    "Mechanism": "mechanism",
+    "QUANTITIES": "quantities",
+    **dict.fromkeys(("System", "block_system", "solve", "unconstrained_acceleration"), "system"),
+}
+"""Names by file: a robot that is read and compiled before waits neither for SciPy nor for CasADi."""
 
 __all__ = [
     "QUANTITIES",
@@ -29,13 +40,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs CasADi when it is first used (PEP 562)."""
-    if name == "Lagrangian":
-        from dalembert.model.lagrangian import Lagrangian
-
-        return Lagrangian
-    if name == "QUANTITIES":
-        from dalembert.model.quantities import QUANTITIES
-
-        return QUANTITIES
-    raise AttributeError(f"module 'dalembert.model' has no attribute {name!r}")
+    """Import a file of the room when a name of it is first used (PEP 562)."""
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'dalembert.model' has no attribute {name!r}")
+    value = getattr(import_module(f"dalembert.model.{_ON_FIRST_USE[name]}"), name)
+    globals()[name] = value
+    return value

@@ -45,7 +45,7 @@ class Builder:
     >>> b.body("rod", mass=1.0, center=(0, 0, -0.5), inertia=(1 / 12, 1 / 12, 0))
     >>> b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0))
     >>> print(b.build())
-    pendulum: 1 bodies, nq 1, nv 1, 1 kg, fixed base, gravity (0, 0, -9.81)
+    pendulum: 1 body, nq 1, nv 1, 1 kg, fixed base, gravity (0, 0, -9.81)
     world
     └─ hinge: revolute y ── rod (1 kg)
     """

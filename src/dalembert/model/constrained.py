@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.model.constraints.closure import closing
-from dalembert.model.constraints.constraint import Constraint
+
+if TYPE_CHECKING:
+    from dalembert.kkt import Diagnosis, Solution
+    from dalembert.model.constraints.constraint import Constraint
 
 Array = np.ndarray
 
@@ -22,6 +24,8 @@ class Constrained:
     """Couplings, loops and added constraints of a mechanism as one set of rows."""
 
     constraints: tuple[Constraint, ...]
+    couplings: Any
+    loops: Any
     nv: Any
     manifold: Any
     _call: Any
@@ -32,6 +36,8 @@ class Constrained:
 
         Names of rows must be unique: a second constraint on the same frames needs a `name`.
         """
+        from dalembert.model.constraints.constraint import Constraint
+
         for constraint in constraints:
             if not isinstance(constraint, Constraint):
                 raise ModelError(f"{constraint!r} is no constraint; da.Point(frame), da.Weld(frame, other), ... are")
@@ -47,6 +53,10 @@ class Constrained:
     @cached_property
     def all_constraints(self) -> tuple[Constraint, ...]:
         """Couplings and loops of the model as constraints, then those that were added."""
+        if not (self.couplings or self.loops):
+            return self.constraints
+        from dalembert.model.constraints.closure import closing
+
         return (*closing(self), *self.constraints)  # type: ignore[arg-type]
 
     @property
@@ -81,6 +91,26 @@ class Constrained:
     def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return the rates of the rows, (m,); zero where they hold."""
         return self._rows("constraint_velocity", (len(self.names),), q, v, t)
+
+    def solve(self, q: Any, v: Any, tau: Any = None, t: float = 0.0, metric: Any = None, **options: Any) -> Solution:
+        """Solve one state through `KKT`: M a + bias + A^T lam = tau, A a + drift = 0.
+
+        The way that is always right: redundant rows, massless bodies and conflicts get their verdict by name, and
+        `SolvabilityError` where there is no answer. `options` go to `KKT.solve`, `metric` to `KKT`.
+        """
+        from dalembert.model.system import solve
+
+        return solve(self, q, v, t, tau, metric, **options)  # type: ignore[arg-type]
+
+    def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
+        """Say in words what holds at one configuration: rank, redundant rows, massless motion, unique reactions.
+
+        With a velocity also whether the rows contradict each other there.
+        """
+        from dalembert.model.system import block_system
+
+        drift = None if v is None else self.drift(q, v, t)
+        return block_system(self, q, t).diagnose(drift)  # type: ignore[arg-type]
 
     def _rows(self, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
         """Call a kernel; where there are no rows none is needed. The time comes last."""

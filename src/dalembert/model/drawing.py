@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from math import inf, isinf
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,7 +34,10 @@ def as_html(mechanism: Mechanism) -> str:
 
 def _headline(mechanism: Mechanism) -> str:
     g = ", ".join(f"{x:g}" for x in mechanism.gravity)
-    sizes = f"{len(mechanism.bodies)} bodies, nq {mechanism.nq}, nv {mechanism.nv}, {mechanism.mass:.6g} kg"
+    count = len(mechanism.bodies)
+    sizes = (
+        f"{count} {'body' if count == 1 else 'bodies'}, nq {mechanism.nq}, nv {mechanism.nv}, {mechanism.mass:.6g} kg"
+    )
     return f"{mechanism.name}: {sizes}, {mechanism.base} base, gravity ({g})"
 
 
@@ -77,9 +81,15 @@ def describe(joint: Joint) -> str:
     axis = "" if joint.kind in WITHOUT_AXIS else f" {axis_name(joint.axis)}"
     second = f" {axis_name(joint.axis2)}" if joint.kind == "universal" else ""
     pitch = f" {joint.pitch:g} m/rad" if joint.kind == "helical" else ""
-    lower, upper = joint.limits.lower, joint.limits.upper
-    limits = f" [{lower[0]:.4g}, {upper[0]:.4g}]" if len(lower) == 1 and len(upper) == 1 else ""
-    return f"{joint.name}: {joint.kind}{axis}{second}{pitch}{limits}"
+    return f"{joint.name}: {joint.kind}{axis}{second}{pitch}{_limits(joint)}"
+
+
+def _limits(joint: Joint) -> str:
+    """Return the limits of a joint with one coordinate, where it has any."""
+    lower, upper = [*joint.limits.lower] or [-inf], [*joint.limits.upper] or [inf]
+    if len(lower) > 1 or len(upper) > 1 or (isinf(lower[0]) and isinf(upper[0])):
+        return ""
+    return f" [{lower[0]:.4g}, {upper[0]:.4g}]"
 
 
 def axis_name(axis: Any) -> str:

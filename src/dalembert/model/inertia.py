@@ -8,13 +8,15 @@ Symbols (Featherstone 2008, sec. 2.13): m mass, c centre of mass, I_C rotational
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.placement import Placement
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Array = np.ndarray
 

@@ -6,14 +6,16 @@ Joints of one kind are handled together, as one more axis, so that a call costs 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.joints import KINDS, Kind, as_array
 from dalembert.model.parts import Joint
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Array = np.ndarray
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.calls import Calls
 from dalembert.model.constrained import Constrained
-from dalembert.model.constraints.constraint import Constraint
 from dalembert.model.content import content_key
 from dalembert.model.drawing import as_html, as_text
 from dalembert.model.joint_values import JointValues
@@ -20,6 +18,11 @@ from dalembert.model.joints import KINDS
 from dalembert.model.manifold import Manifold
 from dalembert.model.naming import lookup
 from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from dalembert.model.constraints.constraint import Constraint
 
 Array = np.ndarray
 

@@ -6,12 +6,14 @@ Symbols: X_AB = (R, p) gives points of frame B in frame A, x_A = R x_B + p.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.errors import ModelError, ShapeError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Array = np.ndarray
 

@@ -54,10 +54,14 @@ def block_system(system: System, q: Any, t: float = 0.0, metric: Any = None) -> 
     return KKT(system.mass_matrix(q, t), system.jacobian(q, t), system.names, system.coordinates, metric)
 
 
-def solve(system: System, q: Any, v: Any, t: float = 0.0, force: Any = None, **options: Any) -> Solution:
+def solve(
+    system: System, q: Any, v: Any, t: float = 0.0, force: Any = None, metric: Any = None, **options: Any
+) -> Solution:
     """Solve for accelerations and multipliers at one state; `force` (n,) is applied, `options` go to `KKT.solve`."""
     q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-    return block_system(system, q, t).solve(_net_force(system, q, v, t, force), system.drift(q, v, t), **options)
+    return block_system(system, q, t, metric).solve(
+        _net_force(system, q, v, t, force), system.drift(q, v, t), **options
+    )
 
 
 def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, force: Any = None) -> Array:

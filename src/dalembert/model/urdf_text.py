@@ -87,6 +87,7 @@ class UrdfText:
 
     def _general(self) -> None:
         m = self.mechanism
+        self.left_out += [f"constraint {constraint.label}" for constraint in m.constraints]
         if tuple(m.gravity) != (0.0, 0.0, -9.81):
             self.left_out.append(f"gravity {m.gravity}")
         if m.base == "floating":

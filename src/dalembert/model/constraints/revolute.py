@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Revolute(AxisPair):
-    """Two frames share their origin and `axis`; only rotation about it is free."""
+    """Two frames share their origin and `axis`; only rotation about it is free.
+
+    The residual does not tell an axis from its opposite: start near the assembly that is meant.
+    """
 
     kind = "revolute"
 

@@ -19,7 +19,7 @@ class Weld(Pair):
     """Two frames stay one: three rows of position in world axes, three of rotation.
 
     Rotation rows are about the axes of `other`; of a frame that is held where it is, about the world's. Reactions are
-    force and moment on `frame`.
+    force and moment on `frame`. The residual is a sine, so frames half a turn apart count as aligned: start near.
     """
 
     kind = "weld"

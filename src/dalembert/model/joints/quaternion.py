@@ -7,10 +7,14 @@ V(w) = 1 + (1 - cos t)/t^2 [w]x + (t - sin t)/t^3 [w]x^2, the left Jacobian of S
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.model.joints.kind import Rows, Scalar
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Array = np.ndarray
 

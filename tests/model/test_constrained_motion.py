@@ -1,0 +1,267 @@
+"""Constrained motion: accelerations against Pinocchio and closed forms; rows by CasADi against rows by hand."""
+
+from __future__ import annotations
+
+from importlib.metadata import files
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import dalembert as da
+from dalembert.model import solve
+from dalembert.model.placement import Placement
+from dalembert.tree.constraint_requests import constraint_function
+from tests.model.test_constraints import tree
+
+GO2 = next(Path(str(p.locate())) for p in files("example-robot-data") or () if p.name == "go2.urdf")
+
+
+def pinocchio_acceleration(model, contacts, q, v, tau):
+    """Return Pinocchio's constrained acceleration and the physical forces, for contacts without stabilisation."""
+    data = model.createData()
+    datas = [contact.createData() for contact in contacts]
+    pin.initConstraintDynamics(model, data, contacts, datas)
+    settings = pin.ProximalSettings(1e-12, 1e-14, 20)
+    a = pin.constraintDynamics(model, data, q, v, tau, contacts, datas, settings)
+    return np.array(a), np.array(data.lambda_c)
+
+
+def contact(model, kind, one, two=None):
+    """Return Pinocchio's contact of a frame with the world, or between two frames, in world axes."""
+    frame = model.frames[model.getFrameId(one)]
+    reference = pin.LOCAL_WORLD_ALIGNED
+    if two is None:
+        return pin.RigidConstraintModel(kind, model, frame.parentJoint, frame.placement, reference)
+    other = model.frames[model.getFrameId(two)]
+    return pin.RigidConstraintModel(
+        kind, model, frame.parentJoint, frame.placement, other.parentJoint, other.placement, pin.LOCAL
+    )
+
+
+@pytest.fixture(scope="module")
+def go2():
+    return da.load(GO2, base="floating"), pin.buildModelFromUrdf(str(GO2), pin.JointModelFreeFlyer())
+
+
+def state(robot, seed):
+    rng = np.random.default_rng(seed)
+    return robot.random(rng), rng.standard_normal(robot.nv), rng.standard_normal(robot.nv)
+
+
+def interpreted(mechanism, *state):
+    """Return residual, A, rate and drift by CasADi's interpreter: no time is spent on compiling them."""
+    outputs = ("residual", "jacobian", "rate", "drift")
+    return [np.array(x) for x in constraint_function(mechanism, "rows", ("q", "v", "t"), outputs)(*state)]
+
+
+def test_feet_that_stick_are_pinocchios_contacts(go2):
+    """Acceleration and forces of four points: the reactions are the forces on the feet in world axes, in N."""
+    robot, model = go2
+    feet = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
+    constrained = robot.constrain(*map(da.Point, feet))
+    contacts = [contact(model, pin.ContactType.CONTACT_3D, foot) for foot in feet]
+    for seed in range(3):
+        q, v, tau = state(robot, seed)
+        found = solve(constrained, q, v, force=tau)
+        a, forces = pinocchio_acceleration(model, contacts, q, v, tau)
+        np.testing.assert_allclose(found.acceleration, a, rtol=1e-8, atol=1e-8 * np.abs(a).max())
+        np.testing.assert_allclose(found.reactions, forces, atol=1e-7 * np.abs(forces).max())
+
+
+def test_a_welded_foot_and_a_loop_are_pinocchios(go2):
+    """At an admissible velocity: at others the rates of velocities in moving and in world axes differ by w x v."""
+    robot, model = go2
+    constrained = robot.constrain(da.Weld("FL_foot"), da.Point("FR_foot", "RR_foot"))
+    contacts = [
+        contact(model, pin.ContactType.CONTACT_6D, "FL_foot"),
+        contact(model, pin.ContactType.CONTACT_3D, "FR_foot", "RR_foot"),
+    ]
+    q, v, tau = state(robot, 7)
+    A = constrained.jacobian(q)
+    v = v - np.linalg.pinv(A) @ A @ v
+    found = solve(constrained, q, v, force=tau)
+    a, _ = pinocchio_acceleration(model, contacts[:1], q, v, tau)
+    only = solve(robot.constrain(da.Weld("FL_foot")), q, v, force=tau)
+    np.testing.assert_allclose(only.acceleration, a, rtol=1e-8, atol=1e-8 * np.abs(a).max())
+    loop = A[6:]
+    data = model.createData()
+    pin.computeJointJacobians(model, data, q)
+    pin.framesForwardKinematics(model, data, q)
+    J = [
+        pin.getFrameJacobian(model, data, model.getFrameId(foot), pin.LOCAL_WORLD_ALIGNED)[:3]
+        for foot in ("FR_foot", "RR_foot")
+    ]
+    np.testing.assert_allclose(loop, J[0] - J[1], atol=1e-13)
+    both, _ = pinocchio_acceleration(model, contacts, q, v, tau)
+    np.testing.assert_allclose(found.acceleration, both, atol=1e-6 * np.abs(both).max())
+
+
+def turntable():
+    """Return a solid ball of 0.5 kg on a turntable; its centre is 0.1 m above the origin of the plate."""
+    b = da.Builder("turntable")
+    b.body("plate", mass=1.0, inertia=(1, 1, 1))
+    b.joint("spindle", "revolute", parent="world", child="plate", axis=(0, 0, 1))
+    b.body("ball", mass=0.5, inertia=np.full(3, 0.4 * 0.5 * 0.1**2))
+    b.joint("flies", "free", parent="world", child="ball")
+    return b.build().constrain(da.Rolling("ball", "plate", radius=0.1), da.Servo("spindle", lambda t: 3.0 * t))
+
+
+def test_a_ball_on_a_turntable_circles_with_two_sevenths_of_its_speed():
+    """a = 2/7 Omega x v for a solid ball, whatever its place (Earnshaw 1844; Weltner 1979)."""
+    mechanism = turntable()
+    rng = np.random.default_rng(0)
+    position, velocity, turn = rng.uniform(-1, 1, 2), rng.uniform(-1, 1, 2), np.array([0, 0, 3.0])
+    spin_z, t = 0.7, 0.4
+    slip_free = np.array([*velocity, 0]) - np.cross(turn, [*position, 0])  # = -w x (-r n) = r w x n
+    w = np.array([-slip_free[1], slip_free[0], 0]) / 0.1 + [0, 0, spin_z]
+    q = np.array([3.0 * t, *position, 0.1, 0, 0, 0, 1])
+    v = np.array([3.0, *velocity, 0.0, *w])
+    np.testing.assert_allclose(mechanism.constraint_velocity(q, v, t), 0, atol=1e-13)
+    np.testing.assert_allclose(mechanism.constraint(q, t), 0, atol=1e-15)
+    found = solve(mechanism, q, v, t)
+    expected = 2 / 7 * np.cross(turn, [*velocity, 0])
+    np.testing.assert_allclose(found.acceleration[1:4] + np.cross(w, v[1:4]), expected, atol=1e-12)
+    assert found.reactions[2] == pytest.approx(0.5 * 9.81)
+
+
+def test_a_leaning_disc_touches_where_its_rim_is_lowest():
+    b = da.Builder("coin")
+    b.body("coin", mass=1.0, inertia=(1, 1, 2))
+    mechanism = b.build(base="floating").constrain(da.Rolling("coin", radius=0.2, axis=(0, 0, 1)))
+    for lean in (0.1, 1.0, np.pi / 2, 2.5):
+        height = 0.2 * np.sin(lean)
+        turned = Placement.from_rpy((lean, 0, 0.4))
+        q = np.array([3.0, -1.0, height, *turned.quaternion()])
+        np.testing.assert_allclose(mechanism.constraint(q), 0, atol=1e-15)
+        assert mechanism.constraint(q + np.eye(7)[2] * 0.01)[0] == pytest.approx(0.01)
+
+
+def test_the_reaction_of_a_servo_is_the_torque_of_its_drive():
+    """A prescribed motion is inverse dynamics: minus the multiplier is the torque that RNEA asks for."""
+    b = da.Builder("pendulum")
+    b.body("rod", mass=2.0, center=(0, 0, -0.5), inertia=(0.2, 0.2, 0))
+    b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0))
+    free = b.build()
+    driven = free.constrain(da.Servo("hinge", lambda t: 0.3 * ca.sin(2 * t)))
+    t = 0.7
+    q, v, a = 0.3 * np.sin(2 * t), 0.6 * np.cos(2 * t), -1.2 * np.sin(2 * t)
+    found = solve(driven, [q], [v], t)
+    np.testing.assert_allclose(driven.constraint([q], t), 0, atol=1e-16)
+    np.testing.assert_allclose(found.acceleration, [a])
+    np.testing.assert_allclose(found.reactions, free.inverse([q], [v], [a]))
+    np.testing.assert_allclose(found.reactions, [(0.2 + 2 * 0.25) * a + 2 * 9.81 * 0.5 * np.sin(q)])
+
+
+def test_a_servo_on_a_continuous_joint_counts_turns():
+    b = da.Builder("wheel")
+    b.body("rim", mass=1.0, inertia=(1, 1, 1))
+    b.joint("axle", "continuous", parent="world", child="rim", axis=(0, 0, 1))
+    mechanism = b.build().constrain(da.Servo("axle", 7.0))
+    np.testing.assert_allclose(mechanism.constraint([np.cos(7.1), np.sin(7.1)]), [0.1], atol=1e-14)
+
+
+def test_expressions_of_frames_are_the_rows_by_hand():
+    """CasADi's derivatives of positions and slip against the formulas of Point, Distance and Rolling."""
+    by_hand = tree(5).constrain(
+        da.Point("f3", "f5"),
+        da.Distance("f3", "f4", length=0.5),
+        da.Rolling("f4", radius=0.2, axis=(0, 1, 0), contact=False),
+    )
+
+    def slip(k):
+        frame = k.frame("f4")
+        n, axis = ca.SX([0, 0, 1]), frame.rotation[:, 1]
+        g = n - axis * ca.dot(n, axis)
+        slip = frame.velocity[:3] + ca.cross(frame.velocity[3:], -0.2 * g / ca.norm_2(g))
+        return slip[:2]
+
+    def rod(k):
+        d = k.frame("f3").position - k.frame("f4").position
+        return (ca.sumsqr(d) - 0.25) / 1.0
+
+    by_casadi = tree(5).constrain(
+        da.Expression(lambda k: k.frame("f3").position - k.frame("f5").position, names=("x", "y", "z")),
+        da.Expression(rod, name="rod"),
+        da.Expression(slip, names=("along", "across"), name="slip", velocity=True),
+    )
+    assert by_casadi.names == ("x", "y", "z", "rod", "slip: along", "slip: across")
+    assert by_casadi.holonomic == by_hand.holonomic == (True, True, True, True, False, False)
+    q, v, _ = state(by_hand, 1)
+    for one, two in zip(interpreted(by_casadi, q, v, 0.0), interpreted(by_hand, q, v, 0.0), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-12)
+
+
+def test_an_expression_of_time_and_coordinates():
+    mechanism = tree(0).constrain(
+        da.Expression(lambda k: k.coordinate("j1") - ca.sin(k.t), name="drive"),
+        da.Expression(lambda k: k.coordinate("j2") - 0.1, name="hold", stabilize=10),
+    )
+    twin = tree(0).constrain(
+        da.Servo("j1", lambda t: ca.sin(t), name="drive"), da.Servo("j2", 0.1, name="hold", stabilize=10)
+    )
+    q, v, _ = state(mechanism, 2)
+    for one, two in zip(interpreted(mechanism, q, v, 0.3), interpreted(twin, q, v, 0.3), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        (da.Expression(lambda k: k.v[0] ** 2, name="x", velocity=True), "must be linear in the velocities"),
+        (da.Expression(lambda k: k.v[0], name="x"), "no velocity=True, but its expression depends"),
+        (da.Expression(lambda k: k.q[0], name="x", velocity=True), "does not depend on the velocities"),
+        (da.Expression(lambda k: k.q[:2], name="x"), r"shape \(2, 1\) and 1 row names"),
+        (da.Expression(lambda k: k.frame("f77").position, names=("a", "b", "c")), "no frame 'f77'"),
+        (da.Expression(lambda k: None, name="x"), "its function failed"),
+    ],
+)
+def test_mistakes_in_expressions(expression, message):
+    mechanism = tree(0).constrain(expression)
+    with pytest.raises(da.ModelError, match=message):
+        mechanism.jacobian(mechanism.neutral())
+
+
+def test_a_spherical_pendulum_by_a_rod_without_mass():
+    """A ball on a Distance moves as a point on a sphere: a = g - (g.u + v.v/L) u, the rod's force m (v.v/L + g.u)."""
+    b = da.Builder("ball")
+    b.body("ball", mass=2.0, inertia=(1, 1, 1))
+    mechanism = b.build(base="floating").constrain(da.Distance("ball", length=1.5))
+    u = np.array([2.0, -1.0, -2.0]) / 3
+    v = np.cross(u, [0.3, 0.5, -0.2])
+    q = np.array([*(1.5 * u), 0, 0, 0, 1])
+    found = solve(mechanism, q, [*v, 0, 0, 0])
+    g = np.array([0, 0, -9.81])
+    tension = 2.0 * (v @ v / 1.5 + g @ u)
+    np.testing.assert_allclose(found.acceleration[:3], g - tension / 2.0 * u, atol=1e-13)
+    np.testing.assert_allclose(found.reactions, [-tension])
+
+
+def four_bar():
+    """Return a parallelogram of three bars in the plane of x and z, closed by a hinge."""
+    b = da.Builder("four-bar")
+    for name, parent, x in (("crank", "world", 0), ("coupler", "crank", 1), ("rocker", "coupler", 1)):
+        b.body(name, mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
+        b.joint(f"{name}_hinge", "revolute", parent=parent, child=name, axis=(0, 1, 0), position=(x, 0, 0))
+    return b.build().constrain(da.Revolute("rocker", at=(1, 0, 0), placement=(1, 0, 0), axis=(0, 1, 0), name="pin"))
+
+
+def test_a_four_bar_closed_by_a_hinge():
+    """Five rows of rank two: the motion is that of the loop closed in its plane; the diagnosis names the others."""
+    mechanism = four_bar()
+    q, v = np.array([-1.0, 1.0, np.pi - 1.0]), [0.5, -0.5, 0.5]
+    np.testing.assert_allclose(mechanism.constraint(q), 0, atol=1e-15)
+    np.testing.assert_allclose(mechanism.constraint_velocity(q, v), 0, atol=1e-15)
+
+    def in_plane(k):
+        end = k.frame("rocker").rotation[:, 0] + k.frame("rocker").position
+        return [end[0] - 1, end[2]]
+
+    planar = mechanism.open_tree().constrain(da.Expression(in_plane, names=("x", "z")))
+    found = mechanism.solve(q, v)
+    np.testing.assert_allclose(found.acceleration, planar.solve(q, v).acceleration, atol=1e-12)
+    diagnosis = mechanism.diagnose(q, v)
+    assert diagnosis.rank == 2
+    assert set(diagnosis.redundant_names) == {"pin y", "pin: rotation about z", "pin: rotation about x"}
