@@ -103,3 +103,14 @@ def test_demo_prints_equation_35_and_writes_the_report(tmp_path, capsys):
     assert "contradict each other" in out
     assert out.rstrip().endswith(f"report: {target}")
     assert target.read_text().count("<svg") == 4
+
+
+def test_show_draws_a_robot_file(tmp_path, capsys):
+    path = tmp_path / "r.urdf"
+    path.write_text('<robot name="r"><link name="base"/><gazebo/></robot>')
+    code, out, _ = called("show", str(path), capsys=capsys)
+    assert code == 0
+    assert "base" in out
+    assert "left out: 1 <gazebo>" in out
+    assert called("show", str(path), "--urdf", capsys=capsys)[1].startswith("<?xml")
+    assert called("show", str(tmp_path / "none.urdf"), capsys=capsys)[0] == 2

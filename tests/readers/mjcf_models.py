@@ -61,13 +61,14 @@ CRANE = """
   <compiler angle="radian" autolimits="true"/>
   <worldbody>
     <body name="cart" pos="0 0 2" euler="0.1 0.2 0.3">
-      <joint name="rail" type="slide" axis="1 1 0" range="-2 2" damping="3" armature="0.5" ref="0.25" frictionloss="0.2"/>
+      <joint name="rail" type="slide" axis="1 1 0" range="-2 2" damping="3" armature="0.5" ref="0.25"
+        frictionloss="0.2"/>
       <inertial pos="0.1 0 0" mass="3" fullinertia="1 2 2.5 0.1 0.2 0.3"/>
       <body name="boom">
         <joint name="swing" type="hinge" axis="0 1 1" pos="0 0 .1" ref="-0.4" springref="0.3" stiffness="7"/>
         <geom type="cylinder" size=".1 .5" pos="0 0 -.5"/>
         <site name="tip" pos="0 0 -1"/>
-        <body name="load" pos="0 0 -1.2">
+        <body name="load" pos="0 0 -1.2" gravcomp="0.7">
           <joint name="hook" type="slide" axis="0 1 2"/>
           <joint name="rope" type="ball" pos="0 0 .2" armature="0.02"/>
           <geom type="ellipsoid" size=".2 .1 .3"/>
@@ -78,7 +79,9 @@ CRANE = """
     <body name="post" pos="1 1 0"><geom size=".1"/><site name="ground_anchor" pos="0 0 1"/></body>
   </worldbody>
   <tendon>
-    <spatial name="cable" stiffness="40" damping="2" springlength="0.5"><site site="eye"/><site site="ground_anchor"/></spatial>
+    <spatial name="cable" stiffness="40" damping="2" springlength="0.5">
+      <site site="eye"/><site site="ground_anchor"/>
+    </spatial>
   </tendon>
   <actuator><motor name="winch" joint="swing" gear="5" armature="0.3"/></actuator>
 </mujoco>
@@ -88,8 +91,13 @@ TWO_FREE = """
 <mujoco model="two">
   <option gravity="1 0 -5"/>
   <worldbody>
-    <body name="one" pos="1 2 3" quat="1 2 3 4"><joint name="free_one" type="free" damping="0.7"/><geom type="box" size=".1 .2 .3" pos=".1 0 0"/>
-      <body name="arm" pos=".3 0 0"><joint name="elbow" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .4 0 0" size=".03"/></body>
+    <body name="one" pos="1 2 3" quat="1 2 3 4">
+      <joint name="free_one" type="free" damping="0.7" stiffness="0.3"/>
+      <geom type="box" size=".1 .2 .3" pos=".1 0 0"/>
+      <body name="arm" pos=".3 0 0" gravcomp="1.5">
+        <joint name="elbow" axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 .4 0 0" size=".03"/>
+      </body>
     </body>
     <body name="two"><freejoint/><geom type="sphere" size=".1"/></body>
   </worldbody>

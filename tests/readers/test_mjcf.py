@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import mujoco
 import numpy as np
 import pytest
@@ -85,17 +87,26 @@ def test_dynamics(load, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_energy(load, name):
-    text = (
-        MODELS[name]
-        .replace("<mujoco ", "<mujoco ")
-        .replace("<worldbody>", '<option><flag energy="enable"/></option><worldbody>', 1)
-    )
+    """Kinetic and potential energy; MuJoCo's potential knows nothing of weights that are held up."""
+    flag = '<option><flag energy="enable"/></option><worldbody>'
+    text = re.sub(r'gravcomp="[^"]*"', "", MODELS[name]).replace("<worldbody>", flag, 1)
     robot, model = load(text), mujoco.MjModel.from_xml_string(text)
     data, states = mujoco.MjData(model), state_map(robot, "mujoco", model)
     data.qpos, data.qvel, _ = random_state(model, np.random.default_rng(3))
     mujoco.mj_forward(model, data)
     kinetic, potential = robot.energy(states.from_q(data.qpos), states.from_v(data.qpos, data.qvel))
     np.testing.assert_allclose([kinetic, potential], data.energy[::-1], rtol=1e-11)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_power(load, name):
+    """d/dt (T + V) = tau v - damping, weights that are held up included."""
+    text = re.sub(r' (damping|armature)="[^"]*"', "", MODELS[name])
+    robot, h, rng = load(text), 1e-6, np.random.default_rng(4)
+    q, v, tau = robot.random(0), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    a = robot.forward(q, v, tau)
+    early, late = (sum(robot.energy(robot.integrate(q, s * h * v), v + s * h * a)) for s in (-1, 1))
+    np.testing.assert_allclose((late - early) / (2 * h), tau @ v, rtol=1e-6, atol=1e-7 * abs(early))
 
 
 def test_order_and_names_are_mujoco_s(load):
@@ -130,8 +141,10 @@ def test_actuators_and_notes(load):
 
 EQUALITIES = """
 <mujoco><worldbody>
- <body name="a"><joint name="ja" axis="0 1 0" ref="10"/><geom size=".1"/><site name="sa" pos="1 0 0" euler="0 0 30"/></body>
- <body name="b" pos="1 0 0"><joint name="jb" axis="0 1 0"/><joint name="jc" type="slide"/><geom size=".1"/><site name="sb"/></body>
+ <body name="a"><joint name="ja" axis="0 1 0" ref="10"/><geom size=".1"/><site name="sa" pos="1 0 0" euler="0 0 30"/>
+ </body>
+ <body name="b" pos="1 0 0"><joint name="jb" axis="0 1 0"/><joint name="jc" type="slide"/><geom size=".1"/>
+  <site name="sb"/></body>
 </worldbody>
 <tendon>
  <fixed name="t1"><joint joint="ja" coef="2"/><joint joint="jb" coef="-3"/></fixed>
@@ -187,9 +200,27 @@ def test_equalities(load):
             np.testing.assert_allclose(np.linalg.norm(vector), np.linalg.norm(rows[loop.name][3:6]), atol=1e-12)
 
 
+def test_rows_of_constraints_are_mujoco_s(load):
+    """The rows of loops and couplings span what MuJoCo's do: a null vector of one is a null vector of the other."""
+    robot, model = load(EQUALITIES), mujoco.MjModel.from_xml_string(EQUALITIES)
+    data, states = mujoco.MjData(model), state_map(robot, "mujoco", model)
+    data.qpos = [0.3, -0.7, 0.2]
+    mujoco.mj_forward(model, data)
+    own = robot.jacobian(states.from_q(data.qpos))
+    names = ["linear", "held", "lengths", "point", "sites"]
+    ids = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_EQUALITY, name) for name in names]
+    J = data.efc_J.reshape(-1, model.nv)[: data.ne]
+    for name, i in zip(names, ids, strict=True):
+        theirs = J[data.efc_id[: data.ne] == i]
+        mine = own[[k for k, row in enumerate(robot.names) if name in row]]
+        both = np.vstack([theirs, mine])
+        assert np.linalg.matrix_rank(both, tol=1e-9) == np.linalg.matrix_rank(theirs, tol=1e-9)
+        assert np.linalg.matrix_rank(mine, tol=1e-9) == np.linalg.matrix_rank(theirs, tol=1e-9)
+
+
 def test_base(load):
     assert (load(HUMANOID).base, load(HUMANOID, base="fixed").nq) == ("floating", load(HUMANOID).nq - 7)
-    R, p = load(HUMANOID, base="fixed").kinematics(np.r_[np.zeros(7), 0, 0, 0, 1], "torso")
+    _, p = load(HUMANOID, base="fixed").kinematics(np.r_[np.zeros(7), 0, 0, 0, 1], "torso")
     assert p.tolist() == [0, 0, 1.4]
     held = '<mujoco><worldbody><body name="a"><geom size="1"/></body></worldbody></mujoco>'
     assert (load(held).nq, load(held, base="floating").nq) == (0, 7)
@@ -215,7 +246,13 @@ def test_meshes_are_not_needed_where_inertias_are_given(load, tmp_path):
     assert any("no.stl" in note for note in robot.notes)
     with pytest.raises(da.ModelError, match="inertia of its body comes from it"):
         load(text.format(""))
+    still = load(text.replace("<joint/>", "").format('<body name="y"><joint/><geom size="1"/></body>'))
+    assert still.body("x").inertia.is_zero()
+    assert any("nothing moves it" in note for note in still.notes)
     (tmp_path / "no.stl").write_bytes(tetrahedron())
+    assert load(text.format("")).mass == pytest.approx(1000 / 6)
+    unnamed = '<mesh file="far.stl"/><mesh file="no.stl"/>'
+    text = text.replace('<mesh name="shape" file="no.stl"/>', unnamed).replace('mesh="shape"', 'mesh="no"')
     assert load(text.format("")).mass == pytest.approx(1000 / 6)
 
 

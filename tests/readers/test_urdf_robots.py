@@ -49,15 +49,9 @@ def same(mine, theirs, scale: float = 1.0, tolerance: float = 1e-12) -> None:
     np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance * max(scale, 1e-12))
 
 
-@pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("name", GOOD)
-def test_as_pinocchio_reads_it(name, base):
-    robot = da.load(ROBOTS / name, base, allow_unphysical=True)
-    model = (
-        pin.buildModelFromUrdf(str(ROBOTS / name))
-        if base == "fixed"
-        else pin.buildModelFromUrdf(str(ROBOTS / name), pin.JointModelFreeFlyer())
-    )
+def test_as_pinocchio_reads_it(name):
+    robot, model = loaded(name), pin.buildModelFromUrdf(str(ROBOTS / name))
     assert (robot.nq, robot.nv) == (model.nq, model.nv)
     moving = [joint.name for joint in robot.joints if joint.kind != "fixed"]
     assert moving == list(model.names)[1:]
@@ -72,12 +66,37 @@ def test_as_pinocchio_reads_it(name, base):
         same(masses[joint].about_origin(), theirs.matrix()[3:, 3:], size)
         assert robot.index_q(joint).start == model.joints[i].idx_q
         assert robot.index_v(joint).start == model.joints[i].idx_v
+        limits(robot.joint(joint), model, i)
+    frames(robot, model)
 
 
-@pytest.mark.parametrize("name", GOOD)
-def test_frames_stand_where_pinocchio_has_them(name):
+def loaded(name: str) -> da.Mechanism:
+    """Return a robot; if the file has an inertia that no body can have, check that it is named."""
+    if name not in UNPHYSICAL:
+        return da.load(ROBOTS / name)
+    with pytest.raises(da.ModelError, match=f'<link name="{UNPHYSICAL[name]}">.*allow_unphysical'):
+        da.load(ROBOTS / name)
     robot = da.load(ROBOTS / name, allow_unphysical=True)
-    model = pin.buildModelFromUrdf(str(ROBOTS / name))
+    assert any("loaded as it is" in note for note in robot.notes)
+    return robot
+
+
+def limits(joint, model, i: int) -> None:
+    """Compare limits, damping and friction of a joint."""
+    q, v = model.joints[i].idx_q, model.joints[i].idx_v
+    if joint.kind in ("revolute", "prismatic"):
+        assert joint.limits.lower == (model.lowerPositionLimit[q],)
+        assert joint.limits.upper == (model.upperPositionLimit[q],)
+        assert joint.limits.velocity == (model.velocityLimit[v],)
+        assert joint.limits.effort == (model.effortLimit[v],)
+    if joint.damping:
+        assert joint.damping[0] == model.damping[v]
+    if joint.friction:
+        assert joint.friction[0] == model.upperDryFrictionLimit[v]
+
+
+def frames(robot: da.Mechanism, model) -> None:
+    """Compare where links stand, those that fixed joints carry included."""
     found = clusters(robot)
     for frame in model.frames:
         if frame.type == pin.FrameType.BODY and frame.name != "universe":
@@ -88,21 +107,15 @@ def test_frames_stand_where_pinocchio_has_them(name):
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_limits_damping_and_friction(name):
-    robot = da.load(ROBOTS / name, allow_unphysical=True)
-    model = pin.buildModelFromUrdf(str(ROBOTS / name))
-    for i in range(1, model.njoints):
-        joint, v = robot.joint(model.names[i]), model.joints[i].idx_v
-        if joint.kind in ("revolute", "prismatic"):
-            q = model.joints[i].idx_q
-            assert joint.limits.lower == (model.lowerPositionLimit[q],)
-            assert joint.limits.upper == (model.upperPositionLimit[q],)
-            assert joint.limits.velocity == (model.velocityLimit[v],)
-            assert joint.limits.effort == (model.effortLimit[v],)
-        if joint.kind != "planar" and joint.damping:
-            assert joint.damping == (model.damping[v],)
-        if joint.friction:
-            assert joint.friction == (model.upperDryFrictionLimit[v],)
+def test_floating(name):
+    """The floating base: one more joint, the same order."""
+    robot = da.load(ROBOTS / name, "floating", allow_unphysical=True)
+    model = pin.buildModelFromUrdf(str(ROBOTS / name), pin.JointModelFreeFlyer())
+    assert (robot.nq, robot.nv) == (model.nq, model.nv)
+    assert [joint.name for joint in robot.joints if joint.kind != "fixed"] == list(model.names)[1:]
+    own = inertias(robot)["root_joint"]
+    same(own.mass, model.inertias[1].mass)
+    same(own.mass * own.center, model.inertias[1].mass * model.inertias[1].lever, own.mass)
 
 
 @pytest.mark.parametrize("name", sorted(BROKEN))
@@ -111,13 +124,3 @@ def test_broken_files_are_refused_by_place(name):
         da.load(ROBOTS / name)
     with pytest.raises(ValueError, match="does not contain a valid URDF"):
         pin.buildModelFromUrdf(str(ROBOTS / name))
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_unphysical_links_are_named(name):
-    if name not in UNPHYSICAL:
-        da.load(ROBOTS / name)
-        return
-    with pytest.raises(da.ModelError, match=f'<link name="{UNPHYSICAL[name]}">.*allow_unphysical'):
-        da.load(ROBOTS / name)
-    assert any("loaded as it is" in note for note in da.load(ROBOTS / name, allow_unphysical=True).notes)

@@ -70,13 +70,16 @@ class Builder:
         center: Any = (0.0, 0.0, 0.0),
         inertia: Any = None,
         source: Source | None = None,
+        compensation: float = 0.0,
     ) -> None:
         """Add a body; `inertia` about the centre of mass: three moments, six numbers ixx ixy ixz iyy iyz izz, or 3x3.
 
-        An `Inertia` stands for all three. Zero mass and zero moments are legal.
+        An `Inertia` stands for all three. Zero mass and zero moments are legal. `compensation` is the share of its
+        weight that is held up.
         """
         whole = make_inertia(inertia, mass, center, f"body {name!r}", source)
-        _add(self.bodies, name, "body", source, lambda: Body(name, whole, source))
+        held = finite(compensation, f"the compensation of body {name!r}", source)
+        _add(self.bodies, name, "body", source, lambda: Body(name, whole, source, held))
 
     def joint(
         self,

@@ -31,11 +31,19 @@ class Source:
 
 @dataclass(frozen=True)
 class Body:
-    """A rigid body; its frame is where the joint that carries it puts it."""
+    """A rigid body; its frame is where the joint that carries it puts it.
+
+    Attributes
+    ----------
+    compensation
+        Share of its weight that is held up, as by a balloon: the passive force -compensation * mass * gravity acts at
+        its centre of mass. MuJoCo's `gravcomp`.
+    """
 
     name: str
     inertia: Inertia = field(default_factory=Inertia)
     source: Source | None = field(default=None, compare=False)
+    compensation: float = 0.0
 
 
 @dataclass(frozen=True)

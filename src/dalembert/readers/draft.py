@@ -99,7 +99,7 @@ class Draft:
         """Return the mechanism."""
         builder = Builder(self.name, self.gravity, self.file)
         for body in self.bodies:
-            builder.body(body.name, inertia=body.inertia, source=body.source)
+            builder.body(**_fields(body))
         for joint in self.joints:
             builder.joint(**_fields(joint))
         for frame in self.frames:

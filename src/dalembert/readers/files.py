@@ -18,6 +18,9 @@ from dalembert.errors import ModelError
 LARGEST = 64 * 2**20
 """Bytes: larger files are refused before they are read. 10^5 links with inertias take 45 MB."""
 
+LONGEST = 4096
+"""Characters of a path."""
+
 Packages = Mapping[str, str | Path] | Iterable[str | Path] | str | Path | None
 
 
@@ -33,7 +36,7 @@ def read_file(path: str | Path, limit: int | None = None) -> bytes:
                 raise ModelError(
                     f"{path}: {status.st_size / 2**20:.0f} MiB is above the limit of {limit / 2**20:g} MiB"
                 )
-            content = stream.read(limit + 1)
+            content = stream.read(status.st_size + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
@@ -82,7 +85,7 @@ class Folders:
         `near` is the folder of the file that holds the reference, for relative paths; the model's own by default.
         """
         reference = unquote(reference.strip())
-        if not reference or "\0" in reference:
+        if not reference or "\0" in reference or len(reference) > LONGEST:
             return None
         scheme, separator, rest = reference.partition("://")
         if separator and scheme not in ("package", "model", "file"):

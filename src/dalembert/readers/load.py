@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dalembert.errors import DalembertError, ModelError, UnsupportedError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.model.mechanism import Mechanism
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders, Packages
@@ -14,6 +14,9 @@ from dalembert.readers.mjcf import read_mjcf
 from dalembert.readers.sdf import read_sdf
 from dalembert.readers.urdf import read_urdf
 from dalembert.readers.xml_tree import Element, read_xml, shortened
+
+LONGEST = 2000
+"""Characters of a message; a file may hold longer names than anyone wants to read."""
 
 BASES = ("auto", "fixed", "floating")
 FORMATS: dict[str, Callable[[Element, Folders], Draft]] = {
@@ -71,19 +74,26 @@ def load(
         raise ModelError(f"passive={passive!r}; it is 'auto', True or False")
     if path.name.lower().endswith(".xacro"):
         raise UnsupportedError(f"{path}: xacro files are expanded first: xacro {path.name} > robot.urdf")
+    try:
+        return _read(path, base, packages, allow_unphysical, passive)
+    except (ModelError, ShapeError, UnsupportedError) as error:
+        text = str(error)
+        if len(text) <= LONGEST and str(path.parent) in text:
+            raise
+        where = "" if str(path.parent) in text[:LONGEST] else f"{path}: "
+        raise type(error)(where + shortened(text, LONGEST)) from error
+
+
+def _read(path: Path, base: str, packages: Packages, allow_unphysical: bool, passive: bool | str) -> Mechanism:
+    """Return the mechanism of a file, by the reader that its root element asks for."""
     root = read_xml(path)
     if root.tag not in FORMATS:
         known = ", ".join(f"<{tag}>" for tag in FORMATS)
         raise UnsupportedError(
-            f"{root.source}: files that begin with <{shortened(root.tag)}> are not read; {known} are"
+            f"{root.source}: files that begin with <{shortened(root.tag)}> are not read, but {known}"
         )
     draft = FORMATS[root.tag](root, Folders.of(path, packages))
-    try:
-        return _built(draft, root.tag, base, allow_unphysical, passive)
-    except DalembertError as error:
-        if str(error).startswith(root.file):
-            raise
-        raise type(error)(f"{path}: {error}") from error
+    return _built(draft, root.tag, base, allow_unphysical, passive)
 
 
 def _built(draft: Draft, kind: str, base: str, allow_unphysical: bool, passive: bool | str) -> Mechanism:

@@ -30,6 +30,7 @@ CHECKED = (
     *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_pos", "jnt_axis", "qpos0"),
     *("qpos_spring", "jnt_stiffness", "dof_damping", "dof_armature", "dof_frictionloss", "eq_data", "site_pos"),
     "site_quat",
+    "body_gravcomp",
 )
 """Arrays of MuJoCo's model that are read."""
 
@@ -127,7 +128,7 @@ class Compiled:
                     self.draft.bodies.append(Body(child, source=source))
                 self.draft.joints.append(mujoco_joint(self, j, parent, child, X))
                 parent, X = child, Placement()
-            self.draft.bodies.append(Body(name, _inertia(model, i), source))
+            self.draft.bodies.append(Body(name, _inertia(model, i), source, float(model.body_gravcomp[i])))
 
     def sites(self) -> None:
         """Add sites as frames."""
@@ -150,9 +151,6 @@ class Compiled:
         draft.gravity = (x, y, z)
         if model.opt.density or model.opt.viscosity:
             draft.notes.append("left out: forces of a fluid (density, viscosity of <option>)")
-        if np.any(model.body_gravcomp):
-            named = [self.names["body"][i] for i in np.flatnonzero(model.body_gravcomp)[:5]]
-            draft.notes.append(f"left out: gravity compensation of {', '.join(named)}")
         draft.notes.append("contacts are not read from shapes; equalities are rigid, solref and solimp are not used")
 
 

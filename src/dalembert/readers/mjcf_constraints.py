@@ -68,7 +68,7 @@ def _connect(compiled: Compiled, i: int, name: str) -> bool:
 
 
 def _weld(compiled: Compiled, i: int, name: str) -> bool:
-    """Add a weld: data are a point of the second body, and where it is in the first, with the second's rotation there."""
+    """Add a weld: data are a point of the second body, its place in the first, and the second's rotation there."""
     from dalembert.readers.mjcf import placement
 
     data, ends = compiled.model.eq_data[i], _ends(compiled, i)

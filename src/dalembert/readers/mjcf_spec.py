@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,33 +37,67 @@ def compiled(flat: Flat, folders: Folders) -> Any:
 
 def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
     """Delete shapes from files where no inertia comes from them; those that are needed get their checked path."""
-    shapes = mujoco.mjtGeom
-    from_geoms = spec.compiler.inertiafromgeom == 1
-    low, high = spec.compiler.inertiagrouprange
+    home = folders.home / str(spec.meshdir)
+    if spec.strippath:
+        for mesh in spec.meshes:
+            mesh.file = re.split(r"[/\\]", mesh.file)[-1]
+    found = {_label(mesh): folders.find(mesh.file, home) for mesh in spec.meshes if mesh.file}
+    missing = [mesh.file for mesh in spec.meshes if mesh.file and found[_label(mesh)] is None]
     needed: set[str] = set()
+    unweighed: list[str] = []
     for geom in list(spec.geoms):
-        if not geom.meshname and not geom.hfieldname and geom.type not in (shapes.mjGEOM_MESH, shapes.mjGEOM_HFIELD):
+        if not _from_file(mujoco, geom):
             continue
-        body = geom.parent
-        weightless = geom.mass == 0 or geom.density == 0 or not low <= geom.group <= high
-        fixed = body.name == "world" or (body.explicitinertial and not from_geoms)
-        if geom.hfieldname or weightless or fixed:
+        lost = geom.meshname in found and found[geom.meshname] is None
+        if geom.hfieldname or not _weighs(spec, geom):
+            spec.delete(geom)
+        elif lost and _stands(geom.parent):
+            unweighed.append(geom.parent.name)
             spec.delete(geom)
         else:
             needed.add(geom.meshname)
-    home = folders.home / str(spec.meshdir)
-    missing = []
     for mesh in list(spec.meshes):
-        found = folders.find(mesh.file, home) if mesh.file else None
-        if mesh.file and found is None:
-            missing.append(mesh.file)
-        if mesh.name not in needed and Path(mesh.file).stem not in needed:
+        if _label(mesh) not in needed:
             spec.delete(mesh)
         elif mesh.file:
-            mesh.file = str(_usable(found, mesh.file, flat))
+            mesh.name, mesh.file = _label(mesh), str(_usable(found[_label(mesh)], mesh.file, flat))
     spec.meshdir = ""
     if missing:
-        flat.draft.notes.append(f"{len(missing)} meshes were not found, and are not needed: {', '.join(missing[:5])}")
+        named = ", ".join(shortened(name, 40) for name in missing[:5])
+        flat.draft.notes.append(f"{len(missing)} meshes were not found, and are not needed: {named}")
+    if unweighed:
+        flat.draft.notes.append(
+            f"inertia of {', '.join(sorted(set(unweighed))[:5])}: from a mesh that was not found, and taken as zero; "
+            "nothing moves it"
+        )
+
+
+def _label(mesh: Any) -> str:
+    """Return the name of a mesh; one without is called as its file, less folder and ending."""
+    return mesh.name or Path(mesh.file).stem
+
+
+def _from_file(mujoco: Any, geom: Any) -> bool:
+    """Say whether a shape comes from a file, or is fitted to one that does."""
+    kinds = (mujoco.mjtGeom.mjGEOM_MESH, mujoco.mjtGeom.mjGEOM_HFIELD, mujoco.mjtGeom.mjGEOM_SDF)
+    return bool(geom.meshname or geom.hfieldname) or geom.type in kinds
+
+
+def _weighs(spec: Any, geom: Any) -> bool:
+    """Say whether the inertia of the body that a shape is on depends on it."""
+    low, high = spec.compiler.inertiagrouprange
+    weightless = geom.mass == 0 or geom.density == 0 or not low <= geom.group <= high
+    given = geom.parent.explicitinertial and spec.compiler.inertiafromgeom != 1
+    return not (weightless or given or geom.parent.name == "world")
+
+
+def _stands(body: Any) -> bool:
+    """Say whether no joint moves a body."""
+    while body is not None and body.name != "world":
+        if len(body.joints):
+            return False
+        body = body.parent
+    return True
 
 
 def _usable(found: Path | None, given: str, flat: Flat) -> Path:

@@ -41,6 +41,11 @@ MOST_BODIES = 200_000
 
 MOST_INCLUDES = 1000
 
+NAN = re.compile(r"\bnan\b", re.IGNORECASE)
+NUMBERS = re.compile(r"[\s\d.eE+-]*(nan[\s\d.eE+-]*)+", re.IGNORECASE)
+WORDS = {"name", "class", "childclass", "body", "body1", "body2", "joint", "joint1", "joint2", "site", "mesh", "geom"}
+"""Attributes that hold names, which may be any word. MuJoCo takes NaN for "not given"; nobody means that."""
+
 
 @dataclass
 class Flat:
@@ -75,6 +80,9 @@ class Flat:
         if self.count > MOST_BODIES * 5:
             raise element.error(f"more than {MOST_BODIES * 5} elements, with <replicate> counted")
         kept = {name: value for name, value in element.attributes.items() if name != "material"}
+        for name, value in kept.items():
+            if name not in WORDS and NAN.search(value) and NUMBERS.fullmatch(value):
+                raise element.error(f"{name} = {shortened(value)!r} is not a number")
         words = "".join(f" {name}={_quoted(value)}" for name, value in kept.items())
         self._line(element, f"<{element.tag}{words}>")
         for child in element.children:

@@ -166,7 +166,7 @@ def _names(joints: Any) -> list[str]:
     if hasattr(joints, "njnt"):
         return [joints.joint(i).name or _unnamed(joints, i) for i in range(joints.njnt)]
     if hasattr(joints, "njoints"):
-        return [name for name, joint in zip(joints.names, joints.joints, strict=True) if joint.nv > 0]
+        return list(joints.names)[1:]
     return [str(name) for name in joints]
 
 

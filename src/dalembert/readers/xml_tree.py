@@ -21,8 +21,8 @@ DEEPEST = 200
 MOST = 5_000_000
 """Elements in a file; 10^5 links with inertias, shapes and joints need 1.2 million."""
 
-LONGEST_NAME = 4096
-"""Characters in a tag: names go into every message."""
+LONGEST_NAME = 1000
+"""Characters in a tag or a name: they go into every message."""
 
 
 class Element:
@@ -136,8 +136,9 @@ class _Tree:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Open an element."""
         self.count += 1
-        if len(tag) > LONGEST_NAME:
-            raise self.refusal(f"a tag of {len(tag)} characters")
+        longest = max(len(tag), len(attributes.get("name", "")))
+        if longest > LONGEST_NAME:
+            raise self.refusal(f"a tag or name of {longest} characters; the limit is {LONGEST_NAME}")
         if len(self.open) >= DEEPEST:
             raise self.refusal(f"<{tag}> is nested {len(self.open) + 1} deep; the limit is {DEEPEST}")
         if self.count > MOST:

@@ -113,6 +113,8 @@ class Tree:
         Per frame name the link it is on and where it stands in the link's frame.
     nq, nv
         Sizes of configuration and velocity.
+    springs, lifts
+        Springs between frames; bodies whose weight is held up: name, mass that is held, centre in the body's frame.
     """
 
     name: str
@@ -123,6 +125,7 @@ class Tree:
     nq: int
     nv: int
     springs: tuple[tuple[str, str, float, float, float], ...] = ()
+    lifts: tuple[tuple[str, float, tuple[float, ...]], ...] = ()
     coordinates: tuple[str, ...] = field(default=())
 
     def ancestors(self, i: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Springs and dampers: in joints, and on a line between two frames.
+"""Springs and dampers, in joints and on a line between two frames; weights that are held up.
 
 Symbols: k stiffness, c damping, l length of a spring and l' its rate, e the unit vector along it; e_q a joint's
 deviation from rest. A spring pulls its two frames together with k (l - rest) + c l'; a joint's spring resists with k
@@ -43,7 +43,12 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
         if any(link.stiffness):
             for k, e in zip(link.stiffness, deviation(link, q[link.q :]), strict=True):
                 energy = add(energy, mul(0.5 * k, e * e))
-    world = poses(posed) if tree.springs else []
+    world = poses(posed) if tree.springs or tree.lifts else []
+    for name, mass, center in tree.lifts:
+        i, place = tree.places[name]
+        if i >= 0:
+            p = vectors.columns_times(world[i].R, vector(place.rotation @ center + place.position))
+            energy = add(energy, mul(mass, dot(vector(np.array(tree.gravity)), vectors.add(world[i].p, p))))
     for frame, other, k, rest, _ in tree.springs:
         length, _ = _line(_point(tree, world, frame), _point(tree, world, other))
         stretch = sub(length, float(rest))
@@ -52,11 +57,17 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
 
 
 def spring_forces(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Pair]:
-    """Return per link minus the pull of springs between frames, as (f, n) about its origin; it adds to the need."""
+    """Return per link minus what springs between frames and lifts supply, (f, n) about its origin: it adds to need."""
     forces: list[Pair] = [(ZERO, ZERO)] * len(tree.links)
-    if not tree.springs:
+    if not tree.springs and not tree.lifts:
         return forces
-    world, speeds = poses(posed), velocities(posed, v)
+    world, speeds = poses(posed), velocities(posed, v) if tree.springs else []
+    for name, mass, center in tree.lifts:
+        i, place = tree.places[name]
+        if i >= 0:
+            f = scale(mass, vectors.transposed_times(world[i].R, vector(np.array(tree.gravity))))
+            n = cross(vector(place.rotation @ center + place.position), f)
+            forces[i] = vectors.add(forces[i][0], f), vectors.add(forces[i][1], n)
     for frame, other, k, rest, c in tree.springs:
         ends = [_point(tree, world, name) for name in (frame, other)]
         length, e = _line(*ends)

@@ -81,9 +81,16 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
         mechanism.nq,
         mechanism.nv,
         tuple((s.frame, s.other, s.stiffness, s.rest, s.damping) for s in springs),
+        _lifts(mechanism),
         mechanism.coordinates,
     )
     return regroup(tree) if regrouped else tree
+
+
+def _lifts(mechanism: Mechanism) -> tuple[tuple[str, float, tuple[float, ...]], ...]:
+    """Return the bodies whose weight is held up, where passive forces act."""
+    held = [body for body in mechanism.bodies if body.compensation and mechanism.passive]
+    return tuple((b.name, b.compensation * b.inertia.mass, tuple(map(float, b.inertia.center))) for b in held)
 
 
 def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement], slides: str) -> tuple[float, float]:

@@ -1,0 +1,127 @@
+"""States of other tools: every convention means what it says; Pinocchio and MuJoCo are asked themselves."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.spatial.transform import Rotation
+
+import dalembert as da
+from dalembert.readers import CONVENTIONS, Convention, state_map
+from tests.readers.mjcf_models import HUMANOID
+from tests.readers.robots import ROBOTS
+
+NAMES = sorted(CONVENTIONS)
+
+
+def machine(ball: bool = True) -> da.Mechanism:
+    """Return a mechanism with every kind of joint that anyone writes in a way of their own."""
+    b = da.Builder("m")
+    kinds = ["free", "continuous", "planar", "revolute", "prismatic", *(["spherical"] if ball else [])]
+    parent = "world"
+    for kind in kinds:
+        b.body(kind, mass=1.0, inertia=(1.0, 1.0, 1.0))
+        b.joint(f"j_{kind}", kind, parent, kind, axis=(0, 0, 1), position=(0.1, 0.2, 0.3))
+        parent = kind
+    return b.build()
+
+
+def machine_for(name: str) -> da.Mechanism:
+    return machine(CONVENTIONS[name].ball)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("batch", [(), (3,), (2, 4)])
+def test_there_and_back(name, batch):
+    robot = machine_for(name)
+    states, rng = state_map(robot, name), np.random.default_rng(0)
+    q = robot.random(1, batch or None)
+    v, a, tau = (rng.normal(size=(*batch, robot.nv)) for _ in range(3))
+    there = states.to_q(q), states.to_v(q, v)
+    assert there[0].shape == (*batch, states.nq)
+    np.testing.assert_allclose(states.from_q(there[0]), q, atol=1e-14)
+    np.testing.assert_allclose(states.from_v(*there), v, atol=1e-13)
+    np.testing.assert_allclose(states.from_a(*there, states.to_a(q, v, a)), a, atol=1e-12)
+    np.testing.assert_allclose(states.from_tau(there[0], states.to_tau(q, tau)), tau, atol=1e-13)
+    power = np.sum(v * tau, axis=-1)
+    np.testing.assert_allclose(np.sum(there[1] * states.to_tau(q, tau), axis=-1), power, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_velocity_is_the_rate_of_its_configuration(name):
+    """Differences of the tool's own arrays in time: what its velocity must be by its definition."""
+    convention, robot = CONVENTIONS[name], machine_for(name)
+    states, rng, h = state_map(robot, name), np.random.default_rng(2), 1e-6
+    q, v = robot.random(3), rng.normal(size=robot.nv)
+    before, after = (states.to_q(robot.integrate(q, sign * h * v)) for sign in (-1, 1))
+    mine = states.to_v(q, v)
+    place, turn = (slice(4, 7), slice(0, 4)) if convention.rotation_first else (slice(0, 3), slice(3, 7))
+    linear, angular = (slice(3, 6), slice(0, 3)) if convention.angular_first else (slice(0, 3), slice(3, 6))
+    R = Rotation.from_quat(states.to_q(q)[turn], scalar_first=convention.scalar_first)
+    two = [Rotation.from_quat(x[turn], scalar_first=convention.scalar_first) for x in (before, after)]
+    rate = (after[place] - before[place]) / (2 * h)
+    spin = (two[1] * two[0].inv()).as_rotvec() / (2 * h)
+    np.testing.assert_allclose(mine[linear], rate if convention.linear_in_world else R.inv().apply(rate), atol=1e-8)
+    np.testing.assert_allclose(mine[angular], spin if convention.angular_in_world else R.inv().apply(spin), atol=1e-8)
+    if convention.angles:
+        rates = (after[7:11] - before[7:11]) / (2 * h)
+        np.testing.assert_allclose(mine[6:10], rates, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_acceleration_is_the_rate_of_the_velocity(name):
+    robot = machine_for(name)
+    states, rng, h = state_map(robot, name), np.random.default_rng(4), 1e-6
+    q, v, a = robot.random(5), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    before, after = (states.to_v(robot.integrate(q, s * h * v), v + s * h * a) for s in (-1, 1))
+    np.testing.assert_allclose(states.to_a(q, v, a), (after - before) / (2 * h), atol=1e-7)
+
+
+def test_pinocchio_s_states_are_dalembert_s():
+    path = ROBOTS / "tiago_pro_description/robots/tiago_pro.urdf"
+    robot, model = da.load(path, "floating"), pin.buildModelFromUrdf(str(path), pin.JointModelFreeFlyer())
+    states = state_map(robot, "pinocchio", model)
+    q = pin.randomConfiguration(model, -np.ones(model.nq), np.ones(model.nq))
+    v = np.random.default_rng(0).normal(size=model.nv)
+    np.testing.assert_array_equal(states.from_q(q), q)
+    np.testing.assert_array_equal(states.to_v(q, v), v)
+    np.testing.assert_allclose(robot.integrate(q, v), pin.integrate(model, q, v), atol=1e-13)
+
+
+def test_mujoco_agrees_on_integration(tmp_path):
+    """A step of MuJoCo's own integration is `integrate` in between the two maps, up to the frame of the free joint."""
+    (tmp_path / "m.xml").write_text(HUMANOID)
+    robot, model = da.load(tmp_path / "m.xml"), mujoco.MjModel.from_xml_string(HUMANOID)
+    states, rng, h = state_map(robot, "mujoco", model), np.random.default_rng(0), 1e-7
+    q = robot.random(1)
+    qpos, v = states.to_q(q), rng.normal(size=robot.nv)
+    qvel = states.to_v(q, v)
+    mujoco.mj_integratePos(model, qpos, qvel, h)
+    np.testing.assert_allclose(qpos, states.to_q(robot.integrate(q, h * v)), atol=1e-12)
+
+
+def test_a_urdf_read_by_mujoco_has_another_order(tmp_path):
+    """Joints are matched by name."""
+    path = ROBOTS / "go2_description/urdf/go2.urdf"
+    robot = da.load(path)
+    names = [joint.name for joint in robot.joints if joint.kind != "fixed"]
+    states = state_map(robot, "mujoco", names[::-1])
+    q = robot.random(0)
+    np.testing.assert_array_equal(states.to_q(q), q[::-1])
+
+
+@pytest.mark.parametrize(
+    ("tool", "joints", "words"),
+    [("simulink", None, "no convention 'simulink'"), ("mujoco", ["j_free"], "not there"), ("mujoco", ["x"], "not here"),
+     ("drake", None, "ball joint"), ("mujoco", ["j_free"] * 2, "must be the same")],
+)  # fmt: skip
+def test_mistakes(tool, joints, words):
+    with pytest.raises(da.DalembertError, match=words):
+        state_map(machine(), tool, joints)
+
+
+def test_shapes_are_checked():
+    with pytest.raises(da.ShapeError, match="must have"):
+        state_map(machine(), Convention()).to_q([0.0])
