@@ -21,7 +21,7 @@ from dalembert.kernel.lower import lower
 from dalembert.kernel.numpy_backend import evaluate
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import robots
+import sample_programs as robots
 
 STRICT = ["-Wall", "-Wextra", "-Werror", "-std=c99", "-pedantic"]
 # Elementary functions of two libraries: each within some units in the last place.

@@ -22,7 +22,7 @@ from dalembert.kernel.lower import lower
 from dalembert.kernel.operations import Op
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import robots
+import sample_programs as robots
 
 DTYPES = ("float64", "float32")
 RTOL = {"float64": 1e-14, "float32": 4e-6}

@@ -16,6 +16,7 @@ from dalembert.kernel.layout import ITEM_BYTES, Layout
 from dalembert.kernel.llvm_body import Body, starts
 from dalembert.kernel.llvm_driver import driver
 from dalembert.kernel.llvm_math import library
+from dalembert.kernel.llvm_outputs import Outputs, output_layout
 from dalembert.kernel.llvm_target import Target, binding, host
 from dalembert.kernel.llvm_vector import CONVENTION
 from dalembert.kernel.machine import Code
@@ -45,21 +46,21 @@ def program_width(program: Program, dtype: str) -> int:
     return min(2 * width, WIDTHS[-1]) if tiny else width
 
 
-def layout(program: Program, chunks: Chunks, width: int, dtype: str) -> Layout:
+def layout(program: Program, chunks: Chunks, outputs: Outputs, width: int, dtype: str) -> Layout:
     """Return sizes of the code's working memory."""
-    vectors = starts(program.inputs)[-1] + chunks.slots + starts(program.outputs)[-1]
+    vectors = starts(program.inputs)[-1] + chunks.slots + outputs.size
     block = max(1, vectors) * width * ITEM_BYTES[dtype]
     tile = max(1, min(LARGEST_TILE, (TILE_BYTES if len(chunks) > 1 else TILE_BYTES_ONE) // block))
     return Layout(width, tile, tile * block)
 
 
-def print_module(program: Program, chunks: Chunks, shape: Layout, dtype: str) -> str:
+def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Layout, dtype: str) -> str:
     """Return the LLVM text of a scheduled program."""
     element, width = ELEMENT[dtype], shape.width
-    sizes = (starts(program.inputs)[-1], chunks.slots, starts(program.outputs)[-1])
+    sizes = (starts(program.inputs)[-1], chunks.slots, outputs.size)
     used = {Op(code) for code in np.unique(program.op)}
     functions, declarations = library(used & ELEMENTARY, width, element)
-    body = Body(program, chunks, width, element)
+    body = Body(program, chunks, outputs, width, element)
     kind, suffix = body.kind, body.suffix
     names = [*(["leaves"] if body.leaves else []), *(f"chunk_{k}" for k in range(len(chunks)))]
     declarations |= {f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})"}
@@ -69,10 +70,9 @@ def print_module(program: Program, chunks: Chunks, shape: Layout, dtype: str) ->
         [
             *sorted(declarations),
             "declare i64 @llvm.smin.i64(i64, i64)",
-            "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
             *functions,
             *body.text(),
-            driver(program.inputs, program.outputs, names, sizes, shape.tile, width, element),
+            driver(program.inputs, program.outputs, outputs, names, sizes, shape.tile, width, element),
             'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="512" }',
             '!0 = !{!"branch_weights", i32 1, i32 100000}',
             "",
@@ -90,9 +90,10 @@ def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code,
         Compiled code; what a caller must know; numbers for the report.
     """
     chunks = split(program)
-    shape = layout(program, chunks, width or program_width(program, dtype), dtype)
+    outputs = output_layout(program)
+    shape = layout(program, chunks, outputs, width or program_width(program, dtype), dtype)
     start = time.perf_counter()
-    text = print_module(program, chunks, shape, dtype)
+    text = print_module(program, chunks, outputs, shape, dtype)
     printed = time.perf_counter()
     code = compile_text(text)
     done = time.perf_counter()

@@ -1,7 +1,7 @@
 """A program as LLVM functions, one per chunk: straight-line code on vectors that hold one sample per lane.
 
 Chunk k is `@chunk_k(in, scratch, out)`: three blocks of vectors, indexed by the flat number of the input
-element, the slot, and the flat number of the output element.
+element, the slot, and the place of the result (`llvm_outputs`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from dalembert.kernel.chunk import Chunks
 from dalembert.kernel.llvm_leaves import leaves
+from dalembert.kernel.llvm_outputs import Outputs
 from dalembert.kernel.llvm_vector import CONVENTION, alignment, real, vector
 from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.program import Port, Program
@@ -31,7 +32,7 @@ def starts(ports: tuple[Port, ...]) -> list[int]:
 class Body:
     """The printer of one program for one vector type."""
 
-    def __init__(self, program: Program, chunks: Chunks, width: int, element: str) -> None:
+    def __init__(self, program: Program, chunks: Chunks, outputs: Outputs, width: int, element: str) -> None:
         self.program = program
         self.chunks = chunks
         self.width = width
@@ -41,7 +42,7 @@ class Body:
         self.element = element
         self.suffix = f"v{width}{'f64' if element == 'double' else 'f32'}"
         self.op, self.a, self.b, self.c = program.operands()
-        first_in, first_out = starts(program.inputs), starts(program.outputs)
+        first_in = starts(program.inputs)
         self.input_place = {
             i: first_in[port] + element_
             for i, (code, port, element_) in enumerate(
@@ -49,14 +50,7 @@ class Body:
             )
             if code == Op.INPUT
         }
-        self.stores: dict[int, list[int]] = {}
-        for port, element_, value in zip(
-            program.result_port.tolist(),
-            program.result_element.tolist(),
-            program.result_value.tolist(),
-            strict=True,
-        ):
-            self.stores.setdefault(value, []).append(first_out[port] + element_)
+        self.stores = outputs.stores
         self.leaves = [i for i in self.stores if self.op[i] in (Op.CONST, Op.INPUT)]
         self.lines: list[str] = []
         self.names: dict[int, str] = {}

@@ -11,6 +11,7 @@ sample in its spare lanes, and does not write them.
 
 from __future__ import annotations
 
+from dalembert.kernel.llvm_outputs import Outputs
 from dalembert.kernel.llvm_pack import elementwise, pack, unpack
 from dalembert.kernel.program import Port
 
@@ -22,7 +23,9 @@ def extents(port: Port) -> tuple[int, int]:
     return (1, port.rows) if port.cols == 1 else (port.rows, port.cols)
 
 
-def _block_functions(inputs: tuple[Port, ...], outputs: tuple[Port, ...], width: int, kind: str) -> str:
+def _block_functions(
+    inputs: tuple[Port, ...], outputs: tuple[Port, ...], places: Outputs, width: int, kind: str
+) -> str:
     """Return `@read` and `@write`: all inputs of a block, all outputs and the status of a block."""
     read = ["define internal void @read(ptr %args, i64 %sample, i64 %last, ptr %in) noinline #0 {"]
     write = [
@@ -33,24 +36,44 @@ def _block_functions(inputs: tuple[Port, ...], outputs: tuple[Port, ...], width:
     place = 0
     for k, port in enumerate(inputs):
         if port.size:
-            read += _move(k, "pack", port, kind, f"%in, i64 {place}", "%last")
+            read += _move(k, "pack_{}_{}".format(*extents(port)), kind, f"%in, i64 {place}", "%last")
         place += port.size
-    place = 0
-    for k, port in enumerate(outputs, start=len(inputs)):
+    for k, port in enumerate(outputs):
         if port.size:
-            write += _move(k, "unpack", port, kind, f"%out, i64 {place}", "%count")
-        place += port.size
-    write.append(_status(len(inputs) + len(outputs), place, width, kind))
+            name = _unpacker(k, port, places)
+            write += _move(len(inputs) + k, name, kind, f"%out, i64 {places.first[k]}", "%count")
+    write.append(_status(len(inputs) + len(outputs), places.size, width, kind))
     return "\n".join([*read, "  ret void", "}", *write, ""])
 
 
-def _move(k: int, name: str, port: Port, kind: str, place: str, bound: str) -> list[str]:
-    """Return the call that moves port k between its array and its vectors."""
+def _unpacker(k: int, port: Port, places: Outputs) -> str:
+    """Return the name of the function that writes output k: one per shape, or its own where it has a table."""
     outer, inner = extents(port)
+    return f"unpack_{outer}_{inner}" if places.tables[k] is None else f"unpack_port_{k}"
+
+
+def _unpackers(outputs: tuple[Port, ...], places: Outputs, width: int, element: str) -> list[str]:
+    """Return the functions that write outputs, and their tables."""
+    texts: dict[str, str] = {}
+    for k, port in enumerate(outputs):
+        name, table = _unpacker(k, port, places), places.tables[k]
+        if not port.size or name in texts:
+            continue
+        if table is None:
+            texts[name] = unpack(*extents(port), width, element, name)
+            continue
+        numbers = ", ".join(f"i32 {number}" for number in table)
+        texts[name] = f"@table_{k} = internal constant [{len(table)} x i32] [{numbers}]\n"
+        texts[name] += unpack(*extents(port), width, element, name, f"@table_{k}")
+    return list(texts.values())
+
+
+def _move(k: int, name: str, kind: str, place: str, bound: str) -> list[str]:
+    """Return the call that moves port k between its array and its vectors."""
     return [
         f"  %w{k} = getelementptr i64, ptr %args, i64 {WORDS_PER_PORT * k}",
         f"  %v{k} = getelementptr {kind}, ptr {place}",
-        f"  call void @{name}_{outer}_{inner}(ptr %w{k}, i64 %sample, i64 {bound}, ptr %v{k})",
+        f"  call void @{name}(ptr %w{k}, i64 %sample, i64 {bound}, ptr %v{k})",
     ]
 
 
@@ -134,16 +157,27 @@ def _loops(chunks: list[str], sizes: tuple[int, int, int], tile: int, width: int
     return [*loops, _loop(k, areas(k) + sample(k) + write)]
 
 
-def _run(chunks: list[str], sizes: tuple[int, int, int], tile: int, width: int, kind: str) -> str:
+def _clear(places: Outputs, sizes: tuple[int, int, int], tile: int, kind: str) -> str:
+    """Return the lines that write the vectors of structural zeros, in every block of a tile."""
+    begin = (sizes[0] + sizes[1]) * tile
+    lines = []
+    for block in range(tile if places.zeros else 0):
+        for zero in places.zeros:
+            name = f"%zero_{block}_{zero}"
+            lines += [
+                f"  {name} = getelementptr {kind}, ptr %scratch, i64 {begin + block * sizes[2] + zero}",
+                f"  store {kind} zeroinitializer, ptr {name}, align 4",
+            ]
+    return "\n".join(lines)
+
+
+def _run(chunks: list[str], sizes: tuple[int, int, int], places: Outputs, tile: int, width: int, kind: str) -> str:
     """Return `@run`. Structural zeros of the outputs are written once, at its start."""
     loops = _loops(chunks, sizes, tile, width, kind)
     return f"""
 define void @run(ptr %args, i64 %first, i64 %stop, ptr %scratch) #0 {{
   %last = sub i64 %stop, 1
-  %outs = getelementptr {kind}, ptr %scratch, i64 {(sizes[0] + sizes[1]) * tile}
-  %end = getelementptr {kind}, ptr null, i64 {sizes[2] * tile}
-  %bytes = ptrtoint ptr %end to i64
-  call void @llvm.memset.p0.i64(ptr align 4 %outs, i8 0, i64 %bytes, i1 false)
+{_clear(places, sizes, tile, kind)}
   br label %entry
 entry:
   %base = phi i64 [%first, %0], [%base_next, %after{len(loops) - 1}]
@@ -163,6 +197,7 @@ done:
 def driver(
     inputs: tuple[Port, ...],
     outputs: tuple[Port, ...],
+    places: Outputs,
     chunks: list[str],
     sizes: tuple[int, int, int],
     tile: int,
@@ -173,6 +208,8 @@ def driver(
 
     Parameters
     ----------
+    places
+        The output area.
     chunks
         Names of the functions to call, in order.
     sizes
@@ -187,8 +224,8 @@ def driver(
         [
             elementwise(width, element),
             *(pack(*shape, width, element) for shape in sorted({extents(port) for port in inputs if port.size})),
-            *(unpack(*shape, width, element) for shape in sorted({extents(port) for port in outputs if port.size})),
-            _block_functions(inputs, outputs, width, kind),
-            _run(chunks, sizes, tile, width, kind),
+            *_unpackers(outputs, places, width, element),
+            _block_functions(inputs, outputs, places, width, kind),
+            _run(chunks, sizes, places, tile, width, kind),
         ]
     )

@@ -53,7 +53,8 @@ element:
   %skip_inner = mul i64 %c, %by_inner
   %there = getelementptr i8, ptr %row_at, i64 %skip_inner
   %k = add i64 %row_first, %c
-  %here = getelementptr VEC, ptr %block, i64 %k
+PLACE
+  %here = getelementptr VEC, ptr %block, i64 %at
 MOVE
   %c_next = add i64 %c, 1
   %c_more = icmp slt i64 %c_next, INNER
@@ -85,13 +86,20 @@ all:
   %real = phi i64 [WIDTH, %any], [%left, %spare]
   call void @gather(ptr %args, i64 OUTER, i64 INNER, i64 %sample, i64 %real, ptr %block)"""
 SCATTER_ANY = "  call void @scatter(ptr %args, i64 OUTER, i64 INNER, i64 %sample, i64 %bound, ptr %block)"
+SCATTER_BY_TABLE = (
+    "  call void @scatter_by_table(ptr %args, i64 OUTER, i64 INNER, i64 %sample, i64 %bound, ptr %block, ptr TABLE)"
+)
+PLAIN_PLACE = "  %at = add i64 %k, 0"
+TABLE_PLACE = """  %entry = getelementptr i32, ptr TABLE, i64 %k
+  %wanted = load i32, ptr %entry
+  %at = zext i32 %wanted to i64"""
 GATHER_MOVE = """  %moved = load VEC, ptr %there, align 1
   store VEC %moved, ptr %here, align ALIGNED"""
 SCATTER_MOVE = """  %moved = load VEC, ptr %here, align ALIGNED
   store VEC %moved, ptr %there, align 1"""
 
 ELEMENTWISE = """
-define internal void @NAME(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %lanes, ptr %block) noinline #0 {
+define internal void @NAME(ptr %args, i64 %outer, i64 %inner, i64 %sample, i64 %lanes, ptr %blockTABLE) noinline #0 {
   %base = load ptr, ptr %args
   %p1 = getelementptr i64, ptr %args, i64 1
   %by_sample = load i64, ptr %p1
@@ -117,7 +125,8 @@ element:
   %offset = add i64 %row_at, %skip_inner
   %there = getelementptr i8, ptr %base, i64 %offset
   %k = add i64 %row_first, %c
-  %place = mul i64 %k, WIDTH
+PLACE
+  %place = mul i64 %at, WIDTH
   %spot = add i64 %place, %l
   %here = getelementptr ELEM, ptr %block, i64 %spot
 MOVE
@@ -139,9 +148,9 @@ done:
 
 
 def elementwise(width: int, element: str) -> str:
-    """Return `@gather`, `@scatter` and `@spread`, for any strides and for blocks that are not full.
+    """Return `@gather`, `@scatter`, `@scatter_by_table` and `@spread`, for any strides and blocks that are not full.
 
-    The first two move `lanes` samples; the third puts one sample into every lane.
+    All but the last move `lanes` samples; that one puts one sample into every lane.
     """
     moves = {
         "gather": "  %moved = load ELEM, ptr %there, align 1\n  store ELEM %moved, ptr %here",
@@ -150,25 +159,35 @@ def elementwise(width: int, element: str) -> str:
         "  %all = shufflevector VEC %one, VEC poison, <WIDTH x i32> zeroinitializer\n"
         "  store VEC %all, ptr %here, align ALIGNED",
     }
-    texts = [ELEMENTWISE.replace("NAME", name).replace("MOVE", move) for name, move in moves.items()]
+    texts = [
+        ELEMENTWISE.replace("NAME", name).replace("MOVE", move).replace("PLACE", PLAIN_PLACE).replace("TABLE", "")
+        for name, move in moves.items()
+    ]
+    text = ELEMENTWISE.replace("NAME", "scatter_by_table").replace("MOVE", moves["scatter"])
+    texts.append(text.replace("TABLE", ", ptr %table").replace("PLACE", TABLE_PLACE.replace("TABLE", "%table")))
     return _fill("".join(texts), width, element)
 
 
 def pack(outer: int, inner: int, width: int, element: str) -> str:
     """Return `@pack_<outer>_<inner>`: lane l of vector k is element k of sample + l, or of the last sample."""
     text = HEAD.replace("NAME", f"pack_{outer}_{inner}").replace("FULL", GATHER_FULL).replace("MOVE", GATHER_MOVE)
-    return _port(text.replace("ANY", GATHER_ANY), "load", outer, inner, width, element)
+    text = text.replace("ANY", GATHER_ANY).replace("PLACE", PLAIN_PLACE)
+    return _port(text, Squares(width, element, "%block"), "load", outer, inner)
 
 
-def unpack(outer: int, inner: int, width: int, element: str) -> str:
-    """Return `@unpack_<outer>_<inner>`, the way back."""
-    text = HEAD.replace("NAME", f"unpack_{outer}_{inner}").replace("FULL", SCATTER_FULL).replace("MOVE", SCATTER_MOVE)
-    return _port(text.replace("ANY", SCATTER_ANY), "store", outer, inner, width, element)
+def unpack(outer: int, inner: int, width: int, element: str, name: str, table: str | None = None) -> str:
+    """Return the function `name`, the way back; `table` is the name of the table of vectors, where there is one."""
+    text = HEAD.replace("NAME", name).replace("FULL", SCATTER_FULL).replace("MOVE", SCATTER_MOVE)
+    if table is None:
+        text = text.replace("ANY", SCATTER_ANY).replace("PLACE", PLAIN_PLACE)
+    else:
+        text = text.replace("ANY", SCATTER_BY_TABLE).replace("PLACE", TABLE_PLACE).replace("TABLE", table)
+    return _port(text, Squares(width, element, "%block", table), "store", outer, inner)
 
 
-def _port(text: str, move: str, outer: int, inner: int, width: int, element: str) -> str:
+def _port(text: str, squares: Squares, move: str, outer: int, inner: int) -> str:
     """Fill in what depends on the shape of a port."""
-    squares = Squares(width, element, "%block")
+    width, element = squares.width, squares.element
     cover(squares, outer * inner, move)
     lanes = [f"  %q{lane} = getelementptr i8, ptr %q{lane - 1}, i64 %by_sample" for lane in range(1, width)]
     item = 8 if element == "double" else 4

@@ -35,16 +35,18 @@ class Squares:
     """The lines that move pieces between rows and vectors, inside one LLVM function.
 
     Rows begin at the pointers `%q0`, `%q1`, ... (one per sample of the block) plus the byte offset of the piece;
-    `block` is the pointer to the vectors of the whole row.
+    `block` is the pointer to the vectors of the whole row; `table`, where given, the pointer to the number of the
+    vector that each column is.
     """
 
-    def __init__(self, width: int, element: str, block: str) -> None:
+    def __init__(self, width: int, element: str, block: str, table: str | None = None) -> None:
         self.width = width
         self.element = element
         self.kind = vector(width, element)
         self.item = 8 if element == "double" else 4
         self.aligned = alignment(width, element)
         self.block = block
+        self.table = table
         self.lines: list[str] = []
         self.count = 0
 
@@ -94,6 +96,11 @@ class Squares:
 
     def _vector(self, begin: int | str, k: int) -> str:
         """Return a pointer to the vector of column begin + k."""
+        if self.table is not None:
+            first = self.emit(f"getelementptr i32, ptr {self.table}, i64 {begin}")
+            entry = self.emit(f"getelementptr i32, ptr {first}, i64 {k}")
+            number = self.emit(f"load i32, ptr {entry}")
+            return self.emit(f"getelementptr {self.kind}, ptr {self.block}, i32 {number}")
         if isinstance(begin, int):
             return self.emit(f"getelementptr {self.kind}, ptr {self.block}, i64 {begin + k}")
         first = self.emit(f"getelementptr {self.kind}, ptr {self.block}, i64 {begin}")
