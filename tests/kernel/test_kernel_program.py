@@ -262,11 +262,11 @@ def test_most_alive_counts_the_value_being_computed():
 
 def test_wide_programs_are_cut_into_short_chunks():
     x = ca.SX.sym("x", 20)
-    values = [x[i % 20] * (1.0 + i) for i in range(1500)]
-    total = [values[i] * values[(i * 7919) % 1500] - values[(i * 7907 + 3) % 1500] for i in range(1500)]
+    values = [x[i % 20] * (1.0 + i) for i in range(2500)]
+    total = [values[i] * values[(i * 7919) % 2500] - values[(i * 7907 + 3) % 2500] for i in range(2500)]
     program = lower(ca.Function("f", [x], [ca.vertcat(*total)])).program
     assert max(np.diff(split(program).bounds)) < 300
-    assert len(split(program, 4000)) == 1
+    assert len(split(program, 10_000)) == 1
 
 
 def test_outputs_that_are_inputs_and_constants():
