@@ -45,7 +45,9 @@ class Traced:
         if key not in self.functions:
             self.functions[key] = requests()[what].trace(self.mechanism, **options)
         found = [np.array(ca.densify(x)) for x in self.functions[key].call([ca.DM(np.asarray(x)) for x in inputs])]
-        found = [x.ravel() if x.shape[1] == 1 and what not in ("mass_matrix", "constraint_jacobian") else x for x in found]
+        found = [
+            x.ravel() if x.shape[1] == 1 and what not in ("mass_matrix", "constraint_jacobian") else x for x in found
+        ]
         return found[0] if len(found) == 1 else found
 
     def M(self, q: Any) -> Any:
@@ -146,6 +148,18 @@ def hopper(leg: float) -> da.Mechanism:
     return b.build(base="floating")
 
 
+def branched() -> da.Mechanism:
+    """Return a flying tree with joints of many kinds; between "f3" and "f5" lie eight degrees of freedom."""
+    b, rng = da.Builder("branched"), np.random.default_rng(7)
+    kinds = ("free", "prismatic", "continuous", "spherical", "universal", "revolute")
+    for i, (kind, parent) in enumerate(zip(kinds, ("world", "b0", "b1", "b2", "b0", "b4"), strict=True)):
+        b.body(f"b{i}", mass=rng.uniform(0.5, 2), center=rng.uniform(-0.3, 0.3, 3), inertia=rng.uniform(0.5, 1, 3))
+        place = {"position": rng.uniform(-1, 1, 3), "rotation": rng.standard_normal(4)}
+        b.joint(f"j{i}", kind, parent=parent, child=f"b{i}", axis=rng.standard_normal(3), axis2=(0.1, 1, 0.2), **place)
+        b.frame(f"f{i}", f"b{i}", position=rng.uniform(-1, 1, 3), rotation=rng.standard_normal(4))
+    return b.build()
+
+
 CORNERS = ((0.1, 0.05, 0.0), (0.1, -0.05, 0.0), (-0.08, 0.05, 0.0), (-0.08, -0.05, 0.0))
 
 
@@ -206,7 +220,9 @@ def minimal_acceleration(coordinates: Any, positions: Any, bodies: Any, theta: f
     value = ca.vertcat(*coordinates(x))
     speed = ca.jacobian(value, x) * w
     acceleration = ca.jacobian(value, x) * (-slope / kinetic) + ca.jacobian(speed, x) * w
-    return [np.array(each).ravel() for each in ca.Function("minimal", [x, w], [value, speed, acceleration])(theta, omega)]
+    return [
+        np.array(each).ravel() for each in ca.Function("minimal", [x, w], [value, speed, acceleration])(theta, omega)
+    ]
 
 
 def least_norm(A: Any, needed: Any, metric: Any = None) -> Any:

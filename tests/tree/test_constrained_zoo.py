@@ -138,7 +138,9 @@ def test_door_on_three_hinges():
 def test_a_door_whose_hinges_all_carry_has_no_unique_reaction():
     b = da.Builder("door")
     b.body("leaf", mass=20.0, center=(0.5, 0, 1), inertia=(7, 8.5, 1.7))
-    hinges = [da.Revolute("leaf", at=(0, 0, z), placement=(0, 0, z), axis=closed.Z, name=f"hinge {z}") for z in (0, 1, 2)]
+    hinges = [
+        da.Revolute("leaf", at=(0, 0, z), placement=(0, 0, z), axis=closed.Z, name=f"hinge {z}") for z in (0, 1, 2)
+    ]
     mechanism = b.build(base="floating").constrain(*hinges)
     q, v = mechanism.neutral(), np.array([0, 0, 0, 0, 0, 1.0])
     diagnosis = mechanism.diagnose(q)
@@ -221,7 +223,9 @@ def test_stewart_platform_by_virtual_work():
     sliders = [free.index_v(f"slider {i}").start for i in range(6)]
     A = free.jacobian(q)
     for i, slider in enumerate(sliders):
-        move = np.linalg.lstsq(np.vstack([A, np.eye(free.nv)[sliders]]), np.r_[np.zeros(18), np.eye(6)[i]], rcond=None)[0]
+        move = np.linalg.lstsq(np.vstack([A, np.eye(free.nv)[sliders]]), np.r_[np.zeros(18), np.eye(6)[i]], rcond=None)[
+            0
+        ]
         assert abs(move[slider] - 1) < 1e-12
         h = 1e-6
         up, down = (free.energy(free.integrate(q, sign * h * move), rest)[1] for sign in (1, -1))
