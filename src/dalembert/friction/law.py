@@ -47,6 +47,16 @@ class Law(ABC):
         """Return the force on the system along the contact's direction, in motion: -T_k(|velocity|) sgn(velocity)."""
         return -np.sign(velocity) * self.kinetic(np.abs(velocity), state)
 
+    def continued(self, speed: float, state: Any = None) -> float:
+        """Return T_k, continued smoothly to speeds just below zero (by its cubic through 0, d, 2d, 3d, d = -speed).
+
+        A step that overshoots the end of sliding then sees no kink, and its error estimate stays that of a smooth motion.
+        """
+        if speed >= 0.0:
+            return float(self.kinetic(speed, state))
+        T = np.asarray(self.kinetic(np.array([0.0, 1.0, 2.0, 3.0]) * -speed, state)) * np.ones(4)
+        return float(4.0 * T[0] - 6.0 * T[1] + 4.0 * T[2] - T[3])
+
     def graph(self, speed: float, points: int = 101, state: Any = None) -> tuple[Array, Array]:
         """Return velocities and forces along the law's graph, from -speed to speed, the vertical line at 0 included."""
         if not (np.isfinite(speed) and speed > 0.0) or points < 2:

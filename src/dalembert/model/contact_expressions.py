@@ -13,6 +13,7 @@ import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.friction import Contact, Coulomb, Joint
+from dalembert.model.expressions import rate_of
 from dalembert.model.symbols import Symbols
 
 ALLOWED = "q v t parameters"
@@ -44,7 +45,7 @@ def derive_contacts(
         loads.append(symbols.scalar(getattr(one, "load", 1.0), f"load of contact {one.name!r}", "q v t u parameters"))
     column = ca.densify(ca.vertcat(*psi)) if psi else ca.SX(0, 1)
     rows = ca.densify(ca.jacobian(column, symbols.v)) if psi else ca.SX(0, symbols.v.numel())
-    drift = ca.densify(_rate(symbols, column)) if psi else ca.SX(0, 1)
+    drift = ca.densify(rate_of(symbols, column)) if psi else ca.SX(0, 1)
     return ContactExpressions(column, rows, drift, ca.densify(ca.vertcat(*loads)) if loads else ca.SX(0, 1))
 
 
@@ -60,7 +61,7 @@ def _rates(symbols: Symbols, one: Contact, coordinates: tuple[str, ...]) -> list
         what = f"relative velocity of contact {one.name!r}"
         x = symbols.scalar(along, what, ALLOWED)
         if not ca.depends_on(x, symbols.v):
-            x = _rate(symbols, x)
+            x = rate_of(symbols, x)
         row = ca.jacobian(x, symbols.v)
         if ca.depends_on(row, symbols.v):
             raise ModelError(f"{what}, {x}, is not linear in the velocities")
@@ -68,12 +69,6 @@ def _rates(symbols: Symbols, one: Contact, coordinates: tuple[str, ...]) -> list
             raise ModelError(f"{what}, {x}, depends on no velocity: nothing rubs there")
         found.append(x)
     return found
-
-
-def _rate(symbols: Symbols, x: ca.SX) -> ca.SX:
-    """Return (dx/dq) v + dx/dt."""
-    rate = ca.jtimes(x, symbols.q, symbols.v)
-    return rate + ca.jacobian(x, symbols.t) if symbols.t.numel() else rate
 
 
 def as_outputs(contacts: ContactExpressions) -> dict[str, Any]:

@@ -1,0 +1,181 @@
+"""Find the first transition inside a step.
+
+Slip ends where the relative velocity in the direction of sliding, s xi', comes down to zero: a root. Stick ends where the
+forces can hold no longer: the largest relative acceleration psi that the exact friction problem gives the sticking contacts, zero
+before, grows from zero after. Its zero is approached from the right by the secant method, with bisection as the guard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from dalembert.errors import SolvabilityError
+from dalembert.simulate.dynamics import Dynamics
+from dalembert.simulate.segment import Segment
+
+Array = np.ndarray
+
+PROBES = 8
+"""Points inside a step where signs are looked at."""
+
+CLEAR = 1e-9
+"""Part of the relative velocities' size above which a contact clearly slides."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A transition h after the start of the step: `arrived` contacts came to rest; `lost` says that stick ended."""
+
+    h: float
+    arrived: tuple[int, ...] = ()
+    lost: bool = False
+    detached: tuple[int, ...] = ()
+
+
+def first_transition(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+    """Return the earliest transition of a step, or None."""
+    candidates = [
+        found
+        for found in (
+            _arrival(dynamics, segment, tolerance),
+            _loss(dynamics, segment, tolerance),
+            _detachment(dynamics, segment, tolerance),
+        )
+        if found is not None
+    ]
+    return min(candidates, key=lambda found: found.h) if candidates else None
+
+
+def sliding_speeds(dynamics: Dynamics, segment: Segment, y: Array, h: float) -> Array:
+    """Return s xi' of all contacts (0 for sticking ones)."""
+    n = dynamics.n
+    mode = segment.rate.mode
+    return mode * dynamics.system.contact_terms(y[:n], y[n : 2 * n], segment.t + h)[0]
+
+
+def _arrival(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+    """Return the first contact that comes to rest."""
+    mode = segment.rate.mode
+    if not mode.any():
+        return None
+    hs = np.linspace(0.0, segment.h, PROBES + 2)
+    speeds = np.array([sliding_speeds(dynamics, segment, segment.sketch(h), h) for h in hs])
+    speeds[0] = sliding_speeds(dynamics, segment, segment.y, 0.0)
+    speeds[-1] = sliding_speeds(dynamics, segment, segment.end, segment.h)
+    best, who = np.inf, -1
+    for i in np.flatnonzero(mode):
+        h = _root(dynamics, segment, hs, speeds[:, i], int(i), tolerance)
+        if h is not None and h < best:
+            best, who = h, int(i)
+    return None if who < 0 else Found(best, (who,))
+
+
+def _root(dynamics: Dynamics, segment: Segment, hs: Array, speeds: Array, i: int, tolerance: float) -> float | None:
+    """Return where one contact comes to rest: after it was clearly sliding, or at once if it never gets going."""
+    clear = CLEAR * np.abs(speeds).max(initial=0.0)
+    below = np.flatnonzero(speeds < -clear)
+    if not below.size or (below[0] == 0 and speeds.size == 1):
+        return None
+    last = int(below[0])
+    above = np.flatnonzero(speeds[:last] > clear)
+    if not above.size:
+        return 0.0
+    low, high = hs[above[-1]], hs[last]
+
+    def value(h: float) -> float:
+        return float(sliding_speeds(dynamics, segment, segment.at(h), h)[i])
+
+    while value(low) <= 0.0 and low > tolerance:
+        low *= 0.5
+    if value(high) >= 0.0 or value(low) <= 0.0:
+        return None if value(high) >= 0.0 else low
+    return float(brentq(value, low, high, xtol=max(tolerance, 1e-300), rtol=8.9e-16))
+
+
+def _loss(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+    """Return where the sticking contacts can no longer hold."""
+    if not (segment.rate.mode == 0).any():
+        return None
+    hs = np.linspace(0.0, segment.h, PROBES // 2 + 2)[1:]
+    for low, high in zip([0.0, *hs[:-1]], hs, strict=True):
+        y = segment.end if high == segment.h else segment.sketch(high)
+        if let_go(dynamics, segment, y, high) > 0.0:
+            return Found(_edge(dynamics, segment, low, high, tolerance), lost=True)
+    return None
+
+
+def let_go(dynamics: Dynamics, segment: Segment, y: Array, h: float) -> float:
+    """Return psi, the largest relative acceleration of the sticking contacts under the exact law: 0 if they hold."""
+    n, mode, t = dynamics.n, segment.rate.mode, segment.t + h
+    q, v = y[:n], y[n : 2 * n]
+    x = dynamics.terms(q, v, t)
+    state = (q, v, t)
+    try:
+        motion = dynamics.motion(x, mode, segment.rate.kept, state)
+        if np.all(dynamics.reserve(x, motion, mode, state) > 0.0):
+            return 0.0
+    except SolvabilityError:
+        pass
+    answer = dynamics.resolved(x, mode, state)
+    if not answer.ok:
+        raise SolvabilityError(f"at t = {t:.9g}: {answer.status.message}\n{answer.report}", answer.report)
+    onset = [dynamics.names.index(name) for name in answer.sets.about_to_slip]
+    return float(np.abs(answer.contact_acceleration[onset]).max(initial=0.0))
+
+
+def _edge(dynamics: Dynamics, segment: Segment, low: float, high: float, tolerance: float) -> float:
+    """Return the last h at which the contacts hold, psi(low) = 0 < psi(high)."""
+    psi_high = let_go(dynamics, segment, segment.at(high), high)
+    if psi_high == 0.0:
+        return high
+    if low == 0.0 and let_go(dynamics, segment, segment.y, 0.0) > 0.0:
+        return 0.0
+    other, psi_other = None, 0.0
+    for _ in range(200):
+        if high - low <= tolerance:
+            break
+        middle = 0.5 * (low + high)
+        if other is not None and psi_other > psi_high:
+            secant = high - psi_high * (other - high) / (psi_other - psi_high)
+            middle = secant if low < secant < high else middle
+            if abs(high - secant) <= tolerance:
+                return max(low, secant)
+        psi = let_go(dynamics, segment, segment.at(middle), middle)
+        if psi > 0.0:
+            other, psi_other, high, psi_high = high, psi_high, middle, psi
+        else:
+            low = middle
+            if other is not None and middle != 0.5 * (low + high):
+                probe = min(middle + max(4.0 * tolerance, 1e-3 * (high - middle)), 0.5 * (middle + high))
+                found = let_go(dynamics, segment, segment.at(probe), probe)
+                if found > 0.0:
+                    other, psi_other, high, psi_high = high, psi_high, probe, found
+                else:
+                    low = probe
+    return low
+
+
+def _detachment(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+    """Return where a unilateral normal row would have to pull."""
+    rows = [i for i, one in enumerate(dynamics.contacts) if getattr(one, "unilateral", False)]
+    if not rows:
+        return None
+
+    def push(h: float, y: Array) -> Array:
+        n = dynamics.n
+        q, v, t = y[:n], y[n : 2 * n], segment.t + h
+        x = dynamics.terms(q, v, t)
+        lam = dynamics.motion(x, segment.rate.mode, segment.rate.kept, (q, v, t)).lam
+        return np.array([-lam[dynamics.normals[i]] for i in rows])
+
+    end = push(segment.h, segment.end)
+    if np.all(end >= 0.0):
+        return None
+    i = int(np.argmin(end))
+    if push(0.0, segment.y)[i] <= 0.0:
+        return Found(0.0, detached=(rows[i],))
+    h = brentq(lambda h: push(h, segment.at(h))[i], 0.0, segment.h, xtol=max(tolerance, 1e-300), rtol=8.9e-16)
+    return Found(float(h), detached=(rows[i],))
