@@ -2,9 +2,9 @@
 
 python benchmarks/belt_reference.py [--until 30] [--json FILE]
 
-Every mode is integrated by Taylor series of order 40 (the law T / (1 + 3 s x) is a series division); events are roots of the
-series; the mode after an event is found by trying all 27 combinations of stick and slip on the forces and their first three
-rates. Takes a minute.
+Every mode is integrated by Taylor series of order 40 (the law T / (1 + 3 s x) is a series division); events are roots
+of the series; the mode after an event is found by trying all 27 combinations of stick and slip on the forces and
+their first three rates. Takes a minute.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ def series(q, v, mode, order=ORDER):
     force = [[], [], []]
     for n in range(order):
         relative = (v1[n] - (V if n == 0 else 0), v2[n] - (V if n == 0 else 0), v1[n] - v2[n])
-        past = ([x - (V if j == 0 else 0) for j, x in enumerate(v1)], [x - (V if j == 0 else 0) for j, x in enumerate(v2)],
-                [x - y for x, y in zip(v1, v2, strict=True)])
+        past = (
+            [x - (V if j == 0 else 0) for j, x in enumerate(v1)],
+            [x - (V if j == 0 else 0) for j, x in enumerate(v2)],
+            [x - y for x, y in zip(v1, v2, strict=True)],
+        )
         for i in range(3):
             s = mode[i]
             if s == 0:
@@ -135,6 +138,7 @@ def root(f, low, high):
 
 def first_event(c, mode, h):
     """Return (time, contacts that come to rest, or None for a loss of stick) within a step, or None."""
+
     def state(s):
         return (value(c[0], s), value(c[1], s)), (value(c[2], s), value(c[3], s))
 
@@ -200,7 +204,9 @@ def main() -> None:
     parser.add_argument("--until", type=float, default=30.0)
     parser.add_argument("--json")
     options = parser.parse_args()
-    table = [{"time": mp.nstr(t, 20), "contact": c, "from": a, "to": b} for t, c, a, b in events_until(mp.mpf(options.until))]
+    table = [
+        {"time": mp.nstr(t, 20), "contact": c, "from": a, "to": b} for t, c, a, b in events_until(mp.mpf(options.until))
+    ]
     for row in table:
         print(f"{row['time']:>24s}  {row['contact']}: {row['from']} -> {row['to']}")
     if options.json:

@@ -14,7 +14,11 @@ import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attri
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 UNCHECKED = {
-    "dalembert.kkt.batch_kernel",  # Numba compiles these two: a wrapped function would not compile
+    "dalembert.friction.box_kernel",  # Numba compiles these: a wrapped function would not compile
+    "dalembert.friction.cone_kernel",
+    "dalembert.friction.least_kernel",
+    "dalembert.friction.batch_kernel",
+    "dalembert.kkt.batch_kernel",
     "dalembert.kkt.lanes",
 }
 

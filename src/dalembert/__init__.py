@@ -23,8 +23,15 @@ from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
     from dalembert.model import Lagrangian, System
+    from dalembert.simulate import Trajectory, simulate
 
-_ON_FIRST_USE = {"Kernel": "dalembert.kernel", "Lagrangian": "dalembert.model", "System": "dalembert.model"}
+_ON_FIRST_USE = {
+    "Kernel": "dalembert.kernel",
+    "Lagrangian": "dalembert.model",
+    "System": "dalembert.model",
+    "Trajectory": "dalembert.simulate",
+    "simulate": "dalembert.simulate",
+}
 """Names whose rooms import CasADi or LLVM; a program that solves block systems alone never waits for these."""
 
 __all__ = [
@@ -41,8 +48,10 @@ __all__ = [
     "SolvabilityError",
     "Status",
     "System",
+    "Trajectory",
     "UnsupportedError",
     "__version__",
+    "simulate",
 ]
 
 

@@ -1,7 +1,8 @@
 """Bounded friction, exactly, in plain NumPy: the twin of `box_kernel.py`, by another algorithm.
 
-Symbols: G Delassus matrix, g contact acceleration without the forces, lower <= x <= upper forces, c = G x + g. The primal
-active set method with least-squares solutions on the free contacts; reads like the textbook, runs in milliseconds.
+Symbols: G Delassus matrix, g contact acceleration without the forces, lower <= x <= upper forces, c = G x + g. The
+primal active set method with least-squares solutions on the free contacts; reads like the textbook, runs in
+milliseconds.
 
 Source: J. Nocedal, S. Wright, "Numerical Optimization", 2nd ed., section 16.5.
 """

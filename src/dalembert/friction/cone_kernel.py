@@ -1,5 +1,6 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""Contacts whose friction is limited by their own reaction, in compiled code: Gauss-Seidel sweeps, then Newton's method.
+"""Contacts whose friction is limited by their own reaction, in compiled code: Gauss-Seidel sweeps, then Newton's
+method.
 
 Symbols, per contact with rows first .. last: r = (r_N, r_T) reaction, u = G r + g contact acceleration (or velocity),
 mu coefficient, rho = 1 / trace(G_ii) step, y = r - rho u, K = {|r_T| <= mu r_N} the cone, s direction of sliding.
@@ -10,12 +11,12 @@ mu coefficient, rho = 1 / trace(G_ii) step, y = r - rho u, K = {|r_T| <= mu r_N}
     given limit            r = clip(y) between -limit and limit
     sliding along s        r_T = -mu |r_N| s
 
-The Coulomb lines are equivalent to r = P_K(r - rho (u + mu |u_T| e_N)), De Saxce's form, by which answers are judged. Each is a
-semismooth equation F(r) = 0; sweeps of nonlinear Gauss-Seidel find the modes, Newton's method the digits.
+The Coulomb lines are equivalent to r = P_K(r - rho (u + mu |u_T| e_N)), De Saxce's form, by which answers are judged.
+Each is a semismooth equation F(r) = 0; sweeps of nonlinear Gauss-Seidel find the modes, Newton's method the digits.
 
-Sources: P. Alart, A. Curnier, Comput. Methods Appl. Mech. Eng. 92 (1991) 353-375; G. De Saxce, Z.-Q. Feng, Math. Comput.
-Modelling 28 (1998) 225-245; V. Acary, M. Bremond, O. Huber, in "Advanced Topics in Nonsmooth Dynamics" (2018). Cost:
-p^2 a sweep, 2 p^3 / 3 a Newton step, p rows of contacts that are closed.
+Sources: P. Alart, A. Curnier, Comput. Methods Appl. Mech. Eng. 92 (1991) 353-375; G. De Saxce, Z.-Q. Feng, Math.
+Comput. Modelling 28 (1998) 225-245; V. Acary, M. Bremond, O. Huber, in "Advanced Topics in Nonsmooth Dynamics"
+(2018). Cost: p^2 a sweep, 2 p^3 / 3 a Newton step, p rows of contacts that are closed.
 """
 
 from __future__ import annotations
@@ -262,8 +263,8 @@ def attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, s
 def solve_contacts(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
     """Solve from a first guess r, overwritten; return |F| relative to its terms, proximal and Newton steps.
 
-    Redundant contacts: the proximal point method, G + delta I and g - delta r in place of G and g, has a well-conditioned
-    problem at each step and ends at an answer of the first; delta falls as long as that helps.
+    Redundant contacts: the proximal point method, G + delta I and g - delta r in place of G and g, has a
+    well-conditioned problem at each step and ends at an answer of the first; delta falls as long as that helps.
     """
     rho = steps_of(G, first)
     best, used = attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, 10)

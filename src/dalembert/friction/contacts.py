@@ -12,6 +12,7 @@ A contact's relative velocity is  w(q, t)^T v - surface(t),  w its direction; it
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 from dalembert.errors import ModelError
@@ -53,7 +54,9 @@ class Contact:
     @property
     def directions(self) -> int:
         """Number of tangential directions: 1, or 2 for a plane."""
-        return len(self.along) if isinstance(self.along, list) else 1
+        if not isinstance(self.along, list | tuple) or all(isinstance(x, Real) for x in self.along):
+            return 1
+        return len(self.along)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,4 +117,3 @@ def checked_contacts(contacts: Any) -> tuple[Contact, ...]:
             raise ModelError(f"two contacts are called {one.name!r}: friction[{seen[one.name]}] and friction[{i}]")
         seen[one.name] = i
     return tuple(contacts)
-

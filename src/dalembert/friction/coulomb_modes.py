@@ -135,8 +135,9 @@ def _feasible(modes: tuple[_Mode, ...], p: int, scale: float) -> Array | None:
 def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...]]:
     """Return other accelerations of the same mode (two extremes, or none), and contacts whose reactions are open.
 
-    The mode is held fixed: contacts at rest that stick keep u = 0 with reactions in the cone (a plane: in the square inside
-    it), slipping ones keep their direction. If the reactions can move without leaving it, the answer is a family.
+    The mode is held fixed: contacts at rest that stick keep u = 0 with reactions in the cone (a plane: in the square
+    inside it), slipping ones keep their direction. If the reactions can move without leaving it, the answer is a
+    family.
     """
     G, g = problem.delassus
     p = g.size
@@ -159,7 +160,11 @@ def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...
             d = _reach(sign * row, E, F, np.maximum(here, 0.0))
             if d is not None and abs(row @ d) > 1e-7:
                 moved = r + scale * d
-                spread.append(problem.reduced.system.solve(problem.reduced.f + problem.reduced.W @ moved, problem.reduced.drift).acceleration)
+                spread.append(
+                    problem.reduced.system.solve(
+                        problem.reduced.f + problem.reduced.W @ moved, problem.reduced.drift
+                    ).acceleration
+                )
     return np.array(spread).reshape(len(spread), problem.system.n), tuple(open_names)
 
 
@@ -179,7 +184,11 @@ def _present_mode(problem: ReactionProblem, i: int, r: Array, G: Array, g: Array
             return _mode([(G[a], -g[a])], [(e[a], mu), (-e[a], mu)])
         u = G[a] @ r + g[a]
         inside = [(e[a], mu), (-e[a], mu)]
-        return _mode([(e[a], r[a])], []) if abs(u) > 1e-9 * (np.abs(G[a]) @ np.abs(r) + abs(g[a])) else _mode([(G[a], -g[a])], inside)
+        return (
+            _mode([(e[a], r[a])], [])
+            if abs(u) > 1e-9 * (np.abs(G[a]) @ np.abs(r) + abs(g[a]))
+            else _mode([(G[a], -g[a])], inside)
+        )
     if problem.kind[i] == UNILATERAL and r[a] <= 1e-9 * scale:
         return _mode([(e[j], 0.0) for j in range(a, b)], [])
     sign = 1.0 if r[a] >= 0.0 else -1.0

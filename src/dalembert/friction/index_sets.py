@@ -45,7 +45,9 @@ class IndexSets:
         return (*self.sticking, *self.about_to_slip)
 
     def __str__(self) -> str:
-        onset = [f"{name} ({'+' if sign > 0 else '-'})" for name, sign in self.about_to_slip.items() if np.ndim(sign) == 0]
+        onset = [
+            f"{name} ({'+' if sign > 0 else '-'})" for name, sign in self.about_to_slip.items() if np.ndim(sign) == 0
+        ]
         onset += [name for name, sign in self.about_to_slip.items() if np.ndim(sign)]
         parts = {"sliding": self.sliding, "sticking": self.sticking, "about to slip": onset, "at limit": self.at_limit}
         return "; ".join(f"{what}: {', '.join(who)}" for what, who in parts.items() if who) or "no contacts"

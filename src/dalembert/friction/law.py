@@ -50,7 +50,8 @@ class Law(ABC):
     def continued(self, speed: float, state: Any = None) -> float:
         """Return T_k, continued smoothly to speeds just below zero (by its cubic through 0, d, 2d, 3d, d = -speed).
 
-        A step that overshoots the end of sliding then sees no kink, and its error estimate stays that of a smooth motion.
+        A step that overshoots the end of sliding then sees no kink, and its error estimate stays that of a smooth
+        motion.
         """
         if speed >= 0.0:
             return float(self.kinetic(speed, state))
@@ -68,7 +69,10 @@ class Law(ABC):
 
     def check(self, owner: str, state: Any = None) -> None:
         """Refuse a law that is not finite, not dissipative, or weaker at rest than in motion, naming its owner."""
-        static, kinetic = self.static(state), np.asarray(self.kinetic(PROBES, state), dtype=float) * np.ones(PROBES.size)
+        static, kinetic = (
+            self.static(state),
+            np.asarray(self.kinetic(PROBES, state), dtype=float) * np.ones(PROBES.size),
+        )
         if not np.isfinite(static) or static < 0.0:
             raise ModelError(f"{owner}: the static limit is {static}; a limit must be finite and not negative")
         bad = np.flatnonzero(~(np.isfinite(kinetic) & (kinetic >= 0.0)))

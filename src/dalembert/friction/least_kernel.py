@@ -7,8 +7,8 @@ least-norm member is the projection of 0 onto a polytope,
 
     minimise |x|^2 / 2  subject to  R^T x = R^T x0,  lower <= x <= upper        x = clip(R y)
 
-and y is the maximiser of a concave, piecewise quadratic function: a Newton method with a line search ends after finitely
-many steps. Masses do not enter.
+and y is the maximiser of a concave, piecewise quadratic function: a Newton method with a line search ends after
+finitely many steps. Masses do not enter.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
 STEPS = 60
 """Newton steps; a handful is usual."""
+
+ROUNDING = 2e-16
+"""Part of the forces below which their sums cannot be told from exact ones."""
 
 DEPENDENT = 1e-13
 """A singular value of unit columns below this part of the largest is rounding."""
@@ -75,11 +78,13 @@ def project(R, b, lower, upper, x):
     r = b.size
     y, trial = np.zeros(r), np.empty(r)
     value = dual(R, y, b, lower, upper, x)
-    scale = np.abs(b).max() + 1e-300
+    scale, before = np.abs(b).max() + 1e-300, np.inf
     for _ in range(STEPS):
         missing = b - R.T @ x
-        if np.abs(missing).max() <= 4.0 * WRONG * scale:
+        left = np.abs(missing).max()
+        if left <= ROUNDING * scale or (left <= 4.0 * WRONG * scale and left >= before):
             return True
+        before = left
         H = np.zeros((r, r))
         z = R @ y
         for i in range(x.size):

@@ -4,9 +4,10 @@ There is no Delassus matrix, but the problem is convex in the acceleration,
 
     minimise  a^T M a / 2 - f^T a + sum_i limit_i |xi''_i|     subject to  A a = -drift,   xi'' = W^T a + contact_drift,
 
-and the proximal point method solves it through definite ones: M + rho I in place of M, f + rho a_k in place of f. Its index
-sets settle after a few steps; the block matrix with the sticking rows, M as it is, then gives the answer, which is checked against the
-laws. Where no contact holds the massless motion the accelerations run away, and there is no answer.
+and the proximal point method solves it through definite ones: M + rho I in place of M, f + rho a_k in place of f. Its
+index sets settle after a few steps; the block matrix with the sticking rows, M as it is, then gives the answer, which
+is checked against the laws. Where no contact holds the massless motion the accelerations run away, and there is no
+answer.
 
 Source: R. T. Rockafellar, "Monotone operators and the proximal point algorithm", SIAM J. Control Optim. 14 (1976).
 """

@@ -48,7 +48,7 @@ class Problem:
 
     @cached_property
     def load(self) -> Float[Array, " n"]:
-        """f with the forces of sliding contacts added."""
+        """F with the forces of sliding contacts added."""
         return self.f + self.W @ self.forces_in_motion
 
     @cached_property

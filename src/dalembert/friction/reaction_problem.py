@@ -1,7 +1,7 @@
 """A friction problem whose limits are reactions, reduced to contact rows: normals first, then tangents.
 
-Symbols: H contact rows (p, n) = normals of A and columns of W; r their reactions; u = G r + g contact accelerations. Rows of A
-that load no contact stay constraints of the block matrix.
+Symbols: H contact rows (p, n) = normals of A and columns of W; r their reactions; u = G r + g contact accelerations.
+Rows of A that load no contact stay constraints of the block matrix.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class Reacting:
 class ReactionProblem:
     """Contacts (k) on their rows (p), ready for the kernel.
 
-    `first` (k + 1,) are offsets of rows, `mu` (k,) coefficients (or the limit of a bounded contact), `kind` (k,), `sliding`
-    (k,), `direction` (p,) unit vectors of sliding on the tangential rows. `columns` maps a column of W to its row, or
+    `first` (k + 1,) are offsets of rows, `mu` (k,) coefficients (or the limit of a bounded contact), `kind` (k,),
+    `sliding` (k,), `direction` (p,) unit vectors of sliding on the tangential rows. `columns` maps a column of W to
+    its row, or
     -1 where its force is known. `normals` are the rows of A in order of contacts that have one.
     """
 

@@ -101,8 +101,13 @@ class Resolution:
         return self.examine()
 
     def __str__(self) -> str:
-        lines = [f"{'ok' if self.ok else 'NOT OK'}: {self.status.message} ({self.certificate.method})", f"  {self.sets}"]
+        lines = [
+            f"{'ok' if self.ok else 'NOT OK'}: {self.status.message} ({self.certificate.method})",
+            f"  {self.sets}",
+        ]
         lines += [f"  {name:20s} force {T:+.6g}" for name, T in zip(self.names, self.forces, strict=False)]
         c = self.certificate
-        lines += [f"  laws hold to {c.optimality:.1e}, limits to {c.excess:.1e}, {c.iterations} rounds {c.note}".rstrip()]
+        lines += [
+            f"  laws hold to {c.optimality:.1e}, limits to {c.excess:.1e}, {c.iterations} rounds {c.note}".rstrip()
+        ]
         return "\n".join(lines)

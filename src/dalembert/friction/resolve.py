@@ -111,7 +111,9 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
     R = problem.rest
     size = np.abs(G) @ np.abs(np.where(R, T, 0.0)) + np.abs(g) + np.finfo(float).tiny
     sets = index_sets(problem.names, R, T, problem.limits, G @ np.where(R, T, 0.0) + g, size)
-    xi[[i for i, name in enumerate(problem.names) if name in sets.sticking and abs(xi[i]) <= 1e3 * STILL * size[i]]] = 0.0
+    xi[[i for i, name in enumerate(problem.names) if name in sets.sticking and abs(xi[i]) <= 1e3 * STILL * size[i]]] = (
+        0.0
+    )
     certificate = certify(problem, method, found, size)
     status = found.status
     if status is None or status is FrictionStatus.NOT_CONVERGED:
@@ -150,7 +152,9 @@ def report_of(problem: Problem, T: Array, sets: IndexSets) -> UniquenessReport:
 
 def _without_answer(problem: Problem, method: str, found: Found) -> Resolution:
     n, m = problem.system.n, len(problem.names)
-    sets = IndexSets(tuple(name for name, rest in zip(problem.names, problem.rest, strict=True) if not rest), (), {}, ())
+    sets = IndexSets(
+        tuple(name for name, rest in zip(problem.names, problem.rest, strict=True) if not rest), (), {}, ()
+    )
     certificate = FrictionCertificate(method, np.inf, np.inf, found.iterations, found.note)
     nothing = UniquenessReport(None, None, (), "the method found no answer", np.zeros((0, n)))
     return Resolution(

@@ -29,7 +29,9 @@ def resolve_coulomb(
     """Solve the complementarity problem of Coulomb's law, or with `associated` the convex one."""
     problem = reaction_problem(M, f, W, state, laws, **data)
     if problem.reduced.singular:
-        raise ModelError("M is singular on the motions left free by the other constraints: contacts with reactions as limits need a definite one")
+        raise ModelError(
+            "M is singular on the motions left free by the other constraints: contacts with reactions as limits need a definite one"
+        )
     r, residual, rounds = solve_rows(problem, associated, warm)
     if residual > OPTIMAL and not associated:
         every = all_solutions(problem)
@@ -109,11 +111,17 @@ def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport
     """Say whether there are other answers, as far as that can be proved."""
     nothing = np.zeros((0, problem.system.n))
     if not solved:
-        return UniquenessReport(None, None, (), "the method found no answer, and there are too many modes to try all", nothing)
+        return UniquenessReport(
+            None, None, (), "the method found no answer, and there are too many modes to try all", nothing
+        )
     spread, open_names = family_of(problem, r)
     if spread.shape[0]:
         return UniquenessReport(
-            True, False, open_names, "redundant reactions share their load in many ways, and the friction with them", spread
+            True,
+            False,
+            open_names,
+            "redundant reactions share their load in many ways, and the friction with them",
+            spread,
         )
     G, g = problem.delassus
     if proved_unique(G, problem.first, problem.mu, problem.kind, problem.sliding):
@@ -122,14 +130,21 @@ def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport
     if every is None:
         reason = "too many contacts (or a plane) to try all modes, and too strong a coupling for the contraction"
         return UniquenessReport(True, None, open_names, reason, nothing)
-    a = np.array([problem.reduced.system.solve(problem.reduced.f + problem.reduced.W @ x, problem.reduced.drift).acceleration for x in every])
+    a = np.array(
+        [
+            problem.reduced.system.solve(problem.reduced.f + problem.reduced.W @ x, problem.reduced.drift).acceleration
+            for x in every
+        ]
+    )
     here = problem.reduced.system.solve(problem.reduced.f + problem.reduced.W @ r, problem.reduced.drift).acceleration
     scale = np.abs(a).max() + np.abs(here).max()
     others = a[np.abs(a - here).max(axis=1) > 1e-8 * scale]
     who = tuple(sorted({*open_names, *_differing(problem, r, every)}))
     if len(others):
         return UniquenessReport(True, False, who, "several modes obey the laws (Painleve)", others)
-    return UniquenessReport(True, True, open_names, "all modes were tried: no other acceleration obeys the laws", nothing)
+    return UniquenessReport(
+        True, True, open_names, "all modes were tried: no other acceleration obeys the laws", nothing
+    )
 
 
 def _differing(problem: ReactionProblem, r: Array, every: list[Array]) -> set[str]:

@@ -91,13 +91,17 @@ def _can_change(null: Array, sides: Array, i: int) -> bool:
 
 
 def proved_unique(
-    G: Float[Array, "p p"], first: Int[Array, " k1"], mu: Float[Array, " k"], kind: Int[Array, " k"], sliding: Bool[Array, " k"]
+    G: Float[Array, "p p"],
+    first: Int[Array, " k1"],
+    mu: Float[Array, " k"],
+    kind: Int[Array, " k"],
+    sliding: Bool[Array, " k"],
 ) -> bool:
     """Say whether friction is weak enough for a contraction: then the answer with reactions as limits is unique.
 
     Two answers differ by d with  d^T G d <= sum mu_i |d_Ni| |(G d)_Ti|  (monotony of De Saxce's form). Written in
-    y = G^1/2 d the right side is at most  mu |(G^-1)_NN|^1/2 |G_TT|^1/2 |y|^2, which below |y|^2 leaves y = 0 alone. Only
-    for unilateral contacts at rest; bilateral rows and sliding contacts are not monotone.
+    y = G^1/2 d the right side is at most  mu |(G^-1)_NN|^1/2 |G_TT|^1/2 |y|^2, which below |y|^2 leaves y = 0 alone.
+    Only for unilateral contacts at rest; bilateral rows and sliding contacts are not monotone.
     """
     unilateral = 0
     if not first.size or np.any(kind != unilateral) or np.any(sliding):

@@ -1,7 +1,7 @@
 """Contacts of a Lagrangian system as expressions: relative velocity, rows, drift and loads.
 
-A contact is given by its relative velocity, linear in v, or by a relative displacement x(q, t), whose rate is taken. With
-psi the relative velocity less that of the surface,  rows = dpsi/dv,  drift = (dpsi/dq) v + dpsi/dt.
+A contact is given by its relative velocity, linear in v, or by a relative displacement x(q, t), whose rate is taken.
+With psi the relative velocity less that of the surface,  rows = dpsi/dv,  drift = (dpsi/dq) v + dpsi/dt.
 """
 
 from __future__ import annotations

@@ -50,4 +50,3 @@ def resolve_state(
         drift=system.drift(q, v, t), contact_drift=drift, names=[one.name for one in system.contacts], rows=system.names,
         coordinates=system.coordinates, loads=loads, state_of_system=(q, v, t), **options,
     )  # fmt: skip
-

@@ -31,9 +31,7 @@ QUANTITIES = {
 """Every quantity, with the inputs it may have."""
 
 
-def quantity(
-    expressions: Expressions, symbols: Symbols, what: str, contacts: ContactExpressions
-) -> ca.Function:
+def quantity(expressions: Expressions, symbols: Symbols, what: str, contacts: ContactExpressions) -> ca.Function:
     """Return the CasADi function of one quantity."""
     if what not in QUANTITIES:
         near = get_close_matches(str(what), QUANTITIES, n=1)

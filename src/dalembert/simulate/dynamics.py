@@ -117,7 +117,9 @@ class Dynamics:
             T[i] = -mode[i] * self._kinetic(i, x, mode, state) * abs(lam[self.normals[i]])
         return Motion(a, lam, T, x.rows.T @ T)
 
-    def _coupling(self, x: Terms, mode: Array, kept: Array, columns: Array, coupled: list, signs: Array, state: Any) -> Array:
+    def _coupling(
+        self, x: Terms, mode: Array, kept: Array, columns: Array, coupled: list, signs: Array, state: Any
+    ) -> Array:
         """Return the columns of the reactions, with the friction that each brings along."""
         if not coupled:
             return columns
@@ -140,7 +142,9 @@ class Dynamics:
             return np.linalg.solve(K, right)
         except np.linalg.LinAlgError:
             KKT(M, rows, None, self.system.coordinates).solve(right[:n], -right[n:])
-            raise SolvabilityError("the block matrix of this mode is singular: friction cancels the inertia (Painleve)") from None
+            raise SolvabilityError(
+                "the block matrix of this mode is singular: friction cancels the inertia (Painleve)"
+            ) from None
 
     def _kinetic(self, i: int, x: Terms, mode: Array, state: Any) -> float:
         return self.laws[i].continued(mode[i] * x.velocity[i], state)
@@ -161,7 +165,8 @@ class Dynamics:
         """Return limit - |T| of the sticking contacts for the forces at hand; if all are positive, they hold."""
         stuck = np.flatnonzero(mode == 0)
         limit = [
-            float(self.laws[i].static(state)) * (x.loads[i] if self.normals[i] < 0 else abs(motion.lam[self.normals[i]]))
+            float(self.laws[i].static(state))
+            * (x.loads[i] if self.normals[i] < 0 else abs(motion.lam[self.normals[i]]))
             for i in stuck
         ]
         return np.array(limit) - np.abs(motion.T[stuck])

@@ -1,9 +1,9 @@
 """`method="fixed"`: the seed's own way, the friction scheme inside a fixed-step integrator (seed 001, sec. 3.1).
 
-At every stage of a step the contacts at rest are resolved (Fig. 2, or another method of `friction`); nothing is located.
-A contact whose relative velocity changes its sign in a step comes to rest at the end of it, which is the seed's test for the set
-of potentially sticking contacts; those that stick are put back on their manifold. Event times are therefore off by a step, and
-forces jump at the next step only. First order at events, whatever the stepper.
+At every stage of a step the contacts at rest are resolved (Fig. 2, or another method of `friction`); nothing is
+located. A contact whose relative velocity changes its sign in a step comes to rest at the end of it, which is the
+seed's test for the set of potentially sticking contacts; those that stick are put back on their manifold. Event times
+are therefore off by a step, and forces jump at the next step only. First order at events, whatever the stepper.
 """
 
 from __future__ import annotations

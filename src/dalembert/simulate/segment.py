@@ -1,8 +1,8 @@
 """One accepted step in one mode, and what can be asked of it: any state inside, to the stepper's full accuracy.
 
-y = (q, v, work, heat): work done by friction on the system, and heat, its part lost in sliding (never negative). A state inside
-a step is found by a shorter step from the same start, so the error of an event time is that of the method, not that of an interpolant;
-the cubic Hermite polynomial is used only to look for changes of sign.
+y = (q, v, work, heat): work done by friction on the system, and heat, its part lost in sliding (never negative). A
+state inside a step is found by a shorter step from the same start, so the error of an event time is that of the
+method, not that of an interpolant; the cubic Hermite polynomial is used only to look for changes of sign.
 """
 
 from __future__ import annotations

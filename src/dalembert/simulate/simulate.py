@@ -57,10 +57,11 @@ def simulate(
     q, v
         Initial coordinates and velocities, (n,).
     method
-        "events": each mode is integrated on its own and every transition located; "fixed": the friction scheme of the seed inside a
-        fixed-step integrator (give `step`; options `resolver` and those of `dalembert.friction.resolve`).
+        "events": each mode is integrated on its own and every transition located; "fixed": the friction scheme of the
+        seed inside a fixed-step integrator (give `step`; options `resolver` and those of `dalembert.friction.resolve`).
     stepper
-        One of `dalembert.simulate.STEPPERS`: "dop853" (order 8), "dopri5", "rk4" (needs `step`), "radau" (implicit, stiff).
+        One of `dalembert.simulate.STEPPERS`: "dop853" (order 8), "dopri5", "rk4" (needs `step`), "radau" (implicit,
+        stiff).
     rtol, atol
         Tolerances of a step.
     step
@@ -82,7 +83,8 @@ def simulate(
     if method not in METHODS:
         near = get_close_matches(str(method), METHODS, n=1)
         raise ModelError(
-            f"method={method!r} is not one of {', '.join(map(repr, METHODS))}" + (f"; did you mean {near[0]!r}?" if near else "")
+            f"method={method!r} is not one of {', '.join(map(repr, METHODS))}"
+            + (f"; did you mean {near[0]!r}?" if near else "")
         )
     checked = checked_options(duration, stepper, rtol, atol, step, event_tolerance, every)
     if options and method != "fixed":
@@ -127,7 +129,9 @@ def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Seq
     mode = np.where(np.abs(x.velocity) <= REST * size, 0, np.sign(x.velocity)).astype(int)
     for name in sticking or ():
         if name not in dynamics.names:
-            raise ModelError(f"sticking: no contact is called {name!r}; there are {', '.join(dynamics.names) or 'none'}")
+            raise ModelError(
+                f"sticking: no contact is called {name!r}; there are {', '.join(dynamics.names) or 'none'}"
+            )
         i = dynamics.names.index(name)
         if mode[i] != 0:
             raise ModelError(

@@ -147,5 +147,7 @@ class Trajectory:
         return figure
 
     def __str__(self) -> str:
-        lines = [f"{self.status}: {self.t[-1] - self.t[0]:g} s, {self.steps} steps, {len(self.events)} events {self.message}".rstrip()]
+        lines = [
+            f"{self.status}: {self.t[-1] - self.t[0]:g} s, {self.steps} steps, {len(self.events)} events {self.message}".rstrip()
+        ]
         return "\n".join([*lines, *map(str, self.events)])

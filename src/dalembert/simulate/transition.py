@@ -1,10 +1,11 @@
-"""Decide the modes after a transition: the exact friction problem over all contacts at rest, simultaneous ones together.
+"""Decide the modes after a transition: the exact friction problem over all contacts at rest, simultaneous ones
+together.
 
-A contact that comes to rest joins those that stick; the exact problem says who stays, who slips on and in which direction (a
-reversal is a slip the other way). A contact that leaves rest under a law with a static limit above the kinetic force
-drops to the latter at once, which may tear others loose: the problem is solved again with its force given, until nobody
-else lets go. Where stick is lost slowly, with zero relative acceleration at the event itself, the problem is looked at a little later
-on the path that the sticking contacts would have taken.
+A contact that comes to rest joins those that stick; the exact problem says who stays, who slips on and in which
+direction (a reversal is a slip the other way). A contact that leaves rest under a law with a static limit above the
+kinetic force drops to the latter at once, which may tear others loose: the problem is solved again with its force
+given, until nobody else lets go. Where stick is lost slowly, with zero relative acceleration at the event itself, the
+problem is looked at a little later on the path that the sticking contacts would have taken.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Method `exact`: bounded contacts at rest by the box-constrained problem, to optimality, least-norm forces.
 
-With fixed limits the acceleration always exists and is unique (a strictly convex problem in a), also where the flowchart
-of the seed clamps a force the wrong way. Source: J. J. Moreau, "Quadratic programming in mechanics: dynamics of one-sided
-constraints", SIAM J. Control 4 (1966) 153-158.
+With fixed limits the acceleration always exists and is unique (a strictly convex problem in a), also where the
+flowchart of the seed clamps a force the wrong way. Source: J. J. Moreau, "Quadratic programming in mechanics:
+dynamics of one-sided constraints", SIAM J. Control 4 (1966) 153-158.
 """
 
 from __future__ import annotations

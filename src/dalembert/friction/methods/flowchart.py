@@ -5,11 +5,11 @@
     until no force is above its limit
 
 Forces are clamped one way only: a contact once taken out stays out, although the clamped force may turn out to push it
-along its motion. The set shrinks every round, so the chart ends after at most m + 1 rounds. With `release` a contact that is
-pushed along goes back to the set and the chart runs again; a set met before is a cycle, which is reported.
+along its motion. The set shrinks every round, so the chart ends after at most m + 1 rounds. With `release` a contact
+that is pushed along goes back to the set and the chart runs again; a set met before is a cycle, which is reported.
 
-The static forces are the mass-weighted ones (eqs. 13, 14), or with form="short" those of eq. (17), T = -W^+ h, where its
-condition W^T M^-1 (I - W W^+) h = 0 holds; where it does not, the method declines with the residual.
+The static forces are the mass-weighted ones (eqs. 13, 14), or with form="short" those of eq. (17), T = -W^+ h, where
+its condition W^T M^-1 (I - W W^+) h = 0 holds; where it does not, the method declines with the residual.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Method `regularised`: the step of the law replaced by a steep slope (seed 001, sec. 1), for comparison only.
 
-T = -limit(velocity) tanh(velocity / width). No contact ever sticks: it creeps at about width x atanh(force / limit), and a
-smaller width buys less creep with a stiffer equation (the rate limit / (width mass) bounds the step).
+T = -limit(velocity) tanh(velocity / width). No contact ever sticks: it creeps at about width x atanh(force / limit),
+and a smaller width buys less creep with a stiffer equation (the rate limit / (width mass) bounds the step).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ In a band around zero velocity a contact may stick or slip either way; the first
 taken. k contacts in the band have 3^k combinations, and sticking contacts that are redundant are judged by one member
 of the family of their forces, so a combination that is possible may be passed over.
 
-Source: R. I. Leine, D. H. van Campen, A. de Kraker, L. van den Steen, "Stick-slip vibrations induced by alternate friction
-models", Nonlinear Dynamics 16 (1998) 41-54.
+Source: R. I. Leine, D. H. van Campen, A. de Kraker, L. van den Steen, "Stick-slip vibrations induced by alternate
+friction models", Nonlinear Dynamics 16 (1998) 41-54.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Explicit Runge-Kutta steps from a table: k_i = rate(t + c_i h, y + h sum_j a_ij k_j), y1 = y + h sum_i b_i k_i.
 
-Source: E. Hairer, S. P. Norsett, G. Wanner, "Solving Ordinary Differential Equations I", 2nd ed., sections II.1, II.5, II.10.
+Source: E. Hairer, S. P. Norsett, G. Wanner, "Solving Ordinary Differential Equations I", 2nd ed., sections II.1,
+II.5, II.10.
 """
 
 from __future__ import annotations
