@@ -29,7 +29,6 @@ def series(q, v, mode, order=ORDER):
     q1, q2, v1, v2 = [q[0]], [q[1]], [v[0]], [v[1]]
     force = [[], [], []]
     for n in range(order):
-        relative = (v1[n] - (V if n == 0 else 0), v2[n] - (V if n == 0 else 0), v1[n] - v2[n])
         past = (
             [x - (V if j == 0 else 0) for j, x in enumerate(v1)],
             [x - (V if j == 0 else 0) for j, x in enumerate(v2)],
@@ -51,7 +50,6 @@ def series(q, v, mode, order=ORDER):
         q2.append(v2[n] / (n + 1))
         v1.append(a1 / (n + 1))
         v2.append(a2 / (n + 1))
-        del relative
     return q1, q2, v1, v2, force
 
 
@@ -104,9 +102,7 @@ def margin(q, v, mode):
 
 def possible(q, v, rest, old):
     """Return the one mode that continues the motion: sticking margins and slipping directions hold for a short time."""
-    x = (v[0] - V, v[1] - V, v[0] - v[1])
     choices = [(0, 1, -1) if rest[i] else (old[i],) for i in range(3)]
-    del x
     found = []
     for mode in itertools.product(*choices):
         if mode.count(0) == 2:  # two rows at rest make the third one rest
@@ -192,9 +188,7 @@ def events_until(end):
         if rest[2]:
             v = (v[0], v[0]) if not rest[1] else (v[1], v[1])
         new = possible(q, v, rest, mode)
-        for i in range(3):
-            if new[i] != mode[i]:
-                found.append((t, CONTACTS[i], NAMES[mode[i]], NAMES[new[i]]))
+        found += [(t, CONTACTS[i], NAMES[mode[i]], NAMES[new[i]]) for i in range(3) if new[i] != mode[i]]
         mode = new
     return found
 

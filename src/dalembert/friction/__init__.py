@@ -1,5 +1,6 @@
 """Dry friction: force laws, contacts, index sets, and stick-slip resolved exactly (seed 001)."""
 
+from dalembert.friction.batch import BatchResolution, resolve_batch
 from dalembert.friction.contacts import CONTACTS, Bounded, Contact, Coulomb, Joint
 from dalembert.friction.index_sets import IndexSets
 from dalembert.friction.law import Law
@@ -15,6 +16,7 @@ __all__ = [
     "CONTACTS",
     "LAWS",
     "METHODS",
+    "BatchResolution",
     "Bounded",
     "Contact",
     "Coulomb",
@@ -33,4 +35,5 @@ __all__ = [
     "Tabulated",
     "UniquenessReport",
     "resolve",
+    "resolve_batch",
 ]

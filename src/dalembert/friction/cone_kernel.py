@@ -1,6 +1,5 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""Contacts whose friction is limited by their own reaction, in compiled code: Gauss-Seidel sweeps, then Newton's
-method.
+"""Friction limited by the contact's own reaction, in compiled code: Gauss-Seidel sweeps, then Newton's method.
 
 Symbols, per contact with rows first .. last: r = (r_N, r_T) reaction, u = G r + g contact acceleration (or velocity),
 mu coefficient, rho = 1 / trace(G_ii) step, y = r - rho u, K = {|r_T| <= mu r_N} the cone, s direction of sliding.

@@ -5,7 +5,8 @@ inequalities in the reactions r: a polytope, empty or not (a linear programme wh
 
 | contact | modes: equations; inequalities |
 |---|---|
-| unilateral, at rest | open: r = 0; u_N >= 0 · stick: u = 0; mu r_N >= |r_T| · slip s: u_N = 0, r_T = -s mu r_N; r_N >= 0, s u_T >= 0 |
+| unilateral, at rest | open: r = 0; u_N >= 0 · stick: u = 0; mu r_N >= |r_T| |
+| | slip s: u_N = 0, r_T = -s mu r_N; r_N >= 0, s u_T >= 0 |
 | unilateral, sliding along s | open · slide: u_N = 0, r_T = -s mu r_N; r_N >= 0 |
 | bilateral | as above without open, for either sign of r_N |
 | given limit | stick: u = 0; |r| <= limit · slip s: r = -s limit; s u >= 0 |
@@ -142,7 +143,7 @@ def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...
     G, g = problem.delassus
     p = g.size
     modes = [_present_mode(problem, i, r, G, g) for i in range(len(problem.names))]
-    E, e = _stacked([row for mode in modes for row in mode.equations], p)
+    E, _ = _stacked([row for mode in modes for row in mode.equations], p)
     F, f = _stacked([row for mode in modes for row in mode.inequalities], p)
     if p == 0 or np.linalg.matrix_rank(E, tol=1e-10) == p:
         return np.zeros((0, problem.system.n)), ()
@@ -159,12 +160,7 @@ def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...
         for sign in (1.0, -1.0):
             d = _reach(sign * row, E, F, np.maximum(here, 0.0))
             if d is not None and abs(row @ d) > 1e-7:
-                moved = r + scale * d
-                spread.append(
-                    problem.reduced.system.solve(
-                        problem.reduced.f + problem.reduced.W @ moved, problem.reduced.drift
-                    ).acceleration
-                )
+                spread.append(problem.reduced.acceleration(r + scale * d)[0])
     return np.array(spread).reshape(len(spread), problem.system.n), tuple(open_names)
 
 
@@ -184,11 +180,8 @@ def _present_mode(problem: ReactionProblem, i: int, r: Array, G: Array, g: Array
             return _mode([(G[a], -g[a])], [(e[a], mu), (-e[a], mu)])
         u = G[a] @ r + g[a]
         inside = [(e[a], mu), (-e[a], mu)]
-        return (
-            _mode([(e[a], r[a])], [])
-            if abs(u) > 1e-9 * (np.abs(G[a]) @ np.abs(r) + abs(g[a]))
-            else _mode([(G[a], -g[a])], inside)
-        )
+        moving = abs(u) > 1e-9 * (np.abs(G[a]) @ np.abs(r) + abs(g[a]))
+        return _mode([(e[a], r[a])], []) if moving else _mode([(G[a], -g[a])], inside)
     if problem.kind[i] == UNILATERAL and r[a] <= 1e-9 * scale:
         return _mode([(e[j], 0.0) for j in range(a, b)], [])
     sign = 1.0 if r[a] >= 0.0 else -1.0

@@ -68,6 +68,6 @@ def index_sets(
     return IndexSets(
         tuple(name for name, is_rest in zip(names, rest, strict=True) if not is_rest),
         tuple(name for name, is_stuck in zip(names, stick, strict=True) if is_stuck),
-        {names[i]: float(np.sign(acceleration[i])) for i in np.flatnonzero(onset)},
-        tuple(names[i] for i in np.flatnonzero(stick & held)),
+        {names[i]: float(np.sign(acceleration[i])) for i in np.flatnonzero(onset).tolist()},
+        tuple(names[i] for i in np.flatnonzero(stick & held).tolist()),
     )

@@ -82,6 +82,6 @@ class Law(ABC):
             raise ModelError(f"{owner}: the friction law {what}; T_k = {T:.6g} at speed {s:.3g}")
         if kinetic[0] > static * (1.0 + SLACK):
             raise ModelError(
-                f"{owner}: friction begins at T_k(0) = {kinetic[0]:.6g} in motion, above the static limit {static:.6g}; "
-                "a contact that slips as soon as it moves would be held as soon as it slips. Raise the static limit"
+                f"{owner}: friction begins at T_k(0) = {kinetic[0]:.6g} in motion, above the static limit "
+                f"{static:.6g}: what slips would be held at once. Raise the static limit"
             )

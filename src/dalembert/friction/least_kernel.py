@@ -97,7 +97,7 @@ def project(R, b, lower, upper, x):
         for j in range(r):
             along[j] /= max(values[j], 1e-9)
         step = vectors @ along
-        slope, t = step @ missing, 1.0
+        slope, t, new = step @ missing, 1.0, value
         for _ in range(40):
             trial[:] = y + t * step
             new = dual(R, trial, b, lower, upper, x)

@@ -180,8 +180,8 @@ def _assembled(found: _Rows, system: KKT, load, drift, columns, known, names, co
     H = np.array(found.rows).reshape(len(found.rows), system.n)
     p = len(H)
     reduced = Problem(
-        rest, load, drift[others], H.T.copy(), np.zeros(p), np.array(found.drift), tuple(f"row {i}" for i in range(p)), (),
-        np.zeros(p), np.ones(p, dtype=bool), np.zeros(p),
+        rest, load, drift[others], H.T.copy(), np.zeros(p), np.array(found.drift), tuple(f"row {i}" for i in range(p)),
+        (), np.zeros(p), np.ones(p, dtype=bool), np.zeros(p),
     )  # fmt: skip
     return ReactionProblem(
         reduced, np.array(found.first), np.array(found.mu), np.array(found.kind, dtype=np.int64),

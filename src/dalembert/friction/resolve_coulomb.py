@@ -30,7 +30,7 @@ def resolve_coulomb(
     problem = reaction_problem(M, f, W, state, laws, **data)
     if problem.reduced.singular:
         raise ModelError(
-            "M is singular on the motions left free by the other constraints: contacts with reactions as limits need a definite one"
+            "M is singular on motions that the other constraints leave free; reactions as limits need a definite M there"
         )
     r, residual, rounds = solve_rows(problem, associated, warm)
     if residual > OPTIMAL and not associated:
@@ -102,9 +102,8 @@ def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSet
             sticking.append(name)
             if full:
                 limit.append(name)
-    moving = [name for name in problem.column_names if name not in problem.names and False]
     known = [name for name, row in zip(problem.column_names, problem.columns, strict=True) if row < 0]
-    return IndexSets(tuple([*sliding, *known, *moving]), tuple(sticking), onset, tuple(limit))
+    return IndexSets((*sliding, *known), tuple(sticking), onset, tuple(limit))
 
 
 def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport:
@@ -123,8 +122,7 @@ def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport
             "redundant reactions share their load in many ways, and the friction with them",
             spread,
         )
-    G, g = problem.delassus
-    if proved_unique(G, problem.first, problem.mu, problem.kind, problem.sliding):
+    if proved_unique(problem.delassus[0], problem.first, problem.mu, problem.kind, problem.sliding):
         return UniquenessReport(True, True, (), "friction is weak enough for the coupling: a contraction", nothing)
     every = all_solutions(problem)
     if every is None:

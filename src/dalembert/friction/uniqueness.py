@@ -74,8 +74,8 @@ def undetermined_forces(
         return ()
     sides = side[index]
     if not sides.any():
-        return tuple(names[index[i]] for i in np.flatnonzero(np.abs(null).max(axis=1) > OPEN))
-    return tuple(names[index[i]] for i in range(index.size) if _can_change(null, sides, i))
+        return tuple(names[int(i)] for i in index[np.abs(null).max(axis=1) > OPEN])
+    return tuple(names[int(index[i])] for i in range(index.size) if _can_change(null, sides, i))
 
 
 def _can_change(null: Array, sides: Array, i: int) -> bool:

@@ -48,11 +48,16 @@ class ContactRows:
         rows, drift, velocity = np.zeros((m, self.n)), np.zeros(m), np.zeros(m)
         for i, (row, one) in enumerate(self._rows):
             rows[i] = self._row(row(q, t), one) if callable(row) else row
-            speed, change = one.surface(t) if callable(one.surface) else (one.surface, 0.0)
+            speed, change = _value(one.surface, (t,), (one.surface, 0.0))
             velocity[i] = rows[i] @ v - speed
-            drift[i] = (float(one.drift(q, v, t)) if callable(one.drift) else one.drift or 0.0) - change
+            drift[i] = float(_value(one.drift, (q, v, t), one.drift or 0.0)) - change
         loads = [getattr(one, "load", 1.0) for one in self.contacts]
-        return velocity, rows, drift, np.array([x(q, v, t) if callable(x) else x for x in loads], dtype=float)
+        return velocity, rows, drift, np.array([_value(x, (q, v, t), x) for x in loads], dtype=float)
+
+
+def _value(given: Any, state: tuple[Any, ...], constant: Any) -> Any:
+    """Return the value of a function of the state, or the constant."""
+    return given(*state) if callable(given) else constant
 
 
 def _unit(one: Joint, coordinates: tuple[str, ...]) -> Array:

@@ -47,6 +47,6 @@ def resolve_state(
     f = -system.bias(q, v, t) + (0.0 if force is None else np.asarray(force, dtype=float))
     return resolve(
         system.mass_matrix(q, t), f, rows.T, velocity, limits_of(system.contacts), method, A=system.jacobian(q, t),
-        drift=system.drift(q, v, t), contact_drift=drift, names=[one.name for one in system.contacts], rows=system.names,
-        coordinates=system.coordinates, loads=loads, state_of_system=(q, v, t), **options,
+        drift=system.drift(q, v, t), contact_drift=drift, names=[one.name for one in system.contacts],
+        rows=system.names, coordinates=system.coordinates, loads=loads, state_of_system=(q, v, t), **options,
     )  # fmt: skip

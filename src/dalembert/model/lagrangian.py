@@ -211,13 +211,13 @@ class Lagrangian:
         """Resolve stick and slip at one state; `options` go to `dalembert.friction.resolve`."""
         system = self if parameters is None else self.with_parameters(**parameters)
         States.of(system, q=q, v=v, t=t).refuse_batch_and_nonfinite()
-        return resolve_state(system, q, v, t, method=method, **options)
+        return resolve_state(system, q, v, t, method=method, **options)  # pyright: ignore[reportArgumentType]
 
     def _refuse_friction(self, what: str) -> None:
         if self.contacts:
             raise UnsupportedError(
-                f"{what} knows no friction, and this system has {len(self.contacts)} contacts: use resolve(q, v) for one "
-                "state, da.simulate in time"
+                f"{what} knows no friction, and this system has {len(self.contacts)} contacts: use resolve(q, v) for "
+                "one state, da.simulate in time"
             )
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.linalg as sla
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
-from dalembert.friction import Coulomb, Resolution, resolve
+from dalembert.friction import Coulomb, Law, Resolution, resolve
 from dalembert.kkt import KKT
 from dalembert.model.frictional import FrictionalSystem, limits_of
 
@@ -60,7 +60,7 @@ class Dynamics:
         if any(one.directions != 1 for one in self.contacts):
             raise UnsupportedError("contacts in a plane are resolved state by state; simulate takes one direction each")
         self.names = tuple(one.name for one in self.contacts)
-        self.laws = [one.law for one in self.contacts]
+        self.laws: list[Law] = [one.law for one in self.contacts]
         self.limits = limits_of(self.contacts)
         self.n, self.m = len(system.coordinates), len(self.contacts)
         self.normals = [system.names.index(one.normal) if isinstance(one, Coulomb) else -1 for one in self.contacts]
@@ -102,6 +102,7 @@ class Dynamics:
         columns = rows.T.copy()
         coupled = [i for i in np.flatnonzero(mode) if self.normals[i] >= 0]
         signs = np.ones(self.m)
+        solution, full = np.zeros(0), np.zeros(0)
         for _ in range(2):
             solution = self._solved(x.M, rows, self._coupling(x, mode, kept, columns, coupled, signs, state), right)
             full = np.zeros(k + stuck.size)
@@ -128,8 +129,8 @@ class Dynamics:
         for i in coupled:
             if self.normals[i] not in place:
                 raise SolvabilityError(
-                    f"the reaction of {self.system.names[self.normals[i]]!r} is not unique (redundant rows), so the friction of "
-                    f"{self.names[i]!r} is not either"
+                    f"the reaction of {self.system.names[self.normals[i]]!r} is not unique (redundant rows), so the "
+                    f"friction of {self.names[i]!r} is not either"
                 )
             changed[:, place[self.normals[i]]] -= mode[i] * self._kinetic(i, x, mode, state) * signs[i] * x.rows[i]
         return changed
@@ -146,7 +147,7 @@ class Dynamics:
                 "the block matrix of this mode is singular: friction cancels the inertia (Painleve)"
             ) from None
 
-    def _kinetic(self, i: int, x: Terms, mode: Array, state: Any) -> float:
+    def _kinetic(self, i: Any, x: Terms, mode: Array, state: Any) -> float:
         return self.laws[i].continued(mode[i] * x.velocity[i], state)
 
     def _sliding_forces(self, x: Terms, mode: Array, state: Any) -> Array:
@@ -156,8 +157,8 @@ class Dynamics:
                 T[i] = -mode[i] * x.loads[i] * self._kinetic(i, x, mode, state)
                 if T[i] * mode[i] > 0.0 and mode[i] * x.velocity[i] >= 0.0:
                     raise ModelError(
-                        f"contact {self.names[i]!r}: the friction law is not dissipative: force {T[i]:.6g} along a relative "
-                        f"velocity of {x.velocity[i]:.6g}"
+                        f"contact {self.names[i]!r}: the friction law is not dissipative: force {T[i]:.6g} along a "
+                        f"relative velocity of {x.velocity[i]:.6g}"
                     )
         return T
 

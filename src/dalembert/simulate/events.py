@@ -66,7 +66,8 @@ def run_events(run: Run) -> None:
         if _chatters(run):
             who = sorted({event.contact for event in run.events[-CHATTER:]})
             run.status = "chattering"
-            run.message = f"{CHATTER} events within {CHATTER_TIME:g} of the duration before t = {run.t:.9g} (Zeno): {', '.join(who)}"
+            span = f"{CHATTER} events within {CHATTER_TIME:g} of the duration"
+            run.message = f"{span} before t = {run.t:.9g} (Zeno): {', '.join(who)}"
 
 
 def _qv(run: Run) -> tuple[Array, Array]:

@@ -29,12 +29,13 @@ def run_fixed(run: Run, resolver: str = "flowchart", **options: Any) -> None:
     if resolver not in METHODS:
         raise ModelError(f"resolver={resolver!r} is not one of {', '.join(map(repr, METHODS))}")
     o, d = run.options, run.dynamics
-    count = int(np.ceil(o.duration / o.step * (1.0 - 1e-12))) if o.step else 0
+    size = o.step or o.duration
+    count = int(np.ceil(o.duration / size * (1.0 - 1e-12)))
     start, n = run.t, d.n
     creeps = resolver == "regularised"
     rate = _Rate(run, resolver, options)
     for k in range(count):
-        h = min(start + o.duration, start + (k + 1) * o.step) - run.t
+        h = min(start + o.duration, start + (k + 1) * size) - run.t
         before = d.terms(run.y[:n], run.y[n : 2 * n], run.t).velocity
         rate.rest = run.mode == 0
         try:
@@ -42,7 +43,7 @@ def run_fixed(run: Run, resolver: str = "flowchart", **options: Any) -> None:
         except SolvabilityError as refused:
             run.status, run.message = "no solution", str(refused)
             return
-        run.t = start + (k + 1) * o.step if k + 1 < count else start + o.duration
+        run.t = start + (k + 1) * size if k + 1 < count else start + o.duration
         after = d.terms(y[:n], y[n : 2 * n], run.t).velocity
         mode = _sets(run.mode, rate.stuck, before, after, creeps)
         if not creeps:

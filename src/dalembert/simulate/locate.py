@@ -8,6 +8,7 @@ the digits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +88,7 @@ def _root(dynamics: Dynamics, segment: Segment, hs: Array, speeds: Array, i: int
     above = np.flatnonzero(speeds[:last] > clear)
     if not above.size:
         return 0.0
-    low, high = hs[above[-1]], hs[last]
+    low, high = float(hs[above[-1]]), float(hs[last])
 
     def value(h: float) -> float:
         return float(sliding_speeds(dynamics, segment, segment.at(h), h)[i])
@@ -96,7 +97,12 @@ def _root(dynamics: Dynamics, segment: Segment, hs: Array, speeds: Array, i: int
         low *= 0.5
     if value(high) >= 0.0 or value(low) <= 0.0:
         return None if value(high) >= 0.0 else low
-    return float(brentq(value, low, high, xtol=max(tolerance, 1e-300), rtol=8.9e-16))
+    return _zero(value, low, high, tolerance)
+
+
+def _zero(value: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
+    """Return the root of a function between two signs, by Brent's method."""
+    return brentq(value, low, high, xtol=max(tolerance, 1e-300), rtol=8.9e-16)  # pyright: ignore
 
 
 def _loss(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
@@ -190,5 +196,5 @@ def _detachment(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found
     i = int(np.argmin(end))
     if push(0.0, segment.y)[i] <= 0.0:
         return Found(0.0, detached=(rows[i],))
-    h = brentq(lambda h: push(h, segment.at(h))[i], 0.0, segment.h, xtol=max(tolerance, 1e-300), rtol=8.9e-16)
-    return Found(float(h), detached=(rows[i],))
+    h = _zero(lambda h: float(push(h, segment.at(h))[i]), 0.0, segment.h, tolerance)
+    return Found(h, detached=(rows[i],))

@@ -24,6 +24,7 @@ class ModeRate:
         self.dynamics, self.mode, self.kept, self.n = dynamics, mode, kept, dynamics.n
 
     def __call__(self, t: float, y: Array) -> Array:
+        """Return y'."""
         n = self.n
         q, v = y[:n], y[n : 2 * n]
         x = self.dynamics.terms(q, v, t)

@@ -91,7 +91,7 @@ def simulate(
         raise ModelError(f"method={method!r} does not know {', '.join(map(repr, options))}")
     if method == "fixed" and step is None:
         raise ModelError('method="fixed" needs step=')
-    dynamics = Dynamics(system, force)
+    dynamics = Dynamics(system, force)  # pyright: ignore[reportArgumentType] - a plain System has no contacts
     q, v = _state(q, dynamics, "q"), _state(v, dynamics, "v")
     mode = _first_modes(dynamics, q, v, float(t), sticking)
     run = Run(
@@ -135,8 +135,8 @@ def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Seq
         i = dynamics.names.index(name)
         if mode[i] != 0:
             raise ModelError(
-                f"contact {name!r} cannot stick at the start: its relative velocity is {x.velocity[i]:.6g} m/s; change v, "
-                "or leave it out of sticking="
+                f"contact {name!r} cannot stick at the start: its relative velocity is {x.velocity[i]:.6g} m/s; "
+                "change v, or leave it out of sticking="
             )
     _refuse_inconsistent(dynamics, q, v, t, mode)
     return mode
@@ -164,8 +164,9 @@ def _refuse_inconsistent(dynamics: Dynamics, q: Array, v: Array, t: float, mode:
 def _trajectory(run: Run) -> Trajectory:
     n, record = run.dynamics.n, run.record
     y = np.array(record.y)
+    modes = np.array(record.mode, dtype=int).reshape(len(record.t), run.dynamics.m)
     return Trajectory(
-        np.array(record.t), y[:, :n], y[:, n : 2 * n], np.array(record.mode, dtype=int).reshape(len(record.t), run.dynamics.m),
+        np.array(record.t), y[:, :n], y[:, n : 2 * n], modes,
         tuple(run.events), y[:, 2 * n], y[:, 2 * n + 1], run.status, run.message, record.steps,
         run.dynamics.evaluations, run.dynamics,
     )  # fmt: skip

@@ -121,7 +121,7 @@ class Trajectory:
         return self.energy - self.energy[0] - self.friction_work
 
     def __getitem__(self, name: str) -> Array:
-        """Return the coordinate, or the friction force of the contact, of this name; "name.v" and "name.a" the rates."""
+        """Return the coordinate, or the friction force of the contact, of this name; "name.v", "name.a": the rates."""
         base, _, rate = name.partition(".") if name.endswith((".v", ".a")) else (name, "", "")
         if base in self.coordinates:
             return {"": self.q, "v": self.v, "a": self.acceleration if rate == "a" else self.v}[rate][
@@ -147,7 +147,5 @@ class Trajectory:
         return figure
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.status}: {self.t[-1] - self.t[0]:g} s, {self.steps} steps, {len(self.events)} events {self.message}".rstrip()
-        ]
-        return "\n".join([*lines, *map(str, self.events)])
+        span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {len(self.events)} events"
+        return "\n".join([f"{self.status}: {span} {self.message}".rstrip(), *map(str, self.events)])

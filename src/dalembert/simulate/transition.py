@@ -1,5 +1,4 @@
-"""Decide the modes after a transition: the exact friction problem over all contacts at rest, simultaneous ones
-together.
+"""Decide the modes after a transition: the exact friction problem over all contacts at rest together.
 
 A contact that comes to rest joins those that stick; the exact problem says who stays, who slips on and in which
 direction (a reversal is a slip the other way). A contact that leaves rest under a law with a static limit above the

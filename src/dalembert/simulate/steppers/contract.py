@@ -13,19 +13,22 @@ Rate = Callable[[float, Array], Array]
 
 
 class Stepper(Protocol):
-    """A one-step method.
+    """A one-step method."""
 
-    Attributes
-    ----------
-    name, order
-        What the user writes in `stepper=`; the order of the error of a solution.
-    adaptive
-        Whether `step` estimates its error.
-    """
+    @property
+    def name(self) -> str:
+        """What the user writes in `stepper=`."""
+        ...
 
-    name: str
-    order: int
-    adaptive: bool
+    @property
+    def order(self) -> int:
+        """Order of the error of a solution."""
+        ...
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether `step` estimates its error."""
+        ...
 
     def step(
         self, rate: Rate, t: float, y: Float[Array, " n"], h: float, k: Float[Array, " n"], scale: Float[Array, " n"]

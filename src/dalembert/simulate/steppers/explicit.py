@@ -18,7 +18,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class ExplicitRungeKutta:
-    """A table a, b, c with error weights: `error` (stages + 1, the last for rate at the end), `third` for 8(5,3) pairs."""
+    """A table a, b, c; error weights `error` (stages + 1, the last for rate at the end), `third` for 8(5,3) pairs."""
 
     name: str
     order: int
