@@ -141,8 +141,8 @@ def _compare(page: Report) -> None:
     say(
         page,
         "Methods compared",
-        f"The first {SHORT:g} s; fixed steps of {STEP:g} s. Error: largest distance of an event of the first line to the "
-        "nearest one found. Creep: how fast blocks that stick move on the belt. The short form refuses where its "
+        f"The first {SHORT:g} s; fixed steps of {STEP:g} s. Error: largest distance of an event of the first line to "
+        "the nearest one found. Creep: how fast blocks that stick move on the belt. The short form refuses where its "
         "condition fails.",
         "\n".join(lines),
     )

@@ -1,4 +1,4 @@
-"""`resolve_batch`: many states of one system with bounded contacts, one status per sample, never an exception for one."""
+"""`resolve_batch`: many states of one system with bounded contacts, one status per sample."""
 
 from __future__ import annotations
 
@@ -120,8 +120,8 @@ def _solved(
     a, xi = np.full((N, n), np.nan), np.full((N, m), np.nan)
     code, status, rounds = np.zeros((N, m), dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64)
     residual = np.full(N, np.nan)
-    contiguous = [np.ascontiguousarray(x) for x in (M, f, W, rest, limits, moving, drift)]
-    resolve_samples(*contiguous, a, T, xi, code, status, residual, rounds)
+    given = tuple(np.ascontiguousarray(x) for x in (M, f, W, rest, limits, moving, drift))
+    resolve_samples(*given, a, T, xi, code, status, residual, rounds)  # pyright: ignore[reportCallIssue]
     T[status != FrictionStatus.SOLVED] = np.nan
     return BatchResolution(a, T, xi, code, status, residual, rounds)
 

@@ -1,7 +1,7 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
 """Many states of bounded friction in compiled code, one after the other: the loop of `batch.py`.
 
-Symbols as in `problem.py`: M = L L^T, J = L^-1 W, G = J^T J, a = L^-T (L^-1 (f + W T)).
+Symbols as in `problem.py`: M = L L^T, J = W^T L^-T (a row per contact), G = J J^T, a = L^-T (L^-1 (f + W T)).
 """
 
 from __future__ import annotations
@@ -47,6 +47,15 @@ def forward(L, b):
 
 
 @compiled
+def dot(x, y):
+    """Return x^T y."""
+    total = 0.0
+    for i in range(x.size):
+        total += x[i] * y[i]
+    return total
+
+
+@compiled
 def backward(L, b):
     """Solve L^T x = b in place."""
     for i in range(b.size - 1, -1, -1):
@@ -64,7 +73,7 @@ def resolve_samples(M, f, W, rest, limits, moving, drift, a, T, xi, code, status
     """
     N, n = f.shape
     m = limits.shape[1]
-    L, J = np.zeros((n, n)), np.empty((n, m))
+    L, J = np.zeros((n, n)), np.empty((m, n))
     last, sound = -1, False
     for s in range(N):
         Ms, Ws = min(s, M.shape[0] - 1), min(s, W.shape[0] - 1)
@@ -75,7 +84,7 @@ def resolve_samples(M, f, W, rest, limits, moving, drift, a, T, xi, code, status
                 for j in range(m):
                     column = W[Ws, :, j].copy()
                     forward(L, column)
-                    J[:, j] = column
+                    J[j] = column
         if not (np.isfinite(f[s]).all() and np.isfinite(drift[s]).all() and np.isfinite(limits[s]).all()):
             status[s] = NOT_FINITE
             continue
@@ -89,9 +98,9 @@ def resolve_samples(M, f, W, rest, limits, moving, drift, a, T, xi, code, status
         G, g, B = np.empty((k, k)), np.empty(k), np.empty((n, k))
         for i in range(k):
             B[:, i] = W[Ws, :, index[i]]
-            g[i] = np.dot(J[:, index[i]], load) + drift[s, index[i]]
+            g[i] = dot(J[index[i]], load) + drift[s, index[i]]
             for j in range(k):
-                G[i, j] = np.dot(J[:, index[i]], J[:, index[j]])
+                G[i, j] = dot(J[index[i]], J[index[j]])
         x, limit = T[s][index], limits[s][index]
         if k:
             found, rounds[s], residual[s] = solve_box(G, g, -limit, limit, x)

@@ -30,7 +30,7 @@ def resolve_coulomb(
     problem = reaction_problem(M, f, W, state, laws, **data)
     if problem.reduced.singular:
         raise ModelError(
-            "M is singular on motions that the other constraints leave free; reactions as limits need a definite M there"
+            "M is singular on motions that the other constraints leave free; reactions as limits need a definite one"
         )
     r, residual, rounds = solve_rows(problem, associated, warm)
     if residual > OPTIMAL and not associated:
