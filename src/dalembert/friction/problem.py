@@ -77,6 +77,14 @@ class Problem:
         solved = self.system.solve(self.f + self.W @ T, self.drift)
         return solved.acceleration, solved.multipliers
 
+    def held_acceleration(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " n"]:
+        """Return accelerations with the sticking rows in the block matrix: at rest to the last digit, however light."""
+        S = np.flatnonzero(stick)
+        rows = np.vstack([self.system.A, self.W[:, S].T])
+        drift = np.concatenate([self.drift, self.contact_drift[S]])
+        load = self.f + self.W @ np.where(stick, 0.0, T)
+        return KKT(self.system.M, rows).solve(load[None], drift[None]).acceleration[0]
+
     @property
     def singular(self) -> bool:
         """True where a motion that A allows moves no mass: then there is no Delassus matrix."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.friction.index_sets import AT_LIMIT, STILL, IndexSets, index_sets
+from dalembert.friction.index_sets import AT_LIMIT, IndexSets, index_sets
 from dalembert.friction.massless import hold_massless
 from dalembert.friction.methods import METHODS, Found
 from dalembert.friction.problem import Problem, checked_problem
@@ -19,6 +19,9 @@ from dalembert.friction.status import FrictionStatus
 from dalembert.friction.uniqueness import UniquenessReport, undetermined_forces
 
 Array = np.ndarray
+
+HELD = 1e-10
+"""A sticking contact's acceleration is zero up to this part of its terms; methods that miss that are not corrected."""
 
 
 def resolve(
@@ -106,14 +109,18 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
     if not np.isfinite(T).all():
         return _without_answer(problem, method, found)
     a, lam = problem.acceleration(T)
-    xi = problem.W.T @ a + problem.contact_drift
     G, g = problem.delassus
     R = problem.rest
     size = np.abs(G) @ np.abs(np.where(R, T, 0.0)) + np.abs(g) + np.finfo(float).tiny
-    sets = index_sets(problem.names, R, T, problem.limits, G @ np.where(R, T, 0.0) + g, size)
-    xi[[i for i, name in enumerate(problem.names) if name in sets.sticking and abs(xi[i]) <= 1e3 * STILL * size[i]]] = (
-        0.0
-    )
+    c = G @ np.where(R, T, 0.0) + g
+    sets = index_sets(problem.names, R, T, problem.limits, c, size)
+    stick = np.array([name in sets.sticking for name in problem.names], dtype=bool)
+    stick &= np.abs(c) <= HELD * size
+    if stick.any():
+        held = problem.held_acceleration(T, stick)
+        a = held if np.isfinite(held).all() else a
+    xi = problem.W.T @ a + problem.contact_drift
+    xi[stick] = 0.0
     certificate = certify(problem, method, found, size)
     status = found.status
     if status is None or status is FrictionStatus.NOT_CONVERGED:
