@@ -59,7 +59,8 @@ def __getattr__(name: str) -> Any:
     """Import what is heavy when it is first used (PEP 562)."""
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'dalembert' has no attribute {name!r}")
-    value = getattr(import_module(_ON_FIRST_USE[name]), name)
+    room = import_module(_ON_FIRST_USE[name])
+    value = room if room.__name__ == f"dalembert.{name}" else getattr(room, name)  # a room called like its function
     globals()[name] = value
     return value
 

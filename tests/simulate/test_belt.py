@@ -21,7 +21,7 @@ W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
 
 @pytest.fixture(scope="module")
 def run():
-    return events_run(every=0.05)
+    return events_run(every=0.25)
 
 
 def test_O9_every_event_to_30_seconds(run):
@@ -45,7 +45,7 @@ def test_O9_stick_phases_are_at_belt_velocity_and_blocks_move_together(run):
 
 def test_O9_redundant_forces_sum_to_the_elastic_force(run):
     stuck = np.flatnonzero((run.modes == 0).all(axis=1))
-    assert stuck.size > 100
+    assert stuck.size > 30
     for s in stuck:
         elastic = two_blocks().bias(run.q[s], run.v[s], 0.0)
         np.testing.assert_allclose(W @ run.forces[s], elastic, atol=2e-13)
@@ -100,13 +100,21 @@ def test_the_lagrangian_gives_the_same_events():
 
 
 def test_O11_other_methods_beside_the_exact_one():
-    rows = {row["method"]: row for row in compared(duration=4.0, step=0.02)}
+    rows = {row["method"]: row for row in compared(duration=2.3, step=0.1)}
     assert set(rows) == set(COMPARED)
     assert rows["exact, events"]["creep"] == 0.0
     assert rows["exact, fixed step"]["creep"] == 0.0
-    assert rows["flowchart"]["error"] <= 0.03
+    assert rows["flowchart"]["error"] <= 0.11
     assert rows["regularised"]["creep"] > 1e-4  # drift, the price of a slope
-    assert "range condition" in rows["flowchart, short form"]["stopped"]  # only the blocks stick: it breaks
+
+
+def test_O11_the_short_form_breaks_where_only_the_blocks_stick():
+    """Unequal masses, the contact between them alone at rest: the fixed-step run stops and says why."""
+    options = {"method": "fixed", "step": 0.05, "stepper": "rk4", "resolver": "flowchart"}
+    run = da.simulate(two_blocks(), 0.2, [0.5, 0.6], [0.1, 0.1], form="short", **options)
+    assert run.status == "no solution"
+    assert "range condition" in run.message
+    assert da.simulate(two_blocks(), 0.2, [0.5, 0.6], [0.1, 0.1], **options).ok
 
 
 def test_phases_and_figures(run):
@@ -130,17 +138,19 @@ def test_names_and_words(run):
     assert "belt 1: stick -> slip-" in str(run)
 
 
-def test_demo_belt_json(capsys):
+def test_demo_belt_json(capsys, monkeypatch):
+    monkeypatch.setattr("dalembert.cli.demo_belt.DURATION", 5.0)
     code, out, _ = called("demo", "belt", "--json", capsys=capsys)
     assert code == 0
     events = json.loads(out)["events"]
-    assert [(e["contact"], e["from"], e["to"]) for e in events] == [row[1:] for row in EVENTS]
-    assert all(abs(e["time"] - float(row[0])) <= 3e-10 for e, row in zip(events, EVENTS, strict=True))
+    first = [row for row in EVENTS if float(row[0]) < 5.0]
+    assert [(e["contact"], e["from"], e["to"]) for e in events] == [row[1:] for row in first]
+    assert all(abs(e["time"] - float(row[0])) <= 3e-12 for e, row in zip(events, first, strict=True))
 
 
 def test_demo_belt_report(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("dalembert.cli.demo_belt.SHORT", 1.0)
-    monkeypatch.setattr("dalembert.cli.demo_belt.DURATION", 4.0)
+    monkeypatch.setattr("dalembert.cli.demo_belt.SHORT", 0.1)
+    monkeypatch.setattr("dalembert.cli.demo_belt.DURATION", 2.5)
     monkeypatch.chdir(tmp_path)
     code, out, _ = called("demo", "belt", capsys=capsys)
     assert code == 0

@@ -44,15 +44,15 @@ def test_leine_block_on_belt_limit_cycle():
 def test_event_times_converge_at_the_order_of_the_stepper(stepper, order):
     """Return to stick of Leine's block after one slip phase, from steps h and h / 2."""
     def error(step):
-        run = da.simulate(oscillator(Hyperbolic(1.0), surface=0.2), 13.0, [1.0], [0.2], stepper=stepper, step=step)
+        run = da.simulate(oscillator(Hyperbolic(1.0), surface=0.2), 4.5, [1.0], [0.2], stepper=stepper, step=step)
         return abs(next(e.time for e in run.events if e.new == "stick") - reference)
 
-    fine = da.simulate(oscillator(Hyperbolic(1.0), surface=0.2), 13.0, [1.0], [0.2], rtol=1e-13, atol=1e-15)
+    fine = da.simulate(oscillator(Hyperbolic(1.0), surface=0.2), 4.5, [1.0], [0.2], stepper="dop853", step=0.025)
     reference = next(e.time for e in fine.events if e.new == "stick")
-    step = {"rk4": 0.1, "dopri5": 0.15, "radau": 0.2, "dop853": 0.5}[stepper]
+    step = {"rk4": 0.1, "dopri5": 0.1, "radau": 0.1, "dop853": 0.125}[stepper]
     errors = [error(step), error(step / 2)]
-    assert errors[0] < 1e-2
-    assert np.log2(errors[0] / errors[1]) >= order - 0.7
+    assert errors[0] < 1e-4
+    assert np.log2(errors[0] / errors[1]) > order - 0.9
 
 
 def slope(angle, mu, unilateral=True):
@@ -69,7 +69,9 @@ def slope(angle, mu, unilateral=True):
 def test_brick_at_the_friction_angle(off, sticks):
     run = da.simulate(slope(np.arctan(0.4) + off, 0.4), 2.0, [0.0, 0.0], [0.0, 0.0])
     if sticks:
-        np.testing.assert_array_equal(run.v, 0.0)
+        np.testing.assert_allclose(run.v, 0.0, atol=1e-14)
+        assert run.events == ()
+        np.testing.assert_array_equal(run.relative_velocity, 0.0)
     else:
         speed = np.linalg.norm(run.v[-1])
         assert speed == pytest.approx(2.0 * 9.81 * 1e-9 / np.cos(np.arctan(0.4)), rel=1e-5)
@@ -151,12 +153,12 @@ def test_constrained_lagrangian_with_a_reaction_as_load():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_runs_the_oscillator(method):
-    extra = {"step": 0.01, "stepper": "rk4"} if method == "fixed" else {}
-    run = da.simulate(oscillator(Dry(1.0)), 6.0, [3.2], [0.0], method=method, **extra)
+    extra = {"step": 0.1, "stepper": "rk4"} if method == "fixed" else {}
+    run = da.simulate(oscillator(Dry(1.0)), 7.0, [3.2], [0.0], method=method, **extra)
     assert run.ok
-    assert [e.new for e in run.events] == ["slip+", "stick"] or method == "fixed"
+    assert [e.new for e in run.events if e.new != "stick"] == ["slip+"] or method == "fixed"
     assert run.events[-1].new == "stick"
-    assert run.q[-1, 0] == pytest.approx(-0.8 if method == "fixed" else -0.8, abs=0.05)
+    assert run.q[-1, 0] == pytest.approx(-0.8, abs=1e-8 if method == "events" else 0.1)
 
 
 def test_light_and_massless_blocks_pull_through_a_spring():
@@ -198,17 +200,18 @@ def test_applied_force():
 
 
 def test_chattering_is_reported(monkeypatch):
-    """A motion whose events accumulate: a load that turns its sign ever faster towards t = 1."""
-    monkeypatch.setattr("dalembert.simulate.events.CHATTER_TIME", 2e-2)
+    """A load that turns its sign ever faster towards t = 1, and the block with it: infinitely many events before."""
+    monkeypatch.setattr("dalembert.simulate.events.CHATTER", 12)
+    monkeypatch.setattr("dalembert.simulate.events.CHATTER_TIME", 1e-3)
     wild = Matrices(
-        {"x": 1e-6}, force=lambda q, v, t: np.array([np.sin(np.log(abs(1.0 - t) + 1e-15) * 40.0)]),
+        {"x": 1.0}, force=lambda q, v, t: np.array([3.0 * np.sin(6.15 * np.log(abs(1.0 - t) + 1e-17))]),
         friction=[Bounded("pad", [1.0], Dry(0.5))],
     )  # fmt: skip
-    run = da.simulate(wild, 1.5, [0.0], [0.0], rtol=1e-6, atol=1e-6)
+    run = da.simulate(wild, 1.5, [0.0], [0.0], rtol=1e-6, atol=1e-17)
     assert run.status == "chattering"
     assert "pad" in run.message
     assert "Zeno" in run.message
-    assert run.t[-1] < 1.01
+    assert run.t[-1] == pytest.approx(1.0, abs=1e-2)
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,9 @@ SHORT, STEP = 5.0, 4e-3
 """Horizon and fixed step of the comparison, seconds."""
 
 
-def events_run(duration: float = DURATION, **options: Any) -> Trajectory:
+def events_run(**options: Any) -> Trajectory:
     """Simulate the seed's example with events."""
-    return simulate(two_blocks(), duration, [0.0, 0.0], [SPEED, SPEED], **{**TOLERANCES, **options})
+    return simulate(two_blocks(), DURATION, [0.0, 0.0], [SPEED, SPEED], **{**TOLERANCES, **options})
 
 
 def print_events() -> int:
@@ -93,7 +93,7 @@ COMPARED = {
 """Every method on the same motion."""
 
 
-def compared(duration: float = SHORT, step: float = STEP) -> list[dict[str, Any]]:
+def compared(duration: float, step: float) -> list[dict[str, Any]]:
     """Run every method; return event times, creep, steps, run time, and where it stopped."""
     rows, reference = [], np.zeros(0)
     for name, options in COMPARED.items():
@@ -132,7 +132,7 @@ def _starts_of_slip(run: Trajectory) -> np.ndarray:
 def _compare(page: Report) -> None:
     """Show the other methods beside the exact one."""
     lines = [f"  {'method':24s}{'events':>7s}{'error, s':>11s}{'creep, m/s':>12s}{'steps':>7s}{'run, s':>8s}"]
-    for row in compared():
+    for row in compared(SHORT, STEP):
         error = f"{row['error']:.1e}"
         lines.append(
             f"  {row['method']:24s}{row['events']:7d}{error:>11s}{row['creep']:12.1e}{row['steps']:7d}"

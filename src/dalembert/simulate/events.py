@@ -22,7 +22,7 @@ Array = np.ndarray
 SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 """Step control: part of the optimal step, and how much a step may shrink or grow at once."""
 
-CHATTER = 40
+CHATTER = 30
 """This many events within `CHATTER_TIME` of the duration are an accumulation (Zeno): the run ends there and says so."""
 
 CHATTER_TIME = 1e-7
@@ -85,10 +85,11 @@ def _step(run: Run, rate: ModeRate, h: float) -> Segment:
             new, ratio = stepper.step(rate, run.t, run.y, h, k, scale)
         except StepFailed:
             new, ratio = run.y, np.inf
-        if o.step is not None:
+        sound = np.isfinite(ratio) and np.isfinite(new).all()
+        if o.step is not None and sound:
             run.h = o.step
             break
-        if np.isfinite(ratio) and np.isfinite(new).all():
+        if sound:
             factor = MOST if ratio == 0.0 else min(MOST, max(LEAST, SAFETY * ratio ** (-1.0 / stepper.order)))
         else:
             factor, ratio = LEAST, np.inf
@@ -136,7 +137,7 @@ def _note(run: Run, before: Array) -> None:
     """Write down whose mode changed, and the state on the other side."""
     for i in np.flatnonzero(before != run.mode):
         name = run.dynamics.names[i]
-        run.events.append(Event(run.t, name, int(i), MODES[int(before[i])], MODES[int(run.mode[i])]))
+        run.events.append(Event(float(run.t), name, int(i), MODES[int(before[i])], MODES[int(run.mode[i])]))
     run.record.add(run.t, run.y, run.mode)
     run.record.transitions += 1
     run.record.transition_times.append(run.t)

@@ -65,7 +65,7 @@ def _sets(mode: Array, stuck: Array, before: Array, after: Array, creeps: bool) 
 
 def _note(run: Run, mode: Array) -> None:
     for i in np.flatnonzero(mode != run.mode):
-        run.events.append(Event(run.t, run.dynamics.names[i], int(i), MODES[int(run.mode[i])], MODES[int(mode[i])]))
+        run.events.append(Event(float(run.t), run.dynamics.names[i], int(i), MODES[int(run.mode[i])], MODES[int(mode[i])]))
     run.mode = mode
 
 
@@ -81,7 +81,9 @@ class _Rate:
         d = self.run.dynamics
         q, v = y[: d.n], y[d.n : 2 * d.n]
         x = d.terms(q, v, t)
-        speed = x.velocity if self.resolver == "regularised" else np.where(self.rest, 0.0, x.velocity)
+        mode = self.run.mode
+        sliding = mode * np.maximum(mode * x.velocity, np.finfo(float).tiny)
+        speed = x.velocity if self.resolver == "regularised" else np.where(self.rest, 0.0, sliding)
         answer = resolve(
             x.M, x.f, x.rows.T, speed, d.limits, self.resolver, A=x.A, drift=x.drift, contact_drift=x.contact_drift,
             names=d.names, loads=x.loads, state_of_system=(q, v, t), **self.options,
