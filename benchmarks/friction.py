@@ -1,6 +1,6 @@
 """Dry friction: optimality on random bounded problems, how often the flowchart differs, cones against Clarabel.
 
-python benchmarks/friction.py [--samples 100000] [--flowchart 2000] [--repeats 5] [--json FILE]
+OPENBLAS_NUM_THREADS=1 python benchmarks/friction.py [--samples 100000] [--flowchart 2000] [--repeats 5] [--json FILE]
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def campaign(samples):
         mass, f, W, limit = bounded(rng)
         G, g = W.T @ (W / mass[:, None]), W.T @ (f / mass)
         x = np.zeros(limit.size)
-        code, used, _ = solve_box(G, g, -limit, limit, x)
+        _, used, _ = solve_box(G, g, -limit, limit, x)
         redundant += least_norm(W, G, g, -limit, limit, x) > 0
         c, size = G @ x + g, np.abs(G) @ np.abs(x) + np.abs(g) + 1e-300
         d = np.where(np.diag(G) > 0.0, np.diag(G), 1.0)
         missed = d * np.abs(x - np.clip(x - c / d, -limit, limit)) / size
-        worst, failed = max(worst, missed.max()), failed + int(code != 0 or missed.max() > 1e-10)
+        worst, failed = max(worst, missed.max()), failed + int(missed.max() > 1e-10)
         rounds.append(used)
         if k % max(1, samples // 1000) == 0:
             best = box_by_clarabel(G, g, limit)
             cost = [0.5 * y @ G @ y + g @ y for y in (x, best)]
-            clarabel_apart = max(clarabel_apart, (cost[0] - cost[1]) / (abs(cost[1]) + 1e-12))
+            clarabel_apart = max(clarabel_apart, (cost[0] - cost[1]) / (np.abs(g) @ limit + np.abs(g).max()))
     return {
         "samples": samples,
         "worst optimality": float(worst),
@@ -163,7 +163,9 @@ def main():
         for row in rows:
             times = "".join(f"{1e6 * row[key]:12.1f}" for key in ("associated", "Coulomb", "Clarabel"))
             ratios = f"{row['ratio, associated']:14.1f}{row['ratio, Coulomb']:15.1f}"
-            print(f"  {row['contacts']:8d}{times}{ratios}  {row['associated residual']:.0e} {row['Coulomb residual']:.0e}")
+            print(
+                f"  {row['contacts']:8d}{times}{ratios}  {row['associated residual']:.0e} {row['Coulomb residual']:.0e}"
+            )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as stream:
             json.dump(found, stream, indent=1)

@@ -101,7 +101,7 @@ def test_one_contact_against_brute_force(seed, mu):
 
 
 def box(push, height, mu=0.5, corners=4):
-    """Return a box of mass 1 on its corners (half sides 1, 1), pushed at a height above its centre (0.5 above ground)."""
+    """Return a box of mass 1 on its corners (half sides 1, 1), pushed at a height above its centre."""
     points = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=float)[:corners]
     A, W, names = [], [], []
     for i, (x, y) in enumerate(points):
@@ -245,7 +245,9 @@ def test_associated_on_request_lifts_a_sliding_contact():
     assert convex.certificate.method == "exact, associated"
 
 
-@pytest.mark.parametrize("name", ["Box_Stacks-i0122-82-5.hdf5", "CubeH8.hdf5", "LMGC_GlobalFrictionContactProblem00046.hdf5"])
+@pytest.mark.parametrize(
+    "name", ["Box_Stacks-i0122-82-5.hdf5", "CubeH8.hdf5", "LMGC_GlobalFrictionContactProblem00046.hdf5"]
+)
 def test_fclib_problems(name):
     """Problems of the FCLIB format from the Siconos project; the folder lies beside the project, or the test skips."""
     h5py = pytest.importorskip("h5py")

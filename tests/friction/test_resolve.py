@@ -80,7 +80,7 @@ def test_O8_clarabel_agrees(seed):
 
 @given(seeds)
 def test_O8_forces_are_the_least_norm_ones(seed):
-    """No direction of the family shortens them: the projection is checked by a fresh quadratic programme's conditions."""
+    """No direction of the family shortens them."""
     rng = np.random.default_rng(seed)
     M, f, W, limits = bounded(rng, spread=1.0)
     G, g = W.T @ np.linalg.solve(M, W), W.T @ np.linalg.solve(M, f)
@@ -156,7 +156,9 @@ def test_O7_flowchart_terminates_and_agrees_or_says_where_not():
         r = resolve(M, f, W, np.zeros(W.shape[1]), list(limits), "flowchart")
         e = resolve(M, f, W, np.zeros(W.shape[1]), list(limits))
         assert r.certificate.iterations <= W.shape[1] + 1
-        same = np.abs(M @ (r.acceleration - e.acceleration)).max() <= 1e-9 * (np.abs(f).max() + np.abs(W @ limits).max())
+        same = np.abs(M @ (r.acceleration - e.acceleration)).max() <= 1e-9 * (
+            np.abs(f).max() + np.abs(W @ limits).max()
+        )
         if r.ok:
             assert same
             agree += 1
@@ -212,7 +214,9 @@ def test_massless_block_held_by_a_sticking_contact():
     gone = resolve(np.diag([4.0, 0.0]), [0.0, 30.0], W, np.zeros(3), LIMITS)
     assert gone.status is FrictionStatus.MASSLESS
     assert np.isnan(gone.acceleration).all()
-    assert resolve(np.diag([4.0, 0.0]), [0.0, 1.0], W, np.zeros(3), LIMITS, "flowchart").status is FrictionStatus.DECLINED
+    assert (
+        resolve(np.diag([4.0, 0.0]), [0.0, 1.0], W, np.zeros(3), LIMITS, "flowchart").status is FrictionStatus.DECLINED
+    )
 
 
 def test_with_constraint_rows():

@@ -92,7 +92,9 @@ def test_the_lagrangian_gives_the_same_events():
     )  # fmt: skip
     run = da.simulate(blocks, 5.0, [0.0, 0.0], [0.3, 0.3], rtol=1e-11)
     assert [(e.contact, e.old, e.new) for e in run.events] == [row[1:] for row in EVENTS[: len(run.events)]]
-    np.testing.assert_allclose([e.time for e in run.events], [float(r[0]) for r in EVENTS[: len(run.events)]], atol=1e-8)
+    np.testing.assert_allclose(
+        [e.time for e in run.events], [float(r[0]) for r in EVENTS[: len(run.events)]], atol=1e-8
+    )
     with pytest.raises(da.UnsupportedError, match="resolve"):
         blocks.solve([0.0, 0.0], [0.3, 0.3])
     with pytest.raises(da.UnsupportedError, match="resolve"):

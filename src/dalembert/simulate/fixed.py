@@ -65,7 +65,9 @@ def _sets(mode: Array, stuck: Array, before: Array, after: Array, creeps: bool) 
 
 def _note(run: Run, mode: Array) -> None:
     for i in np.flatnonzero(mode != run.mode):
-        run.events.append(Event(float(run.t), run.dynamics.names[i], int(i), MODES[int(run.mode[i])], MODES[int(mode[i])]))
+        run.events.append(
+            Event(float(run.t), run.dynamics.names[i], int(i), MODES[int(run.mode[i])], MODES[int(mode[i])])
+        )
     run.mode = mode
 
 

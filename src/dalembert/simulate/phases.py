@@ -50,13 +50,7 @@ def draw_panel(axes: Any, run: Trajectory, what: str) -> None:
         axes.plot(run.t, values[:, j], color=LINES[j % len(LINES)], lw=1.3, label=label)
     axes.set(xlabel="time, s", ylabel=unit, xlim=(run.t[0], run.t[-1]))
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(
-        frameon=True,
-        framealpha=0.9,
-        fontsize=8,
-        loc="upper right",
-        ncols=max(1, min(4, len(axes.get_legend_handles_labels()[1]) // 2)),
-    )
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
 
 
 def shade(axes: Any, run: Trajectory) -> None:

@@ -19,7 +19,8 @@ def draw_law(axes: Any, law: Law, speed: float = 1.0) -> None:
     axes.plot(velocity, -force, color=ACCENT, lw=1.8)
     limit = law.static()
     axes.annotate("static limit", (0.0, limit), (0.12 * speed, 1.06 * limit), color=INK, fontsize=9)
-    axes.set(xlabel="sliding velocity", ylabel="friction force (against the motion)", xlim=(-speed, speed))
+    axes.margins(y=0.15)
+    axes.set(xlabel="sliding velocity", ylabel="friction force", xlim=(-speed, speed))
     axes.spines[["top", "right"]].set_visible(False)
 
 
