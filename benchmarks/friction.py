@@ -48,7 +48,7 @@ def campaign(samples):
         if k % max(1, samples // 1000) == 0:
             best = box_by_clarabel(G, g, limit)
             cost = [0.5 * y @ G @ y + g @ y for y in (x, best)]
-            clarabel_apart = max(clarabel_apart, (cost[0] - cost[1]) / (np.abs(g) @ limit + np.abs(g).max()))
+            clarabel_apart = max(clarabel_apart, (cost[0] - cost[1]) / (np.abs(g) @ limit + np.abs(g).max() + 1e-300))
     return {
         "samples": samples,
         "worst optimality": float(worst),

@@ -144,6 +144,8 @@ def _reacting(found, system, W, velocity, shift, drift, law, name, at_rest, stat
     speed = float(np.linalg.norm(velocity))
     sliding = speed > at_rest
     mu = float(coefficient.kinetic(speed, state) if sliding else coefficient.static(state))
+    if not (np.isfinite(mu) and mu >= 0.0):
+        raise ModelError(f"contact {name!r}: the friction law is not dissipative here: its coefficient is {mu:.6g}")
     start = found.first[-1]
     found.normals.append(row)
     unit = velocity / speed if sliding else np.zeros(velocity.size)
