@@ -19,7 +19,11 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 builtins.Float = Float  # type: ignore[attr-defined]
 
 UNCHECKED = {
-    "dalembert.kkt.batch_kernel",  # Numba compiles these two: a wrapped function would not compile
+    "dalembert.friction.box_kernel",  # Numba compiles these: a wrapped function would not compile
+    "dalembert.friction.cone_kernel",
+    "dalembert.friction.least_kernel",
+    "dalembert.friction.batch_kernel",
+    "dalembert.kkt.batch_kernel",
     "dalembert.kkt.lanes",
 }
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Weld,
     )
     from dalembert.readers import load
+    from dalembert.simulate import Trajectory, simulate
 
 _CONSTRAINTS = (
     "Coupler",
@@ -64,6 +65,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("Builder", "Lagrangian", "Mechanism", "System"), "dalembert.model"),
     **dict.fromkeys(_CONSTRAINTS, "dalembert.model.constraints"),
     "load": "dalembert.readers",
+    **dict.fromkeys(("Trajectory", "simulate"), "dalembert.simulate"),
 }
 """Names by room: SciPy, CasADi and LLVM are imported with the room that needs them, when it is first used."""
 
@@ -95,11 +97,13 @@ __all__ = [
     "SolvabilityError",
     "Status",
     "System",
+    "Trajectory",
     "Universal",
     "UnsupportedError",
     "Weld",
     "__version__",
     "load",
+    "simulate",
 ]
 
 
@@ -107,7 +111,8 @@ def __getattr__(name: str) -> Any:
     """Import what is heavy when it is first used (PEP 562)."""
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'dalembert' has no attribute {name!r}")
-    value = getattr(import_module(_ON_FIRST_USE[name]), name)
+    room = import_module(_ON_FIRST_USE[name])
+    value = room if room.__name__ == f"dalembert.{name}" else getattr(room, name)  # a room called like its function
     globals()[name] = value
     return value
 

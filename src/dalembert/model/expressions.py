@@ -73,7 +73,7 @@ def derive(
     rows = constraint_rows(constraints, symbols)
     holonomic = tuple(not ca.depends_on(row, symbols.v) for _, row in rows)
     phi = [row for (_, row), kind in zip(rows, holonomic, strict=True) if kind]
-    psi = _stack([_rate(symbols, row) if kind else row for (_, row), kind in zip(rows, holonomic, strict=True)])
+    psi = _stack([rate_of(symbols, row) if kind else row for (_, row), kind in zip(rows, holonomic, strict=True)])
     A = ca.jacobian(psi, symbols.v)
     for (name, row), i in zip(rows, range(A.shape[0]), strict=True):
         if nonlinear := _velocities(A[i, :], symbols.v):
@@ -87,7 +87,7 @@ def derive(
         constraint=_stack(phi),
         rate=psi,
         jacobian=ca.densify(A),
-        drift=ca.densify(_rate(symbols, psi)),
+        drift=ca.densify(rate_of(symbols, psi)),
         energy=T + V,
         names=tuple(name for name, _ in rows),
         holonomic=holonomic,
@@ -102,7 +102,7 @@ def _inertia(symbols: Symbols, T: ca.SX) -> tuple[ca.SX, ca.SX]:
             f"kinetic is not quadratic in {nonquadratic}: its second derivative M still depends on velocities. "
             "Write squares as products or casadi.sumsqr, not as norms; for other energies M(q) does not exist"
         )
-    return M, _rate(symbols, p) - ca.gradient(T, symbols.q)
+    return M, rate_of(symbols, p) - ca.gradient(T, symbols.q)
 
 
 def _forces(symbols: Symbols, forces: Any) -> ca.SX:
@@ -113,7 +113,7 @@ def _forces(symbols: Symbols, forces: Any) -> ca.SX:
     return Q
 
 
-def _rate(symbols: Symbols, x: ca.SX) -> ca.SX:
+def rate_of(symbols: Symbols, x: ca.SX) -> ca.SX:
     """Return (dx/dq) v + dx/dt for a column: its rate at constant velocities."""
     if x.numel() == 0:
         return ca.SX(0, 1)

@@ -10,11 +10,15 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.errors import UnsupportedError
+from dalembert.friction import Resolution
+from dalembert.friction.contacts import checked_contacts
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
+from dalembert.model.contact_expressions import derive_contacts
 from dalembert.model.expressions import derive
 from dalembert.model.forward import forward
+from dalembert.model.frictional import resolve_state
 from dalembert.model.quantities import quantity
 from dalembert.model.states import States
 from dalembert.model.symbols import Symbols
@@ -51,6 +55,9 @@ class Lagrangian:
         Symbols of u, which may appear in `forces`, and of t. Unless passed, u and t are zero in every call.
     names, coordinates
         Names of the m rows and n coordinates, in place of those of constraints and symbols.
+    friction
+        Contacts of `dalembert.friction`, their relative velocities and loads as expressions. `resolve` then takes the
+        place of `solve`, and `da.simulate` finds stick and slip in time.
 
     Notes
     -----
@@ -83,6 +90,7 @@ class Lagrangian:
         time: Any = None,
         names: Any = None,
         coordinates: Any = None,
+        friction: Any = None,
     ) -> None:
         self.symbols = Symbols.of(q, v, controls, time, parameters)
         self.expressions = derive(self.symbols, kinetic, potential, forces, dissipation, constraints)
@@ -93,6 +101,8 @@ class Lagrangian:
         )
         self.names = checked_names(self.expressions.names if names is None else names, m, "names", "constraint rows")
         self.parameters = self.symbols.parameters
+        self.contacts = checked_contacts(friction)
+        self._contact_expressions = derive_contacts(self.symbols, self.contacts, self.coordinates, self.names)
         self._kernels: dict[Any, Kernel] = {}
 
     @property
@@ -148,6 +158,7 @@ class Lagrangian:
 
         Raises `SolvabilityError` where there is no answer, with the names of rows and coordinates.
         """
+        self._refuse_friction("solve")
         states = States.of(self, q=q, v=v, u=u, t=t, parameters=parameters)
         states.refuse_batch_and_nonfinite()
         M, bias, A, drift = states.terms()
@@ -159,6 +170,7 @@ class Lagrangian:
         Any input may be single or a batch (N, ...); `options` go to `KKT.solve`. Returns one status per sample and
         never raises for a bad sample.
         """
+        self._refuse_friction("forward")
         return forward(self, States.of(self, q=q, v=v, u=u, t=t, parameters=parameters), options)
 
     def compile(self, what: str = "forward", **options: Any) -> Kernel:
@@ -177,12 +189,36 @@ class Lagrangian:
         Inputs are q, v, u, t, parameters, in this order: those that the system has and the quantity may depend on.
         Parameters are one column, as packed by `system.parameters.pack`. Matrices with one column come out as vectors.
         """
+        if what == "forward":
+            self._refuse_friction('compile("forward")')
         if what == "forward" and options.get("dtype", "float64") != "float64":
             raise UnsupportedError('certificates are in double precision; compile("terms") has every dtype')
         key = (what, *sorted(options.items()))
         if key not in self._kernels:
-            self._kernels[key] = Kernel(quantity(self.expressions, self.symbols, what), **options)
+            function = quantity(self.expressions, self.symbols, what, self._contact_expressions)
+            self._kernels[key] = Kernel(function, **options)
         return self._kernels[key]
+
+    def contact_terms(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None) -> tuple[Array, ...]:
+        """Return relative velocities (m,), contact rows (m, n), drift (m,) and loads (k,) of the contacts."""
+        states = States.of(self, q=q, v=v, u=u, t=t, parameters=parameters)
+        velocity, rows, drift, loads = states.evaluate("contacts")
+        return velocity, rows[..., None] if len(self.coordinates) == 1 else rows, drift, loads
+
+    def resolve(
+        self, q: Any, v: Any, t: float = 0.0, parameters: Any = None, method: str = "exact", **options: Any
+    ) -> Resolution:
+        """Resolve stick and slip at one state; `options` go to `dalembert.friction.resolve`."""
+        system = self if parameters is None else self.with_parameters(**parameters)
+        States.of(system, q=q, v=v, t=t).refuse_batch_and_nonfinite()
+        return resolve_state(system, q, v, t, method=method, **options)  # pyright: ignore[reportArgumentType]
+
+    def _refuse_friction(self, what: str) -> None:
+        if self.contacts:
+            raise UnsupportedError(
+                f"{what} knows no friction, and this system has {len(self.contacts)} contacts: use resolve(q, v) for "
+                "one state, da.simulate in time"
+            )
 
     def __repr__(self) -> str:
         rows = f"{len(self.names)} constraint rows" + (f" ({', '.join(self.names)})" if self.names else "")

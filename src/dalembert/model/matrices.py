@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.friction.contacts import checked_contacts
+from dalembert.model.contact_rows import ContactRows
 
 Array = np.ndarray
 
@@ -28,6 +30,10 @@ class Matrices:
         A_dot v, (m,), or a function of (q, v, t); zero unless given.
     coordinates, names
         Needed where `mass` or `rows` are not given by name.
+    friction
+        Contacts of `dalembert.friction`, directions as rows (n,).
+    energy
+        T + V as a function of (q, v, t), if there is one, for the balance of a simulation.
 
     Examples
     --------
@@ -45,6 +51,8 @@ class Matrices:
         drift: Any = None,
         coordinates: tuple[str, ...] | None = None,
         names: tuple[str, ...] | None = None,
+        friction: Any = None,
+        energy: Callable[..., float] | None = None,
     ) -> None:
         if isinstance(mass, Mapping):
             coordinates, mass = tuple(mass), np.diag([float(value) for value in mass.values()])
@@ -58,6 +66,10 @@ class Matrices:
         self._mass, self._rows = _function(mass, (n, n), "mass"), _function(rows, (m, n), "rows")
         self._force = _function(np.zeros(n) if force is None else force, (n,), "force")
         self._drift = _function(np.zeros(m) if drift is None else drift, (m,), "drift")
+        self.contacts = checked_contacts(friction)
+        self._contacts = ContactRows(self.contacts, self.coordinates, self.names)
+        if energy is not None:
+            self.energy = energy
 
     def mass_matrix(self, q: Array, t: float) -> Array:
         """Return M."""
@@ -74,6 +86,10 @@ class Matrices:
     def drift(self, q: Array, v: Array, t: float) -> Array:
         """Return A_dot v."""
         return self._drift(q, v, t)
+
+    def contact_terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array, Array]:
+        """Return relative velocities, contact rows, drift and loads."""
+        return self._contacts.terms(q, v, t)
 
 
 def _names(given: tuple[str, ...] | None, values: Any, prefix: str, what: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import casadi as ca
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kkt import Status
+from dalembert.model.contact_expressions import ContactExpressions, as_outputs
 from dalembert.model.expressions import Expressions
 from dalembert.model.straight_line import straight_line
 from dalembert.model.symbols import Symbols
@@ -25,17 +26,18 @@ QUANTITIES = {
     "constraint": "q t parameters",
     "constraint_velocity": "q v t parameters",
     "energy": "q v t parameters",
+    "contacts": "q v u t parameters",
 }
 """Every quantity, with the inputs it may have."""
 
 
-def quantity(expressions: Expressions, symbols: Symbols, what: str) -> ca.Function:
+def quantity(expressions: Expressions, symbols: Symbols, what: str, contacts: ContactExpressions) -> ca.Function:
     """Return the CasADi function of one quantity."""
     if what not in QUANTITIES:
         near = get_close_matches(str(what), QUANTITIES, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"what={what!r} is not one of {', '.join(map(repr, QUANTITIES))}{hint}")
-    outputs = _outputs(expressions, what)
+    outputs = as_outputs(contacts) if what == "contacts" else _outputs(expressions, what)
     inputs = {name: symbols.groups[name] for name in input_names(symbols, what)}
     return ca.Function(what, list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
 

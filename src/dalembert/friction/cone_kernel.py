@@ -1,0 +1,295 @@
+# pyright: reportCallIssue=false, reportArgumentType=false
+"""Friction limited by the contact's own reaction, in compiled code: Gauss-Seidel sweeps, then Newton's method.
+
+Symbols, per contact with rows first .. last: r = (r_N, r_T) reaction, u = G r + g contact acceleration (or velocity),
+mu coefficient, rho = 1 / trace(G_ii) step, y = r - rho u, K = {|r_T| <= mu r_N} the cone, s direction of sliding.
+
+    at rest, unilateral    r_N = max(0, y_N),  r_T = projection of y_T onto the disk of radius mu r_N      (Coulomb)
+    at rest, associated    r = P_K(y)                                                       (convex problem)
+    bilateral row          r_N = y_N, that is u_N = 0, and radius mu |r_N|
+    given limit            r = clip(y) between -limit and limit
+    sliding along s        r_T = -mu |r_N| s
+
+The Coulomb lines are equivalent to r = P_K(r - rho (u + mu |u_T| e_N)), De Saxce's form, by which answers are judged.
+Each is a semismooth equation F(r) = 0; sweeps of nonlinear Gauss-Seidel find the modes, Newton's method the digits.
+
+Sources: P. Alart, A. Curnier, Comput. Methods Appl. Mech. Eng. 92 (1991) 353-375; G. De Saxce, Z.-Q. Feng, Math.
+Comput. Modelling 28 (1998) 225-245; V. Acary, M. Bremond, O. Huber, in "Advanced Topics in Nonsmooth Dynamics"
+(2018). Cost: p^2 a sweep, 2 p^3 / 3 a Newton step, p rows of contacts that are closed.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+
+COULOMB, ASSOCIATED = 0, 1
+"""Which problem: the true law, or the convex one that lets a sliding contact lift off."""
+
+UNILATERAL, BILATERAL, FIXED = 0, 1, 2
+"""Kind of the first row: a normal that pushes, one that pushes and pulls, or a tangent with the given limit mu."""
+
+TINY = 1e-300
+"""Stands for the size of a problem whose data are zero."""
+
+SHIFT = 1e-11
+"""Redundant reactions make Newton's matrix singular; this part of its diagonal is added to G there (not to F)."""
+
+
+@compiled
+def steps_of(G, first):
+    """Return rho per contact, 1 / trace of its block; 1 where the contact moves nothing."""
+    k = first.size - 1
+    rho = np.ones(k)
+    for i in range(k):
+        trace = 0.0
+        for a in range(first[i], first[i + 1]):
+            trace += G[a, a]
+        if trace > 0.0:
+            rho[i] = 1.0 / trace
+    return rho
+
+
+@compiled
+def row_times(G, a, r, g):
+    """Return entry a of G r + g."""
+    total = g[a]
+    for j in range(r.size):
+        total += G[a, j] * r[j]
+    return total
+
+
+@compiled
+def local_map(y, a, b, mu, law, kind, sliding, s, out):
+    """Write what r must be, given y, for the contact of rows a .. b - 1."""
+    n = y[a]
+    if kind == FIXED:
+        out[a] = min(max(n, -mu), mu)
+        return
+    reach = 0.0
+    for j in range(a + 1, b):
+        reach += y[j] * y[j]
+    reach = np.sqrt(reach)
+    if law == ASSOCIATED and not sliding and kind == UNILATERAL:
+        if reach <= mu * n:
+            scale, normal = 1.0, n
+        elif mu * reach <= -n:
+            scale, normal = 0.0, 0.0
+        else:
+            normal = (n + mu * reach) / (1.0 + mu * mu)
+            scale = mu * normal / reach
+    else:
+        normal = n if kind == BILATERAL else max(n, 0.0)
+        radius = mu * abs(normal)
+        if sliding:
+            for j in range(a + 1, b):
+                out[j] = -radius * s[j]
+            out[a] = normal
+            return
+        scale = 1.0 if reach <= radius else radius / reach
+    out[a] = normal
+    for j in range(a + 1, b):
+        out[j] = scale * y[j]
+
+
+@compiled
+def sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
+    """Run one sweep of nonlinear Gauss-Seidel; return the largest change."""
+    change = 0.0
+    for i in range(first.size - 1):
+        a, b = first[i], first[i + 1]
+        for j in range(a, b):
+            y[j] = r[j] - rho[i] * row_times(G, j, r, g)
+        local_map(y, a, b, mu[i], law, kind[i], sliding[i], s, out)
+        for j in range(a, b):
+            change = max(change, abs(out[j] - r[j]))
+            r[j] = out[j]
+    return change
+
+
+@compiled
+def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
+    """Write u, y and F = r - map(y); return the largest |F| and the size of the terms of y."""
+    worst, size = 0.0, 0.0
+    for i in range(first.size - 1):
+        a, b = first[i], first[i + 1]
+        for j in range(a, b):
+            total, terms = g[j], abs(g[j])
+            for p in range(r.size):
+                term = G[j, p] * r[p]
+                total += term
+                terms += abs(term)
+            u[j] = total
+            y[j] = r[j] - rho[i] * total
+            size = max(size, rho[i] * terms, abs(r[j]))
+        local_map(y, a, b, mu[i], law, kind[i], sliding[i], s, out)
+        for j in range(a, b):
+            F[j] = r[j] - out[j]
+            worst = max(worst, abs(F[j]))
+    return worst, size
+
+
+@compiled
+def derivative(y, a, b, mu, law, kind, sliding, s, P):
+    """Write P = d map / d y, a (b - a, b - a) block, at y."""
+    d = b - a
+    P[:d, :d] = 0.0
+    n, reach = y[a], 0.0
+    if kind == FIXED:
+        P[0, 0] = 1.0 if -mu < n < mu else 0.0
+        return
+    for j in range(a + 1, b):
+        reach += y[j] * y[j]
+    reach = np.sqrt(reach)
+    if law == ASSOCIATED and not sliding and kind == UNILATERAL:
+        if reach <= mu * n:
+            for j in range(d):
+                P[j, j] = 1.0
+        elif mu * reach > -n:
+            scale = 1.0 / (1.0 + mu * mu)
+            normal = (n + mu * reach) * scale
+            P[0, 0] = scale
+            for j in range(1, d):
+                e = y[a + j] / reach
+                P[0, j] = P[j, 0] = mu * scale * e
+                for p in range(1, d):
+                    f = y[a + p] / reach
+                    P[j, p] = mu * mu * scale * e * f + mu * normal / reach * ((1.0 if j == p else 0.0) - e * f)
+        return
+    if kind == UNILATERAL and n <= 0.0:
+        return
+    P[0, 0] = 1.0
+    sign, radius = (1.0 if n >= 0.0 else -1.0), mu * abs(n)
+    for j in range(1, d):
+        if sliding:
+            P[j, 0] = -mu * sign * s[a + j]
+        elif reach <= radius:
+            P[j, j] = 1.0
+        else:
+            e = y[a + j] / reach
+            P[j, 0] = mu * sign * e
+            for p in range(1, d):
+                P[j, p] = radius / reach * ((1.0 if j == p else 0.0) - e * y[a + p] / reach)
+
+
+@compiled
+def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
+    """Return the step of Newton's method: (I - P (I - rho G)) step = -F, contacts that are open left out."""
+    k, size = first.size - 1, F.size
+    P = np.zeros((3, 3))
+    row = np.empty(size, dtype=np.int64)
+    count = 0
+    step = -F
+    for i in range(k):
+        a, b = first[i], first[i + 1]
+        derivative(y, a, b, mu[i], law, kind[i], sliding[i], s, P)
+        empty = True
+        for j in range(b - a):
+            for p in range(b - a):
+                empty = empty and P[j, p] == 0.0
+        for j in range(a, b):
+            row[j] = -1 if empty else count
+            count += 0 if empty else 1
+    if count == 0:
+        return step
+    J, rhs = np.zeros((count, count)), np.zeros(count)
+    index = np.empty(count, dtype=np.int64)
+    for j in range(size):
+        if row[j] >= 0:
+            index[row[j]] = j
+    for i in range(k):
+        a, b = first[i], first[i + 1]
+        if row[a] < 0:
+            continue
+        derivative(y, a, b, mu[i], law, kind[i], sliding[i], s, P)
+        for j in range(a, b):
+            Jrow = J[row[j]]
+            right = -F[j]
+            for p in range(a, b):
+                weight = P[j - a, p - a]
+                if weight == 0.0:
+                    continue
+                Grow, scaled = G[p], weight * rho[i]
+                for q in range(count):
+                    Jrow[q] += scaled * Grow[index[q]]
+                for q in range(size):
+                    if row[q] < 0:
+                        right -= scaled * Grow[q] * step[q]
+                Jrow[row[p]] -= weight * (1.0 - SHIFT)
+            Jrow[row[j]] += 1.0
+            rhs[row[j]] = right
+    found = np.linalg.solve(J, rhs)
+    for q in range(count):
+        step[index[q]] = found[q]
+    return step
+
+
+@compiled
+def attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, steps):
+    """Run sweeps, then damped Newton steps while they help; r is the best met; return its residual and the steps."""
+    size = g.size
+    u, y, out, F = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    for _ in range(sweeps):
+        if sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out) == 0.0:
+            break
+    worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
+    best, kept = worst / max(scale, TINY), r.copy()
+    used = 0
+    while used < steps and best > tolerance:
+        step = newton_step(G, first, mu, law, kind, sliding, s, rho, y, F)
+        used += 1
+        start, damping, before = r.copy(), 1.0, worst
+        for _ in range(6):
+            r[:] = start + damping * step
+            worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
+            if worst <= 2.0 * before:
+                break
+            damping *= 0.4
+        if not worst <= 1e3 * before:
+            break
+        if worst / max(scale, TINY) < best:
+            best, kept[:] = worst / max(scale, TINY), r
+        elif used > 4 and worst > 0.9 * before:
+            sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out)
+            worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
+    r[:] = kept
+    return best, used
+
+
+@compiled
+def solve_contacts(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
+    """Solve from a first guess r, overwritten; return |F| relative to its terms, proximal and Newton steps.
+
+    Redundant contacts: the proximal point method, G + delta I and g - delta r in place of G and g, has a
+    well-conditioned problem at each step and ends at an answer of the first; delta falls as long as that helps.
+    """
+    rho = steps_of(G, first)
+    best, used = attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, 10)
+    if best <= tolerance or used >= steps:
+        return best, 0, used
+    size = g.size
+    trace = 0.0
+    for j in range(size):
+        trace += G[j, j] / size
+    delta = 1e-2 * trace
+    u, y, out, F = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    kept, Gp = r.copy(), G.copy()
+    for outer in range(200):
+        for j in range(size):
+            Gp[j, j] = G[j, j] + delta
+        near = steps_of(Gp, first)
+        centre = r.copy()
+        inner, more = attempt(Gp, g - delta * centre, first, mu, law, kind, sliding, s, near, r, 0.1 * tolerance, 8, 12)
+        used += more
+        worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
+        found = worst / max(scale, TINY)
+        if found < best:
+            best, kept[:] = found, r
+        if best <= tolerance or used >= steps:
+            r[:] = kept
+            return best, outer + 1, used
+        delta = max(0.2 * delta, 1e-9 * trace) if inner <= tolerance else min(4.0 * delta, trace)
+    r[:] = kept
+    return best, 200, used

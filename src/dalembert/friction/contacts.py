@@ -1,0 +1,119 @@
+"""Contacts with friction, as data: what rubs, along which direction, under which law and load.
+
+A contact's relative velocity is  w(q, t)^T v - surface(t),  w its direction; its force on the system is w T.
+
+| contact | limit of the force |
+|---|---|
+| `Bounded` | load x law, a given load (seed 001: 1, the law being in newton) |
+| `Joint` | the same, along one coordinate |
+| `Coulomb` | reaction of a constraint row x law, the law being a coefficient; one direction, or two for a plane |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from dalembert.errors import ModelError
+from dalembert.friction.laws import as_law
+
+
+@dataclass(frozen=True, eq=False)
+class Contact:
+    """What all contacts have in common.
+
+    Attributes
+    ----------
+    name
+        For messages, index sets and events.
+    along
+        In a `Lagrangian`: the relative velocity as an SX expression, linear in v (or a relative displacement, an
+        expression of q and t alone); a list of two for a plane. In `Matrices`: the direction w, (n,), a function of
+        (q, t) that returns it, or a list of two.
+    law
+        A law, or a number for Coulomb's.
+    surface
+        Velocity of the other side along the direction, m/s: a number; in a `Lagrangian` also an expression of t; in
+        `Matrices` also a function of t that returns velocity and acceleration.
+    drift
+        For `Matrices` with a direction that is a function: w_dot^T v, a function of (q, v, t).
+    """
+
+    name: str
+    along: Any
+    law: Any
+    surface: Any = field(default=0.0, kw_only=True)
+    drift: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ModelError(f"a contact needs a name; got {self.name!r}")
+        object.__setattr__(self, "law", as_law(self.law, f"contact {self.name!r}"))
+
+    @property
+    def directions(self) -> int:
+        """Number of tangential directions: 1, or 2 for a plane."""
+        if not isinstance(self.along, list | tuple) or all(isinstance(x, Real) for x in self.along):
+            return 1
+        return len(self.along)
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded(Contact):
+    """Friction with a given limit: load x law; load is a number or a function of (q, v, t) (an expression)."""
+
+    load: Any = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.directions != 1:
+            raise ModelError(f"contact {self.name!r}: a bounded contact has one direction; use Coulomb for a plane")
+
+
+@dataclass(frozen=True, eq=False)
+class Coulomb(Contact):
+    """Friction whose limit is law x |reaction| of the constraint row `normal`; an exact circular cone for a plane.
+
+    With `unilateral` the row only pushes: a reaction below zero ends the contact.
+    """
+
+    normal: str = field(kw_only=True)
+    unilateral: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.directions not in (1, 2):
+            raise ModelError(f"contact {self.name!r}: one direction or two for a plane, not {self.directions}")
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Contact):
+    """Friction in a joint: along one coordinate, given by its name or number; the limit is load x law."""
+
+    load: Any = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.along, str | int):
+            raise ModelError(f"contact {self.name!r}: a joint's `along` is the name or number of a coordinate")
+
+
+CONTACTS = (Bounded, Coulomb, Joint)
+"""Every kind of contact."""
+
+
+def checked_contacts(contacts: Any) -> tuple[Contact, ...]:
+    """Return the contacts as a tuple; names must be distinct."""
+    if contacts is None:
+        return ()
+    if isinstance(contacts, Contact) or not isinstance(contacts, list | tuple):
+        raise ModelError("friction must be a list of contacts: Bounded, Coulomb or Joint")
+    seen: dict[str, int] = {}
+    for i, one in enumerate(contacts):
+        if not isinstance(one, CONTACTS):
+            raise ModelError(f"friction[{i}] is {type(one).__name__}, not a contact: Bounded, Coulomb or Joint")
+        if one.name in seen:
+            raise ModelError(f"two contacts are called {one.name!r}: friction[{seen[one.name]}] and friction[{i}]")
+        seen[one.name] = i
+    return tuple(contacts)

@@ -1,0 +1,192 @@
+"""The force laws: Coulomb, static above kinetic, Stribeck, (21b), tabulated, and a user's expression.
+
+Symbols: T_s static limit, T_k kinetic force, s speed, v_s Stribeck velocity, c viscous coefficient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.friction.law import Law
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Dry(Law):
+    """Coulomb's law: T_k = T_s = limit, in newton, or a coefficient where a reaction is the load."""
+
+    limit: float
+
+    def kinetic(self, speed: Any, state: Any = None) -> Any:
+        """Return the limit, whatever the speed."""
+        return self.limit * np.ones_like(speed, dtype=float)
+
+    def static(self, state: Any = None) -> float:
+        """Return the limit."""
+        return self.limit
+
+
+@dataclass(frozen=True)
+class StaticKinetic(Law):
+    """Coulomb's law with a static limit above the kinetic force: the force drops when motion begins."""
+
+    static_limit: float
+    kinetic_limit: float
+
+    def kinetic(self, speed: Any, state: Any = None) -> Any:
+        """Return the kinetic limit, whatever the speed."""
+        return self.kinetic_limit * np.ones_like(speed, dtype=float)
+
+    def static(self, state: Any = None) -> float:
+        """Return the static limit."""
+        return self.static_limit
+
+
+@dataclass(frozen=True)
+class Stribeck(Law):
+    """Stribeck's curve: T_k = T_c + (T_s - T_c) exp(-(s / v_s)^exponent) + c s.
+
+    Source: B. Armstrong-Helouvry, P. Dupont, C. Canudas de Wit, "A survey of models, analysis tools and compensation
+    methods for the control of machines with friction", Automatica 30 (1994) 1083-1138, eq. (4).
+    """
+
+    static_limit: float
+    coulomb: float
+    velocity: float
+    exponent: float = 2.0
+    viscous: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.velocity > 0.0 and self.exponent > 0.0):
+            raise ModelError(f"Stribeck needs velocity > 0 and exponent > 0; got {self.velocity} and {self.exponent}")
+
+    def kinetic(self, speed: Any, state: Any = None) -> Any:
+        """Return the curve."""
+        fall = np.exp(-((np.asarray(speed) / self.velocity) ** self.exponent))
+        return self.coulomb + (self.static_limit - self.coulomb) * fall + self.viscous * np.asarray(speed)
+
+    def static(self, state: Any = None) -> float:
+        """Return the static limit."""
+        return self.static_limit
+
+
+@dataclass(frozen=True)
+class Hyperbolic(Law):
+    """The law of seed 001, eq. (21b): T_k = T_s / (1 + decay s), decay 3 s/m there."""
+
+    static_limit: float
+    decay: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not self.decay >= 0.0:
+            raise ModelError(f"Hyperbolic needs decay >= 0, else the force has a pole; got {self.decay}")
+
+    def kinetic(self, speed: Any, state: Any = None) -> Any:
+        """Return the curve."""
+        return self.static_limit / (1.0 + self.decay * np.asarray(speed))
+
+    def static(self, state: Any = None) -> float:
+        """Return the static limit."""
+        return self.static_limit
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulated(Law):
+    """Measured forces at measured speeds, joined by straight lines; beyond the last speed the last force holds."""
+
+    speeds: Array
+    forces: Array
+    static_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        s, T = np.array(self.speeds, dtype=float), np.array(self.forces, dtype=float)
+        if s.ndim != 1 or s.shape != T.shape or s.size < 1:
+            raise ShapeError(f"a table needs as many forces as speeds; got shapes {s.shape} and {T.shape}")
+        if s[0] != 0.0 or not np.all(np.diff(s) > 0.0):
+            raise ModelError("the speeds of a table must begin at 0 and grow")
+        object.__setattr__(self, "speeds", s)
+        object.__setattr__(self, "forces", T)
+
+    def kinetic(self, speed: Any, state: Any = None) -> Any:
+        """Interpolate."""
+        return np.interp(speed, self.speeds, self.forces)
+
+    def static(self, state: Any = None) -> float:
+        """Return the static limit, by default the force at speed 0."""
+        return float(self.forces[0]) if self.static_limit is None else self.static_limit
+
+
+class Expression(Law):
+    """A law written in CasADi: T_k of a speed symbol and, where wanted, of the state symbols (q, v, t).
+
+    Parameters
+    ----------
+    speed
+        The SX symbol that stands for the speed s >= 0.
+    kinetic
+        T_k as an SX expression.
+    static_limit
+        T_s, a number or an expression of the state; by default T_k at speed 0.
+    state
+        (q, v, t), the columns of symbols that `kinetic` may contain; t may be None.
+    """
+
+    def __init__(self, speed: Any, kinetic: Any, static_limit: Any = None, state: Any = None) -> None:
+        import casadi as ca
+
+        try:
+            T, limit = ca.SX(kinetic), ca.SX(kinetic if static_limit is None else static_limit)
+            if static_limit is None:
+                limit = ca.substitute(T, speed, 0.0)
+            groups = [] if state is None else [ca.SX(0, 1) if x is None else x for x in state]
+            self._kinetic = ca.Function("kinetic", [speed, *groups], [T])
+            self._static = ca.Function("static", groups, [limit])
+        except (NotImplementedError, RuntimeError, TypeError) as error:
+            first = str(error).strip().splitlines()[-1]
+            raise ModelError(f"the law is no SX expression of its speed symbol and state: {first}") from error
+        self._of_state = state is not None
+
+    @property
+    def needs_state(self) -> bool:
+        """True where state symbols were given."""
+        return self._of_state
+
+    def kinetic(self, speed: Any, state: Any = None) -> Any:
+        """Evaluate the expression."""
+        speed = np.asarray(speed, dtype=float)
+        flat = [float(self._kinetic(s, *self._given(state))) for s in speed.reshape(-1)]
+        return np.array(flat).reshape(speed.shape) if speed.ndim else flat[0]
+
+    def static(self, state: Any = None) -> float:
+        """Evaluate the static limit."""
+        return float(next(iter(self._static.call(self._given(state)))))
+
+    def _given(self, state: Any) -> list[Any]:
+        if not self._of_state:
+            return []
+        if state is None:
+            raise ModelError("this friction law depends on the state: pass state=(q, v, t)")
+        q, v, t = state
+        return [x if self._static.size1_in(i) else np.zeros((0, 1)) for i, x in enumerate((q, v, t))]
+
+
+LAWS = (Dry, StaticKinetic, Stribeck, Hyperbolic, Tabulated, Expression)
+"""Every law; being in the list is being tested."""
+
+
+def as_law(given: Any, owner: str) -> Law:
+    """Return a law, a number being Coulomb's; checked where it needs no state, with the owner's name in complaints."""
+    if not isinstance(given, Law):
+        try:
+            given = Dry(float(given))
+        except (TypeError, ValueError):
+            raise ModelError(f"{owner}: a law is a number or one of dalembert.friction's laws; got {given!r}") from None
+    if not given.needs_state and not getattr(given, "_sound", False):
+        given.check(owner)
+        object.__setattr__(given, "_sound", True)
+    return given

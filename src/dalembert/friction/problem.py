@@ -1,0 +1,175 @@
+"""A friction problem at one state, checked and reduced to what the contacts see.
+
+Symbols (seed 001, eqs. 1, 2): M mass matrix, f applied minus velocity-dependent forces (the seed's h), W (n, m) contact
+directions as columns, T friction forces, A constraint rows with drift, xi' = velocity of the contacts, xi'' = W^T a +
+contact_drift.
+
+    M a + A^T lam = f + W T        A a = -drift
+
+Contacts that slide have known forces; they go to f. For those at rest, with Z the admissible motions (A Z = 0),
+
+    xi'' = G T + g,   G = W^T Z (Z^T M Z)^-1 Z^T W  (the Delassus matrix),   B = Z^T W
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.friction.law import Law
+from dalembert.friction.laws import as_law
+from dalembert.kkt import KKT
+from dalembert.kkt.inputs import as_real, checked_names, checked_vector, refuse_nonfinite
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One state with bounded contacts; `forces_in_motion` (m,) are zero at rest, `limits` (m,) hold at rest."""
+
+    system: KKT
+    f: Float[Array, " n"]
+    drift: Float[Array, " k"]
+    W: Float[Array, "n m"]
+    velocity: Float[Array, " m"]
+    contact_drift: Float[Array, " m"]
+    names: tuple[str, ...]
+    laws: tuple[Law, ...]
+    limits: Float[Array, " m"]
+    rest: Bool[Array, " m"]
+    forces_in_motion: Float[Array, " m"]
+
+    @cached_property
+    def load(self) -> Float[Array, " n"]:
+        """F with the forces of sliding contacts added."""
+        return self.f + self.W @ self.forces_in_motion
+
+    @cached_property
+    def free_acceleration(self) -> Float[Array, " n"]:
+        """Acceleration without any force at the contacts at rest."""
+        return self.system.solve(self.load, self.drift).acceleration
+
+    @cached_property
+    def reduced(self) -> tuple[Float[Array, "p m"], Float[Array, "p m"]]:
+        """B = Z^T W and J with J^T J = G."""
+        analysis = self.system.analysis
+        if self.system.m == 0:
+            return self.W, np.linalg.solve(np.linalg.cholesky(self.system.M), self.W)
+        motion = analysis.motion
+        B = (analysis.rows.columns[:, None] * motion.Z).T @ self.W
+        return B, (motion.vectors.T @ (motion.scale[:, None] * B)) / np.sqrt(motion.values)[:, None]
+
+    @cached_property
+    def delassus(self) -> tuple[Float[Array, "m m"], Float[Array, " m"]]:
+        """G and g of all contacts."""
+        J = self.reduced[1]
+        return J.T @ J, self.W.T @ self.free_acceleration + self.contact_drift
+
+    def acceleration(self, T: Float[Array, " m"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
+        """Return accelerations and multipliers under these forces at the contacts (those in motion included)."""
+        solved = self.system.solve(self.f + self.W @ T, self.drift)
+        return solved.acceleration, solved.multipliers
+
+    def held_acceleration(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " n"]:
+        """Return accelerations with the sticking rows in the block matrix: at rest to the last digit, however light."""
+        S = np.flatnonzero(stick)
+        rows = np.vstack([self.system.A, self.W[:, S].T])
+        drift = np.concatenate([self.drift, self.contact_drift[S]])
+        load = self.f + self.W @ np.where(stick, 0.0, T)
+        return KKT(self.system.M, rows).solve(load[None], drift[None]).acceleration[0]
+
+    @property
+    def singular(self) -> bool:
+        """True where a motion that A allows moves no mass: then there is no Delassus matrix."""
+        if self.system.m == 0:
+            diagonal = np.diag(self.system.M)
+            if np.count_nonzero(self.system.M) == np.count_nonzero(diagonal) == diagonal.size and diagonal.min() > 0.0:
+                return False
+        return bool(self.system.analysis.motion.massless)
+
+
+def checked_problem(
+    M: Any,
+    f: Any,
+    W: Any,
+    state: Any,
+    laws: Any,
+    A: Any = None,
+    drift: Any = None,
+    contact_drift: Any = None,
+    names: Sequence[str] | None = None,
+    rows: Sequence[str] | None = None,
+    coordinates: Sequence[str] | None = None,
+    at_rest: float = 0.0,
+    loads: Any = None,
+    state_of_system: Any = None,
+) -> Problem:
+    """Check everything a user may pass for one state; every complaint names the contact."""
+    system = KKT(M, A, rows, coordinates)
+    if system.batch_shape:
+        raise ShapeError(f"resolve takes one state; M and A have batch axes {system.batch_shape}: use resolve_batch")
+    W = checked_directions(W, system.n)
+    m = W.shape[1]
+    names = checked_names(names if names is not None else [f"contact {i}" for i in range(m)], m, "names", "contacts")
+    f, drift = checked_vector(f, system.n, "f"), checked_vector(drift, system.m, "drift")
+    velocity, shift = checked_vector(state, m, "state"), checked_vector(contact_drift, m, "contact_drift")
+    for values, what, labels in (
+        (f, "f", system.coordinates),
+        (drift, "drift", system.names),
+        (velocity, "state", names),
+        (shift, "contact_drift", names),
+    ):
+        if values.ndim != 1:
+            raise ShapeError(f"resolve takes one state; {what} has shape {values.shape}: use resolve_batch")
+        refuse_nonfinite(values, what, labels)
+    refuse_nonfinite(W, "W", system.coordinates, names)
+    laws = checked_laws(laws, m, names)
+    weight = checked_vector(np.ones(m) if loads is None else loads, m, "loads", scalar=True)
+    limits, moving, rest = forces_by_law(laws, velocity, weight, names, at_rest, state_of_system)
+    return Problem(system, f, drift, W, velocity, shift, names, laws, limits, rest, moving)
+
+
+def checked_directions(W: Any, n: int) -> Float[Array, "n m"]:
+    """Return W as (n, m)."""
+    W, _ = as_real(W, "W")
+    if W.ndim != 2 or W.shape[0] != n:
+        hint = " (rows and columns exchanged?)" if W.ndim == 2 and W.shape[1] == n else ""
+        raise ShapeError(f"W must be ({n}, m), one column per contact direction; it has shape {W.shape}{hint}")
+    return W
+
+
+def checked_laws(laws: Any, m: int, names: Sequence[str]) -> tuple[Law, ...]:
+    """Return one law per contact; a single law or number stands for all."""
+    if isinstance(laws, Law) or np.ndim(laws) == 0:
+        laws = [laws] * m
+    if len(laws) != m:
+        raise ShapeError(f"{len(laws)} laws for {m} contacts")
+    return tuple(as_law(law, f"contact {name!r}") for law, name in zip(laws, names, strict=True))
+
+
+def forces_by_law(
+    laws: Sequence[Law], velocity: Array, loads: Array, names: Sequence[str], at_rest: float, state: Any
+) -> tuple[Array, Array, Array]:
+    """Return limits at rest, forces in motion (zero at rest), and who is at rest."""
+    m = velocity.size
+    rest = np.abs(velocity) <= at_rest
+    limits, moving = np.zeros(m), np.zeros(m)
+    for i, law in enumerate(laws):
+        if not (np.isfinite(loads[i]) and loads[i] >= 0.0):
+            raise ModelError(f"contact {names[i]!r}: its load is {loads[i]}; a load must be finite and not negative")
+        limits[i] = loads[i] * float(law.static(state))
+        if not rest[i]:
+            moving[i] = loads[i] * float(law.force(velocity[i], state))
+        if law.needs_state and (limits[i] < 0.0 or moving[i] * velocity[i] > 0.0 or not np.isfinite(limits[i])):
+            raise ModelError(
+                f"contact {names[i]!r}: the friction law is not dissipative here: static limit {limits[i]:.6g}, force "
+                f"{moving[i]:.6g} at relative velocity {velocity[i]:.6g}"
+            )
+    return limits, moving, rest

@@ -1,0 +1,168 @@
+"""Resolve contacts whose friction is limited by a reaction: exact cones, one direction or a plane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.friction.coulomb_modes import all_solutions, family_of
+from dalembert.friction.index_sets import AT_LIMIT, STILL, IndexSets
+from dalembert.friction.reaction_problem import FIXED, ReactionProblem, reaction_problem
+from dalembert.friction.resolution import OPTIMAL, FrictionCertificate, Resolution
+from dalembert.friction.status import FrictionStatus
+from dalembert.friction.uniqueness import UniquenessReport, proved_unique
+
+Array = np.ndarray
+
+TOLERANCE = 1e-13
+"""What the kernel aims at; `OPTIMAL` is what counts as an answer."""
+
+NEWTON = 400
+"""Newton steps before the kernel gives up; 3 to 10 are usual, some hundred with many redundant contacts."""
+
+
+def resolve_coulomb(
+    M: Any, f: Any, W: Any, state: Any, laws: Any, warm: Any = None, associated: bool = False, **data: Any
+) -> Resolution:
+    """Solve the complementarity problem of Coulomb's law, or with `associated` the convex one."""
+    problem = reaction_problem(M, f, W, state, laws, **data)
+    if problem.reduced.singular:
+        raise ModelError(
+            "M is singular on motions that the other constraints leave free; reactions as limits need a definite one"
+        )
+    r, residual, rounds = solve_rows(problem, associated, warm)
+    if residual > OPTIMAL and not associated:
+        every = all_solutions(problem)
+        if every is not None and not every:
+            return _none(problem, rounds)
+        if every:
+            r, residual = every[0], 0.0
+    return _finished(problem, r, residual, rounds, associated)
+
+
+def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> tuple[Array, float, int]:
+    """Run the kernel on the contact rows; return reactions, residual and Newton steps."""
+    from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, solve_contacts
+
+    G, g = problem.delassus
+    r = np.zeros(g.size)
+    if warm is not None:
+        start = np.asarray(warm, dtype=float)
+        for column, row in enumerate(problem.columns):
+            if row >= 0:
+                r[row] = start[column]
+    if g.size == 0:
+        return r, 0.0, 0
+    law = ASSOCIATED if associated else COULOMB
+    residual, _, steps = solve_contacts(
+        np.ascontiguousarray(G), np.ascontiguousarray(g), problem.first, problem.mu, law, problem.kind, problem.sliding,
+        problem.direction, r, TOLERANCE, 12, NEWTON,
+    )  # fmt: skip
+    return r, float(residual), int(steps)
+
+
+def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, associated: bool) -> Resolution:
+    reduced = problem.reduced
+    solved = reduced.system.solve(reduced.f + reduced.W @ r, reduced.drift)
+    a = solved.acceleration
+    lam = np.zeros(problem.system.m)
+    lam[list(problem.others)] = solved.multipliers
+    lam[list(problem.normals)] = -r[problem.first[:-1][problem.kind != FIXED]]
+    forces = np.where(problem.columns >= 0, r[problem.columns] if r.size else 0.0, problem.known)
+    u = reduced.W.T @ a + reduced.contact_drift
+    size = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
+    u[np.abs(u) <= 1e3 * STILL * size] = 0.0
+    xi = np.array([u[row] if row >= 0 else np.nan for row in problem.columns])
+    name = "exact, associated" if associated else "exact, Coulomb cones"
+    certificate = FrictionCertificate(name, residual, 0.0, rounds)
+    status = FrictionStatus.SOLVED if residual <= OPTIMAL else FrictionStatus.NOT_CONVERGED
+    return Resolution(
+        a, forces, lam, xi, _sets(problem, r, u, size), status, certificate, problem.column_names,
+        problem.system.coordinates, lambda: report(problem, r, status.solved),
+    )  # fmt: skip
+
+
+def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSets:
+    """Sort contacts; one that is open (its row pushes no more) counts as sliding or sticking by its velocity."""
+    sliding, sticking, onset, limit = [], [], {}, []
+    for i, name in enumerate(problem.names):
+        a, b = problem.first[i], problem.first[i + 1]
+        tangent = np.arange(a if problem.kind[i] == FIXED else a + 1, b)
+        if problem.sliding[i]:
+            sliding.append(name)
+            continue
+        bound = problem.mu[i] if problem.kind[i] == FIXED else problem.mu[i] * abs(r[a])
+        force, speed = np.linalg.norm(r[tangent]), np.linalg.norm(u[tangent])
+        full = force >= bound * (1.0 - AT_LIMIT)
+        if full and speed > STILL * 1e2 * size[tangent].max(initial=0.0):
+            onset[name] = float(np.sign(u[tangent][0])) if tangent.size == 1 else u[tangent] / speed
+        else:
+            sticking.append(name)
+            if full:
+                limit.append(name)
+    known = [name for name, row in zip(problem.column_names, problem.columns, strict=True) if row < 0]
+    return IndexSets((*sliding, *known), tuple(sticking), onset, tuple(limit))
+
+
+def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport:
+    """Say whether there are other answers, as far as that can be proved."""
+    nothing = np.zeros((0, problem.system.n))
+    if not solved:
+        return UniquenessReport(
+            None, None, (), "the method found no answer, and there are too many modes to try all", nothing
+        )
+    spread, open_names = family_of(problem, r)
+    if spread.shape[0]:
+        return UniquenessReport(
+            True,
+            False,
+            open_names,
+            "redundant reactions share their load in many ways, and the friction with them",
+            spread,
+        )
+    if proved_unique(problem.delassus[0], problem.first, problem.mu, problem.kind, problem.sliding):
+        return UniquenessReport(True, True, (), "friction is weak enough for the coupling: a contraction", nothing)
+    every = all_solutions(problem)
+    if every is None:
+        reason = "too many contacts (or a plane) to try all modes, and too strong a coupling for the contraction"
+        return UniquenessReport(True, None, open_names, reason, nothing)
+    a = np.array(
+        [
+            problem.reduced.system.solve(problem.reduced.f + problem.reduced.W @ x, problem.reduced.drift).acceleration
+            for x in every
+        ]
+    )
+    here = problem.reduced.system.solve(problem.reduced.f + problem.reduced.W @ r, problem.reduced.drift).acceleration
+    scale = np.abs(a).max() + np.abs(here).max()
+    others = a[np.abs(a - here).max(axis=1) > 1e-8 * scale]
+    who = tuple(sorted({*open_names, *_differing(problem, r, every)}))
+    if len(others):
+        return UniquenessReport(True, False, who, "several modes obey the laws (Painleve)", others)
+    return UniquenessReport(
+        True, True, open_names, "all modes were tried: no other acceleration obeys the laws", nothing
+    )
+
+
+def _differing(problem: ReactionProblem, r: Array, every: list[Array]) -> set[str]:
+    scale = max(np.abs(x).max(initial=0.0) for x in every)
+    return {
+        name
+        for i, name in enumerate(problem.names)
+        for x in every
+        if np.abs((x - r)[problem.first[i] : problem.first[i + 1]]).max() > 1e-8 * scale
+    }
+
+
+def _none(problem: ReactionProblem, rounds: int) -> Resolution:
+    n, m, k = problem.system.n, problem.columns.size, problem.system.m
+    who = tuple(problem.names)
+    reason = f"no combination of stick, slip and lift-off obeys the laws at {', '.join(who)}"
+    nothing = UniquenessReport(False, None, who, reason, np.zeros((0, n)))
+    certificate = FrictionCertificate("exact, Coulomb cones", np.inf, np.inf, rounds, "all modes were tried")
+    sets = IndexSets(tuple(n for n, s in zip(problem.names, problem.sliding, strict=True) if s), (), {}, ())
+    return Resolution(
+        np.full(n, np.nan), np.full(m, np.nan), np.full(k, np.nan), np.full(m, np.nan), sets,
+        FrictionStatus.NO_SOLUTION, certificate, problem.column_names, problem.system.coordinates, lambda: nothing,
+    )  # fmt: skip

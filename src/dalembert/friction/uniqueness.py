@@ -1,0 +1,116 @@
+"""What the laws of friction determine and what they leave open, with the contacts named.
+
+Bounded contacts: the acceleration is unique. Two sets of optimal forces T, T' have W (T - T') = 0 (with constraints,
+Z^T W), and contacts about to slip have T = T'. Contact i is determined when no direction d with
+
+    B d = 0,   d = 0 at contacts about to slip,   d points inward at contacts at their limit
+
+has d_i != 0: a linear programme for each contact where some are at their limits, else the null space alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg as sla
+from jaxtyping import Bool, Float, Int
+from scipy.optimize import linprog
+
+Array = np.ndarray
+
+OPEN = 1e-9
+"""A contact is undetermined where its force can change by more than this part of a unit direction."""
+
+
+@dataclass(frozen=True, eq=False)
+class UniquenessReport:
+    """The answer to "is this the only one?".
+
+    Attributes
+    ----------
+    exists
+        Whether any answer exists; None where neither was proved.
+    accelerations_unique
+        Whether all answers have the same acceleration; None where neither was proved.
+    undetermined
+        Contacts whose forces the laws leave open.
+    reason
+        Why, in a sentence.
+    alternatives
+        Other accelerations that obey the laws, (j, n), where some were found.
+    """
+
+    exists: bool | None
+    accelerations_unique: bool | None
+    undetermined: tuple[str, ...]
+    reason: str
+    alternatives: Float[Array, "j n"]
+
+    @property
+    def forces_unique(self) -> bool:
+        """True when every friction force is determined."""
+        return bool(self.exists) and bool(self.accelerations_unique) and not self.undetermined
+
+    def __str__(self) -> str:
+        words = {True: "yes", False: "no", None: "not proved"}
+        lines = [f"exists: {words[self.exists]}; acceleration unique: {words[self.accelerations_unique]}"]
+        lines += [f"forces not determined: {', '.join(self.undetermined)}"] if self.undetermined else []
+        return "\n".join([*lines, self.reason])
+
+
+def undetermined_forces(
+    B: Float[Array, "p m"], loose: Bool[Array, " m"], side: Int[Array, " m"], names: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the contacts whose forces are open; `side` is -1, 0, +1: at the lower limit, inside, at the upper one."""
+    index = np.flatnonzero(loose)
+    if not index.size:
+        return ()
+    columns = B[:, index]
+    size = np.abs(columns).max(axis=0, initial=0.0)
+    null = sla.null_space(columns / np.where(size > 0.0, size, 1.0), rcond=1e-13)
+    if not null.shape[1]:
+        return ()
+    sides = side[index]
+    if not sides.any():
+        return tuple(names[int(i)] for i in index[np.abs(null).max(axis=1) > OPEN])
+    return tuple(names[int(index[i])] for i in range(index.size) if _can_change(null, sides, i))
+
+
+def _can_change(null: Array, sides: Array, i: int) -> bool:
+    """Say whether an inward direction of the null space changes entry i."""
+    inward = sides[:, None] * null
+    rows = inward[sides != 0]
+    bounds = [(-1.0, 1.0)] * null.shape[1]
+    for sign in (1.0, -1.0):
+        best = linprog(-sign * null[i], A_ub=rows, b_ub=np.zeros(len(rows)), bounds=bounds, method="highs")
+        if best.status == 0 and -best.fun > OPEN:
+            return True
+    return False
+
+
+def proved_unique(
+    G: Float[Array, "p p"],
+    first: Int[Array, " k1"],
+    mu: Float[Array, " k"],
+    kind: Int[Array, " k"],
+    sliding: Bool[Array, " k"],
+) -> bool:
+    """Say whether friction is weak enough for a contraction: then the answer with reactions as limits is unique.
+
+    Two answers differ by d with  d^T G d <= sum mu_i |d_Ni| |(G d)_Ti|  (monotony of De Saxce's form). Written in
+    y = G^1/2 d the right side is at most  mu |(G^-1)_NN|^1/2 |G_TT|^1/2 |y|^2, which below |y|^2 leaves y = 0 alone.
+    Only for unilateral contacts at rest; bilateral rows and sliding contacts are not monotone.
+    """
+    unilateral = 0
+    if not first.size or np.any(kind != unilateral) or np.any(sliding):
+        return False
+    normal = np.zeros(G.shape[0], dtype=bool)
+    normal[first[:-1]] = True
+    values, vectors = np.linalg.eigh(G)
+    if values.size == 0 or values[0] <= 1e-12 * values[-1]:
+        return False
+    inverse = (vectors / values) @ vectors.T
+    strength = np.linalg.norm(inverse[np.ix_(normal, normal)], 2) * np.linalg.norm(G[np.ix_(~normal, ~normal)], 2)
+    return bool(np.max(mu) * np.sqrt(strength) < 1.0)

@@ -1,0 +1,81 @@
+"""Contacts of a Lagrangian system as expressions: relative velocity, rows, drift and loads.
+
+A contact is given by its relative velocity, linear in v, or by a relative displacement x(q, t), whose rate is taken.
+With psi the relative velocity less that of the surface,  rows = dpsi/dv,  drift = (dpsi/dq) v + dpsi/dt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+
+from dalembert.errors import ModelError
+from dalembert.friction import Contact, Coulomb, Joint
+from dalembert.model.expressions import rate_of
+from dalembert.model.symbols import Symbols
+
+ALLOWED = "q v t parameters"
+
+
+@dataclass(frozen=True, eq=False)
+class ContactExpressions:
+    """Relative velocity (m,), rows (m, n), drift (m,) and loads (k,) in SX."""
+
+    velocity: ca.SX
+    rows: ca.SX
+    drift: ca.SX
+    loads: ca.SX
+
+
+def derive_contacts(
+    symbols: Symbols, contacts: tuple[Contact, ...], coordinates: tuple[str, ...], names: tuple[str, ...]
+) -> ContactExpressions:
+    """Differentiate; refuse by the contact's name what is no relative velocity."""
+    psi: list[ca.SX] = []
+    loads = []
+    for one in contacts:
+        if isinstance(one, Coulomb) and one.normal not in names:
+            raise ModelError(f"contact {one.name!r}: no constraint is called {one.normal!r}; there are {names}")
+        if one.drift is not None or callable(one.surface):
+            raise ModelError(f"contact {one.name!r}: a Lagrangian derives drift and surface from expressions")
+        surface = symbols.scalar(one.surface, f"surface of contact {one.name!r}", "t parameters")
+        psi += [rate - surface for rate in _rates(symbols, one, coordinates)]
+        loads.append(symbols.scalar(getattr(one, "load", 1.0), f"load of contact {one.name!r}", "q v t u parameters"))
+    column = ca.densify(ca.vertcat(*psi)) if psi else ca.SX(0, 1)
+    rows = ca.densify(ca.jacobian(column, symbols.v)) if psi else ca.SX(0, symbols.v.numel())
+    drift = ca.densify(rate_of(symbols, column)) if psi else ca.SX(0, 1)
+    return ContactExpressions(column, rows, drift, ca.densify(ca.vertcat(*loads)) if loads else ca.SX(0, 1))
+
+
+def _rates(symbols: Symbols, one: Contact, coordinates: tuple[str, ...]) -> list[ca.SX]:
+    """Return the relative velocities of one contact."""
+    if isinstance(one, Joint):
+        known = one.along in coordinates if isinstance(one.along, str) else 0 <= one.along < len(coordinates)
+        if not known:
+            raise ModelError(f"contact {one.name!r}: no coordinate is called {one.along!r}; there are {coordinates}")
+        return [symbols.v[coordinates.index(one.along) if isinstance(one.along, str) else one.along]]
+    found = []
+    for along in one.along if one.directions == 2 else [one.along]:
+        what = f"relative velocity of contact {one.name!r}"
+        x = symbols.scalar(along, what, ALLOWED)
+        if not ca.depends_on(x, symbols.v):
+            x = rate_of(symbols, x)
+        row = ca.jacobian(x, symbols.v)
+        if ca.depends_on(row, symbols.v):
+            raise ModelError(f"{what}, {x}, is not linear in the velocities")
+        if row.nnz() == 0:
+            raise ModelError(f"{what}, {x}, depends on no velocity: nothing rubs there")
+        found.append(x)
+    return found
+
+
+def as_outputs(contacts: ContactExpressions) -> dict[str, Any]:
+    """Return the outputs of the quantity "contacts"."""
+    return {
+        "contact_velocity": contacts.velocity,
+        "contact_jacobian": contacts.rows,
+        "contact_drift": contacts.drift,
+        "contact_load": contacts.loads,
+    }

@@ -1,0 +1,182 @@
+"""A system in one mode: sticking contacts are constraints, sliding ones forces by their laws.
+
+Symbols: M a + A^T lam = f + W T, sticking rows W_S^T a = -drift_S; sliding with direction s: T = -s load T_k(s xi') or
+T = -s mu |N|, N = -lam_j the reaction of the normal row. With a reaction as load the block matrix is not symmetric:
+
+    [ M    A^T - sum_i s_i mu_i sgn(N_j) w_i e_j^T    -W_S ] [ a   ]   [ f + W T ]
+    [ A                    0                            0  ] [ lam ] = [ -drift  ]
+    [ W_S^T                0                            0  ] [ T_S ]   [ -drift_S ]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg as sla
+
+from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.friction import Coulomb, Law, Resolution, resolve
+from dalembert.kkt import KKT
+from dalembert.model.frictional import FrictionalSystem, limits_of
+
+Array = np.ndarray
+
+DEPENDENT = 1e-11
+"""A row counts as dependent below this part of the largest pivot, all rows being of unit size."""
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Everything that is known at a state before stick and slip are decided."""
+
+    M: Array
+    f: Array
+    A: Array
+    drift: Array
+    velocity: Array
+    rows: Array
+    contact_drift: Array
+    loads: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """The motion of a state in its mode: a (n,), lam (k,), forces T (m,) (sticking: some member), friction W T (n,)."""
+
+    a: Array
+    lam: Array
+    T: Array
+    friction: Array
+
+
+class Dynamics:
+    """Evaluates a frictional system in modes; contacts have one direction each."""
+
+    def __init__(self, system: FrictionalSystem, force: Any = None) -> None:
+        self.system, self.force = system, force
+        self.contacts = tuple(getattr(system, "contacts", ()))
+        if any(one.directions != 1 for one in self.contacts):
+            raise UnsupportedError("contacts in a plane are resolved state by state; simulate takes one direction each")
+        self.names = tuple(one.name for one in self.contacts)
+        self.laws: list[Law] = [one.law for one in self.contacts]
+        self.limits = limits_of(self.contacts)
+        self.n, self.m = len(system.coordinates), len(self.contacts)
+        self.normals = [system.names.index(one.normal) if isinstance(one, Coulomb) else -1 for one in self.contacts]
+        self.evaluations = 0
+
+    def terms(self, q: Array, v: Array, t: float) -> Terms:
+        """Evaluate the system at a state."""
+        s = self.system
+        f = -s.bias(q, v, t)
+        if self.force is not None:
+            f = f + np.asarray(self.force(t, q, v), dtype=float)
+        if self.m:
+            velocity, rows, shift, loads = s.contact_terms(q, v, t)
+        else:
+            velocity, rows, shift, loads = np.zeros(0), np.zeros((0, self.n)), np.zeros(0), np.zeros(0)
+        self.evaluations += 1
+        return Terms(s.mass_matrix(q, t), f, s.jacobian(q, t), s.drift(q, v, t), velocity, rows, shift, loads)
+
+    def independent(self, q: Array, v: Array, t: float, mode: Array) -> Array:
+        """Return which constraint and sticking rows to impose: a largest set of independent ones."""
+        x = self.terms(q, v, t)
+        stuck = np.flatnonzero(mode == 0)
+        rows = np.vstack([x.A, x.rows[stuck]])
+        size = np.abs(rows).max(axis=1, initial=0.0)
+        unit = rows / np.where(size > 0.0, size, 1.0)[:, None]
+        if not rows.size:
+            return np.zeros(0, dtype=int)
+        _, R, order = sla.qr(unit.T, mode="economic", pivoting=True)  # pyright: ignore[reportAssignmentType]
+        diagonal = np.abs(np.diag(R))
+        rank = int(np.count_nonzero(diagonal > DEPENDENT * max(diagonal[0], np.finfo(float).tiny)))
+        return np.sort(order[:rank])
+
+    def motion(self, x: Terms, mode: Array, kept: Array, state: Any = None) -> Motion:
+        """Solve the block system of the mode; `kept` are the independent rows."""
+        k, stuck = x.A.shape[0], np.flatnonzero(mode == 0)
+        T = self._sliding_forces(x, mode, state)
+        rows = np.vstack([x.A, x.rows[stuck]])[kept]
+        right = np.concatenate([x.f + x.rows.T @ T, -np.concatenate([x.drift, x.contact_drift[stuck]])[kept]])
+        columns = rows.T.copy()
+        coupled = [i for i in np.flatnonzero(mode) if self.normals[i] >= 0]
+        signs = np.ones(self.m)
+        solution, full = np.zeros(0), np.zeros(0)
+        for _ in range(2):
+            solution = self._solved(x.M, rows, self._coupling(x, mode, kept, columns, coupled, signs, state), right)
+            full = np.zeros(k + stuck.size)
+            full[kept] = solution[self.n :]
+            wrong = [i for i in coupled if -full[self.normals[i]] * signs[i] < 0.0]
+            if not wrong:
+                break
+            signs[wrong] *= -1.0
+        a, lam = solution[: self.n], full[:k]
+        T = T.copy()
+        T[stuck] = -full[k:]
+        for i in coupled:
+            T[i] = -mode[i] * self._kinetic(i, x, mode, state) * abs(lam[self.normals[i]])
+        return Motion(a, lam, T, x.rows.T @ T)
+
+    def _coupling(
+        self, x: Terms, mode: Array, kept: Array, columns: Array, coupled: list, signs: Array, state: Any
+    ) -> Array:
+        """Return the columns of the reactions, with the friction that each brings along."""
+        if not coupled:
+            return columns
+        changed = columns.copy()
+        place = {int(row): j for j, row in enumerate(kept)}
+        for i in coupled:
+            if self.normals[i] not in place:
+                raise SolvabilityError(
+                    f"the reaction of {self.system.names[self.normals[i]]!r} is not unique (redundant rows), so the "
+                    f"friction of {self.names[i]!r} is not either"
+                )
+            changed[:, place[self.normals[i]]] -= mode[i] * self._kinetic(i, x, mode, state) * signs[i] * x.rows[i]
+        return changed
+
+    def _solved(self, M: Array, rows: Array, columns: Array, right: Array) -> Array:
+        n, r = self.n, rows.shape[0]
+        K = np.zeros((n + r, n + r))
+        K[:n, :n], K[:n, n:], K[n:, :n] = M, columns, rows
+        try:
+            return np.linalg.solve(K, right)
+        except np.linalg.LinAlgError:
+            KKT(M, rows, None, self.system.coordinates).solve(right[:n], -right[n:])
+            raise SolvabilityError(
+                "the block matrix of this mode is singular: friction cancels the inertia (Painleve)"
+            ) from None
+
+    def _kinetic(self, i: Any, x: Terms, mode: Array, state: Any) -> float:
+        return self.laws[i].continued(mode[i] * x.velocity[i], state)
+
+    def _sliding_forces(self, x: Terms, mode: Array, state: Any) -> Array:
+        T = np.zeros(self.m)
+        for i in np.flatnonzero(mode):
+            if self.normals[i] < 0:
+                T[i] = -mode[i] * x.loads[i] * self._kinetic(i, x, mode, state)
+                if T[i] * mode[i] > 0.0 and mode[i] * x.velocity[i] >= 0.0:
+                    raise ModelError(
+                        f"contact {self.names[i]!r}: the friction law is not dissipative: force {T[i]:.6g} along a "
+                        f"relative velocity of {x.velocity[i]:.6g}"
+                    )
+        return T
+
+    def reserve(self, x: Terms, motion: Motion, mode: Array, state: Any = None) -> Array:
+        """Return limit - |T| of the sticking contacts for the forces at hand; if all are positive, they hold."""
+        stuck = np.flatnonzero(mode == 0)
+        limit = [
+            float(self.laws[i].static(state))
+            * (x.loads[i] if self.normals[i] < 0 else abs(motion.lam[self.normals[i]]))
+            for i in stuck
+        ]
+        return np.array(limit) - np.abs(motion.T[stuck])
+
+    def resolved(self, x: Terms, mode: Array, state: Any, warm: Any = None) -> Resolution:
+        """Resolve exactly, contacts in `mode` 0 being at rest whatever rounding says."""
+        speed = np.where(mode == 0, 0.0, mode * np.maximum(mode * x.velocity, np.finfo(float).tiny))
+        return resolve(
+            x.M, x.f, x.rows.T, speed, self.limits, A=x.A, drift=x.drift, contact_drift=x.contact_drift,
+            names=self.names, rows=self.system.names, coordinates=self.system.coordinates, loads=x.loads,
+            state_of_system=state, warm=warm,
+        )  # fmt: skip

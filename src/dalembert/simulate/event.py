@@ -1,0 +1,36 @@
+"""What happened and when: modes of contacts, and their changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MODES = {0: "stick", 1: "slip+", -1: "slip-"}
+"""Mode of a contact: at rest, or sliding with positive or negative relative velocity."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One contact changed its mode.
+
+    Attributes
+    ----------
+    time
+        In seconds.
+    contact, index
+        Name and number of the contact.
+    old, new
+        "stick", "slip+" or "slip-".
+    """
+
+    time: float
+    contact: str
+    index: int
+    old: str
+    new: str
+
+    def as_dict(self) -> dict[str, str | float | int]:
+        """Return what `--json` prints."""
+        return {"time": self.time, "contact": self.contact, "index": self.index, "from": self.old, "to": self.new}
+
+    def __str__(self) -> str:
+        return f"{self.time:14.9f}  {self.contact}: {self.old} -> {self.new}"

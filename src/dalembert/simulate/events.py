@@ -1,0 +1,148 @@
+"""`method="events"`: integrate each mode, locate every transition, resolve it, go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dalembert.errors import SolvabilityError
+from dalembert.simulate.dynamics import Dynamics
+from dalembert.simulate.event import MODES, Event
+from dalembert.simulate.locate import Found, first_transition
+from dalembert.simulate.manifold import on_manifold
+from dalembert.simulate.options import Options
+from dalembert.simulate.record import Record
+from dalembert.simulate.segment import ModeRate, Segment
+from dalembert.simulate.steppers import StepFailed
+from dalembert.simulate.transition import after_loss, arrived_together, modes_at_rest
+
+Array = np.ndarray
+
+SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
+"""Step control: part of the optimal step, and how much a step may shrink or grow at once."""
+
+CHATTER = 30
+"""This many events within `CHATTER_TIME` of the duration are an accumulation (Zeno): the run ends there and says so."""
+
+CHATTER_TIME = 1e-7
+
+
+@dataclass
+class Run:
+    """The state of a simulation on its way."""
+
+    dynamics: Dynamics
+    options: Options
+    record: Record
+    t: float
+    y: Array
+    mode: Array
+    h: float
+    events: list[Event] = field(default_factory=list)
+    status: str = "completed"
+    message: str = ""
+
+
+def run_events(run: Run) -> None:
+    """Integrate from run.t to the end; fill the record and the events."""
+    end = run.t + run.options.duration
+    kept = run.dynamics.independent(*_qv(run), run.t, run.mode)
+    while run.t < end and run.status == "completed":
+        rate = ModeRate(run.dynamics, run.mode, kept)
+        try:
+            segment = _step(run, rate, min(run.h, end - run.t))
+            found = first_transition(run.dynamics, segment, run.options.event_tolerance)
+            if found is None:
+                _advance(run, segment, segment.h)
+                continue
+            _advance(run, segment, found.h)
+            before = run.mode
+            _transit(run, segment, found)
+            _note(run, before)
+            kept = run.dynamics.independent(*_qv(run), run.t, run.mode)
+        except SolvabilityError as refused:
+            run.status, run.message = "no solution", str(refused)
+        if _chatters(run):
+            who = sorted({event.contact for event in run.events[-CHATTER:]})
+            run.status = "chattering"
+            span = f"{CHATTER} events within {CHATTER_TIME:g} of the duration"
+            run.message = f"{span} before t = {run.t:.9g} (Zeno): {', '.join(who)}"
+
+
+def _qv(run: Run) -> tuple[Array, Array]:
+    n = run.dynamics.n
+    return run.y[:n], run.y[n : 2 * n]
+
+
+def _step(run: Run, rate: ModeRate, h: float) -> Segment:
+    """Take one step within the tolerance."""
+    o, stepper = run.options, run.options.stepper
+    k = rate(run.t, run.y)
+    while True:
+        scale = o.atol + o.rtol * np.abs(run.y)
+        try:
+            new, ratio = stepper.step(rate, run.t, run.y, h, k, scale)
+        except StepFailed:
+            new, ratio = run.y, np.inf
+        sound = np.isfinite(ratio) and np.isfinite(new).all()
+        if o.step is not None and sound:
+            run.h = o.step
+            break
+        if sound:
+            factor = MOST if ratio == 0.0 else min(MOST, max(LEAST, SAFETY * ratio ** (-1.0 / stepper.order)))
+        else:
+            factor, ratio = LEAST, np.inf
+        if ratio <= 1.0:
+            run.h = min(h * factor, o.largest_step)
+            break
+        h *= factor
+        if h <= 16.0 * np.finfo(float).eps * max(abs(run.t), 1e-300) or h < 1e-280:
+            raise SolvabilityError(f"the step at t = {run.t:.9g} became {h:.1e}: the motion has a singularity there")
+    run.record.steps += 1
+    return Segment(rate, stepper, run.t, run.y, k, h, new, scale)
+
+
+def _advance(run: Run, segment: Segment, h: float) -> None:
+    """Record what lies within [0, h] and move there, on the manifold of the mode."""
+    n = run.dynamics.n
+    run.record.between(segment, h)
+    y, t = segment.at(h).copy(), segment.t + h
+    y[:n], y[n : 2 * n] = on_manifold(run.dynamics, y[:n], y[n : 2 * n], t, run.mode)
+    run.t, run.y = t, y
+    if h > 0.0:
+        run.record.add(t, y, run.mode)
+
+
+def _transit(run: Run, segment: Segment, found: Found) -> None:
+    """Change the modes at a transition."""
+    n, dynamics = run.dynamics.n, run.dynamics
+    if found.detached:
+        who = ", ".join(dynamics.names[i] for i in found.detached)
+        run.status = "detached"
+        run.message = f"at t = {run.t:.9g} the normal row of {who} would have to pull: the contact opens"
+        return
+    if found.lost and not found.arrived:
+        q, v, mode = after_loss(dynamics, segment, found.h)
+    else:
+        q, v = _qv(run)
+        mode = arrived_together(dynamics, q, v, run.t, run.mode, found.arrived)
+        q, v, mode = modes_at_rest(dynamics, q, v, run.t, mode)
+    run.y = run.y.copy()
+    run.y[:n], run.y[n : 2 * n] = q, v
+    run.mode = mode
+
+
+def _note(run: Run, before: Array) -> None:
+    """Write down whose mode changed, and the state on the other side."""
+    for i in np.flatnonzero(before != run.mode):
+        name = run.dynamics.names[i]
+        run.events.append(Event(float(run.t), name, int(i), MODES[int(before[i])], MODES[int(run.mode[i])]))
+    run.record.add(run.t, run.y, run.mode)
+    run.record.transitions += 1
+    run.record.transition_times.append(run.t)
+
+
+def _chatters(run: Run) -> bool:
+    times = run.record.transition_times
+    return len(times) >= CHATTER and times[-1] - times[-CHATTER] <= CHATTER_TIME * run.options.duration

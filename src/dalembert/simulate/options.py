@@ -1,0 +1,51 @@
+"""Options of a simulation, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.simulate.steppers import STEPPERS, Stepper
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Checked options; `step` is None where the step adapts."""
+
+    duration: float
+    stepper: Stepper
+    rtol: float
+    atol: float
+    step: float | None
+    largest_step: float
+    event_tolerance: float
+    every: float | None
+
+
+def checked_options(
+    duration: Any, stepper: Any, rtol: Any, atol: Any, step: Any, event_tolerance: Any, every: Any
+) -> Options:
+    """Refuse what cannot be meant."""
+    if stepper not in STEPPERS:
+        near = get_close_matches(str(stepper), STEPPERS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ModelError(f"stepper={stepper!r} is not one of {', '.join(map(repr, STEPPERS))}{hint}")
+    for value, what in ((duration, "duration"), (rtol, "rtol"), (atol, "atol"), (event_tolerance, "event_tolerance")):
+        if not (isinstance(value, float | int | np.floating | np.integer) and np.isfinite(value) and value > 0):
+            raise ModelError(f"{what}={value!r} must be a finite number > 0")
+    for value, what in ((step, "step"), (every, "every")):
+        if value is not None and not (np.isfinite(value) and value > 0):
+            raise ModelError(f"{what}={value!r} must be a finite number > 0, or None")
+    if not STEPPERS[stepper].adaptive and step is None:
+        raise ModelError(f"stepper={stepper!r} does not adapt its step: give step=")
+    fixed = None if step is None else float(step)
+    return Options(
+        float(duration), STEPPERS[stepper], float(rtol), float(atol), fixed, float(duration) / 4.0,
+        float(event_tolerance), None if every is None else float(every),
+    )  # fmt: skip

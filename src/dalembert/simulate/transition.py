@@ -1,0 +1,88 @@
+"""Decide the modes after a transition: the exact friction problem over all contacts at rest together.
+
+A contact that comes to rest joins those that stick; the exact problem says who stays, who slips on and in which
+direction (a reversal is a slip the other way). A contact that leaves rest under a law with a static limit above the
+kinetic force drops to the latter at once, which may tear others loose: the problem is solved again with its force
+given, until nobody else lets go. Where stick is lost slowly, with zero relative acceleration at the event itself, the
+problem is looked at a little later on the path that the sticking contacts would have taken.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.errors import SolvabilityError
+from dalembert.simulate.dynamics import Dynamics
+from dalembert.simulate.locate import let_go
+from dalembert.simulate.manifold import on_manifold
+from dalembert.simulate.segment import Segment
+
+Array = np.ndarray
+
+REST = 1e-11
+"""Relative velocities up to this part of the velocities at hand are zero at an event: contacts that arrive together."""
+
+AHEAD = 1e-7
+"""How far to look beyond the loss of stick, as a part of the step, to begin with."""
+
+SLACK = 1e-12
+
+
+def modes_at_rest(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -> tuple[Array, Array, Array]:
+    """Return q, v and the modes after contacts of mode 0 (candidates) were resolved; all of them are at rest now."""
+    q, v = on_manifold(dynamics, q, v, t, mode)
+    return q, v, settled(dynamics, q, v, t, mode)
+
+
+def settled(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -> Array:
+    """Return the modes that follow from resolving the contacts of mode 0, with static limits, then kinetic forces."""
+    mode = mode.copy()
+    while (mode == 0).any():
+        state = (q, v, t)
+        answer = dynamics.resolved(dynamics.terms(q, v, t), mode, state)
+        if not answer.ok:
+            raise SolvabilityError(f"at t = {t:.9g}: {answer.status.message}\n{answer.report}", answer.report)
+        if not answer.sets.about_to_slip:
+            return mode
+        drops = False
+        for name, sign in answer.sets.about_to_slip.items():
+            i = dynamics.names.index(name)
+            mode[i] = int(sign)
+            law = dynamics.laws[i]
+            drops |= float(law.kinetic(0.0, state)) < float(law.static(state)) * (1.0 - SLACK)
+        if not drops:
+            return mode
+    return mode
+
+
+def after_loss(dynamics: Dynamics, segment: Segment, h: float) -> tuple[Array, Array, Array]:
+    """Return q, v and modes after the sticking contacts let go h after the start of the step."""
+    n, t = dynamics.n, segment.t + h
+    y = segment.at(h)
+    q, v = on_manifold(dynamics, y[:n], y[n : 2 * n], t, segment.rate.mode)
+    ahead = max(AHEAD * segment.h, 64.0 * np.finfo(float).eps * max(abs(t), segment.h))
+    for _ in range(12):
+        later = segment.at(h + ahead)
+        if let_go(dynamics, segment, later, h + ahead) > 0.0:
+            break
+        ahead *= 8.0
+    else:
+        return q, v, segment.rate.mode.copy()
+    q1, v1 = on_manifold(dynamics, later[:n], later[n : 2 * n], t + ahead, segment.rate.mode)
+    answer = dynamics.resolved(dynamics.terms(q1, v1, t + ahead), segment.rate.mode, (q1, v1, t + ahead))
+    mode, drops = segment.rate.mode.copy(), False
+    for name, sign in answer.sets.about_to_slip.items():
+        i = dynamics.names.index(name)
+        mode[i] = int(sign)
+        law, state = dynamics.laws[i], (q, v, t)
+        drops |= float(law.kinetic(0.0, state)) < float(law.static(state)) * (1.0 - SLACK)
+    return q, v, settled(dynamics, q, v, t, mode) if drops else mode
+
+
+def arrived_together(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array, arrived: tuple[int, ...]) -> Array:
+    """Return the modes with every contact that is at rest now set to 0."""
+    velocity, rows = dynamics.system.contact_terms(q, v, t)[:2]
+    size = np.abs(rows) @ np.abs(v) + np.abs(velocity - rows @ v)
+    mode = np.where(np.abs(velocity) <= REST * size, 0, mode)
+    mode[list(arrived)] = 0
+    return mode

@@ -1,0 +1,297 @@
+"""O6, O7, O8: index sets, the flowchart, and the exact solution of bounded friction."""
+
+from __future__ import annotations
+
+import clarabel
+import numpy as np
+import pytest
+import scipy.sparse as sps
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.friction import METHODS, Dry, FrictionStatus, Hyperbolic, StaticKinetic, resolve, resolve_batch
+from dalembert.friction.box import solve_box_plain
+from dalembert.friction.box_kernel import solve_box
+from dalembert.friction.least_kernel import least_norm
+from tests.friction.problems import bounded
+
+W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
+M = np.diag([4.0, 7.0])
+LIMITS = [4.0, 7.0, 5.0]
+NAMES = ("belt 1", "belt 2", "between")
+seeds = st.integers(0, 2**32 - 1)
+
+
+def conditions(M, f, W, limits, r):
+    """Return how far the answer is from motion and laws, relative, written down without the library's own residual."""
+    a, T = r.acceleration, r.forces
+    motion = np.abs(M @ a - f - W @ T).max() / (np.abs(f) + np.abs(W) @ np.abs(T) + 1e-300).max()
+    inverse = np.diag(1.0 / np.diag(M))
+    size = np.abs(W.T @ inverse) @ (np.abs(f) + np.abs(W) @ np.abs(T)) + 1e-300
+    xi = W.T @ (inverse @ (f + W @ T))
+    over = np.max(np.abs(T) - limits, initial=0.0)
+    inside = np.abs(T) < limits * (1.0 - 1e-9)
+    stick = np.max((np.abs(xi) / size)[inside], initial=0.0)
+    against = np.max((xi * np.sign(T) / size)[~inside], initial=0.0)
+    return max(motion, over, stick, against)
+
+
+@given(seeds)
+def test_O8_optimality_conditions_of_exact(seed):
+    M, f, W, limits = bounded(np.random.default_rng(seed))
+    r = resolve(M, f, W, np.zeros(W.shape[1]), list(limits))
+    assert r.ok
+    assert r.certificate.optimality <= 1e-12
+    assert conditions(M, f, W, limits, r) <= 1e-10
+    assert r.report.accelerations_unique
+    assert r.report.exists
+
+
+@given(seeds)
+def test_O8_compiled_and_plain_box_solvers_agree(seed):
+    M, f, W, limits = bounded(np.random.default_rng(seed), spread=1.0)
+    G, g = W.T @ np.linalg.solve(M, W), W.T @ np.linalg.solve(M, f)
+    x = np.zeros(g.size)
+    solve_box(G, g, -limits, limits, x)
+    y, _ = solve_box_plain(G, g, -limits, limits)
+    np.testing.assert_allclose(W @ x, W @ y, atol=1e-11 * (np.abs(f).max() + np.abs(W @ limits).max()))
+
+
+@given(seeds)
+def test_O8_clarabel_agrees(seed):
+    M, f, W, limits = bounded(np.random.default_rng(seed), spread=1.0)
+    G, g = W.T @ np.linalg.solve(M, W), W.T @ np.linalg.solve(M, f)
+    m = g.size
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    A = sps.csc_matrix(np.vstack([np.eye(m), -np.eye(m)]))
+    cones = [clarabel.NonnegativeConeT(2 * m)]
+    both = np.concatenate([limits, limits])
+    best = np.array(clarabel.DefaultSolver(sps.csc_matrix(np.triu(G)), g, A, both, cones, settings).solve().x)
+    r = resolve(M, f, W, np.zeros(m), list(limits))
+    cost = [0.5 * x @ G @ x + g @ x for x in (r.forces, best)]
+    assert cost[0] <= cost[1] + 1e-7 * (1.0 + abs(cost[1]))
+    np.testing.assert_allclose(
+        M @ r.acceleration, f + W @ best, atol=2e-5 * (np.abs(f).max() + np.abs(W @ limits).max() + 1e-9)
+    )
+
+
+@given(seeds)
+def test_O8_forces_are_the_least_norm_ones(seed):
+    """No direction of the family shortens them."""
+    rng = np.random.default_rng(seed)
+    M, f, W, limits = bounded(rng, spread=1.0)
+    G, g = W.T @ np.linalg.solve(M, W), W.T @ np.linalg.solve(M, f)
+    x = np.zeros(g.size)
+    solve_box(G, g, -limits, limits, x)
+    z = x.copy()
+    least_norm(W, G, g, -limits, limits, z)
+    np.testing.assert_allclose(W @ z, W @ x, atol=1e-12 * (np.abs(W) @ np.abs(x) + 1e-3).max())
+    assert np.all(np.abs(z) <= limits * (1 + 1e-14))
+    for _ in range(20):
+        null = np.linalg.svd(W)[2][np.linalg.matrix_rank(W) :]
+        if not len(null):
+            break
+        d = rng.normal(size=len(null)) @ null
+        fixed = np.abs(G @ z + g) > 1e-9 * (np.abs(G) @ np.abs(z) + np.abs(g))
+        if np.any(np.abs(d[fixed]) > 1e-12):
+            continue
+        other = z + 1e-3 * d
+        if np.all(np.abs(other) <= limits):
+            assert other @ other >= z @ z - 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_answers_the_belt_in_one_contract(method):
+    for elastic in (2.0, 6.3, 9.5, 20.0):
+        r = resolve(M, [-elastic, 0.0], W, np.zeros(3), LIMITS, method, names=NAMES)
+        assert r.acceleration.shape == (2,)
+        assert set(r.sets.sliding) | set(r.sets.sticking) | set(r.sets.about_to_slip) == set(NAMES)
+        assert r.certificate.method == method
+        assert r.certificate.iterations >= 1
+        exact = resolve(M, [-elastic, 0.0], W, np.zeros(3), LIMITS)
+        if method == "regularised":
+            assert r.status is FrictionStatus.NOT_OPTIMAL
+        else:
+            assert r.ok
+            np.testing.assert_allclose(r.acceleration, exact.acceleration, atol=1e-14)
+        np.testing.assert_allclose(M @ r.acceleration, [-elastic, 0.0] + W @ r.forces, atol=1e-12)
+
+
+def test_O6_index_sets_of_the_belt():
+    r = resolve(M, [-9.5, 0.0], W, [0.0, 0.0, 0.0], LIMITS, names=NAMES)
+    assert r.sets.sticking == ("belt 2",)
+    assert dict(r.sets.about_to_slip) == {"belt 1": -1.0, "between": -1.0}
+    assert r.sets.at_rest == ("belt 2", "belt 1", "between")
+    assert r.contact_acceleration[1] == 0.0
+    r = resolve(M, [-9.5, 0.0], W, [-0.1, 0.0, -0.1], [Hyperbolic(x) for x in LIMITS], names=NAMES)
+    assert r.sets.sliding == ("belt 1", "between")
+    assert r.forces[0] == pytest.approx(4.0 / 1.3)
+    assert r.forces[2] == pytest.approx(5.0 / 1.3)
+    assert "sliding: belt 1, between" in str(r)
+
+
+def test_O6_a_contact_at_its_limit_that_still_holds_sticks():
+    r = resolve(M, [-9.0, 0.0], W, np.zeros(3), LIMITS, names=NAMES)
+    assert r.sets.sticking == NAMES
+    assert set(r.sets.at_limit) == {"belt 1", "between"}
+    np.testing.assert_allclose(r.forces, [4.0, 5.0, 5.0], rtol=1e-14)
+    assert r.report.undetermined == ()  # the only forces that hold
+
+
+def test_O9_redundant_forces_sum_to_the_elastic_force():
+    r = resolve(M, [-6.3, 0.0], W, np.zeros(3), LIMITS, names=NAMES)
+    np.testing.assert_allclose(W @ r.forces, [6.3, 0.0], rtol=3e-16, atol=1e-15)
+    assert r.report.undetermined == NAMES
+    assert not r.report.forces_unique
+
+
+def test_O7_flowchart_terminates_and_agrees_or_says_where_not():
+    rng = np.random.default_rng(5)
+    agree = differ = 0
+    for _ in range(300):
+        M, f, W, limits = bounded(rng, spread=1.0)
+        r = resolve(M, f, W, np.zeros(W.shape[1]), list(limits), "flowchart")
+        e = resolve(M, f, W, np.zeros(W.shape[1]), list(limits))
+        assert r.certificate.iterations <= W.shape[1] + 1
+        same = np.abs(M @ (r.acceleration - e.acceleration)).max() <= 1e-9 * (
+            np.abs(f).max() + np.abs(W @ limits).max()
+        )
+        if r.ok:
+            assert same
+            agree += 1
+        else:
+            assert r.status is FrictionStatus.NOT_OPTIMAL
+            differ += 1
+    assert agree > 200
+    assert differ > 5
+
+
+def test_O7_released_contacts_may_cycle_and_the_cycle_is_reported():
+    rng = np.random.default_rng(5)
+    found = set()
+    for _ in range(600):
+        M, f, W, limits = bounded(rng, spread=1.0)
+        r = resolve(M, f, W, np.zeros(W.shape[1]), list(limits), "flowchart", release=True)
+        found.add(r.status)
+        if r.status is FrictionStatus.CYCLE:
+            assert "released and clamped again" in r.certificate.note
+    assert FrictionStatus.CYCLE in found
+    assert FrictionStatus.SOLVED in found
+
+
+def test_O7_short_form_declines_with_the_residual_where_only_the_blocks_stick():
+    r = resolve(M, [-6.3, 0.0], W, [0.1, 0.1, 0.0], LIMITS, "flowchart", form="short")
+    assert r.status is FrictionStatus.DECLINED
+    assert "range condition" in r.certificate.note
+    assert np.isnan(r.acceleration).all()
+    full = resolve(M, [-6.3, 0.0], W, np.zeros(3), LIMITS, "flowchart", form="short")
+    assert full.ok
+
+
+def test_static_limit_above_kinetic_force():
+    law = StaticKinetic(5.0, 3.0)
+    held = resolve([[2.0]], [4.9], [[1.0]], [0.0], [law])
+    assert held.sets.sticking
+    assert held.acceleration[0] == 0.0
+    torn = resolve([[2.0]], [5.1], [[1.0]], [0.0], [law])
+    assert torn.forces[0] == -5.0  # eq. (20): at the very moment the force is at its static limit
+    assert dict(torn.sets.about_to_slip) == {"contact 0": 1.0}
+    assert resolve([[2.0]], [5.1], [[1.0]], [1e-9], [law]).forces[0] == -3.0
+
+
+def test_massless_block_held_by_a_sticking_contact():
+    """Massless block 2: solvable as long as a contact holds it, through the block matrix."""
+    r = resolve(np.diag([4.0, 0.0]), [-6.3, 1.0], W, np.zeros(3), LIMITS, names=NAMES)
+    assert r.ok
+    np.testing.assert_allclose(W @ r.forces, [6.3, -1.0], atol=1e-14)
+    np.testing.assert_array_equal(r.acceleration, [0.0, 0.0])
+    heavy = resolve(np.diag([4.0, 1e-9]), [-20.0, 1.0], W, np.zeros(3), LIMITS)
+    light = resolve(np.diag([4.0, 0.0]), [-20.0, 1.0], W, np.zeros(3), LIMITS)
+    np.testing.assert_allclose(light.acceleration, heavy.acceleration, atol=1e-8)
+    gone = resolve(np.diag([4.0, 0.0]), [0.0, 30.0], W, np.zeros(3), LIMITS)
+    assert gone.status is FrictionStatus.MASSLESS
+    assert np.isnan(gone.acceleration).all()
+    assert (
+        resolve(np.diag([4.0, 0.0]), [0.0, 1.0], W, np.zeros(3), LIMITS, "flowchart").status is FrictionStatus.DECLINED
+    )
+
+
+def test_with_constraint_rows():
+    """Two blocks on a rigid rod, one rubbing: the rod's force and the friction together."""
+    r = resolve(np.diag([1.0, 3.0]), [6.0, 0.0], [[0.0], [1.0]], [0.0], [2.0], A=[[1.0, -1.0]], rows=["rod"])
+    np.testing.assert_allclose(r.acceleration, [1.0, 1.0], rtol=1e-14)
+    assert r.forces[0] == -2.0
+    assert r.multipliers[0] == pytest.approx(5.0)
+
+
+@given(seeds)
+def test_batch_equals_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    M, _, W, limits = bounded(rng, spread=1.0)
+    n, m = W.shape
+    f, velocity = rng.normal(size=(6, n)) * 5, rng.normal(size=(6, m)) * (rng.random((6, m)) < 0.5)
+    many = resolve_batch(M, f, W, velocity, [Hyperbolic(x) for x in limits])
+    for s in range(6):
+        one = resolve(M, f[s], W, velocity[s], [Hyperbolic(x) for x in limits])
+        assert many.status[s] == one.status
+        scale = np.abs(f).max() + np.abs(W @ limits).max()
+        np.testing.assert_allclose(M @ many.acceleration[s], M @ one.acceleration, atol=1e-11 * scale)
+        np.testing.assert_allclose(many.forces[s], one.forces, atol=1e-9 * (1 + limits.max()))
+        assert {one.names[i] for i in np.flatnonzero(many.sets[s] == 1)} == set(one.sets.sliding)
+
+
+def test_batch_gives_bad_samples_their_status():
+    many = np.broadcast_to(M, (5, 2, 2)).copy()
+    many[1, 1, 1], many[2, 0, 0] = 0.0, np.nan
+    f = np.tile([-6.3, 0.5], (5, 1))
+    f[3, 0] = np.inf
+    r = resolve_batch(many, f, W, np.zeros((5, 3)), LIMITS)
+    assert [FrictionStatus(int(x)).name for x in r.status] == ["SOLVED", "SOLVED", "NONFINITE", "NONFINITE", "SOLVED"]
+    assert np.isnan(r.acceleration[[2, 3]]).all()
+    np.testing.assert_allclose(r.acceleration[[0, 4]], 0.0, atol=1e-15)
+    assert "3 of 5 samples ok" in str(r)
+
+
+def test_scales_of_units_change_nothing():
+    for scale in (1e-12, 1e12):
+        r = resolve(M * scale, np.array([-9.5, 0.0]) * scale, W, np.zeros(3), [x * scale for x in LIMITS])
+        assert r.ok
+        assert r.acceleration[0] == pytest.approx(-0.125, rel=1e-12)
+
+
+def test_no_contacts():
+    r = resolve(M, [1.0, 2.0], np.zeros((2, 0)), [], [])
+    np.testing.assert_allclose(r.acceleration, [0.25, 2 / 7])
+    assert r.ok
+    assert str(r.sets) == "no contacts"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"laws": [-1.0, 1.0, 1.0]}, ModelError, "'belt 1'.*-1"),
+        ({"laws": [np.nan, 1.0, 1.0]}, ModelError, "'belt 1'.*nan"),
+        ({"laws": [1.0, 1.0]}, ShapeError, "2 laws for 3 contacts"),
+        ({"state": [0.0, np.nan, 0.0]}, ModelError, "belt 2"),
+        ({"state": [0.0, 0.0]}, ShapeError, "state"),
+        ({"f": [np.inf, 0.0]}, ModelError, "f\\[0\\] is inf"),
+        ({"W": W.T}, ShapeError, "exchanged"),
+        ({"W": W * np.nan}, ModelError, "nan"),
+        ({"method": "exakt"}, ModelError, "did you mean 'exact'"),
+        ({"names": ["a", "a", "b"]}, ModelError, "distinct"),
+        ({"loads": [1.0, -1.0, 1.0]}, ModelError, "'belt 2'.*load"),
+        ({"M": [[1.0, 2.0], [0.0, 1.0]]}, ModelError, "symmetric"),
+    ],
+)
+def test_bad_input_is_named(change, error, words):
+    data = {"M": M, "f": [-1.0, 0.0], "W": W, "state": np.zeros(3), "laws": LIMITS, "names": NAMES} | change
+    with pytest.raises(error, match=words):
+        resolve(**data)
+
+
+def test_switch_refuses_too_many_combinations():
+    with pytest.raises(UnsupportedError, match=r"3\^12"):
+        resolve(np.eye(1), [1.0], np.ones((1, 12)), np.zeros(12), Dry(1.0), "switch")
