@@ -1,0 +1,146 @@
+"""The plan, looped: factorization, solve and its checks in one compiled call, for systems too large to unroll.
+
+Row k of a block, up-looking: w = row of A; for each earlier pivot j of L: l = w[j] / u_jj, w -= l u_j; what is left is
+row k of U. The right side loses what earlier blocks found, and l times the earlier right sides; at the end of a block
+the unknowns follow backwards. Checks: see `checks.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalembert.tableau.graph_loops import compiled
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Program(NamedTuple):
+    """A plan as arrays; positions are places in the pivot order."""
+
+    indptr: Ints  # A, by equations
+    indices: Ints
+    rows: Ints
+    cols: Ints
+    begins: Ints
+    lower_indptr: Ints
+    lower: Ints
+    upper_indptr: Ints
+    upper: Ints
+    col_place: Ints  # unknown -> position
+    probe: Floats
+
+
+@compiled
+def _factor_row(program, data, k, first, w, low, up, diagonal):
+    """Find row k of L and U; return pivot quality and the largest entry of U."""
+    low_first, low_last = program.lower_indptr[k], program.lower_indptr[k + 1]
+    up_first, up_last = program.upper_indptr[k], program.upper_indptr[k + 1]
+    for e in range(low_first, low_last):
+        w[program.lower[e]] = 0.0
+    for e in range(up_first, up_last):
+        w[program.upper[e]] = 0.0
+    w[k] = 0.0
+    equation = program.rows[k]
+    for e in range(program.indptr[equation], program.indptr[equation + 1]):
+        place = program.col_place[program.indices[e]]
+        if place >= first:
+            w[place] = data[e]
+    terms = abs(w[k])
+    for e in range(low_first, low_last):
+        j = program.lower[e]
+        factor = w[j] / diagonal[j]
+        low[e] = factor
+        for f in range(program.upper_indptr[j], program.upper_indptr[j + 1]):
+            c = program.upper[f]
+            change = factor * up[f]
+            w[c] -= change
+            if c == k:
+                terms += abs(change)
+    diagonal[k] = w[k]
+    largest = abs(w[k])
+    for e in range(up_first, up_last):
+        up[e] = w[program.upper[e]]
+        largest = max(largest, abs(up[e]))
+    expected = max(terms, PROBE_SHARE * program.probe[k])
+    return abs(w[k]) / expected if expected > 0.0 else 0.0, largest
+
+
+PROBE_SHARE = 1e-4
+"""A pivot that is its entry of A is compared with this part of its size at the probed points."""
+
+
+@compiled
+def _solve_block(program, data, right, first, last, y, low, up, diagonal):
+    """Find the unknowns of one block, in y."""
+    for k in range(first, last):
+        equation = program.rows[k]
+        value = right[equation]
+        for e in range(program.indptr[equation], program.indptr[equation + 1]):
+            place = program.col_place[program.indices[e]]
+            if place < first:
+                value -= data[e] * y[place]
+        for e in range(program.lower_indptr[k], program.lower_indptr[k + 1]):
+            value -= low[e] * y[program.lower[e]]
+        y[k] = value
+    for k in range(last - 1, first - 1, -1):
+        value = y[k]
+        for e in range(program.upper_indptr[k], program.upper_indptr[k + 1]):
+            value -= up[e] * y[program.upper[e]]
+        y[k] = value / diagonal[k]
+
+
+@compiled
+def backward_error(indptr, indices, data, right, x):
+    """Return max_i |b - A x|_i / (|A| |x| + |b|)_i, zero rows left out; NaN if anything is."""
+    worst = 0.0
+    for i in range(right.size):
+        residual, size = right[i], abs(right[i])
+        for e in range(indptr[i], indptr[i + 1]):
+            term = data[e] * x[indices[e]]
+            residual -= term
+            size += abs(term)
+        if not np.isfinite(size):
+            return np.nan
+        if size > 0.0:
+            worst = max(worst, abs(residual) / size)
+    return worst
+
+
+@compiled
+def factor_solve(program, data, right, x, checks):
+    """Solve one system; checks: backward error, least pivot quality, growth."""
+    n = program.rows.size
+    w, y, diagonal = np.empty(n), np.empty(n), np.empty(n)
+    low, up = np.empty(program.lower.size), np.empty(program.upper.size)
+    quality, largest = 1.0, 0.0
+    for b in range(program.begins.size - 1):
+        first, last = program.begins[b], program.begins[b + 1]
+        for k in range(first, last):
+            found, size = _factor_row(program, data, k, first, w, low, up, diagonal)
+            quality, largest = min(quality, found), max(largest, size)
+        _solve_block(program, data, right, first, last, y, low, up, diagonal)
+    for k in range(n):
+        x[program.cols[k]] = y[k]
+    entry = 0.0
+    for value in data:
+        entry = max(entry, abs(value))
+    checks[0] = backward_error(program.indptr, program.indices, data, right, x)
+    checks[1], checks[2] = quality, largest / entry if entry > 0.0 else np.inf
+
+
+@compiled
+def factor_solve_batch(program, data, right, x, checks):
+    """Solve many systems of one plan, one after another; leading axis of every array."""
+    for sample in range(right.shape[0]):
+        factor_solve(program, data[sample], right[sample], x[sample], checks[sample])
+
+
+@compiled
+def backward_errors(indptr, indices, data, right, x, found):
+    """Return the backward error of many systems."""
+    for sample in range(right.shape[0]):
+        found[sample] = backward_error(indptr, indices, data[sample], right[sample], x[sample])
