@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 
-from dalembert.kernel import Kernel
 from dalembert.tableau.plan import Plan
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
 
 
-def causal_start(tableau: Tableau, plan: Plan) -> Kernel:
-    """Return the compiled start: inputs (guess, u, t, parameters), empty ones left out."""
+def causal_start(tableau: Tableau, plan: Plan) -> ca.Function:
+    """Return the start, a function of (guess, x_dot, u, t, parameters), empty ones left out."""
     x = ca.vertsplit(tableau.x)
     rows = ca.vertsplit(tableau.residual)
     place = {s.element_hash(): j for j, s in enumerate(x)}
@@ -32,13 +31,13 @@ def causal_start(tableau: Tableau, plan: Plan) -> Kernel:
         if last - first == 1:
             i, j = int(plan.rows[first]), int(plan.cols[first])
             slope = ca.jacobian(rows[i], x[j])
-            if not ca.depends_on(slope, x[j]):
+            if slope.nnz() and not ca.depends_on(slope, x[j]):
                 step = x[j] - rows[i] / slope
                 used = [s for s in ca.symvar(step) if s.element_hash() in place]
                 value[j] = _with_values(step, used, [value[place[s.element_hash()]] for s in used])
-    inputs = {"guess": tableau.x, "u": tableau.u, "t": tableau.time, "parameters": tableau.parameters.column}
+    inputs = {"guess": tableau.x, "x_dot": tableau.x_dot, "u": tableau.u, "t": tableau.time, "parameters": tableau.parameters.column}
     kept = {name: symbol for name, symbol in inputs.items() if symbol.numel()}
-    return Kernel(ca.Function("causal_start", list(kept.values()), [ca.vertcat(*value)], list(kept), ["x"]))
+    return ca.Function("causal_start", list(kept.values()), [ca.vertcat(*value)], list(kept), ["x"])
 
 
 def _with_values(expression: ca.SX, symbols: list[ca.SX], values: list[ca.SX]) -> ca.SX:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.tableau.causal_start import causal_start
 from dalembert.tableau.newton_step import NewtonStep, order_by_rows
+from dalembert.tableau.plan import make_plan
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
@@ -42,7 +44,19 @@ def sample_points(tableau: Tableau, count: int, values: Mapping[str, Any] | None
     ]
     columns = [[numbers.get(n, rng.standard_normal(count)) for n in group] for group in names]
     points = [np.stack(c, axis=1) if c else np.empty((count, 0)) for c in columns]
-    return [*points, np.broadcast_to(_parameters(tableau, rng), (count, tableau.parameters.column.numel()))]
+    points.append(np.broadcast_to(_parameters(tableau, rng), (count, tableau.parameters.column.numel())))
+    free = np.array([name not in numbers for name in tableau.unknowns])
+    return [_consistent(tableau, points, free), *points[1:]]
+
+
+def _consistent(tableau: Tableau, points: list[Array], free: Bool[Array, " n"]) -> Float[Array, "K n"]:
+    """Return x with free unknowns replaced by what causality gives: a rotation matrix is one, not nine random numbers."""
+    if not tableau.matching.perfect:
+        return points[0]
+    start = causal_start(tableau, make_plan(tableau.pattern, preferred=tableau.preferred))
+    kept = [p for p in points if p.shape[1]]
+    found = np.stack([np.array(start(*[p[k] for p in kept]), dtype=float).ravel() for k in range(len(points[0]))])
+    return np.where(free & np.isfinite(found), found, points[0])
 
 
 def _parameters(tableau: Tableau, rng: np.random.Generator) -> Array:

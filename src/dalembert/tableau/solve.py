@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
+from dalembert.kernel import Kernel
 from dalembert.tableau.causal_start import causal_start
 from dalembert.tableau.newton_step import NewtonStep
 
@@ -86,7 +87,7 @@ def solve_tableau(
         others.append(np.broadcast_to(np.atleast_1d(np.asarray(t, dtype=float)), (len(u),))[:, None])
     if tableau.parameters.names:
         others.append(np.broadcast_to(tableau.parameters.pack(parameters), (len(u), tableau.parameters.column.numel())))
-    found_start = np.asarray(causal_start(tableau, newton.plan)(x, *others))
+    found_start = np.asarray(Kernel(causal_start(tableau, newton.plan))(x, *others))
     x = np.where(np.isfinite(found_start), found_start, x)
     iterations, done = 0, np.zeros(len(u), bool)
     while iterations < limit and not done.all():
