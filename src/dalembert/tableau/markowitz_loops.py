@@ -1,7 +1,7 @@
 """Pivots with little fill, numerically sound at every probed point: compiled right-looking elimination.
 
-H. M. Markowitz, "The elimination form of the inverse", Management Science 3 (1957) 255-269: take the pivot a_ij with the
-least (r_i - 1)(c_j - 1), r_i and c_j the entries left in its row and column. A pivot must also be at least
+H. M. Markowitz, "The elimination form of the inverse", Management Science 3 (1957) 255-269: take the pivot a_ij with
+the least (r_i - 1)(c_j - 1), r_i and c_j the entries left in its row and column. A pivot must also be at least
 `threshold` times the largest entry of its row, at every probed point (I. S. Duff, J. K. Reid, "Some design features of
 a sparse matrix code", ACM TOMS 5 (1979) 18-35; Z. Zlatev's restricted search, SIAM J. Numer. Anal. 17 (1980) 18-30).
 Among equal costs, marked entries (declared causality, constants) come first.
