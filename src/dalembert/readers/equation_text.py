@@ -35,7 +35,7 @@ FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
 }
 """Every function with its number of arguments."""
 
-DEEPEST = 200
+DEEPEST = 60
 """Nesting of parentheses and signs above which a text is refused."""
 
 LONGEST = 20_000

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 
 from dalembert.errors import ModelError
 
@@ -122,13 +122,13 @@ def graph_svg(matching: Matching) -> str:
     y_row = {i: top + step * k for k, i in enumerate(order[0])}
     y_col = {j: top + step * k for k, j in enumerate(order[1])}
     arcs = "".join(
-        _arc(left, y_col[j], right, y_row[i], matching.col_of_row[i] == j)
+        _arc(left, y_col[j], right, y_row[i], bool(matching.col_of_row[i] == j))
         for i, j in zip(pattern.rows.tolist(), pattern.indices.tolist(), strict=True)
     )
     nodes = "".join(
-        _node(left, y_col[j], pattern.unknowns[j], "end", -12, matching.row_of_col[j] < 0) for j in range(cols)
+        _node(left, y_col[j], pattern.unknowns[j], "end", -12, bool(matching.row_of_col[j] < 0)) for j in range(cols)
     ) + "".join(
-        _node(right, y_row[i], pattern.equations[i], "start", 12, matching.col_of_row[i] < 0) for i in range(rows)
+        _node(right, y_row[i], pattern.equations[i], "start", 12, bool(matching.col_of_row[i] < 0)) for i in range(rows)
     )
     heads = (
         f'<text x="{left}" y="{HEAD - 14}" font-size="13" text-anchor="end" fill="{INK}">unknowns</text>'
@@ -152,7 +152,7 @@ def _reading_order(matching: Matching) -> tuple[list[int], list[int]]:
     return rows, cols + [j for j in range(matching.pattern.shape[1]) if j not in set(cols)]
 
 
-def _arc(x1: float, y1: float, x2: float, y2: float, output: bool | Bool[Array, ""]) -> str:
+def _arc(x1: float, y1: float, x2: float, y2: float, output: bool) -> str:
     """Return one arc between an unknown at (x1, y1) and an equation at (x2, y2), with its arrow."""
     if output:
         style = f'stroke="{ACCENT}" stroke-width="2" stroke-dasharray="6 4" marker-end="url(#out)"'
@@ -161,7 +161,7 @@ def _arc(x1: float, y1: float, x2: float, y2: float, output: bool | Bool[Array, 
     return f'<line x1="{x1 + 6}" y1="{y1}" x2="{x2 - 8}" y2="{y2}" {style}/>'
 
 
-def _node(x: float, y: float, name: str, anchor: str, shift: int, alone: bool | Bool[Array, ""]) -> str:
+def _node(x: float, y: float, name: str, anchor: str, shift: int, alone: bool) -> str:
     """Return a vertex with its name; one without a partner is filled."""
     colour, fill = (ACCENT, ACCENT) if alone else (INK, PAPER)
     return (
