@@ -44,6 +44,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/kkt.py
 	$(BIN)/python benchmarks/kernel.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/friction.py
+	$(BIN)/python benchmarks/tableau.py
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

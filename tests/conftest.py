@@ -25,6 +25,10 @@ UNCHECKED = {
     "dalembert.friction.batch_kernel",
     "dalembert.kkt.batch_kernel",
     "dalembert.kkt.lanes",
+    "dalembert.tableau.factor_loops",
+    "dalembert.tableau.graph_loops",
+    "dalembert.tableau.inner_loops",
+    "dalembert.tableau.markowitz_loops",
 }
 
 

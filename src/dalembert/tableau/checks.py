@@ -1,0 +1,105 @@
+"""What is watched in every solve, and when it is trouble.
+
+- backward error: max_i |b - A x|_i / (|A| |x| + |b|)_i, the size of the change of data for which x is exact (W. Oettli,
+  W. Prager, Numer. Math. 6 (1964) 405-409);
+- pivot quality: the least |pivot| / (sum of the sizes of the terms it was made of); a pivot that is all cancellation is
+  the sign of a singular matrix;
+- growth: largest entry of U over largest entry of A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+Array = np.ndarray
+
+ACCEPTED_ERROR = 1e-12
+"""Backward error of a sound solve: some thousand roundings, data exact to twelve digits."""
+
+SUSPECT_PIVOT = 1e-9
+"""A pivot with fewer than seven digits left is not trusted, whatever the residual says."""
+
+SUSPECT_GROWTH = 1e8
+"""Growth that may cost half the digits."""
+
+
+class Outcome(IntEnum):
+    """How a sample was solved; all but the last two are answers that passed the checks."""
+
+    PLANNED = 0
+    REFINED = 1
+    REPLANNED = 2
+    SUPERLU = 3
+    SINGULAR = 4
+    NON_FINITE = 5
+
+
+@dataclass
+class Statistics:
+    """How often each way was taken, since the elimination was made."""
+
+    samples: int = 0
+    planned: int = 0
+    refined: int = 0
+    replanned: int = 0
+    superlu: int = 0
+    singular: int = 0
+    non_finite: int = 0
+    plans: int = 1
+
+    def count_planned(self, samples: int) -> None:
+        """Add samples that were all solved as planned."""
+        self.samples += samples
+        self.planned += samples
+
+    def count(self, status: Int[Array, " N"]) -> None:
+        """Add the outcomes of one call."""
+        self.samples += len(status)
+        for outcome in Outcome:
+            name = outcome.name.lower()
+            setattr(self, name, getattr(self, name) + int(np.count_nonzero(status == outcome)))
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{k} {v}" for k, v in vars(self).items() if v and k not in ("samples", "plans"))
+        return f"{self.samples} solves: {counts or 'none'}; {self.plans} plan(s)"
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSolution:
+    """Solutions with their checks; N = 1 keeps its axis in `status` and the checks.
+
+    Attributes
+    ----------
+    x : (n,) or (N, n)
+        NaN where the status is SINGULAR or NON_FINITE.
+    status : (N,)
+        `Outcome` of each sample.
+    backward_error, pivot_quality, growth : (N,)
+        See the head of `dalembert.tableau.checks`; from the plan that gave the answer.
+    """
+
+    x: Float[Array, "*batch n"]
+    status: Int[Array, " N"]
+    backward_error: Float[Array, " N"]
+    pivot_quality: Float[Array, " N"]
+    growth: Float[Array, " N"]
+
+    @property
+    def ok(self) -> Bool[Array, " N"]:
+        """Where there is an answer that passed."""
+        return self.status <= Outcome.SUPERLU
+
+
+def sound(x: Float[Array, "N n"], checks: Float[Array, "N three"]) -> Bool[Array, " N"]:
+    """Return which samples passed every check."""
+    return trusted(x, checks) & (checks[:, 0] <= ACCEPTED_ERROR)
+
+
+def trusted(x: Float[Array, "N n"], checks: Float[Array, "N three"]) -> Bool[Array, " N"]:
+    """Return which samples have finite numbers and sound pivots; refinement can help these only."""
+    finite = np.isfinite(x).all(axis=1) & np.isfinite(checks).all(axis=1)
+    return finite & (checks[:, 1] >= SUSPECT_PIVOT) & (checks[:, 2] <= SUSPECT_GROWTH)

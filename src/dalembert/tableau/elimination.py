@@ -1,0 +1,136 @@
+"""A sparse linear solver made for one pattern: planned once, compiled, watched, repaired.
+
+values, right side ─► engine ─► checks ─► sound: done
+                                   └► refine ─► plan again with these values ─► SuperLU ─► singular, by name
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.tableau.checks import LinearSolution, Outcome, Statistics, sound
+from dalembert.tableau.engines import ENGINES, STRAIGHT_LIMIT
+from dalembert.tableau.plan import Plan
+from dalembert.tableau.rank import rank_report
+from dalembert.tableau.repair import Repair
+
+Array = np.ndarray
+
+
+class Elimination:
+    """Solves A x = b for many A of one pattern.
+
+    Parameters
+    ----------
+    plan
+        From `make_plan`.
+    engine
+        One of `dalembert.tableau.ENGINES`; "auto" takes straight-line code up to 60,000 operations, else the loop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[2.0, 1.0], [1.0, 0.0]])
+    >>> solver = eliminate(A, values=[2.0, 1.0, 1.0], engine="loop")
+    >>> solver.solve([2.0, 1.0, 1.0], [3.0, 1.0]).x
+    array([1., 1.])
+    """
+
+    def __init__(self, plan: Plan, engine: str = "auto") -> None:
+        if engine == "auto":
+            engine = "straight" if plan.operations <= STRAIGHT_LIMIT else "loop"
+        if engine not in ENGINES:
+            raise ModelError(f"engine {engine!r} is not one of 'auto', {', '.join(map(repr, ENGINES))}")
+        self.plan = plan
+        self.engine = engine
+        self.statistics = Statistics()
+        self._run = ENGINES[engine](plan)
+        self._repair = Repair(plan, self.statistics)
+
+    def solve(self, values: Any, right: Any) -> LinearSolution:
+        """Solve one system or a batch.
+
+        Parameters
+        ----------
+        values
+            Entries of A in CSR order, (entries,) or (N, entries).
+        right
+            (n,) or (N, n).
+
+        A single system without an answer raises `SolvabilityError`, which names the dependent equations; in a batch
+        such samples are NaN with their status.
+        """
+        data, b, single = self._checked(values, right)
+        return self.finish(data, b, *self._run(data, b), single)
+
+    def finish(self, data: Array, b: Array, x: Array, checks: Array, single: bool) -> LinearSolution:
+        """Judge what an engine found, repair what is not sound, and count."""
+        x, checks = np.array(x), np.array(checks)
+        status = np.zeros(len(b), np.int64)
+        finite = np.isfinite(data).all(axis=1) & np.isfinite(b).all(axis=1)
+        status[~finite] = Outcome.NON_FINITE
+        bad = np.flatnonzero(finite & ~sound(x, checks))
+        if bad.size:
+            self._repair(self._run, data, b, bad, x, checks, status)
+        x[status > Outcome.SUPERLU] = np.nan
+        self.statistics.count(status)
+        if single and status[0] > Outcome.SUPERLU:
+            self._refuse(int(status[0]), data[0], b[0])
+        return LinearSolution(x[0] if single else x, status, *np.ascontiguousarray(checks.T))
+
+    def _checked(self, values: Any, right: Any) -> tuple[Array, Array, bool]:
+        """Return values and right sides with a leading axis, and whether neither had one."""
+        data, b = np.asarray(values, dtype=float), np.asarray(right, dtype=float)
+        single = data.ndim == 1 and b.ndim == 1
+        entries, n = self.plan.pattern.entries, self.plan.n
+        for array, size, what in ((data, entries, "values"), (b, n, "right")):
+            if array.ndim not in (1, 2) or array.shape[-1] != size:
+                raise ShapeError(f"{what} must have shape ({size},) or (N, {size}); it has {array.shape}")
+        lengths = {len(array) for array in (data, b) if array.ndim == 2}
+        if len(lengths) > 1:
+            raise ShapeError(f"values and right are batches of different lengths: {sorted(lengths)}")
+        count = lengths.pop() if lengths else 1
+        data, b = np.broadcast_to(data, (count, entries)), np.broadcast_to(b, (count, n))
+        return np.ascontiguousarray(data), np.ascontiguousarray(b), single
+
+    def _refuse(self, outcome: int, data: Array, b: Array) -> None:
+        """Raise for a single system without an answer."""
+        pattern = self.plan.pattern
+        if outcome == Outcome.NON_FINITE:
+            where = np.flatnonzero(~np.isfinite(data))
+            rows = pattern.rows[where] if where.size else np.flatnonzero(~np.isfinite(b))
+            names = sorted({pattern.equations[i] for i in rows})
+            raise SolvabilityError(
+                f"NaN or infinity in equation(s) {', '.join(map(repr, names[:6]))}; look at the values that go in"
+            )
+        report = rank_report(pattern, data)
+        raise SolvabilityError(f"the matrix is singular to working precision. {report}", report)
+
+    def explain(self) -> str:
+        """Return plan, engine and statistics in words."""
+        return f"{self.plan.explain()}\nengine {self.engine}; {self.statistics}"
+
+
+def eliminate(given: Any, **options: Any) -> Any:
+    """Plan and compile the elimination of a sparse pattern, or Newton's step of an SX function.
+
+    Parameters
+    ----------
+    given
+        A sparse pattern (SciPy matrix, `casadi.Sparsity`, dense array, `Pattern`): returns an `Elimination` with
+        `solve(values, right)`. Or a `casadi.Function` f(x, ...) -> residual: returns a `NewtonStep` with
+        `step(x, ...)`, residual, Jacobian, factorization and solve in one compiled call.
+    options
+        Of `make_plan` and `Elimination`, or of `NewtonStep`.
+    """
+    if hasattr(given, "n_in") and hasattr(given, "sparsity_in"):
+        from dalembert.tableau.newton_step import NewtonStep
+
+        return NewtonStep(given, **options)
+    from dalembert.tableau.plan import make_plan
+
+    engine = options.pop("engine", "auto")
+    return Elimination(make_plan(given, **options), engine)

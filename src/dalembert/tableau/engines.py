@@ -1,0 +1,114 @@
+"""The engines that carry out a plan: one contract, `(values, right) -> x, checks`, leading axis N.
+
+| engine | what |
+|---|---|
+| `straight` | straight-line code, compiled, W samples side by side: systems of up to some thousand unknowns |
+| `loop` | the same index program in a compiled loop: any size |
+| `inner` | inner products over the same L and U: the seed's second method, for comparison |
+| `plain` | NumPy on dense blocks: the twin |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.tableau.factor_loops import backward_errors, factor_solve_batch
+from dalembert.tableau.inner_product import InnerProduct
+from dalembert.tableau.plain import plain_solve
+from dalembert.tableau.plan import Plan
+from dalembert.tableau.program import make_program, make_workspace
+from dalembert.tableau.straight_line import check_expressions, straight_line_solve
+from dalembert.tableau.two_widths import TwoWidths
+
+Array = np.ndarray
+Engine = Callable[[Array, Array], tuple[Array, Array]]
+
+STRAIGHT_LIMIT = 60_000
+"""Operations of a plan up to which straight-line code is the default: above, compiling takes tens of seconds."""
+
+
+def straight_engine(plan: Plan) -> Engine:
+    """Compile the plan to straight-line code."""
+    a, b = ca.SX.sym("a", plan.pattern.entries), ca.SX.sym("b", plan.n)
+    values, right = ca.vertsplit(a), ca.vertsplit(b)
+    solved = straight_line_solve(plan, values, right)
+    checks = check_expressions(plan, values, right, solved)
+    both = TwoWidths(ca.Function("elimination", [a, b], [solved.x, checks], ["a", "b"], ["x", "checks"]))
+
+    def run(values: Array, right: Array) -> tuple[Array, Array]:
+        if len(right) == 1:
+            x, checks = both.narrow(values[0], right[0])
+            return x[None], checks[None]
+        return both.wide(values, right)
+
+    return run
+
+
+def bare_kernel(plan: Plan) -> TwoWidths:
+    """Return the compiled elimination without its checks: entries (N, entries) and right sides (N, n) to x (N, n)."""
+    a, b = ca.SX.sym("a", plan.pattern.entries), ca.SX.sym("b", plan.n)
+    solved = straight_line_solve(plan, ca.vertsplit(a), ca.vertsplit(b))
+    return TwoWidths(ca.Function("elimination_bare", [a, b], [solved.x], ["a", "b"], ["x"]))
+
+
+def loop_engine(plan: Plan) -> Engine:
+    """Return the looped plan; workspaces are kept and used again, one per call that runs at the same time."""
+    arrays, spare = make_program(plan), [make_workspace(plan)]
+
+    def run(values: Array, right: Array) -> tuple[Array, Array]:
+        try:
+            work = spare.pop()
+        except IndexError:
+            work = make_workspace(plan)
+        x, checks = np.empty(right.shape), np.empty((len(right), 3))
+        factor_solve_batch(arrays, work, values, right, x, checks)
+        spare.append(work)
+        return x, checks
+
+    return run
+
+
+def inner_engine(plan: Plan) -> Engine:
+    """Return the inner-product form."""
+    inner = InnerProduct(plan)
+    return _one_by_one(plan, inner.solve)
+
+
+def plain_engine(plan: Plan) -> Engine:
+    """Return the plain twin."""
+    return _one_by_one(plan, lambda values, right: plain_solve(plan, values, right))
+
+
+ENGINES: dict[str, Callable[[Plan], Engine]] = {
+    "straight": straight_engine,
+    "loop": loop_engine,
+    "inner": inner_engine,
+    "plain": plain_engine,
+}
+"""Every engine by its name."""
+
+
+def errors_of(plan: Plan, values: Array, right: Array, x: Array) -> Float[Array, " N"]:
+    """Return the componentwise backward error of each sample."""
+    found = np.empty(len(right))
+    data, b, y = (np.ascontiguousarray(v, dtype=float) for v in (values, right, x))
+    backward_errors(plan.pattern.indptr, plan.pattern.indices, data, b, y, found)
+    return found
+
+
+def _one_by_one(plan: Plan, solve: Callable[[Any, Any], Array]) -> Engine:
+    """Make an engine of a solver for one sample; it watches the backward error only."""
+
+    def run(values: Array, right: Array) -> tuple[Array, Array]:
+        with np.errstate(all="ignore"):
+            x = np.array([solve(v, b) for v, b in zip(values, right, strict=True)]).reshape(right.shape)
+        checks = np.ones((len(right), 3))
+        checks[:, 0] = errors_of(plan, values, right, x)
+        return x, checks
+
+    return run

@@ -1,0 +1,123 @@
+"""The plan as straight-line code: L, U and the solution as CasADi expressions (seed 003, sec. 5.1).
+
+What the seed does by symbolic manipulation: with the pivots fixed, each entry of L and U is a short formula, constants
+fold (a pivot of one divides nothing) and structural zeros cost nothing. The kernel compiles the list; W samples run
+side by side. Same operations as `factor_loops.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from dalembert.tableau.factor_loops import PROBE_SHARE
+from dalembert.tableau.plan import Plan
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The solution, and what its checks are made of: pivots with the sum of the terms they come from, entries of U."""
+
+    x: ca.SX
+    pivots: list[tuple[ca.SX, ca.SX]]
+    upper: list[ca.SX]
+
+
+def straight_line_solve(plan: Plan, values: list[ca.SX], right: list[ca.SX]) -> Solved:
+    """Return x with A x = b; values are the entries of A in CSR order."""
+    row_place, col_place, _ = plan.places
+    by_row: list[dict[int, ca.SX]] = [{} for _ in range(plan.n)]
+    for e, (k, c) in enumerate(zip(row_place.tolist(), col_place.tolist(), strict=True)):
+        by_row[k][c] = values[e]
+    y: list[ca.SX] = [ca.SX(0)] * plan.n
+    rows_u: list[dict[int, ca.SX]] = [{} for _ in range(plan.n)]
+    found = Solved(ca.SX(0, 1), [], [])
+    for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
+        for k in range(first, last):
+            y[k] = _forward_row(plan, k, first, by_row, rows_u, y, right[plan.rows[k]], found)
+        for k in range(last - 1, first - 1, -1):
+            value = y[k]
+            for c, u in rows_u[k].items():
+                if c > k:
+                    value = value - u * y[c]
+            y[k] = value / rows_u[k][k]
+    x: list[ca.SX] = [ca.SX(0)] * plan.n
+    for k, j in enumerate(plan.cols.tolist()):
+        x[j] = y[k]
+    return Solved(ca.vertcat(*x), found.pivots, found.upper)
+
+
+def _forward_row(
+    plan: Plan,
+    k: int,
+    first: int,
+    by_row: list[dict[int, ca.SX]],
+    rows_u: list[dict[int, ca.SX]],
+    y: list[ca.SX],
+    value: ca.SX,
+    found: Solved,
+) -> ca.SX:
+    """Find row k of U, note its checks, and return its right side."""
+    w = {c: v for c, v in by_row[k].items() if c >= first}
+    for c, v in by_row[k].items():
+        if c < first:
+            value = value - v * y[c]
+    terms = ca.fabs(w.get(k, ca.SX(0)))
+    touched = set()
+    for j in plan.lower[plan.lower_indptr[k] : plan.lower_indptr[k + 1]].tolist():
+        factor = w.pop(j) / rows_u[j][j]
+        for c, u in rows_u[j].items():
+            if c > j:
+                change = factor * u
+                w[c] = w[c] - change if c in w else -change
+                touched.add(c)
+                if c == k:
+                    terms = terms + ca.fabs(change)
+        value = value - factor * y[j]
+    rows_u[k] = w
+    if not w[k].is_constant():
+        found.pivots.append((w[k], ca.fmax(terms, PROBE_SHARE * float(plan.probe[k]))))
+    found.upper.extend(w[c] for c in sorted(touched) if c >= k)
+    return value
+
+
+def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solved: Solved) -> ca.SX:
+    """Return backward error, least pivot quality and growth, (3,)."""
+    ratios = []
+    x = ca.vertsplit(solved.x)
+    for i in range(plan.n):
+        residual = right[i]
+        size = ca.fabs(right[i])
+        for e in range(plan.pattern.indptr[i], plan.pattern.indptr[i + 1]):
+            term = values[e] * x[plan.pattern.indices[e]]
+            residual = residual - term
+            size = size + ca.fabs(term)
+        ratios.append(ca.fabs(residual) / ca.fmax(size, TINY))
+    quality = _least([ca.fabs(pivot) / terms for pivot, terms in solved.pivots])
+    entry = _largest([ca.fabs(v) for v in values])
+    growth = ca.fmax(1.0, _largest([ca.fabs(u) for u in solved.upper]) / entry)
+    return ca.vertcat(_largest(ratios), quality, growth)
+
+
+TINY = float(np.finfo(float).tiny)
+"""Stands for zero in a quotient: 0 / TINY is 0, as a row without any term deserves."""
+
+
+def _largest(values: list[ca.SX]) -> ca.SX:
+    """Return the maximum as a balanced tree (short dependency chains), 0 of none."""
+    return _tree(values, ca.fmax, 0.0)
+
+
+def _least(values: list[ca.SX]) -> ca.SX:
+    return _tree(values, ca.fmin, 1.0)
+
+
+def _tree(values: list[ca.SX], pair: object, empty: float) -> ca.SX:
+    values = list(values) or [ca.SX(empty)]
+    while len(values) > 1:
+        values = [pair(a, b) for a, b in zip(values[::2], values[1::2], strict=False)] + (  # type: ignore[operator]
+            [values[-1]] if len(values) % 2 else []
+        )
+    return values[0]
