@@ -1,0 +1,272 @@
+"""Consistent initial values: from what a user gives to positions, velocities, accelerations and multipliers that fit.
+
+Symbols: q, v free coordinates and velocities; W = M in the mass metric; phi, psi, A, drift as in `formulation.py`.
+
+    q: min (q - q0)^T W (q - q0)  with phi(q, t) = 0        Newton's method on the least change
+    v: min (v - v0)^T W (v - v0)  with psi = A v + dphi/dt = 0     (one linear solve)
+    a, lam: M a + A^T lam = -bias, A a = -drift                    (`KKT`: least-norm lam where rows are redundant)
+
+Ranks are decided where they are meant: on the manifold, after q has been found. psi = 0 and A a + drift = 0 are the
+hidden constraints of the index-3 form; the report names those that the given values violated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.kkt import KKT
+from dalembert.tableau.time.formulation import Motion
+
+Array = np.ndarray
+
+MOST_ITERATIONS = 50
+ROUNDING = 100 * np.finfo(float).eps
+"""Residuals below this, relative to the sizes that enter them, are rounding."""
+
+RANK = 1e-10
+"""Singular values of A below this part of the largest are zero: a consistent point has them at rounding level."""
+
+
+@dataclass(frozen=True, eq=False)
+class Consistent:
+    """A consistent start, and what had to move.
+
+    Attributes
+    ----------
+    q, v, a, tau, multipliers
+        Free coordinates, velocities, accelerations, unknown controls, multipliers.
+    moved
+        Name -> change, of coordinates and velocities (with a prime) that were changed by more than rounding.
+    violated
+        Name -> residual before, of constraints and hidden constraints that the given values did not satisfy.
+    rank, redundant
+        Rank of A there, and how many rows are redundant.
+    """
+
+    t: float
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    multipliers: Array
+    moved: dict[str, float]
+    violated: dict[str, float]
+    rank: int
+    redundant: int
+
+    def __str__(self) -> str:
+        lines = [f"consistent at t = {self.t:g}; rank {self.rank}, {self.redundant} redundant rows"]
+        lines += [f"  {name} violated by {x:.3g}" for name, x in self.violated.items()]
+        lines += [f"  {name} moved by {x:.3g}" for name, x in self.moved.items()]
+        return "\n".join(lines)
+
+
+class Finder:
+    """Compiled terms of a motion, and the search for consistent values."""
+
+    def __init__(self, motion: Motion) -> None:
+        self.motion = motion
+
+    @cached_property
+    def _terms(self) -> ca.Function:
+        m = self.motion
+        p = m.system.symbols.parameters.column
+        inputs = [m.q, m.v, m.tau, m.time, m.signals.column, p]
+        effect = ca.jacobian(m.bias, m.tau) if m.tau.numel() else ca.SX(m.bias.numel(), 0)
+        outputs = [m.mass, m.bias, m.jacobian, m.full_jacobian, m.drift, m.phi, m.psi, effect]
+        return ca.Function("terms", inputs, [ca.densify(e) for e in outputs])
+
+    def terms(self, q: Array, v: Array, t: float, signals: Array, p: Array) -> list[Array]:
+        """Return M, bias, A, full A, drift, phi, psi, dbias/dtau as numbers, tau = 0."""
+        tau = np.zeros(self.motion.tau.numel())
+        found = [np.asarray(x, dtype=float) for x in self._terms(q, v, tau, t, signals, p)]
+        return [x.ravel() if i in (1, 4, 5, 6) else x for i, x in enumerate(found)]
+
+    def find(self, t: float, q: Any, v: Any, p: Array, hold: Any = (), side: str = "right") -> Consistent:
+        """Return consistent values at t, near q and v; coordinates named in `hold` do not move."""
+        m = self.motion
+        q0, v0 = self._start(q, "q"), self._start(v, "v")
+        signals = m.signals.values(t, side)
+        held = self._held(hold)
+        q1 = self._positions(q0, v0, t, signals, p, held)
+        v1 = self._velocities(q1, v0, t, signals, p, held)
+        a, tau, lam, rank = self.accelerations(q1, v1, t, signals, p)
+        return Consistent(
+            t,
+            q1,
+            v1,
+            a,
+            tau,
+            lam,
+            self._moved(q0, v0, q1, v1),
+            self._violated(q0, v0, q1, t, signals, p),
+            rank,
+            m.lam.numel() - rank,
+        )
+
+    def accelerations(self, q: Array, v: Array, t: float, signals: Array, p: Array) -> tuple[Array, Array, Array, int]:
+        """Return a, tau, lam and the rank of A at a consistent point."""
+        m = self.motion
+        M, bias, A, full, drift, _, _, effect = self.terms(q, v, t, signals, p)
+        rank = _rank(A)
+        if not m.tau.numel():
+            solution = KKT(M, A, m.names, [m.system.coordinates[i] for i in m.free]).solve(-bias, drift, inconsistent="least_squares")
+            return solution.acceleration, np.zeros(0), solution.multipliers, rank
+        # inverse and mixed dynamics: unknowns a, tau, lam of a general system, least norm where they are not unique
+        nf, nt, count = len(m.free), m.tau.numel(), m.lam.numel()
+        K = np.block([[M, effect, full.T], [A, np.zeros((count, nt + count))]])
+        b = np.concatenate([-bias, -drift])
+        rows, cols = _scales(K)
+        z = cols * np.linalg.lstsq(rows[:, None] * K * cols, rows * b, rcond=RANK)[0]
+        if np.abs(rows * (K @ z - b)).max(initial=0.0) > 1e-6 * max(1.0, np.abs(rows * b).max(initial=0.0)):
+            raise SolvabilityError(
+                f"no {', '.join(m.free_controls)} can produce the known motion: its acceleration conflicts with the "
+                "constraints or with coordinates that no unknown control reaches"
+            )
+        return z[:nf], z[nf : nf + nt], z[nf + nt :], rank
+
+    def _start(self, given: Any, what: str) -> Array:
+        """Return the free part of coordinates or velocities."""
+        m = self.motion
+        n = len(m.system.coordinates)
+        if given is None:
+            return np.zeros(len(m.free))
+        if isinstance(given, dict):
+            full = np.zeros(n)
+            for name, value in given.items():
+                if name not in m.system.coordinates:
+                    raise ModelError(f"{what}: no coordinate is called {name!r}; there are {', '.join(m.system.coordinates)}")
+                full[m.system.coordinates.index(name)] = value
+        else:
+            full = np.asarray(given, dtype=float)
+        if full.shape == (n,):
+            full = full[list(m.free)]
+        elif full.shape != (len(m.free),):
+            raise ShapeError(f"{what} has shape {full.shape}; expected ({n},)")
+        if not np.isfinite(full).all():
+            names = [m.system.coordinates[m.free[i]] for i in np.flatnonzero(~np.isfinite(full))]
+            raise ModelError(f"{what} is not finite for {', '.join(names)}")
+        return full
+
+    def _held(self, hold: Any) -> Array:
+        m = self.motion
+        own = [m.system.coordinates[i] for i in m.free]
+        for name in hold:
+            if name not in own:
+                raise ModelError(f"hold: no free coordinate is called {name!r}; there are {', '.join(own)}")
+        return np.array([name in set(hold) for name in own], dtype=bool)
+
+    def _positions(self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array) -> Array:
+        """Newton's method: each step is the least change, in the metric of q0, that satisfies the linearised rows."""
+        m, q = self.motion, q0.copy()
+        rows = m.holonomic_rows
+        if not rows:
+            return q
+        W = _metric(self.terms(q0, v0, t, s, p)[0][list(m.free), :])
+        for _ in range(MOST_ITERATIONS):
+            _, _, A, _, _, phi, _, _ = self.terms(q, v0, t, s, p)
+            if not np.isfinite(phi).all():
+                break
+            size = np.abs(A[rows]) @ np.abs(q) + 1e-300
+            if (np.abs(phi) <= ROUNDING * np.maximum(size, np.abs(A[rows]).max(axis=1))).all():
+                return q
+            dq = _least_change(W, A[rows], q0 - q, -phi, held)
+            factor = min(1.0, 1.0 / max(np.abs(dq).max(), 1e-300)) if np.abs(dq).max() > 1.0 else 1.0
+            q = q + factor * dq
+            if np.abs(dq).max() <= ROUNDING * max(1.0, np.abs(q).max()):
+                break
+        phi = self.terms(q, v0, t, s, p)[5]
+        A = self.terms(q, v0, t, s, p)[2][rows]
+        limit = 1e-9 * (np.abs(A) @ np.abs(q) + np.abs(A).max(axis=1) + 1e-300)
+        bad = [m.names[rows[i]] for i in np.flatnonzero(~(np.abs(phi) <= limit))]
+        if bad:
+            sizes = ", ".join(f"{m.names[rows[i]]}: {phi[i]:.3g}" for i in np.flatnonzero(~(np.abs(phi) <= limit))[:8])
+            raise SolvabilityError(
+                f"no position near the given one satisfies the constraints; left are {sizes}. The constraints may "
+                "contradict each other, a held coordinate may be wrong, or the start is too far away: give a q nearer by"
+            )
+        return q
+
+    def _velocities(self, q: Array, v0: Array, t: float, s: Array, p: Array, held: Array) -> Array:
+        m = self.motion
+        if not m.lam.numel():
+            return v0.copy()
+        M, _, A, _, _, _, psi, _ = self.terms(q, v0, t, s, p)
+        W = _metric(M[list(m.free), :])
+        v = v0 + _least_change(W, A, np.zeros_like(v0), -psi, held)
+        psi = self.terms(q, v, t, s, p)[6]
+        limit = 1e-9 * (np.abs(A) @ np.abs(v) + np.abs(A).max(axis=1) * max(1.0, np.abs(v).max(initial=0.0)))
+        bad = [f"{m.names[i]}: {psi[i]:.3g}" for i in np.flatnonzero(~(np.abs(psi) <= limit))]
+        if bad:
+            raise SolvabilityError(f"no velocity satisfies the rates of the constraints; left are {', '.join(bad[:8])}")
+        return v
+
+    def _moved(self, q0: Array, v0: Array, q: Array, v: Array) -> dict[str, float]:
+        own = [self.motion.system.coordinates[i] for i in self.motion.free]
+        found = dict(zip(own, q - q0, strict=True)) | dict(zip([f"{x}'" for x in own], v - v0, strict=True))
+        size = max(1.0, np.abs(q).max(initial=0.0)), max(1.0, np.abs(v).max(initial=0.0))
+        limits = dict.fromkeys(own, ROUNDING * size[0])
+        return {name: float(x) for name, x in found.items() if abs(x) > limits.get(name, ROUNDING * size[1])}
+
+    def _violated(self, q0: Array, v0: Array, q: Array, t: float, s: Array, p: Array) -> dict[str, float]:
+        m = self.motion
+        phi, psi = self.terms(q0, v0, t, s, p)[5], self.terms(q, v0, t, s, p)[6]
+        A = np.abs(self.terms(q0, v0, t, s, p)[2])
+        found = {}
+        for k, i in enumerate(m.holonomic_rows):
+            if abs(phi[k]) > ROUNDING * (A[i] @ np.abs(q0) + A[i].max()):
+                found[m.names[i]] = float(phi[k])
+        for i, name in enumerate(m.names):
+            if abs(psi[i]) > ROUNDING * (A[i] @ np.abs(v0) + A[i].max()):
+                hidden = f"rate of {name} (hidden)" if m.holonomic[i] else name
+                found[hidden] = float(psi[i])
+        return found
+
+
+def _metric(M: Array) -> Array:
+    """Return a definite matrix: M, with massless coordinates given the least of the other masses."""
+    if not M.size:
+        return M
+    lightest = np.diag(M)[np.diag(M) > 0].min(initial=np.inf)
+    floor = 1e-6 * (lightest if np.isfinite(lightest) else 1.0)
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    return vectors @ np.diag(np.maximum(values, floor)) @ vectors.T
+
+
+def _least_change(W: Array, A: Array, toward: Array, b: Array, held: Array) -> Array:
+    """Return d with A d = b (least squares where rows are redundant) and least (d - toward)^T W (d - toward)."""
+    move = ~held
+    L = np.linalg.cholesky(W[np.ix_(move, move)]) if move.any() else np.zeros((0, 0))
+    scaled = np.linalg.solve(L, A[:, move].T).T
+    size = np.linalg.norm(scaled, axis=1)
+    size = 1.0 / np.where(size > 0, size, 1.0)
+    y = np.linalg.lstsq(size[:, None] * scaled, size * (b - A[:, move] @ toward[move]), rcond=RANK)[0]
+    d = np.zeros(len(held))
+    d[move] = toward[move] + np.linalg.solve(L.T, y)
+    return d
+
+
+def _rank(A: Array) -> int:
+    """Return the rank of A, rows scaled to one."""
+    if not A.size:
+        return 0
+    size = np.linalg.norm(A, axis=1)
+    values = np.linalg.svd(A / np.where(size > 0, size, 1.0)[:, None], compute_uv=False)
+    return int(np.count_nonzero(values > RANK * values[0])) if values[0] > 0 else 0
+
+
+def _scales(K: Array) -> tuple[Array, Array]:
+    """Return row and column scales that make the largest entries about one."""
+    rows, cols = np.ones(K.shape[0]), np.ones(K.shape[1])
+    for _ in range(3):
+        size = np.abs(rows[:, None] * K * cols).max(axis=1)
+        rows /= np.where(size > 0, size, 1.0)
+        size = np.abs(rows[:, None] * K * cols).max(axis=0)
+        cols /= np.where(size > 0, size, 1.0)
+    return rows, cols

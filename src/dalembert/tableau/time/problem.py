@@ -1,0 +1,183 @@
+"""A system made ready for time: formulated, planned, compiled; integrated as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.tableau.time.callbacks import Callbacks
+from dalembert.tableau.time.compiled import PROBED_STEPS, Compiled, compile_dae
+from dalembert.tableau.time.consistent import Consistent, Finder
+from dalembert.tableau.time.dae import DAE
+from dalembert.tableau.time.events import Events
+from dalembert.tableau.time.formulation import Motion, formulate, motion
+from dalembert.tableau.time.known import Signals
+from dalembert.tableau.time.options import Settings
+from dalembert.tableau.time.result import Result
+from dalembert.tableau.time.segments import integrate_segments
+
+Array = np.ndarray
+
+RELAXED_SHARE = 1e-9
+"""Relaxation of redundant rows, as a part of the diagonal of A M^-1 A^T."""
+
+
+class Problem:
+    """A system in one formulation, compiled when it is first integrated.
+
+    Parameters
+    ----------
+    system
+        A `Lagrangian`, a `Tableau`, or a `DAE`.
+    formulation
+        For a `Lagrangian`: one of `FORMULATIONS`, default "stabilised".
+    known
+        For a `Lagrangian`: name of a coordinate or control -> number, expression of time, `Table`, (times, values),
+        PPoly, or callable. Controls not mentioned are zero; with known coordinates, as many controls become unknown.
+    time
+        The symbol of time that expressions in `known` use, where the system has none.
+    events
+        Functions g whose zeros are wanted: SX expressions of the system's symbols, or Python callables g(t, x); with
+        attributes `terminal` and `direction` as in SciPy, or wrapped as `Event(g, terminal=..., direction=...)`.
+    parameters
+        Values of the system's parameters.
+    """
+
+    def __init__(
+        self,
+        system: Any,
+        *,
+        formulation: str = "stabilised",
+        known: Mapping[str, Any] | None = None,
+        time: ca.SX | None = None,
+        events: Any = (),
+        parameters: Any = None,
+    ) -> None:
+        self.system = system
+        self.motion: Motion | None = None
+        if hasattr(system, "expressions") and hasattr(system, "holonomic"):
+            self.motion = motion(system, known, time)
+            self.dae = formulate(self.motion, formulation)
+            self.signals = self.motion.signals
+            self.parameters = system.parameters.pack(parameters)
+        else:
+            self.dae, self.signals, self.parameters = _general(system, known, parameters)
+        if np.ndim(self.parameters) != 1:
+            raise ShapeError("parameters of a problem are one set of values; make a problem per set")
+        self.events = Events.of(events, self.dae)
+        self._compiled: Compiled | None = None
+        self.formulation = formulation
+
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        return self.dae.unknowns
+
+    @cached_property
+    def finder(self) -> Finder:
+        """The search for consistent values."""
+        if self.motion is None:
+            raise ModelError("consistent positions and velocities are defined for mechanical systems; give x0 and rates")
+        return Finder(self.motion)
+
+    @property
+    def compiled(self) -> Compiled:
+        """The compiled codes; made by the first integration."""
+        if self._compiled is None:
+            raise ModelError("nothing is compiled before the first integration: pivots are probed at its start")
+        return self._compiled
+
+    def consistent(self, q: Any = None, v: Any = None, t: float = 0.0, hold: Sequence[str] = ()) -> Consistent:
+        """Return consistent positions, velocities, accelerations and multipliers near what is given."""
+        return self.finder.find(float(t), q, v, self.parameters, hold)
+
+    def integrate(self, t_span: Any, q: Any = None, v: Any = None, **options: Any) -> Result:
+        """Integrate from t_span[0] to t_span[1]; `options` are the fields of `Settings`.
+
+        For a mechanical system q and v are positions and velocities, made consistent first. For others, q is x, all
+        unknowns, and v their rates. Backwards in time is a span whose end is before its start.
+        """
+        settings = Settings.of(t_span, self.dae, options)
+        x, rates, start, relax = self.begin(settings.t0, q, v, settings.hold)
+        compiled = self.compile(settings, x, rates, relax)
+        with Callbacks(self.signals, self.events, self.dae) as callbacks:
+            return integrate_segments(self, compiled, settings, x, rates, start, relax, callbacks)
+
+    def begin(self, t: float, q: Any, v: Any, hold: Sequence[str] = ()) -> tuple[Array, Array, Any, Array]:
+        """Return x, x', the report and the relaxation at the start."""
+        if self.motion is None:
+            from dalembert.tableau.time.general_start import general_start
+
+            x, rates, report = general_start(self, t, q, v)
+            return x, rates, report, np.zeros(0)
+        start = self.finder.find(t, q, v, self.parameters, hold)
+        x, rates = self.pack(start)
+        return x, rates, start, self._relaxation(start)
+
+    def pack(self, start: Consistent) -> tuple[Array, Array]:
+        """Return x and x' of consistent values; multipliers of the position level are zero."""
+        n, nf = self.dae.n, len(start.q)
+        x, rates = np.zeros(n), np.zeros(n)
+        known = np.concatenate([start.q, start.v, start.tau, start.multipliers])
+        x[: len(known)] = known
+        rates[: 2 * nf] = np.concatenate([start.v, start.a])
+        return x, rates
+
+    def _relaxation(self, start: Consistent) -> Array:
+        """Return the relaxation of J: none unless rows are redundant."""
+        relax = np.zeros(len(self.dae.relaxed))
+        if start.redundant and len(relax):
+            m = self.motion
+            assert m is not None
+            s = m.signals.values(start.t)
+            M, _, A, *_ = self.finder.terms(start.q, start.v, start.t, s, self.parameters)
+            inverse = np.linalg.pinv(M[list(m.free), :], hermitian=True)
+            size = np.einsum("ij,jk,ik->i", A, inverse, A)
+            relax[: len(size)] = RELAXED_SHARE * size
+            rows = m.holonomic_rows[: len(relax) - len(size)]
+            relax[len(size) :] = RELAXED_SHARE * np.einsum("ij,ij->i", A[rows], A[rows])
+        return relax
+
+    def environment(self, t: float, shift: float, relax: Array, side: str = "right") -> Array:
+        """Return what kernels read beside x and x'."""
+        return np.concatenate([[t, shift], self.signals.values(t, side), self.parameters, relax])
+
+    def compile(self, settings: Settings, x: Array, rates: Array, relax: Array) -> Compiled:
+        """Plan and compile, once."""
+        if self._compiled is None:
+            rng = np.random.default_rng(0)
+            span = abs(settings.t1 - settings.t0) or 1.0
+            points, velocities, environments = [], [], []
+            for part in PROBED_STEPS:
+                for noise in (0.0, 1e-2):
+                    points.append(x * (1 + noise * rng.standard_normal(len(x))) + noise * rng.standard_normal(len(x)))
+                    velocities.append(rates * (1 + noise * rng.standard_normal(len(x))))
+                    environments.append(self.environment(settings.t0, 1.0 / (part * span), relax))
+            self._compiled = compile_dae(
+                self.dae, np.array(points), np.array(velocities), np.array(environments), self.events.expressions
+            )
+        return self._compiled
+
+
+def _general(system: Any, known: Any, parameters: Any) -> tuple[DAE, Signals, Array]:
+    """Take a DAE as it is."""
+    if isinstance(system, DAE):
+        if known:
+            raise ModelError("known= is for a Lagrangian or a Tableau; in a DAE of your own, put the functions of time in")
+        size = system.parameters.numel()
+        values = np.zeros(0) if parameters is None else np.asarray(parameters, dtype=float)
+        if values.shape != (size,):
+            raise ShapeError(f"parameters have shape {values.shape}; this DAE has {size}")
+        return system, Signals(), values
+    raise ModelError(f"a problem is made from a Lagrangian, a Tableau or a DAE, not from {type(system).__name__}")
+
+
+def integrate(system: Any, t_span: Any, q: Any = None, v: Any = None, **options: Any) -> Result:
+    """Integrate a system once; options are those of `Problem` and of `Problem.integrate`."""
+    own = {k: options.pop(k) for k in ("formulation", "known", "time", "events", "parameters") if k in options}
+    return Problem(system, **own).integrate(t_span, q, v, **options)
