@@ -29,8 +29,8 @@ from dalembert.tableau.time.state import DONE, FAILED_CONVERGENCE, FAILED_ERROR_
 from dalembert.tableau.time.state import TOO_MANY_STEPS
 
 EPS = np.finfo(np.float64).eps
-SHIFT_RANGE = 0.6
-"""Factors are kept while c / c_old lies between this and its reciprocal."""
+UNKNOWN_RATE = 100.0
+"""rho / (1 - rho) assumed when c has changed: what was observed before says nothing."""
 
 FIRST_RATE = 20.0
 """rho / (1 - rho) assumed for new factors: at least two iterations unless the first step is tiny."""
@@ -61,7 +61,8 @@ def coefficients(state, psi, alpha, beta, sigma, gamma, phi):
     for i in range(k):
         leading -= 1.0 / (i + 1.0)
         actual -= alpha[i]
-    s.shift = -leading / h
+    if s.shift != -leading / h:
+        s.shift, s.rate = -leading / h, UNKNOWN_RATE
     for j in range(s.same, k + 1):
         for i in range(phi.shape[1]):
             phi[j, i] *= beta[j]
@@ -221,7 +222,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         weigh(phi[0], option.rtol, option.atol, option.power, s.h, scale)
         work.environment[0], work.environment[1] = s.t, s.shift
         set_signals(work, tables, s.t, s.t_begin, s.t_stop)
-        outcome = _solve_stage(work, state, scale, correction, predicted, predicted_rates, option.share)
+        outcome = _solve_stage(work, state, option, scale, correction, predicted, predicted_rates)
         if outcome == CONVERGED:
             size = estimate(state, sigma, phi, correction, trial, scale, option.tested, option.count, errors)
             if constant * size <= 1.0:
@@ -251,44 +252,48 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
 
 
 @compiled
-def _solve_stage(work, state, scale, correction, predicted, predicted_rates, share):
+def _solve_stage(work, state, option, scale, correction, predicted, predicted_rates):
     """Solve for the new point; new factors where the old are too old, dense ones where the plan fails."""
     s = state[0]
     s.force_dense = 0
     ratio = s.shift / s.shift_factored if s.shift_factored != 0.0 else 0.0
     current = False
-    if s.fresh == 0 or not SHIFT_RANGE <= ratio <= 1.0 / SHIFT_RANGE:
+    if s.fresh == 0 or not option.shift_range <= ratio <= 1.0 / option.shift_range:
         work.x[:], work.rates[:] = predicted, predicted_rates
         if not make_factors(work, state):
             return NON_FINITE
         s.shift_factored, s.rate, s.fresh, current = s.shift, FIRST_RATE, 1, True
-    outcome = correct(work, state, scale, correction, predicted, predicted_rates, share)
+    outcome = correct(work, state, scale, correction, predicted, predicted_rates, option.share)
     if outcome != CONVERGED and not current:
         work.x[:], work.rates[:] = predicted, predicted_rates
         if not make_factors(work, state):
             return NON_FINITE
         s.shift_factored, s.rate = s.shift, FIRST_RATE
-        outcome = correct(work, state, scale, correction, predicted, predicted_rates, share)
+        outcome = correct(work, state, scale, correction, predicted, predicted_rates, option.share)
     if outcome != CONVERGED and s.solver != 2 and work.dense.shape[0]:
         work.x[:], work.rates[:] = predicted, predicted_rates
         s.force_dense = 1
         if make_factors(work, state):
             s.shift_factored, s.rate = s.shift, FIRST_RATE
-            outcome = correct(work, state, scale, correction, predicted, predicted_rates, share)
+            outcome = correct(work, state, scale, correction, predicted, predicted_rates, option.share)
         s.fresh = 0
     return outcome
 
 
 @compiled
 def first_size(work, state, option, scale):
-    """Choose the first step size: a thousandth of the horizon, less where the solution moves quickly."""
+    """Choose the first step size: a thousandth of the horizon, less where the solution moves quickly.
+
+    With a time scale |x| / |x'|, an error h^2 |x| / (time scale)^2 of tolerance's size means h = sqrt(|x|) / |x'|.
+    """
     s = state[0]
     span = abs(s.t_stop - s.t)
     h = min(1e-3 * span, option.most_step)
     weigh(work.x, option.rtol, option.atol, option.power, h, scale)
     speed = norm(work.rates, scale, option.tested, option.count)
-    if speed > 0.5 / h:
-        h = 0.5 / speed
+    size = norm(work.x, scale, option.tested, option.count)
+    if speed > 0.0:
+        h = min(h, max(0.5, 0.1 * np.sqrt(size)) / speed)
     if option.first_step > 0.0:
         h = min(option.first_step, span)
     return h if s.t_stop > s.t else -h

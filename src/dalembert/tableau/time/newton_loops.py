@@ -2,8 +2,8 @@
 
 Symbols: e the correction of the predicted x; x' = x'_pred + c e; delta one Newton step; rho the rate of convergence.
 The iteration stops when rho / (1 - rho) |delta| <= NEWTON_SHARE, |.| the weighted norm of all unknowns, an unknown of
-index 2 weighed by h, one of index 3 by h^2. Factors made for another c are kept while c_old / c stays within
-SHIFT_RANGE, the step then scaled by 2 / (1 + c / c_old). K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical
+index 2 weighed by h, one of index 3 by h^2. Factors made for another c may be kept, the step then scaled by
+2 / (1 + c / c_old). K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical
 Solution of Initial-Value Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.2.
 """
 
@@ -22,6 +22,9 @@ CONVERGED, DIVERGED, NON_FINITE = range(3)
 
 NEWTON_SHARE = 0.1
 """Share of the tolerance that Newton's method may leave; IDA's 0.33 is too coarse for multipliers."""
+
+NOISE_SHARE = 0.01
+"""A second step below this part of the share ends the iteration, whatever its rate: both may be rounding."""
 
 MOST_ITERATIONS = 5
 SLOWEST_RATE = 0.9
@@ -124,6 +127,8 @@ def correct(work, state, scale, correction, predicted, predicted_rates, share):
             first_norm = norm
             if norm <= 1e-4 * share:
                 return CONVERGED
+        elif norm <= NOISE_SHARE * share:
+            return CONVERGED
         else:
             rate = (norm / first_norm) ** (1.0 / iteration)
             if rate > SLOWEST_RATE:

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 FIRST_ROWS = 256
+SHIFT_RANGE = {True: 1.0 - 1e-9, False: 0.6}
+"""Factors are kept while c / c_old lies between this and its reciprocal. Straight-line factors cost two Newton steps and
+are made anew whenever c changes: half as many steps on Andrews' mechanism, since constraints then hold to the last digit.
+"""
 COUNTS = {
     "steps": "steps",
     "error_failures": "error_failures",
@@ -41,7 +45,7 @@ COUNTS = {
 }
 
 
-def option_of(problem: Problem, settings: Settings, terminal: Array) -> Option:
+def option_of(problem: Problem, settings: Settings, terminal: Array, straight: bool = True) -> Option:
     """Return the options as the loop reads them."""
     dae = problem.dae
     tested = dae.tested if dae.tested.any() else dae.differential if dae.differential.any() else np.ones(dae.n, bool)
@@ -53,6 +57,7 @@ def option_of(problem: Problem, settings: Settings, terminal: Array) -> Option:
         tested=tested,
         count=float(tested.sum()),
         share=float(settings.newton),
+        shift_range=SHIFT_RANGE[straight],
         least=16 * np.finfo(float).eps * reach,
         most_step=float(settings.max_step),
         first_step=float(settings.first_step),
@@ -76,7 +81,7 @@ def integrate_segments(
     """Run the stepper from jump to jump; what was found so far is always returned."""
     work, alive = compiled.work(callbacks.addresses, len(problem.events))
     callbacks.work = work
-    option = option_of(problem, settings, problem.events.counts)
+    option = option_of(problem, settings, problem.events.counts, compiled.straight)
     tables, totals = problem.signals.tables(), Totals()
     work.environment[:] = problem.environment(settings.t0, 1.0, relax)
     segments = settings.segments(problem.signals.jumps)

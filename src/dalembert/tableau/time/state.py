@@ -42,6 +42,7 @@ class Option(NamedTuple):
     tested: np.ndarray
     count: float
     share: float
+    shift_range: float
     least: float
     most_step: float
     first_step: float
