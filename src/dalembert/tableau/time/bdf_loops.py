@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
-from dalembert.tableau.time.event_loops import first_root, start_signs
+from dalembert.tableau.time.event_loops import evaluate, interpolate, roots
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import (
     CONVERGED,
@@ -120,10 +120,12 @@ def estimate(state, sigma, phi, correction, trial, scale, tested, count, errors)
     errors[0] = sigma[k] * size
     s.order_new = k
     if k > 1:
-        trial[:] = phi[k] + correction
+        for i in range(trial.size):
+            trial[i] = phi[k, i] + correction[i]
         errors[1] = sigma[k - 1] * norm(trial, scale, tested, count)
         if k > 2:
-            trial += phi[k - 1]
+            for i in range(trial.size):
+                trial[i] += phi[k - 1, i]
             errors[2] = sigma[k - 2] * norm(trial, scale, tested, count)
             if max(k * errors[1], (k - 1) * errors[2]) <= (k + 1) * errors[0]:
                 s.order_new = k - 1
@@ -136,11 +138,12 @@ def estimate(state, sigma, phi, correction, trial, scale, tested, count, errors)
 def advance_differences(state, phi, correction, most):
     """Make the point just found the newest of the history."""
     k = state[0].order_used
-    if k < most:
-        phi[k + 1] = correction
-    phi[k] += correction
-    for j in range(k - 1, -1, -1):
-        phi[j] += phi[j + 1]
+    for i in range(correction.size):
+        if k < most:
+            phi[k + 1, i] = correction[i]
+        phi[k, i] += correction[i]
+        for j in range(k - 1, -1, -1):
+            phi[j, i] += phi[j + 1, i]
 
 
 @compiled
@@ -161,7 +164,8 @@ def choose(state, phi, correction, trial, scale, tested, count, errors, most):
     if s.order_new == k - 1:
         s.order, best = k - 1, errors[1]
     elif k < most and k + 1 < s.same and raised != 1:
-        trial[:] = correction - phi[k + 1]
+        for i in range(trial.size):
+            trial[i] = correction[i] - phi[k + 1, i]
         above = norm(trial, scale, tested, count)
         here, below = (k + 1) * errors[0], k * errors[1]
         if k == 1:
@@ -220,8 +224,8 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
             s.t = s.t_stop
         predict(s.order, gamma, phi, predicted, predicted_rates)
         weigh(phi[0], option.rtol, option.atol, option.power, s.h, scale)
-        work.environment[0], work.environment[1] = s.t, s.shift
-        set_signals(work, tables, s.t, s.t_begin, s.t_stop)
+        work.environment[1] = s.shift
+        set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
         outcome = _solve_stage(work, state, option, scale, correction, predicted, predicted_rates)
         if outcome == CONVERGED:
             size = estimate(state, sigma, phi, correction, trial, scale, option.tested, option.count, errors)
@@ -253,35 +257,40 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
 
 @compiled
 def _solve_stage(work, state, option, scale, correction, predicted, predicted_rates):
-    """Solve for the new point; new factors where the old are too old, dense ones where the plan fails."""
+    """Solve for the new point: with kept factors, new ones, relaxed ones, at last relaxed and dense ones."""
     s = state[0]
-    s.force_dense = 0
     ratio = s.shift / s.shift_factored if s.shift_factored != 0.0 else 0.0
-    current = False
-    if s.fresh == 0 or not option.shift_range <= ratio <= 1.0 / option.shift_range:
-        work.x[:], work.rates[:] = predicted, predicted_rates
-        if not make_factors(work, state):
-            return NON_FINITE
-        s.shift_factored, s.rate, s.fresh, current = s.shift, FIRST_RATE, 1, True
-    outcome = correct(work, state, scale, correction, predicted, predicted_rates, option.share)
-    if outcome != CONVERGED and not current:
-        work.x[:], work.rates[:] = predicted, predicted_rates
-        if not make_factors(work, state):
-            return NON_FINITE
-        s.shift_factored, s.rate = s.shift, FIRST_RATE
+    keep = s.fresh == 1 and option.shift_range <= ratio <= 1.0 / option.shift_range
+    outcome = DIVERGED
+    for level in range(0 if keep else 1, 4):
+        if level == 3 and work.dense.shape[0] == 0:
+            break
+        if level > 0:
+            work.x[:], work.rates[:] = predicted, predicted_rates
+            _relax(work.environment, option.relax[1 if level > 1 else 0])
+            s.force_dense = 1 if level == 3 else 0
+            s.relaxations += 1 if level == 2 else 0
+            s.shift_factored, s.rate, s.fresh = s.shift, FIRST_RATE, 1 if level == 1 else 0
+            if not make_factors(work, state):
+                outcome = NON_FINITE
+                continue
         outcome = correct(work, state, scale, correction, predicted, predicted_rates, option.share)
-    if outcome != CONVERGED and s.solver != 2 and work.dense.shape[0]:
-        work.x[:], work.rates[:] = predicted, predicted_rates
-        s.force_dense = 1
-        if make_factors(work, state):
-            s.shift_factored, s.rate = s.shift, FIRST_RATE
-            outcome = correct(work, state, scale, correction, predicted, predicted_rates, option.share)
-        s.fresh = 0
+        if outcome == CONVERGED:
+            break
+    _relax(work.environment, option.relax[0])
     return outcome
 
 
 @compiled
-def first_size(work, state, option, scale):
+def _relax(environment, values):
+    """Set the relaxation of constraints in J."""
+    first = environment.size - values.size
+    for k in range(values.size):
+        environment[first + k] = values[k]
+
+
+@compiled
+def first_size(x, rates, state, option, scale):
     """Choose the first step size: a thousandth of the horizon, less where the solution moves quickly.
 
     With a time scale |x| / |x'|, an error h^2 |x| / (time scale)^2 of tolerance's size means h = sqrt(|x|) / |x'|.
@@ -289,9 +298,9 @@ def first_size(work, state, option, scale):
     s = state[0]
     span = abs(s.t_stop - s.t)
     h = min(1e-3 * span, option.most_step)
-    weigh(work.x, option.rtol, option.atol, option.power, h, scale)
-    speed = norm(work.rates, scale, option.tested, option.count)
-    size = norm(work.x, scale, option.tested, option.count)
+    weigh(x, option.rtol, option.atol, option.power, h, scale)
+    speed = norm(rates, scale, option.tested, option.count)
+    size = norm(x, scale, option.tested, option.count)
     if speed > 0.0:
         h = min(h, max(0.5, 0.1 * np.sqrt(size)) / speed)
     if option.first_step > 0.0:
@@ -320,6 +329,17 @@ def grown(array, length):
 
 
 @compiled
+def until_terminal(found, terminal):
+    """Count down the terminal events; return how many events count, negative where the last ends the integration."""
+    for k in range(found.shape[0]):
+        e = int(found[k, 0])
+        terminal[e] -= 1
+        if terminal[e] == 0:
+            return -(k + 1)
+    return found.shape[0]
+
+
+@compiled
 def run(work, state, option, tables, mesh):
     """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh: rows t, order, x, x'."""
     s = state[0]
@@ -330,17 +350,19 @@ def run(work, state, option, tables, mesh):
     errors = np.zeros(3)
     signs = np.zeros(work.event_values.size)
     events = np.empty((0, n + 2))
+    point = (work.calls, work.x, work.rates, work.environment, work.event_values)
     rows = 1
     mesh[0, 0], mesh[0, 1], mesh[0, 2 : n + 2], mesh[0, n + 2 :] = s.t, 0.0, work.x, work.rates
-    work.environment[0] = s.t
-    set_signals(work, tables, s.t, s.t, s.t_stop)
     s.t_begin = s.t
-    s.h = first_size(work, state, option, vectors[3])
+    set_signals(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+    s.h = first_size(work.x, work.rates, state, option, vectors[3])
     limit(state, option)
     s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
     s.fresh, s.steps, s.shift_factored = 0, 0, 0.0
     phi[0], phi[1], psi[0] = work.x, work.rates * s.h, s.h
-    start_signs(work, state, signs, option)
+    if signs.size:
+        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+        signs[:] = work.event_values
     while True:
         if s.steps >= option.most_steps:
             s.status = TOO_MANY_STEPS
@@ -363,8 +385,15 @@ def run(work, state, option, tables, mesh):
         mesh[rows, 0], mesh[rows, 1], mesh[rows, 2 : n + 2], mesh[rows, n + 2 :] = s.t, s.order_used, work.x, work.rates
         rows += 1
         if signs.size:
-            events = first_root(work, state, option, tables, phi, psi, signs, events, mesh, rows)
-            if s.status == STOPPED:
+            step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
+            found = roots(point, tables, phi, psi, s.order_used, s.t, step, (s.t_begin, s.t_stop), signs, option.directions)
+            used = until_terminal(found, option.terminal)
+            events = np.concatenate((events, found[:abs(used)]))
+            if used < 0:
+                s.status = STOPPED
+                interpolate(phi, psi, s.order_used, found[-used - 1, 1] - s.t, work.x, work.rates)
+                s.t = found[-used - 1, 1]
+                mesh[rows - 1, 0], mesh[rows - 1, 2 : n + 2], mesh[rows - 1, n + 2 :] = s.t, work.x, work.rates
                 break
         if s.t == s.t_stop:
             s.status = DONE

@@ -20,6 +20,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
 from dalembert.tableau.time.formulation import Motion
 
@@ -74,18 +75,25 @@ class Finder:
         self.motion = motion
 
     @cached_property
-    def _terms(self) -> ca.Function:
+    def _terms(self) -> Kernel:
         m = self.motion
         p = m.system.symbols.parameters.column
-        inputs = [m.q, m.v, m.tau, m.time, m.signals.column, p]
+        names = ("q", "v", "tau", "t", "signals", "parameters")
+        inputs = dict(zip(names, (m.q, m.v, m.tau, m.time, m.signals.column, p), strict=True))
+        inputs = {name: column for name, column in inputs.items() if column.numel()}
         effect = ca.jacobian(m.bias, m.tau) if m.tau.numel() else ca.SX(m.bias.numel(), 0)
         outputs = [m.mass, m.bias, m.jacobian, m.full_jacobian, m.drift, m.phi, m.psi, effect]
-        return ca.Function("terms", inputs, [ca.densify(e) for e in outputs])
+        self._shapes = [e.shape for e in outputs]
+        flat = [ca.densify(ca.vertcat(ca.vec(e.T), 0)) for e in outputs]  # no output is empty
+        return Kernel(ca.Function("start_terms", list(inputs.values()), flat, list(inputs), list("abcdefgh")), width=1)
 
     def terms(self, q: Array, v: Array, t: float, signals: Array, p: Array) -> list[Array]:
         """Return M, bias, A, full A, drift, phi, psi, dbias/dtau as numbers, tau = 0."""
-        tau = np.zeros(self.motion.tau.numel())
-        found = [np.asarray(x, dtype=float) for x in self._terms(q, v, tau, t, signals, p)]
+        given = {"q": q, "v": v, "tau": np.zeros(self.motion.tau.numel()), "t": np.array([t])}
+        given |= {"signals": signals, "parameters": p}
+        kernel = self._terms
+        found = kernel(*[np.ascontiguousarray(given[port.name], dtype=float) for port in kernel.inputs])
+        found = [x[:-1].reshape(shape) for x, shape in zip(found, self._shapes, strict=True)]
         return [x.ravel() if i in (1, 4, 5, 6) else x for i, x in enumerate(found)]
 
     def find(self, t: float, q: Any, v: Any, p: Array, hold: Any = (), side: str = "right") -> Consistent:

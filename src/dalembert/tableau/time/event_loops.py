@@ -11,7 +11,6 @@ import numpy as np
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.signal_loops import set_signals
-from dalembert.tableau.time.state import STOPPED
 
 EVENTS = 5
 MOST_BISECTIONS = 100
@@ -35,35 +34,26 @@ def interpolate(phi, psi, k, dt, x, rates):
 
 
 @compiled
-def evaluate(work, tables, t, begin, stop):
-    """Write g at the point in `work`."""
-    work.environment[0] = t
-    set_signals(work, tables, t, begin, stop)
-    invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
+def evaluate(calls, environment, tables, t, begin, stop):
+    """Evaluate g at the point that the codes read."""
+    set_signals(calls, environment, tables, t, begin, stop)
+    invoke(calls[EVENTS, 0], calls[EVENTS, 1], calls[EVENTS, 2])
 
 
 @compiled
-def start_signs(work, state, signs, option):
-    """Remember g at the start."""
-    if signs.size:
-        invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
-        signs[:] = work.event_values
-
-
-@compiled
-def _locate(work, state, tables, phi, psi, event, low, g_low, high, g_high):
-    """Return the time offset of the root of one event between two offsets."""
-    s = state[0]
-    side = 0
+def locate(point, tables, phi, psi, k, t, span, event, low, g_low, g_high):
+    """Return the time offset of the root of one event between the offsets `low` and 0."""
+    calls, x, rates, environment, values = point
+    side, high = 0, 0.0
     for _ in range(MOST_BISECTIONS):
-        if abs(high - low) <= 4.0 * EPS * (abs(s.t) + abs(s.h_used)):
+        if abs(high - low) <= 4.0 * EPS * (abs(t) + abs(low)):
             break
         middle = low + (high - low) * (g_low / (g_low - g_high))
         if not min(low, high) < middle < max(low, high):
             middle = 0.5 * (low + high)
-        interpolate(phi, psi, s.order_used, middle, work.x, work.rates)
-        evaluate(work, tables, s.t + middle, s.t_begin, s.t_stop)
-        g = work.event_values[event]
+        interpolate(phi, psi, k, middle, x, rates)
+        evaluate(calls, environment, tables, t + middle, span[0], span[1])
+        g = values[event]
         if g == 0.0:
             return middle
         if (g > 0.0) == (g_high > 0.0):
@@ -80,37 +70,25 @@ def _locate(work, state, tables, phi, psi, event, low, g_low, high, g_high):
 
 
 @compiled
-def first_root(work, state, option, tables, phi, psi, signs, events, mesh, rows):
-    """Record all events of the last step; at a terminal one shorten the mesh's last row to it and stop."""
-    s = state[0]
-    n = work.x.size
-    step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
-    t, x, rates = s.t, work.x.copy(), work.rates.copy()
-    evaluate(work, tables, t, s.t_begin, s.t_stop)
-    now = work.event_values.copy()
-    offsets, which = np.empty(signs.size), np.empty(signs.size, np.int64)
-    found = 0
+def roots(point, tables, phi, psi, k, t, step, span, signs, directions):
+    """Return the events of the last step in the order of time, rows (event, t, x); update the signs."""
+    calls, x, rates, environment, values = point
+    kept, kept_rates = x.copy(), rates.copy()
+    evaluate(calls, environment, tables, t, span[0], span[1])
+    now = values.copy()
+    found = np.empty((signs.size, x.size + 2))
+    count = 0
     for e in range(signs.size):
         before, after = signs[e], now[e]
         crossed = (before < 0.0 <= after) or (before > 0.0 >= after)
-        if crossed and option.directions[e] * (after - before) >= 0.0:
-            offsets[found] = _locate(work, state, tables, phi, psi, e, -step, before, 0.0, after)
-            which[found] = e
-            found += 1
+        if crossed and directions[e] * (after - before) >= 0.0:
+            offset = locate(point, tables, phi, psi, k, t, span, e, -step, before, after)
+            interpolate(phi, psi, k, offset, x, rates)
+            found[count, 0], found[count, 1], found[count, 2:] = e, t + offset, x
+            count += 1
         if after != 0.0 or crossed:
             signs[e] = after if after != 0.0 else -before
-    order = np.argsort(offsets[:found] * (1.0 if step > 0.0 else -1.0))
-    for place in order:
-        e = which[place]
-        interpolate(phi, psi, s.order_used, offsets[place], work.x, work.rates)
-        row = np.empty((1, n + 2))
-        row[0, 0], row[0, 1], row[0, 2:] = e, t + offsets[place], work.x
-        events = np.concatenate((events, row))
-        option.terminal[e] -= 1
-        if option.terminal[e] == 0:
-            s.t, s.status = t + offsets[place], STOPPED
-            mesh[rows - 1, 0], mesh[rows - 1, 2 : n + 2], mesh[rows - 1, n + 2 :] = s.t, work.x, work.rates
-            return events
-    work.x[:], work.rates[:] = x, rates
-    work.environment[0] = t
-    return events
+    x[:], rates[:] = kept, kept_rates
+    environment[0] = t
+    order = np.argsort(found[:count, 1] if step > 0.0 else -found[:count, 1])
+    return found[:count][order]

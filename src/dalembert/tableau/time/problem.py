@@ -104,6 +104,10 @@ class Problem:
         """
         settings = Settings.of(t_span, self.dae, options)
         x, rates, start, relax = self.begin(settings.t0, q, v, settings.hold)
+        if settings.method == "ida":
+            from dalembert.tableau.time.ida import integrate_ida
+
+            return integrate_ida(self, settings, x, rates, start, relax)
         compiled = self.compile(settings, x, rates, relax)
         with Callbacks(self.signals, self.events, self.dae) as callbacks:
             return integrate_segments(self, compiled, settings, x, rates, start, relax, callbacks)
@@ -114,7 +118,7 @@ class Problem:
             from dalembert.tableau.time.general_start import general_start
 
             x, rates, report = general_start(self, t, q, v)
-            return x, rates, report, np.zeros(0)
+            return x, rates, report, np.zeros((2, 0))
         start = self.finder.find(t, q, v, self.parameters, hold)
         x, rates = self.pack(start)
         return x, rates, start, self._relaxation(start)
@@ -129,18 +133,17 @@ class Problem:
         return x, rates
 
     def _relaxation(self, start: Consistent) -> Array:
-        """Return the relaxation of J: none unless rows are redundant."""
-        relax = np.zeros(len(self.dae.relaxed))
-        if start.redundant and len(relax):
-            m = self.motion
-            assert m is not None
+        """Return the relaxation of J, (2, rows): of the run (none unless rows are redundant), and for trouble."""
+        m, relax = self.motion, np.zeros((2, len(self.dae.relaxed)))
+        assert m is not None
+        if relax.size:
             s = m.signals.values(start.t)
             M, _, A, *_ = self.finder.terms(start.q, start.v, start.t, s, self.parameters)
             inverse = np.linalg.pinv(M[list(m.free), :], hermitian=True)
-            size = np.einsum("ij,jk,ik->i", A, inverse, A)
-            relax[: len(size)] = RELAXED_SHARE * size
-            rows = m.holonomic_rows[: len(relax) - len(size)]
-            relax[len(size) :] = RELAXED_SHARE * np.einsum("ij,ij->i", A[rows], A[rows])
+            rows = m.holonomic_rows if self.formulation == "stabilised" else []
+            size = np.einsum("ij,jk,ik->i", A, inverse, A), np.einsum("ij,ij->i", A[rows], A[rows])
+            relax[1] = RELAXED_SHARE * np.concatenate(size)
+            relax[0] = relax[1] if start.redundant else 0.0
         return relax
 
     def environment(self, t: float, shift: float, relax: Array, side: str = "right") -> Array:
@@ -157,7 +160,7 @@ class Problem:
                 for noise in (0.0, 1e-2):
                     points.append(x * (1 + noise * rng.standard_normal(len(x))) + noise * rng.standard_normal(len(x)))
                     velocities.append(rates * (1 + noise * rng.standard_normal(len(x))))
-                    environments.append(self.environment(settings.t0, 1.0 / (part * span), relax))
+                    environments.append(self.environment(settings.t0, 1.0 / (part * span), relax[0]))
             self._compiled = compile_dae(
                 self.dae, np.array(points), np.array(velocities), np.array(environments), self.events.expressions
             )

@@ -26,6 +26,7 @@ class Statistics:
     factorizations: int = 0
     newton_iterations: int = 0
     plan_repairs: int = 0
+    relaxations: int = 0
     restarts: int = 0
     orders: Mapping[int, int] = field(default_factory=dict)
 
@@ -39,7 +40,7 @@ class Statistics:
         return (
             f"{self.steps} steps (by order {orders}), {self.error_failures} + {self.newton_failures} rejected, "
             f"{self.newton_iterations} Newton iterations, {self.factorizations} factorizations, "
-            f"{self.plan_repairs} plan repairs, {self.restarts} restarts"
+            f"{self.plan_repairs} plan repairs, {self.relaxations} relaxations, {self.restarts} restarts"
         )
 
 

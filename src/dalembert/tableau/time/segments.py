@@ -42,10 +42,11 @@ COUNTS = {
     "factorizations": "factorizations",
     "newton_iterations": "iterations",
     "plan_repairs": "repairs",
+    "relaxations": "relaxations",
 }
 
 
-def option_of(problem: Problem, settings: Settings, terminal: Array, straight: bool = True) -> Option:
+def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool) -> Option:
     """Return the options as the loop reads them."""
     dae = problem.dae
     tested = dae.tested if dae.tested.any() else dae.differential if dae.differential.any() else np.ones(dae.n, bool)
@@ -58,13 +59,14 @@ def option_of(problem: Problem, settings: Settings, terminal: Array, straight: b
         count=float(tested.sum()),
         share=float(settings.newton),
         shift_range=SHIFT_RANGE[straight],
+        relax=relax,
         least=16 * np.finfo(float).eps * reach,
         most_step=float(settings.max_step),
         first_step=float(settings.first_step),
         most_order=int(settings.max_order),
         most_steps=int(settings.max_steps),
         directions=problem.events.directions,
-        terminal=terminal,
+        terminal=problem.events.counts,
     )
 
 
@@ -81,9 +83,9 @@ def integrate_segments(
     """Run the stepper from jump to jump; what was found so far is always returned."""
     work, alive = compiled.work(callbacks.addresses, len(problem.events))
     callbacks.work = work
-    option = option_of(problem, settings, problem.events.counts, compiled.straight)
+    option = option_of(problem, settings, relax, compiled.straight)
     tables, totals = problem.signals.tables(), Totals()
-    work.environment[:] = problem.environment(settings.t0, 1.0, relax)
+    work.environment[:] = problem.environment(settings.t0, 1.0, relax[0])
     segments = settings.segments(problem.signals.jumps)
     message = ""
     for k, (begin, end) in enumerate(segments):
@@ -151,8 +153,8 @@ class Totals:
         lengths = [len(part) for part in self.meshes]
         begins = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
         t, order = mesh[:, 0].copy(), mesh[:, 1].astype(np.int64)
-        dense = Dense(t, np.ascontiguousarray(mesh[:, 2:]), order, begins)
-        both = mesh[:, 2:]
+        both = np.ascontiguousarray(mesh[:, 2:])
+        dense = Dense(t, both, order, begins)
         if settings.t_eval is not None:
             t = np.asarray(settings.t_eval, dtype=float)
             inside = (t >= dense.t_min) & (t <= dense.t_max)
@@ -165,7 +167,7 @@ class Totals:
             t=t,
             y=both[:, :n].T,
             rates=both[:, n:].T,
-            sol=Dense(dense.t, np.ascontiguousarray(dense.x[:, :n]), order, begins),
+            sol=Dense(dense.t, dense.x, order, begins, columns=n),
             t_events=[part[:, 1] for part in split],
             y_events=[part[:, 2:] for part in split],
             status={DONE: 0, STOPPED: 1}.get(self.status, -1),

@@ -27,17 +27,15 @@ class Tables(NamedTuple):
 
 
 @compiled
-def set_signals(work, tables, t, begin, stop):
+def set_signals(calls, environment, tables, t, begin, stop):
     """Write every signal at t into the environment; [begin, stop] is the segment without jumps that t lies in."""
-    if work.calls[SIGNALS, 0] != 0:
-        work.environment[0] = t
-        invoke(work.calls[SIGNALS, 0], work.calls[SIGNALS, 1], work.calls[SIGNALS, 2])
+    environment[0] = t
+    if calls[SIGNALS, 0] != 0:
+        invoke(calls[SIGNALS, 0], calls[SIGNALS, 1], calls[SIGNALS, 2])
     for k in range(tables.layout.shape[0]):
         signal, first, pieces, place, length = tables.layout[k]
         breaks = tables.breaks[first : first + pieces + 1]
-        upper = max(begin, stop)
-        side = "left" if t >= upper else "right"
-        if side == "left":
+        if t >= max(begin, stop):
             piece = np.searchsorted(breaks, t, side="left") - 1
         else:
             piece = np.searchsorted(breaks, t, side="right") - 1
@@ -46,4 +44,4 @@ def set_signals(work, tables, t, begin, stop):
         value = 0.0
         for j in range(length):
             value = value * u + tables.coefficients[place + piece * length + j]
-        work.environment[FIRST_SIGNAL + signal] = value
+        environment[FIRST_SIGNAL + signal] = value

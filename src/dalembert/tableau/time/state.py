@@ -28,9 +28,10 @@ _WHOLE = (
     "error_failures",
     "newton_failures",
     "repairs",
+    "relaxations",
 )
 STATE = np.dtype([*((name, "f8") for name in _REAL), *((name, "i8") for name in _WHOLE), ("order_counts", "i8", 8)])
-"""Names as in `bdf_loops.py`; the last eight are counts."""
+"""Names as in `bdf_loops.py`; the last nine are counts."""
 
 
 class Option(NamedTuple):
@@ -43,6 +44,7 @@ class Option(NamedTuple):
     count: float
     share: float
     shift_range: float
+    relax: np.ndarray  # (2, rows): of the run, and for trouble
     least: float
     most_step: float
     first_step: float
