@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.tableau.time.callbacks import Callbacks
 from dalembert.tableau.time.compiled import PROBED_STEPS, Compiled, compile_dae
 from dalembert.tableau.time.consistent import Consistent, Finder
@@ -18,13 +18,14 @@ from dalembert.tableau.time.events import Events
 from dalembert.tableau.time.formulation import Motion, formulate, motion
 from dalembert.tableau.time.known import Signals
 from dalembert.tableau.time.options import Settings
+from dalembert.tableau.time.redundancy import chosen_multipliers, independent_rows, least_norm
 from dalembert.tableau.time.result import Result
 from dalembert.tableau.time.segments import integrate_segments
 
 Array = np.ndarray
 
 RELAXED_SHARE = 1e-9
-"""Relaxation of redundant rows, as a part of the diagonal of A M^-1 A^T."""
+"""Relaxation of constraints near a singular configuration, as a part of the diagonal of A M^-1 A^T."""
 
 
 class Problem:
@@ -72,11 +73,29 @@ class Problem:
         self.events = Events.of(events, self.dae)
         self._compiled: Compiled | None = None
         self.formulation = formulation
+        self.rows = list(range(len(self.motion.names))) if self.motion else []
 
     @property
     def unknowns(self) -> tuple[str, ...]:
         """Names of the unknowns."""
         return self.dae.unknowns
+
+    @cached_property
+    def known_functions(self) -> dict[str, Any]:
+        """Known coordinates, their rates (with a prime) and known controls, by name, as functions of time."""
+        m = self.motion
+        if m is None:
+            return {}
+        found = {}
+        for i, (value, rate, _) in m.given.items():
+            found |= {m.system.coordinates[i]: value, f"{m.system.coordinates[i]}'": rate}
+        controls = [str(s) for s in ca.vertsplit(m.system.symbols.u)] if m.system.symbols.u.numel() else []
+        found |= {controls[i]: value for i, value in m.driven.items()}
+        return {name: self._function_of_time(e) for name, e in found.items()}
+
+    def _function_of_time(self, expression: ca.SX) -> Any:
+        f = ca.Function("known", [self.dae.time, self.signals.column], [expression])
+        return lambda t: float(f(t, self.signals.values(t)))
 
     @cached_property
     def finder(self) -> Finder:
@@ -120,31 +139,63 @@ class Problem:
             x, rates, report = general_start(self, t, q, v)
             return x, rates, report, np.zeros((2, 0))
         start = self.finder.find(t, q, v, self.parameters, hold)
+        if start.redundant and len(self.rows) != start.rank:
+            self._choose_rows(start)
         x, rates = self.pack(start)
         return x, rates, start, self._relaxation(start)
+
+    def _choose_rows(self, start: Consistent) -> None:
+        """Keep independent rows only, chosen on the manifold."""
+        m = self.motion
+        assert m is not None
+        if self.formulation == "projection":
+            raise UnsupportedError('formulation "projection" needs independent rows; use "stabilised", which chooses them')
+        M, _, A, *_ = self._terms_at(start)
+        self.rows = independent_rows(A, M[list(m.free), :], start.rank)
+        self.dae, self._compiled = formulate(m.keep(self.rows), self.formulation), None
+        self.events = Events.of(self.events.events, self.dae)
+
+    def _terms_at(self, start: Consistent) -> list[Array]:
+        signals = self.signals.values(start.t)
+        return self.finder.terms(start.q, start.v, start.t, signals, self.parameters)
 
     def pack(self, start: Consistent) -> tuple[Array, Array]:
         """Return x and x' of consistent values; multipliers of the position level are zero."""
         n, nf = self.dae.n, len(start.q)
         x, rates = np.zeros(n), np.zeros(n)
-        known = np.concatenate([start.q, start.v, start.tau, start.multipliers])
+        lam = start.multipliers
+        if len(self.rows) < len(lam):
+            lam = chosen_multipliers(self._terms_at(start)[2], self.rows, lam)
+        known = np.concatenate([start.q, start.v, start.tau, lam])
         x[: len(known)] = known
         rates[: 2 * nf] = np.concatenate([start.v, start.a])
         return x, rates
 
     def _relaxation(self, start: Consistent) -> Array:
-        """Return the relaxation of J, (2, rows): of the run (none unless rows are redundant), and for trouble."""
+        """Return the relaxation of J, (2, rows): none in the run, and what helps near a singular configuration."""
         m, relax = self.motion, np.zeros((2, len(self.dae.relaxed)))
         assert m is not None
         if relax.size:
-            s = m.signals.values(start.t)
-            M, _, A, *_ = self.finder.terms(start.q, start.v, start.t, s, self.parameters)
+            M, _, A, *_ = self._terms_at(start)
+            A = A[self.rows]
             inverse = np.linalg.pinv(M[list(m.free), :], hermitian=True)
-            rows = m.holonomic_rows if self.formulation == "stabilised" else []
+            rows = [k for k, i in enumerate(self.rows) if m.holonomic[i]] if self.formulation == "stabilised" else []
             size = np.einsum("ij,jk,ik->i", A, inverse, A), np.einsum("ij,ij->i", A[rows], A[rows])
             relax[1] = RELAXED_SHARE * np.concatenate(size)
-            relax[0] = relax[1] if start.redundant else 0.0
         return relax
+
+    def multipliers(self, result: Result) -> dict[str, Array]:
+        """Return the least-norm multipliers of all rows, by name, where rows are redundant; else nothing."""
+        m = self.motion
+        if m is None or len(self.rows) == len(m.names):
+            return {}
+        nf, first = len(m.free), 2 * len(m.free) + m.tau.numel()
+        found = []
+        for t, y in zip(result.t, result.y.T, strict=True):
+            signals = self.signals.values(t)
+            A = self.finder.terms(y[:nf], y[nf : 2 * nf], t, signals, self.parameters)[2]
+            found.append(least_norm(A, self.rows, y[first : first + len(self.rows)]))
+        return {f"lam[{name}]": column for name, column in zip(m.names, np.array(found).T, strict=True)}
 
     def environment(self, t: float, shift: float, relax: Array, side: str = "right") -> Array:
         """Return what kernels read beside x and x'."""

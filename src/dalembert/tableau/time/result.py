@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,7 @@ class Result:
     names: tuple[str, ...]
     start: Any = None
     known: Mapping[str, Any] = field(default_factory=dict)
+    problem: Any = None
 
     @property
     def success(self) -> bool:
@@ -97,8 +99,15 @@ class Result:
         """Factorizations."""
         return self.statistics.factorizations
 
+    @cached_property
+    def least_norm(self) -> dict[str, Array]:
+        """Multipliers of least norm, by name, where rows are redundant; found when first asked for."""
+        return {} if self.problem is None else self.problem.multipliers(self)
+
     def __getitem__(self, name: str) -> Array:
         """Return one unknown, or one known function of time, at the times `t`, (N,)."""
+        if name in self.least_norm:
+            return self.least_norm[name]
         if name in self.names:
             return self.y[self.names.index(name)]
         if name in self.known:

@@ -175,6 +175,8 @@ class Totals:
             statistics=Statistics(**self.counts, restarts=len(self.meshes) - 1, orders=orders),
             names=problem.dae.unknowns,
             start=start,
+            known=problem.known_functions,
+            problem=problem,
         )
 
 
