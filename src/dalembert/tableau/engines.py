@@ -18,10 +18,11 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.kernel import Kernel
-from dalembert.tableau.factor_loops import Program, backward_errors, factor_solve_batch
+from dalembert.tableau.factor_loops import backward_errors, factor_solve_batch
 from dalembert.tableau.inner_product import InnerProduct
 from dalembert.tableau.plain import plain_solve
 from dalembert.tableau.plan import Plan
+from dalembert.tableau.program import make_program, make_workspace
 from dalembert.tableau.straight_line import check_expressions, straight_line_solve
 
 Array = np.ndarray
@@ -47,33 +48,18 @@ def bare_kernel(plan: Plan) -> Kernel:
     return Kernel(ca.Function("elimination_bare", [a, b], [solved.x], ["a", "b"], ["x"]))
 
 
-def program(plan: Plan) -> Program:
-    """Return the plan as the arrays of the compiled loop."""
-    col_place = np.empty(plan.n, np.int64)
-    col_place[plan.cols] = np.arange(plan.n)
-    p = plan.pattern
-    return Program(
-        p.indptr,
-        p.indices,
-        plan.rows,
-        plan.cols,
-        plan.begins,
-        plan.lower_indptr,
-        plan.lower,
-        plan.upper_indptr,
-        plan.upper,
-        col_place,
-        plan.probe,
-    )
-
-
 def loop_engine(plan: Plan) -> Engine:
-    """Return the looped plan."""
-    arrays = program(plan)
+    """Return the looped plan; workspaces are kept and used again, one per call that runs at the same time."""
+    arrays, spare = make_program(plan), [make_workspace(plan)]
 
     def run(values: Array, right: Array) -> tuple[Array, Array]:
+        try:
+            work = spare.pop()
+        except IndexError:
+            work = make_workspace(plan)
         x, checks = np.empty(right.shape), np.empty((len(right), 3))
-        factor_solve_batch(arrays, values, right, x, checks)
+        factor_solve_batch(arrays, work, values, right, x, checks)
+        spare.append(work)
         return x, checks
 
     return run

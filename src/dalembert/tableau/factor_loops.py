@@ -14,52 +14,67 @@ from numpy.typing import NDArray
 
 from dalembert.tableau.graph_loops import compiled
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.int32]
 Floats = NDArray[np.float64]
+
+PROBE_SHARE = 1e-4
+"""A pivot that is its entry of A is compared with this part of its size at the probed points."""
 
 
 class Program(NamedTuple):
-    """A plan as arrays; positions are places in the pivot order."""
+    """A plan as arrays; places are places in the pivot order, sources are entries of A."""
 
     indptr: Ints  # A, by equations
     indices: Ints
     rows: Ints
     cols: Ints
     begins: Ints
-    lower_indptr: Ints
+    inside_ptr: Ints  # entries of the own block
+    inside_source: Ints
+    inside_place: Ints
+    outside_ptr: Ints  # entries of earlier blocks
+    outside_source: Ints
+    outside_place: Ints
+    lower_ptr: Ints
     lower: Ints
-    upper_indptr: Ints
+    cross: Ints  # of entry (k, j) of L: where u_jk stands in `upper`, -1 if it is zero
+    upper_ptr: Ints
     upper: Ints
-    col_place: Ints  # unknown -> position
     probe: Floats
 
 
+class Workspace(NamedTuple):
+    """Room for one factorization; after it, L, U and the pivots."""
+
+    w: Floats
+    y: Floats
+    low: Floats
+    up: Floats
+    diagonal: Floats
+
+
 @compiled
-def _factor_row(program, data, k, first, w, low, up, diagonal):
+def _factor_row(program, data, k, work):
     """Find row k of L and U; return pivot quality and the largest entry of U."""
-    low_first, low_last = program.lower_indptr[k], program.lower_indptr[k + 1]
-    up_first, up_last = program.upper_indptr[k], program.upper_indptr[k + 1]
+    low_first, low_last = program.lower_ptr[k], program.lower_ptr[k + 1]
+    up_first, up_last = program.upper_ptr[k], program.upper_ptr[k + 1]
+    w, low, up, diagonal = work.w, work.low, work.up, work.diagonal
     for e in range(low_first, low_last):
         w[program.lower[e]] = 0.0
     for e in range(up_first, up_last):
         w[program.upper[e]] = 0.0
     w[k] = 0.0
-    equation = program.rows[k]
-    for e in range(program.indptr[equation], program.indptr[equation + 1]):
-        place = program.col_place[program.indices[e]]
-        if place >= first:
-            w[place] = data[e]
+    for e in range(program.inside_ptr[k], program.inside_ptr[k + 1]):
+        w[program.inside_place[e]] = data[program.inside_source[e]]
     terms = abs(w[k])
     for e in range(low_first, low_last):
         j = program.lower[e]
         factor = w[j] / diagonal[j]
         low[e] = factor
-        for f in range(program.upper_indptr[j], program.upper_indptr[j + 1]):
-            c = program.upper[f]
-            change = factor * up[f]
-            w[c] -= change
-            if c == k:
-                terms += abs(change)
+        for f in range(program.upper_ptr[j], program.upper_ptr[j + 1]):
+            w[program.upper[f]] -= factor * up[f]
+        if program.cross[e] >= 0:
+            terms += abs(factor * up[program.cross[e]])
     diagonal[k] = w[k]
     largest = abs(w[k])
     for e in range(up_first, up_last):
@@ -69,28 +84,22 @@ def _factor_row(program, data, k, first, w, low, up, diagonal):
     return abs(w[k]) / expected if expected > 0.0 else 0.0, largest
 
 
-PROBE_SHARE = 1e-4
-"""A pivot that is its entry of A is compared with this part of its size at the probed points."""
-
-
 @compiled
-def _solve_block(program, data, right, first, last, y, low, up, diagonal):
+def _solve_block(program, data, right, first, last, work):
     """Find the unknowns of one block, in y."""
+    y = work.y
     for k in range(first, last):
-        equation = program.rows[k]
-        value = right[equation]
-        for e in range(program.indptr[equation], program.indptr[equation + 1]):
-            place = program.col_place[program.indices[e]]
-            if place < first:
-                value -= data[e] * y[place]
-        for e in range(program.lower_indptr[k], program.lower_indptr[k + 1]):
-            value -= low[e] * y[program.lower[e]]
+        value = right[program.rows[k]]
+        for e in range(program.outside_ptr[k], program.outside_ptr[k + 1]):
+            value -= data[program.outside_source[e]] * y[program.outside_place[e]]
+        for e in range(program.lower_ptr[k], program.lower_ptr[k + 1]):
+            value -= work.low[e] * y[program.lower[e]]
         y[k] = value
     for k in range(last - 1, first - 1, -1):
         value = y[k]
-        for e in range(program.upper_indptr[k], program.upper_indptr[k + 1]):
-            value -= up[e] * y[program.upper[e]]
-        y[k] = value / diagonal[k]
+        for e in range(program.upper_ptr[k], program.upper_ptr[k + 1]):
+            value -= work.up[e] * y[program.upper[e]]
+        y[k] = value / work.diagonal[k]
 
 
 @compiled
@@ -111,20 +120,17 @@ def backward_error(indptr, indices, data, right, x):
 
 
 @compiled
-def factor_solve(program, data, right, x, checks):
+def factor_solve(program, work, data, right, x, checks):
     """Solve one system; checks: backward error, least pivot quality, growth."""
-    n = program.rows.size
-    w, y, diagonal = np.empty(n), np.empty(n), np.empty(n)
-    low, up = np.empty(program.lower.size), np.empty(program.upper.size)
     quality, largest = 1.0, 0.0
     for b in range(program.begins.size - 1):
         first, last = program.begins[b], program.begins[b + 1]
         for k in range(first, last):
-            found, size = _factor_row(program, data, k, first, w, low, up, diagonal)
+            found, size = _factor_row(program, data, k, work)
             quality, largest = min(quality, found), max(largest, size)
-        _solve_block(program, data, right, first, last, y, low, up, diagonal)
-    for k in range(n):
-        x[program.cols[k]] = y[k]
+        _solve_block(program, data, right, first, last, work)
+    for k in range(program.rows.size):
+        x[program.cols[k]] = work.y[k]
     entry = 0.0
     for value in data:
         entry = max(entry, abs(value))
@@ -133,10 +139,10 @@ def factor_solve(program, data, right, x, checks):
 
 
 @compiled
-def factor_solve_batch(program, data, right, x, checks):
+def factor_solve_batch(program, work, data, right, x, checks):
     """Solve many systems of one plan, one after another; leading axis of every array."""
     for sample in range(right.shape[0]):
-        factor_solve(program, data[sample], right[sample], x[sample], checks[sample])
+        factor_solve(program, work, data[sample], right[sample], x[sample], checks[sample])
 
 
 @compiled

@@ -156,3 +156,30 @@ def _unvisited(indptr, indices, row_of_col, index, low, on_stack, position, row)
         if on_stack[other]:
             low[row] = min(low[row], index[other])
     return -1
+
+
+@compiled
+def depth_first(indptr, indices):
+    """Return an order of the nodes of an acyclic graph, each after the nodes its list names, depth first from the last."""
+    n = indptr.size - 1
+    position, entered = indptr[:-1].copy(), np.zeros(n, np.bool_)
+    stack, order = np.empty(n + 1, np.int64), np.empty(n, np.int64)
+    done = 0
+    for root in range(n - 1, -1, -1):
+        if entered[root]:
+            continue
+        stack[0], depth, entered[root] = root, 0, True
+        while depth >= 0:
+            node = stack[depth]
+            if position[node] < indptr[node + 1]:
+                needed = indices[position[node]]
+                position[node] += 1
+                if not entered[needed]:
+                    entered[needed] = True
+                    depth += 1
+                    stack[depth] = needed
+            else:
+                order[done] = node
+                done += 1
+                depth -= 1
+    return order

@@ -6,6 +6,9 @@ least (r_i - 1)(c_j - 1), r_i and c_j the entries left in its row and column. A 
 a sparse matrix code", ACM TOMS 5 (1979) 18-35; Z. Zlatev's restricted search, SIAM J. Numer. Anal. 17 (1980) 18-30).
 Among equal costs, marked entries (declared causality, constants) come first.
 
+Where asked for, pivots are first looked for among partners (the diagonal of a symmetric pattern, matched pairs else):
+least (r - 1)(c - 1) is then the minimum degree order, which keeps a symmetric pattern symmetric.
+
 Rows keep entries, values (one per probed point) and marks; columns keep row numbers only. A list that outgrows its room
 moves to the end of the store; a full store ends the run, and the caller comes again with a larger one.
 """
@@ -35,28 +38,29 @@ class Lists(NamedTuple):
     room: NDArray[np.int64]
     top: NDArray[np.int64]
     head: NDArray[np.int64]
+    bucket: NDArray[np.int64]
     after: NDArray[np.int64]
     before: NDArray[np.int64]
 
 
 @compiled
-def _link(lists, i):
-    """Put list i at the head of those of its length."""
-    count = lists.length[i]
-    first = lists.head[count]
-    lists.after[i], lists.before[i], lists.head[count] = first, -1, i
+def _link(lists, i, late):
+    """Put list i at the head of those of its length; a late one behind all others."""
+    bucket = lists.head.size - 1 if late else lists.length[i]
+    first = lists.head[bucket]
+    lists.after[i], lists.before[i], lists.head[bucket], lists.bucket[i] = first, -1, i, bucket
     if first >= 0:
         lists.before[first] = i
 
 
 @compiled
 def _unlink(lists, i):
-    """Take list i out; call before its length changes."""
+    """Take list i out."""
     after, before = lists.after[i], lists.before[i]
     if before >= 0:
         lists.after[before] = after
     else:
-        lists.head[lists.length[i]] = after
+        lists.head[lists.bucket[i]] = after
     if after >= 0:
         lists.before[after] = before
 
@@ -86,12 +90,8 @@ def _fill_lists(indptr, indices, size, capacity):
         entries[top : top + length[i]] = indices[indptr[i] : indptr[i + 1]]
         top += room[i]
     empty = np.full(n, -1, np.int64)
-    lists = Lists(
-        entries, start, length, room, np.array([top]), np.full(size + 1, -1, np.int64), empty.copy(), empty.copy()
-    )
-    for i in range(n - 1, -1, -1):
-        _link(lists, i)
-    return lists
+    heads = np.full(size + 2, -1, np.int64)
+    return Lists(entries, start, length, room, np.array([top]), heads, empty.copy(), empty.copy(), empty.copy())
 
 
 @compiled
@@ -145,25 +145,60 @@ def _best_of_col(rows, cols, values, marks, threshold, j, best):
 
 @compiled
 def _search(rows, cols, values, marks, threshold):
-    """Return cost, row and column of the next pivot; row -1 if none is acceptable."""
+    """Return cost, row and column of the next pivot; row -1 if none is acceptable.
+
+    A list without an acceptable pivot goes behind all others until an elimination changes it.
+    """
     n = rows.length.size
     best = (np.int64(4) * n * n, np.int64(-1), np.int64(-1))
     looked = 0
-    for count in range(1, n + 1):
+    for count in range(1, n + 2):
         if best[0] <= 2 * (count - 1) * (count - 1) + 1:
             return best
         j = cols.head[count]
         while j >= 0 and looked < SEARCHED:
+            following = cols.after[j]
             best = _best_of_col(rows, cols, values, marks, threshold, j, best)
+            if best[1] < 0 and count <= n:
+                _unlink(cols, j)
+                _link(cols, j, True)
             looked += best[1] >= 0
-            j = cols.after[j]
+            j = following
         i = rows.head[count]
         while i >= 0 and looked < SEARCHED:
+            following = rows.after[i]
             best = _best_of_row(rows, cols, values, marks, threshold, i, best)
+            if best[1] < 0 and count <= n:
+                _unlink(rows, i)
+                _link(rows, i, True)
             looked += best[1] >= 0
-            i = rows.after[i]
+            i = following
         if looked >= SEARCHED:
-            break
+            return best
+    return best
+
+
+@compiled
+def _search_partners(rows, cols, values, partner, threshold):
+    """Return cost, row and column of the next pivot among partners; row -1 if none is acceptable."""
+    n = rows.length.size
+    best = (np.int64(4) * n * n, np.int64(-1), np.int64(-1))
+    looked = 0
+    for count in range(1, n + 1):
+        if best[0] <= 2 * (count - 1) * (count - 1) or looked >= SEARCHED:
+            return best
+        i = rows.head[count]
+        while i >= 0 and looked < SEARCHED:
+            following, j = rows.after[i], partner[i]
+            cost = 2 * (rows.length[i] - 1) * (cols.length[j] - 1)
+            if cost < best[0]:
+                if _quality(rows, values, i, _find(rows, i, j)) >= threshold:
+                    best = (cost, i, j)
+                else:
+                    _unlink(rows, i)
+                    _link(rows, i, True)
+            looked += best[1] >= 0
+            i = following
     return best
 
 
@@ -177,8 +212,10 @@ def _drop(lists, i, wanted):
 
 
 @compiled
-def _append_fill(rows, cols, values, marks, i, j):
+def _append_fill(rows, cols, values, marks, partner, missing, i, j):
     """Add a zero entry (i, j); return its place, -1 if a store is full."""
+    if partner[i] == j:
+        missing[i] = False
     if rows.length[i] == rows.room[i]:
         old = _make_room(rows, i)
         if old < 0:
@@ -198,12 +235,13 @@ def _append_fill(rows, cols, values, marks, i, j):
 
 
 @compiled
-def _update_row(rows, cols, values, marks, where, pivot, at, i, j):
+def _update_row(rows, cols, values, marks, partner, missing, where, pivot, at, i, j):
     """Subtract a multiple of the pivot row from row i, which loses column j; return whether there was room."""
     place = _find(rows, i, j)
     factor = np.empty(values.shape[1])
     for k in range(factor.size):
         factor[k] = values[place, k] / values[at, k] if values[at, k] != 0.0 else 0.0
+    missing[i] = missing[i] or partner[i] == j
     rows.length[i] -= 1
     last = rows.start[i] + rows.length[i]
     rows.entries[place], marks[place] = rows.entries[last], marks[last]
@@ -220,7 +258,7 @@ def _update_row(rows, cols, values, marks, where, pivot, at, i, j):
         if where[column] <= -2:
             where[column] = e
             continue
-        fresh = _append_fill(rows, cols, values, marks, i, column)
+        fresh = _append_fill(rows, cols, values, marks, partner, missing, i, column)
         if fresh < 0:
             return False
         values[fresh] -= factor * values[e]
@@ -228,7 +266,7 @@ def _update_row(rows, cols, values, marks, where, pivot, at, i, j):
 
 
 @compiled
-def _eliminate(rows, cols, values, marks, where, i, j, lower, count, step):
+def _eliminate(rows, cols, values, marks, partner, missing, where, i, j, lower, count, step):
     """Eliminate column j with row i; return the number of entries of L so far, -1 if a store is full."""
     _unlink(rows, i)
     start, stop = rows.start[i], rows.start[i] + rows.length[i]
@@ -242,43 +280,63 @@ def _eliminate(rows, cols, values, marks, where, i, j, lower, count, step):
     for c in range(cols.start[j], cols.start[j] + cols.length[j]):
         other = cols.entries[c]
         _unlink(rows, other)
-        if count == lower.shape[0] or not _update_row(rows, cols, values, marks, where, i, at, other, j):
+        full = count == lower.shape[0]
+        if full or not _update_row(rows, cols, values, marks, partner, missing, where, i, at, other, j):
             return -1
-        _link(rows, other)
+        _link(rows, other, missing[other])
         lower[count, 0], lower[count, 1] = other, step
         count += 1
     for e in range(start, stop):
         column = rows.entries[e]
         where[column] = -1
         if column != j:
-            _link(cols, column)
+            _link(cols, column, False)
     return count
 
 
 @compiled
-def markowitz(indptr, indices, values, marks, col_indptr, col_indices, threshold, capacity):
+def _next_pivot(rows, cols, values, marks, partner, threshold, partners_first):
+    """Return the next pivot: a partner if wanted and sound, else by the threshold, else whatever is left."""
+    i = j = -1
+    if partners_first:
+        _, i, j = _search_partners(rows, cols, values, partner, PARTNER_SHARE * threshold)
+    for accepted in (threshold, 1e-12, 0.0):
+        if i < 0:
+            _, i, j = _search(rows, cols, values, marks, accepted)
+    return i, j
+
+
+PARTNER_SHARE = 0.1
+"""A partner may be smaller than other pivots by this factor: it keeps the symmetry, and so the fill low."""
+
+
+@compiled
+def markowitz(indptr, indices, values, marks, partner, col_indptr, col_indices, threshold, partners_first, capacity):
     """Return pivots (n, 2), the entries (row, step) of L, and row starts, lengths, entries of U; empty if too small.
 
-    `values` (entries, K) are the entries at K probed points, equilibrated; `marks` (entries,) prefer a pivot.
+    `values` (entries, K) are the entries at K probed points, equilibrated; `marks` (entries,) prefer a pivot;
+    `partner` (n,) is the column that belongs to each row (its matched unknown, or the diagonal), used only with
+    `partners_first`.
     """
     n, probes = indptr.size - 1, values.shape[1]
     rows, cols = _fill_lists(indptr, indices, n, capacity), _fill_lists(col_indptr, col_indices, n, capacity)
     numbers, flags = np.zeros((capacity, probes)), np.zeros(capacity, np.int64)
+    missing = np.full(n, partners_first)
     for i in range(n):
         for e in range(indptr[i + 1] - indptr[i]):
             numbers[rows.start[i] + e] = values[indptr[i] + e]
             flags[rows.start[i] + e] = marks[indptr[i] + e]
+            missing[i] = missing[i] and indices[indptr[i] + e] != partner[i]
+    for i in range(n - 1, -1, -1):
+        _link(rows, i, missing[i])
+        _link(cols, i, False)
     where = np.full(n, -1, np.int64)
     pivots, lower = np.empty((n, 2), np.int64), np.empty((capacity, 2), np.int64)
     count = 0
     for step in range(n):
-        _, i, j = _search(rows, cols, numbers, flags, threshold)
-        if i < 0:
-            _, i, j = _search(rows, cols, numbers, flags, 1e-12)
-        if i < 0:
-            _, i, j = _search(rows, cols, numbers, flags, 0.0)
+        i, j = _next_pivot(rows, cols, numbers, flags, partner, threshold, partners_first)
         pivots[step, 0], pivots[step, 1] = i, j
-        count = _eliminate(rows, cols, numbers, flags, where, i, j, lower, count, step)
+        count = _eliminate(rows, cols, numbers, flags, partner, missing, where, i, j, lower, count, step)
         if count < 0:
             return pivots[:0], lower[:0], rows.start, rows.length, rows.entries
     return pivots, lower[:count], rows.start, rows.length, rows.entries

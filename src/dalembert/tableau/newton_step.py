@@ -144,7 +144,7 @@ class NewtonStep:
         if self.checks:
             outputs.append(check_expressions(self.plan, entries, right, solved))
         names = ["step", "residual", "checks"][: len(outputs)]
-        return Kernel(ca.Function("newton_step", self.inputs, outputs, [s.name_in for s in []] or self._names(), names))
+        return Kernel(ca.Function("newton_step", self.inputs, outputs, self._names(), names))
 
     def _names(self) -> list[str]:
         return [f"i{k}" for k in range(len(self.inputs))]

@@ -9,7 +9,9 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 
 from dalembert.tableau.decomposition import Blocks
+from dalembert.tableau.graph_loops import depth_first
 from dalembert.tableau.markowitz_loops import markowitz
+from dalembert.tableau.matching import match
 from dalembert.tableau.pattern import Pattern
 
 Array = np.ndarray
@@ -66,15 +68,37 @@ def _equilibrated(own: sp.csr_array, values: Float[Array, "entries K"]) -> Float
 
 
 def _order(own: sp.csr_array, values: Array, marks: Array, threshold: float) -> tuple[Array, Array, Array]:
-    """Return pivots (row, column), and entries (row, column) of L and U, both as positions in the order."""
-    n = own.shape[0]
+    """Return pivots (row, column), and entries (row, column) of L and U as positions; the cheaper of two orders.
+
+    A symmetric pattern keeps its symmetry (partners on the diagonal): free pivots would cost more, always.
+    """
     turned = sp.csr_array(own.T)
     turned.sort_indices()
+    symmetric = np.array_equal(own.indptr, turned.indptr) and np.array_equal(own.indices, turned.indices)
+    partner = np.arange(own.shape[0]) if symmetric else match(Pattern.of(own)).col_of_row
+    ways = (True,) if symmetric else (False, True)
+    return min((_one_order(own, turned, values, marks, partner, threshold, way) for way in ways), key=_cost)
+
+
+def _cost(order: tuple[Array, Array, Array]) -> int:
+    """Return multiplications of a factorization."""
+    pivots, low, up = order
+    width = np.bincount(up[:, 0], minlength=len(pivots))
+    return int(width[low[:, 1]].sum()) + len(low)
+
+
+def _one_order(
+    own: sp.csr_array, turned: sp.csr_array, values: Array, marks: Array, partner: Array, threshold: float, first: bool
+) -> tuple[Array, Array, Array]:
+    """Run the elimination once, and put its pivots depth first."""
+    n = own.shape[0]
     arrays = [x.astype(np.int64) for x in (own.indptr, own.indices)]
     sides = [x.astype(np.int64) for x in (turned.indptr, turned.indices)]
     capacity = FIRST_ROOM * own.nnz + 16 * n
     while True:
-        pivots, low, start, length, entries = markowitz(*arrays, values, marks, *sides, threshold, capacity)
+        pivots, low, start, length, entries = markowitz(
+            *arrays, values, marks, partner, *sides, threshold, first, capacity
+        )
         if len(pivots):
             break
         capacity *= 2
@@ -84,7 +108,20 @@ def _order(own: sp.csr_array, values: Array, marks: Array, threshold: float) -> 
     of_row = np.repeat(np.arange(n), length)
     within = np.arange(len(of_row)) - np.repeat(np.cumsum(length) - length, length)
     up = np.column_stack([row_place[of_row], col_place[entries[start[of_row] + within]]])
-    return pivots, low, up[up[:, 0] != up[:, 1]]
+    up = up[up[:, 0] != up[:, 1]]
+    order = _depth_first(n, low, up)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    return pivots[order], place[low], place[up]
+
+
+def _depth_first(n: int, low: Int[Array, "lower 2"], up: Int[Array, "upper 2"]) -> Int[Array, " n"]:
+    """Return an order with the same L and U in which pivots stand near those that use them: memory is read locally."""
+    later = np.concatenate([low[:, 0], up[:, 1]])
+    earlier = np.concatenate([low[:, 1], up[:, 0]])
+    order = np.argsort(later, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(later, minlength=n))]).astype(np.int64)
+    return depth_first(indptr, earlier[order].astype(np.int64))
 
 
 def _compressed(parts: list[Array], n: int) -> tuple[Array, Array]:

@@ -20,6 +20,9 @@ from dalembert.tableau.decomposition import (
 from dalembert.tableau.matching import Matching, match
 from dalembert.tableau.pattern import Pattern
 
+SETS_SHOWN = 3
+"""Sets shown of each kind, the smallest first."""
+
 SHOWN = 12
 """Names shown of one set; the rest is counted."""
 
@@ -96,6 +99,11 @@ class Structure:
         """Smallest sets of unknowns in too few equations, the smallest first."""
         return tuple(self._misfit(rows, cols) for rows, cols in smallest_under_determined(self.matching))
 
+    def require(self) -> None:
+        """Raise `SolvabilityError` with the report if there is no perfect matching."""
+        if not self.solvable:
+            raise SolvabilityError(self.report(), self)
+
     def _misfit(self, rows: Iterable[int], cols: Iterable[int]) -> Misfit:
         rows = list(rows)
         known = dict.fromkeys(name for i in rows if self.known for name in self.known[i])
@@ -117,8 +125,9 @@ class Structure:
             f"structurally singular: {rows} equations, {cols} unknowns, at most {self.rank} can be matched "
             f"(a cover of {cover} equations and unknowns touches every entry)"
         ]
-        lines += [f"  too many equations: {misfit}" for misfit in self.over_determined]
-        lines += [f"  too few equations: {misfit}" for misfit in self.under_determined]
+        for what, found in (("many", self.over_determined), ("few", self.under_determined)):
+            lines += [f"  too {what} equations: {misfit}" for misfit in found[:SETS_SHOWN]]
+            lines += [f"  ... and {len(found) - SETS_SHOWN} more such sets"] if len(found) > SETS_SHOWN else []
         return "\n".join(lines)
 
     __str__ = report
@@ -129,11 +138,9 @@ def structure(given: object, equations: object = None, unknowns: object = None) 
     return Structure(match(Pattern.of(given, equations, unknowns)))
 
 
-def require_solvable(matching: Matching, known: tuple[tuple[str, ...], ...] = ()) -> None:
+def require_solvable(matching: Matching) -> None:
     """Raise `SolvabilityError` with the report if there is no perfect matching."""
-    if not matching.perfect:
-        found = Structure(matching, known)
-        raise SolvabilityError(found.report(), found)
+    Structure(matching).require()
 
 
 def listed(names: Iterable[str]) -> str:

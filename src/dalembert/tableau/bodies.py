@@ -1,0 +1,99 @@
+"""A small description of rigid bodies and joints: what the equation generators read.
+
+A joint frame is fixed to the parent by `rotation` and `origin`; the child's body frame is the joint frame after the
+joint's motion (turned about, or moved along, `axis`). A joint that closes a loop has its own frame on the child, too.
+Units are SI; frames are right handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.errors import ModelError
+
+Array = np.ndarray
+
+KINDS = ("revolute", "prismatic")
+"""Joints with one degree of freedom."""
+
+BASE = -1
+"""Parent of a joint that is fixed to the ground."""
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body: mass, centre of mass in its frame, inertia (3, 3) about the centre of mass, along its frame."""
+
+    name: str
+    mass: float
+    centre: Float[Array, "3"]
+    inertia: Float[Array, "3 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A joint from body `parent` (or BASE) to body `child`, with its frame on the parent; `child_*` for loops."""
+
+    name: str
+    kind: str
+    parent: int
+    child: int
+    axis: Float[Array, "3"]
+    rotation: Float[Array, "3 3"] = field(default_factory=lambda: np.eye(3))
+    origin: Float[Array, "3"] = field(default_factory=lambda: np.zeros(3))
+    child_rotation: Float[Array, "3 3"] = field(default_factory=lambda: np.eye(3))
+    child_origin: Float[Array, "3"] = field(default_factory=lambda: np.zeros(3))
+
+
+@dataclass(frozen=True, eq=False)
+class Multibody:
+    """Bodies and joints; joint i of a tree moves body i, and parents come before children."""
+
+    bodies: Sequence[Body]
+    joints: Sequence[Joint]
+    gravity: Float[Array, "3"] = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+
+    def __post_init__(self) -> None:
+        for joint in self.joints:
+            if joint.kind not in KINDS:
+                raise ModelError(f"joint {joint.name!r} is {joint.kind!r}; joints here are {', '.join(KINDS)}")
+            if not (BASE <= joint.parent < len(self.bodies) and 0 <= joint.child < len(self.bodies)):
+                raise ModelError(f"joint {joint.name!r} names body {joint.parent} or {joint.child}, which does not exist")
+            if joint.parent == joint.child:
+                raise ModelError(f"joint {joint.name!r} joins body {joint.child} to itself")
+            if not abs(np.linalg.norm(joint.axis) - 1.0) < 1e-9:
+                raise ModelError(f"joint {joint.name!r}: the axis must have length 1; it has {np.linalg.norm(joint.axis)}")
+        names = [x.name for x in (*self.bodies, *self.joints)]
+        for part in (names[: len(self.bodies)], names[len(self.bodies) :]):
+            if len(set(part)) < len(part):
+                raise ModelError(f"two bodies or two joints share a name among {part}")
+
+    def require_tree(self) -> None:
+        """Refuse loops and orders other than parents first."""
+        for i, joint in enumerate(self.joints):
+            if joint.child != i or joint.parent >= i or len(self.joints) != len(self.bodies):
+                raise ModelError(
+                    "these equations walk a tree: joint i moves body i, parents first, one joint per body. For loops use "
+                    "`maximal`"
+                )
+
+
+def skew(a: ca.SX) -> ca.SX:
+    """Return the matrix of the cross product, a x b = skew(a) b."""
+    return ca.vertcat(
+        ca.horzcat(0, -a[2], a[1]),
+        ca.horzcat(a[2], 0, -a[0]),
+        ca.horzcat(-a[1], a[0], 0),
+    )
+
+
+def turn(axis: Float[Array, "3"], angle: ca.SX) -> ca.SX:
+    """Return the rotation about an axis (Rodrigues), child to parent coordinates; zeros of the axis stay structural."""
+    K = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
+    K, K2 = ca.sparsify(ca.SX(K)), ca.sparsify(ca.SX(K @ K))
+    return ca.SX.eye(3) + ca.sin(angle) * K + (1 - ca.cos(angle)) * K2

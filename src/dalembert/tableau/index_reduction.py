@@ -1,0 +1,176 @@
+"""Index reduction by dummy derivatives: a tableau of index 1 (or 0) with the hidden constraints written out.
+
+Equation i is differentiated c_i times and all its derivatives are kept; each x_j^(k), k = 1 ... d_j, is an unknown of its
+own. Too many equations now say how x_j^(k) changes; the surplus is taken up by calling some derivatives "dummy": their
+link (x^(k-1))' = x^(k) is dropped. Which ones, decides the Jacobian at a sample point (QR with column pivoting).
+
+S. E. Mattsson, G. Soderlind, "Index reduction in differential-algebraic equations using dummy derivatives", SIAM J. Sci.
+Comput. 14 (1993) 677-692. The choice is good near the sample point; far from it another may be needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float
+
+from dalembert.errors import SolvabilityError
+from dalembert.tableau.sample import sample_points
+from dalembert.tableau.signature import Signature, signature
+from dalembert.tableau.solvability import listed
+from dalembert.tableau.tableau import Tableau
+
+Array = np.ndarray
+
+SINGULAR = 1e-11
+"""The system Jacobian is called singular where its smallest singular value is below this part of the largest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """The reduced tableau, the signature it came from, and the states that are left."""
+
+    tableau: Tableau
+    signature: Signature
+    states: tuple[str, ...]
+    dummies: tuple[str, ...]
+
+
+class _Derivatives:
+    """Symbols of x_j^(k) and of the inputs' derivatives, made on demand, and total time derivatives with them."""
+
+    def __init__(self, tableau: Tableau) -> None:
+        self.tableau = tableau
+        self.chains: dict[str, list[ca.SX]] = {}
+        variables = tableau.variables
+        for i, name in enumerate(variables.names):
+            chain = [variables.symbols[i]]
+            if variables.rates[i] is not None:
+                chain.append(variables.rates[i])
+            self.chains[name] = chain
+
+    def symbol(self, name: str, order: int) -> ca.SX:
+        """Return the symbol of a derivative."""
+        chain = self.chains[name]
+        while len(chain) <= order:
+            chain.append(ca.SX.sym(name + "'" * len(chain)))
+        return chain[order]
+
+    def rate(self, expression: ca.SX) -> ca.SX:
+        """Return the total time derivative."""
+        present = {s.element_hash() for s in ca.symvar(expression)}
+        total = ca.SX(0)
+        for name, chain in list(self.chains.items()):
+            for k, s in enumerate(list(chain)):
+                if s.element_hash() in present:
+                    total += ca.jacobian(expression, s) * self.symbol(name, k + 1)
+        if self.tableau.time.numel():
+            total += ca.jacobian(expression, self.tableau.time)
+        return total
+
+
+def reduce_index(tableau: Tableau, values: Mapping[str, Any] | None = None) -> Reduced:
+    """Return a tableau of index at most 1 with the same solutions.
+
+    `values` is the sample point by name (derivatives with primes: "x'", "x''"), random numbers for the rest. Raises
+    `SolvabilityError` where the system Jacobian is singular there: then the structural index is not the index.
+    """
+    found = signature(tableau)
+    derivatives = _Derivatives(tableau)
+    c, d = found.equation_offsets, found.unknown_offsets
+    rows: list[list[ca.SX]] = []
+    for i, row in enumerate(ca.vertsplit(tableau.residual)):
+        levels = [row]
+        for _ in range(c[i]):
+            levels.append(derivatives.rate(levels[-1]))
+        rows.append(levels)
+    J = _system_jacobian(tableau, found, derivatives, rows, values)
+    dummies = _choose_dummies(tableau, found, J)
+    return _assemble(tableau, found, derivatives, rows, dummies, d)
+
+
+def _system_jacobian(
+    tableau: Tableau, found: Signature, derivatives: _Derivatives, rows: list[list[ca.SX]], values: Any
+) -> Float[Array, "n n"]:
+    """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, checked to be regular."""
+    highest = [derivatives.symbol(n, int(k)) for n, k in zip(tableau.unknowns, found.unknown_offsets, strict=True)]
+    J = ca.jacobian(ca.vertcat(*[levels[-1] for levels in rows]), ca.vertcat(*highest))
+    plain = {k: v for k, v in (values or {}).items() if not k.endswith("'")}
+    x, _, u, t, p = (point[0] for point in sample_points(tableau, 1, plain))
+    numbers = dict(zip((*tableau.unknowns, *tableau.inputs), (*x, *u), strict=True)) | dict(values or {})
+    rng = np.random.default_rng(11)
+    symbols, point = [], []
+    for name, chain in derivatives.chains.items():
+        for k, s in enumerate(chain):
+            symbols.append(s)
+            point.append(float(np.ravel(numbers.get(name + "'" * k, rng.standard_normal()))[0]))
+    f = ca.Function("J", [ca.vertcat(*symbols), tableau.time, tableau.parameters.column], [J])
+    found_J = np.array(f(point, t, p), dtype=float)
+    left, sizes, right = np.linalg.svd(found_J)
+    if sizes[-1] <= SINGULAR * sizes[0]:
+        equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > 1e-6]
+        unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > 1e-6]
+        raise SolvabilityError(
+            f"the system Jacobian is singular at the sample point: equations {listed(equations)} (differentiated as the "
+            f"structure asks) do not determine {listed(unknowns)}. The structural index {found.index} is then not the "
+            "index: entries cancel. Give another sample point, or rewrite these equations"
+        )
+    return found_J
+
+
+def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) -> set[tuple[int, int]]:
+    """Return the dummy derivatives (unknown, order), from the highest order down."""
+    c, d = found.equation_offsets, found.unknown_offsets
+    dummies: set[tuple[int, int]] = set()
+    columns = np.arange(len(d))
+    for level in range(1, int(c.max(initial=0)) + 1):
+        rows = np.flatnonzero(c >= level)
+        columns = np.array([j for j in columns if d[j] >= level], dtype=np.int64)
+        _, _, order = scipy.linalg.qr(J[np.ix_(rows, columns)], mode="economic", pivoting=True)
+        columns = np.sort(columns[order[: len(rows)]])
+        dummies |= {(int(j), int(d[j] - level + 1)) for j in columns}
+    return dummies
+
+
+def _assemble(
+    tableau: Tableau,
+    found: Signature,
+    derivatives: _Derivatives,
+    rows: list[list[ca.SX]],
+    dummies: set[tuple[int, int]],
+    d: Any,
+) -> Reduced:
+    """Write the reduced tableau: every derivative a variable, links for those that are not dummy."""
+    variables: dict[str, ca.SX] = {}
+    rates: dict[str, ca.SX] = {}
+    equations: dict[str, ca.SX] = {}
+    states, called = [], []
+    for j, name in enumerate(tableau.unknowns):
+        for k in range(int(d[j]) + 1):
+            own = name + "'" * k
+            variables[own] = derivatives.symbol(name, k)
+            if k < d[j]:
+                if (j, k + 1) in dummies:
+                    called.append(f"{own}'")
+                else:
+                    states.append(own)
+                    rates[own] = ca.SX.sym(f"d({own})")
+                    equations[f"link {own}"] = rates[own] - derivatives.symbol(name, k + 1)
+    for name, levels in zip(tableau.equations, rows, strict=True):
+        for k, row in enumerate(levels):
+            equations[name + "'" * k] = row
+    present = {s.element_hash() for row in equations.values() for s in ca.symvar(row)}
+    known = []
+    for name in tableau.known:
+        for k, s in enumerate(derivatives.chains[name]):
+            if k == 0 or s.element_hash() in present:
+                variables[name + "'" * k] = s
+                known.append(name + "'" * k)
+    given = tableau._given
+    reduced = Tableau(equations, variables, rates, known, None, given[3], given[4])
+    return Reduced(reduced, found, tuple(states), tuple(called))

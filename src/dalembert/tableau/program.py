@@ -1,0 +1,55 @@
+"""From a plan to the arrays of the compiled loop."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Bool, Int
+
+from dalembert.tableau.factor_loops import Program, Workspace
+from dalembert.tableau.plan import Plan
+
+Array = np.ndarray
+
+
+def make_program(plan: Plan) -> Program:
+    """Return the plan as arrays: entries of A by pivot row, those of earlier blocks apart."""
+    arrays = (
+        plan.pattern.indptr,
+        plan.pattern.indices,
+        plan.rows,
+        plan.cols,
+        plan.begins,
+        *_by_pivot(plan, ~plan.outside),
+        *_by_pivot(plan, plan.outside),
+        plan.lower_indptr,
+        plan.lower,
+        _crossings(plan),
+        plan.upper_indptr,
+        plan.upper,
+    )
+    return Program(*(array.astype(np.int32) for array in arrays), plan.probe)
+
+
+def make_workspace(plan: Plan) -> Workspace:
+    """Return room for one factorization."""
+    n = plan.n
+    return Workspace(np.zeros(n), np.zeros(n), np.zeros(len(plan.lower)), np.zeros(len(plan.upper)), np.ones(n))
+
+
+def _by_pivot(plan: Plan, chosen: Bool[Array, " entries"]) -> tuple[Array, Array, Array]:
+    """Return (pointers, sources, places) of chosen entries of A, pivot row by pivot row."""
+    row, col, _ = plan.places
+    sources = np.flatnonzero(chosen)
+    sources = sources[np.argsort(row[sources], kind="stable")]
+    pointers = np.concatenate([[0], np.cumsum(np.bincount(row[sources], minlength=plan.n))])
+    return pointers, sources, col[sources]
+
+
+def _crossings(plan: Plan) -> Int[Array, " lower"]:
+    """Return, for each entry (k, j) of L, the place of (j, k) in U, -1 where there is none."""
+    k = np.repeat(np.arange(plan.n), np.diff(plan.lower_indptr))
+    keys = np.repeat(np.arange(plan.n), np.diff(plan.upper_indptr)) * plan.n + plan.upper
+    wanted = plan.lower * plan.n + k
+    at = np.searchsorted(keys, wanted)
+    hit = (at < len(keys)) & (keys[np.minimum(at, len(keys) - 1)] == wanted) if len(keys) else np.zeros(len(at), bool)
+    return np.where(hit, at, -1)

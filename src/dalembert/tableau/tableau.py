@@ -1,0 +1,256 @@
+"""The tableau: named equations G(x, x', u, t) = 0 in named variables, any of them known (seed 003, eqs. 9, 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import scipy.sparse as sp
+
+from dalembert.errors import ModelError
+from dalembert.model.parameters import Parameters
+from dalembert.model.symbols import symbol_column
+from dalembert.tableau.matching import Matching, match
+from dalembert.tableau.newton_step import NewtonStep
+from dalembert.tableau.pattern import Pattern
+from dalembert.tableau.rank import RankReport, rank_report
+from dalembert.tableau.solvability import Structure
+from dalembert.tableau.variables import Variables, scalar_equations
+
+Array = np.ndarray
+
+
+class Tableau:
+    """Equations G(x, x', u, t) = 0 with names; which variables are known is chosen by name.
+
+    Parameters
+    ----------
+    equations
+        Mapping name -> SX expression that is zero; a column gives "name[0]", "name[1]", ...
+    variables
+        Mapping name -> SX symbol(s), or a list of symbols: everything that may be unknown or known.
+    rates
+        Mapping name of a variable -> symbol(s) that stand for its time derivative in the equations.
+    known
+        Names of variables (or elements, "q[2]") that are given. Everything else is unknown. Forward dynamics knows the
+        torques, inverse dynamics the motion; any mixture will do.
+    instant
+        Whether known variables are values at one instant, without a past: equations with their rates are left out. Else
+        they are functions of time, and their rates are inputs, too: "q'".
+    outputs
+        Mapping equation -> the variable it determines: declared causality, kept where a matching allows it.
+    time, parameters
+        Symbol of t; parameters as for `Lagrangian`.
+
+    Notes
+    -----
+    An equation that is left without unknowns (and, at an instant, one with the rate of a known variable) is a condition
+    on the known data, listed in `conditions`. An equation without any variable is refused.
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> x, y, u = (ca.SX.sym(name) for name in "xyu")
+    >>> circuit = Tableau({"sum": x + y - u, "ratio": x - 2 * y}, [x, y, u], known={"u"})
+    >>> print(circuit.structure())
+    structurally solvable: 2 equations, 1 blocks, the largest of 2
+    >>> print(circuit.with_known({"x"}).structure())
+    structurally solvable: 2 equations, 2 blocks, the largest of 1
+    """
+
+    def __init__(
+        self,
+        equations: Any,
+        variables: Any,
+        rates: Mapping[str, Any] | None = None,
+        known: Iterable[str] = (),
+        outputs: Mapping[str, str] | None = None,
+        time: Any = None,
+        parameters: Any = None,
+        instant: bool = False,
+    ) -> None:
+        self.variables = Variables.of(variables, rates)
+        self._all_names, self._all_rows = scalar_equations(equations)
+        self.time = ca.SX(0, 1) if time is None else symbol_column(time, "time")
+        self.parameters = Parameters.of(parameters)
+        self.outputs = dict(outputs or {})
+        self.instant = instant
+        self._given = (equations, variables, rates, time, parameters)
+        self._refuse_strangers()
+        chosen = set(self.variables.find(known, "known"))
+        self.known = tuple(name for i, name in enumerate(self.variables.names) if i in chosen)
+        self._unknown = [i for i in range(len(self.variables.names)) if i not in chosen]
+        self._known = [i for i in range(len(self.variables.names)) if i in chosen]
+        self._sort_equations()
+
+    def with_known(self, known: Iterable[str], instant: bool | None = None) -> Tableau:
+        """Return the same equations with other known variables: the same tableau, matched anew."""
+        equations, variables, rates, time, parameters = self._given
+        instant = self.instant if instant is None else instant
+        return Tableau(equations, variables, rates, known, self.outputs, time, parameters, instant)
+
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        return tuple(self.variables.names[i] for i in self._unknown)
+
+    @cached_property
+    def x(self) -> ca.SX:
+        """Symbols of the unknowns."""
+        return ca.vertcat(*[self.variables.symbols[i] for i in self._unknown], ca.SX(0, 1))
+
+    @cached_property
+    def differential(self) -> tuple[int, ...]:
+        """Places of the unknowns whose rates the equations contain."""
+        present = {s.element_hash() for s in ca.symvar(self.residual)}
+        rates = [self.variables.rates[i] for i in self._unknown]
+        return tuple(k for k, r in enumerate(rates) if r is not None and r.element_hash() in present)
+
+    @cached_property
+    def x_dot(self) -> ca.SX:
+        """Symbols of the rates of the differential unknowns."""
+        return ca.vertcat(*[self.variables.rates[self._unknown[k]] for k in self.differential], ca.SX(0, 1))
+
+    @cached_property
+    def inputs(self) -> dict[str, ca.SX]:
+        """Known variables and, with a prime, those of their rates that the equations contain."""
+        present = {s.element_hash() for s in ca.symvar(self.residual)}
+        found = {self.variables.names[i]: self.variables.symbols[i] for i in self._known}
+        for i in self._known:
+            rate = self.variables.rates[i]
+            if rate is not None and rate.element_hash() in present:
+                found[f"{self.variables.names[i]}'"] = rate
+        return found
+
+    @cached_property
+    def u(self) -> ca.SX:
+        """Symbols of the inputs."""
+        return ca.vertcat(*self.inputs.values(), ca.SX(0, 1))
+
+    def residual_function(self) -> ca.Function:
+        """Return G(x, x_dot, u, t, parameters)."""
+        return ca.Function("G", [self.x, self.x_dot, self.u, self.time, self.parameters.column], [self.residual])
+
+    def jacobian(self, shift: Any = 0) -> ca.SX:
+        """Return dG/dx + shift dG/dx', the matrix of Newton's method with x' = shift x + ... (eq. 13, Fig. 3)."""
+        J = ca.jacobian(self.residual, self.x)
+        if not self.differential:
+            return J
+        place = ca.SX(ca.Sparsity.triplet(len(self.differential), len(self.unknowns), *self._rate_places()))
+        place.nz[:] = 1
+        return J + shift * ca.mtimes(ca.jacobian(self.residual, self.x_dot), place)
+
+    def _rate_places(self) -> tuple[list[int], list[int]]:
+        return list(range(len(self.differential))), list(self.differential)
+
+    @cached_property
+    def pattern(self) -> Pattern:
+        """Which unknown, or rate of an unknown, stands in which equation."""
+        J = self.jacobian(ca.SX.sym("shift"))
+        return Pattern.of(J.sparsity(), self.equations, self.unknowns)
+
+    @cached_property
+    def preferred(self) -> list[tuple[int, int]]:
+        """Declared outputs as (equation, unknown) places."""
+        rows = {name: i for i, name in enumerate(self.equations)}
+        cols = {i: k for k, i in enumerate(self._unknown)}
+        pairs = []
+        for equation, variable in self.outputs.items():
+            equations = [e for e in self._all_names if e == equation or e.startswith(f"{equation}[")]
+            if not equations:
+                raise ModelError(f"outputs: no equation is called {equation!r}")
+            scalars = self.variables.find([variable], "outputs")
+            if len(scalars) != len(equations):
+                raise ModelError(f"outputs: {equation!r} has {len(equations)} rows, {variable!r} {len(scalars)} elements")
+            pairs += [
+                (rows[e], cols[s]) for e, s in zip(equations, scalars, strict=True) if e in rows and s in cols
+            ]
+        return pairs
+
+    @cached_property
+    def matching(self) -> Matching:
+        """A maximum matching, declared outputs preferred."""
+        return match(self.pattern, self.preferred)
+
+    def structure(self) -> Structure:
+        """Return the structural analysis: blocks, or the smallest sets that do not fit, by name."""
+        inputs = {s.element_hash(): name for name, s in self.inputs.items()}
+        used = tuple(
+            tuple(inputs[s.element_hash()] for s in ca.symvar(row) if s.element_hash() in inputs)
+            for row in ca.vertsplit(self.residual)
+        )
+        return Structure(self.matching, used)
+
+    def causal_matrix(self) -> sp.csr_array:
+        """Return the causal Jacobian: +1 the output of an equation, -1 its inputs (Fig. 4)."""
+        pattern = self.pattern
+        output = pattern.indices == self.matching.col_of_row[pattern.rows]
+        return sp.csr_array((np.where(output, 1, -1), pattern.indices, pattern.indptr), shape=pattern.shape)
+
+    def arcs(self) -> list[tuple[str, str]]:
+        """Return the directed bipartite graph (Fig. 5): unknown -> equation for inputs, equation -> unknown for outputs."""
+        matrix = self.causal_matrix()
+        pairs = zip(self.pattern.rows, self.pattern.indices, matrix.data, strict=True)
+        names = [(self.equations[i], self.unknowns[j], sign) for i, j, sign in pairs]
+        return [(equation, unknown) if sign > 0 else (unknown, equation) for equation, unknown, sign in names]
+
+    def rank(self, points: int = 3, shift: float = 1.0, values: Mapping[str, Any] | None = None) -> RankReport:
+        """Check the rank of the Jacobian at random points, or at given values of variables by name (K, size)."""
+        from dalembert.tableau.sample import sample_jacobian
+
+        return rank_report(self.pattern, sample_jacobian(self, points, shift, values))
+
+    def newton(self, values: Mapping[str, Any] | None = None, **options: Any) -> NewtonStep:
+        """Return compiled Newton steps for inputs (x, x_dot, shift, u, t, parameters), empty ones left out.
+
+        `values` are sample values by name at which pivots are probed; `options` go to `NewtonStep`.
+        """
+        from dalembert.tableau.sample import newton_of
+
+        return newton_of(self, values, options)
+
+    def solve(self, known: Mapping[str, Any], **options: Any) -> Any:
+        """Solve for the unknowns by Newton's method where no rate of an unknown appears; see `solve_tableau`."""
+        from dalembert.tableau.solve import solve_tableau
+
+        return solve_tableau(self, known, **options)
+
+    def _sort_equations(self) -> None:
+        """Keep the equations with unknowns; the others are conditions on known data."""
+        unknown = {self.variables.symbols[i].element_hash() for i in self._unknown}
+        unknown |= {r.element_hash() for i in self._unknown if (r := self.variables.rates[i]) is not None}
+        unseen = {r.element_hash() for i in self._known if self.instant and (r := self.variables.rates[i]) is not None}
+        own = [{s.element_hash() for s in ca.symvar(row)} for row in self._all_rows]
+        kept = [bool(unknown & symbols) and not unseen & symbols for symbols in own]
+        pairs = list(zip(self._all_names, self._all_rows, kept, strict=True))
+        self.equations = tuple(name for name, _, keep in pairs if keep)
+        self.residual = ca.vertcat(*[row for _, row, keep in pairs if keep], ca.SX(0, 1))
+        self.conditions = {name: row for name, row, keep in pairs if not keep}
+
+    def _refuse_strangers(self) -> None:
+        """Refuse symbols that are nothing, and equations without variables."""
+        v = self.variables
+        ours = {s.element_hash() for s in [*v.symbols, *(r for r in v.rates if r is not None)]}
+        others = {s.element_hash() for s in ca.vertsplit(ca.vertcat(self.time, self.parameters.column))}
+        for name, row in zip(self._all_names, self._all_rows, strict=True):
+            symbols = ca.symvar(row)
+            for s in symbols:
+                if s.element_hash() not in ours | others:
+                    raise ModelError(f"equation {name!r} contains {str(s)!r}, which is no variable, rate, time or parameter")
+            if not ours & {s.element_hash() for s in symbols}:
+                raise ModelError(f"equation {name!r}, {row} = 0, contains no variable")
+            if not row.is_constant() and any(not np.isfinite(c) for c in _constants(row)):
+                raise ModelError(f"equation {name!r} contains NaN or infinity")
+
+    def __repr__(self) -> str:
+        rates = f", {len(self.differential)} with rates" if self.differential else ""
+        return f"Tableau({len(self.equations)} equations, {len(self.unknowns)} unknowns{rates}, known: {len(self.known)})"
+
+
+def _constants(row: ca.SX) -> list[float]:
+    """Return the numbers in an expression."""
+    f = ca.Function("row", [ca.vertcat(*ca.symvar(row))], [row])
+    return [f.instruction_constant(k) for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CONST]

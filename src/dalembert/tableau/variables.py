@@ -1,0 +1,116 @@
+"""Named variables and equations of a tableau, taken apart into scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import casadi as ca
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.model.symbols import as_column, symbol_column
+
+
+@dataclass(frozen=True, eq=False)
+class Variables:
+    """Scalar signals with their symbols, and symbols of their rates where the equations contain them.
+
+    Attributes
+    ----------
+    names
+        "x" of a scalar, "q[0]", "q[1]" ... of a column.
+    groups
+        Name of each variable as given -> indices of its scalars.
+    symbols, rates
+        One SX per scalar; None where there is no rate.
+    """
+
+    names: tuple[str, ...]
+    groups: dict[str, list[int]]
+    symbols: list[ca.SX]
+    rates: list[ca.SX | None]
+
+    @classmethod
+    def of(cls, variables: Any, rates: Mapping[str, Any] | None) -> Variables:
+        """Read a mapping name -> symbol(s) or a list of symbols, and a mapping name -> symbol(s) of rates."""
+        pairs = list(variables.items()) if isinstance(variables, Mapping) else [(_own(v), v) for v in variables]
+        names, groups, symbols, rate_symbols = [], {}, [], []
+        rates = dict(rates or {})
+        for name, given in pairs:
+            column = symbol_column(given, f"variable {name!r}")
+            if name in groups:
+                raise ModelError(f"two variables are called {name!r}")
+            size = column.numel()
+            derivative: list[ca.SX | None] = [None] * size
+            if name in rates:
+                rate = symbol_column(rates.pop(name), f"rate of {name!r}")
+                if rate.numel() != size:
+                    raise ShapeError(f"rate of {name!r} has {rate.numel()} symbols, the variable {size}")
+                derivative = list(ca.vertsplit(rate))
+            groups[name] = list(range(len(names), len(names) + size))
+            names += element_names(name, size)
+            symbols += ca.vertsplit(column) if size else []
+            rate_symbols += derivative
+        if rates:
+            raise ModelError(f"rates of unknown variables: {', '.join(map(repr, rates))}")
+        _refuse_twins(names, [*symbols, *(r for r in rate_symbols if r is not None)])
+        return cls(tuple(names), groups, symbols, rate_symbols)
+
+    def find(self, wanted: Iterable[str], what: str) -> list[int]:
+        """Return indices of scalars, from names of variables or of their elements."""
+        if isinstance(wanted, str):
+            wanted = [wanted]
+        found: list[int] = []
+        place = {name: i for i, name in enumerate(self.names)}
+        for name in wanted:
+            if name in self.groups:
+                found += self.groups[name]
+            elif name in place:
+                found.append(place[name])
+            else:
+                near = get_close_matches(str(name), [*self.groups, *self.names], n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ModelError(f"{what}: no variable is called {name!r}{hint}")
+        return found
+
+
+def scalar_equations(equations: Any) -> tuple[list[str], list[ca.SX]]:
+    """Return names and scalar expressions of a mapping name -> expression."""
+    if not isinstance(equations, Mapping):
+        raise ModelError(f"equations must be a mapping from names to expressions, not {type(equations).__name__}")
+    names: list[str] = []
+    rows: list[ca.SX] = []
+    for name, given in equations.items():
+        column = as_column(given, f"equation {name!r}")
+        names += element_names(str(name), column.numel())
+        rows += ca.vertsplit(column) if column.numel() else []
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"two equations are called {twice!r}")
+    return names, rows
+
+
+def element_names(name: str, size: int) -> list[str]:
+    """Return "x", or "x[0]", "x[1]", ..."""
+    return [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
+
+
+def _own(symbol: Any) -> str:
+    if not isinstance(symbol, ca.SX) or not symbol.is_valid_input() or not symbol.numel():
+        raise ModelError(f"variables must be SX symbols, casadi.SX.sym; got {symbol!r}")
+    first = str(symbol[0])
+    return first if symbol.numel() == 1 else first.removesuffix("_0")
+
+
+def _refuse_twins(names: list[str], symbols: list[ca.SX]) -> None:
+    """Refuse equal names and symbols used twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"two variables are called {twice!r}")
+    seen: set[int] = set()
+    for symbol in symbols:
+        if symbol.element_hash() in seen:
+            raise ModelError(f"the symbol {str(symbol)!r} stands for two variables or rates")
+        seen.add(symbol.element_hash())
