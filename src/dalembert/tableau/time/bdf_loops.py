@@ -83,12 +83,13 @@ def step_back(state, psi, beta, phi):
 @compiled
 def predict(k, gamma, phi, predicted, predicted_rates):
     """Extrapolate the polynomial through the last points."""
-    for i in range(phi.shape[1]):
-        value, rate = phi[0, i], 0.0
-        for j in range(1, k + 1):
-            value += phi[j, i]
-            rate += gamma[j] * phi[j, i]
-        predicted[i], predicted_rates[i] = value, rate
+    n = phi.shape[1]
+    for i in range(n):
+        predicted[i], predicted_rates[i] = phi[0, i], 0.0
+    for j in range(1, k + 1):
+        for i in range(n):
+            predicted[i] += phi[j, i]
+            predicted_rates[i] += gamma[j] * phi[j, i]
 
 
 @compiled
@@ -138,11 +139,13 @@ def estimate(state, sigma, phi, correction, trial, scale, tested, count, errors)
 def advance_differences(state, phi, correction, most):
     """Make the point just found the newest of the history."""
     k = state[0].order_used
-    for i in range(correction.size):
+    n = correction.size
+    for i in range(n):
         if k < most:
             phi[k + 1, i] = correction[i]
         phi[k, i] += correction[i]
-        for j in range(k - 1, -1, -1):
+    for j in range(k - 1, -1, -1):
+        for i in range(n):
             phi[j, i] += phi[j + 1, i]
 
 

@@ -20,12 +20,11 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kernel import Kernel
-from dalembert.tableau.engines import program
-from dalembert.tableau.factor_loops import Program
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.plan import Plan, make_plan
 from dalembert.tableau.time.dae import DAE
 from dalembert.tableau.time.factors import factor, solve
+from dalembert.tableau.time.plan_loops import PlanArrays, plan_arrays
 
 Array = np.ndarray
 
@@ -55,11 +54,7 @@ class Work(NamedTuple):
     entries: Array
     projected: Array
     event_values: Array
-    program: Program
-    low: Array
-    up: Array
-    diagonal: Array
-    row: Array
+    plan: PlanArrays
     dense: Array
     exchanges: Array
 
@@ -70,7 +65,6 @@ class Compiled:
     def __init__(self, dae: DAE, plan: Plan, events: ca.SX | None = None) -> None:
         self.dae, self.plan = dae, plan
         self.straight = plan.operations <= STRAIGHT_LIMIT
-        self.program = program(plan)
         inputs = {"x": dae.x, "rates": dae.rates, "environment": dae.environment}
         entries = by_rows(dae.jacobian)
         self.kernels: dict[str, Kernel] = {
@@ -88,10 +82,10 @@ class Compiled:
 
     def _straight(self, inputs: Mapping[str, ca.SX], entries: list[ca.SX]) -> None:
         """Compile factors and Newton steps."""
-        values, kept = factor(self.plan, entries).stored()
+        factors = factor(self.plan, entries)
+        values, kept = factors.stored()
         self.stored = values.numel()
-        quality = factor_quality(self.plan, entries)
-        self.kernels["factor"] = _kernel("factor", inputs, {"factors": values, "quality": quality})
+        self.kernels["factor"] = _kernel("factor", inputs, {"factors": values, "quality": factors.quality})
         right = [-f for f in ca.vertsplit(self.dae.residual)]
         step = solve(self.plan, kept, right)
         self.kernels["newton"] = _kernel("newton", {**inputs, "factors": kept.symbols()}, {"step": step})
@@ -106,7 +100,7 @@ class Compiled:
 
         `callbacks` are addresses of C functions in place of kernels ("signals", "events").
         """
-        n, p = self.dae.n, self.program
+        n = self.dae.n
         size = {
             "x": n,
             "rates": n,
@@ -115,7 +109,7 @@ class Compiled:
             "quality": 1,
             "step": n,
             "residual": n,
-            "entries": p.indices.size,
+            "entries": self.plan.pattern.entries,
             "projected": n,
             "event_values": max(events, self.events),
         }
@@ -129,18 +123,12 @@ class Compiled:
         for code, address in (callbacks or {}).items():
             calls[CODES.index(code)] = address, 0, 0
         dense = np.zeros((n, n)) if n <= DENSE_LIMIT else np.zeros((0, 0))
-        loop = [np.zeros(p.lower.size), np.zeros(p.upper.size), np.zeros(n), np.zeros(n)]
-        work = Work(calls, *arrays.values(), p, *loop, dense, np.zeros(n, np.int64))
+        work = Work(calls, *arrays.values(), plan_arrays(self.plan), dense, np.zeros(n, np.int64))
         return work, alive
 
 
 DENSE_LIMIT = 600
 """Unknowns up to which a plan in trouble is repaired by dense elimination with exchanges."""
-
-
-def factor_quality(plan: Plan, entries: list[ca.SX]) -> ca.SX:
-    """Return the least pivot quality as an expression."""
-    return factor(plan, entries).quality
 
 
 def bind(kernel: Kernel, arrays: Mapping[str, Array]) -> tuple[list[int], Any]:

@@ -8,6 +8,7 @@ as given, and hidden constraints are the user's to satisfy.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ class GeneralStart:
 def general_start(problem: Problem, t: float, x: Any, rates: Any, side: str = "right") -> tuple[Array, Array, GeneralStart]:
     """Return x and x' with F = 0, and what moved."""
     dae = problem.dae
-    x0, r0 = _vector(x, dae.n, "x"), _vector(rates, dae.n, "rates")
+    x0, r0 = _vector(x, dae.unknowns, "x"), _vector(rates, dae.unknowns, "rates")
     environment = problem.environment(t, 1.0, np.zeros(len(dae.relaxed)), side)
     change_x = np.flatnonzero(~dae.differential)
     change_r = np.flatnonzero(dae.differential)
@@ -70,10 +71,19 @@ def general_start(problem: Problem, t: float, x: Any, rates: Any, side: str = "r
     return x1, r1, GeneralStart(t, moved)
 
 
-def _vector(given: Any, n: int, what: str) -> Array:
-    found = np.zeros(n) if given is None else np.asarray(given, dtype=float)
+def _vector(given: Any, names: tuple[str, ...], what: str) -> Array:
+    """Return all values: from an array, or from a mapping over zeros."""
+    n = len(names)
+    if isinstance(given, Mapping):
+        found = np.zeros(n)
+        for name, value in given.items():
+            if name not in names:
+                raise ModelError(f"{what}: no unknown is called {name!r}; there are {', '.join(names)}")
+            found[names.index(name)] = value
+    else:
+        found = np.zeros(n) if given is None else np.asarray(given, dtype=float)
     if found.shape != (n,):
         raise ShapeError(f"{what} has shape {found.shape}; expected ({n},)")
     if not np.isfinite(found).all():
-        raise ModelError(f"{what} is not finite")
+        raise ModelError(f"{what} is not finite for {', '.join(names[i] for i in np.flatnonzero(~np.isfinite(found)))}")
     return found

@@ -46,7 +46,7 @@ class Table:
         if self.kind == "linear":
             return PPoly(np.array([np.diff(y) / np.diff(t), y[:-1]]), t)
         if self.kind == "previous":
-            return PPoly(np.concatenate([y, y[-1:]])[None, :], np.append(t, t[-1] + (t[-1] - t[-2])))
+            return PPoly(y[None, :], np.append(t, t[-1] + (t[-1] - t[-2])))
         raise ModelError(f"kind={self.kind!r} is not one of {', '.join(map(repr, KINDS))}")
 
     @property

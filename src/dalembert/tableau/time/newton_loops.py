@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.tableau.factor_loops import _factor_row, _solve_block
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.dense_loops import dense_factor, dense_solve
 from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.tableau.time.plan_loops import plan_factor, plan_solve
 
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
 STRAIGHT, LOOPED, DENSE = range(3)
@@ -45,7 +45,7 @@ def make_factors(work, state):
             quality = work.quality[0]
         else:
             invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
-            quality = _loop_factor(work)
+            quality = plan_factor(work.plan, work.entries)
         if quality >= POOR_PIVOT:
             return True
     if work.dense.shape[0] == 0:
@@ -54,24 +54,11 @@ def make_factors(work, state):
     s.repairs += 1
     invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
     work.dense[:] = 0.0
-    p = work.program
+    p = work.plan
     for i in range(work.x.size):
         for e in range(p.indptr[i], p.indptr[i + 1]):
             work.dense[i, p.indices[e]] = work.entries[e]
     return dense_factor(work.dense, work.exchanges)
-
-
-@compiled
-def _loop_factor(work):
-    """Factor by the looped plan; return the least pivot quality."""
-    p, quality = work.program, 1.0
-    for b in range(p.begins.size - 1):
-        first, last = p.begins[b], p.begins[b + 1]
-        for k in range(first, last):
-            found, _ = _factor_row(p, work.entries, k, first, work.row, work.low, work.up, work.diagonal)
-            if not found >= quality:
-                quality = found
-    return quality
 
 
 @compiled
@@ -88,14 +75,9 @@ def newton_step(work, state):
             work.step[i] = -work.residual[i]
         dense_solve(work.dense, work.exchanges, work.step)
         return
-    p = work.program
     for i in range(work.x.size):
         work.residual[i] = -work.residual[i]
-    for b in range(p.begins.size - 1):
-        first, last = p.begins[b], p.begins[b + 1]
-        _solve_block(p, work.entries, work.residual, first, last, work.row, work.low, work.up, work.diagonal)
-    for k in range(work.x.size):
-        work.step[p.cols[k]] = work.row[k]
+    plan_solve(work.plan, work.entries, work.residual, work.step)
 
 
 @compiled

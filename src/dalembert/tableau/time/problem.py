@@ -10,12 +10,15 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.tableau.tableau import Tableau
 from dalembert.tableau.time.callbacks import Callbacks
 from dalembert.tableau.time.compiled import PROBED_STEPS, Compiled, compile_dae
 from dalembert.tableau.time.consistent import Consistent, Finder
 from dalembert.tableau.time.dae import DAE
+from dalembert.tableau.time.ensemble import integrate_many
 from dalembert.tableau.time.events import Events
 from dalembert.tableau.time.formulation import Motion, formulate, motion
+from dalembert.tableau.time.from_tableau import tableau_dae
 from dalembert.tableau.time.known import Signals
 from dalembert.tableau.time.options import Settings
 from dalembert.tableau.time.redundancy import chosen_multipliers, independent_rows, least_norm
@@ -38,8 +41,9 @@ class Problem:
     formulation
         For a `Lagrangian`: one of `FORMULATIONS`, default "stabilised".
     known
-        For a `Lagrangian`: name of a coordinate or control -> number, expression of time, `Table`, (times, values),
-        PPoly, or callable. Controls not mentioned are zero; with known coordinates, as many controls become unknown.
+        Name -> number, expression of time, `Table`, (times, values), PPoly, or callable. Of a `Lagrangian`: coordinates and
+        controls; controls not mentioned are zero; with known coordinates, as many controls become unknown. Of a
+        `Tableau`: every known variable.
     time
         The symbol of time that expressions in `known` use, where the system has none.
     events
@@ -67,7 +71,7 @@ class Problem:
             self.signals = self.motion.signals
             self.parameters = system.parameters.pack(parameters)
         else:
-            self.dae, self.signals, self.parameters = _general(system, known, parameters)
+            self.dae, self.signals, self.parameters = _general(system, known, time, parameters)
         if np.ndim(self.parameters) != 1:
             raise ShapeError("parameters of a problem are one set of values; make a problem per set")
         self.events = Events.of(events, self.dae)
@@ -130,6 +134,15 @@ class Problem:
         compiled = self.compile(settings, x, rates, relax)
         with Callbacks(self.signals, self.events, self.dae) as callbacks:
             return integrate_segments(self, compiled, settings, x, rates, start, relax, callbacks)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether an integration has already planned and compiled."""
+        return self._compiled is not None
+
+    def integrate_many(self, t_span: Any, q: Any, v: Any = None, threads: int = 1, **options: Any) -> list[Result]:
+        """Integrate a batch of starts, (N, n) each, in threads without the interpreter lock; one result per start."""
+        return integrate_many(self, t_span, q, v, threads, options)
 
     def begin(self, t: float, q: Any, v: Any, hold: Sequence[str] = ()) -> tuple[Array, Array, Any, Array]:
         """Return x, x', the report and the relaxation at the start."""
@@ -218,8 +231,11 @@ class Problem:
         return self._compiled
 
 
-def _general(system: Any, known: Any, parameters: Any) -> tuple[DAE, Signals, Array]:
-    """Take a DAE as it is."""
+def _general(system: Any, known: Any, time: ca.SX | None, parameters: Any) -> tuple[DAE, Signals, Array]:
+    """Take a DAE as it is, or a tableau with its known variables."""
+    if isinstance(system, Tableau):
+        dae, signals = tableau_dae(system, known, time)
+        return dae, signals, system.parameters.pack(parameters)
     if isinstance(system, DAE):
         if known:
             raise ModelError("known= is for a Lagrangian or a Tableau; in a DAE of your own, put the functions of time in")
