@@ -21,6 +21,7 @@ from dalembert.tableau.time.newton_loops import (
     DIVERGED,
     NON_FINITE,
     PROJECTION,
+    UNKNOWN_RATE,
     correct,
     make_factors,
 )
@@ -29,9 +30,6 @@ from dalembert.tableau.time.state import DONE, FAILED_CONVERGENCE, FAILED_ERROR_
 from dalembert.tableau.time.state import TOO_MANY_STEPS
 
 EPS = np.finfo(np.float64).eps
-UNKNOWN_RATE = 100.0
-"""rho / (1 - rho) assumed when c has changed: what was observed before says nothing."""
-
 FIRST_RATE = 20.0
 """rho / (1 - rho) assumed for new factors: at least two iterations unless the first step is tiny."""
 

@@ -68,16 +68,16 @@ class Compiled:
         inputs = {"x": dae.x, "rates": dae.rates, "environment": dae.environment}
         entries = by_rows(dae.jacobian)
         self.kernels: dict[str, Kernel] = {
-            "residual": _kernel("residual", inputs, {"residual": dae.residual}),
-            "entries": _kernel("entries", inputs, {"entries": ca.vertcat(*entries)}),
+            "residual": kernel_of("residual", inputs, {"residual": dae.residual}),
+            "entries": kernel_of("entries", inputs, {"entries": ca.vertcat(*entries)}),
         }
         self.stored = 0
         if self.straight:
             self._straight(inputs, entries)
         if dae.projection is not None:
-            self.kernels["projection"] = _kernel("projection", inputs, {"projected": dae.projection})
+            self.kernels["projection"] = kernel_of("projection", inputs, {"projected": dae.projection})
         if events is not None and events.numel():
-            self.kernels["events"] = _kernel("events", inputs, {"event_values": events})
+            self.kernels["events"] = kernel_of("events", inputs, {"event_values": events})
         self.events = 0 if events is None else events.numel()
 
     def _straight(self, inputs: Mapping[str, ca.SX], entries: list[ca.SX]) -> None:
@@ -85,10 +85,10 @@ class Compiled:
         factors = factor(self.plan, entries)
         values, kept = factors.stored()
         self.stored = values.numel()
-        self.kernels["factor"] = _kernel("factor", inputs, {"factors": values, "quality": factors.quality})
+        self.kernels["factor"] = kernel_of("factor", inputs, {"factors": values, "quality": factors.quality})
         right = [-f for f in ca.vertsplit(self.dae.residual)]
-        step = solve(self.plan, kept, right)
-        self.kernels["newton"] = _kernel("newton", {**inputs, "factors": kept.symbols()}, {"step": step})
+        step = ca.vertcat(*solve(self.plan, kept, right))
+        self.kernels["newton"] = kernel_of("newton", {**inputs, "factors": kept.symbols()}, {"step": step})
 
     @property
     def operations(self) -> dict[str, int]:
@@ -162,7 +162,7 @@ def compile_dae(dae: DAE, points: Array, rates: Array, environments: Array, even
     return Compiled(dae, plan, events)
 
 
-def _kernel(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Kernel:
+def kernel_of(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Kernel:
     """Compile for one sample at a time."""
     dense = [ca.densify(e) for e in outputs.values()]
     return Kernel(ca.Function(name, list(inputs.values()), dense, list(inputs), list(outputs)), width=1)

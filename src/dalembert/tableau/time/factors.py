@@ -2,18 +2,21 @@
 
 `tableau/straight_line.py` factors and solves in one sweep; a stepper that keeps its Jacobian for several steps needs
 the two apart. L and U of each block, reciprocal pivots, and the entries that earlier blocks move to the right side are
-kept; constants (the ones of q' - v = 0) are folded into the code and not stored.
+kept; constants (the ones of q' - v = 0) are folded into the code and not stored. Entries are SX, or pairs of them where
+the matrix is complex.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 
 from dalembert.tableau.plan import Plan
+from dalembert.tableau.time.complex_entries import magnitude, scalars, symbol, zero
 
-Rows = list[dict[int, ca.SX]]
+Rows = list[dict[int, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,20 +26,18 @@ class Factors:
     lower: Rows
     upper: Rows
     moved: Rows
-    inverse: list[ca.SX]
+    inverse: list[Any]
     quality: ca.SX
 
     def stored(self) -> tuple[ca.SX, Factors]:
         """Return the column of all entries that are no constants, and the same factors with symbols in their place."""
         values: list[ca.SX] = []
-        symbols: list[ca.SX] = []
 
-        def name(entry: ca.SX) -> ca.SX:
+        def name(entry: Any) -> Any:
             if entry.is_constant():
                 return entry
-            values.append(entry)
-            symbols.append(ca.SX.sym(f"f{len(values)}"))
-            return symbols[-1]
+            values.extend(scalars(entry))
+            return symbol(f"f{len(values)}", entry)
 
         rows = [[{c: name(e) for c, e in row.items()} for row in part] for part in (self.lower, self.upper, self.moved)]
         kept = Factors(*rows, [name(e) for e in self.inverse], self.quality)
@@ -45,33 +46,31 @@ class Factors:
     def symbols(self) -> ca.SX:
         """Return the symbols of stored factors, in the order of `stored`."""
         parts = (self.lower, self.upper, self.moved)
-        found = [e for part in parts for row in part for e in row.values() if not e.is_constant()]
-        return ca.vertcat(*found, *[e for e in self.inverse if not e.is_constant()], ca.SX(0, 1))
+        entries = [e for part in parts for row in part for e in row.values()] + self.inverse
+        found = [s for e in entries if not e.is_constant() for s in scalars(e)]
+        return ca.vertcat(*found, ca.SX(0, 1))
 
 
-def factor(plan: Plan, values: list[ca.SX]) -> Factors:
+def factor(plan: Plan, values: list[Any]) -> Factors:
     """Return the factors of A from its entries in CSR order, and the least pivot quality."""
     row_place, col_place, _ = plan.places
     by_row: Rows = [{} for _ in range(plan.n)]
     for e, (k, c) in enumerate(zip(row_place.tolist(), col_place.tolist(), strict=True)):
         by_row[k][c] = values[e]
     found = Factors([], [], [], [], ca.SX(1))
-    pivots: list[ca.SX] = []
     quality: list[ca.SX] = []
     for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
         for k in range(first, last):
-            _factor_row(plan, k, first, by_row[k], found, pivots, quality)
+            _factor_row(plan, k, first, by_row[k], found, quality)
     return Factors(found.lower, found.upper, found.moved, found.inverse, _least(quality))
 
 
-def _factor_row(
-    plan: Plan, k: int, first: int, row: dict[int, ca.SX], found: Factors, pivots: list[ca.SX], quality: list[ca.SX]
-) -> None:
+def _factor_row(plan: Plan, k: int, first: int, row: dict[int, Any], found: Factors, quality: list[ca.SX]) -> None:
     """Find row k, up-looking: w = row of A, less l u_j for every earlier pivot j of the block."""
     w = {c: v for c, v in row.items() if c >= first}
     found.moved.append({c: v for c, v in row.items() if c < first})
-    lower: dict[int, ca.SX] = {}
-    terms = ca.fabs(w.get(k, ca.SX(0)))
+    lower: dict[int, Any] = {}
+    terms = magnitude(w[k]) if k in w else ca.SX(0)
     touched = False
     for j in plan.lower[plan.lower_indptr[k] : plan.lower_indptr[k + 1]].tolist():
         lower[j] = w.pop(j) * found.inverse[j]
@@ -79,20 +78,19 @@ def _factor_row(
             change = lower[j] * u
             w[c] = w[c] - change if c in w else -change
             if c == k:
-                terms = terms + ca.fabs(change)
+                terms = terms + magnitude(change)
                 touched = True
     pivot = w.pop(k)
-    pivots.append(pivot)
     if touched and not pivot.is_constant():
-        quality.append(ca.fabs(pivot) / terms)
+        quality.append(magnitude(pivot) / terms)
     found.lower.append(lower)
     found.upper.append(w)
     found.inverse.append(1 / pivot)
 
 
-def solve(plan: Plan, factors: Factors, right: list[ca.SX]) -> ca.SX:
+def solve(plan: Plan, factors: Factors, right: list[Any]) -> list[Any]:
     """Return x with A x = b."""
-    y: list[ca.SX] = [ca.SX(0)] * plan.n
+    y: list[Any] = [zero(right[0])] * plan.n
     for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
         for k in range(first, last):
             value = right[plan.rows[k]]
@@ -105,10 +103,10 @@ def solve(plan: Plan, factors: Factors, right: list[ca.SX]) -> ca.SX:
             for c, u in factors.upper[k].items():
                 value = value - u * y[c]
             y[k] = value * factors.inverse[k]
-    x: list[ca.SX] = [ca.SX(0)] * plan.n
+    x: list[Any] = [zero(right[0])] * plan.n
     for k, j in enumerate(plan.cols.tolist()):
         x[j] = y[k]
-    return ca.vertcat(*x)
+    return x
 
 
 def _least(values: list[ca.SX]) -> ca.SX:

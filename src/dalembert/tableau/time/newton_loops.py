@@ -27,7 +27,12 @@ NOISE_SHARE = 0.01
 """A second step below this part of the share ends the iteration, whatever its rate: both may be rounding."""
 
 MOST_ITERATIONS = 5
-SLOWEST_RATE = 0.9
+SLOWEST_RATE, SECOND_RATE = 0.9, 2.0
+"""Rates that end an iteration. The second step may be as large as the first: forces follow motions one step later."""
+
+UNKNOWN_RATE = 100.0
+"""rho / (1 - rho) assumed when nothing useful has been observed, as after a change of c."""
+
 POOR_PIVOT = 1e-12
 """Pivot quality below which a factorization is repaired."""
 
@@ -113,9 +118,9 @@ def correct(work, state, scale, correction, predicted, predicted_rates, share):
             return CONVERGED
         else:
             rate = (norm / first_norm) ** (1.0 / iteration)
-            if rate > SLOWEST_RATE:
+            if rate > (SLOWEST_RATE if iteration > 1 else SECOND_RATE):
                 return DIVERGED
-            s.rate = rate / (1.0 - rate)
+            s.rate = rate / (1.0 - rate) if rate < SLOWEST_RATE else UNKNOWN_RATE
         if s.rate * norm <= share:
             return CONVERGED
     return DIVERGED

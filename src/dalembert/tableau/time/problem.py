@@ -21,6 +21,7 @@ from dalembert.tableau.time.formulation import Motion, formulate, motion
 from dalembert.tableau.time.from_tableau import tableau_dae
 from dalembert.tableau.time.known import Signals
 from dalembert.tableau.time.options import Settings
+from dalembert.tableau.time.radau import RadauCodes
 from dalembert.tableau.time.redundancy import chosen_multipliers, independent_rows, least_norm
 from dalembert.tableau.time.result import Result
 from dalembert.tableau.time.segments import integrate_segments
@@ -134,6 +135,11 @@ class Problem:
         compiled = self.compile(settings, x, rates, relax)
         with Callbacks(self.signals, self.events, self.dae) as callbacks:
             return integrate_segments(self, compiled, settings, x, rates, start, relax, callbacks)
+
+    @cached_property
+    def radau(self) -> RadauCodes:
+        """The codes of the Radau stepper, made when first used."""
+        return RadauCodes(self.compiled)
 
     @property
     def is_compiled(self) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import DalembertError
+from dalembert.errors import DalembertError, UnsupportedError
 from dalembert.tableau.time.bdf_loops import run
 from dalembert.tableau.time.dense_output import Dense
 from dalembert.tableau.time.result import Result, Statistics
@@ -22,10 +22,13 @@ from dalembert.tableau.time.state import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dalembert.tableau.time.callbacks import Callbacks
-    from dalembert.tableau.time.compiled import Compiled
+    from dalembert.tableau.time.compiled import Compiled, Work
     from dalembert.tableau.time.options import Settings
     from dalembert.tableau.time.problem import Problem
+    from dalembert.tableau.time.signal_loops import Tables
 
 Array = np.ndarray
 
@@ -86,6 +89,7 @@ def integrate_segments(
     option = option_of(problem, settings, relax, compiled.straight)
     tables, totals = problem.signals.tables(), Totals()
     work.environment[:] = problem.environment(settings.t0, 1.0, relax[0])
+    advance, kept = stepper(problem, settings, work)
     segments = settings.segments(problem.signals.jumps)
     message = ""
     for k, (begin, end) in enumerate(segments):
@@ -102,12 +106,29 @@ def integrate_segments(
         if begin == end:
             totals.add(np.concatenate([[begin, 0.0], x, rates])[None, :], np.empty((0, 2 + len(x))), state[0])
             break
-        mesh, found = run(work, state, option, tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
+        mesh, found = advance(work, state, option, tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
         totals.add(mesh, found, state[0])
         if state[0].status != DONE:
             break
-    del alive
+    del alive, kept
     return totals.result(problem, settings, start, message or _message(totals, problem, callbacks))
+
+
+def stepper(problem: Problem, settings: Settings, work: Work) -> tuple[Callable[..., tuple[Array, Array]], Any]:
+    """Return the compiled loop of a method, and what must be kept alive with it."""
+    if settings.method == "bdf":
+        return run, None
+    from dalembert.tableau.time.radau_coefficients import radau
+    from dalembert.tableau.time.radau_loops import run_radau
+
+    if len(problem.events):
+        raise UnsupportedError('method="radau" takes no events; use method="bdf"')
+    extra, kept = problem.radau.work(work)
+
+    def advance(work: Work, state: Array, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
+        return run_radau(work, extra, state, option, tables, mesh, radau()), np.empty((0, 2 + work.x.size))
+
+    return advance, kept
 
 
 def restart(problem: Problem, t: float, row: Array, forward: bool) -> tuple[Array, Array]:
@@ -154,12 +175,15 @@ class Totals:
         begins = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
         t, order = mesh[:, 0].copy(), mesh[:, 1].astype(np.int64)
         both = np.ascontiguousarray(mesh[:, 2:])
+        rates = both[:, n:] if settings.method == "radau" else None
         dense = Dense(t, both, order, begins)
         if settings.t_eval is not None:
             t = np.asarray(settings.t_eval, dtype=float)
             inside = (t >= dense.t_min) & (t <= dense.t_max)
             t = t[inside]
             both = dense(t).T if len(t) else np.empty((0, 2 * n))
+            if rates is not None and len(t):
+                both[:, :n] = Dense(dense.t, dense.x, order, begins, rates, n)(t).T
         events = np.concatenate(self.events) if self.events else np.empty((0, n + 2))
         split = [events[events[:, 0] == k] for k in range(len(problem.events))]
         orders = {k: int(c) for k, c in enumerate(self.orders) if c}
@@ -167,7 +191,7 @@ class Totals:
             t=t,
             y=both[:, :n].T,
             rates=both[:, n:].T,
-            sol=Dense(dense.t, dense.x, order, begins, columns=n),
+            sol=Dense(dense.t, dense.x, order, begins, rates, n),
             t_events=[part[:, 1] for part in split],
             y_events=[part[:, 2:] for part in split],
             status={DONE: 0, STOPPED: 1}.get(self.status, -1),

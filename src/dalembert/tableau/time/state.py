@@ -8,7 +8,8 @@ import numpy as np
 
 DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON_FINITE = range(6)
 
-_REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "shift", "shift_factored", "rate")
+_REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
+_REAL += ("shift", "shift_factored", "rate")
 _WHOLE = (
     "order",
     "order_used",
