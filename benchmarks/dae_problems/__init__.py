@@ -1,6 +1,15 @@
 """Published differential-algebraic problems of mechanics, with reference values; used by tests and benchmarks."""
 
-from . import andrews, bricard, car_axis, double_four_bar, fekete, flexible_slider_crank, sundials_slider_crank, water_tube
+from . import (
+    andrews,
+    bricard,
+    car_axis,
+    double_four_bar,
+    fekete,
+    flexible_slider_crank,
+    sundials_slider_crank,
+    water_tube,
+)
 from .pendulums import PENDULUM, PERIOD2
 from .published import Published
 

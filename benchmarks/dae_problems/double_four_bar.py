@@ -26,7 +26,12 @@ def system() -> da.Lagrangian:
     kinetic = sum(MASS * ca.sumsqr(speeds[i]) / 2 + MASS * LENGTH**2 / 24 * v[3 * i + 2] ** 2 for i in range(5))
     begin, end = [c - h for c, h in zip(centre, half, strict=True)], [c + h for c, h in zip(centre, half, strict=True)]
     rows = {f"ground {i}": begin[i] - ca.vertcat(i * LENGTH, 0) for i in range(3)}
-    rows |= {"pin 0": end[0] - begin[3], "pin 1a": end[1] - end[3], "pin 1b": end[1] - begin[4], "pin 2": end[2] - end[4]}
+    rows |= {
+        "pin 0": end[0] - begin[3],
+        "pin 1a": end[1] - end[3],
+        "pin 1b": end[1] - begin[4],
+        "pin 2": end[2] - end[4],
+    }
     names = [f"{axis} of {body}" for body in BODIES for axis in ("x", "y", "angle")]
     potential = sum(MASS * GRAVITY * c[1] for c in centre)
     return da.Lagrangian(q, v, kinetic=kinetic, potential=potential, constraints=rows, coordinates=names)

@@ -50,7 +50,9 @@ def mass_matrix(x: ca.SX) -> ca.SX:
     angle = x[0] - x[1]
     M = ca.SX(7, 7)
     M[0, 0] = J1 + M2 * L1**2
-    M[0, 1] = L1 * L2 * M2 * ca.cos(angle) / 2 + RHO * L1 * (ca.sin(angle) * ca.dot(k["c2"], q) + ca.cos(angle) * ca.dot(k["c1"], q))
+    M[0, 1] = L1 * L2 * M2 * ca.cos(angle) / 2 + RHO * L1 * (
+        ca.sin(angle) * ca.dot(k["c2"], q) + ca.cos(angle) * ca.dot(k["c1"], q)
+    )
     M[1, 0] = M[0, 1]
     M[1, 1] = J2 + q.T @ ca.DM(k["M"]) @ q + 2 * RHO * ca.dot(k["c12"], q)
     M[2, 2] = M3

@@ -41,5 +41,9 @@ PROBLEM = Published(
     q=np.array([np.pi / 2, np.cos(ROD), ROD]),
     v=np.zeros(3),
     t_end=10.0,
-    groups={"positions": dict(zip(NAMES, [1.27567584865023941071, 1.02357855897983950360, -0.49881304918249874929], strict=True))},
+    groups={
+        "positions": dict(
+            zip(NAMES, [1.27567584865023941071, 1.02357855897983950360, -0.49881304918249874929], strict=True)
+        )
+    },
 )

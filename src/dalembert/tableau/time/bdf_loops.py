@@ -387,9 +387,11 @@ def run(work, state, option, tables, mesh):
         rows += 1
         if signs.size:
             step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
-            found = roots(point, tables, phi, psi, s.order_used, s.t, step, (s.t_begin, s.t_stop), signs, option.directions)
+            found = roots(
+                point, tables, phi, psi, s.order_used, s.t, step, (s.t_begin, s.t_stop), signs, option.directions
+            )
             used = until_terminal(found, option.terminal)
-            events = np.concatenate((events, found[:abs(used)]))
+            events = np.concatenate((events, found[: abs(used)]))
             if used < 0:
                 s.status = STOPPED
                 interpolate(phi, psi, s.order_used, found[-used - 1, 1] - s.t, work.x, work.rates)

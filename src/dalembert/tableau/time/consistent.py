@@ -124,7 +124,9 @@ class Finder:
         M, bias, A, full, drift, _, _, effect = self.terms(q, v, t, signals, p)
         rank = _rank(A)
         if not m.tau.numel():
-            solution = KKT(M, A, m.names, [m.system.coordinates[i] for i in m.free]).solve(-bias, drift, inconsistent="least_squares")
+            solution = KKT(M, A, m.names, [m.system.coordinates[i] for i in m.free]).solve(
+                -bias, drift, inconsistent="least_squares"
+            )
             return solution.acceleration, np.zeros(0), solution.multipliers, rank
         # inverse and mixed dynamics: unknowns a, tau, lam of a general system, least norm where they are not unique
         nf, nt, count = len(m.free), m.tau.numel(), m.lam.numel()
@@ -149,7 +151,9 @@ class Finder:
             full = np.zeros(n)
             for name, value in given.items():
                 if name not in m.system.coordinates:
-                    raise ModelError(f"{what}: no coordinate is called {name!r}; there are {', '.join(m.system.coordinates)}")
+                    raise ModelError(
+                        f"{what}: no coordinate is called {name!r}; there are {', '.join(m.system.coordinates)}"
+                    )
                 full[m.system.coordinates.index(name)] = value
         else:
             full = np.asarray(given, dtype=float)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-def integrate_many(problem: Problem, t_span: Any, q: Any, v: Any, threads: int, options: dict[str, Any]) -> list[Result]:
+def integrate_many(
+    problem: Problem, t_span: Any, q: Any, v: Any, threads: int, options: dict[str, Any]
+) -> list[Result]:
     """Integrate every row of q and v, (N, n) each, or (n,) for all; a start that fails is a result with its reason."""
     starts, speeds = _rows(q), _rows(v)
     count = max(len(starts), len(speeds))

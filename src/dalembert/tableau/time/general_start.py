@@ -37,14 +37,19 @@ class GeneralStart:
         return "\n".join([f"consistent at t = {self.t:g}", *(f"  {k} moved by {x:.3g}" for k, x in self.moved.items())])
 
 
-def general_start(problem: Problem, t: float, x: Any, rates: Any, side: str = "right") -> tuple[Array, Array, GeneralStart]:
+def general_start(
+    problem: Problem, t: float, x: Any, rates: Any, side: str = "right"
+) -> tuple[Array, Array, GeneralStart]:
     """Return x and x' with F = 0, and what moved."""
     dae = problem.dae
     x0, r0 = _vector(x, dae.unknowns, "x"), _vector(rates, dae.unknowns, "rates")
     environment = problem.environment(t, 1.0, np.zeros(len(dae.relaxed)), side)
     change_x = np.flatnonzero(~dae.differential)
     change_r = np.flatnonzero(dae.differential)
-    J = ca.horzcat(ca.jacobian(dae.residual, dae.x)[:, change_x.tolist()], ca.jacobian(dae.residual, dae.rates)[:, change_r.tolist()])
+    J = ca.horzcat(
+        ca.jacobian(dae.residual, dae.x)[:, change_x.tolist()],
+        ca.jacobian(dae.residual, dae.rates)[:, change_r.tolist()],
+    )
     f = ca.Function("start", [dae.x, dae.rates, dae.environment], [dae.residual, ca.densify(J)])
     x1, r1 = x0.copy(), r0.copy()
     size = np.concatenate([np.maximum(np.abs(x0[change_x]), 1.0), np.maximum(np.abs(r0[change_r]), 1.0)])
@@ -66,8 +71,14 @@ def general_start(problem: Problem, t: float, x: Any, rates: Any, side: str = "r
             f"no consistent start at t = {t:g} with the given differential unknowns; left are {', '.join(left)}. "
             "They may violate a constraint among themselves: give values that satisfy it"
         )
-    moved = {dae.unknowns[i]: float(x1[i] - x0[i]) for i in change_x if abs(x1[i] - x0[i]) > TOLERANCE * max(1, abs(x0[i]))}
-    moved |= {f"{dae.unknowns[i]}'": float(r1[i] - r0[i]) for i in change_r if abs(r1[i] - r0[i]) > TOLERANCE * max(1, abs(r0[i]))}
+    moved = {
+        dae.unknowns[i]: float(x1[i] - x0[i]) for i in change_x if abs(x1[i] - x0[i]) > TOLERANCE * max(1, abs(x0[i]))
+    }
+    moved |= {
+        f"{dae.unknowns[i]}'": float(r1[i] - r0[i])
+        for i in change_r
+        if abs(r1[i] - r0[i]) > TOLERANCE * max(1, abs(r0[i]))
+    }
     return x1, r1, GeneralStart(t, moved)
 
 

@@ -86,7 +86,9 @@ class Signals:
     def _table(self, name: str, given: Any, derivatives: int) -> list[ca.SX]:
         polynomial = given.polynomial() if isinstance(given, Table) else given
         if np.ndim(polynomial.c) != 2:
-            raise ShapeError(f"known {name!r}: the piecewise polynomial must have one value, not {polynomial.c.shape[2:]}")
+            raise ShapeError(
+                f"known {name!r}: the piecewise polynomial must have one value, not {polynomial.c.shape[2:]}"
+            )
         if isinstance(given, Table):
             if derivatives and given.kind != "cubic":
                 raise ModelError(f"known coordinate {name!r} needs an acceleration; a {given.kind!r} table has none")
@@ -148,7 +150,9 @@ def _differentiated(name: str, given: ca.SX, derivatives: int, time: ca.SX) -> l
     return found
 
 
-def split_known(known: Mapping[str, Any] | None, coordinates: Sequence[str], controls: Sequence[str]) -> tuple[dict, dict]:
+def split_known(
+    known: Mapping[str, Any] | None, coordinates: Sequence[str], controls: Sequence[str]
+) -> tuple[dict, dict]:
     """Return known coordinates and known controls by place; refuse other names."""
     given: dict[int, Any] = {}
     driven: dict[int, Any] = {}

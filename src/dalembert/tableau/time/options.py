@@ -78,7 +78,9 @@ class Settings:
         if self.method not in METHODS:
             raise ModelError(f"method={self.method!r} is not one of {', '.join(map(repr, METHODS))}")
         if not 1 <= self.max_order <= MOST_ORDER:
-            raise ModelError(f"max_order={self.max_order!r}: backward differentiation formulas have orders 1 to {MOST_ORDER}")
+            raise ModelError(
+                f"max_order={self.max_order!r}: backward differentiation formulas have orders 1 to {MOST_ORDER}"
+            )
         if not (self.max_step > 0 and self.first_step >= 0 and self.max_steps >= 1 and 0 < self.newton <= 1):
             raise ModelError("max_step, max_steps and newton must be positive, first_step not negative")
         if self.t_eval is not None:

@@ -106,7 +106,9 @@ class Problem:
     def finder(self) -> Finder:
         """The search for consistent values."""
         if self.motion is None:
-            raise ModelError("consistent positions and velocities are defined for mechanical systems; give x0 and rates")
+            raise ModelError(
+                "consistent positions and velocities are defined for mechanical systems; give x0 and rates"
+            )
         return Finder(self.motion)
 
     @property
@@ -168,7 +170,9 @@ class Problem:
         m = self.motion
         assert m is not None
         if self.formulation == "projection":
-            raise UnsupportedError('formulation "projection" needs independent rows; use "stabilised", which chooses them')
+            raise UnsupportedError(
+                'formulation "projection" needs independent rows; use "stabilised", which chooses them'
+            )
         M, _, A, *_ = self._terms_at(start)
         self.rows = independent_rows(A, M[list(m.free), :], start.rank)
         self.dae, self._compiled = formulate(m.keep(self.rows), self.formulation), None
@@ -244,7 +248,9 @@ def _general(system: Any, known: Any, time: ca.SX | None, parameters: Any) -> tu
         return dae, signals, system.parameters.pack(parameters)
     if isinstance(system, DAE):
         if known:
-            raise ModelError("known= is for a Lagrangian or a Tableau; in a DAE of your own, put the functions of time in")
+            raise ModelError(
+                "known= is for a Lagrangian or a Tableau; in a DAE of your own, put the functions of time in"
+            )
         size = system.parameters.numel()
         values = np.zeros(0) if parameters is None else np.asarray(parameters, dtype=float)
         if values.shape != (size,):
