@@ -14,8 +14,12 @@ import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attri
 os.environ.setdefault("MPLBACKEND", "Agg")
 
 UNCHECKED = {
-    "dalembert.kkt.batch_kernel",  # Numba compiles these two: a wrapped function would not compile
+    "dalembert.kkt.batch_kernel",  # Numba compiles these: a wrapped function would not compile
     "dalembert.kkt.lanes",
+    "dalembert.tableau.factor_loops",
+    "dalembert.tableau.graph_loops",
+    "dalembert.tableau.inner_loops",
+    "dalembert.tableau.markowitz_loops",
 }
 
 

@@ -96,12 +96,13 @@ def rank_report(given: Any, values: Any) -> RankReport:
     points = np.atleast_2d(np.asarray(values, dtype=float))
     found = []
     for k, data in enumerate(points):
-        A = pattern.matrix(data)[order.rows][:, order.cols]
+        A = pattern.matrix(data)
         for first, last in zip(order.begins[:-1], order.begins[1:], strict=True):
-            left, right = _null_vectors(sp.csr_array(A[first:last, first:last]))
+            rows, cols = np.sort(order.rows[first:last]), np.sort(order.cols[first:last])
+            left, right = _null_vectors(sp.csr_array(A[rows][:, cols]))
             if left.shape[1]:
-                names = [pattern.equations[i] for i in order.rows[first:last]]
-                unknowns = [pattern.unknowns[j] for j in order.cols[first:last]]
+                names = [pattern.equations[i] for i in rows]
+                unknowns = [pattern.unknowns[j] for j in cols]
                 found.append(_named(left, right, names, unknowns, k))
     return RankReport(len(points), tuple(found))
 

@@ -1,4 +1,8 @@
-"""What happens to samples that the plan did not solve soundly: refine, plan again, SuperLU, singular."""
+"""What happens to samples that the plan did not solve soundly: refine, plan again, SuperLU, singular.
+
+First the residual is judged once more: straight-line code takes it row by row, which is too strict where a row of |A| |x| is
+itself only rounding; the compiled loop knows such rows.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +47,8 @@ class Repair:
         status: Int[Array, " N"],
     ) -> None:
         """Work through the ways, cheapest first."""
+        checks[bad, 0] = errors_of(self.plan, data[bad], b[bad], x[bad])
+        bad = bad[~sound(x[bad], checks[bad])]
         bad = self._refine(run, data, b, bad, x, checks, status)
         for spare in list(self.spares):
             bad = self._try(spare, data, b, bad, x, checks, status)
@@ -84,7 +90,7 @@ class Repair:
         return bad[~good]
 
     def _replan(self, values: Array) -> Run | None:
-        """Plan anew with the values of a sample that failed; exact zeros are no pivots, so they leave the pattern's use."""
+        """Plan anew with the values of a sample that failed; exact zeros are no pivots."""
         try:
             plan = make_plan(self.plan.pattern, values=values)
         except SolvabilityError:
