@@ -53,7 +53,7 @@ def error_constant(k: int) -> Fraction:
 
 def roots_at_zero(k: int) -> Complex[Array, " k"]:
     """Return the roots of rho(z) = -sum alpha_i z^(k-i): one is 1, the others must lie inside the unit circle."""
-    return np.roots([-float(a) for a in alpha(k)])
+    return np.roots([-float(a) for a in alpha(k)]).astype(complex)
 
 
 def boundary(k: int, points: int = 721) -> Complex[Array, " points"]:

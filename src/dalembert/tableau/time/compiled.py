@@ -28,7 +28,7 @@ from dalembert.tableau.time.plan_loops import PlanArrays, plan_arrays
 
 Array = np.ndarray
 
-STRAIGHT_LIMIT = 40_000
+STRAIGHT_LIMIT = 10_000
 """Operations of a plan up to which factors are straight-line code."""
 
 PROBED_STEPS = (1e-1, 1e-3, 1e-5)

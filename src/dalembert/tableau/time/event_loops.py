@@ -90,5 +90,10 @@ def roots(point, tables, phi, psi, k, t, step, span, signs, directions):
             signs[e] = after if after != 0.0 else -before
     x[:], rates[:] = kept, kept_rates
     environment[0] = t
-    order = np.argsort(found[:count, 1] if step > 0.0 else -found[:count, 1])
-    return found[:count][order]
+    for i in range(1, count):  # a handful: sorted by insertion
+        for j in range(i, 0, -1):
+            if (found[j, 1] - found[j - 1, 1]) * step < 0.0:
+                row = found[j].copy()
+                found[j] = found[j - 1]
+                found[j - 1] = row
+    return found[:count]

@@ -115,7 +115,7 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
         undriven = []
     if len(undriven) != len(given):
         raise _unmatched(system, controls, undriven, given)
-    q, v = symbols.q[list(free)], symbols.v[list(free)]
+    q, v = (ca.vertcat(*[column[i] for i in free], ca.SX(0, 1)) for column in (symbols.q, symbols.v))
     a = ca.SX.sym("a", len(free))
     old = [symbols.q[i] for i in given] + [symbols.v[i] for i in given] + [symbols.u[i] for i in driven]
     new = [x[0] for x in given.values()] + [x[1] for x in given.values()] + list(driven.values())
