@@ -30,6 +30,9 @@ MOST_ITERATIONS = 50
 ROUNDING = 100 * np.finfo(float).eps
 """Residuals below this, relative to the sizes that enter them, are rounding."""
 
+ACCEPTED = 1e-9
+"""Residuals that a consistent start may have where Newton's method can do no better."""
+
 RANK = 1e-10
 """Singular values of A below this part of the largest are zero: a consistent point has them at rounding level."""
 
@@ -102,8 +105,10 @@ class Finder:
         q0, v0 = self._start(q, "q"), self._start(v, "v")
         signals = m.signals.values(t, side)
         held = self._held(hold)
-        q1 = self._positions(q0, v0, t, signals, p, held)
-        v1 = self._velocities(q1, v0, t, signals, p, held)
+        given = self.terms(q0, v0, t, signals, p)
+        q1 = self._positions(q0, v0, t, signals, p, held, given)
+        there = given if q1 is q0 else self.terms(q1, v0, t, signals, p)
+        v1 = self._velocities(q1, v0, t, signals, p, held, there)
         a, tau, lam, rank = self.accelerations(q1, v1, t, signals, p)
         return Consistent(
             t,
@@ -113,7 +118,7 @@ class Finder:
             tau,
             lam,
             self._moved(q0, v0, q1, v1),
-            self._violated(q0, v0, q1, t, signals, p),
+            self._violated(q0, v0, given, there),
             rank,
             m.lam.numel() - rank,
         )
@@ -174,49 +179,47 @@ class Finder:
                 raise ModelError(f"hold: no free coordinate is called {name!r}; there are {', '.join(own)}")
         return np.array([name in set(hold) for name in own], dtype=bool)
 
-    def _positions(self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array) -> Array:
+    def _positions(
+        self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array, given: list[Array]
+    ) -> Array:
         """Newton's method: each step is the least change, in the metric of q0, that satisfies the linearised rows."""
-        m, q = self.motion, q0.copy()
-        rows = m.holonomic_rows
-        if not rows:
-            return q
-        W = _metric(self.terms(q0, v0, t, s, p)[0][list(m.free), :])
+        m, q, rows = self.motion, q0, self.motion.holonomic_rows
+        if not rows or _negligible(given[5], given[2][rows], q0, ROUNDING):
+            return q0
+        W = _metric(given[0][list(m.free), :])
+        A, phi = given[2][rows], given[5]
         for _ in range(MOST_ITERATIONS):
-            _, _, A, _, _, phi, _, _ = self.terms(q, v0, t, s, p)
-            if not np.isfinite(phi).all():
+            if not np.isfinite(phi).all() or _negligible(phi, A, q, ROUNDING):
                 break
-            size = np.abs(A[rows]) @ np.abs(q) + 1e-300
-            if (np.abs(phi) <= ROUNDING * np.maximum(size, np.abs(A[rows]).max(axis=1))).all():
-                return q
-            dq = _least_change(W, A[rows], q0 - q, -phi, held)
-            factor = min(1.0, 1.0 / max(np.abs(dq).max(), 1e-300)) if np.abs(dq).max() > 1.0 else 1.0
-            q = q + factor * dq
+            dq = _least_change(W, A, q0 - q, -phi, held)
+            q = q + dq / max(1.0, np.abs(dq).max())
+            terms = self.terms(q, v0, t, s, p)
+            A, phi = terms[2][rows], terms[5]
             if np.abs(dq).max() <= ROUNDING * max(1.0, np.abs(q).max()):
                 break
-        phi = self.terms(q, v0, t, s, p)[5]
-        A = self.terms(q, v0, t, s, p)[2][rows]
-        limit = 1e-9 * (np.abs(A) @ np.abs(q) + np.abs(A).max(axis=1) + 1e-300)
-        bad = [m.names[rows[i]] for i in np.flatnonzero(~(np.abs(phi) <= limit))]
-        if bad:
-            sizes = ", ".join(f"{m.names[rows[i]]}: {phi[i]:.3g}" for i in np.flatnonzero(~(np.abs(phi) <= limit))[:8])
+        bad = np.flatnonzero(~_fits(phi, A, q, ACCEPTED))
+        if len(bad):
+            sizes = ", ".join(f"{m.names[rows[i]]}: {phi[i]:.3g}" for i in bad[:8])
             raise SolvabilityError(
                 f"no position near the given one satisfies the constraints; left are {sizes}. The constraints may "
                 "contradict each other, a held coordinate may be wrong, or the start is too far away: give a q nearer by"
             )
         return q
 
-    def _velocities(self, q: Array, v0: Array, t: float, s: Array, p: Array, held: Array) -> Array:
-        m = self.motion
-        if not m.lam.numel():
-            return v0.copy()
-        M, _, A, _, _, _, psi, _ = self.terms(q, v0, t, s, p)
-        W = _metric(M[list(m.free), :])
+    def _velocities(
+        self, q: Array, v0: Array, t: float, s: Array, p: Array, held: Array, there: list[Array]
+    ) -> Array:
+        """Return the velocity nearest to v0, in the mass metric, that satisfies all rows."""
+        m, A, psi = self.motion, there[2], there[6]
+        if not m.lam.numel() or _negligible(psi, A, v0, ROUNDING):
+            return v0
+        W = _metric(there[0][list(m.free), :])
         v = v0 + _least_change(W, A, np.zeros_like(v0), -psi, held)
         psi = self.terms(q, v, t, s, p)[6]
-        limit = 1e-9 * (np.abs(A) @ np.abs(v) + np.abs(A).max(axis=1) * max(1.0, np.abs(v).max(initial=0.0)))
-        bad = [f"{m.names[i]}: {psi[i]:.3g}" for i in np.flatnonzero(~(np.abs(psi) <= limit))]
-        if bad:
-            raise SolvabilityError(f"no velocity satisfies the rates of the constraints; left are {', '.join(bad[:8])}")
+        bad = np.flatnonzero(~_fits(psi, A, np.append(v, v0), ACCEPTED))
+        if len(bad):
+            sizes = ", ".join(f"{m.names[i]}: {psi[i]:.3g}" for i in bad[:8])
+            raise SolvabilityError(f"no velocity satisfies the rates of the constraints; left are {sizes}")
         return v
 
     def _moved(self, q0: Array, v0: Array, q: Array, v: Array) -> dict[str, float]:
@@ -226,19 +229,26 @@ class Finder:
         limits = dict.fromkeys(own, ROUNDING * size[0])
         return {name: float(x) for name, x in found.items() if abs(x) > limits.get(name, ROUNDING * size[1])}
 
-    def _violated(self, q0: Array, v0: Array, q: Array, t: float, s: Array, p: Array) -> dict[str, float]:
+    def _violated(self, q0: Array, v0: Array, given: list[Array], there: list[Array]) -> dict[str, float]:
+        """Return residuals of what was given: position rows at q0, rates at the corrected position."""
         m = self.motion
-        phi, psi = self.terms(q0, v0, t, s, p)[5], self.terms(q, v0, t, s, p)[6]
-        A = np.abs(self.terms(q0, v0, t, s, p)[2])
         found = {}
-        for k, i in enumerate(m.holonomic_rows):
-            if abs(phi[k]) > ROUNDING * (A[i] @ np.abs(q0) + A[i].max()):
-                found[m.names[i]] = float(phi[k])
-        for i, name in enumerate(m.names):
-            if abs(psi[i]) > ROUNDING * (A[i] @ np.abs(v0) + A[i].max()):
-                hidden = f"rate of {name} (hidden)" if m.holonomic[i] else name
-                found[hidden] = float(psi[i])
+        off = ~_fits(given[5], given[2][m.holonomic_rows], q0, ROUNDING)
+        for k in np.flatnonzero(off):
+            found[m.names[m.holonomic_rows[k]]] = float(given[5][k])
+        for i in np.flatnonzero(~_fits(there[6], there[2], v0, ROUNDING)):
+            hidden = f"rate of {m.names[i]} (hidden)" if m.holonomic[i] else m.names[i]
+            found[hidden] = float(there[6][i])
         return found
+
+
+def _fits(residual: Array, A: Array, x: Array, share: float) -> Array:
+    """Return which residuals are below a share of the sizes that enter them, |A| max(1, |x|)."""
+    return np.abs(residual) <= share * np.abs(A).sum(axis=1) * max(1.0, np.abs(x).max(initial=0.0))
+
+
+def _negligible(residual: Array, A: Array, x: Array, share: float) -> bool:
+    return bool(_fits(residual, A, x, share).all())
 
 
 def _metric(M: Array) -> Array:

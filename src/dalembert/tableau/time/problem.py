@@ -201,10 +201,10 @@ class Problem:
         if relax.size:
             M, _, A, *_ = self._terms_at(start)
             A = A[self.rows]
-            inverse = np.linalg.pinv(M[list(m.free), :], hermitian=True)
+            masses = np.diag(M[list(m.free), :])
+            masses = np.where(masses > 0, masses, masses.max(initial=1.0))
             rows = [k for k, i in enumerate(self.rows) if m.holonomic[i]] if self.formulation == "stabilised" else []
-            size = np.einsum("ij,jk,ik->i", A, inverse, A), np.einsum("ij,ij->i", A[rows], A[rows])
-            relax[1] = RELAXED_SHARE * np.concatenate(size)
+            relax[1] = RELAXED_SHARE * np.concatenate([(A**2 / masses).sum(axis=1), (A[rows] ** 2).sum(axis=1)])
         return relax
 
     def multipliers(self, result: Result) -> dict[str, Array]:
