@@ -2,11 +2,11 @@
 
     python benchmarks/dae.py [--json FILE] [--plots FOLDER] [--only accuracy ida order long ensemble]
 
-How IDA is called (scikit-sundae, SUNDIALS' IDA, dense linear solver, order at most 5, multipliers out of the error test):
-- `kernels`: residual and Jacobian are the same compiled kernels that the own steppers use, about 1 us a call from Python;
-- `casadi`: residual and Jacobian are casadi.Function calls, as a user of CasADi would write;
-- `differences`: residual by casadi.Function, Jacobian by IDA's own difference quotients.
-Times include everything from consistent start to result; the least of REPEATS runs, compiled code at hand.
+How IDA is called (scikit-sundae, SUNDIALS' IDA, dense linear solver, order at most 5, multipliers out of the error
+test): - `kernels`: residual and Jacobian are the same compiled kernels that the own steppers use, about 1 us a call
+from Python; - `casadi`: residual and Jacobian are casadi.Function calls, as a user of CasADi would write; -
+`differences`: residual by casadi.Function, Jacobian by IDA's own difference quotients. Times include everything from
+consistent start to result; the least of REPEATS runs, compiled code at hand.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from dae_problems import PROBLEMS, Published
 
+from dae_problems import PROBLEMS, Published
 from dalembert.tableau.time import Problem, from_expressions
 from dalembert.tableau.time.bdf_coefficients import boundary, sector
 from dalembert.tableau.time.bdf_fixed import fixed_step
@@ -50,7 +50,7 @@ def run(problem: Problem, p: Published, rtol: float, method: str, repeats: int =
 
 
 def accuracy() -> list[dict[str, Any]]:
-    """Return errors at all tolerances: stabilised and index 3 by BDF, stabilised by Radau, and IDA on the same kernels."""
+    """Return errors at all tolerances: stabilised (BDF, Radau, IDA on the same kernels) and index 3 (BDF)."""
     rows = []
     for p in PROBLEMS.values():
         forms = ("stabilised", "index3") if p.mechanical else ("as given",)
@@ -62,12 +62,19 @@ def accuracy() -> list[dict[str, Any]]:
                     try:
                         row = run(problem, p, rtol, method, 1 if p.name in SLOW else 3)
                     except Exception as error:  # IDA raises where it fails
-                        row = {"problem": p.name, "method": method, "rtol": rtol, "status": -1, "message": str(error)[:80]}
+                        row = {
+                            "problem": p.name,
+                            "method": method,
+                            "rtol": rtol,
+                            "status": -1,
+                            "message": str(error)[:80],
+                        }
                         row |= {"errors": {}, "ms": float("nan"), "steps": 0}
                     rows.append(row | {"formulation": form})
                     shown = "  ".join(f"{k} {e:.1e}" for k, e in row["errors"].items())
                     note = "" if row["status"] == 0 else "  FAILED: " + row["message"][:60]
-                    print(f"{p.name:22s} {form:11s} {method:6s} {rtol:.0e} {row['steps']:6d} {row['ms']:8.2f} ms  {shown}{note}")
+                    head = f"{p.name:22s} {form:11s} {method:6s} {rtol:.0e} {row['steps']:6d} {row['ms']:8.2f} ms"
+                    print(f"{head}  {shown}{note}")
     return rows
 
 
@@ -113,7 +120,9 @@ def ida() -> list[dict[str, Any]]:
         for name, differences in (("ida, casadi", False), ("ida, differences", True)):
             timings[name] = best(lambda d=differences, b=problem: casadi_ida(b, p, 1e-7, d), 3)[0]
         for name, ms in timings.items():
-            rows.append({"formulation": form, "stepper": name, "ms": ms, "ratio": ms / own["ms"], "errors": own["errors"]})
+            rows.append(
+                {"formulation": form, "stepper": name, "ms": ms, "ratio": ms / own["ms"], "errors": own["errors"]}
+            )
             print(f"andrews 1e-7 {form:11s} {name:18s} {ms:8.2f} ms  {ms / own['ms']:6.1f} x the time of bdf")
     return rows
 
@@ -136,8 +145,10 @@ def order() -> list[dict[str, Any]]:
             r = fixed_step(dae, k, h, n - k + 1, exact(h * np.arange(k)))
             errors.append(float(np.abs(r.x[-1] - exact(r.t[-1])).max()))
         slopes = np.diff(np.log(errors)) / -np.diff(np.log(steps))
-        found.append({"k": k, "h": [2.0 / n for n in steps], "errors": errors, "order": float(slopes[-1]), "sector": sector(k)})
-        print(f"k = {k}: order {slopes[-1]:.2f} between h = 1/35 and 2/105, error {errors[-1]:.1e}; sector {sector(k):.1f} degrees")
+        found.append(
+            {"k": k, "h": [2.0 / n for n in steps], "errors": errors, "order": float(slopes[-1]), "sector": sector(k)}
+        )
+        print(f"k = {k}: order {slopes[-1]:.2f} at h = 2/105, error {errors[-1]:.1e}; sector {sector(k):.1f} degrees")
     return found
 
 
@@ -150,7 +161,9 @@ def long() -> list[dict[str, Any]]:
         if name == "sundials_slider_crank":
             system = frictionless()
         problem, n = Problem(system), len(p.q)
-        ms, r = best(lambda b=problem, q=p.q, e=span, s=step: b.integrate((0, e), q, rtol=1e-10, atol=1e-10, max_step=s), 1)
+        ms, r = best(
+            lambda b=problem, q=p.q, e=span, s=step: b.integrate((0, e), q, rtol=1e-10, atol=1e-10, max_step=s), 1
+        )
         q, v = r.y[:n].T, r.y[n : 2 * n].T
         energy = system.energy(q, v)
         drift = energy - energy[0]
@@ -181,7 +194,9 @@ def frictionless() -> Any:
     rows = {"x": x - ca.cos(p) - 0.5 * ca.cos(q), "y": -ca.sin(p) - 0.5 * ca.sin(q)}
     kinetic = (v[0] ** 2 + v[1] ** 2 + 2 * v[2] ** 2) / 2
     names = ["q", "x", "p"]
-    return da.Lagrangian(c, v, kinetic=kinetic, potential=(length - 1) ** 2 / 2 + x, constraints=rows, coordinates=names)
+    return da.Lagrangian(
+        c, v, kinetic=kinetic, potential=(length - 1) ** 2 / 2 + x, constraints=rows, coordinates=names
+    )
 
 
 def ensemble() -> list[dict[str, Any]]:
@@ -193,9 +208,19 @@ def ensemble() -> list[dict[str, Any]]:
     speeds[:, 0] = np.linspace(0, 50, 200)
     rows = []
     for threads in (1, 2):
-        ms, found = best(lambda t=threads: problem.integrate_many((0, 0.03), starts, speeds, threads=t, rtol=1e-9, atol=1e-9), 3)
-        rows.append({"threads": threads, "runs": 200, "ms": ms, "runs_per_second": 2e5 / ms, "ok": sum(r.success for r in found)})
-        print(f"{threads} thread(s): {2e5 / ms:.0f} runs of Andrews' mechanism a second, {rows[-1]['ok']} of 200 reached the end")
+        ms, found = best(
+            lambda t=threads: problem.integrate_many((0, 0.03), starts, speeds, threads=t, rtol=1e-9, atol=1e-9), 3
+        )
+        rows.append(
+            {
+                "threads": threads,
+                "runs": 200,
+                "ms": ms,
+                "runs_per_second": 2e5 / ms,
+                "ok": sum(r.success for r in found),
+            }
+        )
+        print(f"{threads} thread(s): {2e5 / ms:.0f} runs of Andrews' mechanism a second, {rows[-1]['ok']} of 200 done")
     return rows
 
 
@@ -212,11 +237,19 @@ def plots(results: dict[str, Any], folder: Path) -> None:
     if "accuracy" in results:
         names = [n for n in PROBLEMS if n not in SLOW]
         figure, axes = plt.subplots(2, 4, figsize=(15, 7.5), constrained_layout=True)
-        styles = {("bdf", 0): ("C0", "o-", "BDF"), ("radau", 0): ("C2", "s-", "Radau"), ("ida", 0): ("C3", "^-", "IDA, same kernels")}
+        styles = {
+            ("bdf", 0): ("C0", "o-", "BDF"),
+            ("radau", 0): ("C2", "s-", "Radau"),
+            ("ida", 0): ("C3", "^-", "IDA, same kernels"),
+        }
         styles[("bdf", 1)] = ("C0", "o:", "BDF, index 3")
         for axis, name in zip(axes.flat, names, strict=True):
             for (method, index3), (colour, line, label) in styles.items():
-                rows = [r for r in results["accuracy"] if r["problem"] == name and r["method"] == method and r["status"] == 0]
+                rows = [
+                    r
+                    for r in results["accuracy"]
+                    if r["problem"] == name and r["method"] == method and r["status"] == 0
+                ]
                 rows = [r for r in rows if (r["formulation"] == "index3") == bool(index3)]
                 points = [(max(next(iter(r["errors"].values())), 1e-16), r["ms"]) for r in rows]
                 if points:
@@ -235,7 +268,13 @@ def plots(results: dict[str, Any], folder: Path) -> None:
             z = boundary(row["k"])
             right.plot(z.real, z.imag, label=f"k = {row['k']}: {row['sector']:.1f}°")
         left.set(xlabel="step h", ylabel="error at t = 2", title="order measured")
-        right.set(xlabel="Re h λ", ylabel="Im h λ", title="stable outside the curves; sector of stability", xlim=(-8, 24), ylim=(-16, 16))
+        right.set(
+            xlabel="Re h λ",
+            ylabel="Im h λ",
+            title="stable outside the curves; sector of stability",
+            xlim=(-8, 24),
+            ylim=(-16, 16),
+        )
         right.axvline(0, color="k", linewidth=0.6)
         for axis in (left, right):
             axis.legend(fontsize=8)
@@ -249,7 +288,10 @@ def main() -> None:
     parser.add_argument("--plots", type=Path)
     parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
     arguments = parser.parse_args()
-    results: dict[str, Any] = {"machine": platform.processor() or platform.machine(), "python": platform.python_version()}
+    results: dict[str, Any] = {
+        "machine": platform.processor() or platform.machine(),
+        "python": platform.python_version(),
+    }
     for name in arguments.only:
         print(f"== {name}")
         results[name] = PARTS[name]()

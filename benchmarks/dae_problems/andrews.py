@@ -1,8 +1,8 @@
 """Andrews' squeezing mechanism: seven bodies, three loops, one degree of freedom, driven by a constant moment.
 
-Source: E. Hairer, G. Wanner, "Solving Ordinary Differential Equations II", sec. VII.7; F. Mazzia, C. Magherini, "Test Set
-for Initial Value Problem Solvers", release 2.4, problem "Andrews' squeezing mechanism". The set's reference vector has
-10 correct digits in positions and 6 in multipliers; here it is recomputed in 130-bit arithmetic (extrapolation on
+Source: E. Hairer, G. Wanner, "Solving Ordinary Differential Equations II", sec. VII.7; F. Mazzia, C. Magherini, "Test
+Set for Initial Value Problem Solvers", release 2.4, problem "Andrews' squeezing mechanism". The set's reference vector
+has 10 correct digits in positions and 6 in multipliers; here it is recomputed in 130-bit arithmetic (extrapolation on
 the index-1 form with projection).
 """
 

@@ -1,7 +1,7 @@
 """Bricard's mechanism: five rods in a spatial loop of six revolute joints, 30 rows of rank 29, one degree of freedom.
 
-Source: IFToMM benchmark A04 (M. Gonzalez et al., Multibody Syst. Dyn. 16 (2006)); reference by an independent quaternion
-code, rank fixed at 29, to 12 digits; Exudyn converges to the same numbers (8 digits).
+Source: IFToMM benchmark A04 (M. Gonzalez et al., Multibody Syst. Dyn. 16 (2006)); reference by an independent
+quaternion code, rank fixed at 29, to 12 digits; Exudyn converges to the same numbers (8 digits).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Car axis: two masses on stiff springs and a rod, over a bumpy road that moves one end.
 
-Source: F. Mazzia, C. Magherini, "Test Set for Initial Value Problem Solvers", release 2.4, problem "Car axis" (S. Schneider
-1994); reference recomputed in 130-bit arithmetic, the published vectors have 9 to 14 digits. Multipliers of the other
-sign here.
+Source: F. Mazzia, C. Magherini, "Test Set for Initial Value Problem Solvers", release 2.4, problem "Car axis" (S.
+Schneider 1994); reference recomputed in 130-bit arithmetic, the published vectors have 9 to 14 digits. Multipliers of
+the other sign here.
 """
 
 from __future__ import annotations

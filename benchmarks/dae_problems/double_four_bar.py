@@ -1,7 +1,7 @@
 """Double four-bar linkage (N-four-bar, N = 2): five uniform rods; every half turn all lie in a line and A loses rank.
 
-Source: IFToMM benchmark A02 (M. Gonzalez et al., Multibody Syst. Dyn. 16 (2006)); reference on the parallelogram branch by
-its equation theta'' = (7/6) g sin theta in 130-bit arithmetic. A published Exudyn series converges to it (8 digits).
+Source: IFToMM benchmark A02 (M. Gonzalez et al., Multibody Syst. Dyn. 16 (2006)); reference on the parallelogram branch
+by its equation theta'' = (7/6) g sin theta in 130-bit arithmetic. A published Exudyn series converges to it (8 digits).
 """
 
 from __future__ import annotations

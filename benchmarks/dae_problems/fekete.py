@@ -1,6 +1,6 @@
 """Fekete points: 20 particles on the unit sphere that repel each other, with friction.
 
-p_i'' = -p_i' / 2 + 2 lam_i p_i + sum_j (p_i - p_j) / |p_i - p_j|^2,  |p_i| = 1, here with multipliers of the other sign.
+p_i'' = -p_i' / 2 + 2 lam_i p_i + sum_j (p_i - p_j) / |p_i - p_j|^2,  |p_i| = 1; lam has the other sign here.
 Source: F. Mazzia, C. Magherini, "Test Set for Initial Value Problem Solvers", release 2.4, problem "Fekete"; reference
 vector of the set, confirmed independently to 2.6e-12.
 """

@@ -1,9 +1,9 @@
 """Slider-crank with a flexible rod (four elastic modes), the crank turning at constant speed.
 
-Source: B. Simeon, "Modelling a flexible slider crank mechanism by a mixed system of DAEs and PDEs", Math. Comput. Modelling
-of Dyn. Syst. 2 (1996) 1-18; F. Mazzia, C. Magherini, "Test Set for Initial Value Problem Solvers", release 2.4, problem
-"Slider crank" (linear stiffness, no damping; pi truncated to 3.1415927 is part of the problem). Reference recomputed in
-130-bit arithmetic with velocities projected at the start.
+Source: B. Simeon, "Modelling a flexible slider crank mechanism by a mixed system of DAEs and PDEs", Math. Comput.
+Modelling of Dyn. Syst. 2 (1996) 1-18; F. Mazzia, C. Magherini, "Test Set for Initial Value Problem Solvers", release
+2.4, problem "Slider crank" (linear stiffness, no damping; pi truncated to 3.1415927 is part of the problem). Reference
+recomputed in 130-bit arithmetic with velocities projected at the start.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ PROBLEM = Published(
     v=np.array(V0),
     t_end=0.1,
     groups={
-        "positions": {"crank": 15.0, "rod": -3.31173498825629927343e-01, "slider": 1.69737332843072138124e-01},
         "elastic": {
             "q1": 1.89319289970093791326e-04,
             "q2": 2.37575124998665282850e-05,
             "q3": -5.32389677074919975321e-06,
             "q4": -8.36331327880659105232e-06,
         },
+        "positions": {"crank": 15.0, "rod": -3.31173498825629927343e-01, "slider": 1.69737332843072138124e-01},
         "multipliers": {
             "lam[pin y]": -6.23293583277180013298e01,
             "lam[pin x]": -1.63792099323677414235e02,

@@ -1,8 +1,8 @@
 """Pendulums in Cartesian coordinates, with closed-form references.
 
-`pendulum`: IFToMM benchmark A01 (m = L = 1, g = 9.81, from the horizontal), reference by Jacobi's elliptic functions to 40
-digits. `pendulum_period2`: SUNDIALS' example cvPendulum_dns, g tuned so that the period is 2: g = (2 K(1/2))^2; after any even
-time the state is the initial one.
+`pendulum`: IFToMM benchmark A01 (m = L = 1, g = 9.81, from the horizontal), reference by Jacobi's elliptic functions to
+40 digits. `pendulum_period2`: SUNDIALS' example cvPendulum_dns, g tuned so that the period is 2: g = (2 K(1/2))^2;
+after any even time the state is the initial one.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 import casadi as ca
 import numpy as np
 import pytest
+from benchmarks.dae_problems import andrews
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.interpolate import CubicSpline
 
 import dalembert as da
-from benchmarks.dae_problems import andrews
 from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.implicit_lagrangian import implicit_lagrangian
 from dalembert.tableau.time import Problem, Table, integrate
@@ -91,7 +91,9 @@ def test_Y5_inputs_may_be_expressions_tables_or_callables(reading):
         "ppoly": spline,
     }[reading]
     run = integrate(system, (0, 0.01), andrews.Q0, known={"moment": moment}, time=T, rtol=1e-8, atol=1e-8)
-    exact = integrate(system, (0, 0.01), andrews.Q0, known={"moment": 0.033 * ca.cos(200 * T)}, time=T, rtol=1e-10, atol=1e-10)
+    exact = integrate(
+        system, (0, 0.01), andrews.Q0, known={"moment": 0.033 * ca.cos(200 * T)}, time=T, rtol=1e-10, atol=1e-10
+    )
     assert run.success
     assert np.abs(run.y[:7, -1] - exact.y[:7, -1]).max() < 1e-6
     assert run["moment"][-1] == pytest.approx(0.033 * np.cos(2.0), rel=1e-6)
@@ -118,7 +120,9 @@ def test_Y5_a_tableau_is_integrated_as_it_stands():
     from benchmarks.dae_problems.pendulums import PENDULUM
 
     tableau = implicit_lagrangian(PENDULUM.build(), level="velocity")
-    run = Problem(tableau, known=dict.fromkeys(tableau.known, 0.0)).integrate((0, 2), {"q x": -1.0}, rtol=1e-9, atol=1e-9)
+    run = Problem(tableau, known=dict.fromkeys(tableau.known, 0.0)).integrate(
+        (0, 2), {"q x": -1.0}, rtol=1e-9, atol=1e-9
+    )
     twin = integrate(PENDULUM.build(), (0, 2), PENDULUM.q, rtol=1e-9, atol=1e-9)
     assert run.success
     assert run["q x"][-1] == pytest.approx(twin["x"][-1], abs=1e-6)

@@ -4,9 +4,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-
 from benchmarks.dae_problems import BRICARD, PROBLEMS
 from benchmarks.dae_problems.bricard import CORNER_AT_1, corner
+
 from dalembert.tableau.time import FORMULATIONS, Problem
 
 MECHANICAL = [name for name, p in PROBLEMS.items() if p.mechanical and name not in ("fekete", "double_four_bar")]
@@ -26,7 +26,7 @@ def errors(name, rtol, formulation="stabilised", **options):
 
 @pytest.mark.parametrize("name", MECHANICAL)
 def test_Y6_stabilised_form_reaches_the_reference(name):
-    """Errors fall with the tolerance, to a few hundred times rtol in positions (the factor is the problem's condition)."""
+    """Errors fall with the tolerance, to a few hundred times rtol in positions (the problem's condition)."""
     coarse, fine = errors(name, 1e-5), errors(name, 1e-9)
     group = "elastic" if name == "flexible_slider_crank" else "positions"
     limit = 1e-5 if group == "elastic" else 3e-7
@@ -89,7 +89,7 @@ def test_bricard_mechanism_redundant_for_ever():
 
 
 def test_closed_loop_does_not_leak():
-    """Thousands of steps of a conservative closed loop: constraint residual at rounding level, energy within tolerance."""
+    """Thousands of steps of a conservative closed loop: constraints at rounding level, energy within tolerance."""
     p = PROBLEMS["double_four_bar"]
     system = p.build()
     run = problem("double_four_bar").integrate((0, 0.6), p.q, p.v, rtol=1e-8, atol=1e-8, max_step=2e-4)

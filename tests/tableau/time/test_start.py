@@ -3,12 +3,12 @@
 import casadi as ca
 import numpy as np
 import pytest
+from benchmarks.dae_problems import PROBLEMS
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import dalembert as da
-from benchmarks.dae_problems import PROBLEMS
 from dalembert.tableau.time import Problem, from_expressions, integrate
 
 ANGLE = st.floats(-3.0, 3.0)
@@ -83,7 +83,9 @@ def test_redundant_rows_are_counted_and_forces_are_shared():
     """A pendulum with its rod written three times: the same motion, the tension shared by least norm."""
     q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
     rod = (ca.sumsqr(q) - 1) / 2
-    system = da.Lagrangian(q, v, kinetic=ca.sumsqr(v) / 2, potential=9.81 * q[1], constraints={"a": rod, "b": rod, "c": rod})
+    system = da.Lagrangian(
+        q, v, kinetic=ca.sumsqr(v) / 2, potential=9.81 * q[1], constraints={"a": rod, "b": rod, "c": rod}
+    )
     p = PROBLEMS["pendulum"]
     run = integrate(system, (0, 2), p.q, p.v, rtol=1e-9, atol=1e-9)
     twin = integrate(p.build(), (0, 2), p.q, p.v, rtol=1e-9, atol=1e-9)

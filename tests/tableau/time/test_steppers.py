@@ -1,4 +1,4 @@
-"""The steppers: against IDA and SciPy, compiled against plain, events, dense output, ensembles, all that may go wrong."""
+"""The steppers: against IDA and SciPy, compiled against plain; events, dense output, ensembles, what may go wrong."""
 
 import os
 import subprocess
@@ -9,10 +9,10 @@ from functools import cache
 import casadi as ca
 import numpy as np
 import pytest
+from benchmarks.dae_problems import PROBLEMS
 from scipy.integrate import solve_ivp
 
 import dalembert as da
-from benchmarks.dae_problems import PROBLEMS
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.tableau.time import METHODS, Event, Problem, from_expressions, integrate
 from dalembert.tableau.time.radau_coefficients import radau
@@ -48,7 +48,11 @@ def test_steppers_agree_with_scipy_on_robertsons_kinetics(method):
 
     run = ode(rate, [1.0, 0.0, 0.0], 40.0, rtol=1e-7, atol=1e-10, method=method)
     twin = solve_ivp(
-        lambda t, x: [-0.04 * x[0] + 1e4 * x[1] * x[2], 0.04 * x[0] - 1e4 * x[1] * x[2] - 3e7 * x[1] ** 2, 3e7 * x[1] ** 2],
+        lambda t, x: [
+            -0.04 * x[0] + 1e4 * x[1] * x[2],
+            0.04 * x[0] - 1e4 * x[1] * x[2] - 3e7 * x[1] ** 2,
+            3e7 * x[1] ** 2,
+        ],
         (0, 40),
         [1.0, 0.0, 0.0],
         method="Radau",
@@ -88,7 +92,9 @@ def test_compiled_loop_equals_its_plain_twin():
     for disable in ("0", "1"):
         environment = {**os.environ, "NUMBA_DISABLE_JIT": disable}
         command = [sys.executable, "-c", textwrap.dedent(code)]
-        outputs.append(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split())
+        outputs.append(
+            subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.split()
+        )
     compiled, plain = outputs
     assert len(compiled) == len(plain) == 16
     for a, b in zip(compiled, plain, strict=True):
@@ -132,7 +138,9 @@ def test_dense_output_is_as_good_as_the_steps(method):
 
 def test_events_are_located_counted_and_filtered():
     s = pendulum()
-    problem = Problem(s, events=[Event(s.symbols.q[0], terminal=3, direction=1), Event(s.symbols.q[0]), Event(s.symbols.v[1])])
+    problem = Problem(
+        s, events=[Event(s.symbols.q[0], terminal=3, direction=1), Event(s.symbols.q[0]), Event(s.symbols.v[1])]
+    )
     run = problem.integrate((0, 10), [-1.0, 0.0], rtol=1e-10, atol=1e-10)
     assert run.status == 1
     assert run.t_events[0] == pytest.approx(PERIOD * (np.arange(3) + 0.25), abs=1e-7)

@@ -3,8 +3,8 @@
     x'_n = -(1/h) sum_{i=0..k} alpha_i x_{n-i}           exact for polynomials up to degree k
     x_n^Pr = -sum_{i=1..} gamma_i x_{n-i}                the polynomial through the last points, extrapolated
 
-With the seed's sign alpha_0 < 0: k = 1 has alpha = (-1, 1). The seed prints the predictor with k points, of degree k - 1.
-All coefficients are rationals, found exactly.
+With the seed's sign alpha_0 < 0: k = 1 has alpha = (-1, 1). The seed prints the predictor with k points, of degree
+k - 1. All coefficients are rationals, found exactly.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cache
 from math import comb
+from typing import Any
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -56,11 +57,11 @@ def roots_at_zero(k: int) -> Complex[Array, " k"]:
     return np.roots([-float(a) for a in alpha(k)]).astype(complex)
 
 
-def boundary(k: int, points: int = 721) -> Complex[Array, " points"]:
-    """Return the root locus h lambda = sum_j (1 - e^(-i theta))^j / j: outside of it the formula is stable."""
+def boundary(k: int, points: int = 721) -> Any:
+    """Return the root locus h lambda = sum_j (1 - e^(-i theta))^j / j, (points,): outside, the formula is stable."""
     _check(k)
     w = 1.0 - np.exp(-1j * np.linspace(0.0, 2.0 * np.pi, points))
-    return sum(w**j / j for j in range(1, k + 1))
+    return np.sum([w**j / j for j in range(1, k + 1)], axis=0)
 
 
 def spectral_radius(k: int, z: complex) -> float:
@@ -81,7 +82,7 @@ def sector(k: int) -> float:
 
 def derivative(k: int, h: float, history: Float[Array, "points n"]) -> Float[Array, " n"]:
     """Return x'_n by eq. (11); history[0] is x_n, history[i] is x_{n-i}."""
-    return -sum(float(a) * x for a, x in zip(alpha(k), history, strict=False)) / h
+    return -np.sum([float(a) * x for a, x in zip(alpha(k), history, strict=False)], axis=0) / h
 
 
 def _check(k: int) -> None:

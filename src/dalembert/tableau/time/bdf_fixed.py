@@ -43,8 +43,8 @@ def fixed_step(
 ) -> FixedRun:
     """Integrate `steps` steps of size h from `first`, (k, n): x at t0, t0 + h, ..., t0 + (k - 1) h.
 
-    Newton's method ends when the step, relative to 1 + |x|, is below `tolerance` or no longer shrinks. Each iteration is
-    a dense LAPACK solve of rows scaled to one: nothing here is fast, everything is as printed.
+    Newton's method ends when the step, relative to 1 + |x|, is below `tolerance` or no longer shrinks. Each iteration
+    is a dense LAPACK solve of rows scaled to one: nothing here is fast, everything is as printed.
     """
     start = np.asarray(first, dtype=float)
     if start.shape != (k, dae.n):
@@ -56,8 +56,8 @@ def fixed_step(
     counts = []
     for n in range(k, k + steps):
         past = x[: -k - 1 : -1]
-        predicted = -sum(c * y for c, y in zip(g, past, strict=True))  # x_n^Pr
-        history = -sum(c * y for c, y in zip(a[1:], past, strict=True)) / h
+        predicted = -np.sum([c * y for c, y in zip(g, past, strict=True)], axis=0)  # x_n^Pr
+        history = -np.sum([c * y for c, y in zip(a[1:], past, strict=True)], axis=0) / h
         environment = np.array([t0 + n * h, -a[0] / h, *rest])
         found, count = _newton(evaluate, predicted, history, -a[0] / h, environment, tolerance)
         x.append(found)

@@ -1,7 +1,7 @@
 """Backward differentiation formulas of variable order and step, fixed leading coefficient, in one compiled loop.
 
-Symbols (Brenan, Campbell & Petzold 1996, sec. 5.2; Jackson & Sacks-Davis 1980): phi_j modified divided differences of the
-last points; psi_j = t_n+1 - t_n+1-j; alpha, beta, gamma, sigma coefficients of the formulas; k order; c leading
+Symbols (Brenan, Campbell & Petzold 1996, sec. 5.2; Jackson & Sacks-Davis 1980): phi_j modified divided differences of
+the last points; psi_j = t_n+1 - t_n+1-j; alpha, beta, gamma, sigma coefficients of the formulas; k order; c leading
 coefficient alpha_s / h; e = x - x_predicted. Orders 1 to 6 (default at most 5). The error test sees `tested` unknowns
 only. Constants of step and order control are those published for DASSL.
 
@@ -26,8 +26,14 @@ from dalembert.tableau.time.newton_loops import (
     make_factors,
 )
 from dalembert.tableau.time.signal_loops import set_signals
-from dalembert.tableau.time.state import DONE, FAILED_CONVERGENCE, FAILED_ERROR_TEST, FAILED_NON_FINITE, STOPPED
-from dalembert.tableau.time.state import TOO_MANY_STEPS
+from dalembert.tableau.time.state import (
+    DONE,
+    FAILED_CONVERGENCE,
+    FAILED_ERROR_TEST,
+    FAILED_NON_FINITE,
+    STOPPED,
+    TOO_MANY_STEPS,
+)
 
 EPS = np.finfo(np.float64).eps
 FIRST_RATE = 20.0
@@ -229,7 +235,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
         outcome = _solve_stage(work, state, option, scale, correction, predicted, predicted_rates)
         if outcome == CONVERGED:
-            size = estimate(state, sigma, phi, correction, trial, scale, option.tested, option.count, errors)
+            size = estimate(state, sigma, phi, correction, trial, scale, option.tested, option.tested_count, errors)
             if constant * size <= 1.0:
                 return DONE
             failures += 1
@@ -300,8 +306,8 @@ def first_size(x, rates, state, option, scale):
     span = abs(s.t_stop - s.t)
     h = min(1e-3 * span, option.most_step)
     weigh(x, option.rtol, option.atol, option.power, h, scale)
-    speed = norm(rates, scale, option.tested, option.count)
-    size = norm(x, scale, option.tested, option.count)
+    speed = norm(rates, scale, option.tested, option.tested_count)
+    size = norm(x, scale, option.tested, option.tested_count)
     if speed > 0.0:
         h = min(h, max(0.5, 0.1 * np.sqrt(size)) / speed)
     if option.first_step > 0.0:
@@ -384,7 +390,7 @@ def run(work, state, option, tables, mesh):
                 work.x[i] = work.projected[i]
         s.steps += 1
         s.order_counts[s.order] += 1
-        choose(state, phi, vectors[2], vectors[4], vectors[3], option.tested, option.count, errors, top)
+        choose(state, phi, vectors[2], vectors[4], vectors[3], option.tested, option.tested_count, errors, top)
         advance_differences(state, phi, vectors[2], top)
         if rows == mesh.shape[0]:
             mesh = grown(mesh, 2 * rows)

@@ -93,7 +93,7 @@ class Compiled:
     @property
     def operations(self) -> dict[str, int]:
         """Compiled operations of each code."""
-        return {name: kernel.report().operations for name, kernel in self.kernels.items()}
+        return {name: sum(kernel.report().operations.values()) for name, kernel in self.kernels.items()}
 
     def work(self, callbacks: Mapping[str, int] | None = None, events: int = 0) -> tuple[Work, list[Any]]:
         """Return memory for one integration, and what must be kept alive with it.
@@ -123,7 +123,8 @@ class Compiled:
         for code, address in (callbacks or {}).items():
             calls[CODES.index(code)] = address, 0, 0
         dense = np.zeros((n, n)) if n <= DENSE_LIMIT else np.zeros((0, 0))
-        work = Work(calls, *arrays.values(), plan_arrays(self.plan), dense, np.zeros(n, np.int64))
+        rest: dict[str, Any] = {"plan": plan_arrays(self.plan), "dense": dense, "exchanges": np.zeros(n, np.int64)}
+        work = Work(calls=calls, **arrays, **rest)
         return work, alive
 
 

@@ -179,9 +179,7 @@ class Finder:
                 raise ModelError(f"hold: no free coordinate is called {name!r}; there are {', '.join(own)}")
         return np.array([name in set(hold) for name in own], dtype=bool)
 
-    def _positions(
-        self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array, given: list[Array]
-    ) -> Array:
+    def _positions(self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array, given: list[Array]) -> Array:
         """Newton's method: each step is the least change, in the metric of q0, that satisfies the linearised rows."""
         m, q, rows = self.motion, q0, self.motion.holonomic_rows
         if not rows or _negligible(given[5], given[2][rows], q0, ROUNDING):
@@ -202,13 +200,11 @@ class Finder:
             sizes = ", ".join(f"{m.names[rows[i]]}: {phi[i]:.3g}" for i in bad[:8])
             raise SolvabilityError(
                 f"no position near the given one satisfies the constraints; left are {sizes}. The constraints may "
-                "contradict each other, a held coordinate may be wrong, or the start is too far away: give a q nearer by"
+                "contradict each other, a held coordinate may be wrong, or the start is too far away: give a nearer q"
             )
         return q
 
-    def _velocities(
-        self, q: Array, v0: Array, t: float, s: Array, p: Array, held: Array, there: list[Array]
-    ) -> Array:
+    def _velocities(self, q: Array, v0: Array, t: float, s: Array, p: Array, held: Array, there: list[Array]) -> Array:
         """Return the velocity nearest to v0, in the mass metric, that satisfies all rows."""
         m, A, psi = self.motion, there[2], there[6]
         if not m.lam.numel() or _negligible(psi, A, v0, ROUNDING):

@@ -1,8 +1,8 @@
 """What a stepper integrates: a residual F(t, x, x') = 0 with names, and what kind each unknown is.
 
-Symbols: x unknowns, x' their rates, s signals (inputs that are tables or callables of time), p parameters, c the leading
-coefficient of the difference formula (x' = c x + ..., c = -alpha_0 / h in seed 003, eq. 11), J = dF/dx + c dF/dx'
-the iteration matrix (eq. 13).
+Symbols: x unknowns, x' their rates, s signals (inputs that are tables or callables of time), p parameters, c the
+leading coefficient of the difference formula (x' = c x + ..., c = -alpha_0 / h in seed 003, eq. 11), J = dF/dx + c
+dF/dx' the iteration matrix (eq. 13).
 """
 
 from __future__ import annotations

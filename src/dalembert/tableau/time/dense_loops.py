@@ -7,7 +7,7 @@ from dalembert.tableau.graph_loops import compiled
 
 @compiled
 def dense_factor(A, exchanges):
-    """Overwrite A by its factors P A = L U, rows scaled implicitly; return whether every pivot is nonzero and finite."""
+    """Overwrite A by its factors P A = L U, rows scaled implicitly; return whether every pivot is nonzero."""
     n = A.shape[0]
     for k in range(n):
         best, pivot = -1.0, k

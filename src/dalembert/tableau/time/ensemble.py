@@ -1,4 +1,4 @@
-"""Many starts of one problem, in threads: each has its own step size, order and status; the interpreter lock is free."""
+"""Many starts of one problem, in threads without the interpreter lock: each has its own steps, orders and status."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Events: sign changes of g(t, x, x') between mesh points, located on the interpolating polynomial.
 
 A function that is zero at the start is armed once it has left zero, so an event at the start is not reported and does
-not stop the run. Roots are found by the Illinois method (M. Dowell, P. Jarratt, BIT 11 (1971) 168-174) to rounding of t.
+not stop the run. Roots are found by the Illinois method (M. Dowell, P. Jarratt, BIT 11 (1971) 168-174) to rounding of
+t.
 """
 
 from __future__ import annotations

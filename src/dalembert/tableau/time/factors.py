@@ -39,8 +39,10 @@ class Factors:
             values.extend(scalars(entry))
             return symbol(f"f{len(values)}", entry)
 
-        rows = [[{c: name(e) for c, e in row.items()} for row in part] for part in (self.lower, self.upper, self.moved)]
-        kept = Factors(*rows, [name(e) for e in self.inverse], self.quality)
+        lower, upper, moved = (
+            [{c: name(e) for c, e in row.items()} for row in part] for part in (self.lower, self.upper, self.moved)
+        )
+        kept = Factors(lower, upper, moved, [name(e) for e in self.inverse], self.quality)
         return ca.vertcat(*values, ca.SX(0, 1)), kept
 
     def symbols(self) -> ca.SX:

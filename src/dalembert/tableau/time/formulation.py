@@ -1,15 +1,19 @@
 """One mechanical system, five ways to write it as a DAE: by one keyword.
 
-Symbols: q, v free coordinates and velocities, lam multipliers of all rows, mu multipliers of the holonomic rows' position
-level; phi(q, t) = 0 holonomic rows, psi = A v + dphi/dt = 0 (and velocity-level rows as they stand), A a + drift = 0.
+Symbols: q, v free coordinates and velocities, lam multipliers of all rows, mu multipliers of the holonomic rows'
+position level; phi(q, t) = 0 holonomic rows, psi = A v + dphi/dt = 0 (and velocity-level rows as they stand), A a +
+drift = 0.
 
 | keyword | equations beside M v' + bias + A^T lam = 0 |
 |---|---|
 | `index3` | q' = v, phi = 0 |
 | `index2` | q' = v, psi = 0 |
 | `index1` | q' = v, A v' + drift = 0 |
-| `stabilised` | q' = v - A_h^T mu, phi = 0, psi = 0 (C. W. Gear, B. Leimkuhler, G. K. Gupta, J. Comp. Appl. Math. 12 (1985) 77) |
+| `stabilised` | q' = v - A_h^T mu, phi = 0, psi = 0 |
 | `projection` | as `index1`, with q and v put back on phi = 0, psi = 0 after every step, in the mass metric |
+
+The stabilised form: C. W. Gear, B. Leimkuhler, G. K. Gupta, J. Comp. Appl. Math. 12 (1985) 77;
+its mu is zero but for errors.
 
 Errors of unknowns of index 2 are weighed by h, of index 3 by h^2 (Hairer & Wanner II, sec. VII.7; P. Loetstedt,
 L. Petzold, Math. Comp. 46 (1986) 491): with this, and static pivots, which no scaling of rows or columns by h changes,
@@ -103,7 +107,9 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
     controls = [str(s) for s in ca.vertsplit(symbols.u)] if symbols.u.numel() else []
     given_values, driven_values = split_known(known, system.coordinates, controls)
     signals = Signals()
-    given = {i: tuple(signals.expressions(system.coordinates[i], x, 2, t)) for i, x in given_values.items()}
+    given: dict[int, Any] = {
+        i: tuple(signals.expressions(system.coordinates[i], x, 2, t)) for i, x in given_values.items()
+    }
     driven = {i: signals.expressions(controls[i], x, 0, t)[0] for i, x in driven_values.items()}
     free = tuple(i for i in range(len(system.coordinates)) if i not in given)
     undriven = [i for i in range(len(controls)) if i not in driven]
@@ -156,8 +162,9 @@ def _unmatched(system: Any, controls: list[str], undriven: list[int], given: dic
     known = ", ".join(system.coordinates[i] for i in given) or "none"
     open_ = ", ".join(controls[i] for i in undriven) or "none"
     return ModelError(
-        f"{len(given)} known coordinates ({known}) need as many unknown controls; unknown are {len(undriven)} ({open_}). "
-        "Name the other controls in known=, or know fewer coordinates"
+        f"{len(given)} known coordinates ({known}) need as many unknown controls; unknown are {len(undriven)} "
+        f"({open_}); "
+        "name the other controls in known=, or know fewer coordinates"
     )
 
 

@@ -1,7 +1,7 @@
-"""A tableau as a DAE: known variables become functions of time, offsets of the signature method say what index each has.
+"""A tableau as a DAE: known variables become functions of time, the signature method says what index each unknown has.
 
-With c_i, d_j the offsets of Pryce's method (`tableau/signature.py`), unknown j is of index 1 + max c - d_j: multipliers of
-position constraints (d = 0, max c = 2) of index 3, velocities (d = 1) of index 2, positions (d = 2) of index 1.
+With c_i, d_j the offsets of Pryce's method (`tableau/signature.py`), unknown j is of index 1 + max c - d_j: multipliers
+of position constraints (d = 0, max c = 2) of index 3, velocities (d = 1) of index 2, positions (d = 2) of index 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Consistent values of a general DAE: differential unknowns are kept, algebraic ones and rates are found.
 
 F(t, x, x') = 0 is solved by Gauss-Newton steps of least weighed change, for x of algebraic unknowns and x' of
-differential ones (K. E. Brenan, S. L. Campbell, L. R. Petzold 1996, sec. 5.3.4; P. N. Brown, A. C. Hindmarsh, L. R. Petzold,
-SIAM J. Sci. Comput. 19 (1998) 1495). With a higher index F alone does not determine them all: what it leaves open stays
-as given, and hidden constraints are the user's to satisfy.
+differential ones (K. E. Brenan, S. L. Campbell, L. R. Petzold 1996, sec. 5.3.4; P. N. Brown, A. C. Hindmarsh, L. R.
+Petzold, SIAM J. Sci. Comput. 19 (1998) 1495). With a higher index F alone does not determine them all: what it leaves
+open stays as given, and hidden constraints are the user's to satisfy.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ def general_start(
     f = ca.Function("start", [dae.x, dae.rates, dae.environment], [dae.residual, ca.densify(J)])
     x1, r1 = x0.copy(), r0.copy()
     size = np.concatenate([np.maximum(np.abs(x0[change_x]), 1.0), np.maximum(np.abs(r0[change_r]), 1.0)])
+    F, rows = np.zeros(dae.n), np.ones(dae.n)
     for _ in range(MOST_ITERATIONS):
         F, K = (np.asarray(z, dtype=float) for z in f(x1, r1, environment))
         F = F.ravel()

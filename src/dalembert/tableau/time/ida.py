@@ -84,7 +84,8 @@ def integrate_ida(problem: Problem, settings: Settings, x: Array, rates: Array, 
         max_order=min(settings.max_order, MOST_IDA_ORDER),
         linsolver="dense",
     )
-    times = [settings.t0, settings.t1] if settings.t_eval is None else np.asarray(settings.t_eval, dtype=float)
+    ends = (settings.t0, settings.t1)
+    times = np.asarray(ends if settings.t_eval is None else settings.t_eval, dtype=float)
     found = solver.solve(times, x, rates)
     t, y, yp = np.asarray(found.t), np.asarray(found.y), np.asarray(found.yp)
     order = np.ones(len(t), np.int64)

@@ -41,6 +41,6 @@ def _jump(typing_context, address, table, scratch):
 @overload(invoke)
 def _invoke_compiled(address, table, scratch):
     def run(address, table, scratch):
-        _jump(address, table, scratch)
+        _jump(address, table, scratch)  # type: ignore[call-arg]
 
     return run

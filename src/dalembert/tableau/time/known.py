@@ -1,8 +1,8 @@
 """What is known of a motion: inputs as numbers, expressions of time, tables, SciPy's piecewise polynomials, callables.
 
 A known control needs its value; a known coordinate its value, rate and acceleration (they enter A and M). Expressions
-are differentiated and compiled with the equations; tables become piecewise polynomials that the compiled loop evaluates;
-a Python callable is called back, once for every point that Newton's method starts from.
+are differentiated and compiled with the equations; tables become piecewise polynomials that the compiled loop
+evaluates; a Python callable is called back, once for every point that Newton's method starts from.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Signals:
             return _differentiated(name, given, derivatives, time)
         if isinstance(given, int | float | np.number):
             return [ca.SX(float(given)), *[ca.SX(0)] * derivatives]
-        if isinstance(given, Table) or hasattr(given, "c") and hasattr(given, "x"):
+        if isinstance(given, Table) or (hasattr(given, "c") and hasattr(given, "x")):
             return self._table(name, given, derivatives)
         if isinstance(given, tuple) and len(given) == 2 and not callable(given[0]):
             return self._table(name, Table(*given), derivatives)
@@ -79,7 +79,7 @@ class Signals:
             return [self._add(name, functions[d], d) for d in range(derivatives + 1)]
         need = "" if derivatives == 0 else f", or {derivatives + 1} callables (value, rate, acceleration)"
         raise ModelError(
-            f"known {name!r} is {type(given).__name__}; give a number, an expression of time, a Table or (times, values), "
+            f"known {name!r} is {type(given).__name__}; give a number, an expression of time, a Table, (t, values), "
             f"a PPoly{need or ', or a callable of t'}"
         )
 
@@ -125,7 +125,7 @@ class Signals:
         rows = np.array(layout, np.int64).reshape(-1, 5)
         return Tables(rows, np.concatenate(breaks), np.concatenate(coefficients))
 
-    def values(self, t: float, side: str = "right") -> Array:
+    def values(self, t: float, side: Any = "right") -> Array:
         """Return every signal at t."""
         found = np.zeros(len(self.symbols))
         for signal, p in self.polynomials.items():
@@ -141,7 +141,7 @@ def _differentiated(name: str, given: ca.SX, derivatives: int, time: ca.SX) -> l
     strangers = [str(s) for s in ca.symvar(given) if not time.numel() or s.element_hash() != time.element_hash()]
     if given.numel() != 1 or strangers:
         raise ModelError(
-            f"known {name!r} must be one expression of the time symbol alone; it contains {', '.join(strangers) or given}. "
+            f"known {name!r} must be one expression of the time symbol alone; it contains {strangers or given}. "
             "Pass the symbol as time="
         )
     found = [given]

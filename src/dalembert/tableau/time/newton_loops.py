@@ -87,7 +87,7 @@ def newton_step(work, state):
 
 @compiled
 def correct(work, state, scale, correction, predicted, predicted_rates, share):
-    """Iterate from the prediction; x, x' in `work`, e in `correction`. `scale` are weights of the norm, 1 / tolerance."""
+    """Iterate from the prediction; x, x' in `work`, e in `correction`; `scale` are the weights of the norm."""
     s = state[0]
     n = work.x.size
     s.iterations_last = 0

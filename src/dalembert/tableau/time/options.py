@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class Settings:
         ends = [low, *inner, high]
         if self.t1 < self.t0:
             ends.reverse()
-        return list(zip(ends[:-1], ends[1:], strict=True))
+        return list(pairwise(ends))
 
 
 def _absolute(atol: Any, dae: DAE) -> Array:

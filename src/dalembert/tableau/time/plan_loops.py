@@ -1,7 +1,7 @@
 """A plan carried out by a compiled loop, factors apart from their use: for systems too large for straight-line code.
 
-Row k of a block, up-looking: w = row of A; for each earlier pivot j of L: l = w[j] / u_jj, w -= l u_j; what is left is row k
-of U. Entries of earlier blocks move to the right side (see `factors.py`, the straight-line twin).
+Row k of a block, up-looking: w = row of A; for each earlier pivot j of L: l = w[j] / u_jj, w -= l u_j; what is left is
+row k of U. Entries of earlier blocks move to the right side (see `factors.py`, the straight-line twin).
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ class Problem:
     formulation
         For a `Lagrangian`: one of `FORMULATIONS`, default "stabilised".
     known
-        Name -> number, expression of time, `Table`, (times, values), PPoly, or callable. Of a `Lagrangian`: coordinates and
-        controls; controls not mentioned are zero; with known coordinates, as many controls become unknown. Of a
+        Name -> number, expression of time, `Table`, (times, values), PPoly, or callable. Of a `Lagrangian`: coordinates
+        and controls; controls not mentioned are zero; with known coordinates, as many controls become unknown. Of a
         `Tableau`: every known variable.
     time
         The symbol of time that expressions in `known` use, where the system has none.

@@ -36,8 +36,8 @@ class RadauCodes:
     def __init__(self, compiled: Compiled) -> None:
         if not compiled.straight:
             raise UnsupportedError(
-                f'method="radau" runs on straight-line code only, and {compiled.plan.operations} operations are too many '
-                'for it; use method="bdf"'
+                f'method="radau" runs on straight-line code only, and {compiled.plan.operations} operations are too '
+                'many for it; use method="bdf"'
             )
         dae, plan = compiled.dae, compiled.plan
         inputs = {"x": dae.x, "rates": dae.rates, "environment": dae.environment}

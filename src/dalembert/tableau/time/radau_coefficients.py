@@ -1,14 +1,14 @@
 """Radau IIA of order 5: nodes, inverse of the Runge-Kutta matrix, and its real form.
 
-A^-1 = T diag(gamma, [[a, -b], [b, a]]) T^-1 splits the stage equations into one real system with the leading coefficient
-gamma / h and one complex with (a + i b) / h. Found from the nodes here, not typed. Source: E. Hairer, G. Wanner, "Solving
-Ordinary Differential Equations II", secs. IV.5 and IV.8.
+A^-1 = T diag(gamma, [[a, -b], [b, a]]) T^-1 splits the stage equations into one real system with the leading
+coefficient gamma / h and one complex with (a + i b) / h. Found from the nodes here, not typed. Source: E. Hairer, G.
+Wanner, "Solving Ordinary Differential Equations II", secs. IV.5 and IV.8.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,8 @@ def radau() -> Radau:
     powers = c[:, None] ** np.arange(3)
     A = (powers * c[:, None] / np.arange(1, 4)) @ np.linalg.inv(powers)
     W = np.linalg.inv(A)
-    values, vectors = np.linalg.eig(W)
+    found: Any = np.linalg.eig(W)
+    values, vectors = found
     real, upper = int(np.argmin(np.abs(values.imag))), int(np.argmax(values.imag))
     gamma, a, b = values[real].real, values[upper].real, values[upper].imag
     v = vectors[:, upper]

@@ -1,9 +1,10 @@
 """Radau IIA of order 5 with variable step on F(t, x, x') = 0, in one compiled loop: the second production stepper.
 
-Symbols: z_i = X_i - x_n stages; X'_i = (1/h) sum_j W_ij z_j; w = T^-1 z; gamma, a + i b eigenvalues of W = A^-1. Newton's method
-solves one real system with c = gamma / h and one complex with (a + i b) / h, factors kept while the step stays. Error:
--J^-1 F(t_n, x_n, -E z / h), of order 3 (F linear in x'), tested unknowns only, an unknown of index 2 weighed by h, of index 3 by h^2.
-E. Hairer, G. Wanner, "Solving Ordinary Differential Equations II", sec. IV.8; step size by K. Gustafsson's predictive control.
+Symbols: z_i = X_i - x_n stages; X'_i = (1/h) sum_j W_ij z_j; w = T^-1 z; gamma, a + i b eigenvalues of W = A^-1.
+Newton's method solves one real system with c = gamma / h and one complex with (a + i b) / h, factors kept while the
+step stays. Error: -J^-1 F(t_n, x_n, -E z / h), of order 3 (F linear in x'), tested unknowns only, an unknown of index 2
+weighed by h, of index 3 by h^2. E. Hairer, G. Wanner, "Solving Ordinary Differential Equations II", sec. IV.8; step
+size by K. Gustafsson's predictive control.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
             for _ in range(2):
                 if size >= 1.0:
                     _error(work, extra, state, radau, x, z, error)
-                    size = max(norm(error, scale, option.tested, option.count), 1e-10)
+                    size = max(norm(error, scale, option.tested, option.tested_count), 1e-10)
             safety = SAFETY * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + s.iterations - before)
             factor = safety * size**-0.25
             if size < 1.0:

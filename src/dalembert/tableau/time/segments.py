@@ -34,8 +34,8 @@ Array = np.ndarray
 
 FIRST_ROWS = 256
 SHIFT_RANGE = {True: 1.0 - 1e-9, False: 0.6}
-"""Factors are kept while c / c_old lies between this and its reciprocal. Straight-line factors cost two Newton steps and
-are made anew whenever c changes: half as many steps on Andrews' mechanism, since constraints then hold to the last digit.
+"""Factors are kept while c / c_old lies between this and its reciprocal. Straight-line factors cost two Newton steps
+and are made anew whenever c changes: half as many steps on Andrews' mechanism, since all rows then hold exactly.
 """
 COUNTS = {
     "steps": "steps",
@@ -59,7 +59,7 @@ def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool
         atol=settings.atol_all,
         power=dae.power.astype(np.int64),
         tested=tested,
-        count=float(tested.sum()),
+        tested_count=float(tested.sum()),
         share=float(settings.newton),
         shift_range=SHIFT_RANGE[straight],
         relax=relax,
@@ -220,8 +220,8 @@ def _message(totals: Totals, problem: Problem, callbacks: Callbacks) -> str:
     causes = {
         FAILED_ERROR_TEST: f"the error test failed again and again, worst for {name!r}: a discontinuity (declare it as "
         "stop_times or an event), or tolerances below rounding",
-        FAILED_CONVERGENCE: f"Newton's method did not converge, worst for {name!r}: the iteration matrix may be singular "
-        "(a singular configuration, or redundant constraints that appeared on the way)",
+        FAILED_CONVERGENCE: f"Newton's method did not converge, worst for {name!r}: the iteration matrix may be "
+        "singular (a singular configuration, or redundant constraints that appeared on the way)",
         FAILED_NON_FINITE: f"the residual is not finite, first seen in {name!r}: check its domain (roots, divisions)",
     }
     return f"the step size collapsed to {abs(s['h_collapsed']):.3g} {where}: {causes[status]}"

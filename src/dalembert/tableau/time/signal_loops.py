@@ -1,7 +1,8 @@
 """Inputs as functions of time, evaluated inside the loop: piecewise polynomials, or a callback for Python's.
 
-A table gives signal k on piece i as sum_j coefficients[place + i * length + j] (t - breaks[i])^(length - 1 - j), SciPy's
-order. At the end of a segment (a declared jump) the piece to its left counts, at its start the one to its right.
+A table gives signal k on piece i as sum_j coefficients[place + i * length + j] (t - breaks[i])^(length - 1 - j),
+SciPy's order. At the end of a segment (a declared jump) the piece to its left counts, at its start the one to its
+right.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FIRST_SIGNAL = 2
 
 
 class Tables(NamedTuple):
-    """All tabulated signals; row k of `layout`: signal, first break, pieces, first coefficient, coefficients a piece."""
+    """All tables; row k of `layout`: signal, first break, pieces, first coefficient, coefficients a piece."""
 
     layout: np.ndarray
     breaks: np.ndarray

@@ -42,7 +42,7 @@ class Option(NamedTuple):
     atol: np.ndarray
     power: np.ndarray
     tested: np.ndarray
-    count: float
+    tested_count: float
     share: float
     shift_range: float
     relax: np.ndarray  # (2, rows): of the run, and for trouble
