@@ -43,6 +43,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/kkt.py
 	$(BIN)/python benchmarks/kernel.py
+	$(BIN)/python benchmarks/tableau.py
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -103,3 +103,44 @@ def test_demo_prints_equation_35_and_writes_the_report(tmp_path, capsys):
     assert "contradict each other" in out
     assert out.rstrip().endswith(f"report: {target}")
     assert target.read_text().count("<svg") == 4
+
+
+EQUATIONS = """
+unknowns = ["x", "y", "u", "v", "lam"]
+equation = [
+  { name = "rate of x", text = "x' = u" },
+  { name = "rate of y", text = "y' = v" },
+  { name = "force x", text = "u' = -lam*x" },
+  { name = "force y", text = "v' = -lam*y - 9.81" },
+  { name = "rod", text = "x^2 + y^2 = 1" },
+]
+"""
+
+
+def test_graph_of_a_solvable_system(system_file, tmp_path, capsys):
+    picture = tmp_path / "graph.svg"
+    code, out, err = called("graph", system_file(EQUATIONS), "-o", str(picture), capsys=capsys)
+    assert (code, err) == (0, "")
+    assert "structural index 3" in out
+    assert "structurally solvable: 5 equations" in out
+    assert picture.read_text().startswith("<svg")
+    code, _, _ = called("graph", system_file(EQUATIONS), "-o", str(picture), "--kind", "matrix", capsys=capsys)
+    assert code == 0
+    assert "in solving order" in picture.read_text()
+
+
+def test_graph_of_an_unsolvable_system_exits_1_and_names_the_misfit(system_file, tmp_path, capsys):
+    wrong = EQUATIONS.replace("v' = -lam*y - 9.81", "x = 0.5").replace("x^2 + y^2 = 1", "x = 0.3")
+    code, out, _ = called("graph", system_file(wrong), "-o", str(tmp_path / "graph.svg"), capsys=capsys)
+    assert code == 1
+    assert "2 equations for 1 unknown(s): equations 'force y', 'rod'" in out
+    assert (tmp_path / "graph.svg").exists()
+
+
+def test_graph_misuse_exits_2(system_file, tmp_path, capsys):
+    code, _, err = called("graph", system_file("unknowns = 3"), capsys=capsys)
+    assert code == 2
+    assert "system.toml" in err
+    code, _, err = called("graph", system_file(EQUATIONS), "-o", str(tmp_path / "no" / "graph.svg"), capsys=capsys)
+    assert code == 2
+    assert "folder" in err

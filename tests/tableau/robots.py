@@ -27,7 +27,9 @@ def rnea(tree: Multibody, q, v, a) -> np.ndarray:
     for i, joint in enumerate(tree.joints):
         k = joint.parent
         zero = np.zeros(3)
-        Rp, pp, wp, dwp, ap = (np.eye(3), zero, zero, zero, -tree.gravity) if k < 0 else (R[k], p[k], w[k], dw[k], origin_a[k])
+        Rp, pp, wp, dwp, ap = (
+            (np.eye(3), zero, zero, zero, -tree.gravity) if k < 0 else (R[k], p[k], w[k], dw[k], origin_a[k])
+        )
         s = Rp @ joint.rotation @ joint.axis
         arm = Rp @ joint.origin
         if joint.kind == "revolute":
@@ -79,11 +81,15 @@ def random_tree(n: int, seed: int) -> Multibody:
     bodies, joints = [], []
     for i in range(n):
         B = rng.standard_normal((3, 3))
-        bodies.append(Body(f"body{i}", rng.uniform(0.5, 2), rng.standard_normal(3) * 0.2, B @ B.T * 0.05 + 0.1 * np.eye(3)))
+        bodies.append(
+            Body(f"body{i}", rng.uniform(0.5, 2), rng.standard_normal(3) * 0.2, B @ B.T * 0.05 + 0.1 * np.eye(3))
+        )
         axis = rng.standard_normal(3)
         rotation = np.linalg.qr(rng.standard_normal((3, 3)))[0]
         rotation *= np.sign(np.linalg.det(rotation))
         kind = "revolute" if rng.random() < 0.7 else "prismatic"
         parent = int(rng.integers(-1, i)) if i else -1
-        joints.append(Joint(f"joint{i}", kind, parent, i, axis / np.linalg.norm(axis), rotation, rng.standard_normal(3)))
+        joints.append(
+            Joint(f"joint{i}", kind, parent, i, axis / np.linalg.norm(axis), rotation, rng.standard_normal(3))
+        )
     return Multibody(bodies, joints)

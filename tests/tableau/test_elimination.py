@@ -171,7 +171,7 @@ def test_non_finite_samples_are_marked_alone():
     data[1, 2] = np.nan
     found = solver.solve(data, [1.0, 1.0])
     assert found.status.tolist() == [0, Outcome.NON_FINITE, 0]
-    with pytest.raises(SolvabilityError, match="NaN or infinity in equation.* 'right'"):
+    with pytest.raises(SolvabilityError, match=r"NaN or infinity in equation.* 'right'"):
         solver.solve(data[1], [1.0, 1.0])
     with pytest.raises(SolvabilityError, match="'left'"):
         solver.solve(A.ravel(), [np.inf, 1.0])

@@ -1,5 +1,7 @@
 """Seed 003, line by line: figures entry by entry, matching, reduced forms, corrector formulas."""
 
+from itertools import pairwise
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -127,8 +129,11 @@ def test_Y10_matching_is_figure_6_with_its_misprint_corrected():
     names = dict(zip(GROUPS, ("x1", "x2", "x3", "x4", "x5", "x6"), strict=True))
     matched = {(names[group], equation) for group, equation in pairs}
     assert matched == {("x1", "G1"), ("x2", "G3"), ("x3", "G2"), ("x4", "G5"), ("x5", "G4"), ("x6", "G6")}
-    contains_tau = {e.split("[")[0] for e, row in zip(tableau.equations, tableau.causal_matrix().toarray(), strict=True)
-                    if row[places(SIZES)["tau"]].any()}
+    contains_tau = {
+        e.split("[")[0]
+        for e, row in zip(tableau.equations, tableau.causal_matrix().toarray(), strict=True)
+        if row[places(SIZES)["tau"]].any()
+    }
     assert contains_tau == {"G6"}
 
 
@@ -155,7 +160,7 @@ def test_Y11_blocks_are_those_of_figure_7():
     np.testing.assert_array_equal(J[rows["G5"], cols["Q°"]], np.eye(M_ROWS))
     np.testing.assert_array_equal(J[rows["G6"], cols["tau"]], -np.eye(FREE))
     bounds = [0, 2, 8, 11, 13, 15]
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in pairwise(bounds):
         assert not J[first:last, last:].any()
     found = seed_tableau().structure().blocks
     assert sorted(found.sizes.tolist()) == [1] * 9 + [2 * M_ROWS]
@@ -289,7 +294,9 @@ def test_Y3_virtual_work_of_constraint_forces_vanishes():
 @pytest.mark.parametrize("make", SYSTEMS, ids=lambda f: f.__name__)
 def test_Y4_implicit_equations_hold_on_the_motion(make):
     """Accelerations and multipliers of the block system satisfy the tableau in both forms; massless rods too."""
-    system = make().with_parameters(**{name: 1.3 for name in make().parameters.names if name not in make().parameters.defaults})
+    system = make().with_parameters(
+        **{name: 1.3 for name in make().parameters.names if name not in make().parameters.defaults}
+    )
     rng = np.random.default_rng(4)
     n = len(system.coordinates)
     q, v = rng.standard_normal(n), rng.standard_normal(n)

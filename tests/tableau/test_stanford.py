@@ -5,7 +5,16 @@ import pinocchio as pin
 import pytest
 
 from dalembert.errors import ModelError
-from dalembert.tableau import GRANULARITIES, Joint, Multibody, maximal, newton_euler, reduce_index, signature, stanford_arm
+from dalembert.tableau import (
+    GRANULARITIES,
+    Joint,
+    Multibody,
+    maximal,
+    newton_euler,
+    reduce_index,
+    signature,
+    stanford_arm,
+)
 from tests.tableau.robots import pinocchio_model, random_tree, rnea
 
 EQUATIONS = dict(zip(GRANULARITIES, (96, 150, 210, 390, 738), strict=True))
@@ -150,7 +159,11 @@ def test_Y4_maximal_coordinates_after_index_reduction_equal_pinocchio(make):
     at = reduced.tableau.with_known([*reduced.states, *reduced.tableau.known], instant=True)
     given = {name: values[name] for name in (*reduced.states, *reduced.tableau.known)}
     guess = [values.get(name, 0.0) for name in at.unknowns]
-    solved = at.solve(given, guess=guess, newton=at.newton(values={k: v for k, v in values.items() if k in at.variables.names}, engine="loop"))
+    solved = at.solve(
+        given,
+        guess=guess,
+        newton=at.newton(values={k: v for k, v in values.items() if k in at.variables.names}, engine="loop"),
+    )
     for name, expected in accelerations.items():
         result = np.array([solved[f"{name}[{k}]'"] for k in range(3)])
         np.testing.assert_allclose(result, expected, rtol=1e-8, atol=1e-8)

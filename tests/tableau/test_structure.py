@@ -34,7 +34,9 @@ def test_Y10_matching_is_maximal_and_the_cover_proves_it(pattern):
 @given(patterns(), st.integers(0, 2**32 - 1))
 def test_preferred_pairs_never_cost_a_match(pattern, seed):
     rng = np.random.default_rng(seed)
-    wanted = [(int(i), int(j)) for i, j in zip(rng.permutation(pattern.shape[0]), range(pattern.shape[1]), strict=False)]
+    wanted = [
+        (int(i), int(j)) for i, j in zip(rng.permutation(pattern.shape[0]), range(pattern.shape[1]), strict=False)
+    ]
     assert match(Pattern.of(pattern), wanted).size == structural_rank(pattern)
 
 

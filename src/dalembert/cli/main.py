@@ -17,9 +17,10 @@ from dalembert._version import __version__
 from dalembert.cli.cache import Cache
 from dalembert.cli.check import Check
 from dalembert.cli.demo import Demo
+from dalembert.cli.graph import Graph
 from dalembert.errors import DalembertError, SolvabilityError
 
-COMMANDS = {"demo": Demo, "check": Check, "cache": Cache}
+COMMANDS = {"demo": Demo, "check": Check, "graph": Graph, "cache": Cache}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     raise SystemExit(run(command, debug))
 
 
-def run(command: Demo | Check | Cache, debug: bool) -> int:
+def run(command: Demo | Check | Graph | Cache, debug: bool) -> int:
     """Run one command and return its exit code; errors become one readable message on the error stream."""
     try:
         return command.run()

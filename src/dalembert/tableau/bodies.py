@@ -63,11 +63,15 @@ class Multibody:
             if joint.kind not in KINDS:
                 raise ModelError(f"joint {joint.name!r} is {joint.kind!r}; joints here are {', '.join(KINDS)}")
             if not (BASE <= joint.parent < len(self.bodies) and 0 <= joint.child < len(self.bodies)):
-                raise ModelError(f"joint {joint.name!r} names body {joint.parent} or {joint.child}, which does not exist")
+                raise ModelError(
+                    f"joint {joint.name!r} names body {joint.parent} or {joint.child}, which does not exist"
+                )
             if joint.parent == joint.child:
                 raise ModelError(f"joint {joint.name!r} joins body {joint.child} to itself")
             if not abs(np.linalg.norm(joint.axis) - 1.0) < 1e-9:
-                raise ModelError(f"joint {joint.name!r}: the axis must have length 1; it has {np.linalg.norm(joint.axis)}")
+                raise ModelError(
+                    f"joint {joint.name!r}: the axis must have length 1; it has {np.linalg.norm(joint.axis)}"
+                )
         names = [x.name for x in (*self.bodies, *self.joints)]
         for part in (names[: len(self.bodies)], names[len(self.bodies) :]):
             if len(set(part)) < len(part):
@@ -78,8 +82,8 @@ class Multibody:
         for i, joint in enumerate(self.joints):
             if joint.child != i or joint.parent >= i or len(self.joints) != len(self.bodies):
                 raise ModelError(
-                    "these equations walk a tree: joint i moves body i, parents first, one joint per body. For loops use "
-                    "`maximal`"
+                    "these equations walk a tree: joint i moves body i, parents first, one joint per body. "
+                    "For loops use `maximal`"
                 )
 
 

@@ -4,9 +4,9 @@ In solving order, a block of one equation that is affine in its output y gives i
 
     y = y0 - G(y0) / (dG/dy)
 
-with everything before it already found. Blocks of several equations keep their guess. Where all blocks are of this kind,
-the start is the solution, and the code is what one would have written by hand (the recursion of Newton and Euler, for
-inverse dynamics of a tree).
+with everything before it already found. Blocks of several equations keep their guess. Where all blocks are of this
+kind, the start is the solution, and the code is what one would have written by hand (the recursion of Newton and
+Euler, for inverse dynamics of a tree).
 """
 
 from __future__ import annotations
@@ -35,7 +35,13 @@ def causal_start(tableau: Tableau, plan: Plan) -> ca.Function:
                 step = x[j] - rows[i] / slope
                 used = [s for s in ca.symvar(step) if s.element_hash() in place]
                 value[j] = _with_values(step, used, [value[place[s.element_hash()]] for s in used])
-    inputs = {"guess": tableau.x, "x_dot": tableau.x_dot, "u": tableau.u, "t": tableau.time, "parameters": tableau.parameters.column}
+    inputs = {
+        "guess": tableau.x,
+        "x_dot": tableau.x_dot,
+        "u": tableau.u,
+        "t": tableau.time,
+        "parameters": tableau.parameters.column,
+    }
     kept = {name: symbol for name, symbol in inputs.items() if symbol.numel()}
     return ca.Function("causal_start", list(kept.values()), [ca.vertcat(*value)], list(kept), ["x"])
 

@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Int
 
 Array = np.ndarray
 
-ACCEPTED_ERROR = 1e-13
-"""Backward error of a sound solve: some hundred roundings."""
+ACCEPTED_ERROR = 1e-12
+"""Backward error of a sound solve: some thousand roundings, data exact to twelve digits."""
 
 SUSPECT_PIVOT = 1e-9
 """A pivot with fewer than seven digits left is not trusted, whatever the residual says."""
@@ -50,6 +50,11 @@ class Statistics:
     singular: int = 0
     non_finite: int = 0
     plans: int = 1
+
+    def count_planned(self, samples: int) -> None:
+        """Add samples that were all solved as planned."""
+        self.samples += samples
+        self.planned += samples
 
     def count(self, status: Int[Array, " N"]) -> None:
         """Add the outcomes of one call."""
@@ -98,5 +103,3 @@ def trusted(x: Float[Array, "N n"], checks: Float[Array, "N three"]) -> Bool[Arr
     """Return which samples have finite numbers and sound pivots; refinement can help these only."""
     finite = np.isfinite(x).all(axis=1) & np.isfinite(checks).all(axis=1)
     return finite & (checks[:, 1] >= SUSPECT_PIVOT) & (checks[:, 2] <= SUSPECT_GROWTH)
-
-

@@ -1,7 +1,7 @@
 """A sparse linear solver made for one pattern: planned once, compiled, watched, repaired.
 
-    values, right side ─► engine ─► checks ─► sound: done
-                                       └► refine ─► plan again with these values ─► SuperLU ─► singular, by name
+values, right side ─► engine ─► checks ─► sound: done
+                                   └► refine ─► plan again with these values ─► SuperLU ─► singular, by name
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Elimination:
         right
             (n,) or (N, n).
 
-        A single system without an answer raises `SolvabilityError`, which names the dependent equations; in a batch such
-        samples are NaN with their status.
+        A single system without an answer raises `SolvabilityError`, which names the dependent equations; in a batch
+        such samples are NaN with their status.
         """
         data, b, single = self._checked(values, right)
         return self.finish(data, b, *self._run(data, b), single)

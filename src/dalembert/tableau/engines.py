@@ -17,13 +17,13 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.kernel import Kernel
 from dalembert.tableau.factor_loops import backward_errors, factor_solve_batch
 from dalembert.tableau.inner_product import InnerProduct
 from dalembert.tableau.plain import plain_solve
 from dalembert.tableau.plan import Plan
 from dalembert.tableau.program import make_program, make_workspace
 from dalembert.tableau.straight_line import check_expressions, straight_line_solve
+from dalembert.tableau.two_widths import TwoWidths
 
 Array = np.ndarray
 Engine = Callable[[Array, Array], tuple[Array, Array]]
@@ -38,14 +38,22 @@ def straight_engine(plan: Plan) -> Engine:
     values, right = ca.vertsplit(a), ca.vertsplit(b)
     solved = straight_line_solve(plan, values, right)
     checks = check_expressions(plan, values, right, solved)
-    return Kernel(ca.Function("elimination", [a, b], [solved.x, checks], ["a", "b"], ["x", "checks"]))
+    both = TwoWidths(ca.Function("elimination", [a, b], [solved.x, checks], ["a", "b"], ["x", "checks"]))
+
+    def run(values: Array, right: Array) -> tuple[Array, Array]:
+        if len(right) == 1:
+            x, checks = both.narrow(values[0], right[0])
+            return x[None], checks[None]
+        return both.wide(values, right)
+
+    return run
 
 
-def bare_kernel(plan: Plan) -> Kernel:
+def bare_kernel(plan: Plan) -> TwoWidths:
     """Return the compiled elimination without its checks: entries (N, entries) and right sides (N, n) to x (N, n)."""
     a, b = ca.SX.sym("a", plan.pattern.entries), ca.SX.sym("b", plan.n)
     solved = straight_line_solve(plan, ca.vertsplit(a), ca.vertsplit(b))
-    return Kernel(ca.Function("elimination_bare", [a, b], [solved.x], ["a", "b"], ["x"]))
+    return TwoWidths(ca.Function("elimination_bare", [a, b], [solved.x], ["a", "b"], ["x"]))
 
 
 def loop_engine(plan: Plan) -> Engine:
@@ -88,8 +96,8 @@ ENGINES: dict[str, Callable[[Plan], Engine]] = {
 def errors_of(plan: Plan, values: Array, right: Array, x: Array) -> Float[Array, " N"]:
     """Return the componentwise backward error of each sample."""
     found = np.empty(len(right))
-    arrays = (np.ascontiguousarray(v, dtype=float) for v in (values, right, x))
-    backward_errors(plan.pattern.indptr, plan.pattern.indices, *arrays, found)
+    data, b, y = (np.ascontiguousarray(v, dtype=float) for v in (values, right, x))
+    backward_errors(plan.pattern.indptr, plan.pattern.indices, data, b, y, found)
     return found
 
 

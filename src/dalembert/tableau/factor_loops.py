@@ -106,9 +106,9 @@ def _solve_block(program, data, right, first, last, work):
 def backward_error(indptr, indices, data, right, x):
     """Return max_i |b - A x|_i / s_i, zero rows left out; NaN if anything is.
 
-    s_i = (|A| |x| + |b|)_i; where this is itself only rounding, s_i gains |A_i| |x| in the maximum norm, x taken over the
-    unknowns of row i (after M. Arioli, J. W. Demmel, I. S. Duff, "Solving sparse linear systems with sparse backward
-    error", SIAM J. Matrix Anal. Appl. 10 (1989) 165-190).
+    s_i = (|A| |x| + |b|)_i; where this is itself only rounding, s_i gains |A_i| |x| in the maximum norm, x taken over
+    the unknowns of row i (after M. Arioli, J. W. Demmel, I. S. Duff, "Solving sparse linear systems with sparse
+    backward error", SIAM J. Matrix Anal. Appl. 10 (1989) 165-190).
     """
     worst = 0.0
     rounding = 1000.0 * x.size * 2.3e-16
@@ -160,3 +160,14 @@ def backward_errors(indptr, indices, data, right, x, found):
     """Return the backward error of many systems."""
     for sample in range(right.shape[0]):
         found[sample] = backward_error(indptr, indices, data[sample], right[sample], x[sample])
+
+
+@compiled
+def residuals(indptr, indices, data, right, x, found):
+    """Return b - A x of many systems."""
+    for sample in range(right.shape[0]):
+        for i in range(right.shape[1]):
+            value = right[sample, i]
+            for e in range(indptr[i], indptr[i + 1]):
+                value -= data[sample, e] * x[sample, indices[e]]
+            found[sample, i] = value

@@ -160,7 +160,7 @@ def _unvisited(indptr, indices, row_of_col, index, low, on_stack, position, row)
 
 @compiled
 def depth_first(indptr, indices):
-    """Return an order of the nodes of an acyclic graph, each after the nodes its list names, depth first from the last."""
+    """Return the nodes of an acyclic graph, each after those that its list names, depth first from the last."""
     n = indptr.size - 1
     position, entered = indptr[:-1].copy(), np.zeros(n, np.bool_)
     stack, order = np.empty(n + 1, np.int64), np.empty(n, np.int64)

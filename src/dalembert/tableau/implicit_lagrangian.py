@@ -1,7 +1,7 @@
 """Implicit Lagrangian equations of a `Lagrangian` system as a tableau (seed 003, eqs. 6-10), degenerate ones included.
 
-Symbols: p = dL/dv momenta, lam multipliers, Q = d/dt dL/dv - dL/dq minus given forces, tau applied forces, N = A rows of
-constraints, v° and v* dependent and independent velocities.
+Symbols: p = dL/dv momenta, lam multipliers, Q = d/dt dL/dv - dL/dq minus given forces, tau applied forces, N = A rows
+of constraints, v° and v* dependent and independent velocities.
 
     "momenta" (representation I)                     "split" (representation II, eq. 10)
     q' - v = 0                                       q' - v = 0
@@ -118,8 +118,8 @@ def _momenta(sheet: _Sheet, level: str) -> None:
         sheet.equations[f"balance {x}"] = p_dot[i] - drift[i] + e.bias[i] + reaction[i] - sheet.tau[i]
     positions = iter(ca.vertsplit(e.constraint) if e.constraint.numel() else [])
     for k, (name, holonomic) in enumerate(zip(system.names, e.holonomic, strict=True)):
-        row = next(positions) if holonomic else None
-        sheet.equations[f"constraint {name}"] = row if holonomic and level == "position" else e.rate[k]
+        position = next(positions) if holonomic else e.rate[k]
+        sheet.equations[f"constraint {name}"] = position if level == "position" else e.rate[k]
 
 
 def _split(sheet: _Sheet, configuration: Any, independent: Sequence[str] | None) -> None:
@@ -160,7 +160,7 @@ def _partition(
     split = connection_split(N, wanted)
     if len(split.dependent) < len(system.names):
         raise ModelError(
-            f"{len(system.names)} constraint rows have rank {len(split.dependent)}: the split form needs independent rows; "
-            "`form='momenta'` keeps redundant ones"
+            f"{len(system.names)} constraint rows have rank {len(split.dependent)}: the split form needs independent "
+            "rows; `form='momenta'` keeps redundant ones"
         )
     return split.dependent.tolist(), split.independent.tolist()

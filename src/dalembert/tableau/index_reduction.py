@@ -1,11 +1,11 @@
 """Index reduction by dummy derivatives: a tableau of index 1 (or 0) with the hidden constraints written out.
 
-Equation i is differentiated c_i times and all its derivatives are kept; each x_j^(k), k = 1 ... d_j, is an unknown of its
-own. Too many equations now say how x_j^(k) changes; the surplus is taken up by calling some derivatives "dummy": their
-link (x^(k-1))' = x^(k) is dropped. Which ones, decides the Jacobian at a sample point (QR with column pivoting).
+Equation i is differentiated c_i times and all its derivatives are kept; each x_j^(k), k = 1 ... d_j, is an unknown of
+its own. Too many equations now say how x_j^(k) changes; the surplus is taken up by calling some derivatives "dummy":
+their link (x^(k-1))' = x^(k) is dropped. Which ones, decides the Jacobian at a sample point (QR, columns pivoted).
 
-S. E. Mattsson, G. Soderlind, "Index reduction in differential-algebraic equations using dummy derivatives", SIAM J. Sci.
-Comput. 14 (1993) 677-692. The choice is good near the sample point; far from it another may be needed.
+S. E. Mattsson, G. Soderlind, "Index reduction in differential-algebraic equations using dummy derivatives", SIAM J.
+Sci. Comput. 14 (1993) 677-692. The choice is good near the sample point; far from it another may be needed.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-import scipy.linalg
 from jaxtyping import Float
 
 from dalembert.errors import SolvabilityError
 from dalembert.tableau.sample import sample_points
 from dalembert.tableau.signature import Signature, signature
 from dalembert.tableau.solvability import listed
+from dalembert.tableau.split import pivot_columns
 from dalembert.tableau.tableau import Tableau
 
 Array = np.ndarray
@@ -50,8 +50,9 @@ class _Derivatives:
         variables = tableau.variables
         for i, name in enumerate(variables.names):
             chain = [variables.symbols[i]]
-            if variables.rates[i] is not None:
-                chain.append(variables.rates[i])
+            rate = variables.rates[i]
+            if rate is not None:
+                chain.append(rate)
             self.chains[name] = chain
 
     def symbol(self, name: str, order: int) -> ca.SX:
@@ -116,9 +117,9 @@ def _system_jacobian(
         equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > 1e-6]
         unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > 1e-6]
         raise SolvabilityError(
-            f"the system Jacobian is singular at the sample point: equations {listed(equations)} (differentiated as the "
-            f"structure asks) do not determine {listed(unknowns)}. The structural index {found.index} is then not the "
-            "index: entries cancel. Give another sample point, or rewrite these equations"
+            f"the system Jacobian is singular at the sample point: equations {listed(equations)} (differentiated as "
+            f"the structure asks) do not determine {listed(unknowns)}. The structural index {found.index} is then not "
+            "the index: entries cancel. Give another sample point, or rewrite these equations"
         )
     return found_J
 
@@ -131,7 +132,7 @@ def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) 
     for level in range(1, int(c.max(initial=0)) + 1):
         rows = np.flatnonzero(c >= level)
         columns = np.array([j for j in columns if d[j] >= level], dtype=np.int64)
-        _, _, order = scipy.linalg.qr(J[np.ix_(rows, columns)], mode="economic", pivoting=True)
+        order = pivot_columns(J[np.ix_(rows, columns)])[1]
         columns = np.sort(columns[order[: len(rows)]])
         dummies |= {(int(j), int(d[j] - level + 1)) for j in columns}
     return dummies

@@ -1,10 +1,10 @@
 """Sparse elimination by inner products, the seed's second method, compiled.
 
-Crout's form over a static pattern: every entry of L and U is its entry of A minus the inner product of a sparse row of L
-with a sparse column of U, found by merging their lists (T. Murata, T. Oguni, Y. Karaki, "Supercomputer: application to
-scientific computing", Maruzen 1985, in Japanese, as cited by seed 003; here after the description in section 5.2 of the
-seed). Same pivot order as the other engines; blocks are not told apart, so that L has entries, and fill, that a plan
-only moves to the right side.
+Crout's form over a static pattern: every entry of L and U is its entry of A minus the inner product of a sparse row of
+L with a sparse column of U, found by merging their lists (T. Murata, T. Oguni, Y. Karaki, "Supercomputer: application
+to scientific computing", Maruzen 1985, in Japanese, cited by seed 003, sec. 5.2; written from the idea, not from it).
+Same pivot order as the other engines; blocks are not told apart, so that L has entries, and fill, that a plan only
+moves to the right side.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pivots with little fill, numerically sound at every probed point: compiled right-looking elimination.
 
-H. M. Markowitz, "The elimination form of the inverse", Management Science 3 (1957) 255-269: take the pivot a_ij with the
-least (r_i - 1)(c_j - 1), r_i and c_j the entries left in its row and column. A pivot must also be at least
+H. M. Markowitz, "The elimination form of the inverse", Management Science 3 (1957) 255-269: take the pivot a_ij with
+the least (r_i - 1)(c_j - 1), r_i and c_j the entries left in its row and column. A pivot must also be at least
 `threshold` times the largest entry of its row, at every probed point (I. S. Duff, J. K. Reid, "Some design features of
 a sparse matrix code", ACM TOMS 5 (1979) 18-35; Z. Zlatev's restricted search, SIAM J. Numer. Anal. 17 (1980) 18-30).
 Among equal costs, marked entries (declared causality, constants) come first.
@@ -73,7 +73,8 @@ def _make_room(lists, i):
     top = lists.top[0]
     if top + room > lists.entries.size:
         return -1
-    lists.entries[top : top + length] = lists.entries[start : start + length]
+    for e in range(length):
+        lists.entries[top + e] = lists.entries[start + e]
     lists.start[i], lists.room[i], lists.top[0] = top, room, top + room
     return start
 
@@ -87,7 +88,8 @@ def _fill_lists(indptr, indices, size, capacity):
     top = 0
     for i in range(n):
         start[i], room[i] = top, length[i] + SLACK
-        entries[top : top + length[i]] = indices[indptr[i] : indptr[i + 1]]
+        for e in range(length[i]):
+            entries[top + e] = indices[indptr[i] + e]
         top += room[i]
     empty = np.full(n, -1, np.int64)
     heads = np.full(size + 2, -1, np.int64)
@@ -221,17 +223,32 @@ def _append_fill(rows, cols, values, marks, partner, missing, i, j):
         if old < 0:
             return -1
         for e in range(rows.length[i]):
-            values[rows.start[i] + e] = values[old + e]
+            _copy(values, rows.start[i] + e, values, old + e)
             marks[rows.start[i] + e] = marks[old + e]
     if cols.length[j] == cols.room[j] and _make_room(cols, j) < 0:
         return -1
     place = rows.start[i] + rows.length[i]
     rows.entries[place], marks[place] = j, 0
-    values[place] = 0.0
+    for k in range(values.shape[1]):
+        values[place, k] = 0.0
     rows.length[i] += 1
     cols.entries[cols.start[j] + cols.length[j]] = i
     cols.length[j] += 1
     return place
+
+
+@compiled
+def _copy(target, to, source, at):
+    """Copy the values of one entry (loops: array expressions take Numba minutes to compile)."""
+    for k in range(target.shape[1]):
+        target[to, k] = source[at, k]
+
+
+@compiled
+def _subtract(values, e, factor, other):
+    """Subtract multiples of another entry's values."""
+    for k in range(values.shape[1]):
+        values[e, k] -= factor[k] * values[other, k]
 
 
 @compiled
@@ -245,11 +262,11 @@ def _update_row(rows, cols, values, marks, partner, missing, where, pivot, at, i
     rows.length[i] -= 1
     last = rows.start[i] + rows.length[i]
     rows.entries[place], marks[place] = rows.entries[last], marks[last]
-    values[place] = values[last]
+    _copy(values, place, values, last)
     for e in range(rows.start[i], rows.start[i] + rows.length[i]):
         hit = where[rows.entries[e]]
         if hit >= 0:
-            values[e] -= factor * values[hit]
+            _subtract(values, e, factor, hit)
             where[rows.entries[e]] = -2 - hit
     for e in range(rows.start[pivot], rows.start[pivot] + rows.length[pivot]):
         column = rows.entries[e]
@@ -261,7 +278,7 @@ def _update_row(rows, cols, values, marks, partner, missing, where, pivot, at, i
         fresh = _append_fill(rows, cols, values, marks, partner, missing, i, column)
         if fresh < 0:
             return False
-        values[fresh] -= factor * values[e]
+        _subtract(values, fresh, factor, e)
     return True
 
 
@@ -324,7 +341,7 @@ def markowitz(indptr, indices, values, marks, partner, col_indptr, col_indices, 
     missing = np.full(n, partners_first)
     for i in range(n):
         for e in range(indptr[i + 1] - indptr[i]):
-            numbers[rows.start[i] + e] = values[indptr[i] + e]
+            _copy(numbers, rows.start[i] + e, values, indptr[i] + e)
             flags[rows.start[i] + e] = marks[indptr[i] + e]
             missing[i] = missing[i] and indices[indptr[i] + e] != partner[i]
     for i in range(n - 1, -1, -1):

@@ -1,7 +1,8 @@
 """Equations of bodies in maximal coordinates: every body free, every joint a set of constraint rows; loops welcome.
 
-Symbols, per body: p position of the centre of mass, e unit quaternion (x, y, z, w) body to ground, v velocity, w angular
-velocity in the body frame, mu keeps |e| = 1; per joint: lam multipliers of its five rows phi, tau force along its axis.
+Symbols, per body: p position of the centre of mass, e unit quaternion (x, y, z, w) body to ground, v velocity, w
+angular velocity in the body frame, mu keeps |e| = 1; per joint: lam multipliers of its five rows phi, tau force
+along its axis.
 
     p' = v                    m v' = m g - (dphi/dp)^T lam + ...
     e' = E(e) w / 2 - mu e    I w' + w x I w = -(dphi/de E / 2)^T lam + ...
@@ -85,7 +86,8 @@ def _pose(name: str, variables: dict[str, ca.SX], rates: dict[str, ca.SX]) -> Po
     for letter, symbol in symbols.items():
         variables[f"{letter} {name}"] = symbol
         rates[f"{letter} {name}"] = ca.SX.sym(f"{letter}' {name}", symbol.numel())
-    return Pose(*symbols.values(), rotation(symbols["e"]))
+    p, e, v, w = symbols.values()
+    return Pose(p, e, v, w, rotation(e))
 
 
 def joint_rows(joint: Joint, model: Multibody, poses: list[Pose]) -> tuple[ca.SX, ca.SX]:
@@ -126,7 +128,7 @@ def _across(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _apply(
     joint: Joint, poses: list[Pose], wrenches: list[list[ca.SX]], phi: ca.SX, lam: ca.SX, coordinate: ca.SX, tau: ca.SX
 ) -> None:
-    """Add constraint and joint forces to the wrenches of parent and child: virtual work of lam on phi, tau on the joint."""
+    """Add constraint and joint forces to the wrenches of parent and child, by virtual work."""
     work = -ca.dot(lam, phi) + tau * coordinate
     for body in (joint.parent, joint.child):
         if body == BASE:

@@ -40,8 +40,8 @@ GRANULARITIES = {
 - rotations, 35: and the nine entries of R and the joint velocity
 - motions, 65: and r, the body's rotation to the ground (9), position of origin and centre, their velocities, linear and
   angular momentum (3 each)
-- products, 123: and every product: four parent quantities turned into the child's frame, six cross products with r and c,
-  the joint's own three motions, I dw, w x h, c x F, the three transmitted to the parent (3 each), and the power
+- products, 123: and every product: four parent quantities turned into the child's frame, six cross products with r and
+  c, the joint's own three motions, I dw, w x h, c x F, the three transmitted to the parent (3 each), and the power
 """
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -14,13 +15,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.kernel import Kernel
-from dalembert.tableau.checks import LinearSolution
+from dalembert.tableau.checks import LinearSolution, Outcome, sound
 from dalembert.tableau.elimination import Elimination
 from dalembert.tableau.engines import STRAIGHT_LIMIT
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.plan import make_plan
 from dalembert.tableau.straight_line import check_expressions, straight_line_solve
+from dalembert.tableau.two_widths import TwoWidths
 
 Array = np.ndarray
 
@@ -76,7 +77,6 @@ class NewtonStep:
         J = ca.jacobian(residual, x) if jacobian is None else jacobian.call(self.inputs)[0]
         pattern = Pattern.of(J.sparsity(), equations, unknowns)
         entries = _by_rows(J)
-        self._kernel_of_entries: Kernel | None = None
         self._entries = ca.Function("entries", self.inputs, [ca.vertcat(*entries), residual])
         constant = np.array([e.is_constant() for e in entries], dtype=bool)
         probed = self._probe(points)
@@ -87,19 +87,17 @@ class NewtonStep:
             engine = "straight" if self.plan.operations <= STRAIGHT_LIMIT else "loop"
         self.engine, self.checks = engine, checks
         self._repairs = Elimination(self.plan, "loop")
-        self.kernel = self._compile(entries, ca.vertsplit(residual)) if engine == "straight" else self.entries
+        self._call = self._compile(entries, ca.vertsplit(residual)) if engine == "straight" else self.entries
 
     @property
     def statistics(self) -> Any:
         """Counts of solves and repairs."""
         return self._repairs.statistics
 
-    @property
-    def entries(self) -> Kernel:
-        """The compiled Jacobian entries (CSR order) and residual, made when first needed."""
-        if self._kernel_of_entries is None:
-            self._kernel_of_entries = Kernel(self._entries)
-        return self._kernel_of_entries
+    @cached_property
+    def entries(self) -> TwoWidths:
+        """The compiled Jacobian entries (CSR order) and residual."""
+        return TwoWidths(self._entries)
 
     def step(self, x: Any, *others: Any) -> Step:
         """Return the step and its checks, for one point or a batch (N, n)."""
@@ -107,36 +105,33 @@ class NewtonStep:
         if len(given) != len(self.inputs):
             raise ShapeError(f"{len(given)} inputs for {len(self.inputs)}: {', '.join(map(str, self.inputs))}")
         single = all(value.ndim <= 1 for value in given)
-        found = [np.atleast_2d(np.asarray(out)) if single else np.asarray(out) for out in _tuple(self.kernel(*given))]
+        found = self._call(*given)
         if self.engine == "loop":
             data, residual = found
-            linear = self._repairs.solve(data[0] if single else data, -residual[0] if single else -residual)
-            return Step(linear.x, residual[0] if single else residual, linear)
-        step, residual = found[0], found[1]
-        linear = self._judged(given, step, residual, found[2] if self.checks else None, single)
-        return Step(linear.x, residual[0] if single else residual, linear)
+            linear = self._repairs.solve(data, -residual)
+            return Step(linear.x, residual, linear)
+        if single:
+            found = tuple(out[None] for out in found)
+        linear = self._judged(given, found[0], found[1], found[2] if self.checks else None, single)
+        return Step(linear.x, found[1][0] if single else found[1], linear)
 
     def _judged(self, given: list[Array], step: Array, residual: Array, checks: Any, single: bool) -> LinearSolution:
         """Return a sound step as it is; the entries of the Jacobian are computed for samples in trouble only."""
-        from dalembert.tableau.checks import Outcome, sound
-
         count = len(step)
+        x = step[0] if single else step
         if checks is None:
             status = np.where(np.isfinite(step).all(axis=1), Outcome.PLANNED, Outcome.NON_FINITE).astype(np.int64)
             self.statistics.count(status)
             nothing = np.full(count, np.nan)
-            return LinearSolution(step[0] if single else step, status, nothing, nothing, nothing)
-        good = sound(step, checks)
-        if good.all():
-            status = np.zeros(count, np.int64)
-            self.statistics.count(status)
-            return LinearSolution(step[0] if single else step, status, *np.ascontiguousarray(checks.T))
+            return LinearSolution(x, status, nothing, nothing, nothing)
+        if sound(step, checks).all():
+            self.statistics.count_planned(count)
+            return LinearSolution(x, np.zeros(count, np.int64), checks[:, 0], checks[:, 1], checks[:, 2])
         data = np.atleast_2d(np.asarray(self.entries(*given)[0]))
-        right = np.ascontiguousarray(-residual)
         data = np.ascontiguousarray(np.broadcast_to(data, (count, data.shape[-1])))
-        return self._repairs.finish(data, right, step, checks, single)
+        return self._repairs.finish(data, np.ascontiguousarray(-residual), step, checks, single)
 
-    def _compile(self, entries: list[ca.SX], residual: list[ca.SX]) -> Kernel:
+    def _compile(self, entries: list[ca.SX], residual: list[ca.SX]) -> TwoWidths:
         """Compile everything into one call."""
         right = [-r for r in residual]
         solved = straight_line_solve(self.plan, entries, right)
@@ -144,10 +139,8 @@ class NewtonStep:
         if self.checks:
             outputs.append(check_expressions(self.plan, entries, right, solved))
         names = ["step", "residual", "checks"][: len(outputs)]
-        return Kernel(ca.Function("newton_step", self.inputs, outputs, self._names(), names))
-
-    def _names(self) -> list[str]:
-        return [f"i{k}" for k in range(len(self.inputs))]
+        inputs = [f"i{k}" for k in range(len(self.inputs))]
+        return TwoWidths(ca.Function("newton_step", self.inputs, outputs, inputs, names))
 
     def _probe(self, points: Any) -> Float[Array, "K entries"]:
         """Return the Jacobian's entries at the probed points."""
@@ -155,18 +148,12 @@ class NewtonStep:
             rng = np.random.default_rng(0)
             points = [rng.standard_normal((PROBES, x.numel())) for x in self.inputs]
         points = [np.atleast_2d(np.asarray(p, dtype=float)) for p in points]
-        rows = []
-        for k in range(len(points[0])):
-            rows.append(np.array(self._entries(*[p[k] for p in points])[0], dtype=float).ravel())
-        return np.stack(rows)
+        found = [self._entries(*[p[k] for p in points])[0] for k in range(len(points[0]))]
+        return np.stack([np.array(row, dtype=float).ravel() for row in found])
 
     def explain(self) -> str:
         """Return plan, engine and statistics in words."""
         return f"{self.plan.explain()}\nengine {self.engine}; {self.statistics}"
-
-
-def _tuple(found: Any) -> tuple[Any, ...]:
-    return found if isinstance(found, tuple) else (found,)
 
 
 def _by_rows(J: ca.SX) -> list[ca.SX]:

@@ -44,7 +44,7 @@ def order_blocks(
 def _block(pattern: Pattern, rows: Array, cols: Array) -> tuple[Array, Array, Array, sp.csr_array]:
     """Return sorted rows and columns of a block, the places of its entries in A, and its own CSR pattern."""
     rows, cols = np.sort(rows), np.sort(cols)
-    spans = [np.arange(pattern.indptr[i], pattern.indptr[i + 1]) for i in rows]
+    spans = [np.arange(int(pattern.indptr[i]), int(pattern.indptr[i + 1])) for i in rows]
     entries = np.concatenate(spans)
     local = np.searchsorted(cols, pattern.indices[entries])
     inside = (local < len(cols)) & (cols[np.minimum(local, len(cols) - 1)] == pattern.indices[entries])
@@ -54,7 +54,7 @@ def _block(pattern: Pattern, rows: Array, cols: Array) -> tuple[Array, Array, Ar
     return rows, cols, entries[inside], sp.csr_array((np.ones(len(owner)), local[inside], indptr), shape=shape)
 
 
-def _equilibrated(own: sp.csr_array, values: Float[Array, "entries K"]) -> Float[Array, "entries K"]:
+def _equilibrated(own: Any, values: Float[Array, "entries K"]) -> Float[Array, "entries K"]:
     """Return the values with rows and columns scaled to largest entries of about one, point by point."""
     row = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
     scaled = values.copy()
@@ -67,12 +67,12 @@ def _equilibrated(own: sp.csr_array, values: Float[Array, "entries K"]) -> Float
     return scaled
 
 
-def _order(own: sp.csr_array, values: Array, marks: Array, threshold: float) -> tuple[Array, Array, Array]:
+def _order(own: Any, values: Array, marks: Array, threshold: float) -> tuple[Array, Array, Array]:
     """Return pivots (row, column), and entries (row, column) of L and U as positions; the cheaper of two orders.
 
     A symmetric pattern keeps its symmetry (partners on the diagonal): free pivots would cost more, always.
     """
-    turned = sp.csr_array(own.T)
+    turned: Any = sp.csr_array(own.T)
     turned.sort_indices()
     symmetric = np.array_equal(own.indptr, turned.indptr) and np.array_equal(own.indices, turned.indices)
     partner = np.arange(own.shape[0]) if symmetric else match(Pattern.of(own)).col_of_row
@@ -88,16 +88,17 @@ def _cost(order: tuple[Array, Array, Array]) -> int:
 
 
 def _one_order(
-    own: sp.csr_array, turned: sp.csr_array, values: Array, marks: Array, partner: Array, threshold: float, first: bool
+    own: Any, turned: Any, values: Array, marks: Array, partner: Array, threshold: float, first: bool
 ) -> tuple[Array, Array, Array]:
     """Run the elimination once, and put its pivots depth first."""
     n = own.shape[0]
-    arrays = [x.astype(np.int64) for x in (own.indptr, own.indices)]
-    sides = [x.astype(np.int64) for x in (turned.indptr, turned.indices)]
+    indptr, indices, col_indptr, col_indices = (
+        x.astype(np.int64) for x in (own.indptr, own.indices, turned.indptr, turned.indices)
+    )
     capacity = FIRST_ROOM * own.nnz + 16 * n
     while True:
         pivots, low, start, length, entries = markowitz(
-            *arrays, values, marks, partner, *sides, threshold, first, capacity
+            indptr, indices, values, marks, partner, col_indptr, col_indices, threshold, first, capacity
         )
         if len(pivots):
             break

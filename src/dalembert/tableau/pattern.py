@@ -38,7 +38,7 @@ class Pattern:
         """Read a pattern, a SciPy sparse matrix, a CasADi sparsity, or a dense array (nonzeros count)."""
         if isinstance(given, Pattern):
             return given
-        matrix = sp.csr_array(_as_sparse(given))
+        matrix: Any = sp.csr_array(_as_sparse(given))
         matrix.sum_duplicates()
         matrix.sort_indices()
         rows, cols = matrix.shape
@@ -111,7 +111,8 @@ def _as_sparse(given: Any) -> Any:
             raise TypeError
     except (TypeError, ValueError):
         raise UnsupportedError(
-            f"a pattern is a SciPy sparse matrix, a casadi.Sparsity or a two-dimensional array, not {type(given).__name__}"
+            "a pattern is a SciPy sparse matrix, a casadi.Sparsity or a two-dimensional array, not "
+            f"{type(given).__name__}"
         ) from None
     if not np.isfinite(dense).all():
         raise ModelError("the matrix holds NaN or infinity; a pattern is read from its nonzeros")

@@ -153,13 +153,15 @@ def _probes(values: Any, pattern: Pattern) -> Float[Array, "entries K"] | None:
         return None
     numbers = np.atleast_2d(np.asarray(values, dtype=float))
     if numbers.ndim != 2 or numbers.shape[1] != pattern.entries:
-        raise ShapeError(f"values have shape {np.shape(values)}; expected (K, {pattern.entries}) or ({pattern.entries},)")
+        raise ShapeError(
+            f"values have shape {np.shape(values)}; expected (K, {pattern.entries}) or ({pattern.entries},)"
+        )
     if not np.isfinite(numbers).all():
         point, entry = np.argwhere(~np.isfinite(numbers))[0]
-        row = pattern.equations[pattern.rows[entry]]
+        row, unknown = pattern.equations[pattern.rows[entry]], pattern.unknowns[pattern.indices[entry]]
         raise ModelError(
-            f"probed point {point} gives {numbers[point, entry]} for unknown {pattern.unknowns[pattern.indices[entry]]!r} "
-            f"in equation {row!r}; probe where all entries are finite"
+            f"probed point {point} gives {numbers[point, entry]} for unknown {unknown!r} in equation {row!r}; "
+            "probe where all entries are finite"
         )
     return np.ascontiguousarray(numbers.T)
 

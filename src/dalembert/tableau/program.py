@@ -27,7 +27,7 @@ def make_program(plan: Plan) -> Program:
         plan.upper_indptr,
         plan.upper,
     )
-    return Program(*(array.astype(np.int32) for array in arrays), plan.probe)
+    return Program(*[array.astype(np.int32) for array in arrays], probe=plan.probe)
 
 
 def make_workspace(plan: Plan) -> Workspace:

@@ -123,7 +123,7 @@ def _names(vectors: Array, names: list[str]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _null_vectors(block: sp.csr_array) -> tuple[Array, Array]:
+def _null_vectors(block: Any) -> tuple[Array, Array]:
     """Return bases of the left and right null space of a block, decided after equilibration."""
     n = block.shape[0]
     if not np.isfinite(block.data).all():
@@ -143,7 +143,7 @@ def _null_vectors(block: sp.csr_array) -> tuple[Array, Array]:
     return row[:, None] * left, col[:, None] * right
 
 
-def _by_inverse_iteration(scaled: sp.csr_array) -> tuple[Array, Array]:
+def _by_inverse_iteration(scaled: Any) -> tuple[Array, Array]:
     """Return one pair of null vectors of a large block, or none."""
     n = scaled.shape[0]
     nudge = TOLERANCE * sp.eye_array(n)

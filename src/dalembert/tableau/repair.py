@@ -1,12 +1,13 @@
 """What happens to samples that the plan did not solve soundly: refine, plan again, SuperLU, singular.
 
-First the residual is judged once more: straight-line code takes it row by row, which is too strict where a row of |A| |x| is
-itself only rounding; the compiled loop knows such rows.
+First the residual is judged once more: straight-line code takes it row by row, which is too strict where a row of
+|A| |x| is itself only rounding; the compiled loop knows such rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +17,7 @@ from jaxtyping import Float, Int
 from dalembert.errors import SolvabilityError
 from dalembert.tableau.checks import ACCEPTED_ERROR, Outcome, Statistics, sound, trusted
 from dalembert.tableau.engines import errors_of, loop_engine
+from dalembert.tableau.factor_loops import residuals
 from dalembert.tableau.plan import Plan, make_plan
 
 Array = np.ndarray
@@ -71,7 +73,8 @@ class Repair:
         """Take one step of iterative refinement where the pivots are sound."""
         worth = bad[trusted(x[bad], checks[bad])]
         if worth.size:
-            residual = b[worth] - np.stack([self.plan.pattern.matrix(data[k]) @ x[k] for k in worth])
+            residual = np.empty((len(worth), self.plan.n))
+            residuals(self.plan.pattern.indptr, self.plan.pattern.indices, data[worth], b[worth], x[worth], residual)
             better = x[worth] + run(data[worth], residual)[0]
             error = errors_of(self.plan, data[worth], b[worth], better)
             done = error <= ACCEPTED_ERROR
@@ -130,12 +133,11 @@ def _scales(A: sp.csc_array) -> tuple[Array, Array]:
     return row, col
 
 
-def _condition(A: sp.csc_array, factors: sla.SuperLU) -> float:
+def _condition(A: Any, factors: sla.SuperLU) -> float:
     """Return an estimate of the condition in the 1-norm (N. J. Higham, F. Tisseur 2000, as SciPy has it)."""
     n = A.shape[0]
     if n <= 4:
         return float(np.linalg.cond(A.toarray(), 1))
-    inverse = sla.LinearOperator(
-        A.shape, matvec=factors.solve, rmatvec=lambda y: factors.solve(y, "T"), dtype=float
-    )  # type: ignore[call-arg]
-    return float(sla.onenormest(inverse) * sla.norm(A, 1))
+    solve: dict[str, Any] = {"matvec": factors.solve, "rmatvec": lambda y: factors.solve(y, "T"), "dtype": float}
+    estimate: Any = sla.onenormest(sla.LinearOperator(A.shape, **solve))
+    return float(estimate * sla.norm(A, 1))

@@ -21,7 +21,7 @@ Array = np.ndarray
 
 
 def sample_points(tableau: Tableau, count: int, values: Mapping[str, Any] | None) -> list[Float[Array, "K size"]]:
-    """Return x, x_dot, u, t, parameters at sample points: given values by name, standard normal numbers for the rest."""
+    """Return x, x_dot, u, t, parameters at sample points: given values by name ("t": time), random ones else."""
     rng = np.random.default_rng(7)
     given = dict(values or {})
     sizes = {np.shape(v)[0] for v in given.values() if np.ndim(v) == 2}
@@ -29,6 +29,8 @@ def sample_points(tableau: Tableau, count: int, values: Mapping[str, Any] | None
         raise ShapeError(f"sample values have different numbers of points: {sorted(sizes)}")
     count = sizes.pop() if sizes else count
     numbers: dict[str, Array] = {}
+    if tableau.time.numel() and "t" in given:
+        numbers["t"] = np.broadcast_to(np.asarray(given.pop("t"), dtype=float), (count,))
     for name, value in given.items():
         base = name.removesuffix("'")
         scalars = tableau.variables.find([base], "values")
@@ -50,7 +52,7 @@ def sample_points(tableau: Tableau, count: int, values: Mapping[str, Any] | None
 
 
 def _consistent(tableau: Tableau, points: list[Array], free: Bool[Array, " n"]) -> Float[Array, "K n"]:
-    """Return x with free unknowns replaced by what causality gives: a rotation matrix is one, not nine random numbers."""
+    """Return x, free unknowns as causality gives them: a rotation matrix is one, not nine random numbers."""
     if not tableau.matching.perfect:
         return points[0]
     start = causal_start(tableau, make_plan(tableau.pattern, preferred=tableau.preferred))
@@ -74,7 +76,7 @@ def sample_jacobian(
     s = ca.SX.sym("shift")
     J = tableau.jacobian(s)
     inputs = [tableau.x, tableau.x_dot, tableau.u, tableau.time, tableau.parameters.column]
-    f = ca.Function("J", [*inputs, s], [ca.vertcat(*J.nonzeros(), ca.SX(0, 1))])
+    f = ca.Function("J", [*inputs, s], [J.nz[:]])
     order = order_by_rows(J.sparsity())
     points = sample_points(tableau, count, values)
     found = [np.array(f(*[p[k] for p in points], shift), dtype=float).ravel()[order] for k in range(len(points[0]))]

@@ -14,6 +14,7 @@ system Jacobian (dG_i^(c_i)/dx_j^(d_j)) is regular, which `reduce_index` checks 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -95,7 +96,7 @@ def signature_matrix(tableau: Tableau) -> sp.csr_array:
     return sp.csr_array((orders, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
-def _offsets(orders: sp.csr_array, transversal: Int[Array, " n"]) -> tuple[Int[Array, " n"], Int[Array, " n"]]:
+def _offsets(orders: Any, transversal: Int[Array, " n"]) -> tuple[Int[Array, " n"], Int[Array, " n"]]:
     """Return the smallest offsets, by Pryce's fixed-point iteration from c = 0."""
     n = orders.shape[0]
     row = np.repeat(np.arange(n), np.diff(orders.indptr))

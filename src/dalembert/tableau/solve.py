@@ -76,7 +76,9 @@ def solve_tableau(
     """
     if tableau.differential:
         names = ", ".join(repr(tableau.unknowns[k]) for k in tableau.differential[:4])
-        raise UnsupportedError(f"the equations contain rates of unknowns ({names} ...): this is a differential equation")
+        raise UnsupportedError(
+            f"the equations contain rates of unknowns ({names} ...): this is a differential equation"
+        )
     newton = newton or tableau.newton()
     u, single = pack_inputs(tableau, known)
     x = np.zeros((len(u), len(tableau.unknowns)))

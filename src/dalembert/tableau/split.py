@@ -1,7 +1,7 @@
 """The connection split of velocities into dependent and independent ones (seed 003, eqs. 4, 5).
 
-Symbols: N (m, n) constraint rows, N v = 0; v° dependent, v* independent velocities; J with v° = J v*; B a basis of the
-admissible velocities, B^T N^T = 0; Q forces dual to v.
+Symbols: N (m, n) constraint rows, N v = 0; v° dependent, v* independent velocities; J with v° = J v*; B a basis of
+the admissible velocities, B^T N^T = 0; Q forces dual to v.
 """
 
 from __future__ import annotations
@@ -77,11 +77,8 @@ def connection_split(N: Any, independent: Sequence[int] | None = None) -> Split:
         return Split(np.empty(0, np.int64), np.arange(N.shape[1]), np.empty((0, N.shape[1])), 1.0)
     d, e = row_scales(N)
     scaled = e[:, None] * N * d
-    rank, order = _rank(scaled)
-    if independent is None:
-        dependent = np.sort(order[:rank])
-    else:
-        dependent = _others(independent, N.shape[1], rank)
+    rank, order = pivot_columns(scaled)
+    dependent = np.sort(order[:rank]) if independent is None else _others(independent, N.shape[1], rank)
     free = np.setdiff1d(np.arange(N.shape[1]), dependent)
     square = scaled[:, dependent]
     sizes = np.linalg.svd(square, compute_uv=False) if rank else np.ones(1)
@@ -95,9 +92,10 @@ def connection_split(N: Any, independent: Sequence[int] | None = None) -> Split:
     return Split(dependent, free, J, float(sizes[0] / sizes[-1]))
 
 
-def _rank(scaled: Float[Array, "m n"]) -> tuple[int, Int[Array, " n"]]:
+def pivot_columns(scaled: Float[Array, "m n"]) -> tuple[int, Int[Array, " n"]]:
     """Return the rank and the column order of QR with column pivoting."""
-    R, order = scipy.linalg.qr(scaled, mode="r", pivoting=True)
+    factors: Any = scipy.linalg.qr(scaled, mode="r", pivoting=True)
+    R, order = factors
     sizes = np.abs(np.diag(R))
     return int(np.count_nonzero(sizes > RANK_TOLERANCE * max(scaled.shape) * sizes[0])), order.astype(np.int64)
 

@@ -1,8 +1,8 @@
 """The Stanford (Scheinman) arm, seed 003's example (Fig. 9): six joints, the third one prismatic.
 
 Parameters: R. P. Paul, "Robot Manipulators", MIT Press 1981, and Stanford AIM-177 (1972), as printed in P. Corke's
-Robotics Toolbox for MATLAB, `mdl_stanford.m`; standard Denavit-Hartenberg frames. The toolbox's centres of mass of links
-2 to 6 look ten times too large (the book's table is in centimetres): both readings are offered.
+Robotics Toolbox for MATLAB, `mdl_stanford.m`; standard Denavit-Hartenberg frames. The toolbox's centres of mass of
+links 2 to 6 look ten times too large (the book's table is in centimetres): both readings are offered.
 """
 
 from __future__ import annotations
@@ -85,5 +85,5 @@ def _about_x(angle: float) -> np.ndarray:
 
 def _exact(angle: float) -> tuple[float, float]:
     """Return cosine and sine, exact for multiples of a right angle, so that zeros are structural."""
-    c, s = np.cos(angle), np.sin(angle)
-    return tuple(float(round(x)) if abs(x - round(x)) < 1e-15 else float(x) for x in (c, s))  # type: ignore[return-value]
+    c, s = (float(round(x)) if abs(x - round(x)) < 1e-15 else float(x) for x in (np.cos(angle), np.sin(angle)))
+    return c, s

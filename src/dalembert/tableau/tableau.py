@@ -16,6 +16,8 @@ from dalembert.model.symbols import symbol_column
 from dalembert.tableau.matching import Matching, match
 from dalembert.tableau.newton_step import NewtonStep
 from dalembert.tableau.pattern import Pattern
+from dalembert.tableau.picture import graph_svg
+from dalembert.tableau.plan import make_plan
 from dalembert.tableau.rank import RankReport, rank_report
 from dalembert.tableau.solvability import Structure
 from dalembert.tableau.variables import Variables, scalar_equations
@@ -112,7 +114,8 @@ class Tableau:
     @cached_property
     def x_dot(self) -> ca.SX:
         """Symbols of the rates of the differential unknowns."""
-        return ca.vertcat(*[self.variables.rates[self._unknown[k]] for k in self.differential], ca.SX(0, 1))
+        rates: list[Any] = [self.variables.rates[self._unknown[k]] for k in self.differential]
+        return ca.vertcat(*rates, ca.SX(0, 1))
 
     @cached_property
     def inputs(self) -> dict[str, ca.SX]:
@@ -164,10 +167,10 @@ class Tableau:
                 raise ModelError(f"outputs: no equation is called {equation!r}")
             scalars = self.variables.find([variable], "outputs")
             if len(scalars) != len(equations):
-                raise ModelError(f"outputs: {equation!r} has {len(equations)} rows, {variable!r} {len(scalars)} elements")
-            pairs += [
-                (rows[e], cols[s]) for e, s in zip(equations, scalars, strict=True) if e in rows and s in cols
-            ]
+                raise ModelError(
+                    f"outputs: {equation!r} has {len(equations)} rows, {variable!r} {len(scalars)} elements"
+                )
+            pairs += [(rows[e], cols[s]) for e, s in zip(equations, scalars, strict=True) if e in rows and s in cols]
         return pairs
 
     @cached_property
@@ -191,11 +194,17 @@ class Tableau:
         return sp.csr_array((np.where(output, 1, -1), pattern.indices, pattern.indptr), shape=pattern.shape)
 
     def arcs(self) -> list[tuple[str, str]]:
-        """Return the directed bipartite graph (Fig. 5): unknown -> equation for inputs, equation -> unknown for outputs."""
+        """Return the directed graph (Fig. 5): unknown -> equation for inputs, equation -> unknown for outputs."""
         matrix = self.causal_matrix()
         pairs = zip(self.pattern.rows, self.pattern.indices, matrix.data, strict=True)
         names = [(self.equations[i], self.unknowns[j], sign) for i, j, sign in pairs]
         return [(equation, unknown) if sign > 0 else (unknown, equation) for equation, unknown, sign in names]
+
+    def picture(self, kind: str = "graph") -> str:
+        """Return an SVG: "graph", the bipartite graph with its matching (Figs. 5, 6), misfits marked; or "matrix"."""
+        if kind == "graph":
+            return graph_svg(self.matching)
+        return make_plan(self.pattern, preferred=self.preferred).picture(kind)
 
     def rank(self, points: int = 3, shift: float = 1.0, values: Mapping[str, Any] | None = None) -> RankReport:
         """Check the rank of the Jacobian at random points, or at given values of variables by name (K, size)."""
@@ -239,7 +248,9 @@ class Tableau:
             symbols = ca.symvar(row)
             for s in symbols:
                 if s.element_hash() not in ours | others:
-                    raise ModelError(f"equation {name!r} contains {str(s)!r}, which is no variable, rate, time or parameter")
+                    raise ModelError(
+                        f"equation {name!r} contains {str(s)!r}, which is no variable, rate, time or parameter"
+                    )
             if not ours & {s.element_hash() for s in symbols}:
                 raise ModelError(f"equation {name!r}, {row} = 0, contains no variable")
             if not row.is_constant() and any(not np.isfinite(c) for c in _constants(row)):
@@ -247,7 +258,9 @@ class Tableau:
 
     def __repr__(self) -> str:
         rates = f", {len(self.differential)} with rates" if self.differential else ""
-        return f"Tableau({len(self.equations)} equations, {len(self.unknowns)} unknowns{rates}, known: {len(self.known)})"
+        return (
+            f"Tableau({len(self.equations)} equations, {len(self.unknowns)} unknowns{rates}, known: {len(self.known)})"
+        )
 
 
 def _constants(row: ca.SX) -> list[float]:

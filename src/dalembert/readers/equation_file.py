@@ -1,0 +1,138 @@
+"""Read a system of named equations from a file that a person wrote (TOML), or a bare pattern (MatrixMarket).
+
+unknowns = ["x", "y", "lam"]
+known = ["u"]                              # optional
+time = "t"                                 # optional
+parameters = { g = 9.81, length = 1.0 }    # optional
+
+[[equation]]
+name = "rod"
+text = "x^2 + y^2 = length^2"
+output = "y"                               # optional: the unknown that it determines
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+import casadi as ca
+import msgspec
+import scipy.io
+import scipy.sparse as sp
+
+from dalembert.errors import ModelError, UnsupportedError
+from dalembert.readers.equation_text import parse_equation
+
+LARGEST = 16 * 2**20
+"""Files above 16 MiB are refused before they are read."""
+
+
+class Equation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One equation of a file."""
+
+    text: str
+    name: str | None = None
+    output: str | None = None
+
+
+class Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The layout of a TOML file."""
+
+    unknowns: list[str]
+    equation: list[Equation]
+    known: list[str] = []
+    time: str | None = None
+    parameters: dict[str, float] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class EquationSystem:
+    """What a file holds, in expressions: the arguments of a tableau."""
+
+    equations: dict[str, ca.SX]
+    variables: dict[str, ca.SX]
+    rates: dict[str, ca.SX]
+    known: tuple[str, ...]
+    outputs: dict[str, str]
+    time: ca.SX | None
+    parameters: dict[str, tuple[ca.SX, float]]
+
+
+def read_equations(path: str | Path) -> EquationSystem:
+    """Read a `.toml` file of equations; every refusal names the file and what is wrong in it."""
+    path = _checked(path, ".toml")
+    try:
+        content = msgspec.toml.decode(path.read_bytes(), type=Layout)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise ModelError(f"{path}: {error}") from error
+    try:
+        return _system(content)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+
+
+def read_pattern(path: str | Path) -> sp.csr_array:
+    """Read the pattern of a sparse matrix in MatrixMarket format (.mtx); values do not count."""
+    path = _checked(path, ".mtx")
+    try:
+        matrix = sp.coo_array(scipy.io.mmread(path))
+    except (ValueError, OSError, TypeError, OverflowError) as error:
+        raise ModelError(f"{path}: not a MatrixMarket file ({error})") from error
+    return sp.csr_array((abs(matrix.data) * 0 + 1.0, (matrix.row, matrix.col)), shape=matrix.shape)
+
+
+def _checked(path: str | Path, suffix: str) -> Path:
+    """Return the path of a file of the right kind and of moderate size."""
+    path = Path(path)
+    if path.suffix.lower() != suffix:
+        raise UnsupportedError(f"{path}: equations are read from .toml files, patterns from .mtx files")
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
+    if size > LARGEST:
+        raise ModelError(f"{path}: {size / 2**20:.0f} MiB is above the limit of {LARGEST // 2**20} MiB")
+    return path
+
+
+def _system(content: Layout) -> EquationSystem:
+    """Make symbols and read every equation."""
+    names = [*content.unknowns, *content.known]
+    declared = [*names, *content.parameters, *([content.time] if content.time else [])]
+    if len(set(declared)) < len(declared):
+        twice = next(name for name in declared if declared.count(name) > 1)
+        raise ModelError(f"{twice!r} is declared twice")
+    symbols = {name: ca.SX.sym(name) for name in declared}
+    rates: dict[str, ca.SX] = {}
+
+    def lookup(word: str) -> ca.SX:
+        base = word.rstrip("'")
+        if base not in symbols:
+            near = get_close_matches(base, declared, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ModelError(f"{base!r} is not among unknowns, known, time or parameters{hint}")
+        if word == base:
+            return symbols[base]
+        if base not in names:
+            raise ModelError(f"{word!r}: only unknown and known variables have rates")
+        if word != f"{base}'":
+            raise ModelError(f"{word!r}: write higher derivatives with a variable for the first, v = {base}'")
+        return rates.setdefault(base, ca.SX.sym(word))
+
+    equations, outputs = {}, {}
+    for i, equation in enumerate(content.equation):
+        name = equation.name or f"equation {i}"
+        if name in equations:
+            raise ModelError(f"two equations are called {name!r}")
+        try:
+            equations[name] = parse_equation(equation.text, lookup)
+        except ModelError as error:
+            raise ModelError(f"equation {name!r}: {error}") from error
+        if equation.output:
+            outputs[name] = equation.output
+    parameters = {name: (symbols[name], value) for name, value in content.parameters.items()}
+    time = symbols[content.time] if content.time else None
+    variables = {name: symbols[name] for name in names}
+    return EquationSystem(equations, variables, rates, tuple(content.known), outputs, time, parameters)
