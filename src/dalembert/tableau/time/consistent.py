@@ -22,7 +22,8 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
-from dalembert.tableau.time.formulation import Motion
+from dalembert.tableau.time.least_change import RANK, fits, least_change, metric, negligible, row_rank, scales
+from dalembert.tableau.time.motion import Motion
 
 Array = np.ndarray
 
@@ -32,9 +33,6 @@ ROUNDING = 100 * np.finfo(float).eps
 
 ACCEPTED = 1e-9
 """Residuals that a consistent start may have where Newton's method can do no better."""
-
-RANK = 1e-10
-"""Singular values of A below this part of the largest are zero: a consistent point has them at rounding level."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +125,7 @@ class Finder:
         """Return a, tau, lam and the rank of A at a consistent point."""
         m = self.motion
         M, bias, A, full, drift, _, _, effect = self.terms(q, v, t, signals, p)
-        rank = _rank(A)
+        rank = row_rank(A)
         if not m.tau.numel():
             solution = KKT(M, A, m.names, [m.system.coordinates[i] for i in m.free]).solve(
                 -bias, drift, inconsistent="least_squares"
@@ -137,7 +135,7 @@ class Finder:
         nf, nt, count = len(m.free), m.tau.numel(), m.lam.numel()
         K = np.block([[M, effect, full.T], [A, np.zeros((count, nt + count))]])
         b = np.concatenate([-bias, -drift])
-        rows, cols = _scales(K)
+        rows, cols = scales(K)
         z = cols * np.linalg.lstsq(rows[:, None] * K * cols, rows * b, rcond=RANK)[0]
         if np.abs(rows * (K @ z - b)).max(initial=0.0) > 1e-6 * max(1.0, np.abs(rows * b).max(initial=0.0)):
             raise SolvabilityError(
@@ -182,20 +180,20 @@ class Finder:
     def _positions(self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array, given: list[Array]) -> Array:
         """Newton's method: each step is the least change, in the metric of q0, that satisfies the linearised rows."""
         m, q, rows = self.motion, q0, self.motion.holonomic_rows
-        if not rows or _negligible(given[5], given[2][rows], q0, ROUNDING):
+        if not rows or negligible(given[5], given[2][rows], q0, ROUNDING):
             return q0
-        W = _metric(given[0][list(m.free), :])
+        W = metric(given[0][list(m.free), :])
         A, phi = given[2][rows], given[5]
         for _ in range(MOST_ITERATIONS):
-            if not np.isfinite(phi).all() or _negligible(phi, A, q, ROUNDING):
+            if not np.isfinite(phi).all() or negligible(phi, A, q, ROUNDING):
                 break
-            dq = _least_change(W, A, q0 - q, -phi, held)
+            dq = least_change(W, A, q0 - q, -phi, held)
             q = q + dq / max(1.0, np.abs(dq).max())
             terms = self.terms(q, v0, t, s, p)
             A, phi = terms[2][rows], terms[5]
             if np.abs(dq).max() <= ROUNDING * max(1.0, np.abs(q).max()):
                 break
-        bad = np.flatnonzero(~_fits(phi, A, q, ACCEPTED))
+        bad = np.flatnonzero(~fits(phi, A, q, ACCEPTED))
         if len(bad):
             sizes = ", ".join(f"{m.names[rows[i]]}: {phi[i]:.3g}" for i in bad[:8])
             raise SolvabilityError(
@@ -207,12 +205,12 @@ class Finder:
     def _velocities(self, q: Array, v0: Array, t: float, s: Array, p: Array, held: Array, there: list[Array]) -> Array:
         """Return the velocity nearest to v0, in the mass metric, that satisfies all rows."""
         m, A, psi = self.motion, there[2], there[6]
-        if not m.lam.numel() or _negligible(psi, A, v0, ROUNDING):
+        if not m.lam.numel() or negligible(psi, A, v0, ROUNDING):
             return v0
-        W = _metric(there[0][list(m.free), :])
-        v = v0 + _least_change(W, A, np.zeros_like(v0), -psi, held)
+        W = metric(there[0][list(m.free), :])
+        v = v0 + least_change(W, A, np.zeros_like(v0), -psi, held)
         psi = self.terms(q, v, t, s, p)[6]
-        bad = np.flatnonzero(~_fits(psi, A, np.append(v, v0), ACCEPTED))
+        bad = np.flatnonzero(~fits(psi, A, np.append(v, v0), ACCEPTED))
         if len(bad):
             sizes = ", ".join(f"{m.names[i]}: {psi[i]:.3g}" for i in bad[:8])
             raise SolvabilityError(f"no velocity satisfies the rates of the constraints; left are {sizes}")
@@ -229,62 +227,10 @@ class Finder:
         """Return residuals of what was given: position rows at q0, rates at the corrected position."""
         m = self.motion
         found = {}
-        off = ~_fits(given[5], given[2][m.holonomic_rows], q0, ROUNDING)
+        off = ~fits(given[5], given[2][m.holonomic_rows], q0, ROUNDING)
         for k in np.flatnonzero(off):
             found[m.names[m.holonomic_rows[k]]] = float(given[5][k])
-        for i in np.flatnonzero(~_fits(there[6], there[2], v0, ROUNDING)):
+        for i in np.flatnonzero(~fits(there[6], there[2], v0, ROUNDING)):
             hidden = f"rate of {m.names[i]} (hidden)" if m.holonomic[i] else m.names[i]
             found[hidden] = float(there[6][i])
         return found
-
-
-def _fits(residual: Array, A: Array, x: Array, share: float) -> Array:
-    """Return which residuals are below a share of the sizes that enter them, |A| max(1, |x|)."""
-    return np.abs(residual) <= share * np.abs(A).sum(axis=1) * max(1.0, np.abs(x).max(initial=0.0))
-
-
-def _negligible(residual: Array, A: Array, x: Array, share: float) -> bool:
-    return bool(_fits(residual, A, x, share).all())
-
-
-def _metric(M: Array) -> Array:
-    """Return a definite matrix: M, with massless coordinates given the least of the other masses."""
-    if not M.size:
-        return M
-    lightest = np.diag(M)[np.diag(M) > 0].min(initial=np.inf)
-    floor = 1e-6 * (lightest if np.isfinite(lightest) else 1.0)
-    values, vectors = np.linalg.eigh((M + M.T) / 2)
-    return vectors @ np.diag(np.maximum(values, floor)) @ vectors.T
-
-
-def _least_change(W: Array, A: Array, toward: Array, b: Array, held: Array) -> Array:
-    """Return d with A d = b (least squares where rows are redundant) and least (d - toward)^T W (d - toward)."""
-    move = ~held
-    L = np.linalg.cholesky(W[np.ix_(move, move)]) if move.any() else np.zeros((0, 0))
-    scaled = np.linalg.solve(L, A[:, move].T).T
-    size = np.linalg.norm(scaled, axis=1)
-    size = 1.0 / np.where(size > 0, size, 1.0)
-    y = np.linalg.lstsq(size[:, None] * scaled, size * (b - A[:, move] @ toward[move]), rcond=RANK)[0]
-    d = np.zeros(len(held))
-    d[move] = toward[move] + np.linalg.solve(L.T, y)
-    return d
-
-
-def _rank(A: Array) -> int:
-    """Return the rank of A, rows scaled to one."""
-    if not A.size:
-        return 0
-    size = np.linalg.norm(A, axis=1)
-    values = np.linalg.svd(A / np.where(size > 0, size, 1.0)[:, None], compute_uv=False)
-    return int(np.count_nonzero(values > RANK * values[0])) if values[0] > 0 else 0
-
-
-def _scales(K: Array) -> tuple[Array, Array]:
-    """Return row and column scales that make the largest entries about one."""
-    rows, cols = np.ones(K.shape[0]), np.ones(K.shape[1])
-    for _ in range(3):
-        size = np.abs(rows[:, None] * K * cols).max(axis=1)
-        rows /= np.where(size > 0, size, 1.0)
-        size = np.abs(rows[:, None] * K * cols).max(axis=0)
-        cols /= np.where(size > 0, size, 1.0)
-    return rows, cols

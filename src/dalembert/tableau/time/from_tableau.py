@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.signature import signature
 from dalembert.tableau.tableau import Tableau
 from dalembert.tableau.time.dae import DAE
@@ -58,3 +58,21 @@ def tableau_dae(tableau: Tableau, known: Mapping[str, Any] | None, time: ca.SX |
         parameters=tableau.parameters.column,
     )
     return dae, signals
+
+
+def general_dae(system: Any, known: Any, time: ca.SX | None, parameters: Any) -> tuple[DAE, Signals, np.ndarray]:
+    """Take a DAE as it is, or a tableau with its known variables."""
+    if isinstance(system, Tableau):
+        dae, signals = tableau_dae(system, known, time)
+        return dae, signals, system.parameters.pack(parameters)
+    if isinstance(system, DAE):
+        if known:
+            raise ModelError(
+                "known= is for a Lagrangian or a Tableau; in a DAE of your own, put the functions of time in"
+            )
+        size = system.parameters.numel()
+        values = np.zeros(0) if parameters is None else np.asarray(parameters, dtype=float)
+        if values.shape != (size,):
+            raise ShapeError(f"parameters have shape {values.shape}; this DAE has {size}")
+        return system, Signals(), values
+    raise ModelError(f"a problem is made from a Lagrangian, a Tableau or a DAE, not from {type(system).__name__}")

@@ -10,16 +10,14 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
-from dalembert.tableau.tableau import Tableau
 from dalembert.tableau.time.callbacks import Callbacks
 from dalembert.tableau.time.compiled import PROBED_STEPS, Compiled, compile_dae
 from dalembert.tableau.time.consistent import Consistent, Finder
-from dalembert.tableau.time.dae import DAE
 from dalembert.tableau.time.ensemble import integrate_many
 from dalembert.tableau.time.events import Events
-from dalembert.tableau.time.formulation import Motion, formulate, motion
-from dalembert.tableau.time.from_tableau import tableau_dae
-from dalembert.tableau.time.known import Signals
+from dalembert.tableau.time.formulation import formulate
+from dalembert.tableau.time.from_tableau import general_dae
+from dalembert.tableau.time.motion import Motion, motion
 from dalembert.tableau.time.options import Settings
 from dalembert.tableau.time.radau import RadauCodes
 from dalembert.tableau.time.redundancy import chosen_multipliers, independent_rows, least_norm
@@ -72,7 +70,7 @@ class Problem:
             self.signals = self.motion.signals
             self.parameters = system.parameters.pack(parameters)
         else:
-            self.dae, self.signals, self.parameters = _general(system, known, time, parameters)
+            self.dae, self.signals, self.parameters = general_dae(system, known, time, parameters)
         if np.ndim(self.parameters) != 1:
             raise ShapeError("parameters of a problem are one set of values; make a problem per set")
         self.events = Events.of(events, self.dae)
@@ -239,24 +237,6 @@ class Problem:
                 self.dae, np.array(points), np.array(velocities), np.array(environments), self.events.expressions
             )
         return self._compiled
-
-
-def _general(system: Any, known: Any, time: ca.SX | None, parameters: Any) -> tuple[DAE, Signals, Array]:
-    """Take a DAE as it is, or a tableau with its known variables."""
-    if isinstance(system, Tableau):
-        dae, signals = tableau_dae(system, known, time)
-        return dae, signals, system.parameters.pack(parameters)
-    if isinstance(system, DAE):
-        if known:
-            raise ModelError(
-                "known= is for a Lagrangian or a Tableau; in a DAE of your own, put the functions of time in"
-            )
-        size = system.parameters.numel()
-        values = np.zeros(0) if parameters is None else np.asarray(parameters, dtype=float)
-        if values.shape != (size,):
-            raise ShapeError(f"parameters have shape {values.shape}; this DAE has {size}")
-        return system, Signals(), values
-    raise ModelError(f"a problem is made from a Lagrangian, a Tableau or a DAE, not from {type(system).__name__}")
 
 
 def integrate(system: Any, t_span: Any, q: Any = None, v: Any = None, **options: Any) -> Result:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
-from dalembert.tableau.time.bdf_loops import first_size, grown, limit, norm, weigh, worst_unknown
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import FACTOR, POOR_PIVOT, RESIDUAL
 from dalembert.tableau.time.signal_loops import set_signals
 from dalembert.tableau.time.state import DONE, FAILED_CONVERGENCE, FAILED_ERROR_TEST, FAILED_NON_FINITE, TOO_MANY_STEPS
+from dalembert.tableau.time.step_loops import first_size, grown, limit, norm, weigh, worst_unknown
 
 EPS = np.finfo(np.float64).eps
 SOLVE, COMPLEX_FACTOR, COMPLEX_SOLVE = range(3)
