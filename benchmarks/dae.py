@@ -1,0 +1,305 @@
+"""Differential-algebraic equations: accuracy on published problems, speed beside IDA, order, long runs, ensembles.
+
+    python benchmarks/dae.py [--json FILE] [--plots FOLDER] [--only accuracy ida order long ensemble]
+
+How IDA is called (scikit-sundae, SUNDIALS' IDA, dense linear solver, order at most 5, multipliers out of the error
+test): - `kernels`: residual and Jacobian are the same compiled kernels that the own steppers use, about 1 us a call
+from Python; - `casadi`: residual and Jacobian are casadi.Function calls, as a user of CasADi would write; -
+`differences`: residual by casadi.Function, Jacobian by IDA's own difference quotients. Times include everything from
+consistent start to result; the least of REPEATS runs, compiled code at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dae_problems import PROBLEMS, Published
+from dalembert.tableau.time import Problem, from_expressions
+from dalembert.tableau.time.bdf_coefficients import boundary, sector
+from dalembert.tableau.time.bdf_fixed import fixed_step
+
+TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
+REPEATS = 7
+SLOW = {"fekete"}
+
+
+def best(call: Any, repeats: int = REPEATS) -> tuple[float, Any]:
+    """Return the least time in ms, and the last result."""
+    result, times = call(), []
+    for _ in range(repeats):
+        start = perf_counter()
+        result = call()
+        times.append(perf_counter() - start)
+    return 1e3 * min(times), result
+
+
+def run(problem: Problem, p: Published, rtol: float, method: str, repeats: int = REPEATS) -> dict[str, Any]:
+    """Time one integration and compare with the reference."""
+    ms, r = best(lambda: problem.integrate((0, p.t_end), p.q, p.v, rtol=rtol, atol=rtol, method=method), repeats)
+    row = {"problem": p.name, "method": method, "rtol": rtol, "ms": ms, "status": r.status, "steps": r.statistics.steps}
+    row |= {"evaluations": r.nfev, "factorizations": r.nlu, "errors": p.errors(r), "message": r.message}
+    return row
+
+
+def accuracy() -> list[dict[str, Any]]:
+    """Return errors at all tolerances: stabilised (BDF, Radau, IDA on the same kernels) and index 3 (BDF)."""
+    rows = []
+    for p in PROBLEMS.values():
+        forms = ("stabilised", "index3") if p.mechanical else ("as given",)
+        for form in forms:
+            problem = Problem(p.build(), formulation=form if p.mechanical else "stabilised")
+            methods = ["bdf"] if form == "index3" or p.name in SLOW else ["bdf", "radau", "ida"]
+            for method in methods:
+                for rtol in TOLERANCES:
+                    try:
+                        row = run(problem, p, rtol, method, 1 if p.name in SLOW else 3)
+                    except Exception as error:  # IDA raises where it fails
+                        row = {
+                            "problem": p.name,
+                            "method": method,
+                            "rtol": rtol,
+                            "status": -1,
+                            "message": str(error)[:80],
+                        }
+                        row |= {"errors": {}, "ms": float("nan"), "steps": 0}
+                    rows.append(row | {"formulation": form})
+                    shown = "  ".join(f"{k} {e:.1e}" for k, e in row["errors"].items())
+                    note = "" if row["status"] == 0 else "  FAILED: " + row["message"][:60]
+                    head = f"{p.name:22s} {form:11s} {method:6s} {rtol:.0e} {row['steps']:6d} {row['ms']:8.2f} ms"
+                    print(f"{head}  {shown}{note}")
+    return rows
+
+
+def casadi_ida(problem: Problem, p: Published, rtol: float, differences: bool) -> Any:
+    """Return IDA on casadi.Function calls."""
+    from sksundae.ida import IDA
+
+    dae = problem.dae
+    x, rates, _, relax = problem.begin(0.0, p.q, p.v)
+    environment = problem.environment(0.0, 1.0, relax[0])
+    inputs = [dae.x, dae.rates, dae.environment]
+    f = ca.Function("f", inputs, [dae.residual])
+    J = ca.Function("J", inputs, [ca.densify(dae.jacobian)])
+
+    def resfn(t: float, y: np.ndarray, yp: np.ndarray, res: np.ndarray) -> None:
+        environment[0] = t
+        res[:] = np.asarray(f(y, yp, environment)).ravel()
+
+    def jacfn(t: float, y: np.ndarray, yp: np.ndarray, res: np.ndarray, cj: float, JJ: np.ndarray) -> None:
+        environment[:2] = t, cj
+        JJ[:, :] = np.asarray(J(y, yp, environment))
+
+    solver = IDA(
+        resfn,
+        jacfn=None if differences else jacfn,
+        rtol=rtol,
+        atol=np.where(dae.tested, rtol, 1e10),
+        algebraic_idx=np.flatnonzero(~dae.differential).tolist(),
+        max_num_steps=1_000_000,
+    )
+    return solver.solve([0.0, p.t_end], x, rates)
+
+
+def ida() -> list[dict[str, Any]]:
+    """Return Andrews' mechanism at 1e-7 by every stepper and every way of calling IDA."""
+    p = PROBLEMS["andrews"]
+    rows = []
+    for form in ("stabilised", "index2", "index1"):
+        problem = Problem(p.build(), formulation=form)
+        own = run(problem, p, 1e-7, "bdf", 25)
+        timings = {"bdf": own["ms"], "radau": run(problem, p, 1e-7, "radau", 9)["ms"]}
+        timings["ida, kernels"] = run(problem, p, 1e-7, "ida", 9)["ms"]
+        for name, differences in (("ida, casadi", False), ("ida, differences", True)):
+            timings[name] = best(lambda d=differences, b=problem: casadi_ida(b, p, 1e-7, d), 3)[0]
+        for name, ms in timings.items():
+            rows.append(
+                {"formulation": form, "stepper": name, "ms": ms, "ratio": ms / own["ms"], "errors": own["errors"]}
+            )
+            print(f"andrews 1e-7 {form:11s} {name:18s} {ms:8.2f} ms  {ms / own['ms']:6.1f} x the time of bdf")
+    return rows
+
+
+def oscillator() -> tuple[Any, Any]:
+    """Return an index-1 DAE with a known solution, and the solution."""
+    x, r, t = ca.SX.sym("x", 3), ca.SX.sym("r", 3), ca.SX.sym("t")
+    rows = [r[0] - x[1], r[1] + x[0] - (x[2] - ca.sin(t) ** 2), x[2] - x[0] ** 2]
+    return from_expressions(x, r, rows, time=t), lambda s: np.stack([np.sin(s), np.cos(s), np.sin(s) ** 2], axis=-1)
+
+
+def order() -> list[dict[str, Any]]:
+    """Return the order of convergence of the fixed-step formulas k = 1 ... 6, as printed (11)-(14)."""
+    dae, exact = oscillator()
+    found = []
+    for k in range(1, 7):
+        steps, errors = (20, 30, 45, 70, 105), []
+        for n in steps:
+            h = 2.0 / n
+            r = fixed_step(dae, k, h, n - k + 1, exact(h * np.arange(k)))
+            errors.append(float(np.abs(r.x[-1] - exact(r.t[-1])).max()))
+        slopes = np.diff(np.log(errors)) / -np.diff(np.log(steps))
+        found.append(
+            {"k": k, "h": [2.0 / n for n in steps], "errors": errors, "order": float(slopes[-1]), "sector": sector(k)}
+        )
+        print(f"k = {k}: order {slopes[-1]:.2f} at h = 2/105, error {errors[-1]:.1e}; sector {sector(k):.1f} degrees")
+    return found
+
+
+def long() -> list[dict[str, Any]]:
+    """Return residuals and energy drift of 10^5 steps of closed loops."""
+    rows = []
+    for name, span, step in (("sundials_slider_crank", 100.0, 1e-3), ("pendulum", 100.0, 1e-3)):
+        p = PROBLEMS[name]
+        system = p.build()
+        if name == "sundials_slider_crank":
+            system = frictionless()
+        problem, n = Problem(system), len(p.q)
+        ms, r = best(
+            lambda b=problem, q=p.q, e=span, s=step: b.integrate((0, e), q, rtol=1e-10, atol=1e-10, max_step=s), 1
+        )
+        q, v = r.y[:n].T, r.y[n : 2 * n].T
+        energy = system.energy(q, v)
+        drift = energy - energy[0]
+        halves = [float(np.abs(part).max()) for part in np.array_split(np.abs(system.constraint(q)).max(axis=-1), 2)]
+        rows.append(
+            {
+                "problem": name,
+                "steps": r.statistics.steps,
+                "ms": ms,
+                "position residual, first and second half": halves,
+                "velocity residual": float(np.abs(system.constraint_velocity(q, v)).max()),
+                "energy drift": float(np.abs(drift).max()),
+                "energy drift per step": float(np.polyfit(np.arange(len(drift)), drift, 1)[0]),
+                "energy scale": float(np.ptp(system.energy(q, 0 * v))),
+            }
+        )
+        print(json.dumps(rows[-1]))
+    return rows
+
+
+def frictionless() -> Any:
+    """Return SUNDIALS' slider-crank without damper and force: a conservative closed loop."""
+    import dalembert as da
+
+    c, v = ca.SX.sym("c", 3), ca.SX.sym("v", 3)
+    q, x, p = ca.vertsplit(c)
+    length = ca.sqrt(x**2 - x * (ca.cos(p) + 0.5 * ca.cos(q)) + 1.25 / 4 + 0.5 * ca.cos(p - q) / 2)
+    rows = {"x": x - ca.cos(p) - 0.5 * ca.cos(q), "y": -ca.sin(p) - 0.5 * ca.sin(q)}
+    kinetic = (v[0] ** 2 + v[1] ** 2 + 2 * v[2] ** 2) / 2
+    names = ["q", "x", "p"]
+    return da.Lagrangian(
+        c, v, kinetic=kinetic, potential=(length - 1) ** 2 / 2 + x, constraints=rows, coordinates=names
+    )
+
+
+def ensemble() -> list[dict[str, Any]]:
+    """Return runs a second of a batch of starts, one and two threads."""
+    p = PROBLEMS["andrews"]
+    problem = Problem(p.build())
+    starts = np.tile(p.q, (200, 1))
+    speeds = np.zeros((200, 7))
+    speeds[:, 0] = np.linspace(0, 50, 200)
+    rows = []
+    for threads in (1, 2):
+        ms, found = best(
+            lambda t=threads: problem.integrate_many((0, 0.03), starts, speeds, threads=t, rtol=1e-9, atol=1e-9), 3
+        )
+        rows.append(
+            {
+                "threads": threads,
+                "runs": 200,
+                "ms": ms,
+                "runs_per_second": 2e5 / ms,
+                "ok": sum(r.success for r in found),
+            }
+        )
+        print(f"{threads} thread(s): {2e5 / ms:.0f} runs of Andrews' mechanism a second, {rows[-1]['ok']} of 200 done")
+    return rows
+
+
+PARTS = {"accuracy": accuracy, "ida": ida, "order": order, "long": long, "ensemble": ensemble}
+
+
+def plots(results: dict[str, Any], folder: Path) -> None:
+    """Draw work-precision, order and stability pictures."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    if "accuracy" in results:
+        names = [n for n in PROBLEMS if n not in SLOW]
+        figure, axes = plt.subplots(2, 4, figsize=(15, 7.5), constrained_layout=True)
+        styles = {
+            ("bdf", 0): ("C0", "o-", "BDF"),
+            ("radau", 0): ("C2", "s-", "Radau"),
+            ("ida", 0): ("C3", "^-", "IDA, same kernels"),
+        }
+        styles[("bdf", 1)] = ("C0", "o:", "BDF, index 3")
+        for axis, name in zip(axes.flat, names, strict=True):
+            for (method, index3), (colour, line, label) in styles.items():
+                rows = [
+                    r
+                    for r in results["accuracy"]
+                    if r["problem"] == name and r["method"] == method and r["status"] == 0
+                ]
+                rows = [r for r in rows if (r["formulation"] == "index3") == bool(index3)]
+                points = [(max(next(iter(r["errors"].values())), 1e-16), r["ms"]) for r in rows]
+                if points:
+                    axis.loglog(*zip(*points, strict=True), line, color=colour, label=label, markersize=4)
+            axis.set_title(name.replace("_", " "), fontsize=10)
+            axis.invert_xaxis()
+            axis.grid(True, which="major", alpha=0.3)
+        axes[0, 0].legend(fontsize=8)
+        figure.supxlabel("error of positions at the end (first group of each problem)")
+        figure.supylabel("time, ms")
+        figure.savefig(folder / "dae_work_precision.png", dpi=110)
+    if "order" in results:
+        figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
+        for row in results["order"]:
+            left.loglog(row["h"], row["errors"], "o-", markersize=4, label=f"k = {row['k']}: {row['order']:.2f}")
+            z = boundary(row["k"])
+            right.plot(z.real, z.imag, label=f"k = {row['k']}: {row['sector']:.1f}°")
+        left.set(xlabel="step h", ylabel="error at t = 2", title="order measured")
+        right.set(
+            xlabel="Re h λ",
+            ylabel="Im h λ",
+            title="stable outside the curves; sector of stability",
+            xlim=(-8, 24),
+            ylim=(-16, 16),
+        )
+        right.axvline(0, color="k", linewidth=0.6)
+        for axis in (left, right):
+            axis.legend(fontsize=8)
+            axis.grid(True, alpha=0.3)
+        figure.savefig(folder / "bdf_order_and_stability.png", dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--plots", type=Path)
+    parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
+    arguments = parser.parse_args()
+    results: dict[str, Any] = {
+        "machine": platform.processor() or platform.machine(),
+        "python": platform.python_version(),
+    }
+    for name in arguments.only:
+        print(f"== {name}")
+        results[name] = PARTS[name]()
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1))
+    if arguments.plots:
+        plots(results, arguments.plots)
+
+
+if __name__ == "__main__":
+    main()

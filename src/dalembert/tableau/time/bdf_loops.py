@@ -1,0 +1,199 @@
+"""Backward differentiation formulas of variable order and step, fixed leading coefficient, in one compiled loop.
+
+Symbols (Brenan, Campbell & Petzold 1996, sec. 5.2; Jackson & Sacks-Davis 1980): phi_j modified divided differences of
+the last points; psi_j = t_n+1 - t_n+1-j; alpha, beta, gamma, sigma coefficients of the formulas; k order; c leading
+coefficient alpha_s / h; e = x - x_predicted. Orders 1 to 6 (default at most 5). The error test sees `tested` unknowns
+only. Constants of step and order control are those published for DASSL.
+
+After a step of order k the differences describe the polynomial through the last k + 1 points of the mesh, so mesh,
+values and orders are all that dense output needs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.tableau.graph_loops import compiled
+from dalembert.tableau.time.event_loops import evaluate, interpolate, roots
+from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.tableau.time.newton_loops import (
+    CONVERGED,
+    DIVERGED,
+    NON_FINITE,
+    PROJECTION,
+    correct,
+    make_factors,
+)
+from dalembert.tableau.time.signal_loops import set_signals
+from dalembert.tableau.time.state import (
+    DONE,
+    FAILED_CONVERGENCE,
+    FAILED_ERROR_TEST,
+    FAILED_NON_FINITE,
+    STOPPED,
+    TOO_MANY_STEPS,
+)
+from dalembert.tableau.time.step_loops import (
+    EPS,
+    advance_differences,
+    after_error,
+    choose,
+    coefficients,
+    estimate,
+    first_size,
+    grown,
+    limit,
+    predict,
+    step_back,
+    until_terminal,
+    weigh,
+    worst_unknown,
+)
+
+FIRST_RATE = 20.0
+"""rho / (1 - rho) assumed for new factors: at least two iterations unless the first step is tiny."""
+
+
+@compiled
+def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
+    """Try one step until it is accepted; return DONE or why the step size collapsed."""
+    s = state[0]
+    alpha, beta, sigma, gamma = co
+    predicted, predicted_rates, correction, scale, trial = vectors
+    failures, divergences = 0, 0
+    t_old = s.t
+    while True:
+        constant = coefficients(state, psi, alpha, beta, sigma, gamma, phi)
+        s.t = t_old + s.h
+        if abs(s.t - s.t_stop) <= 4.0 * EPS * (abs(s.t) + abs(s.h)):
+            s.t = s.t_stop
+        predict(s.order, gamma, phi, predicted, predicted_rates)
+        weigh(phi[0], option.rtol, option.atol, option.power, s.h, scale)
+        work.environment[1] = s.shift
+        set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
+        outcome = _solve_stage(work, state, option, scale, correction, predicted, predicted_rates)
+        if outcome == CONVERGED:
+            size = estimate(state, sigma, phi, correction, trial, scale, option.tested, option.tested_count, errors)
+            if constant * size <= 1.0:
+                return DONE
+            failures += 1
+            s.error_failures += 1
+            cause = FAILED_ERROR_TEST
+        else:
+            divergences += 1
+            s.newton_failures += 1
+            cause = FAILED_NON_FINITE if outcome == NON_FINITE else FAILED_CONVERGENCE
+        s.worst = worst_unknown(correction, scale, option.tested)
+        step_back(state, psi, beta, phi)
+        s.t = t_old
+        if outcome == CONVERGED:
+            after_error(state, errors, failures)
+        else:
+            s.h *= 0.25
+            s.fresh = 0
+        if abs(s.h) <= option.least or failures + divergences > 60:
+            s.h_collapsed = s.h
+            return cause
+        if s.steps == 0:
+            psi[0] = s.h
+            phi[1] *= s.h / s.h_first
+            s.h_first = s.h
+
+
+@compiled
+def _solve_stage(work, state, option, scale, correction, predicted, predicted_rates):
+    """Solve for the new point: with kept factors, new ones, relaxed ones, at last relaxed and dense ones."""
+    s = state[0]
+    ratio = s.shift / s.shift_factored if s.shift_factored != 0.0 else 0.0
+    keep = s.fresh == 1 and option.shift_range <= ratio <= 1.0 / option.shift_range
+    outcome = DIVERGED
+    for level in range(0 if keep else 1, 4):
+        if level == 3 and work.dense.shape[0] == 0:
+            break
+        if level > 0:
+            work.x[:], work.rates[:] = predicted, predicted_rates
+            _relax(work.environment, option.relax[1 if level > 1 else 0])
+            s.force_dense = 1 if level == 3 else 0
+            s.relaxations += 1 if level == 2 else 0
+            s.shift_factored, s.rate, s.fresh = s.shift, FIRST_RATE, 1 if level == 1 else 0
+            if not make_factors(work, state):
+                outcome = NON_FINITE
+                continue
+        outcome = correct(work, state, scale, correction, predicted, predicted_rates, option.share)
+        if outcome == CONVERGED:
+            break
+    _relax(work.environment, option.relax[0])
+    return outcome
+
+
+@compiled
+def _relax(environment, values):
+    """Set the relaxation of constraints in J."""
+    first = environment.size - values.size
+    for k in range(values.size):
+        environment[first + k] = values[k]
+
+
+@compiled
+def run(work, state, option, tables, mesh):
+    """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh: rows t, order, x, x'."""
+    s = state[0]
+    n, top = work.x.size, option.most_order
+    phi, psi = np.zeros((top + 2, n)), np.zeros(top + 2)
+    co = (np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2))
+    vectors = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n))
+    errors = np.zeros(3)
+    signs = np.zeros(work.event_values.size)
+    events = np.empty((0, n + 2))
+    point = (work.calls, work.x, work.rates, work.environment, work.event_values)
+    rows = 1
+    mesh[0, 0], mesh[0, 1], mesh[0, 2 : n + 2], mesh[0, n + 2 :] = s.t, 0.0, work.x, work.rates
+    s.t_begin = s.t
+    set_signals(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+    s.h = first_size(work.x, work.rates, state, option, vectors[3])
+    limit(state, option)
+    s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
+    s.fresh, s.steps, s.shift_factored = 0, 0, 0.0
+    phi[0], phi[1], psi[0] = work.x, work.rates * s.h, s.h
+    if signs.size:
+        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+        signs[:] = work.event_values
+    while True:
+        if s.steps >= option.most_steps:
+            s.status = TOO_MANY_STEPS
+            break
+        outcome = attempt(work, state, option, tables, phi, psi, co, vectors, errors)
+        if outcome != DONE:
+            s.status = outcome
+            break
+        if work.calls[PROJECTION, 0] != 0:
+            invoke(work.calls[PROJECTION, 0], work.calls[PROJECTION, 1], work.calls[PROJECTION, 2])
+            for i in range(n):
+                vectors[2][i] += work.projected[i] - work.x[i]
+                work.x[i] = work.projected[i]
+        s.steps += 1
+        s.order_counts[s.order] += 1
+        choose(state, phi, vectors[2], vectors[4], vectors[3], option.tested, option.tested_count, errors, top)
+        advance_differences(state, phi, vectors[2], top)
+        if rows == mesh.shape[0]:
+            mesh = grown(mesh, 2 * rows)
+        mesh[rows, 0], mesh[rows, 1], mesh[rows, 2 : n + 2], mesh[rows, n + 2 :] = s.t, s.order_used, work.x, work.rates
+        rows += 1
+        if signs.size:
+            step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
+            found = roots(
+                point, tables, phi, psi, s.order_used, s.t, step, (s.t_begin, s.t_stop), signs, option.directions
+            )
+            used = until_terminal(found, option.terminal)
+            events = np.concatenate((events, found[: abs(used)]))
+            if used < 0:
+                s.status = STOPPED
+                interpolate(phi, psi, s.order_used, found[-used - 1, 1] - s.t, work.x, work.rates)
+                s.t = found[-used - 1, 1]
+                mesh[rows - 1, 0], mesh[rows - 1, 2 : n + 2], mesh[rows - 1, n + 2 :] = s.t, work.x, work.rates
+                break
+        if s.t == s.t_stop:
+            s.status = DONE
+            break
+        limit(state, option)
+    return mesh[:rows], events

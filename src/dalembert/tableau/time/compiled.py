@@ -1,0 +1,169 @@
+"""A DAE compiled: residual, iteration matrix, factors and Newton steps as machine code, and memory to run them on.
+
+| code | reads | writes |
+|---|---|---|
+| `newton` | x, x', environment, factors | the step -J^-1 F |
+| `factor` | x, x', environment | factors, least pivot quality |
+| `residual` | x, x', environment | F |
+| `entries` | x, x', environment | J, its entries by rows |
+| `projection` | x, x', environment | x on the constraints |
+
+Up to `STRAIGHT_LIMIT` operations all is straight-line code; above, `entries` feeds the looped plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from dalembert.kernel import Kernel
+from dalembert.tableau.pattern import Pattern
+from dalembert.tableau.plan import Plan, make_plan
+from dalembert.tableau.time.dae import DAE
+from dalembert.tableau.time.factors import factor, solve
+from dalembert.tableau.time.plan_loops import PlanArrays, plan_arrays
+
+Array = np.ndarray
+
+STRAIGHT_LIMIT = 10_000
+"""Operations of a plan up to which factors are straight-line code."""
+
+PROBED_STEPS = (1e-1, 1e-3, 1e-5)
+"""Step sizes, as parts of the horizon, at which pivots are probed."""
+
+CODES = ("newton", "factor", "residual", "entries", "projection", "events", "signals")
+"""Rows of the table of calls."""
+
+ALIGNMENT = 64
+
+
+class Work(NamedTuple):
+    """Memory of one integration: what the codes read and write, and where they are."""
+
+    calls: Array  # (codes, 3): address, table, scratch; address 0 where there is none
+    x: Array
+    rates: Array
+    environment: Array
+    factors: Array
+    quality: Array
+    step: Array
+    residual: Array
+    entries: Array
+    projected: Array
+    event_values: Array
+    plan: PlanArrays
+    dense: Array
+    exchanges: Array
+
+
+class Compiled:
+    """The codes of a DAE; made once, used by any number of integrations at the same time."""
+
+    def __init__(self, dae: DAE, plan: Plan, events: ca.SX | None = None) -> None:
+        self.dae, self.plan = dae, plan
+        self.straight = plan.operations <= STRAIGHT_LIMIT
+        inputs = {"x": dae.x, "rates": dae.rates, "environment": dae.environment}
+        entries = by_rows(dae.jacobian)
+        self.kernels: dict[str, Kernel] = {
+            "residual": kernel_of("residual", inputs, {"residual": dae.residual}),
+            "entries": kernel_of("entries", inputs, {"entries": ca.vertcat(*entries)}),
+        }
+        self.stored = 0
+        if self.straight:
+            self._straight(inputs, entries)
+        if dae.projection is not None:
+            self.kernels["projection"] = kernel_of("projection", inputs, {"projected": dae.projection})
+        if events is not None and events.numel():
+            self.kernels["events"] = kernel_of("events", inputs, {"event_values": events})
+        self.events = 0 if events is None else events.numel()
+
+    def _straight(self, inputs: Mapping[str, ca.SX], entries: list[ca.SX]) -> None:
+        """Compile factors and Newton steps."""
+        factors = factor(self.plan, entries)
+        values, kept = factors.stored()
+        self.stored = values.numel()
+        self.kernels["factor"] = kernel_of("factor", inputs, {"factors": values, "quality": factors.quality})
+        right = [-f for f in ca.vertsplit(self.dae.residual)]
+        step = ca.vertcat(*solve(self.plan, kept, right))
+        self.kernels["newton"] = kernel_of("newton", {**inputs, "factors": kept.symbols()}, {"step": step})
+
+    @property
+    def operations(self) -> dict[str, int]:
+        """Compiled operations of each code."""
+        return {name: sum(kernel.report().operations.values()) for name, kernel in self.kernels.items()}
+
+    def work(self, callbacks: Mapping[str, int] | None = None, events: int = 0) -> tuple[Work, list[Any]]:
+        """Return memory for one integration, and what must be kept alive with it.
+
+        `callbacks` are addresses of C functions in place of kernels ("signals", "events").
+        """
+        n = self.dae.n
+        size = {
+            "x": n,
+            "rates": n,
+            "environment": self.dae.environment.numel(),
+            "factors": self.stored,
+            "quality": 1,
+            "step": n,
+            "residual": n,
+            "entries": self.plan.pattern.entries,
+            "projected": n,
+            "event_values": max(events, self.events),
+        }
+        arrays = {name: np.zeros(length) for name, length in size.items()}
+        calls = np.zeros((len(CODES), 3), np.int64)
+        alive: list[Any] = [self]
+        for row, code in enumerate(CODES):
+            if code in self.kernels:
+                calls[row], kept = bind(self.kernels[code], arrays)
+                alive.append(kept)
+        for code, address in (callbacks or {}).items():
+            calls[CODES.index(code)] = address, 0, 0
+        dense = np.zeros((n, n)) if n <= DENSE_LIMIT else np.zeros((0, 0))
+        rest: dict[str, Any] = {"plan": plan_arrays(self.plan), "dense": dense, "exchanges": np.zeros(n, np.int64)}
+        work = Work(calls=calls, **arrays, **rest)
+        return work, alive
+
+
+DENSE_LIMIT = 600
+"""Unknowns up to which a plan in trouble is repaired by dense elimination with exchanges."""
+
+
+def bind(kernel: Kernel, arrays: Mapping[str, Array]) -> tuple[list[int], Any]:
+    """Return address, table and scratch of a kernel that reads and writes the arrays of its ports' names."""
+    engine = kernel.engine
+    words: list[int] = []
+    for port in (*kernel.inputs, *kernel.outputs):
+        words += [arrays[port.name].ctypes.data, 0, 0, arrays[port.name].itemsize]
+    table = np.array([*words, 0], np.int64)
+    scratch = np.zeros(engine.layout.scratch_bytes + ALIGNMENT, np.uint8)  # type: ignore[attr-defined]
+    start = scratch.ctypes.data + -scratch.ctypes.data % ALIGNMENT
+    return [engine.machine.address, table.ctypes.data, start], (table, scratch)  # type: ignore[attr-defined]
+
+
+def by_rows(J: ca.SX) -> list[ca.SX]:
+    """Return the structural nonzeros of a matrix, by rows."""
+    turned = J.T
+    return [turned.nz[k] for k in range(turned.nnz())]
+
+
+def compile_dae(dae: DAE, points: Array, rates: Array, environments: Array, events: ca.SX | None = None) -> Compiled:
+    """Plan the elimination at probed points, (K, n), (K, n), (K, environment), and compile."""
+    J = dae.jacobian
+    entries = by_rows(J)
+    pattern = Pattern.of(J.sparsity(), dae.equations, dae.unknowns)
+    function = ca.Function("probe", [dae.x, dae.rates, dae.environment], [ca.vertcat(*entries)])
+    values = np.array([np.asarray(function(*p)).ravel() for p in zip(points, rates, environments, strict=True)])
+    finite = values[np.isfinite(values).all(axis=1)]
+    constant = np.array([e.is_constant() for e in entries], dtype=bool)
+    plan = make_plan(pattern, values=finite if len(finite) else None, constant=constant)
+    return Compiled(dae, plan, events)
+
+
+def kernel_of(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Kernel:
+    """Compile for one sample at a time."""
+    dense = [ca.densify(e) for e in outputs.values()]
+    return Kernel(ca.Function(name, list(inputs.values()), dense, list(inputs), list(outputs)), width=1)

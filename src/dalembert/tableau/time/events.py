@@ -1,0 +1,81 @@
+"""Events as a user writes them: expressions or callables, with SciPy's attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.tableau.time.dae import DAE
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A function whose zeros are wanted.
+
+    Attributes
+    ----------
+    g
+        An SX expression of the system's symbols, or a callable g(t, x) -> number.
+    terminal
+        Whether (True) or after how many zeros (a number) the integration stops; False: never.
+    direction
+        +1: only where g increases, -1: decreases, 0: both.
+    """
+
+    g: Any
+    terminal: bool | int = False
+    direction: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """All events of a problem: compiled expressions, or callables called back; one kind per problem."""
+
+    events: tuple[Event, ...]
+    expressions: ca.SX | None
+    callables: tuple[Callable[[float, Array], float], ...]
+
+    @classmethod
+    def of(cls, given: Any, dae: DAE) -> Events:
+        """Read what a user passes."""
+        items = list(given) if isinstance(given, list | tuple) else [given]
+        events = tuple(_event(item) for item in items)
+        symbolic = [isinstance(e.g, ca.SX) for e in events]
+        if not any(symbolic):
+            return cls(events, None, tuple(e.g for e in events))
+        if not all(symbolic):
+            raise ModelError("events are all expressions or all callables, not a mixture")
+        known = {s.element_hash() for s in ca.symvar(ca.vertcat(dae.x, dae.rates, dae.environment))}
+        for k, e in enumerate(events):
+            strangers = [str(s) for s in ca.symvar(e.g) if s.element_hash() not in known]
+            if strangers or e.g.numel() != 1:
+                raise ModelError(f"event {k} must be one expression of unknowns, rates and time; it has {strangers}")
+        return cls(events, ca.vertcat(*[e.g for e in events]), ())
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @property
+    def directions(self) -> Array:
+        """Directions, (events,)."""
+        return np.array([float(e.direction) for e in self.events])
+
+    @property
+    def counts(self) -> Array:
+        """How many zeros of each event end the integration; -1: none does."""
+        return np.array([int(e.terminal) if e.terminal else -1 for e in self.events], np.int64)
+
+
+def _event(item: Any) -> Event:
+    if isinstance(item, Event):
+        return item
+    if isinstance(item, ca.SX) or callable(item):
+        return Event(item, getattr(item, "terminal", False), getattr(item, "direction", 0.0))
+    raise ModelError(f"an event is an SX expression, a callable g(t, x) or an Event, not {type(item).__name__}")

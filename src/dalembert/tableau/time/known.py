@@ -1,0 +1,169 @@
+"""What is known of a motion: inputs as numbers, expressions of time, tables, SciPy's piecewise polynomials, callables.
+
+A known control needs its value; a known coordinate its value, rate and acceleration (they enter A and M). Expressions
+are differentiated and compiled with the equations; tables become piecewise polynomials that the compiled loop
+evaluates; a Python callable is called back, once for every point that Newton's method starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.tableau.time.signal_loops import Tables
+
+Array = np.ndarray
+KINDS = ("cubic", "linear", "previous")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Values at times, interpolated: "cubic" (a C2 spline), "linear", or "previous" (held until the next time).
+
+    The integration restarts where a held value jumps, and where the slope of a linear one does.
+    """
+
+    t: Any
+    values: Any
+    kind: str = "cubic"
+
+    def polynomial(self) -> Any:
+        """Return the table as SciPy's PPoly, checked."""
+        from scipy.interpolate import CubicSpline, PPoly
+
+        t, y = np.asarray(self.t, dtype=float), np.asarray(self.values, dtype=float)
+        if t.ndim != 1 or t.shape != y.shape or len(t) < 2:
+            raise ShapeError(f"a table needs two equally long lists of at least 2 numbers; got {t.shape} and {y.shape}")
+        if not (np.isfinite(t).all() and np.isfinite(y).all() and (np.diff(t) > 0).all()):
+            raise ModelError("a table needs finite values at increasing times")
+        if self.kind == "cubic":
+            return CubicSpline(t, y)
+        if self.kind == "linear":
+            return PPoly(np.array([np.diff(y) / np.diff(t), y[:-1]]), t)
+        if self.kind == "previous":
+            return PPoly(y[None, :], np.append(t, t[-1] + (t[-1] - t[-2])))
+        raise ModelError(f"kind={self.kind!r} is not one of {', '.join(map(repr, KINDS))}")
+
+    @property
+    def jumps(self) -> list[float]:
+        """Times at which value or slope jumps."""
+        return [] if self.kind == "cubic" else [float(x) for x in np.asarray(self.t)]
+
+
+@dataclass
+class Signals:
+    """All signals of a problem: symbols, their tables or callables, and the times of their jumps."""
+
+    symbols: list[ca.SX] = field(default_factory=list)
+    polynomials: dict[int, Any] = field(default_factory=dict)
+    callables: list[tuple[int, Callable[[float], Any]]] = field(default_factory=list)
+    jumps: list[float] = field(default_factory=list)
+
+    def expressions(self, name: str, given: Any, derivatives: int, time: ca.SX) -> list[ca.SX]:
+        """Return value and derivatives of one known quantity as expressions of time and signals."""
+        if isinstance(given, ca.SX):
+            return _differentiated(name, given, derivatives, time)
+        if isinstance(given, int | float | np.number):
+            return [ca.SX(float(given)), *[ca.SX(0)] * derivatives]
+        if isinstance(given, Table) or (hasattr(given, "c") and hasattr(given, "x")):
+            return self._table(name, given, derivatives)
+        if isinstance(given, tuple) and len(given) == 2 and not callable(given[0]):
+            return self._table(name, Table(*given), derivatives)
+        functions = given if isinstance(given, Sequence) else [given]
+        if all(map(callable, functions)) and len(functions) >= derivatives + 1:
+            return [self._add(name, functions[d], d) for d in range(derivatives + 1)]
+        need = "" if derivatives == 0 else f", or {derivatives + 1} callables (value, rate, acceleration)"
+        raise ModelError(
+            f"known {name!r} is {type(given).__name__}; give a number, an expression of time, a Table, (t, values), "
+            f"a PPoly{need or ', or a callable of t'}"
+        )
+
+    def _table(self, name: str, given: Any, derivatives: int) -> list[ca.SX]:
+        polynomial = given.polynomial() if isinstance(given, Table) else given
+        if np.ndim(polynomial.c) != 2:
+            raise ShapeError(
+                f"known {name!r}: the piecewise polynomial must have one value, not {polynomial.c.shape[2:]}"
+            )
+        if isinstance(given, Table):
+            if derivatives and given.kind != "cubic":
+                raise ModelError(f"known coordinate {name!r} needs an acceleration; a {given.kind!r} table has none")
+            self.jumps += given.jumps
+        symbols = []
+        for d in range(derivatives + 1):
+            symbols.append(self._symbol(f"{name}{chr(39) * d}"))
+            self.polynomials[len(self.symbols) - 1] = polynomial.derivative(d) if d else polynomial
+        return symbols
+
+    def _add(self, name: str, function: Callable[[float], Any], d: int) -> ca.SX:
+        self.callables.append((len(self.symbols), function))
+        return self._symbol(f"{name}{chr(39) * d}")
+
+    def _symbol(self, name: str) -> ca.SX:
+        self.symbols.append(ca.SX.sym(name))
+        return self.symbols[-1]
+
+    @property
+    def column(self) -> ca.SX:
+        """All symbols."""
+        return ca.vertcat(*self.symbols, ca.SX(0, 1))
+
+    def tables(self) -> Tables:
+        """Return the tables as the loop reads them."""
+        layout, breaks, coefficients = [], [np.zeros(0)], [np.zeros(0)]
+        first = place = 0
+        for signal, polynomial in self.polynomials.items():
+            length, pieces = polynomial.c.shape
+            layout.append([signal, first, pieces, place, length])
+            breaks.append(np.asarray(polynomial.x, dtype=float))
+            coefficients.append(np.ascontiguousarray(polynomial.c.T, dtype=float).ravel())
+            first, place = first + pieces + 1, place + pieces * length
+        rows = np.array(layout, np.int64).reshape(-1, 5)
+        return Tables(rows, np.concatenate(breaks), np.concatenate(coefficients))
+
+    def values(self, t: float, side: Any = "right") -> Array:
+        """Return every signal at t."""
+        found = np.zeros(len(self.symbols))
+        for signal, p in self.polynomials.items():
+            piece = int(np.clip(np.searchsorted(p.x, t, side=side) - 1, 0, p.c.shape[1] - 1))
+            found[signal] = np.polyval(p.c[:, piece], t - p.x[piece])
+        for signal, function in self.callables:
+            found[signal] = float(function(t))
+        return found
+
+
+def _differentiated(name: str, given: ca.SX, derivatives: int, time: ca.SX) -> list[ca.SX]:
+    """Return an expression of time and its derivatives."""
+    strangers = [str(s) for s in ca.symvar(given) if not time.numel() or s.element_hash() != time.element_hash()]
+    if given.numel() != 1 or strangers:
+        raise ModelError(
+            f"known {name!r} must be one expression of the time symbol alone; it contains {strangers or given}. "
+            "Pass the symbol as time="
+        )
+    found = [given]
+    for _ in range(derivatives):
+        found.append(ca.jacobian(found[-1], time))
+    return found
+
+
+def split_known(
+    known: Mapping[str, Any] | None, coordinates: Sequence[str], controls: Sequence[str]
+) -> tuple[dict, dict]:
+    """Return known coordinates and known controls by place; refuse other names."""
+    given: dict[int, Any] = {}
+    driven: dict[int, Any] = {}
+    for name, value in (known or {}).items():
+        if name in coordinates:
+            given[list(coordinates).index(name)] = value
+        elif name in controls:
+            driven[list(controls).index(name)] = value
+        else:
+            raise ModelError(
+                f"known: no coordinate or control is called {name!r}; coordinates are {', '.join(coordinates)}, "
+                f"controls {', '.join(controls) or 'none'}"
+            )
+    return given, driven

@@ -1,0 +1,63 @@
+"""The least change that satisfies linear rows, in a metric; sizes at which residuals count; ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+Array = np.ndarray
+
+RANK = 1e-10
+"""Singular values of A below this part of the largest are zero: a consistent point has them at rounding level."""
+
+
+def fits(residual: Array, A: Array, x: Array, share: float) -> Array:
+    """Return which residuals are below a share of the sizes that enter them, |A| max(1, |x|)."""
+    return np.abs(residual) <= share * np.abs(A).sum(axis=1) * max(1.0, np.abs(x).max(initial=0.0))
+
+
+def negligible(residual: Array, A: Array, x: Array, share: float) -> bool:
+    """Say whether all residuals are that small."""
+    return bool(fits(residual, A, x, share).all())
+
+
+def metric(M: Array) -> Array:
+    """Return a definite matrix: M, with massless coordinates given the least of the other masses."""
+    if not M.size:
+        return M
+    lightest = np.diag(M)[np.diag(M) > 0].min(initial=np.inf)
+    floor = 1e-6 * (lightest if np.isfinite(lightest) else 1.0)
+    values, vectors = np.linalg.eigh((M + M.T) / 2)
+    return vectors @ np.diag(np.maximum(values, floor)) @ vectors.T
+
+
+def least_change(W: Array, A: Array, toward: Array, b: Array, held: Array) -> Array:
+    """Return d with A d = b (least squares where rows are redundant) and least (d - toward)^T W (d - toward)."""
+    move = ~held
+    L = np.linalg.cholesky(W[np.ix_(move, move)]) if move.any() else np.zeros((0, 0))
+    scaled = np.linalg.solve(L, A[:, move].T).T
+    size = np.linalg.norm(scaled, axis=1)
+    size = 1.0 / np.where(size > 0, size, 1.0)
+    y = np.linalg.lstsq(size[:, None] * scaled, size * (b - A[:, move] @ toward[move]), rcond=RANK)[0]
+    d = np.zeros(len(held))
+    d[move] = toward[move] + np.linalg.solve(L.T, y)
+    return d
+
+
+def row_rank(A: Array) -> int:
+    """Return the rank of A, rows scaled to one."""
+    if not A.size:
+        return 0
+    size = np.linalg.norm(A, axis=1)
+    values = np.linalg.svd(A / np.where(size > 0, size, 1.0)[:, None], compute_uv=False)
+    return int(np.count_nonzero(values > RANK * values[0])) if values[0] > 0 else 0
+
+
+def scales(K: Array) -> tuple[Array, Array]:
+    """Return row and column scales that make the largest entries about one."""
+    rows, cols = np.ones(K.shape[0]), np.ones(K.shape[1])
+    for _ in range(3):
+        size = np.abs(rows[:, None] * K * cols).max(axis=1)
+        rows /= np.where(size > 0, size, 1.0)
+        size = np.abs(rows[:, None] * K * cols).max(axis=0)
+        cols /= np.where(size > 0, size, 1.0)
+    return rows, cols

@@ -1,0 +1,141 @@
+"""A Lagrangian system in its free coordinates, with what is known put in: forward, inverse or mixed dynamics.
+
+Known coordinates are replaced by their functions of time, and as many controls become unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import casadi as ca
+
+from dalembert.errors import ModelError
+from dalembert.tableau.time.known import Signals, split_known
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """A system's equations in free coordinates, with what is known put in.
+
+    Attributes
+    ----------
+    free
+        Places of the free coordinates among all.
+    q, v, a, tau, lam
+        Symbols: free coordinates, velocities, accelerations, unknown controls, multipliers.
+    mass, bias, phi, psi, jacobian, drift
+        Expressions; `mass` (n, nf) times a, with `bias` (n,) containing what known accelerations cause.
+    given
+        Expressions (value, rate) of the known coordinates by place.
+    """
+
+    system: Any
+    free: tuple[int, ...]
+    q: ca.SX
+    v: ca.SX
+    a: ca.SX
+    tau: ca.SX
+    lam: ca.SX
+    mass: ca.SX
+    bias: ca.SX
+    phi: ca.SX
+    psi: ca.SX
+    jacobian: ca.SX
+    full_jacobian: ca.SX
+    drift: ca.SX
+    time: ca.SX
+    signals: Signals
+    given: dict[int, tuple[ca.SX, ca.SX, ca.SX]]
+    driven: dict[int, ca.SX]
+    names: tuple[str, ...]
+    holonomic: tuple[bool, ...]
+    free_controls: tuple[str, ...]
+
+    @property
+    def holonomic_rows(self) -> list[int]:
+        """Rows that constrain positions."""
+        return [i for i, kind in enumerate(self.holonomic) if kind]
+
+    def keep(self, rows: list[int]) -> Motion:
+        """Return the motion under some of its constraint rows only."""
+        place = {row: k for k, row in enumerate(self.holonomic_rows)}
+        return replace(
+            self,
+            lam=self.lam[rows],
+            phi=self.phi[[place[i] for i in rows if i in place]],
+            psi=self.psi[rows],
+            jacobian=self.jacobian[rows, :],
+            full_jacobian=self.full_jacobian[rows, :],
+            drift=self.drift[rows],
+            names=tuple(self.names[i] for i in rows),
+            holonomic=tuple(self.holonomic[i] for i in rows),
+        )
+
+
+def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
+    """Put what is known into a Lagrangian system; refuse a number of unknowns that does not fit, by name."""
+    e, symbols = system.expressions, system.symbols
+    t = symbols.t if symbols.t.numel() else (ca.SX.sym("t") if time is None else time)
+    controls = [str(s) for s in ca.vertsplit(symbols.u)] if symbols.u.numel() else []
+    given_values, driven_values = split_known(known, system.coordinates, controls)
+    signals = Signals()
+    given: dict[int, Any] = {
+        i: tuple(signals.expressions(system.coordinates[i], x, 2, t)) for i, x in given_values.items()
+    }
+    driven = {i: signals.expressions(controls[i], x, 0, t)[0] for i, x in driven_values.items()}
+    free = tuple(i for i in range(len(system.coordinates)) if i not in given)
+    undriven = [i for i in range(len(controls)) if i not in driven]
+    if len(undriven) > len(given):
+        # controls that nobody mentioned are zero, as in every call of a Lagrangian, unless motion is prescribed
+        if given:
+            raise _unmatched(system, controls, undriven, given)
+        driven |= dict.fromkeys(undriven, ca.SX(0))
+        undriven = []
+    if len(undriven) != len(given):
+        raise _unmatched(system, controls, undriven, given)
+    q, v = (ca.vertcat(*[column[i] for i in free], ca.SX(0, 1)) for column in (symbols.q, symbols.v))
+    a = ca.SX.sym("a", len(free))
+    old = [symbols.q[i] for i in given] + [symbols.v[i] for i in given] + [symbols.u[i] for i in driven]
+    new = [x[0] for x in given.values()] + [x[1] for x in given.values()] + list(driven.values())
+
+    def put(expression: ca.SX) -> ca.SX:
+        return ca.substitute(expression, ca.vertcat(*old), ca.vertcat(*new)) if old else expression
+
+    mass, A, drift, bias = put(e.mass), put(e.jacobian), put(e.drift), put(e.bias)
+    for i, (_, _, acceleration) in given.items():
+        bias = bias + mass[:, i] * acceleration
+        drift = drift + A[:, i] * acceleration if A.shape[0] else drift
+    return Motion(
+        system=system,
+        free=free,
+        q=q,
+        v=v,
+        a=a,
+        tau=symbols.u[undriven] if undriven else ca.SX(0, 1),
+        lam=ca.SX.sym("lam", A.shape[0]),
+        mass=mass[:, list(free)],
+        bias=bias,
+        phi=put(e.constraint),
+        psi=put(e.rate),
+        jacobian=A[:, list(free)],
+        full_jacobian=A,
+        drift=drift,
+        time=t,
+        signals=signals,
+        given=given,
+        driven=driven,
+        names=system.names,
+        holonomic=e.holonomic,
+        free_controls=tuple(controls[i] for i in undriven),
+    )
+
+
+def _unmatched(system: Any, controls: list[str], undriven: list[int], given: dict[int, Any]) -> ModelError:
+    known = ", ".join(system.coordinates[i] for i in given) or "none"
+    open_ = ", ".join(controls[i] for i in undriven) or "none"
+    return ModelError(
+        f"{len(given)} known coordinates ({known}) need as many unknown controls; unknown are {len(undriven)} "
+        f"({open_}); "
+        "name the other controls in known=, or know fewer coordinates"
+    )

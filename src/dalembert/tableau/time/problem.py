@@ -1,0 +1,245 @@
+"""A system made ready for time: formulated, planned, compiled; integrated as often as wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.tableau.time.callbacks import Callbacks
+from dalembert.tableau.time.compiled import PROBED_STEPS, Compiled, compile_dae
+from dalembert.tableau.time.consistent import Consistent, Finder
+from dalembert.tableau.time.ensemble import integrate_many
+from dalembert.tableau.time.events import Events
+from dalembert.tableau.time.formulation import formulate
+from dalembert.tableau.time.from_tableau import general_dae
+from dalembert.tableau.time.motion import Motion, motion
+from dalembert.tableau.time.options import Settings
+from dalembert.tableau.time.radau import RadauCodes
+from dalembert.tableau.time.redundancy import chosen_multipliers, independent_rows, least_norm
+from dalembert.tableau.time.result import Result
+from dalembert.tableau.time.segments import integrate_segments
+
+Array = np.ndarray
+
+RELAXED_SHARE = 1e-9
+"""Relaxation of constraints near a singular configuration, as a part of the diagonal of A M^-1 A^T."""
+
+
+class Problem:
+    """A system in one formulation, compiled when it is first integrated.
+
+    Parameters
+    ----------
+    system
+        A `Lagrangian`, a `Tableau`, or a `DAE`.
+    formulation
+        For a `Lagrangian`: one of `FORMULATIONS`, default "stabilised".
+    known
+        Name -> number, expression of time, `Table`, (times, values), PPoly, or callable. Of a `Lagrangian`: coordinates
+        and controls; controls not mentioned are zero; with known coordinates, as many controls become unknown. Of a
+        `Tableau`: every known variable.
+    time
+        The symbol of time that expressions in `known` use, where the system has none.
+    events
+        Functions g whose zeros are wanted: SX expressions of the system's symbols, or Python callables g(t, x); with
+        attributes `terminal` and `direction` as in SciPy, or wrapped as `Event(g, terminal=..., direction=...)`.
+    parameters
+        Values of the system's parameters.
+    """
+
+    def __init__(
+        self,
+        system: Any,
+        *,
+        formulation: str = "stabilised",
+        known: Mapping[str, Any] | None = None,
+        time: ca.SX | None = None,
+        events: Any = (),
+        parameters: Any = None,
+    ) -> None:
+        self.system = system
+        self.motion: Motion | None = None
+        if hasattr(system, "expressions") and hasattr(system, "holonomic"):
+            self.motion = motion(system, known, time)
+            self.dae = formulate(self.motion, formulation)
+            self.signals = self.motion.signals
+            self.parameters = system.parameters.pack(parameters)
+        else:
+            self.dae, self.signals, self.parameters = general_dae(system, known, time, parameters)
+        if np.ndim(self.parameters) != 1:
+            raise ShapeError("parameters of a problem are one set of values; make a problem per set")
+        self.events = Events.of(events, self.dae)
+        self._compiled: Compiled | None = None
+        self.formulation = formulation
+        self.rows = list(range(len(self.motion.names))) if self.motion else []
+
+    @property
+    def unknowns(self) -> tuple[str, ...]:
+        """Names of the unknowns."""
+        return self.dae.unknowns
+
+    @cached_property
+    def known_functions(self) -> dict[str, Any]:
+        """Known coordinates, their rates (with a prime) and known controls, by name, as functions of time."""
+        m = self.motion
+        if m is None:
+            return {}
+        found = {}
+        for i, (value, rate, _) in m.given.items():
+            found |= {m.system.coordinates[i]: value, f"{m.system.coordinates[i]}'": rate}
+        controls = [str(s) for s in ca.vertsplit(m.system.symbols.u)] if m.system.symbols.u.numel() else []
+        found |= {controls[i]: value for i, value in m.driven.items()}
+        return {name: self._function_of_time(e) for name, e in found.items()}
+
+    def _function_of_time(self, expression: ca.SX) -> Any:
+        f = ca.Function("known", [self.dae.time, self.signals.column], [expression])
+        return lambda t: float(f(t, self.signals.values(t)))
+
+    @cached_property
+    def finder(self) -> Finder:
+        """The search for consistent values."""
+        if self.motion is None:
+            raise ModelError(
+                "consistent positions and velocities are defined for mechanical systems; give x0 and rates"
+            )
+        return Finder(self.motion)
+
+    @property
+    def compiled(self) -> Compiled:
+        """The compiled codes; made by the first integration."""
+        if self._compiled is None:
+            raise ModelError("nothing is compiled before the first integration: pivots are probed at its start")
+        return self._compiled
+
+    def consistent(self, q: Any = None, v: Any = None, t: float = 0.0, hold: Sequence[str] = ()) -> Consistent:
+        """Return consistent positions, velocities, accelerations and multipliers near what is given."""
+        return self.finder.find(float(t), q, v, self.parameters, hold)
+
+    def integrate(self, t_span: Any, q: Any = None, v: Any = None, **options: Any) -> Result:
+        """Integrate from t_span[0] to t_span[1]; `options` are the fields of `Settings`.
+
+        For a mechanical system q and v are positions and velocities, made consistent first. For others, q is x, all
+        unknowns, and v their rates. Backwards in time is a span whose end is before its start.
+        """
+        settings = Settings.of(t_span, self.dae, options)
+        x, rates, start, relax = self.begin(settings.t0, q, v, settings.hold)
+        if settings.method == "ida":
+            from dalembert.tableau.time.ida import integrate_ida
+
+            return integrate_ida(self, settings, x, rates, start, relax)
+        compiled = self.compile(settings, x, rates, relax)
+        with Callbacks(self.signals, self.events, self.dae) as callbacks:
+            return integrate_segments(self, compiled, settings, x, rates, start, relax, callbacks)
+
+    @cached_property
+    def radau(self) -> RadauCodes:
+        """The codes of the Radau stepper, made when first used."""
+        return RadauCodes(self.compiled)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether an integration has already planned and compiled."""
+        return self._compiled is not None
+
+    def integrate_many(self, t_span: Any, q: Any, v: Any = None, threads: int = 1, **options: Any) -> list[Result]:
+        """Integrate a batch of starts, (N, n) each, in threads without the interpreter lock; one result per start."""
+        return integrate_many(self, t_span, q, v, threads, options)
+
+    def begin(self, t: float, q: Any, v: Any, hold: Sequence[str] = ()) -> tuple[Array, Array, Any, Array]:
+        """Return x, x', the report and the relaxation at the start."""
+        if self.motion is None:
+            from dalembert.tableau.time.general_start import general_start
+
+            x, rates, report = general_start(self, t, q, v)
+            return x, rates, report, np.zeros((2, 0))
+        start = self.finder.find(t, q, v, self.parameters, hold)
+        if start.redundant and len(self.rows) != start.rank:
+            self._choose_rows(start)
+        x, rates = self.pack(start)
+        return x, rates, start, self._relaxation(start)
+
+    def _choose_rows(self, start: Consistent) -> None:
+        """Keep independent rows only, chosen on the manifold."""
+        m = self.motion
+        assert m is not None
+        if self.formulation == "projection":
+            raise UnsupportedError(
+                'formulation "projection" needs independent rows; use "stabilised", which chooses them'
+            )
+        M, _, A, *_ = self._terms_at(start)
+        self.rows = independent_rows(A, M[list(m.free), :], start.rank)
+        self.dae, self._compiled = formulate(m.keep(self.rows), self.formulation), None
+        self.events = Events.of(self.events.events, self.dae)
+
+    def _terms_at(self, start: Consistent) -> list[Array]:
+        signals = self.signals.values(start.t)
+        return self.finder.terms(start.q, start.v, start.t, signals, self.parameters)
+
+    def pack(self, start: Consistent) -> tuple[Array, Array]:
+        """Return x and x' of consistent values; multipliers of the position level are zero."""
+        n, nf = self.dae.n, len(start.q)
+        x, rates = np.zeros(n), np.zeros(n)
+        lam = start.multipliers
+        if len(self.rows) < len(lam):
+            lam = chosen_multipliers(self._terms_at(start)[2], self.rows, lam)
+        known = np.concatenate([start.q, start.v, start.tau, lam])
+        x[: len(known)] = known
+        rates[: 2 * nf] = np.concatenate([start.v, start.a])
+        return x, rates
+
+    def _relaxation(self, start: Consistent) -> Array:
+        """Return the relaxation of J, (2, rows): none in the run, and what helps near a singular configuration."""
+        m, relax = self.motion, np.zeros((2, len(self.dae.relaxed)))
+        assert m is not None
+        if relax.size:
+            M, _, A, *_ = self._terms_at(start)
+            A = A[self.rows]
+            masses = np.diag(M[list(m.free), :])
+            masses = np.where(masses > 0, masses, masses.max(initial=1.0))
+            rows = [k for k, i in enumerate(self.rows) if m.holonomic[i]] if self.formulation == "stabilised" else []
+            relax[1] = RELAXED_SHARE * np.concatenate([(A**2 / masses).sum(axis=1), (A[rows] ** 2).sum(axis=1)])
+        return relax
+
+    def multipliers(self, result: Result) -> dict[str, Array]:
+        """Return the least-norm multipliers of all rows, by name, where rows are redundant; else nothing."""
+        m = self.motion
+        if m is None or len(self.rows) == len(m.names):
+            return {}
+        nf, first = len(m.free), 2 * len(m.free) + m.tau.numel()
+        found = []
+        for t, y in zip(result.t, result.y.T, strict=True):
+            signals = self.signals.values(t)
+            A = self.finder.terms(y[:nf], y[nf : 2 * nf], t, signals, self.parameters)[2]
+            found.append(least_norm(A, self.rows, y[first : first + len(self.rows)]))
+        return {f"lam[{name}]": column for name, column in zip(m.names, np.array(found).T, strict=True)}
+
+    def environment(self, t: float, shift: float, relax: Array, side: str = "right") -> Array:
+        """Return what kernels read beside x and x'."""
+        return np.concatenate([[t, shift], self.signals.values(t, side), self.parameters, relax])
+
+    def compile(self, settings: Settings, x: Array, rates: Array, relax: Array) -> Compiled:
+        """Plan and compile, once."""
+        if self._compiled is None:
+            rng = np.random.default_rng(0)
+            span = abs(settings.t1 - settings.t0) or 1.0
+            points, velocities, environments = [], [], []
+            for part in PROBED_STEPS:
+                for noise in (0.0, 1e-2):
+                    points.append(x * (1 + noise * rng.standard_normal(len(x))) + noise * rng.standard_normal(len(x)))
+                    velocities.append(rates * (1 + noise * rng.standard_normal(len(x))))
+                    environments.append(self.environment(settings.t0, 1.0 / (part * span), relax[0]))
+            self._compiled = compile_dae(
+                self.dae, np.array(points), np.array(velocities), np.array(environments), self.events.expressions
+            )
+        return self._compiled
+
+
+def integrate(system: Any, t_span: Any, q: Any = None, v: Any = None, **options: Any) -> Result:
+    """Integrate a system once; options are those of `Problem` and of `Problem.integrate`."""
+    own = {k: options.pop(k) for k in ("formulation", "known", "time", "events", "parameters") if k in options}
+    return Problem(system, **own).integrate(t_span, q, v, **options)

@@ -1,0 +1,214 @@
+"""Radau IIA of order 5 with variable step on F(t, x, x') = 0, in one compiled loop: the second production stepper.
+
+Symbols: z_i = X_i - x_n stages; X'_i = (1/h) sum_j W_ij z_j; w = T^-1 z; gamma, a + i b eigenvalues of W = A^-1.
+Newton's method solves one real system with c = gamma / h and one complex with (a + i b) / h, factors kept while the
+step stays. Error: -J^-1 F(t_n, x_n, -E z / h), of order 3 (F linear in x'), tested unknowns only, an unknown of index 2
+weighed by h, of index 3 by h^2. E. Hairer, G. Wanner, "Solving Ordinary Differential Equations II", sec. IV.8; step
+size by K. Gustafsson's predictive control.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.tableau.graph_loops import compiled
+from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.tableau.time.newton_loops import FACTOR, POOR_PIVOT, RESIDUAL
+from dalembert.tableau.time.signal_loops import set_signals
+from dalembert.tableau.time.state import DONE, FAILED_CONVERGENCE, FAILED_ERROR_TEST, FAILED_NON_FINITE, TOO_MANY_STEPS
+from dalembert.tableau.time.step_loops import first_size, grown, limit, norm, weigh, worst_unknown
+
+EPS = np.finfo(np.float64).eps
+SOLVE, COMPLEX_FACTOR, COMPLEX_SOLVE = range(3)
+MOST_ITERATIONS = 7
+FIRST_LIMIT, LAST_LIMIT = 2.0, 0.9
+"""Rates that end an iteration. The second step may be as large as the first: forces follow motions one step later."""
+
+STAGE_SHARE = 0.03
+"""Stages are solved more exactly than a multistep corrector: what they leave stands in the next error estimate."""
+
+SAFETY = 0.9
+SMALLEST, LARGEST = 0.2, 8.0
+KEEP_RATE, KEEP_RATIO = 1e-2, 1.2
+"""Step and factors are kept where Newton's method converged this fast and the step would grow by no more than this."""
+
+
+@compiled
+def _factor(work, extra, radau, h):
+    """Factor the real and the complex system at the point in `work`; return success."""
+    work.environment[1] = radau.gamma / h
+    invoke(work.calls[FACTOR, 0], work.calls[FACTOR, 1], work.calls[FACTOR, 2])
+    extra.shift[0], extra.shift[1] = radau.a / h, radau.b / h
+    calls = extra.calls
+    invoke(calls[COMPLEX_FACTOR, 0], calls[COMPLEX_FACTOR, 1], calls[COMPLEX_FACTOR, 2])
+    return work.quality[0] >= POOR_PIVOT and extra.complex_quality[0] >= POOR_PIVOT
+
+
+@compiled
+def _stages(work, extra, state, radau, option, tables, x, z, scale, share):
+    """Newton's method on the stages; return 0 converged, 1 not, 2 not finite."""
+    s = state[0]
+    n, h, t = x.size, s.h, s.t
+    calls = extra.calls
+    F, last, rate = np.empty((3, n)), 0.0, 0.0
+    for iteration in range(MOST_ITERATIONS):
+        for i in range(3):
+            at = t + radau.c[i] * h
+            set_signals(work.calls, work.environment, tables, at, s.t_begin, s.t_stop)
+            for k in range(n):
+                work.x[k] = x[k] + z[i, k]
+                work.rates[k] = (radau.W[i, 0] * z[0, k] + radau.W[i, 1] * z[1, k] + radau.W[i, 2] * z[2, k]) / h
+            invoke(work.calls[RESIDUAL, 0], work.calls[RESIDUAL, 1], work.calls[RESIDUAL, 2])
+            F[i] = work.residual
+        s.evaluations += 3
+        s.iterations += 1
+        V = radau.T_inverse
+        for k in range(n):
+            extra.right[k] = -(V[0, 0] * F[0, k] + V[0, 1] * F[1, k] + V[0, 2] * F[2, k])
+            extra.complex_right[k] = -(V[1, 0] * F[0, k] + V[1, 1] * F[1, k] + V[1, 2] * F[2, k])
+            extra.complex_right[n + k] = -(V[2, 0] * F[0, k] + V[2, 1] * F[1, k] + V[2, 2] * F[2, k])
+        invoke(calls[SOLVE, 0], calls[SOLVE, 1], calls[SOLVE, 2])
+        invoke(calls[COMPLEX_SOLVE, 0], calls[COMPLEX_SOLVE, 1], calls[COMPLEX_SOLVE, 2])
+        total = 0.0
+        for k in range(n):
+            a, b, c = extra.solution[k], extra.complex_solution[k], extra.complex_solution[n + k]
+            for i in range(3):
+                change = radau.T[i, 0] * a + radau.T[i, 1] * b + radau.T[i, 2] * c
+                z[i, k] += change
+                total += (change * scale[k]) ** 2
+        size = np.sqrt(total / (3 * n))
+        if not np.isfinite(size):
+            return 2
+        if iteration > 0:
+            s.rate = rate = size / last
+            if size <= 0.01 * share:
+                return 0
+            if rate > FIRST_LIMIT or (iteration > 1 and rate > LAST_LIMIT):
+                return 1
+            if rate < 1.0 and rate / (1.0 - rate) * size <= share:
+                return 0
+        elif size <= 1e-4 * share:
+            return 0
+        last = size
+    return 1
+
+
+@compiled
+def _error(work, extra, state, radau, x, z, error):
+    """Replace e by -J^-1 F(t_n, x_n + e, -E z / h): from e = 0, and once more where that is too large."""
+    h = state[0].h
+    for k in range(x.size):
+        work.x[k] = x[k] + error[k]
+        work.rates[k] = -(radau.E[0] * z[0, k] + radau.E[1] * z[1, k] + radau.E[2] * z[2, k]) / h
+    invoke(work.calls[RESIDUAL, 0], work.calls[RESIDUAL, 1], work.calls[RESIDUAL, 2])
+    for k in range(x.size):
+        extra.right[k] = -work.residual[k]
+    calls = extra.calls
+    invoke(calls[SOLVE, 0], calls[SOLVE, 1], calls[SOLVE, 2])
+    error[:] = extra.solution
+
+
+@compiled
+def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history):
+    """Try one step until it is accepted; return DONE or why the step size collapsed."""
+    s = state[0]
+    while True:
+        weigh(x, option.rtol, option.atol, option.power, s.h, scale)
+        if s.fresh == 0 or s.h != s.h_factored:
+            work.x[:], work.rates[:] = x, rates
+            set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
+            s.factorizations += 1
+            s.fresh, s.h_factored = 1, s.h
+            sound = _factor(work, extra, radau, s.h)
+        else:
+            sound = True
+        before = s.iterations
+        outcome = (
+            _stages(work, extra, state, radau, option, tables, x, z, scale, STAGE_SHARE * option.share) if sound else 2
+        )
+        if outcome == 0:
+            set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
+            error[:] = 0.0
+            size = 1.0
+            for _ in range(2):
+                if size >= 1.0:
+                    _error(work, extra, state, radau, x, z, error)
+                    size = max(norm(error, scale, option.tested, option.tested_count), 1e-10)
+            safety = SAFETY * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + s.iterations - before)
+            factor = safety * size**-0.25
+            if size < 1.0:
+                if history[0] > 0.0:  # Gustafsson
+                    factor = min(factor, safety * s.h / history[0] * (history[1] / size) ** 0.25 * size**-0.25)
+                history[0], history[1] = s.h, max(size, 1e-2)
+                history[2] = min(LARGEST, max(SMALLEST, factor))
+                return DONE
+            s.error_failures += 1
+            cause = FAILED_ERROR_TEST
+            factor = max(SMALLEST, min(0.9, factor))
+        else:
+            s.newton_failures += 1
+            cause = FAILED_NON_FINITE if outcome == 2 else FAILED_CONVERGENCE
+            factor = 0.25
+        s.worst = worst_unknown(error, scale, option.tested)
+        s.h *= factor
+        z[:] = 0.0
+        if abs(s.h) <= option.least:
+            s.h_collapsed = s.h
+            return cause
+
+
+@compiled
+def _extrapolate(radau, x, z, ratio, start):
+    """Start the next stages from the collocation polynomial of this step, continued by `ratio` of its size."""
+    c = radau.c
+    for i in range(3):
+        u = 1.0 + radau.c[i] * ratio
+        l1 = u * (u - c[1]) * (u - c[2]) / (c[0] * (c[0] - c[1]) * (c[0] - c[2]))
+        l2 = u * (u - c[0]) * (u - c[2]) / (c[1] * (c[1] - c[0]) * (c[1] - c[2]))
+        l3 = u * (u - c[0]) * (u - c[1]) / (c[2] * (c[2] - c[0]) * (c[2] - c[1]))
+        for k in range(x.size):  # values relative to x_n; the next step counts from x_n + z_3
+            start[i, k] = l1 * z[0, k] + l2 * z[1, k] + l3 * z[2, k] - z[2, k]
+
+
+@compiled
+def run_radau(work, extra, state, option, tables, mesh, radau):
+    """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh: rows t, order, x, x'."""
+    s = state[0]
+    n = work.x.size
+    x, rates = work.x.copy(), work.rates.copy()
+    z, start, scale, error, history = np.zeros((3, n)), np.zeros((3, n)), np.empty(n), np.zeros(n), np.zeros(3)
+    mesh[0, 0], mesh[0, 1], mesh[0, 2 : n + 2], mesh[0, n + 2 :] = s.t, 0.0, x, rates
+    rows = 1
+    s.t_begin = s.t
+    s.h = first_size(x, rates, state, option, scale)
+    s.fresh = 0
+    limit(state, option)
+    while True:
+        if s.steps >= option.most_steps:
+            s.status = TOO_MANY_STEPS
+            break
+        outcome = _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history)
+        if outcome != DONE:
+            s.status = outcome
+            break
+        s.steps += 1
+        s.order_counts[5] += 1
+        h = s.h
+        s.t = s.t_stop if abs(s.t + h - s.t_stop) <= 4.0 * EPS * (abs(s.t) + abs(h)) else s.t + h
+        for k in range(n):
+            x[k] += z[2, k]
+            rates[k] = (radau.W[2, 0] * z[0, k] + radau.W[2, 1] * z[1, k] + radau.W[2, 2] * z[2, k]) / h
+        if rows == mesh.shape[0]:
+            mesh = grown(mesh, 2 * rows)
+        mesh[rows, 0], mesh[rows, 1], mesh[rows, 2 : n + 2], mesh[rows, n + 2 :] = s.t, 5.0, x, rates
+        rows += 1
+        if s.t == s.t_stop:
+            s.status = DONE
+            break
+        if s.rate > KEEP_RATE or not 1.0 <= history[2] <= KEEP_RATIO:
+            s.h = h * history[2]
+            s.fresh = 0
+        limit(state, option)
+        _extrapolate(radau, x, z, s.h / h, start)
+        z[:] = start
+    return mesh[:rows]

@@ -1,0 +1,122 @@
+"""What an integration returns: SciPy's names, the tableau's names, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.errors import ModelError
+from dalembert.tableau.time.dense_output import Dense
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counts of one integration."""
+
+    steps: int = 0
+    error_failures: int = 0
+    newton_failures: int = 0
+    evaluations: int = 0
+    factorizations: int = 0
+    newton_iterations: int = 0
+    plan_repairs: int = 0
+    relaxations: int = 0
+    restarts: int = 0
+    orders: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def rejections(self) -> int:
+        """Steps tried and not accepted."""
+        return self.error_failures + self.newton_failures
+
+    def __str__(self) -> str:
+        orders = ", ".join(f"{k}: {c}" for k, c in self.orders.items() if c)
+        return (
+            f"{self.steps} steps (by order {orders}), {self.error_failures} + {self.newton_failures} rejected, "
+            f"{self.newton_iterations} Newton iterations, {self.factorizations} factorizations, "
+            f"{self.plan_repairs} plan repairs, {self.relaxations} relaxations, {self.restarts} restarts"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A trajectory, whole or as far as it came.
+
+    Attributes
+    ----------
+    t, y
+        Times (N,) and unknowns (n, N): at `t_eval` if given, else at every step.
+    rates
+        x' at the same times, (n, N).
+    sol
+        Dense output: `sol(t)` gives (n,) or (n, len(t)).
+    t_events, y_events
+        Per event, times and unknowns (len, n) at which it happened.
+    status
+        0 reached the end, 1 stopped by an event, -1 did not get there; `message` says where and why.
+    start
+        What was found consistent at the beginning.
+    """
+
+    t: Float[Array, " N"]
+    y: Float[Array, "n N"]
+    rates: Float[Array, "n N"]
+    sol: Dense
+    t_events: list[Array]
+    y_events: list[Array]
+    status: int
+    message: str
+    statistics: Statistics
+    names: tuple[str, ...]
+    start: Any = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+    problem: Any = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the end or a terminal event was reached."""
+        return self.status >= 0
+
+    @property
+    def nfev(self) -> int:
+        """Evaluations of the residual."""
+        return self.statistics.evaluations
+
+    @property
+    def njev(self) -> int:
+        """Evaluations of the iteration matrix."""
+        return self.statistics.factorizations
+
+    @property
+    def nlu(self) -> int:
+        """Factorizations."""
+        return self.statistics.factorizations
+
+    @cached_property
+    def least_norm(self) -> dict[str, Array]:
+        """Multipliers of least norm, by name, where rows are redundant; found when first asked for."""
+        return {} if self.problem is None else self.problem.multipliers(self)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return one unknown, or one known function of time, at the times `t`, (N,)."""
+        if name in self.least_norm:
+            return self.least_norm[name]
+        if name in self.names:
+            return self.y[self.names.index(name)]
+        if name in self.known:
+            return np.array([self.known[name](t) for t in self.t])
+        from difflib import get_close_matches
+
+        near = get_close_matches(str(name), [*self.names, *self.known], n=3, cutoff=0.4)
+        raise ModelError(f"no unknown is called {name!r}; near are {', '.join(near) or ', '.join(self.names[:8])}")
+
+    def __repr__(self) -> str:
+        span = f"t = {self.t[0]:g} ... {self.t[-1]:g}" if len(self.t) else "no time"
+        return f"Result({len(self.names)} unknowns, {len(self.t)} points, {span}, status {self.status}: {self.message})"

@@ -1,0 +1,48 @@
+"""Inputs as functions of time, evaluated inside the loop: piecewise polynomials, or a callback for Python's.
+
+A table gives signal k on piece i as sum_j coefficients[place + i * length + j] (t - breaks[i])^(length - 1 - j),
+SciPy's order. At the end of a segment (a declared jump) the piece to its left counts, at its start the one to its
+right.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.tableau.graph_loops import compiled
+from dalembert.tableau.time.invoke_loops import invoke
+
+SIGNALS = 6
+FIRST_SIGNAL = 2
+"""Signals follow t and c in the environment."""
+
+
+class Tables(NamedTuple):
+    """All tables; row k of `layout`: signal, first break, pieces, first coefficient, coefficients a piece."""
+
+    layout: np.ndarray
+    breaks: np.ndarray
+    coefficients: np.ndarray
+
+
+@compiled
+def set_signals(calls, environment, tables, t, begin, stop):
+    """Write every signal at t into the environment; [begin, stop] is the segment without jumps that t lies in."""
+    environment[0] = t
+    if calls[SIGNALS, 0] != 0:
+        invoke(calls[SIGNALS, 0], calls[SIGNALS, 1], calls[SIGNALS, 2])
+    for k in range(tables.layout.shape[0]):
+        signal, first, pieces, place, length = tables.layout[k]
+        breaks = tables.breaks[first : first + pieces + 1]
+        if t >= max(begin, stop):
+            piece = np.searchsorted(breaks, t, side="left") - 1
+        else:
+            piece = np.searchsorted(breaks, t, side="right") - 1
+        piece = min(max(piece, 0), pieces - 1)
+        u = t - breaks[piece]
+        value = 0.0
+        for j in range(length):
+            value = value * u + tables.coefficients[place + piece * length + j]
+        environment[FIRST_SIGNAL + signal] = value
