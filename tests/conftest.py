@@ -28,6 +28,7 @@ UNCHECKED = {
     "dalembert.tableau.factor_loops",
     "dalembert.tableau.graph_loops",
     "dalembert.tableau.inner_loops",
+    "dalembert.tableau.list_loops",
     "dalembert.tableau.markowitz_loops",
 }
 
