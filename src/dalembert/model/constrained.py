@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+ROUNDING = 64 * np.finfo(float).eps
+"""Entries of A below this part of their joint's lever are rounding: chains of tens of joints add up so much."""
+
 
 class Constrained:
     """Couplings, loops and added constraints of a mechanism as one set of rows."""
@@ -25,7 +28,9 @@ class Constrained:
     constraints: tuple[Constraint, ...]
     couplings: Any
     loops: Any
+    joints: Any
     nv: Any
+    index_q: Any
     manifold: Any
     _call: Any
     _with_columns: Any
@@ -82,7 +87,37 @@ class Constrained:
         """Return A (m, nv) of the constraint rows; that of a frame is `frame_jacobian`."""
         shape = (len(self.names), self.nv)
         A = self._rows("constraint_jacobian", shape, q, t)
-        return A if A.shape[-2:] == shape and 0 in shape else self._with_columns(A)
+        return A if 0 in shape else self._cleaned(self._with_columns(A), np.asarray(q, dtype=float))
+
+    def _cleaned(self, A: Array, q: Array) -> Array:
+        """Set to zero what rounding has left of entries that cancel.
+
+        A row whose entries cancel altogether, as that across a plane linkage, has no size of its own by which a rank
+        could be decided. An entry counts as rounding by the largest in its column among rows of its unit: that is the
+        joint's lever, of which each entry is a component, computed from places that may be far from the origin.
+        """
+        far = np.abs(q[..., self._places]).max(axis=-1, initial=0.0)[..., None, None]
+        for rows in self._geometric:
+            part = A[..., rows, :]
+            lever = np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
+            A[..., rows, :] = np.where(np.abs(part) > ROUNDING * lever, part, 0.0)
+        return A
+
+    @cached_property
+    def _places(self) -> Array:
+        """Coordinates that are positions of bodies that fly or slide on a plane."""
+        free = {"free": 3, "planar": 2}
+        starts = [(self.index_q(j.name).start, free[j.kind]) for j in self.joints if j.kind in free]
+        return np.array([start + k for start, count in starts for k in range(count)], dtype=int)
+
+    @cached_property
+    def _geometric(self) -> list[Array]:
+        """Rows between frames, those of lengths and those of angles apart."""
+        from dalembert.model.constraints.constraint import Pair
+
+        pairs = [(isinstance(c, Pair), turns) for c in self.all_constraints for turns in c.angular()]
+        kinds = [np.flatnonzero([pair and turns == angular for pair, turns in pairs]) for angular in (False, True)]
+        return [rows for rows in kinds if rows.size]
 
     def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return what remains of the rows' accelerations at a = 0, (m,), with stabilisation where it is on."""

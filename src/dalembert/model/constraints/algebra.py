@@ -41,3 +41,17 @@ def column(values: Any) -> np.ndarray:
 def square_root(x: Matrix) -> Matrix:
     """Return the square root of a (1, 1) matrix."""
     return np.sqrt(x) if isinstance(x, np.ndarray) else x.sqrt()
+
+
+def without_columns(matrix: Matrix, columns: list[int]) -> Matrix:
+    """Return a matrix with these columns set to zero, in an expression to structural ones."""
+    if isinstance(matrix, np.ndarray):
+        matrix = matrix.copy()
+        matrix[:, columns] = 0.0
+        return matrix
+    import casadi as ca
+
+    kept = [column for column in range(matrix.shape[1]) if column not in columns]
+    result = ca.SX(*matrix.shape)
+    result[:, kept] = matrix[:, kept]
+    return ca.sparsify(result)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.model.constraints.coordinates import shared_velocities
 from dalembert.model.part_values import finite, numbers, unit_axis
 from dalembert.model.placement import IDENTITY, Placement
 
@@ -59,6 +60,10 @@ class Constraint:
     def holonomic(self) -> tuple[bool, ...]:
         """Return for each row whether it has a residual: something that configurations must fulfil."""
         return (True,) * len(self.row_names())
+
+    def angular(self) -> tuple[bool, ...]:
+        """Return for each row whether it is about angles: its reaction is then a moment in N m, not a force in N."""
+        return (False,) * len(self.row_names())
 
     def check(self, mechanism: Mechanism) -> None:
         """Refuse names that the mechanism does not have."""
@@ -136,11 +141,19 @@ class Pair(Constraint):
             )
 
     def frames(self, kinematics: Kinematics) -> tuple[FrameKinematics, FrameKinematics]:
-        """Return both frames in motion; one that is held has a standing frame as its partner."""
+        """Return both frames in motion; one that is held has a standing frame as its partner.
+
+        Velocities that move both bodies alike change no row between them: their columns are left out, known zeros
+        instead of differences that rounding leaves.
+        """
+        mechanism = kinematics.mechanism
         one = kinematics.frame(self.frame, self.placement)
         if self.held:
             return one, one.standing()
-        return one, kinematics.frame(self.other or kinematics.mechanism.ground, self.at or IDENTITY)
+        other = self.other or mechanism.ground
+        two = kinematics.frame(other, self.at or IDENTITY)
+        shared = shared_velocities(mechanism, mechanism.frame(self.frame).body, mechanism.frame(other).body)
+        return one.unmoved_by(shared), two.unmoved_by(shared)
 
     def finished(self, rows: Rows) -> Rows:
         """Return the rows without residual where the frame is held where it is."""

@@ -36,6 +36,22 @@ def coordinate_value(mechanism: Mechanism, q: Matrix, name: str) -> Matrix:
     return part if part.shape[0] == 1 else angle(part[1:2, :], part[0:1, :])
 
 
+def shared_velocities(mechanism: Mechanism, one: str, two: str) -> list[int]:
+    """Return the places in v of the joints that carry both bodies: they move them alike."""
+    common = set(_carriers(mechanism, one)) & set(_carriers(mechanism, two))
+    start = mechanism.manifold.v_start
+    return sorted(place for i in common for place in range(start[i], start[i + 1]))
+
+
+def _carriers(mechanism: Mechanism, body: str) -> list[int]:
+    """Return the joints between a body and the ground."""
+    i, carriers = mechanism.body_index(body), []
+    while i >= 0:
+        carriers.append(i)
+        i = mechanism.parents[i]
+    return carriers
+
+
 def angle(sine: Any, cosine: Any) -> Matrix:
     """Return atan2(sine, cosine) of (1, 1) matrices."""
     if isinstance(sine, np.ndarray):

@@ -23,6 +23,10 @@ class Cylindrical(AxisPair):
         """Return two displacements and two rotations."""
         return (*displacements(self.label, self.across()), *rotations(self.label, self.across()))
 
+    def angular(self) -> tuple[bool, ...]:
+        """Return that displacements come first, rotations last."""
+        return (False, False, True, True)
+
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return displacements and rotations across the axis."""
         one, two = self.frames(kinematics)

@@ -9,10 +9,10 @@ Matrices are two-dimensional, NumPy arrays or CasADi SX alike: constraints use o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dalembert.model.constraints.algebra import Matrix
+from dalembert.model.constraints.algebra import Matrix, without_columns
 from dalembert.model.constraints.coordinates import coordinate_value
 from dalembert.model.placement import IDENTITY, Placement
 
@@ -73,6 +73,10 @@ class FrameKinematics:
     def direction(self, vector: Any) -> Matrix:
         """Return a vector of the frame's axes (3, 1) in world axes."""
         return self.rotation @ vector
+
+    def unmoved_by(self, velocities: list[int]) -> FrameKinematics:
+        """Return the frame with zeros for these columns of its Jacobian."""
+        return replace(self, jacobian=without_columns(self.jacobian, velocities)) if velocities else self
 
     def standing(self) -> FrameKinematics:
         """Return a frame that stands still where this one is now."""

@@ -24,6 +24,10 @@ class Planar(AxisPair):
         """Return the displacement along the normal and two rotations."""
         return (*displacements(self.label, (axis_name(self.axis),)), *rotations(self.label, self.across()))
 
+    def angular(self) -> tuple[bool, ...]:
+        """Return that displacements come first, rotations last."""
+        return (False, True, True)
+
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return the displacement along the normal, and the rotations across it."""
         one, two = self.frames(kinematics)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from dalembert.model.constraints.axes import positions
 from dalembert.model.constraints.constraint import Pair
 from dalembert.model.constraints.primitives import coincident
+from dalembert.model.constraints.rows import Rows
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
-    from dalembert.model.constraints.rows import Rows
 
 
 @dataclass(frozen=True, repr=False)
 class Point(Pair):
-    """The origin of a frame stays on that of another, or on the ground: phi = p1 - p2, three rows in world axes.
+    """The origin of a frame stays on that of another, or on the ground: three rows in the axes of `other`.
+
+    Without `other` these are the world's axes.
 
     `da.Point("FL_foot")` holds a foot where it is, a contact that sticks; `da.Point("hand", "handle")` is a ball
     joint that closes a loop. Its reactions are the components of the force on `frame`, in N.
@@ -30,5 +32,6 @@ class Point(Pair):
         return positions(self.label)
 
     def rows(self, kinematics: Kinematics) -> Rows:
-        """Return p1 - p2 with its derivatives."""
-        return self.finished(coincident(*self.frames(kinematics)))
+        """Return R2^T (p1 - p2) with its derivatives; of a frame that is held, the velocity in world axes."""
+        one, two = self.frames(kinematics)
+        return Rows(None, one.Jv, one.v, one.a) if self.held else coincident(one, two)

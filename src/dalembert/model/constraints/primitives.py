@@ -16,8 +16,8 @@ X, Y, Z = (np.eye(3)[:, [i]] for i in range(3))
 
 
 def coincident(one: FrameKinematics, two: FrameKinematics) -> Rows:
-    """Return phi = p1 - p2, three rows in world axes."""
-    return Rows(one.position - two.position, one.Jv - two.Jv, one.v - two.v, one.a - two.a)
+    """Return phi = R2^T (p1 - p2), three rows in the axes of frame 2: no common motion of both frames changes it."""
+    return stacked([along(one, two, axis) for axis in (X, Y, Z)])
 
 
 def perpendicular(one: FrameKinematics, u: Matrix, two: FrameKinematics, s: Matrix, value: float = 0.0) -> Rows:

@@ -23,6 +23,10 @@ class Prismatic(AxisPair):
         """Return two displacements and three rotations."""
         return (*displacements(self.label, self.across()), *rotations(self.label))
 
+    def angular(self) -> tuple[bool, ...]:
+        """Return that displacements come first, rotations last."""
+        return (False, False, True, True, True)
+
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return the displacements across the axis, and all rotations."""
         one, two = self.frames(kinematics)

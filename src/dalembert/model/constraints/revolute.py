@@ -27,6 +27,10 @@ class Revolute(AxisPair):
         """Return three positions and two rotations."""
         return (*positions(self.label), *rotations(self.label, self.across()))
 
+    def angular(self) -> tuple[bool, ...]:
+        """Return that displacements come first, rotations last."""
+        return (False, False, False, True, True)
+
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return p1 - p2, and the rotations across the axis."""
         one, two = self.frames(kinematics)

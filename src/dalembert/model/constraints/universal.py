@@ -47,6 +47,10 @@ class Universal(AxisPair):
         """Return three positions and the angle between the axes."""
         return (*positions(self.label), f"{self.label}: angle between axes")
 
+    def angular(self) -> tuple[bool, ...]:
+        """Return that displacements come first, rotations last."""
+        return (False, False, False, True)
+
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return p1 - p2, and a1 . a2 less its value where the frames are aligned."""
         one, two = self.frames(kinematics)

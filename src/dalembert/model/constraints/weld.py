@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Weld(Pair):
-    """Two frames stay one: three rows of position in world axes, three of rotation.
+    """Two frames stay one: three rows of position and three of rotation, along and about the axes of `other`.
 
-    Rotation rows are about the axes of `other`; of a frame that is held where it is, about the world's. Reactions are
-    force and moment on `frame`. The residual is a sine, so frames half a turn apart count as aligned: start near.
+    Without `other` these are the world's axes. Reactions are force and moment on `frame`. The residual of a rotation is
+    a sine, so frames half a turn apart count as aligned: start near.
     """
 
     kind = "weld"
@@ -32,6 +32,10 @@ class Weld(Pair):
     def row_names(self) -> tuple[str, ...]:
         """Return "foot x", ..., "foot: rotation about z"."""
         return (*positions(self.label), *rotations(self.label))
+
+    def angular(self) -> tuple[bool, ...]:
+        """Return that displacements come first, rotations last."""
+        return (False, False, False, True, True, True)
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return position and rotation with their derivatives."""
