@@ -279,7 +279,6 @@ def test_cassies_loops_close_and_solve(name, rank):
         q, v = np.concatenate([place, robot.neutral()[7:]]), np.zeros(robot.nv)
         np.testing.assert_allclose(robot.constraint(q), 0, atol=1e-9)
         found = robot.solve(q, v)
-        assert found.certificate.status.name in ("OK", "FAMILY", "REDUNDANT") or found.certificate.rank in rank
         assert found.certificate.rank in rank
         gravity = Placement.from_quaternion(place[3:]).rotation.T @ [0, 0, -9.8]
         np.testing.assert_allclose(found.acceleration[:3], gravity, atol=1e-8)

@@ -13,12 +13,13 @@ from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import KINDS, as_expression
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.tree import vectors
-from dalembert.tree.kinematics import columns, poses, vector, velocities
+from dalembert.tree.kinematics import columns, vector, velocities
 from dalembert.tree.link import Tree
 from dalembert.tree.posed import pose_tree
 from dalembert.tree.rnea import Motion, accelerations
 from dalembert.tree.scalars import Scalar
 from dalembert.tree.screws import Pair, Pose
+from dalembert.tree.sweep import outward
 from dalembert.tree.vectors import ZERO, Vector, cross
 
 if TYPE_CHECKING:
@@ -34,14 +35,18 @@ class TreeKinematics(Kinematics):
         What moves, and its prepared links.
     q, v, t
         SX columns (nq, 1), (nv, 1), (1, 1).
+    base
+        The link from which everything is seen; -1 is the ground.
     """
 
-    def __init__(self, mechanism: Mechanism, tree: Tree, q: Any, v: Any, t: Any) -> None:
+    def __init__(self, mechanism: Mechanism, tree: Tree, q: Any, v: Any, t: Any, base: int = -1) -> None:
         self.mechanism, self.tree = mechanism, tree
         self.q, self.v, self.t = q, v, t
         self._q = [q[i] for i in range(tree.nq)]
         self._v: list[Scalar] = [v[i] for i in range(tree.nv)]
+        self._base = base
         self._posed = pose_tree(tree, self._q)
+        self._views: dict[int, TreeKinematics] = {base: self}
         self._known: dict[tuple[int, Placement], FrameKinematics] = {}
 
     @cached_property
@@ -53,17 +58,31 @@ class TreeKinematics(Kinematics):
             rates += KINDS[joint.kind].rate(self._q[iq], self._v[iv])
         return as_expression(rates)
 
+    def seen_from(self, body: str) -> TreeKinematics:
+        """Return the same motion as seen from a body: the link it is on stands still at the origin."""
+        link = self.tree.places[body][0]
+        if link not in self._views:
+            self._views[link] = TreeKinematics(self.mechanism, self.tree, self.q, self.v, self.t, link)
+        return self._views[link]
+
     @cached_property
     def _poses(self) -> list[Pose]:
-        return poses(self._posed)
+        return outward(self._posed, Pose(), lambda i, link, parent: Pose() if i == self._base else link.pose(parent))
+
+    @cached_property
+    def _relative(self) -> list[Scalar]:
+        """Velocities without those that move the base: they would move all that is asked for alike."""
+        links = [self.tree.links[i] for i in self.tree.ancestors(self._base)]
+        still = {link.v + place for link in links for place in range(len(link.axes))}
+        return [0.0 if i in still else x for i, x in enumerate(self._v)]
 
     @cached_property
     def _velocities(self) -> list[Pair]:
-        return velocities(self._posed, self._v)
+        return velocities(self._posed, self._relative)
 
     @cached_property
     def _motions(self) -> list[Motion]:
-        return accelerations(ZERO, self._posed, self._v, [0.0] * self.tree.nv)
+        return accelerations(ZERO, self._posed, self._relative, [0.0] * self.tree.nv)
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
         """Return a frame by name, or a place on it."""
@@ -98,6 +117,8 @@ class TreeKinematics(Kinematics):
         """Return J of a point on link i: the column of S = (s, z) is [R s + (p_link - origin) x R z; R z]."""
         J: list[list[Scalar]] = [[0.0] * self.tree.nv for _ in range(6)]
         for number in self.tree.ancestors(i):
+            if number == self._base:
+                break
             link, pose = self.tree.links[number], self._poses[number]
             reach = vectors.difference(pose.p, origin)
             for place in range(len(link.axes)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.model.constraints.coordinates import shared_velocities
+from dalembert.model.constraints.coordinates import shared_carrier
 from dalembert.model.part_values import finite, numbers, unit_axis
 from dalembert.model.placement import IDENTITY, Placement
 
@@ -147,12 +147,13 @@ class Pair(Constraint):
         instead of differences that rounding leaves.
         """
         mechanism = kinematics.mechanism
-        one = kinematics.frame(self.frame, self.placement)
         if self.held:
+            one = kinematics.frame(self.frame, self.placement)
             return one, one.standing()
         other = self.other or mechanism.ground
-        two = kinematics.frame(other, self.at or IDENTITY)
-        shared = shared_velocities(mechanism, mechanism.frame(self.frame).body, mechanism.frame(other).body)
+        carrier, shared = shared_carrier(mechanism, mechanism.frame(self.frame).body, mechanism.frame(other).body)
+        view = kinematics.seen_from(carrier)
+        one, two = view.frame(self.frame, self.placement), view.frame(other, self.at or IDENTITY)
         return one.unmoved_by(shared), two.unmoved_by(shared)
 
     def finished(self, rows: Rows) -> Rows:

@@ -36,15 +36,17 @@ def coordinate_value(mechanism: Mechanism, q: Matrix, name: str) -> Matrix:
     return part if part.shape[0] == 1 else angle(part[1:2, :], part[0:1, :])
 
 
-def shared_velocities(mechanism: Mechanism, one: str, two: str) -> list[int]:
-    """Return the places in v of the joints that carry both bodies: they move them alike."""
-    common = set(_carriers(mechanism, one)) & set(_carriers(mechanism, two))
+def shared_carrier(mechanism: Mechanism, one: str, two: str) -> tuple[str, list[int]]:
+    """Return the body next to both that carries them, and the places in v of all joints that move both alike."""
+    first, second = _carriers(mechanism, one), set(_carriers(mechanism, two))
+    common = [i for i in first if i in second]
     start = mechanism.manifold.v_start
-    return sorted(place for i in common for place in range(start[i], start[i + 1]))
+    velocities = sorted(place for i in common for place in range(start[i], start[i + 1]))
+    return (mechanism.bodies[common[0]].name if common else mechanism.ground), velocities
 
 
 def _carriers(mechanism: Mechanism, body: str) -> list[int]:
-    """Return the joints between a body and the ground."""
+    """Return a body, the one that carries it, and so on to the ground."""
     i, carriers = mechanism.body_index(body), []
     while i >= 0:
         carriers.append(i)

@@ -106,6 +106,14 @@ class Kinematics:
         """Return a frame by name (body, joint, frame or ground), or a place on it."""
         raise NotImplementedError
 
+    def seen_from(self, body: str) -> Kinematics:
+        """Return the same motion as seen from a body that carries all frames in question, or anything that is as good.
+
+        Rows between frames do not depend on how what carries both moves; seen from there they are shorter, and keep
+        their digits wherever the mechanism stands.
+        """
+        return self
+
     def coordinate(self, name: str) -> Matrix:
         """Return a length or angle of a joint, (1, 1); the angle of a continuous joint is in (-pi, pi]."""
         return coordinate_value(self.mechanism, self.q, name)
