@@ -56,6 +56,19 @@ class Problem:
         """Acceleration without any force at the contacts at rest."""
         return self.system.solve(self.load, self.drift).acceleration
 
+    def balanced(self, a: Float[Array, " n"], T: Float[Array, " m"], loose: Bool[Array, " m"]) -> Float[Array, " m"]:
+        """Return forces corrected so that Z^T (M a - f - W T) = 0 to rounding, the correction on loose contacts alone.
+
+        G weighs forces by inverse masses, so the balance of a coordinate a million times heavier loses six digits in it.
+        """
+        L = np.flatnonzero(loose)
+        missing = self.system.M @ a - self.f - self.W @ T
+        if self.system.m:
+            missing = (self.system.analysis.rows.columns[:, None] * self.system.analysis.motion.Z).T @ missing
+        corrected = T.copy()
+        corrected[L] += np.linalg.lstsq(self.reduced[0][:, L], missing, rcond=1e-13)[0]
+        return np.where(loose, np.clip(corrected, -self.limits, self.limits), T)
+
     @cached_property
     def reduced(self) -> tuple[Float[Array, "p m"], Float[Array, "p m"]]:
         """B = Z^T W and J with J^T J = G."""

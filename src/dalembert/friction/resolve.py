@@ -118,7 +118,10 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
     stick &= np.abs(c) <= HELD * size
     if stick.any():
         held = problem.held_acceleration(T, stick)
-        a = held if np.isfinite(held).all() else a
+        if np.isfinite(held).all():
+            a = held
+            inside = stick & (np.abs(T) < problem.limits * (1.0 - AT_LIMIT))
+            T = problem.balanced(a, T, inside) if method == "exact" and inside.any() else T
     xi = problem.W.T @ a + problem.contact_drift
     xi[stick] = 0.0
     certificate = certify(problem, method, found, size)
