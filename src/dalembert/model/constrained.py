@@ -32,6 +32,7 @@ class Constrained:
     joints: Any
     nv: Any
     index_q: Any
+    bias: Any
     manifold: Any
     _call: Any
     _with_columns: Any
@@ -89,15 +90,22 @@ class Constrained:
         """Set to zero what rounding has left of entries that cancel.
 
         A row whose entries cancel altogether, as that across a plane linkage, has no size of its own by which a rank
-        could be decided. An entry counts as rounding by the largest in its column among rows of its unit: that is the
-        joint's lever, of which each entry is a component, computed from places that may be far from the origin.
+        could be decided. Entries of rotations are components of unit axes; those of displacements are components of a
+        joint's lever, seen in other rows, in the model's size, or computed from places far from the origin.
         """
-        far = np.abs(q[..., self._places]).max(axis=-1, initial=0.0)[..., None, None]
-        for rows in self._geometric:
+        far = np.abs(q[..., self._places]).max(axis=-1, initial=self._reach)[..., None, None]
+        for rows, angular in self._geometric:
             part = A[..., rows, :]
-            lever = np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
+            lever = 1.0 if angular else np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
             A[..., rows, :] = np.where(np.abs(part) > ROUNDING * lever, part, 0.0)
         return A
+
+    @cached_property
+    def _reach(self) -> float:
+        """The largest distance of the model: between joints, or from a body to the place of a constraint."""
+        places = [place for joint in self.joints for place in (joint.placement, joint.child_placement)]
+        ends = [getattr(each, word, None) for each in self.all_constraints for word in ("placement", "at")]
+        return max((float(np.abs(p.position).max()) for p in (*places, *ends) if p is not None), default=0.0)
 
     @cached_property
     def _places(self) -> Array:
@@ -107,13 +115,13 @@ class Constrained:
         return np.array([start + k for start, count in starts for k in range(count)], dtype=int)
 
     @cached_property
-    def _geometric(self) -> list[Array]:
-        """Rows between frames, those of lengths and those of angles apart."""
+    def _geometric(self) -> list[tuple[Array, bool]]:
+        """Rows between frames, those of lengths and those of angles apart, and which they are."""
         from dalembert.model.constraints.constraint import Pair
 
         pairs = [(isinstance(c, Pair), turns) for c in self.all_constraints for turns in c.angular()]
-        kinds = [np.flatnonzero([pair and turns == angular for pair, turns in pairs]) for angular in (False, True)]
-        return [rows for rows in kinds if rows.size]
+        kinds = [(np.flatnonzero([p and turns == angular for p, turns in pairs]), angular) for angular in (False, True)]
+        return [(rows, angular) for rows, angular in kinds if rows.size]
 
     def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return what remains of the rows' accelerations at a = 0, (m,), with stabilisation where it is on."""
@@ -133,9 +141,11 @@ class Constrained:
         The way that is always right: redundant rows, massless bodies and conflicts get their verdict by name, and
         `SolvabilityError` where there is no answer. `options` go to `KKT.solve`, `metric` to `KKT`.
         """
-        from dalembert.model.system import solve
+        from dalembert.model.system import block_system
 
-        return solve(self, q, v, t, tau, metric, **options)  # type: ignore[arg-type]
+        K = block_system(self, q, t, metric)  # type: ignore[arg-type]
+        force = (0.0 if tau is None else np.asarray(tau, dtype=float)) - self.bias(q, v, t)
+        return K.solve(force, self._settled_drift(K.A, q, v, t), **options)
 
     def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
         """Say in words what holds at one configuration: rank, redundant rows, massless motion, unique reactions.
@@ -144,8 +154,23 @@ class Constrained:
         """
         from dalembert.model.system import block_system
 
-        drift = None if v is None else self.drift(q, v, t)
-        return block_system(self, q, t).diagnose(drift)  # type: ignore[arg-type]
+        K = block_system(self, q, t)  # type: ignore[arg-type]
+        return K.diagnose(None if v is None else self._settled_drift(K.A, q, v, t))
+
+    def _settled_drift(self, A: Array, q: Any, v: Any, t: float) -> Array:
+        """Return the drift of one state, zero where it is only what rounding left of lever times speed squared.
+
+        Otherwise rows that say nothing (0 = 1e-17) would contradict those that do.
+        """
+        drift = self.drift(q, v, t)
+        speed = np.abs(np.asarray(v, dtype=float)).sum()
+        gains = [each.stabilize for each in self.all_constraints if each.stabilize is not None]
+        kp, kd = np.max(gains, axis=0) if gains else (0.0, 0.0)
+        for rows, angular in self._geometric:
+            lever = 1.0 if angular else max(np.abs(A[rows]).max(), self._reach)
+            noise = ROUNDING * lever * (speed**2 + kd * speed + kp)
+            drift[rows] = np.where(np.abs(drift[rows]) > noise, drift[rows], 0.0)
+        return drift
 
     def _rows(self, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
         """Call a kernel; where there are no rows none is needed. The time comes last."""
