@@ -34,7 +34,7 @@ def accelerate(mechanism, q, v, tau):
     rows = assemble(PlainKinematics(mechanism, q, v))
     bias = plain.rnea(state, v, np.zeros(mechanism.nv))
     K = da.KKT(plain.crba(state), rows.jacobian, mechanism.names, mechanism.coordinates)
-    return K.solve(tau - bias, rows.drift[:, 0]).acceleration
+    return K.solve(tau - bias, rows.drift[:, 0], inconsistent="least_squares").acceleration  # conflicts of rounding
 
 
 def body_accelerations(mechanism, q, v, tau):

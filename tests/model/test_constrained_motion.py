@@ -283,3 +283,20 @@ def test_cassies_loops_close_and_solve(name, rank):
         gravity = Placement.from_quaternion(place[3:]).rotation.T @ [0, 0, -9.8]
         np.testing.assert_allclose(found.acceleration[:3], gravity, atol=1e-8)
         np.testing.assert_allclose(found.acceleration[3:], 0, atol=1e-7)
+
+
+def test_rows_that_vanish_contradict_nothing_in_motion():
+    """Out of its plane a linkage has rows 0 = 0; turned in space they are 1e-17 = 1e-16, and still no conflict."""
+    b = da.Builder("turned four-bar")
+    b.body("frame", mass=1.0)
+    b.joint("mount", "fixed", parent="world", child="frame", rpy=(0.3, 0.5, -0.7), position=(3, -2, 5))
+    for name, parent, x in (("crank", "frame", 0), ("coupler", "crank", 1), ("rocker", "coupler", 1)):
+        b.body(name, mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
+        b.joint(f"{name}_hinge", "revolute", parent=parent, child=name, axis=(0, 1, 0), position=(x, 0, 0))
+    pin_joint = da.Revolute("rocker", "frame", at=(1, 0, 0), placement=(1, 0, 0), axis=(0, 1, 0), stabilize=10.0)
+    mechanism = b.build().constrain(pin_joint)
+    q, v = np.array([-1.0, 1.0, np.pi - 1.0]), [0.5, -0.5, 0.5]
+    found = mechanism.solve(q, v)
+    assert found.certificate.rank == 2
+    assert mechanism.diagnose(q, v).rank == 2
+    np.testing.assert_allclose(found.acceleration[0], -found.acceleration[1], rtol=1e-9)

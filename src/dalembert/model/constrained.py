@@ -31,6 +31,7 @@ class Constrained:
     joints: Any
     nv: Any
     index_q: Any
+    bias: Any
     manifold: Any
     _call: Any
     _with_columns: Any
@@ -93,15 +94,22 @@ class Constrained:
         """Set to zero what rounding has left of entries that cancel.
 
         A row whose entries cancel altogether, as that across a plane linkage, has no size of its own by which a rank
-        could be decided. An entry counts as rounding by the largest in its column among rows of its unit: that is the
-        joint's lever, of which each entry is a component, computed from places that may be far from the origin.
+        could be decided. Entries of rotations are components of unit axes; those of displacements are components of a
+        joint's lever, seen in other rows, in the model's size, or computed from places far from the origin.
         """
-        far = np.abs(q[..., self._places]).max(axis=-1, initial=0.0)[..., None, None]
-        for rows in self._geometric:
+        far = np.abs(q[..., self._places]).max(axis=-1, initial=self._reach)[..., None, None]
+        for rows, angular in self._geometric:
             part = A[..., rows, :]
-            lever = np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
+            lever = 1.0 if angular else np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
             A[..., rows, :] = np.where(np.abs(part) > ROUNDING * lever, part, 0.0)
         return A
+
+    @cached_property
+    def _reach(self) -> float:
+        """The largest distance of the model: between joints, or from a body to the place of a constraint."""
+        places = [place for joint in self.joints for place in (joint.placement, joint.child_placement)]
+        ends = [getattr(each, word, None) for each in self.all_constraints for word in ("placement", "at")]
+        return max((float(np.abs(p.position).max()) for p in (*places, *ends) if p is not None), default=0.0)
 
     @cached_property
     def _places(self) -> Array:
@@ -111,13 +119,13 @@ class Constrained:
         return np.array([start + k for start, count in starts for k in range(count)], dtype=int)
 
     @cached_property
-    def _geometric(self) -> list[Array]:
-        """Rows between frames, those of lengths and those of angles apart."""
+    def _geometric(self) -> list[tuple[Array, bool]]:
+        """Rows between frames, those of lengths and those of angles apart, and which they are."""
         from dalembert.model.constraints.constraint import Pair
 
         pairs = [(isinstance(c, Pair), turns) for c in self.all_constraints for turns in c.angular()]
-        kinds = [np.flatnonzero([pair and turns == angular for pair, turns in pairs]) for angular in (False, True)]
-        return [rows for rows in kinds if rows.size]
+        kinds = [(np.flatnonzero([p and turns == angular for p, turns in pairs]), angular) for angular in (False, True)]
+        return [(rows, angular) for rows, angular in kinds if rows.size]
 
     def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return what remains of the rows' accelerations at a = 0, (m,), with stabilisation where it is on."""
@@ -130,6 +138,14 @@ class Constrained:
     def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return the rates of the rows, (m,); zero where they hold."""
         return self._rows("constraint_velocity", (len(self.names),), q, v, t)
+
+    def drift_noise(self, A: Array, v: Any) -> Array:
+        """Return what rounding may leave of a drift that vanishes, (...,): lever times speed squared, times rounding."""
+        speed = np.abs(np.asarray(v, dtype=float)).sum(axis=-1)
+        gains = [each.stabilize for each in self.all_constraints if each.stabilize is not None]
+        kp, kd = np.max(gains, axis=0) if gains else (0.0, 0.0)
+        lever = np.maximum(np.abs(A).max(axis=(-2, -1), initial=0.0), self._reach)
+        return ROUNDING * lever * (speed**2 + kd * speed + kp)
 
     def _rows(self, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
         """Call a kernel; where there are no rows none is needed. The time comes last."""

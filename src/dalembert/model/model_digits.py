@@ -20,12 +20,9 @@ FILE_DIGITS = 1e-6
 BUILT_DIGITS = 1e-9
 """Relative size of what counts as rounding of a model that was read from a file, or built from numbers in full."""
 
-AGREEMENT = 1e-6
-"""Right sides may contradict redundant rows by this fraction of their size, and are then made to agree."""
-
 ROUNDING = 1e-14
-"""Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small beside
-the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
+"""Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
+beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
 
 NOTHING = 0.1
 """Entries of freed rows below this part of `digits` are zero: scaled up, they would look like entries."""
@@ -35,11 +32,13 @@ def model_rows(
     M: Float[Array, "*batch n n"],
     A: Float[Array, "*batch m n"],
     drift: Float[Array, "*batch m"],
+    noise: Float[Array, "*batch"],
     groups: Sequence[int],
     digits: float,
 ) -> tuple[Float[Array, "*batch m n"], Float[Array, "*batch m"], float | None]:
     """Return A and drift with only those rows that the model's digits can tell apart; unchanged where all can be.
 
+    A drift that contradicts redundant rows by no more than `digits` of its size, or than its own `noise`, is made to agree.
     The third is the rank tolerance to solve them with: `digits` where rows were freed, otherwise None.
     """
     if not A.shape[-2] or not np.isfinite(A).all():
@@ -61,8 +60,10 @@ def model_rows(
     A = np.where(where[..., None], np.where(A == 0.0, 0.0, freed), A)
     c = g * drift
     seen = np.einsum("...ij,...j->...i", U * keep[..., None, :], np.einsum("...ij,...i->...j", U, c))
-    agrees = np.linalg.norm(c - seen, axis=-1) <= AGREEMENT * np.linalg.norm(c, axis=-1)
-    drift = np.where(where & np.asarray(agrees)[..., None], seen / g, drift)
+    apart = np.linalg.norm(c - seen, axis=-1)
+    agrees = apart <= np.maximum(digits * np.linalg.norm(c, axis=-1), noise * g.max(axis=-1))
+    seen = np.where((A == 0.0).all(axis=-1), 0.0, seen / g)
+    drift = np.where(np.asarray(agrees & ~keep.all(axis=-1))[..., None], seen, drift)
     return A, drift, digits if where.any() else None
 
 

@@ -45,6 +45,7 @@ class Solving:
     bias: Any
     jacobian: Any
     drift: Any
+    drift_noise: Any
     constraint: Any
     integrate: Any
 
@@ -53,13 +54,13 @@ class Solving:
 
         Rows that only rounding of the model's numbers tells apart are made dependent; see `model_digits.py`.
         """
-        return self._block(q, np.zeros(len(self.names)), t, metric)[0]
+        return self._block(q, np.zeros(self.nv), np.zeros(len(self.names)), t, metric)[0]
 
-    def _block(self, q: Any, drift: Array, t: Any, metric: Any) -> tuple[KKT, Array]:
+    def _block(self, q: Any, v: Any, drift: Array, t: Any, metric: Any) -> tuple[KKT, Array]:
         """Return the block matrix, and the drift as the model's digits allow it."""
         M, A = self.mass_matrix(q), self.jacobian(q, t)
         digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
-        A, drift, tolerance = model_rows(M, A, drift, self.row_groups, digits)
+        A, drift, tolerance = model_rows(M, A, drift, self.drift_noise(A, v), self.row_groups, digits)
         system = KKT(M, A, self.names, self.coordinates, _square(metric), rank_tolerance=tolerance)
         return system, drift
 
@@ -75,13 +76,13 @@ class Solving:
 
         Raises `SolvabilityError` where one state has no answer, with the names of rows and coordinates.
         """
-        system, drift = self._block(q, self.drift(q, v, t), t, metric)
+        system, drift = self._block(q, v, self.drift(q, v, t), t, metric)
         return system.solve(self._force(q, v, tau), drift, **options)
 
     def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
         """Say in words what is redundant, conflicting, massless or not unique at one state; at rest without v."""
         v = np.zeros(self.nv) if v is None else v
-        system, drift = self._block(q, self.drift(q, v, t), t, None)
+        system, drift = self._block(q, v, self.drift(q, v, t), t, None)
         return system.diagnose(drift if np.any(drift) else None)
 
     def impact(self, q: Any, v: Any, restitution: Any = 0.0, t: float = 0.0) -> Impact:

@@ -89,7 +89,8 @@ class Setting:
         """All constraint rows, in world axes."""
         for name in ("q", "v", "t"):
             self.symbol(name)
-        return assemble(TreeKinematics(self.mechanism, self.tree, *(self.symbols[x] for x in ("q", "v", "t"))))
+        x = self.symbols
+        return assemble(TreeKinematics(self.mechanism, self.tree, x["q"], x["v"], x["t"]))
 
     @cached_property
     def A(self) -> list[list[Scalar]]:

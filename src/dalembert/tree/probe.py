@@ -31,21 +31,27 @@ def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[i
     H = np.array([m + a.T @ (w[:, None] * a) for m, a, w in zip(M, A, weights, strict=True)])
     G = np.array([a @ np.linalg.pinv(h, hermitian=True) @ a.T for h, a in zip(H, A, strict=True)])
     redundant = any(_smallest(g, groups) < NEARLY_IMPLIED for g in G)
-    return Needs(redundant, massless, _scales(H), _scales(G), groups)
+    return Needs(redundant, massless, _scales(H), _scales(G, groups), groups)
 
 
 def _smallest(P: Array, groups: Sequence[int] | None = None) -> float:
     """Return the smallest eigenvalue of P scaled to unit diagonal, or to at most one within each group."""
     if not P.size:
         return 1.0
-    diagonal = np.diag(P).copy()
-    for group in set(groups or ()):
-        members = np.array([each == group for each in groups or ()])
-        diagonal[members] = diagonal[members].max()
+    diagonal = _grouped(np.diag(P), groups)
     if not (diagonal > 0).all():
         return 0.0
     d = diagonal**-0.5
     return float(np.linalg.eigvalsh(d[:, None] * P * d)[0])
+
+
+def _grouped(diagonal: Array, groups: Sequence[int] | None) -> Array:
+    """Return the largest entry of each entry's group."""
+    largest = diagonal.copy()
+    for group in set(groups or ()):
+        members = np.array([each == group for each in groups or ()])
+        largest[members] = diagonal[members].max()
+    return largest
 
 
 def _weights(M: Array, A: Array) -> Array:
@@ -58,7 +64,7 @@ def _weights(M: Array, A: Array) -> Array:
     return np.divide(1.0, reach, out=light, where=reach > 0)
 
 
-def _scales(P: Float[Array, "N k k"]) -> tuple[float, ...]:
-    """Return the median diagonal to the power -1/2; one where it is zero."""
-    middle = np.median(np.diagonal(P, axis1=1, axis2=2), axis=0)
-    return tuple(float(x) for x in np.where(middle > 0, np.abs(middle) + (middle <= 0), 1.0) ** -0.5)
+def _scales(P: Float[Array, "N k k"], groups: Sequence[int] | None = None) -> tuple[float, ...]:
+    """Return the median diagonal, or the largest of each group, to the power -1/2; one where it is zero."""
+    middle = _grouped(np.median(np.diagonal(P, axis1=1, axis2=2), axis=0), groups)
+    return tuple(float(x) for x in np.where(middle > 0, middle, 1.0) ** -0.5)

@@ -103,8 +103,10 @@ class TreeMotion:
     def in_world(self, constraint: Constraint, lam: list[Scalar]) -> list[Scalar]:
         """Return multipliers of a constraint as the user's rows have them: vectors in world axes."""
         result = list(lam)
-        for start in getattr(constraint, "vectors", ()):
-            link, place = self.place(constraint.frame, constraint.placement)  # type: ignore[attr-defined]
+        if not isinstance(constraint, PairConstraint):
+            return result
+        for start in constraint.vectors:
+            link, place = self.place(constraint.frame, constraint.placement)
             u = vectors.columns_times(columns(place.rotation), (lam[start], lam[start + 1], lam[start + 2]))
             for i in self.tree.ancestors(link):
                 for element in reversed(self.posed[i].path):
@@ -117,6 +119,14 @@ class TreeMotion:
         self.mechanism.frame(name)
         link, place = self.tree.places[name]
         return link, place @ placement
+
+
+class ObservedFrame(FrameKinematics):
+    """A frame whose Jacobian has six columns of its own: there are none of joints to be left out."""
+
+    def unmoved_by(self, velocities: list[int]) -> FrameKinematics:
+        """Return the frame: forces that are in balance where both ends are carried cancel of themselves."""
+        return self
 
 
 class Observed(Kinematics):
@@ -163,7 +173,7 @@ class Observed(Kinematics):
         R = [vectors.columns_times(pose.R, column) for column in columns(place.rotation)]
         p = vectors.add(pose.p, vectors.columns_times(pose.R, vector(place.position)))
         velocity, drift = self._moving(link, pose, place)
-        return FrameKinematics(
+        return ObservedFrame(
             as_expression([[column[row] for column in R] for row in range(3)]),
             as_expression(list(p)),
             ca.SX(columns_of_its_own),

@@ -104,9 +104,6 @@ class Pair(Constraint):
         Where on `frame`, likewise.
     """
 
-    vectors: ClassVar[tuple[int, ...]] = ()
-    """Rows at which three that are a vector in world axes begin."""
-
     frame: str
     other: str | None = None
     at: Any = field(default=None, kw_only=True)
@@ -115,6 +112,11 @@ class Pair(Constraint):
     def normalize(self) -> None:
         """Make placements of positions."""
         self._set(at=_placement(self.at, self.label), placement=_placement(self.placement, self.label) or IDENTITY)
+
+    @property
+    def vectors(self) -> tuple[int, ...]:
+        """Rows at which three begin that are a vector in world axes; all others are scalar products."""
+        return ()
 
     @property
     def held(self) -> bool:

@@ -25,7 +25,11 @@ class Point(Pair):
     """
 
     kind = "point"
-    vectors = (0,)
+
+    @property
+    def vectors(self) -> tuple[int, ...]:
+        """The rows of a frame that is held where it is."""
+        return (0,) if self.held else ()
 
     def row_names(self) -> tuple[str, ...]:
         """Return "foot x", "foot y", "foot z"."""

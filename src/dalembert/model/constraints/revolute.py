@@ -21,7 +21,6 @@ class Revolute(AxisPair):
     """
 
     kind = "revolute"
-    vectors = (0,)
 
     def row_names(self) -> tuple[str, ...]:
         """Return three positions and two rotations."""

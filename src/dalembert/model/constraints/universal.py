@@ -34,7 +34,6 @@ class Universal(AxisPair):
     axis2: Any = field(default=(0.0, 1.0, 0.0), kw_only=True)
 
     kind = "universal"
-    vectors = (0,)
 
     def normalize(self) -> None:
         """Check both axes."""

@@ -25,9 +25,9 @@ class Weld(Pair):
     kind = "weld"
 
     @property
-    def vectors(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Position; of a frame that is held where it is, rotation as well."""
-        return (0, 3) if self.held else (0,)
+    def vectors(self) -> tuple[int, ...]:
+        """Position and rotation of a frame that is held where it is."""
+        return (0, 3) if self.held else ()
 
     def row_names(self) -> tuple[str, ...]:
         """Return "foot x", ..., "foot: rotation about z"."""
