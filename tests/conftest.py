@@ -14,8 +14,8 @@ import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attri
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-# Shape annotations are for checkers: files on the way from a robot file to a cached kernel do not import jaxtyping, which
-# takes as long as NumPy. The checker of the tests finds the name among the builtins.
+# Shape annotations are for checkers: files on the way from a robot file to a cached kernel do not import jaxtyping,
+# which takes as long as NumPy. The checker of the tests finds the name among the builtins.
 builtins.Float = Float  # type: ignore[attr-defined]
 
 UNCHECKED = {
