@@ -24,13 +24,17 @@ UNCHECKED = {
 }
 
 
+def _has_shapes(text: str) -> bool:
+    return any(word in text for word in ("Float[", "Int[", "Bool["))
+
+
 def checked_modules() -> list[str]:
     """Return every module of dalembert that has shapes to check, found without importing the package."""
     spec = find_spec("dalembert")
     assert spec is not None
     assert spec.origin is not None
     root = Path(spec.origin).parent
-    files = [path for path in root.rglob("*.py") if path.stem != "__init__" and "jaxtyping" in path.read_text()]
+    files = [path for path in root.rglob("*.py") if path.stem != "__init__" and _has_shapes(path.read_text())]
     names = {".".join(path.relative_to(root.parent).with_suffix("").parts) for path in files}
     return sorted(names - UNCHECKED)
 

@@ -6,10 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dalembert.model.constraints import assemble
 from dalembert.model.requests import Request, register
-from dalembert.tree.choice import candidates
-from dalembert.tree.frame_kinematics import TreeKinematics
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -20,6 +17,10 @@ if TYPE_CHECKING:
 def constraint_function(mechanism: Mechanism, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> ca.Function:
     """Return the function of some fields of `Assembled`, on the prepared tree with the fewest operations."""
     import casadi as ca
+
+    from dalembert.model.constraints import assemble
+    from dalembert.tree.choice import candidates
+    from dalembert.tree.frame_kinematics import TreeKinematics
 
     def traced(tree: object) -> ca.Function:
         sizes = {"q": mechanism.nq, "v": mechanism.nv, "t": 1}
