@@ -175,7 +175,7 @@ def test_second_start_neither_traces_nor_compiles(monkeypatch, tmp_path):
     first = random_tree(["revolute", "prismatic"], seed=1)
     q, v, a = random_state(first, 0, 2)
     expected = first.compile("inverse")(q, v, a)
-    monkeypatch.setattr("dalembert.tree.requests.traced", None)
+    monkeypatch.setattr("dalembert.tree.traces.traced", None)
     again = random_tree(["revolute", "prismatic"], seed=1)
     kernel = again.compile("inverse")
     assert kernel.report().from_cache

@@ -158,7 +158,7 @@ class Kernel:
                 if result is None:
                     result = given[0] if self._bare else given
             if result is not NotImplemented:
-                first = result if self._bare else result[0]  # what `_note` does, without the call
+                first: Any = result if self._bare else result[0]  # what `_note` does, without the call
                 self._last = (1 if first.ndim == self._axes else len(first), perf_counter() - start)
                 return result
         outputs, _ = self._evaluate(inputs, out, False)

@@ -139,13 +139,13 @@ class Constrained:
         """Return the rates of the rows, (m,); zero where they hold."""
         return self._rows("constraint_velocity", (len(self.names),), q, v, t)
 
-    def drift_noise(self, A: Array, v: Any) -> Array:
-        """Return what rounding may leave of a drift that vanishes, (...,): lever times speed squared, times rounding."""
+    def drift_size(self, A: Array, v: Any) -> Array:
+        """Return lever times speed squared, (...,): the size that accelerations of the rows have at a = 0."""
         speed = np.abs(np.asarray(v, dtype=float)).sum(axis=-1)
         gains = [each.stabilize for each in self.all_constraints if each.stabilize is not None]
         kp, kd = np.max(gains, axis=0) if gains else (0.0, 0.0)
         lever = np.maximum(np.abs(A).max(axis=(-2, -1), initial=0.0), self._reach)
-        return ROUNDING * lever * (speed**2 + kd * speed + kp)
+        return lever * (speed**2 + kd * speed + kp)
 
     def _rows(self, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
         """Call a kernel; where there are no rows none is needed. The time comes last."""

@@ -32,23 +32,24 @@ def model_rows(
     M: Float[Array, "*batch n n"],
     A: Float[Array, "*batch m n"],
     drift: Float[Array, "*batch m"],
-    noise: Float[Array, "*batch"],
+    size: Float[Array, "*batch"],
     groups: Sequence[int],
     digits: float,
 ) -> tuple[Float[Array, "*batch m n"], Float[Array, "*batch m"], float | None]:
     """Return A and drift with only those rows that the model's digits can tell apart; unchanged where all can be.
 
-    A drift that contradicts redundant rows by no more than `digits` of its size, or than its own `noise`, is made to agree.
+    A drift that contradicts redundant rows by no more than `digits` of itself, or a hundredth of that of the `size`
+    that drifts have in this state, is made to agree.
     The third is the rank tolerance to solve them with: `digits` where rows were freed, otherwise None.
     """
     if not A.shape[-2] or not np.isfinite(A).all():
         return A, drift, None
     mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
     d = np.where(mass > 0, mass, 1.0) ** -0.5
-    size = np.linalg.norm(A * d[..., None, :], axis=-1)
-    nothing = (size > 0) & (size <= ROUNDING * size.max(axis=-1, keepdims=True))
-    A, size = np.where(nothing[..., None], 0.0, A), np.where(nothing, 0.0, size)
-    g = _group_scales(size, groups)
+    norms = np.linalg.norm(A * d[..., None, :], axis=-1)
+    nothing = (norms > 0) & (norms <= ROUNDING * norms.max(axis=-1, keepdims=True))
+    A, norms = np.where(nothing[..., None], 0.0, A), np.where(nothing, 0.0, norms)
+    g = _group_scales(norms, groups)
     B = g[..., None] * A * d[..., None, :]
     U, S, Vt = np.linalg.svd(B, full_matrices=False)
     largest = S[..., :1]
@@ -61,7 +62,7 @@ def model_rows(
     c = g * drift
     seen = np.einsum("...ij,...j->...i", U * keep[..., None, :], np.einsum("...ij,...i->...j", U, c))
     apart = np.linalg.norm(c - seen, axis=-1)
-    agrees = apart <= np.maximum(digits * np.linalg.norm(c, axis=-1), noise * g.max(axis=-1))
+    agrees = apart <= np.maximum(digits * np.linalg.norm(c, axis=-1), 0.01 * digits * size * g.max(axis=-1))
     seen = np.where((A == 0.0).all(axis=-1), 0.0, seen / g)
     drift = np.where(np.asarray(agrees & ~keep.all(axis=-1))[..., None], seen, drift)
     return A, drift, digits if where.any() else None

@@ -45,7 +45,7 @@ class Solving:
     bias: Any
     jacobian: Any
     drift: Any
-    drift_noise: Any
+    drift_size: Any
     constraint: Any
     integrate: Any
 
@@ -60,7 +60,7 @@ class Solving:
         """Return the block matrix, and the drift as the model's digits allow it."""
         M, A = self.mass_matrix(q), self.jacobian(q, t)
         digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
-        A, drift, tolerance = model_rows(M, A, drift, self.drift_noise(A, v), self.row_groups, digits)
+        A, drift, tolerance = model_rows(M, A, drift, self.drift_size(A, v), self.row_groups, digits)
         system = KKT(M, A, self.names, self.coordinates, _square(metric), rank_tolerance=tolerance)
         return system, drift
 

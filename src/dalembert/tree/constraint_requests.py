@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dalembert.model.constraints import assemble
 from dalembert.model.requests import Request, register
-from dalembert.tree import constrained
-from dalembert.tree.choice import candidates
-from dalembert.tree.frame_kinematics import TreeKinematics
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -21,6 +17,10 @@ if TYPE_CHECKING:
 def constraint_function(mechanism: Mechanism, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> ca.Function:
     """Return the function of some fields of `Assembled`, on the prepared tree with the fewest operations."""
     import casadi as ca
+
+    from dalembert.model.constraints import assemble
+    from dalembert.tree.choice import candidates
+    from dalembert.tree.frame_kinematics import TreeKinematics
 
     def traced(tree: object) -> ca.Function:
         sizes = {"q": mechanism.nq, "v": mechanism.nv, "t": 1}
@@ -43,27 +43,4 @@ REQUESTS = tuple(
 )
 """Every request on constraint rows; being here is being tested."""
 
-SOLVES = (
-    Request(
-        "impact",
-        constrained.impact,
-        "q, v, restitution (m,), t -> velocity (nv,), impulses (m,), status (1,)",
-        {"metric": None, "dtype": "float64"},
-    ),
-    Request(
-        "project_velocity",
-        constrained.project_velocity,
-        "q, v, t -> velocity (nv,), impulses (m,), status (1,): the admissible velocity nearest in kinetic energy",
-        {"metric": None, "dtype": "float64"},
-    ),
-    Request(
-        "project_step",
-        constrained.project_step,
-        "q, t -> step (nv,), residual (h,), status (1,): Newton's step onto the constraints, least in kinetic energy",
-        {"dtype": "float64"},
-    ),
-    Request("delassus", constrained.delassus_matrix, "q, t -> G (m, m) = A M^-1 A^T"),
-)
-"""What solves the block system, besides forward and inverse dynamics."""
-
-register(*REQUESTS, *SOLVES)
+register(*REQUESTS)

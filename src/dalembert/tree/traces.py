@@ -1,0 +1,220 @@
+"""Each request of `requests.py` as a CasADi function.
+
+Inputs are q (nq,), v, a, tau (nv,); spatial vectors are [linear; angular]. q is taken to be on its manifold: unit
+quaternions, unit pairs (cos, sin).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dalembert.errors import UnsupportedError
+from dalembert.model.joints import as_expression
+from dalembert.tree import constrained, constrained_inverse, dynamics, momentum
+from dalembert.tree.choice import Algorithm, candidates, cheapest
+from dalembert.tree.crba import crba
+from dalembert.tree.jacobian import jacobian
+from dalembert.tree.kinematics import drift, frame_motion, frame_pose, poses, velocity
+from dalembert.tree.link import Tree
+from dalembert.tree.passive import elastic_energy
+from dalembert.tree.pivots import refuse_singular
+from dalembert.tree.posed import Posed, pose_tree
+from dalembert.tree.rnea import rnea
+from dalembert.tree.scalars import Scalar, add
+
+if TYPE_CHECKING:
+    import casadi as ca
+
+    from dalembert.model.mechanism import Mechanism
+
+SIZES = {"q": "nq", "v": "nv", "a": "nv", "tau": "nv"}
+
+
+def traced(
+    mechanism: Mechanism,
+    name: str,
+    arguments: tuple[str, ...],
+    outputs: tuple[str, ...],
+    *algorithms: Algorithm,
+) -> ca.Function:
+    """Return the CasADi function of the algorithm that needs fewest operations.
+
+    An algorithm takes (tree, posed, q, v, x), x the third argument where there is one, and returns one nested list
+    per output.
+    """
+    import casadi as ca
+
+    tree, algorithm = cheapest(mechanism, *algorithms)
+    symbols = [ca.SX.sym(each, getattr(tree, SIZES[each])) for each in arguments]
+    scalars = [[symbol[i] for i in range(symbol.numel())] for symbol in symbols]
+    still: list[Scalar] = [0.0] * tree.nv
+    q, v, x = (*scalars, *([still] * (3 - len(scalars))))
+    results = algorithm(tree, pose_tree(tree, q), q, v, x)
+    shapes = [as_expression(result) if result else ca.SX(0, 1) for result in results]
+    return ca.Function(name, symbols, shapes, list(arguments), list(outputs))
+
+
+def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
+    """Return q, v, tau -> a by whichever algorithm is shorter; with constraints also multipliers and status."""
+    if mechanism.names:
+        return constrained.forward(mechanism, route, metric, dtype)
+    refuse_singular(mechanism, candidates(mechanism)[0])
+    return traced(
+        mechanism,
+        "forward",
+        ("q", "v", "tau"),
+        ("a",),
+        lambda *args: [dynamics.forward_by_aba(*args)],
+        lambda *args: [dynamics.forward_by_factor(*args)],
+    )
+
+
+def trace_aba(mechanism: Mechanism) -> ca.Function:
+    """Return q, v, tau -> a by the articulated-body algorithm."""
+    refuse_singular(mechanism, candidates(mechanism)[0])
+    return traced(mechanism, "aba", ("q", "v", "tau"), ("a",), lambda *args: [dynamics.forward_by_aba(*args)])
+
+
+def trace_inverse(mechanism: Mechanism, actuated: Any, dtype: str) -> ca.Function:
+    """Return q, v, a -> tau; with loops or constraints also multipliers and status."""
+    if actuated is not None or mechanism.loops or mechanism.constraints:
+        return constrained_inverse.inverse(mechanism, actuated, dtype)
+    return traced(mechanism, "inverse", ("q", "v", "a"), ("tau",), lambda *args: [dynamics.inverse(*args)])
+
+
+def trace_bias(mechanism: Mechanism) -> ca.Function:
+    """Return q, v -> bias."""
+    return traced(
+        mechanism, "bias", ("q", "v"), ("bias",), lambda tree, posed, q, v, _: [dynamics.bias(tree, posed, q, v)]
+    )
+
+
+def trace_gravity(mechanism: Mechanism) -> ca.Function:
+    """Return q -> tau."""
+    return traced(
+        mechanism,
+        "gravity",
+        ("q",),
+        ("tau",),
+        lambda tree, posed, q, v, a: [rnea(tree, posed, _zero(tree), _zero(tree))],
+    )
+
+
+def _zero(tree: Tree) -> list[Scalar]:
+    return [0.0] * tree.nv
+
+
+def trace_mass_matrix(mechanism: Mechanism) -> ca.Function:
+    """Return q -> M."""
+    return traced(mechanism, "mass_matrix", ("q",), ("M",), lambda tree, posed, *_: [crba(tree, posed)])
+
+
+def trace_kinematics(mechanism: Mechanism, frame: str | None) -> ca.Function:
+    """Return q -> rotation, position of a frame, or of all bodies one below the other."""
+    names = [frame] if frame is not None else [body.name for body in mechanism.bodies]
+
+    def all_poses(tree: Tree, posed: list[Posed], *_: Any) -> list[Any]:
+        links = poses(posed)
+        found = [frame_pose(tree, links, name) for name in names]
+        rows = [[pose.R[j][i] for j in range(3)] for pose in found for i in range(3)]
+        positions = list(found[0].p) if frame is not None else [list(pose.p) for pose in found]
+        return [rows, positions]
+
+    return traced(mechanism, "kinematics", ("q",), ("rotation", "position"), all_poses)
+
+
+def _frame(
+    quantity: Callable[..., list[Scalar]], what: str, mechanism: Mechanism, frame: str, reference: str
+) -> ca.Function:
+    return traced(
+        mechanism,
+        what,
+        ("q", "v"),
+        (what,),
+        lambda tree, posed, q, v, _: [quantity(frame_motion(tree, posed, v, _named(frame, what)), reference)],
+    )
+
+
+def trace_jacobian(mechanism: Mechanism, frame: str | None, reference: str) -> ca.Function:
+    """Return q -> J of a frame."""
+    name = _named(frame, "jacobian")
+    return traced(
+        mechanism, "jacobian", ("q",), ("J",), lambda tree, posed, *_: [jacobian(tree, posed, name, reference)]
+    )
+
+
+def _named(frame: str | None, what: str) -> str:
+    if frame is None:
+        raise UnsupportedError(f"{what!r} is of one frame: compile({what!r}, frame=...) with a body, joint or frame")
+    return frame
+
+
+def trace_energy(mechanism: Mechanism) -> ca.Function:
+    """Return q, v -> kinetic, potential."""
+
+    def both(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], _: Any) -> list[Any]:
+        kinetic, potential = momentum.energy(tree, posed, v)
+        return [[kinetic], [add(potential, elastic_energy(tree, posed, q))]]
+
+    return traced(mechanism, "energy", ("q", "v"), ("kinetic", "potential"), both)
+
+
+def trace_center_of_mass(mechanism: Mechanism) -> ca.Function:
+    """Return q -> centre of mass."""
+    return traced(
+        mechanism,
+        "center_of_mass",
+        ("q",),
+        ("center",),
+        lambda tree, posed, *_: [list(momentum.center_of_mass(tree, posed))],
+    )
+
+
+def trace_center_velocity(mechanism: Mechanism) -> ca.Function:
+    """Return q, v -> its velocity."""
+    return traced(
+        mechanism,
+        "center_of_mass_velocity",
+        ("q", "v"),
+        ("velocity",),
+        lambda tree, posed, q, v, _: [list(momentum.center_velocity(tree, posed, v))],
+    )
+
+
+def trace_momentum(mechanism: Mechanism) -> ca.Function:
+    """Return q, v -> centroidal momentum."""
+    return traced(
+        mechanism,
+        "momentum",
+        ("q", "v"),
+        ("momentum",),
+        lambda tree, posed, q, v, _: [momentum.centroidal_momentum(tree, posed, v)],
+    )
+
+
+def trace_momentum_rate(mechanism: Mechanism) -> ca.Function:
+    """Return q, v, a -> its rate."""
+    return traced(
+        mechanism,
+        "momentum_rate",
+        ("q", "v", "a"),
+        ("rate",),
+        lambda tree, posed, q, v, a: [momentum.centroidal_rate(tree, posed, v, a)],
+    )
+
+
+def trace_velocity(mechanism: Mechanism, frame: str, reference: str) -> ca.Function:
+    """Return q, v -> the velocity of a frame."""
+    return _frame(velocity, "velocity", mechanism, frame, reference)
+
+
+def trace_jacobian_drift(mechanism: Mechanism, frame: str, reference: str) -> ca.Function:
+    """Return q, v -> J_dot v of a frame."""
+    return _frame(drift, "jacobian_drift", mechanism, frame, reference)
+
+
+trace_impact = constrained.impact
+trace_project_velocity = constrained.project_velocity
+trace_project_step = constrained.project_step
+trace_delassus = constrained.delassus_matrix
