@@ -82,7 +82,13 @@ def measure(
     row: dict[str, Any] = {"name": name, "dtype": dtype, "traced": figures["traced_operations"], "compiled": compiled}
     row |= {key: figures[key] for key in ("registers", "local_bytes", "shared_bytes", "compile_seconds")}
     row |= {"parts": figures["chunks"], "slots": figures["scratch_slots"]}
-    row |= {"threads": used.threads, "blocks": used.blocks, "part": used.part, "recompute": used.recompute, "fetch": used.fetch}
+    row |= {
+        "threads": used.threads,
+        "blocks": used.blocks,
+        "part": used.part,
+        "recompute": used.recompute,
+        "fetch": used.fetch,
+    }
     inputs = inputs_of(function, sizes[-1], dtype)
     row["error"], row["worst"] = errors(engine, [x[: sizes[0]] for x in inputs])
     row["rates"] = {n: n / seconds(engine, [x[:n] for x in inputs]) for n in sizes}

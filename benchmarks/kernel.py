@@ -3,10 +3,15 @@
     python benchmarks/kernel.py [--json FILE] [--quick]
 
 Times are the best of several repeats in one run; ratios from one run are what counts. CasADi's C code is compiled with
-gcc -O3 -march=native and called twice: from a loop in C ("C us"), and as Python users call it, through
-`casadi.external` ("C call us"). Its interpreter is called through `Function.buffer`, without conversions. The limit is
-the traced operations over what the core can issue, any mix ("/ limit"); the second limit counts what the compiled
-program needs of the multipliers, which also do the fused operations ("/ mult.").
+gcc -O3 -march=native and called in three ways: from a loop in C ("C us"); through `casadi.external` and
+`Function.buffer`, without conversions ("C call us"); and as Python users call it, with arrays ("C array us"). Its
+interpreter is called through `Function.buffer`. "start s" is a fresh process that imports dalembert, takes the kernel
+from the cache by name and calls it once; "cached s" the kernel alone, from its CasADi function.
+
+Three limits. "/ limit": traced operations over what the core can issue, any mix, where a sine counts as one. "/ full":
+the same, a function counted as the vector instructions of its usual path. "/ mult.": what the compiled program and its
+functions need of the multipliers, which also do the fused operations, alone: no kernel of these operations can be
+faster on this core, whatever its order ("bound x C" is what such a kernel would be against the C loop).
 """
 
 from __future__ import annotations
@@ -30,7 +35,9 @@ import numpy as np
 
 import sample_programs as robots
 from dalembert.kernel import Kernel
+from dalembert.kernel.llvm_math import library
 from dalembert.kernel.llvm_target import host
+from dalembert.kernel.operations import ELEMENTARY, Op
 from dalembert.kernel.peak import peak_operations
 
 BATCH = 1024
@@ -47,6 +54,18 @@ function = ca.Function.load(sys.argv[1])
 start = time.perf_counter()
 kernel = dalembert.kernel.Kernel(function)
 print(time.perf_counter() - start, kernel.report().from_cache)
+"""
+
+BY_NAME = """
+import sys, time
+start = time.perf_counter()
+import numpy, dalembert
+def build():
+    import casadi
+    return casadi.Function.load(sys.argv[1])
+kernel = dalembert.Kernel.cached(["benchmark", sys.argv[2]], build)
+kernel(*[numpy.ones(port.shape) for port in kernel.inputs])
+print(time.perf_counter() - start, kernel.engine.figures["from_cache"])
 """
 
 LOOP = """
@@ -113,6 +132,33 @@ def time_c(function: ca.Function, folder: Path) -> tuple[float, float] | None:
     return best(lambda: run(BATCH, pointers, *address)) / BATCH, compile_seconds
 
 
+def time_arrays(function: ca.Function, count: int = 20) -> float:
+    """Return the time of one call with NumPy arrays, converted by CasADi on the way in and out."""
+    held = [x[0].copy() for x in inputs_of(function, 1)]
+    return best(lambda: [np.array(function(*held)) for _ in range(count)]) / count
+
+
+def function_cost(name: str) -> tuple[int, int]:
+    """Return the vector instructions of an elementary function's usual path, and those that need a multiplier."""
+    lines, _ = library([Op.SIN, Op.COS] if name == "sincos" else [Op[name.upper()]], 8, "double")
+    text = "\n".join(lines)
+    body = text[text.index(f" @da_{name}(") :].partition("br i1")[0].partition("\n}")[0].splitlines()[1:]
+    work = [
+        line for line in body if not any(word in line for word in ("bitcast", "extractvalue", "insertvalue", "ret "))
+    ]
+    return len(work), sum("fmul" in line or "llvm.fma" in line for line in work)
+
+
+def functions_of(operations: dict[str, int]) -> dict[str, int]:
+    """Return how often each elementary function is called; a sine and a cosine of one value are one call."""
+    calls = {kind: n for kind, n in operations.items() if Op[kind.upper()] in ELEMENTARY}
+    pairs = min(calls.get("sin", 0), calls.get("cos", 0))
+    for kind in ("sin", "cos"):
+        if kind in calls:
+            calls[kind] -= pairs
+    return {kind: n for kind, n in {**calls, "sincos": pairs}.items() if n}
+
+
 def time_batch(function: ca.Function, samples: int = BATCH, **options: Any) -> float:
     """Return seconds per sample of a batch, with `out=`."""
     kernel = Kernel(function, **options)
@@ -135,9 +181,21 @@ def time_single(kernel: Kernel, function: ca.Function) -> float:
 def time_start(function: ca.Function, folder: Path) -> float:
     """Return how long a kernel that is in the cache takes in a fresh process, imports not counted."""
     function.save(str(folder / "function.casadi"))
-    command = [sys.executable, "-c", START, str(folder / "function.casadi")]
+    return fresh_process([sys.executable, "-c", START, str(folder / "function.casadi")])
+
+
+def time_start_by_name(function: ca.Function, folder: Path) -> float:
+    """Return how long a fresh process takes from nothing to the first result, the kernel named by a key."""
+    function.save(str(folder / "function.casadi"))
+    command = [sys.executable, "-c", BY_NAME, str(folder / "function.casadi"), function.name()]
+    subprocess.check_output(command)
+    return fresh_process(command)
+
+
+def fresh_process(command: list[str]) -> float:
+    """Return the shortest time that a process prints, after a check that its kernel came from the cache."""
     times = []
-    for _ in range(3):
+    for _ in range(5):
         seconds, cached = subprocess.check_output(command, text=True).split()
         if cached != "True":
             raise RuntimeError("the kernel did not come from the cache")
@@ -157,14 +215,20 @@ def measure(name: str, function: ca.Function, quick: bool) -> dict[str, Any]:
         row |= {"live_before": report.live_before, "live_after": report.live_after, "width": report.width}
         row |= {"chunks": report.chunks, "code_bytes": report.code_bytes}
         row |= {"cold_s": report.start_seconds, "cached_s": time_start(function, folder)}
+        row["start_s"] = time_start_by_name(function, folder)
         row |= {"lower_s": report.lower_seconds, "compile_s": report.compile_seconds}
         row["compile_us_per_operation"] = 1e6 * row["compile_s"] / row["compiled"]
         row["single_us"] = 1e6 * time_single(kernel, function)
         row["batch_us"] = 1e6 * time_batch(function)
         row["limit_us"] = 1e6 * row["traced"] / peak_operations()
         row["over_limit"] = row["batch_us"] / row["limit_us"]
+        calls = {kind: (n, *function_cost(kind)) for kind, n in functions_of(report.operations).items()}
+        row["full"] = row["traced"] + sum(n * work for n, work, _ in calls.values())
+        row["over_full"] = row["batch_us"] / (1e6 * row["full"] / peak_operations())
         multiplications = sum(n for kind, n in report.operations.items() if kind in MULTIPLIERS)
-        row["over_multipliers"] = row["batch_us"] / (1e6 * multiplications / peak_operations(only_fma=True))
+        multiplications += sum(n * work for n, _, work in calls.values())
+        row["bound_us"] = 1e6 * multiplications / peak_operations(only_fma=True)
+        row["over_multipliers"] = row["batch_us"] / row["bound_us"]
         row["interpreter_us"] = 1e6 * time_interpreter(function, max(1, 200_000 // function.n_instructions()))
         row["times_interpreter"] = row["interpreter_us"] / row["batch_us"]
         if row["traced"] <= 25_000 and not quick:
@@ -176,8 +240,12 @@ def measure(name: str, function: ca.Function, quick: bool) -> dict[str, Any]:
         c = time_c(function, folder)
         if c is not None:
             row |= {"c_us": 1e6 * c[0], "gcc_s": c[1], "times_c": 1e6 * c[0] / row["batch_us"]}
-            row["c_call_us"] = 1e6 * time_interpreter(ca.external(function.name(), str(folder / "c.so")), 1000)
+            external = ca.external(function.name(), str(folder / "c.so"))
+            row["c_call_us"] = 1e6 * time_interpreter(external, 1000)
             row["times_c_call"] = row["c_call_us"] / row["batch_us"]
+            row["c_array_us"] = 1e6 * time_arrays(external)
+            row["times_c_array"] = row["c_array_us"] / row["batch_us"]
+            row["bound_times_c"] = row["c_us"] / row["bound_us"]
     return row
 
 
@@ -186,6 +254,7 @@ COLUMNS = (
     ("traced", "operations", "{}"),
     ("cold_s", "cold s", "{:.2f}"),
     ("cached_s", "cached s", "{:.3f}"),
+    ("start_s", "start s", "{:.3f}"),
     ("single_us", "single us", "{:.2f}"),
     ("batch_us", "batch us", "{:.4f}"),
     ("batch_w1_us", "W=1 us", "{:.3f}"),
@@ -194,11 +263,15 @@ COLUMNS = (
     ("times_c", "x C", "{:.1f}"),
     ("c_call_us", "C call us", "{:.2f}"),
     ("times_c_call", "x C call", "{:.1f}"),
+    ("c_array_us", "C array us", "{:.1f}"),
+    ("times_c_array", "x C array", "{:.0f}"),
     ("interpreter_us", "VM us", "{:.1f}"),
     ("times_interpreter", "x VM", "{:.0f}"),
     ("numpy_us", "NumPy us", "{:.2f}"),
     ("over_limit", "/ limit", "{:.2f}"),
+    ("over_full", "/ full", "{:.2f}"),
     ("over_multipliers", "/ mult.", "{:.2f}"),
+    ("bound_times_c", "bound x C", "{:.1f}"),
 )
 
 

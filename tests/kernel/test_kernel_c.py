@@ -205,3 +205,9 @@ def test_no_compiler_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(UnsupportedError, match=r"needs a C compiler.*install gcc or clang"):
         Kernel(random_function(1), backend="c")
+
+
+def test_a_compiler_that_does_not_exist_is_named(monkeypatch):
+    monkeypatch.setenv("CC", "/nonexistent/cc")
+    with pytest.raises(UnsupportedError, match="CC names the C compiler '/nonexistent/cc'"):
+        c_engine.find_compiler()

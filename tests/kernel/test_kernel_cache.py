@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import warnings
 
 import casadi as ca
 import numpy as np
@@ -105,12 +106,55 @@ def test_info_and_clear(folder):
     assert cache_info().entries == 0
 
 
-def test_off(folder, monkeypatch):
-    monkeypatch.setenv("DALEMBERT_CACHE", "off")
+@pytest.mark.parametrize("word", ["off", "OFF", "0", "no", "False", " off "])
+def test_off(folder, monkeypatch, word):
+    monkeypatch.setenv("DALEMBERT_CACHE", word)
     assert cache_info() == cache.CacheInfo(None, 0, 0)
     assert not make().report().from_cache
     assert not make().report().from_cache
     assert clear_cache() == 0
+
+
+def test_an_entry_that_cannot_be_removed_does_not_stop_the_others(folder, monkeypatch):
+    make()
+    make(factor=4.0)
+    paths = sorted(folder.glob("*.kernel"))
+    stuck, remove = paths[0], type(paths[0]).unlink
+
+    def unlink(path, *arguments, **options):
+        if path == stuck:
+            raise PermissionError("not yours")
+        return remove(path, *arguments, **options)
+
+    monkeypatch.setattr(type(stuck), "unlink", unlink)
+    with pytest.warns(RuntimeWarning, match="cannot be removed: not yours"):
+        assert clear_cache() == len(paths) - 1
+    assert list(folder.glob("*.kernel")) == [stuck]
+
+
+def test_what_dead_processes_left_is_removed(folder):
+    make()
+    old, new = folder / "x.part", folder / "y.part"
+    for path in (old, new):
+        path.write_bytes(b"half")
+    os.utime(old, (1e9, 1e9))
+    cache._tidy.cache_clear()
+    make(factor=5.0)
+    assert not old.exists()
+    assert new.exists()
+    os.utime(new, (1e9, 1e9))
+    clear_cache()
+    assert not new.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="file modes are POSIX")
+def test_a_warning_is_given_once(folder, recwarn):
+    make()
+    folder.chmod(0o777)
+    warnings.simplefilter("always")
+    for factor in (6.0, 7.0):
+        make(factor=factor)
+    assert len([w for w in recwarn if "others can write" in str(w.message)]) == 1
 
 
 def test_default_folder_is_the_users(monkeypatch):

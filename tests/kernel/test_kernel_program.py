@@ -251,3 +251,31 @@ def test_traffic_counts_stores_and_loads():
     assert traffic(order, operands) == 4  # two values do not fit: two stores, two loads
     interleaved = [v for k, value in enumerate(values) for v in (value, 200 + k)]
     assert traffic(interleaved, operands) == 0
+
+
+def test_most_alive_counts_the_value_being_computed():
+    x = ca.SX.sym("x", 3)
+    assert lower(ca.Function("f", [x], [2 * x])).live_after == 1
+    assert lower(ca.Function("f", [x], [x])).live_after == 0
+    assert lower(ca.Function("f", [x], [x[0] * x[1] + x[1] * x[2] * (x[0] - x[2])])).live_after == 4
+
+
+def test_wide_programs_are_cut_into_short_chunks():
+    x = ca.SX.sym("x", 20)
+    values = [x[i % 20] * (1.0 + i) for i in range(2500)]
+    total = [values[i] * values[(i * 7919) % 2500] - values[(i * 7907 + 3) % 2500] for i in range(2500)]
+    program = lower(ca.Function("f", [x], [ca.vertcat(*total)])).program
+    assert max(np.diff(split(program).bounds)) < 300
+    assert len(split(program, 10_000)) == 1
+
+
+def test_outputs_that_are_inputs_and_constants():
+    x = ca.SX.sym("x", 5)
+    function = ca.Function("f", [x], [x[::-1], ca.vertcat(x[2], 1.5, -0.0, ca.inf, 0), ca.SX(ca.DM([1e-320, 3.0]))])
+    data = np.random.default_rng(0).normal(size=(19, 5))
+    for dtype in ("float64", "float32"):
+        turned, mixed, fixed = Kernel(function, dtype=dtype)(data.astype(dtype))
+        np.testing.assert_array_equal(turned, data.astype(dtype)[:, ::-1])
+        np.testing.assert_array_equal(mixed[:, 0], data.astype(dtype)[:, 2])
+        np.testing.assert_array_equal(mixed[:, 1:], np.tile(np.array([1.5, 0.0, np.inf, 0.0], dtype), (19, 1)))
+        np.testing.assert_array_equal(fixed, np.tile(np.array([1e-320, 3.0]).astype(dtype), (19, 1)))

@@ -9,16 +9,19 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
 from tests.readers.mutations import MUTATIONS, mutated, originals
 
 ORIGINALS = originals()
+MOST = min(settings().max_examples, 60)
+"""Files of each kind: the campaign has the many."""
 
 
 @pytest.mark.parametrize("name", sorted(ORIGINALS))
+@settings(max_examples=MOST)
 @given(seed=st.integers(0, 10**9))
 def test_mutated_files_load_or_are_refused(tmp_path_factory, name, seed):
     extension, content = ORIGINALS[name]

@@ -200,6 +200,24 @@ def test_equalities(load):
             np.testing.assert_allclose(np.linalg.norm(vector), np.linalg.norm(rows[loop.name][3:6]), atol=1e-12)
 
 
+def test_rows_of_constraints_are_mujoco_s(load):
+    """The rows of loops and couplings span what MuJoCo's do: a null vector of one is a null vector of the other."""
+    robot, model = load(EQUALITIES), mujoco.MjModel.from_xml_string(EQUALITIES)
+    data, states = mujoco.MjData(model), state_map(robot, "mujoco", model)
+    data.qpos = [0.3, -0.7, 0.2]
+    mujoco.mj_forward(model, data)
+    own = robot.jacobian(states.from_q(data.qpos))
+    names = ["linear", "held", "lengths", "point", "sites"]
+    ids = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_EQUALITY, name) for name in names]
+    J = data.efc_J.reshape(-1, model.nv)[: data.ne]
+    for name, i in zip(names, ids, strict=True):
+        theirs = J[data.efc_id[: data.ne] == i]
+        mine = own[[k for k, row in enumerate(robot.names) if name in row]]
+        both = np.vstack([theirs, mine])
+        assert np.linalg.matrix_rank(both, tol=1e-9) == np.linalg.matrix_rank(theirs, tol=1e-9)
+        assert np.linalg.matrix_rank(mine, tol=1e-9) == np.linalg.matrix_rank(theirs, tol=1e-9)
+
+
 def test_base(load):
     assert (load(HUMANOID).base, load(HUMANOID, base="fixed").nq) == ("floating", load(HUMANOID).nq - 7)
     _, p = load(HUMANOID, base="fixed").kinematics(np.r_[np.zeros(7), 0, 0, 0, 1], "torso")
@@ -228,7 +246,13 @@ def test_meshes_are_not_needed_where_inertias_are_given(load, tmp_path):
     assert any("no.stl" in note for note in robot.notes)
     with pytest.raises(da.ModelError, match="inertia of its body comes from it"):
         load(text.format(""))
+    still = load(text.replace("<joint/>", "").format('<body name="y"><joint/><geom size="1"/></body>'))
+    assert still.body("x").inertia.is_zero()
+    assert any("nothing moves it" in note for note in still.notes)
     (tmp_path / "no.stl").write_bytes(tetrahedron())
+    assert load(text.format("")).mass == pytest.approx(1000 / 6)
+    unnamed = '<mesh file="far.stl"/><mesh file="no.stl"/>'
+    text = text.replace('<mesh name="shape" file="no.stl"/>', unnamed).replace('mesh="shape"', 'mesh="no"')
     assert load(text.format("")).mass == pytest.approx(1000 / 6)
 
 

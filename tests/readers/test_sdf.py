@@ -257,6 +257,12 @@ def test_default_inertia_is_sdf_s_own(load):
     assert any("default" in note for note in robot.notes)
 
 
+def test_links_without_gravity(load):
+    robot = load(model(link("a", inside=INERTIAL + "<gravity>false</gravity>")), passive=True)
+    assert robot.body("a").compensation == 1.0
+    np.testing.assert_allclose(robot.bias(robot.neutral(), np.zeros(6)), 0, atol=1e-14)
+
+
 def test_worlds(load):
     one = f'<model name="m">{link("a")}</model>'
     robot = load(f'<sdf version="1.8"><world name="w"><gravity>0 0 -3</gravity>{one}</world></sdf>', "w.world")
@@ -332,6 +338,13 @@ def test_refusals_name_file_and_line(load, case):
     [
         (model(link("a"), "2.0"), "1.4 to 1.11"),
         (model(link("a", inside='<inertial auto="true"/>')), "computed from shapes"),
+        (
+            model(link("a", inside="<gravity>0</gravity>"))
+            .replace("<model", '<world name="w"><joint name="j"/><model')
+            .replace("</model>", "</model></world>"),
+            "joints of a world",
+        ),
+        (model("<pose relative_to='x'/>" + link("a")), "relative to others"),
         (model(link("a") + '<include merge="true"><uri>x</uri></include>'), "merge"),
     ],
 )
@@ -352,6 +365,14 @@ def test_cassie_closes_its_loops_where_the_file_puts_it(name):
         np.testing.assert_allclose(one.position, two.position, atol=1e-12)
     assert len(robot.couplings) == 10 * whole
     assert robot.mass > 30
+
+
+def test_cassie_is_a_system_with_rows():
+    """Four points, twelve rows; the legs keep their loops with 28 - 12 degrees of freedom."""
+    robot = da.load(ROBOTS / "cassie_description/robots/cassie_v2.sdf")
+    A = robot.jacobian(robot.random(0))
+    assert A.shape == (12, 28)
+    assert np.linalg.matrix_rank(A) == 12
 
 
 def test_cassie_as_agility_gives_it():

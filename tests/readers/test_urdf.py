@@ -192,6 +192,26 @@ def test_constraint_elements_become_loops(load, kind, mine):
     assert loop.source.line == 5
 
 
+@pytest.mark.parametrize("own", ["0 0 2", "0 0 -1", "1 2 3", "-1e-3 0 -1", "0 1 0"])
+def test_a_child_axis_turns_the_child_s_frame(load, own):
+    """The axis, given in both links, is the same line when the loop is closed: R_child axis = child_axis."""
+    inside = f'<parent link="b"/><child link="a"/><parent_axis xyz="0 0 1"/><child_axis xyz="{own}"/>'
+    (loop,) = load(pair(more=f'<constraint name="c" type="revolute">{inside}</constraint>')).loops
+    given = np.array([float(x) for x in own.split()])
+    np.testing.assert_allclose(loop.other_placement.rotation @ loop.axis, given / np.linalg.norm(given), atol=1e-12)
+
+
+def test_every_loop_of_a_file_is_a_constraint(load):
+    """The mechanism makes its rows of what the readers hand over."""
+    inside = '<parent link="b"/><child link="a"/><parent_axis xyz="0 0 1"/><child_axis xyz="{}"/>'
+    rows = {"revolute": 5, "fixed": 6, "ball": 3, "prismatic": 5, "universal": 4, "planar": 3, "cylindrical": 4}
+    for kind, count in rows.items():
+        axis = "0 1 0" if kind == "universal" else "0 0 1"
+        robot = load(pair(more=f'<constraint name="c" type="{kind}">{inside.format(axis)}</constraint>'))
+        assert len(robot.names) == count
+        assert robot.jacobian(robot.neutral()).shape == (count, 1)
+
+
 def test_loop_joints_of_old_drake(load):
     inside = '<link1 link="b" xyz="1 0 0"/><link2 link="a" xyz="0 1 0" rpy="0 0 0"/><axis xyz="0 0 1"/>'
     (loop,) = load(pair(more=f'<loop_joint name="c" type="continuous">{inside}</loop_joint>')).loops

@@ -104,9 +104,18 @@ class CEngine:
 
 
 def find_compiler() -> str:
-    """Return the path of a C compiler: `CC`, else cc, gcc or clang."""
-    for name in (os.environ.get("CC", ""), *COMPILERS):
-        path = shutil.which(name) if name else None
+    """Return the path of a C compiler: `CC` where it is set, else cc, gcc or clang."""
+    chosen = os.environ.get("CC", "").strip()
+    if chosen:
+        path = shutil.which(chosen)
+        if path is None:
+            raise UnsupportedError(
+                f"the environment variable CC names the C compiler {chosen!r}, which does not exist or cannot be run; "
+                "set it to the path of one (without options), or unset it"
+            )
+        return path
+    for name in COMPILERS:
+        path = shutil.which(name)
         if path:
             return path
     raise UnsupportedError(

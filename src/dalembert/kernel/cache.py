@@ -91,6 +91,12 @@ def clear_cache() -> int:
     return removed
 
 
+@cache
+def _tidy(folder: Path) -> None:
+    """Remove what dead processes left, once per process."""
+    _remove_stale(folder)
+
+
 def _remove_stale(folder: Path | None) -> None:
     """Remove files that a process began to write and never finished."""
     if folder is None or not folder.is_dir():
@@ -188,6 +194,8 @@ def write(name: str, header: dict[str, Any], code: bytes) -> None:
         if not _is_private(folder):
             return
         import tempfile  # only what compiles writes
+
+        _tidy(folder)
 
         handle, temporary = tempfile.mkstemp(dir=folder, suffix=PART)
         try:

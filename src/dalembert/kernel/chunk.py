@@ -14,6 +14,7 @@ from dalembert.kernel.program import LEAF_CODES, Program
 from dalembert.kernel.schedule import last_uses, live_values
 
 CHUNK_SIZE = 4000  # operations; compile time per operation grows by a quarter from 4000 to 16000
+WIDE, WIDE_CHUNK_SIZE = 1000, 200  # values alive at once from which on registers are hard to assign; chunks are short
 WINDOW = 0.25  # a chunk may be this much shorter or longer to end at a narrow place
 
 
@@ -39,10 +40,12 @@ class Chunks:
         return len(self.bounds) - 1
 
 
-def split(program: Program, size: int = CHUNK_SIZE) -> Chunks:
-    """Cut a scheduled program (leaves first) into chunks of about `size` operations."""
+def split(program: Program, size: int | None = None) -> Chunks:
+    """Cut a scheduled program (leaves first) into chunks of about `size` operations; by default what compiles well."""
     first = int(np.count_nonzero(np.isin(program.op, LEAF_CODES)))
     live = live_values(program)
+    if size is None:
+        size = WIDE_CHUNK_SIZE if int(live.max(initial=0)) > WIDE else CHUNK_SIZE
     bounds = [first]
     slack = int(size * WINDOW)
     while len(program) - bounds[-1] > size + slack:

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from dalembert.kernel.c_body import TYPE
 from dalembert.kernel.chunk import split
-from dalembert.kernel.cuda_part import Part, Tuning
+from dalembert.kernel.cuda_part import Part
+from dalembert.kernel.cuda_tuning import Tuning
 from dalembert.kernel.program import Program
 from dalembert.kernel.recompute import plan
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dalembert.errors import ModelError
 from dalembert.kernel.engine import Options, make_engine, type_name
+from dalembert.kernel.evaluation import Evaluation
 from dalembert.kernel.report import Report
 from dalembert.kernel.source import Source
 
@@ -20,29 +19,6 @@ if TYPE_CHECKING:
 
     from dalembert.kernel.c_export import Export
     from dalembert.kernel.program import Port
-
-
-class SampleStatus(IntEnum):
-    """Outcome of one sample."""
-
-    FINITE = 0
-    NON_FINITE = 1
-
-
-class Evaluation(NamedTuple):
-    """Result of `Kernel.call`.
-
-    Attributes
-    ----------
-    outputs
-        One array per output, `shape` or `(N, *shape)`.
-    status : (N,) uint8
-        `SampleStatus` of each sample; N = 1 for a single call. It looks at the outputs: a value that is not finite
-        on the way to outputs that are (1/inf, atan of a pole, the branch that was not taken) is no failure.
-    """
-
-    outputs: tuple[Any, ...]
-    status: NDArray[np.uint8]
 
 
 class Kernel:
@@ -182,7 +158,8 @@ class Kernel:
                 if result is None:
                     result = given[0] if self._bare else given
             if result is not NotImplemented:
-                self._note(result if self._bare else result[0], start)
+                first = result if self._bare else result[0]  # what `_note` does, without the call
+                self._last = (1 if first.ndim == self._axes else len(first), perf_counter() - start)
                 return result
         outputs, _ = self._evaluate(inputs, out, False)
         return outputs[0] if self._bare else tuple(outputs)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from dalembert.kernel.chunk import Chunks
+from dalembert.kernel.llvm_leaves import leaves
 from dalembert.kernel.llvm_outputs import Outputs
 from dalembert.kernel.llvm_vector import CONVENTION, alignment, real, vector
 from dalembert.kernel.operations import ELEMENTARY, Op
@@ -34,6 +35,7 @@ class Body:
     def __init__(self, program: Program, chunks: Chunks, outputs: Outputs, width: int, element: str) -> None:
         self.program = program
         self.chunks = chunks
+        self.width = width
         self.kind = vector(width, element)
         self.alignment = alignment(width, element)
         self.mask = vector(width, "i1")
@@ -60,17 +62,36 @@ class Body:
         for k in range(len(self.chunks)):
             yield from self._chunk(f"chunk_{k}", range(bounds[k], bounds[k + 1]))
         if self.leaves:
-            yield from self._chunk("leaves", self.leaves)
+            yield from self._leaves()
 
-    def _chunk(self, name: str, values: range | list[int]) -> list[str]:
+    def _leaves(self) -> list[str]:
+        """Return the function that writes outputs which are inputs or constants."""
+        moves, constants = [], []
+        for i in self.leaves:
+            for place in self.stores[i]:
+                if self.op[i] == Op.INPUT:
+                    moves.append((self.input_place[i], place))
+                else:
+                    constants.append((self._constant(i), place))
+        return leaves(moves, constants, self.width, self.element)
+
+    def _constant(self, i: int) -> float:
+        """Return a constant as the kernel's type holds it."""
+        value = self.program.value[i]
+        if self.element == "float":
+            with np.errstate(over="ignore"):
+                value = np.float32(value)
+        return float(value)
+
+    def _chunk(self, name: str, values: range) -> list[str]:
         self.lines = [f"define internal void @{name}(ptr noalias %in, ptr noalias %scratch, ptr noalias %out) #0 {{"]
         self.names = {}
         self.temporaries = 0
         for i in values:
-            name_i = self.operand(i) if self.op[i] in (Op.CONST, Op.INPUT) else self._operation(i)
+            name_i = self._operation(i)
             for place in self.stores.get(i, ()):
                 self._store(name_i, "out", place)
-            if self.op[i] not in (Op.CONST, Op.INPUT) and i in self.chunks.slot:
+            if i in self.chunks.slot:
                 self._store(name_i, "scratch", self.chunks.slot[i])
         return [*self.lines, "  ret void", "}"]
 
@@ -91,11 +112,7 @@ class Body:
         if name is not None:
             return name
         if self.op[i] == Op.CONST:
-            value = self.program.value[i]
-            if self.element == "float":
-                with np.errstate(over="ignore"):
-                    value = np.float32(value)
-            name = f"splat ({self.element} {real(float(value))})"
+            name = f"splat ({self.element} {real(self._constant(i))})"
         else:
             inside = self.op[i] == Op.INPUT
             block, place = ("in", self.input_place[i]) if inside else ("scratch", self.chunks.slot[i])

@@ -10,7 +10,7 @@ from dalembert.kernel.fuse import fuse
 from dalembert.kernel.optimise import optimise
 from dalembert.kernel.pressure import REGISTERS
 from dalembert.kernel.program import Program
-from dalembert.kernel.schedule import live_values, schedule
+from dalembert.kernel.schedule import most_alive, schedule
 from dalembert.kernel.trace import trace
 
 
@@ -49,7 +49,7 @@ def lower(function: Any, registers: int = REGISTERS) -> Lowering:
     return Lowering(
         program,
         traced.operations,
-        int(live_values(fused).max(initial=0)),
-        int(live_values(program).max(initial=0)),
+        most_alive(fused),
+        most_alive(program),
         time.perf_counter() - start,
     )

@@ -115,3 +115,10 @@ def live_values(program: Program) -> NDArray[np.int64]:
     change[computed] += 1
     np.add.at(change, last_uses(program)[computed], -1)
     return np.cumsum(change[:-1])
+
+
+def most_alive(program: Program) -> int:
+    """Return the largest number of computed values alive at once, the one being computed included."""
+    live = live_values(program)
+    computed = ~np.isin(program.op, LEAF_CODES)
+    return int((np.concatenate([[0], live[:-1]]) + computed).max(initial=0)) if len(program) else 0

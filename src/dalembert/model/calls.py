@@ -23,6 +23,10 @@ class Calls:
     nv: Any
     bodies: Any
     manifold: Any
+    names: Any
+    loops: Any
+    constraints: Any
+    _constrained_forward: Any
 
     @cached_property
     def _kernels(self) -> dict[Any, Kernel]:
@@ -66,14 +70,15 @@ class Calls:
     def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> Any:
         """Return the joint forces tau (nv,) that cause the acceleration a (nv,).
 
-        Of a constrained mechanism: tau, multipliers (m,) and status. tau is the least that does it; `actuated` names
-        the driven joints ("actuators": those with motors), and the others then get none.
+        With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors): tau,
+        multipliers (m,) and status. tau is then the least that does it, and joints that are not driven get none.
+        Couplings alone (mimic joints) are taken to carry nothing: every joint is driven.
         """
-        if self.names:
-            t = np.asarray(t, dtype=float)[..., None]
-            tau, lam, status = self._call("inverse", q, v, a, t, actuated=actuated)
-            return tau, lam, status[..., 0].astype(int)
-        return self._call("inverse", q, v, a)
+        if actuated is None and not self.loops and not self.constraints:
+            return self._call("inverse", q, v, a)
+        t = np.asarray(t, dtype=float)[..., None]
+        tau, lam, status = self._call("inverse", q, v, a, t, actuated=actuated)
+        return tau, lam, status[..., 0].astype(int)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""

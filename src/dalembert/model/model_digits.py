@@ -57,12 +57,13 @@ def model_rows(
     doubtful = (~keep & (largest * ROUNDING < S)).any(axis=-1) | nothing.any(axis=-1)
     freed = (U * np.where(keep, S, 0.0)[..., None, :]) @ Vt / (g[..., None] * d[..., None, :])
     freed = np.where(np.abs(freed * g[..., None] * d[..., None, :]) > NOTHING * digits * largest[..., None], freed, 0.0)
-    A = np.where(doubtful[..., None, None], np.where(A == 0.0, 0.0, freed), A)
+    where = np.asarray(doubtful)[..., None]
+    A = np.where(where[..., None], np.where(A == 0.0, 0.0, freed), A)
     c = g * drift
     seen = np.einsum("...ij,...j->...i", U * keep[..., None, :], np.einsum("...ij,...i->...j", U, c))
     agrees = np.linalg.norm(c - seen, axis=-1) <= AGREEMENT * np.linalg.norm(c, axis=-1)
-    drift = np.where((doubtful & agrees)[..., None], seen / g, drift)
-    return A, drift, digits if doubtful.any() else None
+    drift = np.where(where & np.asarray(agrees)[..., None], seen / g, drift)
+    return A, drift, digits if where.any() else None
 
 
 def _group_scales(size: Float[Array, "*batch m"], groups: Sequence[int]) -> Float[Array, "*batch m"]:

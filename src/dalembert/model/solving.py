@@ -157,7 +157,8 @@ class Solving:
         worst = [f"{rows[i]!r} ({phi[i]:.2g})" for i in np.argsort(-phi)[:3]]
         raise SolvabilityError(
             f"no admissible configuration was found within {MOST_STEPS} steps; at the start the rows furthest from "
-            f"closing were {', '.join(worst)}. The constraints may be out of reach, or the start too far away: try another q",
+            f"closing were {', '.join(worst)}. The constraints may be out of reach, or the start too far "
+            "away: try another q",
             self.diagnose(q, None, t),
         )
 

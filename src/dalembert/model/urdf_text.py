@@ -7,12 +7,12 @@ stands at X in the body's: inertia, joints, frames and loops on the body are mov
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from dalembert.model.placement import IDENTITY, Placement
+from dalembert.model.urdf_words import dynamics, limit, origin, word, words
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -31,8 +31,6 @@ TYPES = {
 LOOP_TYPES = {"point": "spherical", "weld": "fixed"} | {
     kind: kind for kind in ("revolute", "prismatic", "cylindrical", "universal", "planar")
 }
-UNLIMITED = 1e308
-"""Stands for infinity, which urdfdom does not read."""
 
 
 @dataclass
@@ -99,12 +97,12 @@ class UrdfText:
         if moved:
             self.left_out.append(f"frames of {', '.join(moved[:5])}: they stand where their joints are")
         for joint in m.joints:
-            for word in ("armature", "stiffness"):
-                if any(getattr(joint, word)):
-                    self.left_out.append(f"{word} of joint {joint.name}")
-            for word in ("damping", "friction"):
-                if len(set(getattr(joint, word))) > 1 and joint.kind != "universal":
-                    self.left_out.append(f"{word} of joint {joint.name}, which differs between its velocities")
+            for value in ("armature", "stiffness"):
+                if any(getattr(joint, value)):
+                    self.left_out.append(f"{value} of joint {joint.name}")
+            for value in ("damping", "friction"):
+                if len(set(getattr(joint, value))) > 1 and joint.kind != "universal":
+                    self.left_out.append(f"{value} of joint {joint.name}, which differs between its velocities")
 
     def _link(self, body: Body) -> None:
         """Write a link with its inertia in the link's frame, axes of the file."""
@@ -116,10 +114,10 @@ class UrdfText:
         self.lines += [
             f"  <link name={quoteattr(body.name)}>",
             "    <inertial>",
-            f'      <origin xyz="{_words(inertia.center)}"/>',
-            f'      <mass value="{_word(inertia.mass)}"/>',
-            f'      <inertia ixx="{_word(xx)}" ixy="{_word(xy)}" ixz="{_word(xz)}" '
-            f'iyy="{_word(yy)}" iyz="{_word(yz)}" izz="{_word(zz)}"/>',
+            f'      <origin xyz="{words(inertia.center)}"/>',
+            f'      <mass value="{word(inertia.mass)}"/>',
+            f'      <inertia ixx="{word(xx)}" ixy="{word(xy)}" ixz="{word(xz)}" '
+            f'iyy="{word(yy)}" iyz="{word(yz)}" izz="{word(zz)}"/>',
             "    </inertial>",
             "  </link>",
         ]
@@ -136,17 +134,17 @@ class UrdfText:
             f'  <{tag} name={quoteattr(joint.name)} type="{TYPES[joint.kind]}">',
             f"    <parent link={quoteattr(joint.parent)}/>",
             f"    <child link={quoteattr(joint.child)}/>",
-            f"    {_origin('origin', placement)}",
+            f"    {origin('origin', placement)}",
         ]
         if joint.kind not in ("fixed", "free", "spherical"):
-            self.lines.append(f'    <axis xyz="{_words(joint.axis)}"/>')
+            self.lines.append(f'    <axis xyz="{words(joint.axis)}"/>')
         if joint.kind == "helical":
-            self.lines.append(f'    <drake:screw_thread_pitch value="{_word(2 * math.pi * joint.pitch)}"/>')
-        self.lines += _limit(joint) + _dynamics(joint)
+            self.lines.append(f'    <drake:screw_thread_pitch value="{word(2 * math.pi * joint.pitch)}"/>')
+        self.lines += limit(joint) + dynamics(joint)
         if joint.name in self.mimics:
             other, factor, offset = self.mimics[joint.name]
-            words = f'multiplier="{_word(factor)}" offset="{_word(offset)}"'
-            self.lines.append(f"    <mimic joint={quoteattr(other)} {words}/>")
+            numbers = f'multiplier="{word(factor)}" offset="{word(offset)}"'
+            self.lines.append(f"    <mimic joint={quoteattr(other)} {numbers}/>")
         self.lines.append(f"  </{tag}>")
         return None
 
@@ -158,10 +156,10 @@ class UrdfText:
         ends = ((joint.parent, middle, placement, joint.axis), (middle, joint.child, IDENTITY, joint.axis2))
         for i, (parent, child, place, axis) in enumerate(ends):
             half = {
-                word: getattr(joint, word)[i : i + 1]
-                for word in ("damping", "friction", "armature", "stiffness", "rest")
+                name: getattr(joint, name)[i : i + 1]
+                for name in ("damping", "friction", "armature", "stiffness", "rest")
             }
-            limits = replace(joint.limits, **{word: v[i : i + 1] for word, v in vars(joint.limits).items()})
+            limits = replace(joint.limits, **{name: v[i : i + 1] for name, v in vars(joint.limits).items()})
             self.shifts[middle] = IDENTITY
             one = replace(joint, name=f"{joint.name}_{i + 1}", kind="revolute", parent=parent, child=child, axis=axis,
                           placement=self.shifts[parent] @ place, limits=limits, **half)  # fmt: skip
@@ -185,7 +183,7 @@ class UrdfText:
             f'  <joint name={quoteattr(f"{name}_frame")} type="fixed">',
             f"    <parent link={quoteattr(body)}/>",
             f"    <child link={quoteattr(name)}/>",
-            f"    {_origin('origin', self.shifts[body].inverse() @ placement)}",
+            f"    {origin('origin', self.shifts[body].inverse() @ placement)}",
             "  </joint>",
         ]
 
@@ -197,21 +195,21 @@ class UrdfText:
         self.added.append(f"the loop {loop.name}, by <constraint>")
         own = self.shifts[loop.body].inverse() @ loop.placement
         other = self.shifts[loop.other].inverse() @ loop.other_placement
-        second = dict(loop.options).get("axis2") or dict(loop.options).get("other_axis")
+        second = dict(loop.options).get("axis2")
         self.lines += [
             f'  <constraint name={quoteattr(loop.name)} type="{LOOP_TYPES[loop.kind]}">',
             f"    <parent link={quoteattr(loop.body)}/>",
-            f"    {_origin('parent_origin', own)}",
-            f'    <parent_axis xyz="{_words(loop.axis)}"/>',
+            f"    {origin('parent_origin', own)}",
+            f'    <parent_axis xyz="{words(loop.axis)}"/>',
             f"    <child link={quoteattr(loop.other)}/>",
-            f"    {_origin('child_origin', other)}",
-            *([] if second is None else [f'    <child_axis xyz="{_words(second)}"/>']),
+            f"    {origin('child_origin', other)}",
+            *([] if second is None else [f'    <child_axis xyz="{words(second)}"/>']),
             "  </constraint>",
         ]
 
     def _actuator(self, actuator: Actuator) -> None:
         """Write a motor as a transmission, its rotor in Drake's syntax."""
-        rotor = f'<drake:rotor_inertia value="{_word(actuator.rotor_inertia)}"/>' if actuator.rotor_inertia else ""
+        rotor = f'<drake:rotor_inertia value="{word(actuator.rotor_inertia)}"/>' if actuator.rotor_inertia else ""
         if rotor:
             self.added.append(f"the rotor of {actuator.name}")
         self.lines += [
@@ -219,7 +217,7 @@ class UrdfText:
             "    <type>transmission_interface/SimpleTransmission</type>",
             f"    <joint name={quoteattr(actuator.coordinate)}/>",
             f"    <actuator name={quoteattr(actuator.name)}>",
-            f"      <mechanicalReduction>{_word(actuator.gear)}</mechanicalReduction>{rotor}",
+            f"      <mechanicalReduction>{word(actuator.gear)}</mechanicalReduction>{rotor}",
             "    </actuator>",
             "  </transmission>",
         ]
@@ -233,48 +231,12 @@ class UrdfText:
             frame = self.mechanism.frame(name)
             place = self.shifts[frame.body].inverse() @ frame.placement
             self.lines.append(f"    <{tag}_body_{side} name={quoteattr(frame.body)}/>")
-            self.lines.append(f'    <{tag}_{point} value="{_words(place.position)}"/>')
+            self.lines.append(f'    <{tag}_{point} value="{words(place.position)}"/>')
         values = (("free_length", spring.rest), ("stiffness", spring.stiffness), ("damping", spring.damping))
-        self.lines += [f'    <{tag}_{word} value="{_word(value)}"/>' for word, value in values]
+        self.lines += [f'    <{tag}_{name} value="{word(value)}"/>' for name, value in values]
         self.lines.append(f"  </{tag}>")
 
 
 def _is_root(joint: Joint) -> bool:
     """Say whether a joint is what `load` adds itself."""
     return joint.name == "root_joint" and joint.kind in ("fixed", "free") and joint.placement.is_identity()
-
-
-def _limit(joint: Joint) -> list[str]:
-    """Return the <limit> of a joint with one coordinate; URDF asks for it where the joint is revolute or prismatic."""
-    if joint.kind not in ("revolute", "prismatic", "continuous", "helical"):
-        return []
-    values = vars(joint.limits)
-    defaults = {"lower": -UNLIMITED, "upper": UNLIMITED, "effort": UNLIMITED, "velocity": UNLIMITED}
-    if joint.kind in ("continuous", "helical"):
-        del defaults["lower"], defaults["upper"]
-        if not joint.limits.velocity and not joint.limits.effort:
-            return []
-    words = []
-    for word, default in defaults.items():
-        value = values[word][0] if values[word] else default
-        words.append(f'{word}="{_word(max(-UNLIMITED, min(UNLIMITED, value)))}"')
-    return [f"    <limit {' '.join(words)}/>"]
-
-
-def _dynamics(joint: Joint) -> list[str]:
-    given = [(word, getattr(joint, word)) for word in ("damping", "friction") if len(set(getattr(joint, word))) == 1]
-    words = " ".join(f'{word}="{_word(values[0])}"' for word, values in given)
-    return [f"    <dynamics {words}/>"] if given else []
-
-
-def _origin(tag: str, placement: Placement) -> str:
-    return f'<{tag} xyz="{_words(placement.position)}" rpy="{_words(placement.rpy())}"/>'
-
-
-def _word(value: float) -> str:
-    """Return the shortest text that reads back as the same number."""
-    return repr(float(value) + 0.0)
-
-
-def _words(values: Iterable[float]) -> str:
-    return " ".join(_word(value) for value in values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,11 @@ def compiled(flat: Flat, folders: Folders) -> Any:
 def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
     """Delete shapes from files where no inertia comes from them; those that are needed get their checked path."""
     home = folders.home / str(spec.meshdir)
-    found = {mesh.name: folders.find(mesh.file, home) for mesh in spec.meshes if mesh.file}
-    found |= {Path(mesh.file).stem: found[mesh.name] for mesh in spec.meshes if mesh.file and not mesh.name}
+    if spec.strippath:
+        for mesh in spec.meshes:
+            mesh.file = re.split(r"[/\\]", mesh.file)[-1]
+    found = {_label(mesh): folders.find(mesh.file, home) for mesh in spec.meshes if mesh.file}
+    missing = [mesh.file for mesh in spec.meshes if mesh.file and found[_label(mesh)] is None]
     needed: set[str] = set()
     unweighed: list[str] = []
     for geom in list(spec.geoms):
@@ -53,12 +57,11 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
         else:
             needed.add(geom.meshname)
     for mesh in list(spec.meshes):
-        if mesh.name not in needed and Path(mesh.file).stem not in needed:
+        if _label(mesh) not in needed:
             spec.delete(mesh)
         elif mesh.file:
-            mesh.file = str(_usable(found[mesh.name], mesh.file, flat))
+            mesh.name, mesh.file = _label(mesh), str(_usable(found[_label(mesh)], mesh.file, flat))
     spec.meshdir = ""
-    missing = sorted({name for name, path in found.items() if path is None and name})
     if missing:
         named = ", ".join(shortened(name, 40) for name in missing[:5])
         flat.draft.notes.append(f"{len(missing)} meshes were not found, and are not needed: {named}")
@@ -67,6 +70,11 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
             f"inertia of {', '.join(sorted(set(unweighed))[:5])}: from a mesh that was not found, and taken as zero; "
             "nothing moves it"
         )
+
+
+def _label(mesh: Any) -> str:
+    """Return the name of a mesh; one without is called as its file, less folder and ending."""
+    return mesh.name or Path(mesh.file).stem
 
 
 def _from_file(mujoco: Any, geom: Any) -> bool:

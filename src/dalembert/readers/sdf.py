@@ -18,7 +18,7 @@ from dalembert.readers.files import Folders
 from dalembert.readers.meshes import note_meshes
 from dalembert.readers.sdf_include import Includes
 from dalembert.readers.sdf_joints import read_actuator, read_gearbox, read_joint, read_mimic
-from dalembert.readers.sdf_scope import Scope, pose_of, text_of, version_of
+from dalembert.readers.sdf_scope import Scope, pose_of, relative_to, text_of, version_of
 from dalembert.readers.spanning import as_loop, span
 from dalembert.readers.values import blame, number_text, numbers, truth_text
 from dalembert.readers.xml_tree import Element
@@ -26,7 +26,7 @@ from dalembert.readers.xml_tree import Element
 OLDEST, NEWEST = (1, 4), (1, 11)
 DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
 MODEL_PARTS = ("link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "allow_auto_disable")
-LINK_PARTS = ("inertial", "pose", "visual", "collision", "self_collide", "kinematic", "gravity", "enable_wind")
+LINK_PARTS = ("inertial", "pose", "visual", "collision", "self_collide", "gravity", "enable_wind")
 
 
 def read_sdf(root: Element, folders: Folders) -> Draft:
@@ -42,6 +42,8 @@ def read_sdf(root: Element, folders: Folders) -> Draft:
         raise root.error("no <model>")
     if not worlds and len(tops) > 1:
         raise tops[1].error("a second model outside a <world>; put both into one <world>, or load one file each")
+    if worlds and (joint := holder.first("joint")) is not None:
+        raise joint.error("joints of a world are not read; put the models that it joins into one", UnsupportedError)
     reading.draft.leave_out_unknown(holder, ("model", "include", "gravity"))
     _gravity(holder, reading.draft)
     for top in tops:
@@ -114,6 +116,8 @@ class _Reading:
         """Return where a model stands that is in no other."""
         pose = scope.element.only("pose")
         own = IDENTITY if pose is None else pose_of(pose)
+        if relative_to(pose) not in ("", "world"):
+            raise scope.element.error("models placed relative to others are not read; write the pose", UnsupportedError)
         frame = scope.element.attributes.get("placement_frame", "").strip()
         return own @ scope.placement(frame, scope.element).inverse() if frame else own
 
@@ -131,7 +135,7 @@ class _Reading:
                     self.static.add(scope.nested[name].prefix)
             elif child.tag == "link":
                 full = scope.prefix + name
-                draft.bodies.append(Body(full, _inertia(child, draft), child.source))
+                draft.bodies.append(Body(full, _inertia(child, draft), child.source, _compensation(child, draft)))
                 self.places[full], self.sources[full] = X, child.source
                 if static:
                     self.static.add(full)
@@ -215,6 +219,14 @@ class _Reading:
         X = self.places[scope.prefix] @ scope.placement(name, element)
         place = self.places[body].inverse() @ X
         self.draft.frames.append(Frame(scope.prefix + name, body, place, element.source))
+
+
+def _compensation(link: Element, draft: Draft) -> float:
+    """Return 1 for a link on which gravity does not act."""
+    if truth_text(link, "gravity", True):
+        return 0.0
+    draft.notes.append(f"{link.source}: gravity does not act on it where passive forces act (passive=True)")
+    return 1.0
 
 
 def _without_includes(element: Element) -> Element:

@@ -84,7 +84,7 @@ class Scope:
         own = IDENTITY if pose is None else pose_of(pose)
         if element.tag == "model":
             own = self._model_pose(name, element, own)
-        return own, _relative_to(pose) or self._default(element), element
+        return own, relative_to(pose) or self._default(element), element
 
     def _model_pose(self, name: str, element: Element, own: Placement) -> Placement:
         """Return the pose of a nested model: the one given may be that of a frame in it."""
@@ -150,7 +150,7 @@ def text_of(element: Element, tag: str) -> str:
     return text
 
 
-def _relative_to(pose: Element | None) -> str:
+def relative_to(pose: Element | None) -> str:
     """Return the frame that a pose names: `relative_to`, or `frame` before SDF 1.7; "" where it names none."""
     if pose is None:
         return ""

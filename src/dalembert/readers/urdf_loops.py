@@ -21,6 +21,11 @@ from dalembert.readers.draft import Draft
 from dalembert.readers.values import number_attribute, origin, placement_of, unit_axis, vector_attribute
 from dalembert.readers.xml_tree import Element, shortened
 
+Array = np.ndarray
+
+NEARLY_OPPOSITE = -0.9
+"""Below this cosine a half turn is made first: the formula divides by 1 + cosine."""
+
 LOOP_KINDS = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -46,7 +51,7 @@ def loop_kind(element: Element) -> str:
 
 
 def _constraint(element: Element, draft: Draft) -> None:
-    """Read urdfdom's proposal; both axes must point alike where the loop is closed."""
+    """Read urdfdom's proposal; where the child has an axis of its own, its frame is turned so that the two meet."""
     kind = loop_kind(element)
     known = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis", "origin", "axis")
     draft.leave_out_unknown(element, known)
@@ -60,9 +65,23 @@ def _constraint(element: Element, draft: Draft) -> None:
             axes[tag] = unit_axis(axis, vector_attribute(axis, "xyz", (1.0, 0.0, 0.0)))
     axis = axes.get("parent_axis", axes.get("axis", (1.0, 0.0, 0.0)))
     options: tuple[tuple[str, object], ...] = ()
-    if "child_axis" in axes:
-        options = (("axis2" if kind == "universal" else "other_axis", axes["child_axis"]),)
+    if "child_axis" in axes and kind == "universal":
+        options = (("axis2", axes["child_axis"]),)
+    elif "child_axis" in axes:
+        other = other @ Placement(shortest_turn(np.array(axis), np.array(axes["child_axis"])))
     draft.loops.append(Loop(element.attribute("name"), kind, parent, child, own, other, axis, options, element.source))
+
+
+def shortest_turn(a: Array, b: Array) -> Array:
+    """Return the least rotation R with R a = b, for unit vectors: 1 + [u]x + [u]x^2 / (1 + a.b), u = a x b."""
+    cosine = float(a @ b)
+    if cosine < NEARLY_OPPOSITE:
+        n = np.cross(a, np.eye(3)[np.argmin(np.abs(a))])
+        half = 2 * np.outer(n, n) / (n @ n) - np.eye(3)
+        return shortest_turn(half @ a, b) @ half
+    x, y, z = np.cross(a, b)
+    U = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + U + U @ U / (1 + cosine)
 
 
 def _loop_joint(element: Element, draft: Draft) -> None:

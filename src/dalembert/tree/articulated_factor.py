@@ -86,10 +86,10 @@ class ArticulatedFactor:
         """Return u = L^-T tau."""
         return self.push({}, tau)
 
-    def scaled(self, u: Vector) -> Vector:
-        """Return -D^-1 u."""
+    def scaled(self, y: Vector) -> Vector:
+        """Return -D^-1 y."""
         r = self.r
-        return {k: mul(value, r[k]) for k, value in u.items()}
+        return {k: mul(value, r[k]) for k, value in y.items()}
 
     def finish(self, u: Vector) -> Vector:
         """Return L^-1 D^-1 u, the joint accelerations."""

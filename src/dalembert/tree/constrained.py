@@ -154,7 +154,8 @@ def forward_by_tree(setting: Setting) -> BlockAnswer:
     tree, posed, mechanism = setting.tree, setting.posed, setting.mechanism
     q, v, tau = (setting.symbol(name) for name in ("q", "v", "tau"))
     motions = accelerations(tree.gravity, posed, v, [0.0] * tree.nv)
-    motion = TreeMotion(mechanism, tree, posed, *(setting.symbols[name] for name in ("q", "v", "t")), motions)
+    x = setting.symbols
+    motion = TreeMotion(mechanism, tree, posed, x["q"], x["v"], x["t"], motions)
     rows = [motion.rows(constraint) for constraint in mechanism.all_constraints]
     forces = [row for group in rows for row in group]
     needed = [pair_add(*pair) for pair in zip(body_forces(tree, motions), spring_forces(tree, posed, v), strict=True)]

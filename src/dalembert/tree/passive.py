@@ -57,7 +57,7 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
 
 
 def spring_forces(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Pair]:
-    """Return per link minus what springs between frames and lifts supply, (f, n) about its origin; it adds to the need."""
+    """Return per link minus what springs between frames and lifts supply, (f, n) about its origin; adds to the need."""
     forces: list[Pair] = [(ZERO, ZERO)] * len(tree.links)
     if not tree.springs and not tree.lifts:
         return forces

@@ -77,7 +77,7 @@ def _aba(mechanism: Mechanism) -> ca.Function:
 
 
 def _inverse(mechanism: Mechanism, actuated: Any, dtype: str) -> ca.Function:
-    if mechanism.names:
+    if actuated is not None or mechanism.loops or mechanism.constraints:
         return constrained_inverse.inverse(mechanism, actuated, dtype)
     return traced(mechanism, "inverse", ("q", "v", "a"), ("tau",), lambda *args: [dynamics.inverse(*args)])
 
@@ -205,7 +205,7 @@ REQUESTS = (
     Request(
         "inverse",
         _inverse,
-        "q, v, a -> tau (Newton-Euler); of a constrained mechanism q, v, a, t -> tau, multipliers (m,), status (1,)",
+        "q, v, a -> tau (Newton-Euler); with loops or constraints q, v, a, t -> tau, multipliers (m,), status (1,)",
         {"actuated": None, "dtype": "float64"},
     ),
     Request("mass_matrix", _mass_matrix, "q -> M (nv, nv): composite rigid bodies; armature included"),

@@ -1,0 +1,139 @@
+"""Well-known mechanisms with loops and contacts: motion of the reduced system, reactions, and the right words."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from tests.model.closed_loops import block_on_corners, door, massless_leg, parallelogram, slider_crank, stewart
+
+
+def test_slider_crank_moves_as_the_reduced_system():
+    """One angle: T = I(x) w^2 / 2 and V(x) by closed-form kinematics, differentiated by CasADi."""
+    r, rod, w = 0.5, 1.5, 2.0
+    x = ca.SX.sym("x")
+    y = ca.asin(r * ca.sin(x) / rod)  # the rod leans down by this
+    middle = ca.vertcat(r * ca.cos(x) + rod / 2 * ca.cos(y), r * ca.sin(x) - rod / 2 * ca.sin(y))
+    slide = r * ca.cos(x) + rod * ca.cos(y)
+    speed = ca.jacobian(middle, x)
+    inertia = (
+        0.02 + r**2 / 4 + 0.7 * ca.sumsqr(speed) + 0.13 * ca.jacobian(y, x) ** 2 + 0.4 * ca.jacobian(slide, x) ** 2
+    )
+    height = r / 2 * ca.sin(x) + 0.7 * middle[1]
+    a = -(ca.jacobian(inertia, x) / 2 * w**2 + 9.81 * ca.jacobian(height, x)) / inertia
+    closed_form = ca.Function("f", [x], [a, y, ca.jacobian(y, x), slide, ca.jacobian(slide, x)])
+    mechanism = slider_crank(r, rod)
+    for angle in (0.3, 1.2, 2.5, 4.0):
+        expected, lean, turn, place, glide = (float(each) for each in closed_form(angle))
+        q, v = np.array([angle, -angle - lean, place]), np.array([w, -w - turn * w, glide * w])
+        np.testing.assert_allclose(mechanism.constraint(q), 0, atol=1e-14)
+        np.testing.assert_allclose(mechanism.constraint_velocity(q, v), 0, atol=1e-13)
+        found = mechanism.solve(q, v)
+        assert found.acceleration[0] == pytest.approx(expected, rel=1e-11)
+    assert mechanism.diagnose(q, v).rank == 2  # of five rows: the plane is kept by the tree
+
+
+def test_door_on_two_and_on_three_hinges():
+    """Two points: only the weight is shared in an unknown way. Three: the middle one makes all of them unknown."""
+    q, v = np.array([0, 0, 0, 0, 0, 0, 1.0]), np.zeros(6)
+    two, three = door((0.2, 1.8)), door((0.2, 1.0, 1.8))
+    assert two.diagnose(q, v).rank == three.diagnose(q, v).rank == 5
+    both, all_three = two.solve(q, v), three.solve(q, v)
+    np.testing.assert_allclose(both.acceleration, all_three.acceleration, atol=1e-12)
+    np.testing.assert_allclose(both.acceleration, 0, atol=1e-12)
+    unique = dict(zip(two.names, both.certificate.unique, strict=True))
+    assert [name for name, only in unique.items() if not only] == ["hinge at 0.2 m z", "hinge at 1.8 m z"]
+    assert not any(all_three.certificate.unique)
+    forces = dict(zip(two.names, both.reactions, strict=True))
+    weight = 20 * 9.81
+    for hinge, sign in ((0.2, 1), (1.8, -1)):
+        assert forces[f"hinge at {hinge} m z"] == pytest.approx(weight / 2)  # the least norm shares evenly
+        assert forces[f"hinge at {hinge} m x"] == pytest.approx(sign * weight * 0.4 / 1.6)
+
+
+def test_stewart_platform_carries_its_weight():
+    """Six rods hold six freedoms; their forces balance weight and moment (equilibrium by a 6 x 6 system)."""
+    mechanism, q = stewart()
+    np.testing.assert_allclose(mechanism.constraint(q), 0, atol=1e-15)
+    found = mechanism.solve(q, np.zeros(6))
+    np.testing.assert_allclose(found.acceleration, 0, atol=1e-11)
+    rods = mechanism.constraints
+    tops = np.array([rod.placement.position for rod in rods])
+    units = np.array([top + q[:3] - rod.at.position for top, rod in zip(tops, rods, strict=True)])
+    units /= np.linalg.norm(units, axis=1, keepdims=True)
+    wrenches = np.hstack([units, np.cross(tops, units)]).T
+    weight = 10 * np.array([0, 0, -9.81])
+    expected = np.linalg.solve(wrenches, -np.concatenate([weight, np.cross([0.05, -0.02, 0.01], weight)]))
+    np.testing.assert_allclose(found.reactions, expected, rtol=1e-10)
+    assert "redundant" not in str(mechanism.diagnose(q))
+
+
+def test_parallelogram_with_one_bar_too_many():
+    """The third bar changes neither the freedom nor, without mass of its own, the motion's closure; two rows repeat."""
+    for bars, rank, rows in ((2, 2, 2), (3, 3, 4)):
+        mechanism = parallelogram(bars)
+        lean, w = 0.4, 1.3
+        q = np.array([lean, -lean, *[lean] * (bars - 1)])
+        v = np.array([w, -w, *[w] * (bars - 1)])
+        np.testing.assert_allclose(mechanism.constraint(q), 0, atol=1e-15)
+        diagnosis = mechanism.diagnose(q, v)
+        assert (diagnosis.rank, len(mechanism.names)) == (rank, rows)
+        found = mechanism.solve(q, v)
+        # reduced: the plank stays level, each bar turns; I a = m g (1/2 bars + plank) sin(lean)
+        inertia = bars * (0.1 + 0.25) + 3.0
+        expected = 9.81 * (bars * 0.5 + 3.0) * np.sin(lean) / inertia
+        signs = np.array([1, -1, *[1] * (bars - 1)])
+        np.testing.assert_allclose(found.acceleration, expected * signs, rtol=1e-11)
+    assert len(diagnosis.redundant_names) == 1
+
+
+def test_massless_leg_is_the_limit_of_light_ones():
+    """M is singular, the foot's contact makes the motion unique; light legs tend to it as their mass does."""
+    tau = np.array([0, 0, 0, 3.0, 2.0])
+
+    def accelerate(mass):
+        mechanism = massless_leg(mass)
+        q = mechanism.integrate(mechanism.neutral(), [0.1, 0.2, 0.3, 0.4, 0.8])
+        A = mechanism.jacobian(q)
+        v = (np.eye(5) - np.linalg.pinv(A) @ A) @ [0.3, -0.2, 0.5, 0.1, 0.7]
+        return mechanism.solve(q, v, tau).acceleration
+
+    limit = accelerate(0.0)
+    errors = np.array([np.abs(accelerate(mass) - limit).max() for mass in (1e-3, 1e-5, 1e-7)])
+    assert np.isfinite(limit).all()
+    np.testing.assert_allclose(errors[1:], errors[:-1] * 1e-2, rtol=0.1)
+
+
+def test_free_massless_leg_is_named():
+    """Without contact nothing determines how the massless links move."""
+    free = massless_leg().open_tree()
+    with pytest.raises(da.SolvabilityError, match="thigh_hinge"):
+        free.solve(free.neutral(), np.zeros(free.nv))
+
+
+def test_four_points_on_one_foot():
+    """Twelve rows of rank six: the block rests as if welded, and the least-norm forces share its weight."""
+    mechanism = block_on_corners()
+    q, v = mechanism.neutral(), np.zeros(6)
+    found, welded = mechanism.solve(q, v), mechanism.open_tree().constrain(da.Weld("block")).solve(q, v)
+    np.testing.assert_allclose(found.acceleration, welded.acceleration, atol=1e-12)
+    diagnosis = mechanism.diagnose(q, v)
+    assert diagnosis.rank == 6
+    assert len(diagnosis.redundant_names) == 6
+    up = [force for name, force in zip(mechanism.names, found.reactions, strict=True) if name.endswith("z")]
+    np.testing.assert_allclose(up, 2 * 9.81 / 4)
+    assert not any(found.certificate.unique)
+
+
+def test_contradicting_servos_are_named():
+    b = da.Builder("wheel")
+    b.body("rim", mass=1.0, inertia=(1, 1, 1))
+    b.joint("axle", "revolute", parent="world", child="rim")
+    mechanism = b.build().constrain(
+        da.Servo("axle", lambda t: t**2, name="slow"), da.Servo("axle", lambda t: 2 * t**2, name="fast")
+    )
+    with pytest.raises(da.SolvabilityError, match=r"(?s)slow.*fast|fast.*slow"):
+        mechanism.solve([0.0], [0.0])
+    assert "slow" in str(mechanism.diagnose([0.0], [0.0]))
