@@ -62,7 +62,8 @@ def model_rows(
     c = g * drift
     seen = np.einsum("...ij,...j->...i", U * keep[..., None, :], np.einsum("...ij,...i->...j", U, c))
     agrees = np.linalg.norm(c - seen, axis=-1) <= AGREEMENT * np.linalg.norm(c, axis=-1)
-    drift = np.where(where & np.asarray(agrees)[..., None], seen / g, drift)
+    agrees &= doubtful | (size == 0).any(axis=-1)  # a row of zeros must not ask for rounding
+    drift = np.where(np.asarray(agrees)[..., None], seen / g, drift)
     return A, drift, digits if where.any() else None
 
 
