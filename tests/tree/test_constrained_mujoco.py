@@ -1,7 +1,7 @@
 """Equality constraints of MJCF files against MuJoCo in the limit of stiff constraints.
 
-MuJoCo leaves the fraction 1 - d of the free acceleration along a constraint, with d at most 0.9999, so two values of d are
-extrapolated to 1. It has no term A_dot v: states are at rest, or the rows are linear.
+MuJoCo leaves the fraction 1 - d of the free acceleration along a constraint, with d at most 0.9999, so two values of d
+are extrapolated to 1. It has no term A_dot v: states are at rest, or the rows are linear.
 """
 
 from __future__ import annotations

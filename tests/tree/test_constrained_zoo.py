@@ -116,7 +116,7 @@ def test_parallelogram_with_one_bar_too_many():
 
 
 def test_door_on_three_hinges():
-    """It swings about the line; what the lowest hinge carries is unique, the pulls of three hinges on a line are not."""
+    """It swings about the line; what the lowest hinge carries is unique, the pulls of three on a line are not."""
     mechanism = closed.door()
     q, v = mechanism.neutral(), np.array([0, 0, 0, 0, 0, 1.5])
     moment = 1.7 + 20 * 0.5**2

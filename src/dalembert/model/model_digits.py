@@ -24,8 +24,8 @@ AGREEMENT = 1e-6
 """Right sides may contradict redundant rows by this fraction of their size, and are then made to agree."""
 
 ROUNDING = 1e-14
-"""Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small beside
-the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
+"""Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
+beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
 
 NOTHING = 0.1
 """Entries of freed rows below this part of `digits` are zero: scaled up, they would look like entries."""

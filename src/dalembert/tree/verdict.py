@@ -59,7 +59,7 @@ class Thresholds:
 
     @property
     def implied(self) -> float:
-        """Return the pivot below which a row is implied by others: mu times the squares of how many of them it takes."""
+        """Return the pivot below which a row is implied by others: mu times the squares of how many it takes."""
         return max(100 * self.shift, self.eps**0.4)
 
     @property
