@@ -177,7 +177,7 @@ def walker() -> da.Mechanism:
 
 
 def stewart() -> tuple[da.Mechanism, da.Mechanism]:
-    """Return a platform on six legs (cardan joint, slider, ball), its loops closed, and the same with sliders driven."""
+    """Return a platform on six legs (cardan joint, slider, ball) with its loops; and the same with sliders driven."""
     b = da.Builder("stewart")
     b.body("platform", mass=30.0, center=(0.02, -0.01, 0.05), inertia=(1.0, 1.2, 2.0))
     b.joint("flying", "free", parent="world", child="platform")

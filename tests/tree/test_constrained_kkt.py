@@ -112,10 +112,10 @@ def test_single_precision(constraints):
         np.testing.assert_allclose(lam[i], exact.multipliers, rtol=0, atol=2e-3 * np.abs(exact.multipliers).max())
 
 
-def test_everything_at_once_is_contradictory():
-    """Forty rows on fourteen coordinates at a random state cannot all hold: said by both."""
-    mechanism = branched().constrain(*[replace(each, name=f"{i} {each.kind}") for i, each in enumerate(EXAMPLES)])
+def test_too_much_at_once_is_contradictory():
+    """Twenty rows on fourteen coordinates at a random state cannot all hold: said by both."""
+    mechanism = branched().constrain(*[replace(EXAMPLES[i], name=f"c{i}") for i in (1, 2, 3, 4, 15)])
     q, v, tau, t = state(mechanism)
     numbers = Traced(mechanism)
     assert numbers.system(q, t).diagnose(numbers.drift(q, v, t)).verdict == da.Status.INCONSISTENT
-    assert routes(mechanism)["matrix"](q, v, tau, t)[-1] == da.Status.INCONSISTENT
+    assert numeric(constrained.forward(mechanism, "matrix"))(q, v, tau, t)[-1] == da.Status.INCONSISTENT

@@ -1,4 +1,4 @@
-"""Prescribed motions and rolling against closed forms; inverse dynamics, impacts and projections of closed mechanisms."""
+"""Prescribed motions and rolling against closed forms; inverse dynamics, impacts and projections of closed loops."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def wheel(moments):
     ids=["disc", "ball"],
 )
 def test_rolling_down_a_slope(moments, axis, share):
-    """A disc rolls with 2/3, a ball with 5/7 of g sin(slope); friction makes up for the rest, the plane for the weight."""
+    """A disc rolls with 2/3, a ball with 5/7 of g sin(slope); friction takes the rest, the plane the weight."""
     mechanism = wheel(moments).constrain(da.Rolling("wheel", radius=0.5, axis=axis, name="tyre"))
     q, v = mechanism.neutral(), np.array([1.5, 0, 0, 0, 3.0, 0])
     q[2] = 0.5

@@ -94,7 +94,7 @@ LOOPS = [
     (replace(ICUB, frames=("l_gripper", "r_gripper")), "matrix"),
     (replace(PANDA, frames=("panda_hand_tcp", "panda_link2"), rows=3), "matrix"),
 ]
-"""Two frames each; a ball joint (3 rows) or a weld (6) between them is closed where they are at a random configuration."""
+"""Two frames each, joined where they are at a random configuration: by a ball (3 rows) or a weld (6)."""
 
 
 @pytest.mark.parametrize(("robot", "route"), LOOPS, ids=[x.file.split("/")[-1] for x, _ in LOOPS])

@@ -21,7 +21,7 @@ LOOPS = (da.Point, da.Weld, da.Revolute, da.Prismatic, da.Cylindrical, da.Univer
 
 
 def closed_state(seed):
-    """Return a tree whose loops and contacts are closed at a configuration, that configuration and admissible velocities."""
+    """Return a tree whose loops and contacts are closed at a configuration, and an admissible state there."""
     rng = np.random.default_rng(seed)
     mechanism = random_tree(seed, bodies=int(rng.integers(3, 6)), kinds=MOVING)
     q = mechanism.random(rng)
@@ -145,7 +145,7 @@ def rooted(root, places):
 @FEW
 @given(st.integers(0, 10**6), st.integers(1, 3))
 def test_rerooting(seed, root):
-    """The same mechanism, flying by another of its bodies: hinges accelerate alike, forces in the world are the same."""
+    """The same mechanism, flying by another of its bodies: hinges accelerate alike, forces are the same."""
     rng = np.random.default_rng(seed)
     places = [Placement.from_quaternion(rng.standard_normal(4), rng.uniform(-1, 1, 3)) for _ in range(3)]
     one, two = rooted(0, places), rooted(root, places)

@@ -14,7 +14,7 @@ Status = da.Status
 
 
 def test_two_drives_that_disagree():
-    """On one joint, with different accelerations: named, with the size of the conflict; no numbers as if nothing were."""
+    """On one joint, with different accelerations: named, with the size of the conflict."""
     mechanism = closed.hopper(1.0).constrain(
         da.Servo("hip", lambda t: t**2, name="one"), da.Servo("hip", lambda t: 3 * t**2, name="two")
     )
@@ -34,7 +34,7 @@ def test_two_drives_that_disagree():
 
 
 def test_a_rod_that_cannot_keep_its_length():
-    """Two points of one moving body and the ground cannot part: a distance between welded frames asks the impossible."""
+    """The thigh hangs on a rod and swings; with its hip driven as well it cannot do both."""
     mechanism = closed.hopper(1.0).constrain(
         da.Weld("torso"), da.Distance("hip", at=(0, 0, 2.0), length=1.0, placement=(0.3, 0, 0))
     )

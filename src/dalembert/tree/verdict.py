@@ -59,8 +59,8 @@ class Thresholds:
 
     @property
     def implied(self) -> float:
-        """Return the pivot below which a row is implied by others."""
-        return 100 * self.shift
+        """Return the pivot below which a row is implied by others: mu times the squares of how many it takes."""
+        return max(100 * self.shift, self.eps**0.4)
 
     @property
     def regular(self) -> float:

@@ -1,0 +1,41 @@
+"""Cassie's closed loops: rods and springs that lie in planes, so that rows across them say nothing new."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.tree import constrained
+from tests.tree.closed import Traced, numeric
+from tests.tree.robots import ROBOTS
+
+FILES = {"cassie_wo_gearbox_spring": 10, "cassie_v2": 10}
+"""Files with four ball joints that close loops, twelve rows, and the rank of these rows."""
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_loops_close_and_solve(name):
+    cassie = da.load(ROBOTS / "cassie_description" / "robots" / f"{name}.sdf", allow_unphysical=True)
+    assert len(cassie.loops) == 4
+    assert len(cassie.names) == 12
+    rng = np.random.default_rng(0)
+    q = cassie.project(cassie.neutral())
+    np.testing.assert_allclose(cassie.constraint(q), 0, atol=1e-8)
+    diagnosis = cassie.diagnose(q)
+    assert diagnosis.rank == FILES[name]
+    assert all("plantar" in row for row in diagnosis.redundant_names)
+    numbers = Traced(cassie)
+    M, A = numbers.M(q), numbers.A(q)
+    _, s, Vt = np.linalg.svd(A)
+    N = Vt[np.count_nonzero(s > 1e-6 * s.max()) :].T
+    assert N.shape[1] == cassie.nv - FILES[name]
+    v, tau = N @ N.T @ rng.standard_normal(cassie.nv), rng.standard_normal(cassie.nv)
+    a, lam, status = numeric(constrained.forward(cassie))(q, v, tau, 0)
+    assert status == da.Status.REDUNDANT
+    f = numbers.force(q, v, tau)
+    start = -np.linalg.pinv(A, rcond=1e-6) @ numbers.drift(q, v)
+    expected = start + N @ np.linalg.solve(N.T @ M @ N, N.T @ (f - M @ start))
+    np.testing.assert_allclose(a, expected, atol=1e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(A.T @ lam, f - M @ a, atol=1e-6 * np.abs(f).max())
+    assert np.abs(lam).max() < 100 * np.abs(f).max()
