@@ -59,8 +59,7 @@ class Problem:
     def balanced(self, a: Float[Array, " n"], T: Float[Array, " m"], loose: Bool[Array, " m"]) -> Float[Array, " m"]:
         """Return forces corrected so that Z^T (M a - f - W T) = 0 to rounding, the correction on loose contacts alone.
 
-        G weighs forces by inverse masses, so the balance of a coordinate a million times heavier loses six digits in
-        it.
+        G weighs forces by inverse masses, so the balance of a coordinate a million times heavier loses six digits.
         """
         L = np.flatnonzero(loose)
         missing = self.system.M @ a - self.f - self.W @ T
