@@ -19,6 +19,7 @@ UNCHECKED = {
     "dalembert.tableau.factor_loops",
     "dalembert.tableau.graph_loops",
     "dalembert.tableau.inner_loops",
+    "dalembert.tableau.list_loops",
     "dalembert.tableau.markowitz_loops",
 }
 

@@ -9,91 +9,18 @@ Among equal costs, marked entries (declared causality, constants) come first.
 Where asked for, pivots are first looked for among partners (the diagonal of a symmetric pattern, matched pairs else):
 least (r - 1)(c - 1) is then the minimum degree order, which keeps a symmetric pattern symmetric.
 
-Rows keep entries, values (one per probed point) and marks; columns keep row numbers only. A list that outgrows its room
-moves to the end of the store; a full store ends the run, and the caller comes again with a larger one.
+Rows keep entries, values (one per probed point) and marks; columns keep row numbers only.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from dalembert.tableau.graph_loops import compiled
+from dalembert.tableau.list_loops import drop, fill_lists, find, link, make_room, unlink
 
 SEARCHED = 4
 """Rows or columns with an acceptable pivot that are looked at (Zlatev: more gain nothing)."""
-
-SLACK = 3
-"""Room for fill that each list has at first."""
-
-
-class Lists(NamedTuple):
-    """Lists of numbers in one store, linked by their length."""
-
-    entries: NDArray[np.int64]
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
-    room: NDArray[np.int64]
-    top: NDArray[np.int64]
-    head: NDArray[np.int64]
-    bucket: NDArray[np.int64]
-    after: NDArray[np.int64]
-    before: NDArray[np.int64]
-
-
-@compiled
-def _link(lists, i, late):
-    """Put list i at the head of those of its length; a late one behind all others."""
-    bucket = lists.head.size - 1 if late else lists.length[i]
-    first = lists.head[bucket]
-    lists.after[i], lists.before[i], lists.head[bucket], lists.bucket[i] = first, -1, i, bucket
-    if first >= 0:
-        lists.before[first] = i
-
-
-@compiled
-def _unlink(lists, i):
-    """Take list i out."""
-    after, before = lists.after[i], lists.before[i]
-    if before >= 0:
-        lists.after[before] = after
-    else:
-        lists.head[lists.bucket[i]] = after
-    if after >= 0:
-        lists.before[after] = before
-
-
-@compiled
-def _make_room(lists, i):
-    """Move list i to the end of the store with twice its room; return where it was, -1 if the store is full."""
-    start, length = lists.start[i], lists.length[i]
-    room = 2 * lists.room[i] + SLACK
-    top = lists.top[0]
-    if top + room > lists.entries.size:
-        return -1
-    for e in range(length):
-        lists.entries[top + e] = lists.entries[start + e]
-    lists.start[i], lists.room[i], lists.top[0] = top, room, top + room
-    return start
-
-
-@compiled
-def _fill_lists(indptr, indices, size, capacity):
-    """Return lists that hold a CSR pattern."""
-    n = indptr.size - 1
-    entries, start, room = np.empty(capacity, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    length = np.diff(indptr)
-    top = 0
-    for i in range(n):
-        start[i], room[i] = top, length[i] + SLACK
-        for e in range(length[i]):
-            entries[top + e] = indices[indptr[i] + e]
-        top += room[i]
-    empty = np.full(n, -1, np.int64)
-    heads = np.full(size + 2, -1, np.int64)
-    return Lists(entries, start, length, room, np.array([top]), heads, empty.copy(), empty.copy(), empty.copy())
 
 
 @compiled
@@ -109,15 +36,6 @@ def _quality(rows, values, i, at):
             return 0.0
         worst = min(worst, abs(values[at, k]) / largest)
     return worst
-
-
-@compiled
-def _find(lists, i, wanted):
-    """Return the place of a number in list i."""
-    for e in range(lists.start[i], lists.start[i] + lists.length[i]):
-        if lists.entries[e] == wanted:
-            return e
-    return -1
 
 
 @compiled
@@ -138,7 +56,7 @@ def _best_of_col(rows, cols, values, marks, threshold, j, best):
         i = cols.entries[c]
         if 2 * (rows.length[i] - 1) * (cols.length[j] - 1) >= best[0]:
             continue
-        e = _find(rows, i, j)
+        e = find(rows, i, j)
         cost = 2 * (rows.length[i] - 1) * (cols.length[j] - 1) + (1 - marks[e])
         if cost < best[0] and _quality(rows, values, i, e) >= threshold:
             best = (cost, i, j)
@@ -162,8 +80,8 @@ def _search(rows, cols, values, marks, threshold):
             following = cols.after[j]
             best = _best_of_col(rows, cols, values, marks, threshold, j, best)
             if best[1] < 0 and count <= n:
-                _unlink(cols, j)
-                _link(cols, j, True)
+                unlink(cols, j)
+                link(cols, j, True)
             looked += best[1] >= 0
             j = following
         i = rows.head[count]
@@ -171,8 +89,8 @@ def _search(rows, cols, values, marks, threshold):
             following = rows.after[i]
             best = _best_of_row(rows, cols, values, marks, threshold, i, best)
             if best[1] < 0 and count <= n:
-                _unlink(rows, i)
-                _link(rows, i, True)
+                unlink(rows, i)
+                link(rows, i, True)
             looked += best[1] >= 0
             i = following
         if looked >= SEARCHED:
@@ -194,23 +112,14 @@ def _search_partners(rows, cols, values, partner, threshold):
             following, j = rows.after[i], partner[i]
             cost = 2 * (rows.length[i] - 1) * (cols.length[j] - 1)
             if cost < best[0]:
-                if _quality(rows, values, i, _find(rows, i, j)) >= threshold:
+                if _quality(rows, values, i, find(rows, i, j)) >= threshold:
                     best = (cost, i, j)
                 else:
-                    _unlink(rows, i)
-                    _link(rows, i, True)
+                    unlink(rows, i)
+                    link(rows, i, True)
             looked += best[1] >= 0
             i = following
     return best
-
-
-@compiled
-def _drop(lists, i, wanted):
-    """Remove a number from list i, which is not linked."""
-    place = _find(lists, i, wanted)
-    lists.length[i] -= 1
-    lists.entries[place] = lists.entries[lists.start[i] + lists.length[i]]
-    return place
 
 
 @compiled
@@ -219,13 +128,13 @@ def _append_fill(rows, cols, values, marks, partner, missing, i, j):
     if partner[i] == j:
         missing[i] = False
     if rows.length[i] == rows.room[i]:
-        old = _make_room(rows, i)
+        old = make_room(rows, i)
         if old < 0:
             return -1
         for e in range(rows.length[i]):
             _copy(values, rows.start[i] + e, values, old + e)
             marks[rows.start[i] + e] = marks[old + e]
-    if cols.length[j] == cols.room[j] and _make_room(cols, j) < 0:
+    if cols.length[j] == cols.room[j] and make_room(cols, j) < 0:
         return -1
     place = rows.start[i] + rows.length[i]
     rows.entries[place], marks[place] = j, 0
@@ -254,7 +163,7 @@ def _subtract(values, e, factor, other):
 @compiled
 def _update_row(rows, cols, values, marks, partner, missing, where, pivot, at, i, j):
     """Subtract a multiple of the pivot row from row i, which loses column j; return whether there was room."""
-    place = _find(rows, i, j)
+    place = find(rows, i, j)
     factor = np.empty(values.shape[1])
     for k in range(factor.size):
         factor[k] = values[place, k] / values[at, k] if values[at, k] != 0.0 else 0.0
@@ -285,29 +194,29 @@ def _update_row(rows, cols, values, marks, partner, missing, where, pivot, at, i
 @compiled
 def _eliminate(rows, cols, values, marks, partner, missing, where, i, j, lower, count, step):
     """Eliminate column j with row i; return the number of entries of L so far, -1 if a store is full."""
-    _unlink(rows, i)
+    unlink(rows, i)
     start, stop = rows.start[i], rows.start[i] + rows.length[i]
     for e in range(start, stop):
         column = rows.entries[e]
-        _unlink(cols, column)
-        _drop(cols, column, i)
+        unlink(cols, column)
+        drop(cols, column, i)
         where[column] = e
     at = where[j]
     where[j] = -1
     for c in range(cols.start[j], cols.start[j] + cols.length[j]):
         other = cols.entries[c]
-        _unlink(rows, other)
+        unlink(rows, other)
         full = count == lower.shape[0]
         if full or not _update_row(rows, cols, values, marks, partner, missing, where, i, at, other, j):
             return -1
-        _link(rows, other, missing[other])
+        link(rows, other, missing[other])
         lower[count, 0], lower[count, 1] = other, step
         count += 1
     for e in range(start, stop):
         column = rows.entries[e]
         where[column] = -1
         if column != j:
-            _link(cols, column, False)
+            link(cols, column, False)
     return count
 
 
@@ -336,7 +245,7 @@ def markowitz(indptr, indices, values, marks, partner, col_indptr, col_indices, 
     `partners_first`.
     """
     n, probes = indptr.size - 1, values.shape[1]
-    rows, cols = _fill_lists(indptr, indices, n, capacity), _fill_lists(col_indptr, col_indices, n, capacity)
+    rows, cols = fill_lists(indptr, indices, n, capacity), fill_lists(col_indptr, col_indices, n, capacity)
     numbers, flags = np.zeros((capacity, probes)), np.zeros(capacity, np.int64)
     missing = np.full(n, partners_first)
     for i in range(n):
@@ -345,8 +254,8 @@ def markowitz(indptr, indices, values, marks, partner, col_indptr, col_indices, 
             flags[rows.start[i] + e] = marks[indptr[i] + e]
             missing[i] = missing[i] and indices[indptr[i] + e] != partner[i]
     for i in range(n - 1, -1, -1):
-        _link(rows, i, missing[i])
-        _link(cols, i, False)
+        link(rows, i, missing[i])
+        link(cols, i, False)
     where = np.full(n, -1, np.int64)
     pivots, lower = np.empty((n, 2), np.int64), np.empty((capacity, 2), np.int64)
     count = 0

@@ -81,17 +81,35 @@ def solve_tableau(
         )
     newton = newton or tableau.newton()
     u, single = pack_inputs(tableau, known)
-    x = np.zeros((len(u), len(tableau.unknowns)))
-    if guess is not None:
-        x += np.asarray(guess, dtype=float)
-    others: list[Any] = [u] if u.shape[1] else []
+    others = _other_inputs(tableau, u, t, parameters)
+    x = np.zeros((len(u), len(tableau.unknowns))) + (0.0 if guess is None else np.asarray(guess, dtype=float))
+    start = np.asarray(Kernel(causal_start(tableau, newton.plan))(x, *others))
+    x = np.where(np.isfinite(start), start, x)
+    x, done, iterations = _iterate(newton, x, others, tolerance, limit)
+    residual = np.abs(np.atleast_2d(newton.step(x, *others).residual)).max(axis=1, initial=0.0)
+    if single and not done[0]:
+        raise SolvabilityError(
+            f"Newton's method did not converge in {iterations} iterations: largest residual {residual[0]:.2e}. "
+            "Start nearer (guess=), or look at `tableau.rank()` for a singular Jacobian"
+        )
+    return TableauSolution(tableau, x[0] if single else x, done, residual, iterations)
+
+
+def _other_inputs(tableau: Tableau, u: Float[Array, "N k"], t: Any, parameters: Any) -> list[Array]:
+    """Return u, t and parameters as batches, empty ones left out."""
+    others: list[Array] = [u] if u.shape[1] else []
     if tableau.time.numel():
         others.append(np.broadcast_to(np.atleast_1d(np.asarray(t, dtype=float)), (len(u),))[:, None])
     if tableau.parameters.names:
         others.append(np.broadcast_to(tableau.parameters.pack(parameters), (len(u), tableau.parameters.column.numel())))
-    found_start = np.asarray(Kernel(causal_start(tableau, newton.plan))(x, *others))
-    x = np.where(np.isfinite(found_start), found_start, x)
-    iterations, done = 0, np.zeros(len(u), bool)
+    return others
+
+
+def _iterate(
+    newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tolerance: float, limit: int
+) -> tuple[Float[Array, "N n"], Bool[Array, " N"], int]:
+    """Take steps until all samples are done, all are singular, or the limit is reached."""
+    iterations, done = 0, np.zeros(len(x), bool)
     while iterations < limit and not done.all():
         found = newton.step(x, *others)
         small = np.all(np.abs(found.step) <= tolerance * (1.0 + np.abs(x)), axis=1)
@@ -100,13 +118,7 @@ def solve_tableau(
         iterations += 1
         if not found.linear.ok.any():
             break
-    residual = np.abs(np.atleast_2d(newton.step(x, *others).residual)).max(axis=1, initial=0.0)
-    if single and not done[0]:
-        raise SolvabilityError(
-            f"Newton's method did not converge in {iterations} iterations: largest residual {residual[0]:.2e}. "
-            "Start nearer (guess=), or look at `tableau.rank()` for a singular Jacobian"
-        )
-    return TableauSolution(tableau, x[0] if single else x, done, residual, iterations)
+    return x, done, iterations
 
 
 def pack_inputs(tableau: Tableau, known: Mapping[str, Any]) -> tuple[Float[Array, "N k"], bool]:
