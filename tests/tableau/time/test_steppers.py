@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 from functools import cache
 
 import casadi as ca
@@ -213,6 +214,20 @@ def test_ensemble_gives_what_single_runs_give():
             assert np.array_equal(one.t, other.t)
             assert np.array_equal(one.y, other.y)
     assert len({len(run.t) for run in single}) > 1  # each with its own steps
+
+
+def test_the_loop_runs_without_the_interpreter_lock():
+    """While a long run is under way in one thread, Python code goes on in another."""
+    problem = Problem(pendulum())
+    problem.integrate((0, 0.1), [-1.0, 0.0])
+    worker = threading.Thread(
+        target=problem.integrate, args=((0, 200), [-1.0, 0.0]), kwargs={"rtol": 1e-10, "atol": 1e-10}
+    )
+    worker.start()
+    turns = 0
+    while worker.is_alive():
+        turns += 1
+    assert turns > 1000  # the run takes seconds; with the lock held there would be a handful
 
 
 def test_ensemble_goes_on_where_one_start_is_bad():

@@ -22,6 +22,7 @@ from dalembert.tableau.time.newton_loops import (
     NON_FINITE,
     PROJECTION,
     correct,
+    inlined,
     make_factors,
 )
 from dalembert.tableau.time.signal_loops import set_signals
@@ -54,7 +55,7 @@ FIRST_RATE = 20.0
 """rho / (1 - rho) assumed for new factors: at least two iterations unless the first step is tiny."""
 
 
-@compiled
+@inlined
 def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
     """Try one step until it is accepted; return DONE or why the step size collapsed."""
     s = state[0]
@@ -100,7 +101,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
             s.h_first = s.h
 
 
-@compiled
+@inlined
 def _solve_stage(work, state, option, scale, correction, predicted, predicted_rates):
     """Solve for the new point: with kept factors, new ones, relaxed ones, at last relaxed and dense ones."""
     s = state[0]

@@ -9,12 +9,16 @@ Solution of Initial-Value Problems in Differential-Algebraic Equations" (SIAM 19
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.dense_loops import dense_factor, dense_solve
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.plan_loops import plan_factor, plan_solve
+
+inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+"""For functions with one call site: `work` holds dozens of arrays, and passing them costs as much as a Newton step."""
 
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
 STRAIGHT, LOOPED, DENSE = range(3)
@@ -68,12 +72,9 @@ def make_factors(work, state):
 
 @compiled
 def newton_step(work, state):
-    """Write -J^-1 F at the point in `work` to `work.step`."""
+    """Write -J^-1 F at the point in `work` to `work.step`, by the looped plan or dense factors."""
     s = state[0]
     s.evaluations += 1
-    if s.solver == STRAIGHT:
-        invoke(work.calls[NEWTON, 0], work.calls[NEWTON, 1], work.calls[NEWTON, 2])
-        return
     invoke(work.calls[RESIDUAL, 0], work.calls[RESIDUAL, 1], work.calls[RESIDUAL, 2])
     if s.solver == DENSE:
         for i in range(work.x.size):
@@ -85,7 +86,7 @@ def newton_step(work, state):
     plan_solve(work.plan, work.entries, work.residual, work.step)
 
 
-@compiled
+@inlined
 def correct(work, state, scale, correction, predicted, predicted_rates, share):
     """Iterate from the prediction; x, x' in `work`, e in `correction`; `scale` are the weights of the norm."""
     s = state[0]
@@ -96,7 +97,11 @@ def correct(work, state, scale, correction, predicted, predicted_rates, share):
     for i in range(n):
         work.x[i], work.rates[i], correction[i] = predicted[i], predicted_rates[i], 0.0
     for iteration in range(MOST_ITERATIONS):
-        newton_step(work, state)
+        if s.solver == STRAIGHT:
+            s.evaluations += 1
+            invoke(work.calls[NEWTON, 0], work.calls[NEWTON, 1], work.calls[NEWTON, 2])
+        else:
+            newton_step(work, state)
         s.iterations += 1
         s.iterations_last += 1
         total = 0.0
