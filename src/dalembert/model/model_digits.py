@@ -10,7 +10,7 @@ side that contradicts the rows by no more than that is taken to agree with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -42,8 +42,8 @@ class ModelRows(NamedTuple):
         Whether redundant rows contradict each other by no more than the model's digits, and count as consistent.
     """
 
-    A: Float[Array, "*batch m n"]
-    drift: Float[Array, "*batch m"]
+    A: Array
+    drift: Array
     tolerance: float | None
     agree: bool
 
@@ -52,7 +52,7 @@ def model_rows(
     M: Float[Array, "*batch n n"],
     A: Float[Array, "*batch m n"],
     drift: Float[Array, "*batch m"],
-    size: Float[Array, "*batch"],
+    size: Any,
     groups: Sequence[int],
     digits: float,
 ) -> ModelRows:

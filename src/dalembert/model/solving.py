@@ -171,7 +171,7 @@ class Solving:
         return -bias if tau is None else np.asarray(tau, dtype=float) - bias
 
     def _constrained_forward(self, q: Any, v: Any, tau: Any, t: Any) -> tuple[Array, Array, Array]:
-        """Return acceleration (nv,), multipliers (m,) and status; `KKT` decides what the kernel declines or contests."""
+        """Return acceleration (nv,), multipliers (m,), status; `KKT` decides what the kernel declines or contests."""
         q = self.manifold.configuration(q)
         v, tau, t = (np.asarray(x, dtype=float) for x in (v, tau, t))
         a, lam, status = self.compile("forward")(q, v, tau, t[..., None])
