@@ -10,9 +10,9 @@ Every kernel also returns a status per sample, made from the residuals of both b
 Pinocchio's `constraintDynamics` gets the settings that are quickest for it: one iteration without a shift where rows
 are independent; for Cassie, where they are not, five proximal steps with the shift 1e-6, which come close to the answer
 of `KKT`; its constraints are in its own vectors ("lists": in Python lists, as its examples have them, which are
-converted at every call). MuJoCo runs `mj_forward` with `connect` and `weld` equalities on the same bodies: soft constraints, its usual
-way to the same question. "differs" is the largest difference of accelerations from Pinocchio's, at rest, relative to
-the largest acceleration.
+converted at every call). MuJoCo runs `mj_forward` with `connect` and `weld` equalities on the same bodies: soft
+constraints, its usual way to the same question. "differs" is the largest difference of accelerations from Pinocchio's,
+at rest, relative to the largest acceleration.
 
 The limit is the operations of the traced program over what one core can issue; "share" is its inverse in per cent.
 "cold" is `compile` with an empty cache, tracing included; "cached" is the same for a fresh mechanism when the cache is
