@@ -201,7 +201,9 @@ def reduced_velocity(mechanism, q, v):
 
 
 def test_a_massless_leg_is_the_limit_of_small_mass():
-    pinned = {mass: closed.hopper(mass).constrain(da.Point("foot")) for mass in (0.0, 1e-3, 1e-5, 1e-7, 1e-9)}
+    pinned = {
+        mass: closed.hopper(mass).constrain(da.Point("foot")) for mass in (0.0, 1e-3, 1e-5, 1e-7, 1e-9, 1e-12, 1e-14)
+    }
     rng = np.random.default_rng(0)
     q = pinned[0.0].random(rng)
     v, tau = reduced_velocity(pinned[0.0], q, rng.standard_normal(8)), 3 * rng.standard_normal(8)
@@ -219,6 +221,11 @@ def test_a_massless_leg_is_the_limit_of_small_mass():
     assert first < 0.01
     assert second < 2e-2 * first
     assert third < 2e-2 * second
+    for mass in (1e-9, 1e-12, 1e-14):
+        near, force, status = closed.numeric(constrained.forward(pinned[mass]))(q, v, tau, 0)
+        assert status == UNIQUE
+        np.testing.assert_allclose(near, a, atol=(10 * mass + 1e-12) * np.abs(a).max())
+        np.testing.assert_allclose(force, lam, atol=(10 * mass + 1e-12) * np.abs(lam).max())
     exact = closed.Traced(pinned[1e-9]).solve(q, v, tau)
     np.testing.assert_allclose(exact.acceleration, a, atol=1e-8 * np.abs(a).max())
     np.testing.assert_allclose(exact.multipliers, lam, atol=1e-8 * np.abs(lam).max())

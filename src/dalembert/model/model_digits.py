@@ -10,6 +10,7 @@ side that contradicts the rows by no more than that is taken to agree with them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -28,6 +29,25 @@ NOTHING = 0.1
 """Entries of freed rows below this part of `digits` are zero: scaled up, they would look like entries."""
 
 
+class ModelRows(NamedTuple):
+    """A and drift as the model's digits allow them.
+
+    Attributes
+    ----------
+    A, drift
+        (m, n), (m,); unchanged where all rows can be told apart.
+    tolerance
+        Rank tolerance to solve them with: `digits` where rows were freed, otherwise None.
+    agree
+        Whether redundant rows contradict each other by no more than the model's digits, and count as consistent.
+    """
+
+    A: Float[Array, "*batch m n"]
+    drift: Float[Array, "*batch m"]
+    tolerance: float | None
+    agree: bool
+
+
 def model_rows(
     M: Float[Array, "*batch n n"],
     A: Float[Array, "*batch m n"],
@@ -35,15 +55,14 @@ def model_rows(
     size: Float[Array, "*batch"],
     groups: Sequence[int],
     digits: float,
-) -> tuple[Float[Array, "*batch m n"], Float[Array, "*batch m"], float | None]:
-    """Return A and drift with only those rows that the model's digits can tell apart; unchanged where all can be.
+) -> ModelRows:
+    """Return the rows that the model's digits can tell apart.
 
-    A drift that contradicts redundant rows by no more than `digits` of itself, or a hundredth of that of the `size`
-    that drifts have in this state, is made to agree.
-    The third is the rank tolerance to solve them with: `digits` where rows were freed, otherwise None.
+    A drift that contradicts redundant rows by no more than `digits` of itself, or of a hundredth of the `size` that
+    drifts have in this state, is made to agree.
     """
     if not A.shape[-2] or not np.isfinite(A).all():
-        return A, drift, None
+        return ModelRows(A, drift, None, False)
     mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
     d = np.where(mass > 0, mass, 1.0) ** -0.5
     norms = np.linalg.norm(A * d[..., None, :], axis=-1)
@@ -54,18 +73,17 @@ def model_rows(
     U, S, Vt = np.linalg.svd(B, full_matrices=False)
     largest = S[..., :1]
     keep = largest * digits < S
-    doubtful = (~keep & (largest * ROUNDING < S)).any(axis=-1) | nothing.any(axis=-1)
-    freed = (U * np.where(keep, S, 0.0)[..., None, :]) @ Vt / (g[..., None] * d[..., None, :])
-    freed = np.where(np.abs(freed * g[..., None] * d[..., None, :]) > NOTHING * digits * largest[..., None], freed, 0.0)
-    where = np.asarray(doubtful)[..., None]
-    A = np.where(where[..., None], np.where(A == 0.0, 0.0, freed), A)
+    doubtful = np.asarray((~keep & (largest * ROUNDING < S)).any(axis=-1) | nothing.any(axis=-1))
+    freed = np.where(keep, S, 0.0)[..., None, :] * U @ Vt
+    freed = np.where((A == 0.0) | (np.abs(freed) <= NOTHING * digits * largest[..., None]), 0.0, freed)
+    A = np.where(doubtful[..., None, None], freed / (g[..., None] * d[..., None, :]), A)
     c = g * drift
     seen = np.einsum("...ij,...j->...i", U * keep[..., None, :], np.einsum("...ij,...i->...j", U, c))
     apart = np.linalg.norm(c - seen, axis=-1)
-    agrees = apart <= np.maximum(digits * np.linalg.norm(c, axis=-1), 0.01 * digits * size * g.max(axis=-1))
+    agrees = np.asarray(apart <= digits * np.maximum(np.linalg.norm(c, axis=-1), 0.01 * size * g.max(axis=-1)))
     seen = np.where((A == 0.0).all(axis=-1), 0.0, seen / g)
-    drift = np.where(np.asarray(agrees & ~keep.all(axis=-1))[..., None], seen, drift)
-    return A, drift, digits if where.any() else None
+    drift = np.where((agrees & ~keep.all(axis=-1))[..., None], seen, drift)
+    return ModelRows(A, drift, digits if doubtful.any() else None, bool(doubtful.any() and agrees.all()))
 
 
 def _group_scales(size: Float[Array, "*batch m"], groups: Sequence[int]) -> Float[Array, "*batch m"]:

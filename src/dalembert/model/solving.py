@@ -56,13 +56,13 @@ class Solving:
         """
         return self._block(q, np.zeros(self.nv), np.zeros(len(self.names)), t, metric)[0]
 
-    def _block(self, q: Any, v: Any, drift: Array, t: Any, metric: Any) -> tuple[KKT, Array]:
-        """Return the block matrix, and the drift as the model's digits allow it."""
+    def _block(self, q: Any, v: Any, drift: Array, t: Any, metric: Any) -> tuple[KKT, Array, bool]:
+        """Return the block matrix, the drift as the model's digits allow it, and whether they make rows agree."""
         M, A = self.mass_matrix(q), self.jacobian(q, t)
         digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
-        A, drift, tolerance = model_rows(M, A, drift, self.drift_size(A, v), self.row_groups, digits)
-        system = KKT(M, A, self.names, self.coordinates, _square(metric), rank_tolerance=tolerance)
-        return system, drift
+        rows = model_rows(M, A, drift, self.drift_size(A, v), self.row_groups, digits)
+        system = KKT(M, rows.A, self.names, self.coordinates, _square(metric), rank_tolerance=rows.tolerance)
+        return system, rows.drift, rows.agree
 
     def solve(self, q: Any, v: Any, tau: Any = None, t: float = 0.0, metric: Any = None, **options: Any) -> Solution:
         """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
@@ -76,14 +76,16 @@ class Solving:
 
         Raises `SolvabilityError` where one state has no answer, with the names of rows and coordinates.
         """
-        system, drift = self._block(q, v, self.drift(q, v, t), t, metric)
+        system, drift, agree = self._block(q, v, self.drift(q, v, t), t, metric)
+        if agree:
+            options = {"inconsistent": "least_squares"} | options
         return system.solve(self._force(q, v, tau), drift, **options)
 
     def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
         """Say in words what is redundant, conflicting, massless or not unique at one state; at rest without v."""
         v = np.zeros(self.nv) if v is None else v
-        system, drift = self._block(q, v, self.drift(q, v, t), t, None)
-        return system.diagnose(drift if np.any(drift) else None)
+        system, drift, agree = self._block(q, v, self.drift(q, v, t), t, None)
+        return system.diagnose(drift if np.any(drift) and not agree else None)
 
     def impact(self, q: Any, v: Any, restitution: Any = 0.0, t: float = 0.0) -> Impact:
         """Return the velocity after the constraints have closed at once, and their impulses; see `KKT.impact`."""
@@ -169,12 +171,12 @@ class Solving:
         return -bias if tau is None else np.asarray(tau, dtype=float) - bias
 
     def _constrained_forward(self, q: Any, v: Any, tau: Any, t: Any) -> tuple[Array, Array, Array]:
-        """Return acceleration (nv,), multipliers (m,) and status; what the kernel declines is solved by `KKT`."""
+        """Return acceleration (nv,), multipliers (m,) and status; `KKT` decides what the kernel declines or contests."""
         q = self.manifold.configuration(q)
         v, tau, t = (np.asarray(x, dtype=float) for x in (v, tau, t))
         a, lam, status = self.compile("forward")(q, v, tau, t[..., None])
         status = status[..., 0].astype(int)
-        left = status == Status.DECLINED
+        left = (status == Status.DECLINED) | (status == Status.INCONSISTENT)
         if np.any(left):
             batch = status.shape
             q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, tau))

@@ -12,7 +12,7 @@ operations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ import casadi as ca
 from dalembert.errors import ModelError
 from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.joints import as_expression
+from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree import dynamics
 from dalembert.tree.articulated_system import ArticulatedSystem, Load
 from dalembert.tree.block_solve import BlockAnswer, BlockSolver, Needs, delassus
@@ -69,7 +70,8 @@ class Setting:
         needs = needs_of(mechanism)
         # the articulated-body algorithm refuses a massless leaf, which the block form does not mind
         tree, _ = cheapest(mechanism, dynamics.inverse if needs.massless else dynamics.forward_by_aba)
-        limits = SINGLE if dtype == "float32" else DOUBLE
+        digits = BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+        limits = replace(SINGLE if dtype == "float32" else DOUBLE, digits=digits)
         return cls(mechanism, tree, needs, row_weights_of(mechanism, metric), limits)
 
     def symbol(self, name: str, size: int | None = None) -> list[Scalar]:

@@ -86,20 +86,20 @@ def product(A: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
 
 
 def row_weights(M: Matrix, A: Matrix) -> list[Scalar]:
-    """Return rho: 1 / rho_j = sum_i A_ji^2 / M_ii over coordinates with mass, so that units do not matter.
+    """Return rho: how heavy a row is, as its heavy coordinates tell: sum_i A_ji^2 M_ii / (sum_i A_ji^2)^2.
 
-    A row on massless coordinates alone is weighed by the mean of M's diagonal (or one) over the square of the row.
+    Any positive rho gives the same solution; this one keeps H far from singular however light the other coordinates of
+    a row are. A row on massless coordinates alone is weighed by the mean of M's diagonal (or one) over its square.
     """
     masses = {i: M[i][i] for i in range(len(M)) if not is_zero(M[i][i])}
     mean = ca.SX(mul(1.0 / len(M), total(*masses.values())))
     mean = ca.if_else(mean > 0, mean, 1)
-    share = {i: ca.if_else(mass > 0, 1 / ca.SX(mass), 0) for i, mass in masses.items()}
     weights: list[Scalar] = []
     for row in A:
         squares = {i: mul(value, value) for i, value in sparse(row).items()}
-        reach = ca.SX(total(*(mul(square, share[i]) for i, square in squares.items() if i in share)))
+        heavy = ca.SX(total(*(mul(square, masses[i]) for i, square in squares.items() if i in masses)))
         size = ca.SX(total(*squares.values()))
-        weights.append(ca.if_else(reach > 0, 1 / reach, mean / size) if squares else 0.0)
+        weights.append(ca.if_else(heavy > 0, heavy / size, mean) / size if squares else 0.0)
     return weights
 
 

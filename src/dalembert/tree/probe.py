@@ -8,6 +8,7 @@ configuration where they are not is told by its verdict and left to `kkt`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -26,23 +27,49 @@ NEARLY_MASSLESS = 1e-12
 def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[int] | None = None) -> Needs:
     """Return what M and A at N configurations ask for; `groups` (m,) says which rows belong together."""
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
-    massless = any(_smallest(m) < NEARLY_MASSLESS for m in M)
-    weights = [_weights(m, a) if massless else np.zeros(a.shape[0]) for m, a in zip(M, A, strict=True)]
+    plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
+    light = any(_small(one) > _small(two) for one, two in zip(plain.spectra, weighed.spectra, strict=True))
+    massless = light or any(_spectrum(m)[0] < NEARLY_MASSLESS for m in M)
+    found = weighed if massless else plain
+    redundant = any(_small(spectrum) for spectrum in found.spectra)
+    return Needs(redundant, massless, _scales(found.H), _scales(found.G, groups), groups)
+
+
+class _Probed(NamedTuple):
+    """H and its Delassus matrix G at all probes, and the eigenvalues of G with unit diagonal."""
+
+    H: Array
+    G: Array
+    spectra: list[Array]
+
+
+def _delassus(M: Array, A: Array, factor: float, groups: tuple[int, ...]) -> _Probed:
+    """Return what M + factor A^T R A gives at all probes."""
+    weights = [factor * _weights(m, a) for m, a in zip(M, A, strict=True)]
     H = np.array([m + a.T @ (w[:, None] * a) for m, a, w in zip(M, A, weights, strict=True)])
-    G = np.array([a @ np.linalg.pinv(h, hermitian=True) @ a.T for h, a in zip(H, A, strict=True)])
-    redundant = any(_smallest(g, groups) < NEARLY_IMPLIED for g in G)
-    return Needs(redundant, massless, _scales(H), _scales(G, groups), groups)
+    G = np.array([a @ _inverse(h) @ a.T for h, a in zip(H, A, strict=True)])
+    return _Probed(H, G, [_spectrum(g, groups) for g in G])
 
 
-def _smallest(P: Array, groups: Sequence[int] | None = None) -> float:
-    """Return the smallest eigenvalue of P scaled to unit diagonal, or to at most one within each group."""
+def _inverse(H: Array) -> Array:
+    """Return the inverse of H, of what is not zero in it; scaled first, so that light coordinates count."""
+    diagonal = np.diag(H)
+    d = np.where(diagonal > 0, np.abs(diagonal) + (diagonal <= 0), 1.0) ** -0.5
+    return d[:, None] * np.linalg.pinv(d[:, None] * H * d, hermitian=True) * d
+
+
+def _small(spectrum: Array) -> int:
+    """Return how many rows others seem to imply: beside very light coordinates heavy rows look so, too."""
+    return int(np.count_nonzero(spectrum < NEARLY_IMPLIED))
+
+
+def _spectrum(P: Array, groups: Sequence[int] | None = None) -> Array:
+    """Return the eigenvalues of P scaled to unit diagonal, or to at most one within each group; zeros come first."""
     if not P.size:
-        return 1.0
+        return np.ones(1)
     diagonal = _grouped(np.diag(P), groups)
-    if not (diagonal > 0).all():
-        return 0.0
-    d = diagonal**-0.5
-    return float(np.linalg.eigvalsh(d[:, None] * P * d)[0])
+    d = np.where(diagonal > 0, np.abs(diagonal) + (diagonal <= 0), 1.0) ** -0.5
+    return np.linalg.eigvalsh(np.where(diagonal > 0, d, 0.0)[:, None] * P * np.where(diagonal > 0, d, 0.0))
 
 
 def _grouped(diagonal: Array, groups: Sequence[int] | None) -> Array:
@@ -57,11 +84,10 @@ def _grouped(diagonal: Array, groups: Sequence[int] | None) -> Array:
 def _weights(M: Array, A: Array) -> Array:
     """Return the row weights of `matrix_system.row_weights`, in numbers."""
     masses = np.diag(M)
-    share = np.divide(1.0, masses, out=np.zeros_like(masses), where=masses > 0)
-    reach, size = (A * A) @ share, (A * A).sum(axis=1)
-    mean = masses.mean() or 1.0
-    light = np.divide(mean, size, out=np.ones_like(size), where=size > 0)
-    return np.divide(1.0, reach, out=light, where=reach > 0)
+    size = (A * A).sum(axis=1)
+    heavy = np.divide((A * A) @ masses, size, out=np.zeros_like(size), where=size > 0)
+    heavy = np.where(heavy > 0, heavy, masses.mean() or 1.0)
+    return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0)
 
 
 def _scales(P: Float[Array, "N k k"], groups: Sequence[int] | None = None) -> tuple[float, ...]:

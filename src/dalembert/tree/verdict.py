@@ -26,10 +26,14 @@ from dalembert.tree.scalars import Scalar, add, is_zero, mul, total
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Limits for one precision; `eps` is its rounding unit.
+    """Limits for one precision.
 
     Attributes
     ----------
+    eps
+        The precision's rounding unit.
+    digits
+        Relative size of what counts as rounding of the model's numbers: redundant rows agree to that.
     shift
         mu of the proximal steps: eps^0.64, 1e-10 in double precision. Three steps meet eigenvalues sigma of the unit-
         diagonal Delassus matrix down to 1e-6 to the last digits; those below mu, which are squares of singular
@@ -41,6 +45,7 @@ class Thresholds:
     """
 
     eps: float
+    digits: float = 1e-9
 
     @property
     def shift(self) -> float:
@@ -54,8 +59,8 @@ class Thresholds:
 
     @property
     def agree(self) -> float:
-        """Return the largest residual of redundant rows: models have about so many digits, and rows agree to that."""
-        return max(1e-7, self.accept)
+        """Return the largest residual of redundant rows."""
+        return max(self.digits, self.accept)
 
     @property
     def implied(self) -> float:
