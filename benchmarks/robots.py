@@ -60,9 +60,9 @@ def find(name: str) -> Path:
     return next(Path(str(path.locate())) for path in files("example-robot-data") or () if path.name == name)
 
 
-def in_mujoco(path: Path, base: str) -> tuple[Any, Any]:
-    """Return the robot in MuJoCo, without shapes, contacts and constraints."""
-    robot = ElementTree.parse(path).getroot()
+def mujoco_spec(text: str, base: str) -> Any:
+    """Return the URDF in `text` as MuJoCo's editable model, without shapes."""
+    robot = ElementTree.fromstring(text)
     for parent in list(robot.iter()):
         for child in list(parent):
             if child.tag in ("visual", "collision", "transmission", "gazebo", "mujoco", "sensor"):
@@ -71,7 +71,12 @@ def in_mujoco(path: Path, base: str) -> tuple[Any, Any]:
     spec.compiler.boundmass, spec.compiler.boundinertia, spec.compiler.balanceinertia = 1e-6, 1e-9, True
     if base == "floating":
         spec.worldbody.first_body().add_freejoint()
-    model = spec.compile()
+    return spec
+
+
+def in_mujoco(path: Path, base: str) -> tuple[Any, Any]:
+    """Return the robot in MuJoCo, without shapes, contacts and constraints."""
+    model = mujoco_spec(path.read_text(encoding="utf-8"), base).compile()
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT | mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     data = mujoco.MjData(model)
     data.qvel[:] = 0.1

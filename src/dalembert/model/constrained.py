@@ -145,7 +145,7 @@ class Constrained:
         gains = [each.stabilize for each in self.all_constraints if each.stabilize is not None]
         kp, kd = np.max(gains, axis=0) if gains else (0.0, 0.0)
         lever = np.maximum(np.abs(A).max(axis=(-2, -1), initial=0.0), self._reach)
-        return lever * (speed**2 + kd * speed + kp)
+        return np.asarray(lever * (speed**2 + kd * speed + kp))
 
     def _rows(self, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
         """Call a kernel; where there are no rows none is needed. The time comes last."""

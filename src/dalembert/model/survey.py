@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.errors import ModelError
 from dalembert.kkt import Diagnosis
 from dalembert.model.sampling import closed_or_none, closed_samples
 from dalembert.model.solving import SLACK
@@ -123,6 +124,8 @@ def _without_numbers(finding: Finding) -> str:
 
 def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0) -> Survey:
     """Look at a mechanism at its neutral and at `samples` random configurations, each closed first where it can be."""
+    if samples < 0 or seed < 0:
+        raise ModelError(f"the number of random configurations and their seed are not negative; got {samples}, {seed}")
     close = closed_or_none(mechanism.project)
     neutral = close(mechanism.neutral())
     findings = [_finding(mechanism, "neutral", mechanism.neutral() if neutral is None else neutral)]

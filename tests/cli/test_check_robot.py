@@ -1,0 +1,171 @@
+"""`dalembert check robot.urdf`: exit codes, words, JSON and misuse, as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from dalembert.cli.constraint_words import WORDS
+from tests.cli.test_commands import SOLVABLE, called
+from tests.tree.robots import ROBOTS
+
+LINK = (
+    '<link name="{}"><inertial><mass value="{}"/><origin xyz="0 0 -0.2"/>'
+    '<inertia ixx="{}" iyy="{}" izz="{}" ixy="0" ixz="0" iyz="0"/></inertial></link>'
+)
+JOINT = (
+    '<joint name="{}" type="{}"><parent link="{}"/><child link="{}"/><origin xyz="0 0 {}" rpy="0 {} 0"/>'
+    '<axis xyz="0 1 0"/></joint>'
+)
+
+
+def arm(lower: float = 1.0) -> str:
+    """Return a planar arm of two links of 0.4 m, bent, with a hand; `lower` is the mass of the second link."""
+    links = LINK.format("upper", 2, 0.05, 0.05, 0.01)
+    links += LINK.format("lower", lower, 0.03 * lower, 0.03 * lower, 0.01 * lower)
+    joints = (
+        ("shoulder", "continuous", "base", "upper", 0, 0),
+        ("elbow", "continuous", "upper", "lower", -0.4, 0.9),
+        ("wrist", "fixed", "lower", "hand", -0.4, 0),
+    )
+    joined = "".join(JOINT.format(*joint) for joint in joints)
+    return f'<robot name="arm"><link name="base"/><link name="hand"/>{links}{joined}</robot>'
+
+
+@pytest.fixture
+def check(tmp_path, capsys):
+    def run(*words: str, text: str | None = None) -> tuple[int, str, str]:
+        path = tmp_path / "arm.urdf"
+        path.write_text(text or arm())
+        return called("check", str(path), *words, capsys=capsys)
+
+    return run
+
+
+def test_words(check):
+    code, out, err = check("--point", "hand", "--samples", "2")
+    assert (code, err) == (0, "")
+    assert "hand: point, 3 rows" in out
+    assert "neutral: constraints met" in out
+    assert "redundant: hand y = 0" in out
+    assert "reactions unique: hand x, hand z" in out
+    assert "random 2: constraints met (largest gap 0.0e+00)\n  as at neutral" in out
+
+
+def test_json_has_every_key(check):
+    code, out, err = check("--weld", "hand", "--samples", "1", "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    about = "mechanism source bodies nq nv mass loops couplings rows notes solvable configurations"
+    assert list(found) == about.split()
+    assert (found["mechanism"], found["nv"], found["mass"], found["solvable"]) == ("arm", 2, 3.0, True)
+    assert found["source"].endswith("arm.urdf")
+    assert len(found["rows"]) == 6
+    assert [each["configuration"] for each in found["configurations"]] == ["neutral", "random 1"]
+    neutral, other = found["configurations"]
+    keys = (
+        "configuration closed gap widest verdict message rank rows mass_rank degrees_of_freedom redundant inconsistent"
+    )
+    assert list(neutral) == [*keys.split(), "massless", "unique_reactions", "reactions_not_unique"]
+    assert (neutral["verdict"], neutral["rank"], neutral["degrees_of_freedom"]) == ("redundant", 2, 0)
+    for each in (neutral, other):
+        assert sorted(each["unique_reactions"] + each["reactions_not_unique"]) == sorted(found["rows"])
+        assert set(each["redundant"]) < set(found["rows"])
+        assert len(each["redundant"]) == each["rows"] - each["rank"]
+
+
+GIVEN = {
+    "point": ("hand", 3),
+    "weld": ("hand", 6),
+    "distance": ("hand:base:0.5", 1),
+    "revolute": ("hand:base:y", 5),
+    "prismatic": ("hand:base:z", 5),
+    "cylindrical": ("hand:base:x", 4),
+    "planar": ("hand:base:y", 3),
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_word_makes_its_rows(check, word):
+    value, rows = GIVEN[word]
+    code, out, _ = check(f"--{word}", value, "--samples", "0", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert len(found["rows"]) == rows
+    assert len(found["configurations"]) == 1
+    assert found["configurations"][0]["closed"]
+
+
+def test_words_add_up(check):
+    code, out, _ = check("--point", "hand", "--point", "lower:base", "--samples", "0", "--json")
+    found = json.loads(out)
+    assert found["rows"] == ["hand x", "hand y", "hand z", *(f"lower-base {axis}" for axis in "xyz")]
+    assert code == 1  # the elbow is 0.4 m from the shoulder, and cannot be drawn to it
+    assert not found["configurations"][0]["closed"]
+
+
+def test_out_of_reach_exits_1_and_names_the_row(check):
+    code, out, _ = check("--distance", "hand:base:5", "--samples", "1")
+    assert code == 1
+    assert "constraints NOT met" in out
+    assert "hand-base: distance" in out
+
+
+def test_a_massless_link_is_solvable_once_it_is_held(check):
+    code, out, _ = check("--samples", "0", "--json", text=arm(0.0))
+    found = json.loads(out)
+    assert (code, found["solvable"]) == (1, False)
+    assert found["configurations"][0]["verdict"] == "massless"
+    assert found["configurations"][0]["massless"] == ["elbow"]
+    code, out, _ = check("--distance", "hand:base:0.5", "--samples", "0", "--json", text=arm(0.0))
+    assert (code, json.loads(out)["solvable"]) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--point", "hnad"), "there is no frame 'hnad'; did you mean 'hand'?"),
+        (("--point", "hand", "--point", "hand"), "two constraint rows are called 'hand x'"),
+        (("--point", "hand:base:upper"), "up to 2 of them joined by ':'"),
+        (("--weld", "hand:"), "'hand:' is not a name"),
+        (("--point", "hand:hand"), "it would hold nothing or be impossible"),
+        (("--distance", "hand:base"), "write frame:other:length"),
+        (("--distance", "hand:base:long"), "'long' is no length in metres"),
+        (("--distance", "hand:base:nan"), "length"),
+        (("--revolute", "hand"), "write frame:other or frame:other:axis"),
+        (("--planar", "hand:base:w"), "one of x, y, z"),
+        (("--point", "hand", "--samples", "-1"), "not negative; got -1, 0"),
+        (("--point", "hand", "--seed", "-1"), "not negative; got 3, -1"),
+        (("--base", "swimming"), "swimming"),
+    ],
+)
+def test_misuse_exits_2_with_one_message(check, words, said):
+    code, out, err = check(*words)
+    assert (code, out) == (2, "")
+    assert said in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("words", [("--json",), ("--point", "foot")])
+def test_matrices_take_neither_json_nor_constraints(tmp_path, capsys, words):
+    path = tmp_path / "system.toml"
+    path.write_text(SOLVABLE)
+    code, out, err = called("check", str(path), *words, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert "are for robot files" in err
+
+
+def test_a_quadruped_as_a_process():
+    """Go2 on its feet: twelve rows of rank twelve, six motions left, every reaction unique."""
+    file = ROBOTS / "go2_description" / "urdf" / "go2.urdf"
+    feet = [word for leg in ("FL", "FR", "RL", "RR") for word in ("--point", f"{leg}_foot")]
+    command = [sys.executable, "-m", "dalembert", "check", str(file), "--base", "floating", *feet]
+    run = subprocess.run([*command, "--samples", "1", "--json"], capture_output=True, text=True, check=True)
+    found = json.loads(run.stdout)
+    assert (found["nv"], len(found["rows"]), found["solvable"]) == (18, 12, True)
+    for each in found["configurations"]:
+        assert (each["verdict"], each["rank"], each["degrees_of_freedom"]) == ("unique", 12, 6)
+        assert each["reactions_not_unique"] == []
