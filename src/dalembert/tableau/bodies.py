@@ -93,12 +93,14 @@ class Multibody:
         carried = {joint.child for joint in self.joints}
         free = [body.name for i, body in enumerate(self.bodies) if i not in carried]
         loops = [joint.name for joint in self.joints[len(self.bodies) :]]
-        placed = [j.name for j in self.joints if not np.array_equal(j.child_rotation, np.eye(3)) or j.child_origin.any()]
+        placed = [
+            j.name for j in self.joints if not np.array_equal(j.child_rotation, np.eye(3)) or j.child_origin.any()
+        ]
         for what, names in (("free bodies", free), ("joints that close loops", loops), ("frames on the child", placed)):
             if names:
                 raise ModelError(
-                    f"these equations walk a tree of one joint per body; here are {what}: {', '.join(map(repr, names))}. "
-                    "Use `maximal`"
+                    f"these equations walk a tree of one joint per body; here are {what}: "
+                    f"{', '.join(map(repr, names))}. Use `maximal`"
                 )
         if any(joint.child != i or joint.parent >= i for i, joint in enumerate(self.joints)):
             raise ModelError("these equations walk a tree: joint i moves body i, parents first. Use `maximal`")

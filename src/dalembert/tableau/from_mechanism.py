@@ -3,10 +3,10 @@
 Symbols: X_AB places frame B in frame A (`Placement`); P the parent's frame, J the joint's, C the child's.
 
 The child's frame is X_PC = X_PJ motion(q) X_JC, and the body frame here is the joint's, J, after the motion: mass and
-what hangs on the body move from C to J by X_JC. Bodies on fixed joints become part of what carries them. A joint of kind
-"continuous" is a revolute one whose coordinate is the angle, not (cos, sin): `mechanism.difference(mechanism.neutral(),
-q)` has the tableau's q. A free joint becomes no joint at all: its body is free, as all are in maximal coordinates.
-Revolute and prismatic loops become joints between two bodies; Baumgarte gains of theirs act off the constraints only,
+what hangs on the body move from C to J by X_JC. Bodies on fixed joints become part of what carries them. A "continuous"
+joint is a revolute one whose coordinate is the angle, not (cos, sin): `mechanism.difference(mechanism.neutral(), q)`
+has the tableau's q. A free joint becomes no joint at all: its body is free, as all are in maximal coordinates, and no
+force acts in the joint. Revolute and prismatic loops become joints between two bodies; Baumgarte gains of theirs act off the constraints only,
 where a tableau has no solution, and are not taken over. Dry friction is no part of the smooth dynamics, here as there.
 """
 
@@ -52,7 +52,7 @@ def as_multibody(model: Multibody | Mechanism) -> Multibody:
 def from_mechanism(mechanism: Mechanism) -> Multibody:
     """Return the bodies and joints of a mechanism; what they cannot express is refused by name.
 
-    Gravity, armature (with rotors of motors), and, where `mechanism.passive`, damping and springs in the joints are kept.
+    Kept are gravity, armature (with rotors of motors) and, where `mechanism.passive`, damping and springs in joints.
     """
     _refuse_forces(mechanism)
     draft = _Draft(places={mechanism.ground: (BASE, IDENTITY)})
@@ -111,13 +111,13 @@ def _values(mechanism: Mechanism, joint: parts.Joint) -> dict[str, float]:
     given = [word for word, value in values.items() if value.any() and word != "rest"]
     if joint.kind not in MOVING and given:
         raise UnsupportedError(
-            f"joint {joint.name!r} is {joint.kind} and has {' and '.join(given)}, which only joints with one coordinate "
-            "have here: build it without"
+            f"joint {joint.name!r} is {joint.kind} and has {' and '.join(given)}, which only joints with one "
+            "coordinate have here: build it without"
         )
     if joint.kind == "continuous" and "stiffness" in given:
         raise UnsupportedError(
-            f"joint {joint.name!r} is continuous with a spring, which forgets full turns; the tableau's angle does not. "
-            "Make it revolute, or take `mechanism.with_passive(False)`"
+            f"joint {joint.name!r} is continuous with a spring, which forgets full turns; the tableau's angle does "
+            "not. Make it revolute, or take `mechanism.with_passive(False)`"
         )
     return {word: float(value[0]) for word, value in values.items()} if joint.kind in MOVING else {}
 
@@ -127,8 +127,8 @@ def _closed(draft: _Draft, mechanism: Mechanism, constraint: Any) -> Joint:
     if constraint.kind not in KINDS or constraint.held:
         held = ", held where it is" if getattr(constraint, "held", False) else ""
         raise UnsupportedError(
-            f"{constraint.label!r} ({constraint.kind}{held}): loops of a tableau are {' and '.join(KINDS)} joints between "
-            "two frames. `mechanism.open_tree()` leaves all couplings, loops and constraints out"
+            f"{constraint.label!r} ({constraint.kind}{held}): loops of a tableau are {' and '.join(KINDS)} joints "
+            "between two frames. `mechanism.open_tree()` leaves all couplings, loops and constraints out"
         )
     ends = []
     for name, at in ((constraint.frame, constraint.placement), (constraint.other or mechanism.ground, constraint.at)):

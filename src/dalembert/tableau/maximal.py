@@ -136,19 +136,19 @@ def _apply(
     joint: Joint, poses: list[Pose], wrenches: list[list[ca.SX]], phi: ca.SX, lam: ca.SX, coordinate: ca.SX, tau: ca.SX
 ) -> None:
     """Add constraint and joint forces to the wrenches of parent and child, by virtual work."""
-    tau = tau - _resistance(joint, poses, coordinate)
-    work = -ca.dot(lam, phi) + tau * coordinate
+    net = tau - _resistance(joint, poses, coordinate)
     for body in (joint.parent, joint.child):
         if body == BASE:
             continue
         pose = poses[body]
-        wrenches[body][0] += ca.gradient(work, pose.p)
-        wrenches[body][1] += ca.jtimes(spin(pose.e, pose.w), pose.w, ca.gradient(work, pose.e), True) / 2
+        along_p, along_e = (net * ca.gradient(coordinate, x) - ca.jtimes(phi, x, lam, True) for x in (pose.p, pose.e))
+        wrenches[body][0] += along_p
+        wrenches[body][1] += ca.jtimes(spin(pose.e, pose.w), pose.w, along_e, True) / 2
     if joint.kind == "revolute":
         axis = ca.SX(joint.child_rotation @ joint.axis)
-        wrenches[joint.child][1] += axis * tau
+        wrenches[joint.child][1] += axis * net
         if joint.parent != BASE:
-            wrenches[joint.parent][1] -= ca.mtimes(poses[joint.parent].R.T, ca.mtimes(poses[joint.child].R, axis)) * tau
+            wrenches[joint.parent][1] -= ca.mtimes(poses[joint.parent].R.T, ca.mtimes(poses[joint.child].R, axis)) * net
 
 
 def _resistance(joint: Joint, poses: list[Pose], coordinate: ca.SX) -> ca.SX:
