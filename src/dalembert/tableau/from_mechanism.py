@@ -6,8 +6,9 @@ The child's frame is X_PC = X_PJ motion(q) X_JC, and the body frame here is the 
 what hangs on the body move from C to J by X_JC. Bodies on fixed joints become part of what carries them. A "continuous"
 joint is a revolute one whose coordinate is the angle, not (cos, sin): `mechanism.difference(mechanism.neutral(), q)`
 has the tableau's q. A free joint becomes no joint at all: its body is free, as all are in maximal coordinates, and no
-force acts in the joint. Revolute and prismatic loops become joints between two bodies; Baumgarte gains of theirs act off the constraints only,
-where a tableau has no solution, and are not taken over. Dry friction is no part of the smooth dynamics, here as there.
+force acts in the joint. Revolute and prismatic loops become joints between two bodies; their Baumgarte gains act off
+the constraints only, where a tableau has no solution, and are not taken over. Dry friction is no part of the smooth
+dynamics, here as there.
 """
 
 from __future__ import annotations
