@@ -104,7 +104,7 @@ def _add(draft: _Draft, mechanism: Mechanism, body: parts.Body, joint: parts.Joi
     draft.inertias.append(body.inertia.moved(own))
 
 
-def _values(mechanism: Mechanism, joint: parts.Joint) -> dict[str, float]:
+def _values(mechanism: Mechanism, joint: parts.Joint) -> dict[str, Any]:
     """Return armature and, where they act, damping and spring of a joint with one velocity."""
     at = mechanism.index_v(joint.name)
     words = ("armature", "damping", "stiffness", "rest") if mechanism.passive else ("armature",)
