@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from dalembert.cli.check import ROBOT_FILES
 from dalembert.errors import ModelError, SolvabilityError
 
 if TYPE_CHECKING:
-    from dalembert.tableau import Structure
+    from dalembert.model import Mechanism
+    from dalembert.tableau import Structure, Tableau
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Analyse a system of equations (.toml) or a sparse pattern (.mtx) before any number, and draw it as SVG.
+    """Analyse equations (.toml), a pattern (.mtx) or a robot (URDF, SDF, MJCF) before any number; draw it as SVG.
+
+    Of a robot these are the equations of its tree in joint coordinates, by default for inverse dynamics, or those of
+    its bodies in maximal coordinates, for forward dynamics. Springs, dampers and couplings are left out.
 
     Exit code 0: structurally solvable; 1: it is not, and the sets that do not fit are named; 2: the file could not be
     used.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """The file; `dalembert.readers.equation_file` describes the layout."""
+    """The file; `dalembert.readers.equation_file` describes the layout of equations."""
 
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where to write the picture, an SVG."""
@@ -31,18 +36,29 @@ class Graph:
     kind: str = "auto"
     """What to draw: "graph", "matrix", or "auto", the graph of up to 150 equations, the matrix of more."""
 
+    coordinates: Literal["auto", "joint", "maximal"] = "auto"
+    """Of a robot; "auto": joint coordinates of a tree, maximal ones where there are loops or free bodies."""
+
+    granularity: Literal["essential", "newton-euler", "rotations", "motions", "products"] = "essential"
+    """Of joint coordinates: which intermediate quantities are unknowns, 16, 25, 35, 65 or 123 a body."""
+
+    known: tuple[str, ...] = ()
+    """Variables of a robot that are given; default q qd qdd in joint coordinates, every tau in maximal ones."""
+
+    base: Literal["auto", "fixed", "floating"] = "auto"
+    """What holds the root of a robot."""
+
     def run(self) -> int:
         """Print the analysis, write the picture, and return the exit code."""
-        from dalembert.readers.equation_file import read_equations, read_pattern
-        from dalembert.tableau import Tableau, signature, structure
+        from dalembert.readers.equation_file import read_pattern
+        from dalembert.tableau import signature, structure
 
         if self.kind not in ("auto", "graph", "matrix"):
             raise ModelError(f"--kind {self.kind} is not auto, graph or matrix")
         if self.file.suffix.lower() == ".mtx":
             found = structure(read_pattern(self.file))
         else:
-            system = read_equations(self.file)
-            tableau = Tableau(**vars(system))
+            tableau = self._robot() if self.file.suffix.lower() in ROBOT_FILES else self._equations()
             found = tableau.structure()
             if found.solvable and tableau.differential:
                 print(signature(tableau))
@@ -51,6 +67,35 @@ class Graph:
             self._draw(found)
             print(f"picture: {self.output}")
         return 0 if found.solvable else 1
+
+    def _equations(self) -> Tableau:
+        """Return the equations of a file."""
+        from dalembert.readers.equation_file import read_equations
+        from dalembert.tableau import Tableau
+
+        if self.known:
+            raise ModelError(f"--known is for robot files ({', '.join(ROBOT_FILES)}); {self.file} says itself")
+        return Tableau(**vars(read_equations(self.file)))
+
+    def _robot(self) -> Tableau:
+        """Return the equations of a robot, and say what they leave out."""
+        from dalembert.readers import load
+        from dalembert.tableau import maximal, newton_euler
+
+        mechanism = load(self.file, self.base, passive=False, allow_unphysical=True)
+        left_out = [f"coupling {each.name!r}" for each in mechanism.couplings]
+        mechanism = replace(mechanism, couplings=())
+        if self.coordinates == "maximal" or (self.coordinates == "auto" and not _is_tree(mechanism)):
+            tableau, words, known = maximal(mechanism), "maximal coordinates", "every tau"
+        else:
+            tableau, words, known = newton_euler(mechanism, self.granularity), "joint coordinates", "q, qd, qdd"
+        if self.known:
+            tableau, known = tableau.with_known(self.known), ", ".join(self.known)
+        left_out += ["springs and dampers"] if _has_passive(mechanism) else []
+        print(f"{mechanism.name}: {words}; known: {known}")
+        if left_out:
+            print(f"left out: {', '.join(left_out)}")
+        return tableau
 
     def _draw(self, found: Structure) -> None:
         """Write the picture; a system that does not fit has a graph, but no order."""
@@ -72,3 +117,14 @@ class Graph:
         except SolvabilityError as error:
             raise ModelError("only a solvable system has a matrix in solving order; draw its graph") from error
         self.output.write_text(text, encoding="utf-8")
+
+
+def _is_tree(mechanism: Mechanism) -> bool:
+    """Whether joint coordinates can describe it: no loops, no free bodies."""
+    return not mechanism.all_constraints and all(joint.kind != "free" for joint in mechanism.joints)
+
+
+def _has_passive(mechanism: Mechanism) -> bool:
+    """Whether the file gives springs, dampers or compensated weights."""
+    lifted = any(body.compensation for body in mechanism.bodies)
+    return bool(mechanism.springs or lifted or mechanism.damping.any() or mechanism.stiffness.any())

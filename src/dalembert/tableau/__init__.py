@@ -5,6 +5,7 @@ from dalembert.tableau.checks import LinearSolution, Outcome, Statistics
 from dalembert.tableau.dirac import DiracStructure
 from dalembert.tableau.elimination import Elimination, eliminate
 from dalembert.tableau.engines import ENGINES
+from dalembert.tableau.from_mechanism import from_mechanism
 from dalembert.tableau.implicit_lagrangian import implicit_lagrangian
 from dalembert.tableau.index_reduction import reduce_index
 from dalembert.tableau.maximal import maximal
@@ -38,6 +39,7 @@ __all__ = [
     "Tableau",
     "connection_split",
     "eliminate",
+    "from_mechanism",
     "implicit_lagrangian",
     "make_plan",
     "maximal",

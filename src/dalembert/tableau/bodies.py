@@ -37,7 +37,10 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """A joint from body `parent` (or BASE) to body `child`, with its frame on the parent; `child_*` for loops."""
+    """A joint from body `parent` (or BASE) to body `child`, with its frame on the parent; `child_*` for loops.
+
+    Moving it takes armature qdd + damping qd + stiffness (q - rest) beside what the bodies need.
+    """
 
     name: str
     kind: str
@@ -48,6 +51,14 @@ class Joint:
     origin: Float[Array, "3"] = field(default_factory=lambda: np.zeros(3))
     child_rotation: Float[Array, "3 3"] = field(default_factory=lambda: np.eye(3))
     child_origin: Float[Array, "3"] = field(default_factory=lambda: np.zeros(3))
+    armature: float = 0.0
+    damping: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+
+    def resistance(self, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> ca.SX:
+        """Return what the joint itself takes of tau: rotor, damper and spring."""
+        return self.armature * qdd + self.damping * qd + self.stiffness * (q - self.rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +89,21 @@ class Multibody:
                 raise ModelError(f"two bodies or two joints share a name among {part}")
 
     def require_tree(self) -> None:
-        """Refuse loops and orders other than parents first."""
-        for i, joint in enumerate(self.joints):
-            if joint.child != i or joint.parent >= i or len(self.joints) != len(self.bodies):
+        """Refuse free bodies, loops, frames on the child, and orders other than parents first."""
+        carried = {joint.child for joint in self.joints}
+        free = [body.name for i, body in enumerate(self.bodies) if i not in carried]
+        loops = [joint.name for joint in self.joints[len(self.bodies) :]]
+        placed = [
+            j.name for j in self.joints if not np.array_equal(j.child_rotation, np.eye(3)) or j.child_origin.any()
+        ]
+        for what, names in (("free bodies", free), ("joints that close loops", loops), ("frames on the child", placed)):
+            if names:
                 raise ModelError(
-                    "these equations walk a tree: joint i moves body i, parents first, one joint per body. "
-                    "For loops use `maximal`"
+                    f"these equations walk a tree of one joint per body; here are {what}: "
+                    f"{', '.join(map(repr, names))}. Use `maximal`"
                 )
+        if any(joint.child != i or joint.parent >= i for i, joint in enumerate(self.joints)):
+            raise ModelError("these equations walk a tree: joint i moves body i, parents first. Use `maximal`")
 
 
 def skew(a: ca.SX) -> ca.SX:

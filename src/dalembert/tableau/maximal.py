@@ -21,27 +21,34 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from dalembert.errors import UnsupportedError
+from dalembert.model.mechanism import Mechanism
 from dalembert.tableau.bodies import BASE, Joint, Multibody, skew
+from dalembert.tableau.from_mechanism import as_multibody
 from dalembert.tableau.tableau import Tableau
 
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """A body's symbols and its rotation matrix."""
+    """A body's symbols, its rotation matrix, and the rates of v and w."""
 
     p: ca.SX
     e: ca.SX
     v: ca.SX
     w: ca.SX
     R: ca.SX
+    dv: ca.SX
+    dw: ca.SX
 
 
-def maximal(model: Multibody, known: Iterable[str] | None = None) -> Tableau:
+def maximal(model: Multibody | Mechanism, known: Iterable[str] | None = None) -> Tableau:
     """Return the tableau in maximal coordinates; default known: tau of every joint, forward dynamics.
 
     Variables: "p link1" (3), "e link1" (4), "v link1", "w link1" (3), "mu link1" per body; "lam joint1" (5) and
     "tau joint1" per joint. 14 unknowns a body and 5 a joint; structural index 3.
+    `from_mechanism` says what of a mechanism is taken: a body on a free joint has no joint and no tau, a loop has both.
     """
+    model = as_multibody(model)
     variables: dict[str, ca.SX] = {}
     rates: dict[str, ca.SX] = {}
     poses = [_pose(body.name, variables, rates) for body in model.bodies]
@@ -87,7 +94,7 @@ def _pose(name: str, variables: dict[str, ca.SX], rates: dict[str, ca.SX]) -> Po
         variables[f"{letter} {name}"] = symbol
         rates[f"{letter} {name}"] = ca.SX.sym(f"{letter}' {name}", symbol.numel())
     p, e, v, w = symbols.values()
-    return Pose(p, e, v, w, rotation(e))
+    return Pose(p, e, v, w, rotation(e), rates[f"v {name}"], rates[f"w {name}"])
 
 
 def joint_rows(joint: Joint, model: Multibody, poses: list[Pose]) -> tuple[ca.SX, ca.SX]:
@@ -129,15 +136,40 @@ def _apply(
     joint: Joint, poses: list[Pose], wrenches: list[list[ca.SX]], phi: ca.SX, lam: ca.SX, coordinate: ca.SX, tau: ca.SX
 ) -> None:
     """Add constraint and joint forces to the wrenches of parent and child, by virtual work."""
-    work = -ca.dot(lam, phi) + tau * coordinate
+    net = tau - _resistance(joint, poses, coordinate)
     for body in (joint.parent, joint.child):
         if body == BASE:
             continue
         pose = poses[body]
-        wrenches[body][0] += ca.gradient(work, pose.p)
-        wrenches[body][1] += ca.jtimes(spin(pose.e, pose.w), pose.w, ca.gradient(work, pose.e), True) / 2
+        along_p, along_e = (net * ca.gradient(coordinate, x) - ca.jtimes(phi, x, lam, True) for x in (pose.p, pose.e))
+        wrenches[body][0] += along_p
+        wrenches[body][1] += ca.jtimes(spin(pose.e, pose.w), pose.w, along_e, True) / 2
     if joint.kind == "revolute":
         axis = ca.SX(joint.child_rotation @ joint.axis)
-        wrenches[joint.child][1] += axis * tau
+        wrenches[joint.child][1] += axis * net
         if joint.parent != BASE:
-            wrenches[joint.parent][1] -= ca.mtimes(poses[joint.parent].R.T, ca.mtimes(poses[joint.child].R, axis)) * tau
+            wrenches[joint.parent][1] -= ca.mtimes(poses[joint.parent].R.T, ca.mtimes(poses[joint.child].R, axis)) * net
+
+
+def _resistance(joint: Joint, poses: list[Pose], coordinate: ca.SX) -> ca.SX:
+    """Return what rotor, damper and spring of a joint take of tau; speeds are rates of the coordinate on the motion."""
+    revolute, child = joint.kind == "revolute", poses[joint.child]
+    if not (joint.armature or joint.damping or joint.stiffness):
+        return ca.SX(0)
+    if revolute and joint.stiffness:
+        raise UnsupportedError(
+            f"joint {joint.name!r} is revolute with a spring: maximal coordinates have no angle that counts turns. "
+            "Use `newton_euler`, or take the spring out"
+        )
+    ends = [child] if joint.parent == BASE else [child, poses[joint.parent]]
+    state = ca.vertcat(*[x for end in ends for x in (end.p, end.e, end.v, end.w)])
+    rate = ca.vertcat(*[x for end in ends for x in (end.v, spin(end.e, end.w) / 2, end.dv, end.dw)])
+    if revolute:
+        axis = ca.SX(joint.child_rotation @ joint.axis)
+        speed = ca.dot(axis, child.w)
+        if joint.parent != BASE:
+            parent = poses[joint.parent]
+            speed -= ca.dot(ca.mtimes(child.R, axis), ca.mtimes(parent.R, parent.w))
+    else:
+        speed = ca.jtimes(coordinate, state, rate)
+    return joint.resistance(coordinate, speed, ca.jtimes(speed, state, rate))

@@ -8,7 +8,7 @@ the parent exerts, tau joint force.
     w = R^T w_p + s qd                     a = R^T (a_p + dw_p x r + w_p x (w_p x r))  [+ s qdd + 2 w x s qd]
     dw = R^T dw_p + s qdd + w x s qd       ac = a + dw x c + w x (w x c)
     F = m ac,  N = I dw + w x I w          f = F + sum R_j f_j,  n = N + c x F + sum (R_j n_j + r_j x R_j f_j)
-    tau = s.n  or  s.f
+    tau = s.n  or  s.f, and armature qdd + damping qd + stiffness (q - rest) of the joint itself
 
 J. Y. S. Luh, M. W. Walker, R. P. C. Paul, ASME J. Dyn. Syst. Meas. Control 102 (1980) 69-76. One text writes all
 granularities: an intermediate quantity is a variable with its own equation from its level on, and an expression below.
@@ -23,7 +23,9 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.model.mechanism import Mechanism
 from dalembert.tableau.bodies import BASE, Joint, Multibody, skew, turn
+from dalembert.tableau.from_mechanism import as_multibody
 from dalembert.tableau.tableau import Tableau
 
 GRANULARITIES = {
@@ -66,17 +68,18 @@ class Sheet:
 
 
 def newton_euler(
-    tree: Multibody,
+    model: Multibody | Mechanism,
     granularity: str = "newton-euler",
     known: Iterable[str] = ("q", "qd", "qdd"),
     instant: bool = True,
 ) -> Tableau:
-    """Return the tableau of a tree in joint coordinates.
+    """Return the tableau of a tree in joint coordinates; `from_mechanism` says what of a mechanism is taken.
 
     Variables q, qd, qdd and tau have one element per joint; "w link1", "f link1" ... per body. Inverse dynamics:
     known q, qd, qdd; forward: known q, qd, tau at an instant;
     as a differential equation: known tau.
     """
+    tree = as_multibody(model)
     tree.require_tree()
     if granularity not in GRANULARITIES:
         raise ModelError(f"granularity {granularity!r} is not one of {', '.join(map(repr, GRANULARITIES))}")
@@ -87,7 +90,7 @@ def newton_euler(
     moved = _outward(sheet, tree, q, qd, qdd)
     torque = _inward(sheet, tree, moved)
     for i, joint in enumerate(tree.joints):
-        sheet.equations[f"tau {joint.name}"] = tau[i] - torque[i]
+        sheet.equations[f"tau {joint.name}"] = tau[i] - torque[i] - joint.resistance(q[i], qd[i], qdd[i])
         sheet.outputs[f"tau {joint.name}"] = f"tau[{i}]" if n > 1 else "tau"
         sheet.let(f"power {joint.name}", tau[i] * moved[i]["rate"], 5)
     sheet.equations |= {"rate of q": q_rate - qd, "rate of qd": qd_rate - qdd}

@@ -117,7 +117,7 @@ def graph_svg(matching: Matching) -> str:
         max(7.2 * max((len(name) for name in names), default=1) + 20, 70)
         for names in (pattern.unknowns, pattern.equations)
     ]
-    left, right = widths[0] + MARGIN, widths[0] + MARGIN + 260
+    left, right = widths[0] + MARGIN, widths[0] + MARGIN + max(260, 5 * max(rows, cols))
     order = _reading_order(matching)
     y_row = {i: top + step * k for k, i in enumerate(order[0])}
     y_col = {j: top + step * k for k, j in enumerate(order[1])}
@@ -157,7 +157,7 @@ def _arc(x1: float, y1: float, x2: float, y2: float, output: bool) -> str:
     if output:
         style = f'stroke="{ACCENT}" stroke-width="2" stroke-dasharray="6 4" marker-end="url(#out)"'
         return f'<line x1="{x2 - 6}" y1="{y2}" x2="{x1 + 8}" y2="{y1}" {style}/>'
-    style = f'stroke="{QUIET}" stroke-width="1" marker-end="url(#in)"'
+    style = f'stroke="{QUIET}" stroke-width="1" stroke-opacity="0.7" marker-end="url(#in)"'
     return f'<line x1="{x1 + 6}" y1="{y1}" x2="{x2 - 8}" y2="{y2}" {style}/>'
 
 

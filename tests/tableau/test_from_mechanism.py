@@ -1,0 +1,262 @@
+"""Ledger Y4, Y12: tableaux of a `Mechanism`, against its own compiled dynamics, which Pinocchio vouches for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dalembert as da
+from dalembert.errors import ModelError, UnsupportedError
+from dalembert.model.parts import Frame
+from dalembert.model.placement import Placement
+from dalembert.tableau import from_mechanism, maximal, newton_euler, reduce_index, signature, stanford_arm
+from dalembert.tableau.stanford import CENTRES, FRAMES, INERTIAS, MASSES
+from tests.tableau.test_stanford import smooth_motion
+from tests.tree.mechanisms import random_inertia, random_placement
+from tests.tree.robots import ROBOTS
+
+TWO = ("essential", "products")
+SINGLE = ("revolute", "continuous", "prismatic")
+
+
+def stanford_by_builder(reading: str = "centimetres") -> da.Mechanism:
+    """The arm with each link's frame at its Denavit-Hartenberg frame: the joint's frame is not the child's."""
+    b = da.Builder("Stanford arm")
+    for i, (kind, theta, d, a, alpha) in enumerate(FRAMES):
+        b.body(f"link{i + 1}", mass=MASSES[i], center=CENTRES[reading][i], inertia=INERTIAS[i])
+        before = Placement.from_rpy((0, 0, theta or 0.0), (0, 0, d or 0.0))
+        after = Placement.from_rpy((alpha, 0, 0), (a, 0, 0))
+        parent = f"link{i}" if i else "world"
+        b.joint(f"joint{i + 1}", kind, parent=parent, child=f"link{i + 1}", axis=(0, 0, 1), placement=before,
+                child_placement=after.inverse())  # fmt: skip
+    return b.build()
+
+
+def moves(kinds: list[str]) -> bool:
+    """Whether any of the joints moves."""
+    return set(kinds) != {"fixed"}
+
+
+def tree(kinds: list[str], seed: int, passive: bool = True) -> da.Mechanism:
+    """A tree with these joints; armature, motors and dampers, springs where no angle can wind."""
+    rng = np.random.default_rng(seed)
+    b = da.Builder("tree", gravity=tuple(rng.standard_normal(3) * 5))
+    for i, kind in enumerate(kinds):
+        free = kind == "free"
+        parent = "world" if i == 0 or free else f"b{rng.integers(max(0, i - 3), i)}"
+        values = {"armature": rng.uniform(0.1, 1), "damping": rng.uniform(0.1, 1)} if kind in SINGLE else {}
+        if kind == "prismatic":
+            values |= {"stiffness": rng.uniform(1, 2), "rest": 0.3}
+        b.body(f"b{i}", inertia=random_inertia(rng))
+        b.joint(f"j{i}", kind, parent=parent, child=f"b{i}", axis=tuple(rng.standard_normal(3)),
+                placement=random_placement(rng), child_placement=random_placement(rng), **values)  # fmt: skip
+    if kinds[0] in SINGLE:
+        b.actuator("motor", "j0", gear=3.0, rotor_inertia=0.05)
+    return b.build(passive=passive)
+
+
+def assert_inverse(mechanism: da.Mechanism, q, v, a, granularity: str) -> None:
+    """Inverse dynamics of the tableau equals `mechanism.inverse` to 1e-9."""
+    tableau = newton_euler(mechanism, granularity)
+    angles = mechanism.difference(mechanism.neutral(), q)
+    found = tableau.solve({"q": angles, "qd": v, "qdd": a}, newton=tableau.newton(engine="loop"))
+    assert found.converged.all()
+    tau = found["tau"].reshape(np.shape(v))
+    np.testing.assert_allclose(tau, mechanism.inverse(q, v, a), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("granularity", TWO)
+def test_Y12_inverse_dynamics_of_the_panda(granularity):
+    panda = da.load(ROBOTS / "panda_description/urdf/panda.urdf", passive=True).open_tree()
+    assert panda.damping.any()
+    rng = np.random.default_rng(0)
+    assert_inverse(panda, panda.random(rng, 3), *rng.standard_normal((2, 3, panda.nv)), granularity)
+
+
+@pytest.mark.parametrize("granularity", TWO)
+@pytest.mark.parametrize("reading", CENTRES)
+def test_Y12_the_stanford_arm_by_the_builder_is_the_one_of_the_room(reading, granularity):
+    mechanism, q_v_a = stanford_by_builder(reading), smooth_motion(3)
+    assert_inverse(mechanism, *q_v_a, granularity)
+    built, ours = newton_euler(mechanism, granularity), newton_euler(stanford_arm(reading), granularity)
+    assert (built.equations, built.unknowns) == (ours.equations, ours.unknowns)
+    np.testing.assert_array_equal(built.pattern.indices, ours.pattern.indices)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    kinds=st.lists(st.sampled_from((*SINGLE, "fixed")), min_size=1, max_size=4),
+    seed=st.integers(0, 1000),
+    passive=st.booleans(),
+    granularity=st.sampled_from(TWO),
+)
+def test_Y12_inverse_dynamics_of_random_trees(kinds, seed, passive, granularity):
+    """Frames anywhere, armature, motors, dampers, springs, welded bodies."""
+    mechanism = tree(["revolute", *kinds], seed, passive)
+    rng = np.random.default_rng(seed)
+    assert_inverse(mechanism, mechanism.random(rng, 2), *rng.standard_normal((2, 2, mechanism.nv)), granularity)
+
+
+def with_centres(mechanism: da.Mechanism) -> da.Mechanism:
+    """The mechanism with a frame at the centre of mass of each body of the tableau, along the body's axes there."""
+    places = {joint.child: joint.child_placement for joint in mechanism.joints}
+    centres = {body.name: Placement(np.eye(3), body.centre) for body in from_mechanism(mechanism).bodies}
+    frames = (Frame(f"centre of {name}", name, places[name] @ centre) for name, centre in centres.items())
+    return replace(mechanism, frames=tuple(frames))
+
+
+def body_states(mechanism: da.Mechanism, q, v, tau, a) -> tuple[dict[str, float], dict[str, float]]:
+    """p, e, v, w and tau of the tableau by element name; accelerations of centres (world) and bodies (own axes)."""
+    values, accelerations = {f"tau {j.name}": tau[mechanism.index_v(j.name)] for j in mechanism.joints}, {}
+    values = {name: float(x[0]) for name, x in values.items() if len(x) == 1}
+    for frame in mechanism.frames:
+        R, p = mechanism.kinematics(q, frame.name)
+        options = {"frame": frame.name, "reference": "local_world_aligned"}
+        twist = mechanism.compile("velocity", **options)(q, v)
+        rate = mechanism.frame_jacobian(q, **options) @ a + mechanism.compile("jacobian_drift", **options)(q, v)
+        state = {"p": p, "e": Placement(R, p).quaternion(), "v": twist[:3], "w": R.T @ twist[3:]}
+        values |= {f"{letter} {frame.body}[{k}]": x for letter, xs in state.items() for k, x in enumerate(xs)}
+        for letter, vector in (("v", rate[:3]), ("w", R.T @ rate[3:])):
+            accelerations |= {f"{letter} {frame.body}[{k}]'": x for k, x in enumerate(vector)}
+    return values, accelerations
+
+
+def assert_balanced(mechanism: da.Mechanism, q, v, tau, a) -> None:
+    """Joint rows hold at q, and with accelerations `a` some multipliers balance all forces and moments."""
+    tableau = maximal(mechanism)
+    values, accelerations = body_states(with_centres(mechanism), q, v, tau, a)
+    x = np.array([values.get(name, 0.0) for name in tableau.unknowns])
+    x_dot = [accelerations.get(f"{tableau.unknowns[k]}'", 0.0) for k in tableau.differential]
+    u = [values.get(name, 0.0) for name in tableau.inputs]
+    inputs = [tableau.x, tableau.x_dot, ca.vertcat(*tableau.inputs.values())]
+    f = ca.Function("G", inputs, [tableau.residual, ca.jacobian(tableau.residual, tableau.x)])
+    G, J = (np.array(each) for each in f(x, x_dot, u))
+    begins = np.array([name.split()[0] for name in tableau.equations])
+    assert np.abs(G[begins == "joint"]).max(initial=0.0) < 1e-12
+    multipliers = np.array([name.startswith("lam ") for name in tableau.unknowns])
+    rows = np.isin(begins, ("force", "moment"))
+    A = J[np.ix_(rows, multipliers)]
+    balance = G[rows] - A @ np.linalg.lstsq(A, G[rows], rcond=None)[0]
+    np.testing.assert_allclose(balance, 0.0, atol=1e-10 * max(1.0, np.abs(G[rows]).max()))
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    kinds=st.lists(st.sampled_from((*SINGLE, "fixed", "free")), min_size=1, max_size=4).filter(moves),
+    seed=st.integers(0, 1000),
+    passive=st.booleans(),
+)
+def test_Y4_maximal_coordinates_of_random_trees_balance_what_forward_gives(kinds, seed, passive):
+    """Rotors, dampers and springs act; a free body is one without a joint."""
+    mechanism = tree(kinds, seed, passive)
+    rng = np.random.default_rng(seed)
+    q, (v, tau) = mechanism.random(rng), rng.standard_normal((2, mechanism.nv))
+    for joint in mechanism.joints:
+        tau[mechanism.index_v(joint.name)] *= joint.kind != "free"
+    assert_balanced(mechanism, q, v, tau, mechanism.forward(q, v, tau))
+
+
+@pytest.mark.parametrize("kinds", [["revolute", "prismatic"], ["free", "revolute"]])
+def test_Y4_maximal_coordinates_of_a_tree_agree_with_forward(kinds):
+    """Index 3; reduced by dummy derivatives and solved for accelerations."""
+    mechanism = tree(kinds, 5)
+    rng = np.random.default_rng(2)
+    q, (v, tau) = mechanism.random(rng), rng.standard_normal((2, mechanism.nv))
+    tau[mechanism.index_v("j0")] *= kinds[0] != "free"
+    tableau = maximal(mechanism)
+    found = signature(tableau)
+    assert (found.index, found.freedom) == (3, 2 * mechanism.nv)
+    values, accelerations = body_states(with_centres(mechanism), q, v, tau, mechanism.forward(q, v, tau))
+    reduced = reduce_index(tableau, values)
+    at = reduced.tableau.with_known([*reduced.states, *reduced.tableau.known], instant=True)
+    known = {name: values[name] for name in (*reduced.states, *reduced.tableau.known)}
+    probed = {name: x for name, x in values.items() if name in at.variables.names}
+    guess = [values.get(name, 0.0) for name in at.unknowns]
+    solved = at.solve(known, guess=guess, newton=at.newton(values=probed, engine="loop"))
+    for name, expected in accelerations.items():
+        assert solved[name] == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+def spatial_loop() -> tuple[da.Mechanism, np.ndarray]:
+    """Seven hinges with random axes in a ring, closed where it was built: one way to move."""
+    rng = np.random.default_rng(3)
+    b = da.Builder("ring")
+    axes, places = rng.standard_normal((7, 3)), rng.uniform(-1, 1, (7, 3))
+    for i in range(6):
+        b.body(f"b{i}", inertia=random_inertia(rng))
+        step = places[i] - (places[i - 1] if i else 0)
+        b.joint(f"j{i}", "revolute", parent=f"b{i - 1}" if i else "world", child=f"b{i}", axis=axes[i], position=step)
+    at = Placement(np.eye(3), places[6] - places[5])
+    b.loop("closing", "revolute", "b5", "world", at, Placement(np.eye(3), places[6]), axis=axes[6])
+    return b.build(), rng.standard_normal(6)
+
+
+def test_Y4_maximal_coordinates_of_a_loop_agree_with_forward():
+    ring, tau = spatial_loop()
+    q = ring.neutral()
+    v = np.linalg.svd(ring.jacobian(q))[2][-1]
+    assert np.abs(ring.jacobian(q) @ v).max() < 1e-12
+    a, _, status = ring.forward(q, v, tau)
+    assert int(status) == da.Status.UNIQUE
+    assert signature(maximal(ring)).freedom == 2
+    assert_balanced(ring, q, v, tau, a)
+    with pytest.raises(ModelError, match=r"loops: 'loop closing'.*`maximal`"):
+        newton_euler(ring)
+
+
+def test_what_a_tableau_cannot_express_is_refused_by_name():
+    panda = da.load(ROBOTS / "panda_description/urdf/panda.urdf")
+    with pytest.raises(UnsupportedError, match=r"finger.*coupler.*open_tree"):
+        newton_euler(panda)
+    with pytest.raises(UnsupportedError, match=r"'hand' \(point, held where it is\)"):
+        maximal(panda.open_tree().constrain(da.Point("panda_hand_tcp", name="hand")))
+    with pytest.raises(ModelError, match=r"free bodies: 'b0'.*`maximal`"):
+        newton_euler(tree(["free", "revolute"], 0))
+    with pytest.raises(ModelError, match="not from str"):
+        newton_euler("panda.urdf")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["helical", "universal", "spherical", "planar"])
+def test_kinds_of_joints_that_are_refused_by_name(kind):
+    with pytest.raises(UnsupportedError, match=f"'j1' is {kind}; joints of a tableau are revolute, prismatic"):
+        from_mechanism(tree(["revolute", kind], 0))
+
+
+def one_body(kind: str = "revolute", **values) -> da.Builder:
+    b = da.Builder("one")
+    b.body("rod", mass=1.0, center=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01), compensation=values.pop("compensation", 0))
+    b.joint("hinge", kind, parent="world", child="rod", axis=(0, 1, 0), **values)
+    return b
+
+
+def test_passive_forces_that_are_refused_by_name():
+    b = one_body()
+    b.spring("rubber", "rod", "world", stiffness=3.0)
+    with pytest.raises(UnsupportedError, match=r"'rubber'.*with_passive"):
+        newton_euler(b.build())
+    with pytest.raises(UnsupportedError, match=r"'rod'.*with_passive"):
+        newton_euler(one_body(compensation=0.5).build())
+    with pytest.raises(UnsupportedError, match="'hinge' is continuous with a spring"):
+        newton_euler(one_body("continuous", stiffness=1.0).build())
+    with pytest.raises(UnsupportedError, match="'hinge' is free and has armature and damping"):
+        maximal(one_body("free", armature=1.0, damping=1.0).build())
+    with pytest.raises(UnsupportedError, match=r"'hinge' is revolute with a spring.*newton_euler"):
+        maximal(one_body(stiffness=1.0).build())
+    with pytest.raises(ModelError, match="no body that moves"):
+        newton_euler(one_body("fixed").build())
+    quiet = b.build(passive=False)
+    assert_inverse(quiet, np.array([[0.3]]), np.array([[1.0]]), np.array([[2.0]]), "essential")
+
+
+def test_a_loop_on_one_rigid_body_is_refused():
+    b = one_body()
+    b.body("tip", mass=0.1)
+    b.joint("weld", "fixed", parent="rod", child="tip")
+    b.loop("knot", "revolute", "rod", "tip", axis=(0, 1, 0))
+    with pytest.raises(ModelError, match="'loop knot' joins two frames of one rigid body"):
+        maximal(b.build())
