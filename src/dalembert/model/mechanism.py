@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -253,6 +253,13 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
 
     def __hash__(self) -> int:
         return hash(self._content)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the parts; kernels are loaded from the cache, or compiled, where it arrives."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
 
     def __str__(self) -> str:
         return as_text(self)

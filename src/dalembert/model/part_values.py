@@ -92,6 +92,14 @@ def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limit
     return full
 
 
+def checked_placement(placement: Any, what: str, source: Source | None) -> Placement:
+    """Return a placement; anything else is refused."""
+    if not isinstance(placement, Placement):
+        kind = type(placement).__name__
+        raise ModelError(f"{what}: a placement is a Placement(rotation, position), not {kind} {placement!r}", source)
+    return placement
+
+
 def make_placement(
     placement: Placement | None, position: Any, rotation: Any, rpy: Any, what: str, source: Source | None
 ) -> Placement:
@@ -100,7 +108,7 @@ def make_placement(
     if sum(given) > 1 or (placement is not None and position is not None):
         raise ModelError(f"{what}: give a placement, or a position with one of rotation and rpy", source)
     if placement is not None:
-        return placement
+        return checked_placement(placement, what, source)
     if position is None and rotation is None and rpy is None:
         return IDENTITY
     place = numbers((0.0, 0.0, 0.0) if position is None else position, f"the position of {what}", source)

@@ -103,11 +103,12 @@ def plain(value: Any) -> Any:
 def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], kernel: Mapping[str, Any]) -> Kernel:
     """Return the kernel of a request; `kernel` has the options of `Kernel` (backend, dtype, threads, width)."""
     from dalembert.kernel import Kernel
+    from dalembert.kernel.engine import type_name
 
     request = lookup(what, requests(), "request")
     full = checked_options(mechanism, request, options)
     if "dtype" in full:
-        full["dtype"] = str(np.dtype(kernel.get("dtype", full["dtype"])))
+        full["dtype"] = type_name(kernel.get("dtype", full["dtype"]))
     if not (mechanism.cacheable and request.own):
         return Kernel(request.trace(mechanism, **full), **kernel)
     key = ("mechanism", mechanism.content(), what, *(f"{name}={value!r}" for name, value in sorted(full.items())))

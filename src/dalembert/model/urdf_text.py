@@ -88,7 +88,7 @@ class UrdfText:
         self.left_out += [f"constraint {constraint.label}" for constraint in m.constraints]
         if tuple(m.gravity) != (0.0, 0.0, -9.81):
             self.left_out.append(f"gravity {m.gravity}")
-        if m.base == "floating":
+        if any(joint.kind == "free" and _is_root(joint) for joint in m.joints):
             self.left_out.append("the floating base (load with base='floating')")
         held = [body.name for body in m.bodies if body.compensation]
         if held:
