@@ -9,7 +9,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.friction.coulomb_modes import all_solutions, family_of
 from dalembert.friction.index_sets import AT_LIMIT, STILL, IndexSets
-from dalembert.friction.reaction_problem import FIXED, ReactionProblem, reaction_problem
+from dalembert.friction.reaction_problem import FIXED, UNILATERAL, ReactionProblem, reaction_problem
 from dalembert.friction.resolution import OPTIMAL, FrictionCertificate, Resolution
 from dalembert.friction.status import FrictionStatus
 from dalembert.friction.uniqueness import UniquenessReport, proved_unique
@@ -85,11 +85,15 @@ def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, 
 
 
 def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSets:
-    """Sort contacts; one that is open (its row pushes no more) counts as sliding or sticking by its velocity."""
-    sliding, sticking, onset, limit = [], [], {}, []
+    """Sort contacts by reaction, velocity, force and relative acceleration."""
+    sliding, sticking, onset, limit, apart = [], [], {}, [], []
+    stiffness = np.diag(problem.delassus[0])
     for i, name in enumerate(problem.names):
         a, b = problem.first[i], problem.first[i + 1]
         tangent = np.arange(a if problem.kind[i] == FIXED else a + 1, b)
+        if problem.kind[i] == UNILATERAL and u[a] > 0.0 and stiffness[a] * r[a] <= OPTIMAL * size[a]:
+            apart.append(name)
+            continue
         if problem.sliding[i]:
             sliding.append(name)
             continue
@@ -103,7 +107,7 @@ def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSet
             if full:
                 limit.append(name)
     known = [name for name, row in zip(problem.column_names, problem.columns, strict=True) if row < 0]
-    return IndexSets((*sliding, *known), tuple(sticking), onset, tuple(limit))
+    return IndexSets((*sliding, *known), tuple(sticking), onset, tuple(limit), tuple(apart))
 
 
 def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport:
