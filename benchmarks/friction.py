@@ -15,7 +15,8 @@ import scipy.sparse as sps
 
 from dalembert.friction import resolve
 from dalembert.friction.box_kernel import solve_box
-from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, solve_contacts
+from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
+from dalembert.friction.contact_kernel import solve_contacts
 from dalembert.friction.least_kernel import least_norm
 
 

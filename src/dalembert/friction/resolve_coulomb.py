@@ -44,7 +44,8 @@ def resolve_coulomb(
 
 def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> tuple[Array, float, int]:
     """Run the kernel on the contact rows; return reactions, residual and Newton steps."""
-    from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, solve_contacts
+    from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
+    from dalembert.friction.contact_kernel import solve_contacts
 
     G, g = problem.delassus
     r = np.zeros(g.size)
