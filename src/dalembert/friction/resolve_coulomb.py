@@ -20,7 +20,7 @@ TOLERANCE = 1e-13
 """What the kernel aims at; `OPTIMAL` is what counts as an answer."""
 
 NEWTON = 400
-"""Newton steps before the kernel gives up; 3 to 10 are usual, some hundred with many redundant contacts."""
+"""Steps before the kernel gives up; 3 to 10 are usual, 15 to 40 with many redundant contacts."""
 
 
 def resolve_coulomb(
