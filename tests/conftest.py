@@ -21,6 +21,9 @@ builtins.Float = Float  # type: ignore[attr-defined]
 UNCHECKED = {
     "dalembert.friction.box_kernel",  # Numba compiles these: a wrapped function would not compile
     "dalembert.friction.cone_kernel",
+    "dalembert.friction.contact_kernel",
+    "dalembert.friction.envelope_kernel",
+    "dalembert.friction.interior_kernel",
     "dalembert.friction.least_kernel",
     "dalembert.friction.batch_kernel",
     "dalembert.kkt.batch_kernel",

@@ -24,3 +24,20 @@ def cone(rng: np.random.Generator, contacts: int, mu: float = 0.5) -> tuple[Arra
     n = max(6, 3 * contacts + 2)
     H, M = rng.normal(size=(3 * contacts, n)), rng.uniform(0.5, 2.0, n)
     return (H / M) @ H.T, H @ rng.normal(size=n), np.full(contacts, mu)
+
+
+def stack(rng: np.random.Generator, contacts: int) -> tuple[Array, Array, Array]:
+    """Return boxes on each other, four points of contact each, with unequal coefficients: sparse and redundant."""
+    bodies = max(1, contacts // 4)
+    H = np.zeros((contacts, 3, bodies, 6))
+    for c in range(contacts):
+        x, y, z = 0.5 * rng.normal(size=3)
+        turn = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
+        b = c // 4 % bodies
+        H[c, :, b] = np.hstack([np.eye(3), turn])[[2, 0, 1]]
+        if b:
+            H[c, :, b - 1] = -H[c, :, b]
+    H = H.reshape(3 * contacts, 6 * bodies)
+    mass = np.tile([1.0, 1.0, 1.0, 0.1, 0.1, 0.1], bodies)
+    v = np.tile([0.0, 0.0, -0.1, 0.0, 0.0, 0.0], bodies) + 0.05 * rng.normal(size=6 * bodies)
+    return (H / mass) @ H.T, H @ v, rng.uniform(0.2, 0.9, contacts)

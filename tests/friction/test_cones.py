@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.friction import FrictionStatus, Reacting, resolve
-from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, solve_contacts
+from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
+from dalembert.friction.contact_kernel import solve_contacts
 from tests.friction.problems import cone
 
 FCLIB = Path(__file__).parents[3] / "shared" / "benchmarks" / "fclib"
@@ -243,6 +244,15 @@ def test_associated_on_request_lifts_a_sliding_contact():
     assert true.acceleration[1] == pytest.approx(0.0, abs=1e-12)
     assert convex.acceleration[1] == pytest.approx(0.3 * convex.acceleration[0])  # the normal cone's price
     assert convex.certificate.method == "exact, associated"
+
+
+@pytest.mark.parametrize("associated", [False, True])
+def test_a_contact_without_friction_never_pulls(associated):
+    r = resolve(
+        np.eye(2), [0.0, 10.0], [[1.0], [0.0]], [0.0], [Reacting(0.0, 0)], A=[[0.0, 1.0]], associated=associated
+    )
+    np.testing.assert_array_equal(r.multipliers, 0.0)
+    np.testing.assert_allclose(r.acceleration, [0.0, 10.0])
 
 
 @pytest.mark.parametrize(

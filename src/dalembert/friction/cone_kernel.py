@@ -73,7 +73,7 @@ def local_map(y, a, b, mu, law, kind, sliding, s, out):
         reach += y[j] * y[j]
     reach = np.sqrt(reach)
     if law == ASSOCIATED and not sliding and kind == UNILATERAL:
-        if reach <= mu * n:
+        if n >= 0.0 and reach <= mu * n:
             scale, normal = 1.0, n
         elif mu * reach <= -n:
             scale, normal = 0.0, 0.0
@@ -111,7 +111,7 @@ def sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
 
 @compiled
 def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
-    """Write u, y and F = r - map(y); return the largest |F| and the size of the terms of y."""
+    """Write u, y and F = r - map(y); return the largest |F| (NaN counts as infinite) and the size of the terms of y."""
     worst, size = 0.0, 0.0
     for i in range(first.size - 1):
         a, b = first[i], first[i + 1]
@@ -127,6 +127,8 @@ def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
         local_map(y, a, b, mu[i], law, kind[i], sliding[i], s, out)
         for j in range(a, b):
             F[j] = r[j] - out[j]
+            if not abs(F[j]) < np.inf:  # max() would pass over NaN
+                return np.inf, 1.0
             worst = max(worst, abs(F[j]))
     return worst, size
 
@@ -144,7 +146,7 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
         reach += y[j] * y[j]
     reach = np.sqrt(reach)
     if law == ASSOCIATED and not sliding and kind == UNILATERAL:
-        if reach <= mu * n:
+        if n >= 0.0 and reach <= mu * n:
             for j in range(d):
                 P[j, j] = 1.0
         elif mu * reach > -n:
@@ -256,40 +258,3 @@ def attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, s
             worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
     r[:] = kept
     return best, used
-
-
-@compiled
-def solve_contacts(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
-    """Solve from a first guess r, overwritten; return |F| relative to its terms, proximal and Newton steps.
-
-    Redundant contacts: the proximal point method, G + delta I and g - delta r in place of G and g, has a
-    well-conditioned problem at each step and ends at an answer of the first; delta falls as long as that helps.
-    """
-    rho = steps_of(G, first)
-    best, used = attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, 10)
-    if best <= tolerance or used >= steps:
-        return best, 0, used
-    size = g.size
-    trace = 0.0
-    for j in range(size):
-        trace += G[j, j] / size
-    delta = 1e-2 * trace
-    u, y, out, F = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
-    kept, Gp = r.copy(), G.copy()
-    for outer in range(200):
-        for j in range(size):
-            Gp[j, j] = G[j, j] + delta
-        near = steps_of(Gp, first)
-        centre = r.copy()
-        inner, more = attempt(Gp, g - delta * centre, first, mu, law, kind, sliding, s, near, r, 0.1 * tolerance, 8, 12)
-        used += more
-        worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
-        found = worst / max(scale, TINY)
-        if found < best:
-            best, kept[:] = found, r
-        if best <= tolerance or used >= steps:
-            r[:] = kept
-            return best, outer + 1, used
-        delta = max(0.2 * delta, 1e-9 * trace) if inner <= tolerance else min(4.0 * delta, trace)
-    r[:] = kept
-    return best, 200, used

@@ -19,7 +19,7 @@ AT_LIMIT = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class IndexSets:
-    """Every contact by name is in exactly one of `sliding`, `sticking` and `about_to_slip`.
+    """Every contact by name is in exactly one of `sliding`, `sticking`, `about_to_slip` and `open`.
 
     Attributes
     ----------
@@ -32,12 +32,15 @@ class IndexSets:
         acceleration, +1 or -1 (for a plane: its unit vector).
     at_limit
         Sticking contacts whose force is at the limit: they hold, with nothing in reserve.
+    open
+        Contacts whose normal only pushes and has let go: no reaction, no friction, and the two sides part.
     """
 
     sliding: tuple[str, ...]
     sticking: tuple[str, ...]
     about_to_slip: Mapping[str, float | Array]
     at_limit: tuple[str, ...]
+    open: tuple[str, ...] = ()
 
     @property
     def at_rest(self) -> tuple[str, ...]:
@@ -50,6 +53,7 @@ class IndexSets:
         ]
         onset += [name for name, sign in self.about_to_slip.items() if np.ndim(sign)]
         parts = {"sliding": self.sliding, "sticking": self.sticking, "about to slip": onset, "at limit": self.at_limit}
+        parts["open"] = self.open
         return "; ".join(f"{what}: {', '.join(who)}" for what, who in parts.items() if who) or "no contacts"
 
 

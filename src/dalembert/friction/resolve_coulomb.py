@@ -9,7 +9,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.friction.coulomb_modes import all_solutions, family_of
 from dalembert.friction.index_sets import AT_LIMIT, STILL, IndexSets
-from dalembert.friction.reaction_problem import FIXED, ReactionProblem, reaction_problem
+from dalembert.friction.reaction_problem import FIXED, UNILATERAL, ReactionProblem, reaction_problem
 from dalembert.friction.resolution import OPTIMAL, FrictionCertificate, Resolution
 from dalembert.friction.status import FrictionStatus
 from dalembert.friction.uniqueness import UniquenessReport, proved_unique
@@ -20,7 +20,7 @@ TOLERANCE = 1e-13
 """What the kernel aims at; `OPTIMAL` is what counts as an answer."""
 
 NEWTON = 400
-"""Newton steps before the kernel gives up; 3 to 10 are usual, some hundred with many redundant contacts."""
+"""Steps before the kernel gives up; 3 to 10 are usual, 15 to 40 with many redundant contacts."""
 
 
 def resolve_coulomb(
@@ -44,7 +44,8 @@ def resolve_coulomb(
 
 def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> tuple[Array, float, int]:
     """Run the kernel on the contact rows; return reactions, residual and Newton steps."""
-    from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, solve_contacts
+    from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
+    from dalembert.friction.contact_kernel import solve_contacts
 
     G, g = problem.delassus
     r = np.zeros(g.size)
@@ -85,11 +86,15 @@ def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, 
 
 
 def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSets:
-    """Sort contacts; one that is open (its row pushes no more) counts as sliding or sticking by its velocity."""
-    sliding, sticking, onset, limit = [], [], {}, []
+    """Sort contacts by reaction, velocity, force and relative acceleration."""
+    sliding, sticking, onset, limit, apart = [], [], {}, [], []
+    stiffness = np.diag(problem.delassus[0])
     for i, name in enumerate(problem.names):
         a, b = problem.first[i], problem.first[i + 1]
         tangent = np.arange(a if problem.kind[i] == FIXED else a + 1, b)
+        if problem.kind[i] == UNILATERAL and u[a] > 0.0 and stiffness[a] * r[a] <= OPTIMAL * size[a]:
+            apart.append(name)
+            continue
         if problem.sliding[i]:
             sliding.append(name)
             continue
@@ -103,7 +108,7 @@ def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSet
             if full:
                 limit.append(name)
     known = [name for name, row in zip(problem.column_names, problem.columns, strict=True) if row < 0]
-    return IndexSets((*sliding, *known), tuple(sticking), onset, tuple(limit))
+    return IndexSets((*sliding, *known), tuple(sticking), onset, tuple(limit), tuple(apart))
 
 
 def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport:
