@@ -7,6 +7,7 @@ still, which is that of the frame where the velocity is admissible; 3-D contacts
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -75,7 +76,8 @@ def states(robot: Robot, mechanism, model, count=STATES):
         yield q, v, tau
 
 
-ROUTED = [(robot, list(constrained.ROUTES)[i % 2]) for i, robot in enumerate((GO2, TALOS, G1, PANDA, ICUB, *OTHERS))]
+PRESENT = [robot for robot in (GO2, TALOS, G1, PANDA, ICUB, *OTHERS) if Path(robot.path).exists()]
+ROUTED = [(robot, list(constrained.ROUTES)[i % 2]) for i, robot in enumerate(PRESENT)]
 
 
 @pytest.mark.parametrize(("robot", "route"), ROUTED, ids=[f"{x.file.split('/')[-1]}-{y}" for x, y in ROUTED])
@@ -111,10 +113,16 @@ def test_loops(robot, route):
     oracle = Oracle(model, robot.rows, [[end(model, robot.frames[0]), (joint, place * between)]])
     A = mechanism.jacobian(q)
     solve = constrained.forward(mechanism, route)
-    axes = data.oMf[ids[0]].rotation if robot.rows == 6 else None  # a weld's moments are about the axes of `other`
+    R = data.oMf[ids[0]].rotation  # rows are in the axes of the second frame, which stands where the first is
+    axes = R if robot.rows == 6 else None
+
+    def in_world(*state):
+        a, lam, status = (np.array(x).ravel() for x in solve(*state))
+        return a, np.concatenate([R @ lam[:3], lam[3:]]), status
+
     for _ in range(STATES):
         v, tau = admissible(A, rng.standard_normal(tree.nv)), 10 * rng.standard_normal(tree.nv)
-        assert_same(solve, oracle, q, v, tau, axes)
+        assert_same(in_world, oracle, q, v, tau, axes)
 
 
 def test_compiled_batch():

@@ -62,6 +62,10 @@ REQUESTS = (
     Request("center_of_mass_velocity", _later("center_velocity"), "q, v -> its velocity (3,)"),
     Request("momentum", _later("momentum"), "q, v -> [linear; angular] (6,) about the centre of mass, world axes"),
     Request("momentum_rate", _later("momentum_rate"), "q, v, a -> its rate (6,)"),
+)
+"""Every request on an open tree; being here is being tested."""
+
+SOLVES = (
     Request(
         "impact",
         _later("impact"),
@@ -82,6 +86,6 @@ REQUESTS = (
     ),
     Request("delassus", _later("delassus"), "q, t -> G (m, m) = A M^-1 A^T"),
 )
-"""Every request of this room; being here is being tested."""
+"""What solves the block system of a constrained mechanism, besides forward and inverse dynamics."""
 
-register(*REQUESTS)
+register(*REQUESTS, *SOLVES)
