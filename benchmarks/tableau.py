@@ -35,7 +35,7 @@ import scipy.sparse.linalg as sla
 from scipy.linalg import lapack
 
 from dalembert.tableau import GRANULARITIES, Tableau, make_plan, newton_euler, stanford_arm
-from dalembert.tableau.engines import bare_kernel, loop_engine, straight_engine
+from dalembert.tableau.engines import bare_kernel, loop_engine, StraightEngine
 from dalembert.tableau.inner_product import InnerProduct
 from dalembert.tableau.sample import sample_jacobian, sample_points
 
@@ -99,7 +99,7 @@ def one_size(tableau: Tableau) -> dict[str, float]:
     A = tableau.pattern.matrix(values[0])
     calls = rivals(A, b)
     inner, loop = InnerProduct(plan), loop_engine(plan)
-    bare, checked, newton = bare_kernel(plan), straight_engine(plan), tableau.newton()
+    bare, checked, newton = bare_kernel(plan), StraightEngine(plan), tableau.newton()
     data, right = np.tile(values[0], (BATCH, 1)), np.tile(b, (BATCH, 1))
     x, _, u, _, _ = (np.tile(p[0], (BATCH, 1)) for p in sample_points(tableau, 1, None))
     calls |= {

@@ -55,7 +55,7 @@ class Workspace(NamedTuple):
 
 @compiled
 def _factor_row(program, data, k, work):
-    """Find row k of L and U; return pivot quality and the largest entry of U."""
+    """Find row k of L and U; return pivot quality and, of a row that changes, the largest entries of U and of A."""
     low_first, low_last = program.lower_ptr[k], program.lower_ptr[k + 1]
     up_first, up_last = program.upper_ptr[k], program.upper_ptr[k + 1]
     w, low, up, diagonal = work.w, work.low, work.up, work.diagonal
@@ -76,12 +76,15 @@ def _factor_row(program, data, k, work):
         if program.cross[e] >= 0:
             terms += abs(factor * up[program.cross[e]])
     diagonal[k] = w[k]
-    largest = abs(w[k])
+    largest, entry = abs(w[k]), 0.0
     for e in range(up_first, up_last):
         up[e] = w[program.upper[e]]
         largest = max(largest, abs(up[e]))
     expected = max(terms, PROBE_SHARE * program.probe[k])
-    return abs(w[k]) / expected if expected > 0.0 else 0.0, largest
+    for e in range(program.inside_ptr[k], program.inside_ptr[k + 1]):
+        entry = max(entry, abs(data[program.inside_source[e]]))
+    changed = 1.0 if low_first < low_last else 0.0
+    return abs(w[k]) / expected if expected > 0.0 else 0.0, changed * largest, changed * entry
 
 
 @compiled
@@ -132,20 +135,17 @@ def backward_error(indptr, indices, data, right, x):
 @compiled
 def factor_solve(program, work, data, right, x, checks):
     """Solve one system; checks: backward error, least pivot quality, growth."""
-    quality, largest = 1.0, 0.0
+    quality, largest, entry = 1.0, 0.0, 0.0
     for b in range(program.begins.size - 1):
         first, last = program.begins[b], program.begins[b + 1]
         for k in range(first, last):
-            found, size = _factor_row(program, data, k, work)
-            quality, largest = min(quality, found), max(largest, size)
+            found, up, own = _factor_row(program, data, k, work)
+            quality, largest, entry = min(quality, found), max(largest, up), max(entry, own)
         _solve_block(program, data, right, first, last, work)
     for k in range(program.rows.size):
         x[program.cols[k]] = work.y[k]
-    entry = 0.0
-    for value in data:
-        entry = max(entry, abs(value))
     checks[0] = backward_error(program.indptr, program.indices, data, right, x)
-    checks[1], checks[2] = quality, largest / entry if entry > 0.0 else np.inf
+    checks[1], checks[2] = quality, max(1.0, largest / entry) if entry > 0.0 else 1.0
 
 
 @compiled
