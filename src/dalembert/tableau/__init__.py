@@ -5,7 +5,7 @@ from dalembert.tableau.checks import LinearSolution, Outcome, Statistics
 from dalembert.tableau.dirac import DiracStructure
 from dalembert.tableau.elimination import Elimination, eliminate
 from dalembert.tableau.engines import ENGINES
-from dalembert.tableau.from_mechanism import from_mechanism
+from dalembert.tableau.from_mechanism import coordinates, from_mechanism
 from dalembert.tableau.implicit_lagrangian import implicit_lagrangian
 from dalembert.tableau.index_reduction import reduce_index
 from dalembert.tableau.maximal import maximal
@@ -38,6 +38,7 @@ __all__ = [
     "Structure",
     "Tableau",
     "connection_split",
+    "coordinates",
     "eliminate",
     "from_mechanism",
     "implicit_lagrangian",

@@ -79,8 +79,8 @@ class LinearSolution:
     status : (N,)
         `Outcome` of each sample.
     checks : (N, 3)
-        Backward error, pivot quality and growth, also by name; see the head of `dalembert.tableau.checks`. From the plan
-        that gave the answer.
+        Backward error, pivot quality and growth, also by name; see the head of `dalembert.tableau.checks`. They are
+        those of the plan that gave the answer.
     """
 
     x: Float[Array, "*batch n"]

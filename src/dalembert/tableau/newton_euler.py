@@ -1,9 +1,9 @@
 """The equations of a tree of bodies in joint coordinates, at five granularities (seed 003, sec. 5.2).
 
 Symbols, per body i with parent p, in the frame of body i unless said otherwise: R child to parent rotation, r joint
-origin in the parent's frame, s and t angular and linear velocity of the joint per velocity qd (its motion subspace); w angular velocity, dw angular acceleration, a acceleration of the origin (minus
-gravity), ac of the centre of mass, F and N resultant force and moment about the centre, f and n force and moment that
-the parent exerts, tau joint force.
+origin in the parent's frame, s and t angular and linear velocity of the joint per velocity qd (its motion subspace); w
+angular velocity, dw angular acceleration, a acceleration of the origin (minus gravity), ac of the centre of mass, F and
+N resultant force and moment about the centre, f and n force and moment that the parent exerts, tau joint force.
 
     w = R^T w_p + s qd                     a = R^T (a_p + dw_p x r + w_p x (w_p x r)) + (t qd)' + (2 w - s qd) x t qd
     dw = R^T dw_p + (s qd)' + w x s qd     ac = a + dw x c + w x (w x c)
@@ -81,8 +81,8 @@ def newton_euler(
 
     Variables q, qd, qdd and tau, one element per coordinate and velocity of every joint; "w link1", "f link1" ... per
     body; "lam r" per row r of the mechanism's constraints. Inverse dynamics, the default: known q, qd, qdd and, where
-    there are constraints, every lam (zero: the torques of `mechanism.inverse`), or make these unknown and the torques of
-    as many joints known. Forward: known q, qd, tau at an instant; as a differential equation: known tau.
+    there are constraints, every lam (zero: the torques of `mechanism.inverse`), or make these unknown and the torques
+    of as many joints known. Forward: known q, qd, tau at an instant; as a differential equation: known tau.
 
     `level` is that of the constraints, one of `tree_rows.LEVELS`; at an instant only accelerations are unknown.
     """

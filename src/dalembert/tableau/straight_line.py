@@ -17,7 +17,6 @@ from dalembert.tableau.checks import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIV
 from dalembert.tableau.factor_loops import PROBE_SHARE
 from dalembert.tableau.plan import Plan
 
-
 TINY = float(np.finfo(float).tiny)
 """Stands for zero in a quotient: 0 / TINY is 0, as a row without any term deserves."""
 
@@ -112,17 +111,16 @@ def _forward_row(
 def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solved: Solved) -> ca.SX:
     """Return backward error, least pivot quality, growth, and whether all is sound (1 or 0), (4,).
 
-    An unknown in a block of its own is found by substitution, which is exact for data changed by at most m + 1 roundings,
-    m the entries of the row (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem 8.5): this
-    bound stands for their residuals. Where any number is not finite, the sum of sizes is not.
+    An unknown in a block of its own is found by substitution, which is exact for data changed by at most m + 1
+    roundings, m the entries of the row (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem
+    8.5): this bound stands for their residuals. Where any number is not finite, the sum of sizes is not.
     """
     x = ca.vertsplit(solved.x)
     alone = np.diff(plan.begins) == 1
     substituted = plan.rows[plan.begins[:-1][alone]]
     roundings = 1 + np.diff(plan.pattern.indptr)[substituted].max(initial=0)
     ratios = [ca.SX(float(roundings) * np.finfo(float).eps / 2)]
-    for i in np.setdiff1d(plan.rows, substituted).tolist():
-        ratios.append(_ratio(plan, i, values, right[i], x))
+    ratios += [_ratio(plan, i, values, right[i], x) for i in np.setdiff1d(plan.rows, substituted).tolist()]
     error, quality = _largest(ratios), _least([ca.SX(1), *solved.qualities])
     growth = ca.SX(1)
     if solved.upper:

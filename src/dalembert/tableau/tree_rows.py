@@ -15,6 +15,7 @@ Rows, their names and signs are those of `Mechanism.names`, and so are the multi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import casadi as ca
@@ -139,7 +140,7 @@ class JointKinematics(Kinematics):
 def parts_of(tree: Multibody, column: ca.SX, word: str) -> list[ca.SX]:
     """Return the elements of each joint; `word` is "nq" or "nv"."""
     ends = np.cumsum([0, *(getattr(joint.motion, word) for joint in tree.joints)])
-    return [column[int(a) : int(b)] for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [column[int(a) : int(b)] for a, b in pairwise(ends)]
 
 
 def rate_of_q(tree: Multibody, q: ca.SX, qd: ca.SX) -> ca.SX:
