@@ -77,6 +77,26 @@ def coordinates(mechanism: Mechanism, q: Any) -> Array:
     return np.concatenate(parts, axis=-1)
 
 
+def body_positions(mechanism: Mechanism, q: Any) -> dict[str, Array]:
+    """Return "p link1" (3), "e link1" (4) of the tableau's bodies and "q joint1" of hinges and screws, at q (nq,)."""
+    model, found, poses = from_mechanism(mechanism), {}, []
+    own = coordinates(mechanism, q)
+    at = 0
+    for joint, body in zip(model.joints, model.bodies, strict=True):
+        size = joint.motion.nq
+        part: Any = joint
+        R, p = joint.motion.motion(part, list(own[at : at + size]))
+        place = Placement(joint.rotation, joint.origin) @ Placement(np.array(R, dtype=float), np.array(p, dtype=float))
+        place = place if joint.parent == BASE else poses[joint.parent] @ place
+        poses.append(place)
+        centre = place @ Placement(np.eye(3), body.centre)
+        found |= {f"p {body.name}": centre.position, f"e {body.name}": centre.quaternion()}
+        if joint.kind in ("revolute", "helical"):
+            found[f"q {joint.name}"] = own[at : at + 1]
+        at += size
+    return found
+
+
 def _add(draft: _Draft, mechanism: Mechanism, body: parts.Body, joint: parts.Joint) -> None:
     """Add one body: welded to its carrier, free, or on a joint."""
     carrier, place = draft.places[joint.parent]

@@ -81,7 +81,7 @@ class Tableau:
         self.parameters = Parameters.of(parameters)
         self.outputs = dict(outputs or {})
         self.instant = instant
-        self._given = (equations, variables, rates, time, parameters)
+        self.given = (equations, variables, rates, time, parameters)
         self._refuse_strangers()
         chosen = set(self.variables.find(known, "known"))
         self.known = tuple(name for i, name in enumerate(self.variables.names) if i in chosen)
@@ -91,7 +91,7 @@ class Tableau:
 
     def with_known(self, known: Iterable[str], instant: bool | None = None) -> Tableau:
         """Return the same equations with other known variables: the same tableau, matched anew."""
-        equations, variables, rates, time, parameters = self._given
+        equations, variables, rates, time, parameters = self.given
         instant = self.instant if instant is None else instant
         return Tableau(equations, variables, rates, known, self.outputs, time, parameters, instant)
 
