@@ -157,7 +157,7 @@ def body_states(mechanism: da.Mechanism, q, v, tau, a) -> tuple[dict[str, float]
 def assert_balanced(mechanism: da.Mechanism, q, v, tau, a, tableau=None) -> np.ndarray:
     """Joint rows hold at q, and with accelerations `a` some multipliers balance all forces and moments."""
     tableau = tableau or maximal(mechanism)
-    values, accelerations = body_states(with_centres(mechanism), q, v, tau, a)
+    values, accelerations = body_states(with_centres(mechanism.open_tree()), q, v, tau, a)
     x = np.array([values.get(name, 0.0) for name in tableau.unknowns])
     x_dot = [accelerations.get(f"{tableau.unknowns[k]}'", 0.0) for k in tableau.differential]
     u = [values.get(name, 0.0) for name in tableau.inputs]
