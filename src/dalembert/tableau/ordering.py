@@ -19,6 +19,9 @@ Array = np.ndarray
 SWEEPS = 3
 """Rounds of row and column scaling before pivots are compared (Ruiz 2001); rounding of scales does not matter here."""
 
+GENERIC_THRESHOLD = 1e-6
+"""Of pivots where no values are known: any entry will do that elimination has not made a zero."""
+
 NO_LIMIT = np.iinfo(np.int64).max
 
 FIRST_ROOM = 4
@@ -34,8 +37,8 @@ def order_blocks(
     for b in np.flatnonzero(blocks.sizes > 1):
         first, last = blocks.begins[b], blocks.begins[b + 1]
         own_rows, own_cols, entries, own = _block(pattern, rows[first:last], cols[first:last])
-        values = np.ones((len(entries), 1)) if numbers is None else _equilibrated(own, numbers[entries])
-        pivots, low, up = _order(own, values, marks[entries], threshold)
+        values = _generic(len(entries)) if numbers is None else _equilibrated(own, numbers[entries])
+        pivots, low, up = _order(own, values, marks[entries], GENERIC_THRESHOLD if numbers is None else threshold)
         rows[first:last], cols[first:last] = own_rows[pivots[:, 0]], own_cols[pivots[:, 1]]
         lower.append(low + first)
         upper.append(up + first)
@@ -54,6 +57,11 @@ def _block(pattern: Pattern, rows: Array, cols: Array) -> tuple[Array, Array, Ar
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(rows)))])
     shape = (len(rows), len(cols))
     return rows, cols, entries[inside], sp.csr_array((np.ones(len(owner)), local[inside], indptr), shape=shape)
+
+
+def _generic(entries: int) -> Float[Array, "entries 1"]:
+    """Return values that stand for any others: of similar size, and nothing cancels."""
+    return np.random.default_rng(0).uniform(1.0, 2.0, (entries, 1))
 
 
 def _equilibrated(own: Any, values: Float[Array, "entries K"]) -> Float[Array, "entries K"]:
