@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from dalembert.tableau.graph_loops import compiled
 
-Ints = NDArray[np.int32]
+Ints = NDArray[np.uint32]  # unsigned: compiled code need not look for places counted from the end
+Signed = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 PROBE_SHARE = 1e-4
@@ -37,7 +38,7 @@ class Program(NamedTuple):
     outside_place: Ints
     lower_ptr: Ints
     lower: Ints
-    cross: Ints  # of entry (k, j) of L: where u_jk stands in `upper`, -1 if it is zero
+    cross: Signed  # of entry (k, j) of L: where u_jk stands in `upper`, -1 if it is zero
     upper_ptr: Ints
     upper: Ints
     probe: Floats
@@ -101,14 +102,15 @@ def substitute(program, work, data, right, x):
     upper_ptr, upper, cols = program.upper_ptr, program.upper, program.cols
     y, low, up, diagonal = work.y, work.low, work.up, work.diagonal
     for b in range(begins.size - 1):
-        for k in range(begins[b], begins[b + 1]):
+        first, last = np.int64(begins[b]), np.int64(begins[b + 1])
+        for k in range(first, last):
             value = right[rows[k]]
             for e in range(outside_ptr[k], outside_ptr[k + 1]):
                 value -= data[source[e]] * y[place[e]]
             for e in range(lower_ptr[k], lower_ptr[k + 1]):
                 value -= low[e] * y[lower[e]]
             y[k] = value
-        for k in range(begins[b + 1] - 1, begins[b] - 1, -1):
+        for k in range(last - 1, first - 1, -1):
             value = y[k]
             for e in range(upper_ptr[k], upper_ptr[k + 1]):
                 value -= up[e] * y[upper[e]]

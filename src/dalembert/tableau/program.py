@@ -13,6 +13,7 @@ Array = np.ndarray
 
 def make_program(plan: Plan) -> Program:
     """Return the plan as arrays: entries of A by pivot row, those of earlier blocks apart."""
+    crossings = _crossings(plan)
     arrays = (
         plan.pattern.indptr,
         plan.pattern.indices,
@@ -23,11 +24,11 @@ def make_program(plan: Plan) -> Program:
         *_by_pivot(plan, plan.outside),
         plan.lower_indptr,
         plan.lower,
-        _crossings(plan),
+        crossings,
         plan.upper_indptr,
         plan.upper,
     )
-    return Program(*[array.astype(np.int32) for array in arrays], probe=plan.probe)
+    return Program(*[array.astype(np.int32 if array is crossings else np.uint32) for array in arrays], probe=plan.probe)
 
 
 def make_workspace(plan: Plan) -> Workspace:
