@@ -258,6 +258,9 @@ CONSTRAINTS = {
     "prismatic": lambda at: da.Prismatic("b3", "b0", at=at, axis=(0, 1, 0)),
     "cylindrical": lambda at: da.Cylindrical("b3", "b0", at=at, axis=(0, 0, 1)),
     "planar": lambda at: da.Planar("b3", "b0", at=at, axis=(0, 0, 1)),
+    "universal": lambda at: da.Universal("b3", "b0", at=at, axis=(1, 0, 0), axis2=(0, 1, 0)),
+    "point on line": lambda at: da.PointOnLine("b3", "b0", at=at, axis=(0, 1, 0)),
+    "point in plane": lambda at: da.PointInPlane("b3", "b0", at=at, normal=(0, 1, 0)),
     "distance": lambda at: da.Distance("b3", "b0", at=at.position + np.array([0, 0, 1]), length=1.0),
 }
 
