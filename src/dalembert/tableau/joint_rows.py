@@ -47,7 +47,7 @@ def row_count(joint: Joint) -> int:
     return 6 - joint.motion.nv
 
 
-def joint_rows(joint: Joint, ends: Ends, angle: ca.SX | None) -> ca.SX:
+def joint_rows(joint: Joint, ends: Ends, angle: Any) -> ca.SX:
     """Return the rows of a joint; `angle` is that of a helical one."""
     axis, (first, second) = ca.SX(joint.axis), _across(joint)
     offset, together = ca.mtimes(ends.Ra.T, ends.rb - ends.ra), ends.rb - ends.ra

@@ -16,6 +16,7 @@ E. J. Haug, "Computer Aided Kinematics and Dynamics of Mechanical Systems", Ally
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -87,7 +88,7 @@ class _Sheet:
         angle = self._angle(joint, ends)
         phi = joint_rows(joint, ends, angle)
         self.rows[f"joint {name}"] = phi
-        net = tau - self._resistance(joint, ends, angle)
+        net = tau - self._resistance(joint, ends)
         if joint.kind == "helical":
             net = net - ca.jtimes(phi, angle, lam, True)
         for body in (joint.parent, joint.child):
@@ -127,7 +128,7 @@ class _Sheet:
             self.equations[f"force {name}"] = body.mass * pose.dv - force
             self.equations[f"moment {name}"] = ca.mtimes(inertia, pose.dw) + gyro - moment
 
-    def _angle(self, joint: Joint, ends: Ends) -> ca.SX | None:
+    def _angle(self, joint: Joint, ends: Ends) -> Any:
         """Enter the angle of a joint where something needs it."""
         turns = joint.kind in ("revolute", "helical")
         if not turns or not (joint.kind == "helical" or np.any(joint.stiffness) or joint.name in self.coupled):
@@ -153,7 +154,7 @@ class _Sheet:
                 self.wrenches[body][0] += sign * force
                 self.wrenches[body][1] += sign * ca.mtimes(pose.R.T, whole)
 
-    def _resistance(self, joint: Joint, ends: Ends, angle: ca.SX | None) -> ca.SX:
+    def _resistance(self, joint: Joint, ends: Ends) -> ca.SX:
         """Return what rotor, damper and spring of a joint take of tau."""
         if not (np.any(joint.armature) or np.any(joint.damping) or np.any(joint.stiffness)):
             return ca.SX(0)

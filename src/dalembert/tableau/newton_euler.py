@@ -147,7 +147,7 @@ def _joint_frame(sheet: Sheet, joint: Joint, q: ca.SX, qd: ca.SX, qdd: ca.SX) ->
     bias = as_expression(kind.bias(part, scalars, ca.vertsplit(rate)))
     R = sheet.let(f"R {joint.name}", ca.mtimes(fixed, turned), 3)
     r = sheet.let(f"r {joint.name}", ca.SX(joint.origin) + ca.mtimes(fixed, shift), 4)
-    frame = {"R": R, "r": r, "rate": rate, "S": S}
+    frame: dict[str, Any] = {"R": R, "r": r, "rate": rate, "S": S}
     for letter, rows in (("s", slice(3, 6)), ("t", slice(0, 3))):
         own = S[rows, :]
         moves = own.nnz() > 0

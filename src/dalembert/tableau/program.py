@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Int
 
@@ -28,7 +30,8 @@ def make_program(plan: Plan) -> Program:
         plan.upper_indptr,
         plan.upper,
     )
-    return Program(*[array.astype(np.int32 if array is crossings else np.uint32) for array in arrays], probe=plan.probe)
+    numbers: list[Any] = [a.astype(np.int32 if a is crossings else np.uint32) for a in arrays]
+    return Program(*numbers, probe=plan.probe)
 
 
 def make_workspace(plan: Plan) -> Workspace:

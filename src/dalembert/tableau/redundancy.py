@@ -54,7 +54,7 @@ def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ..
     names = [tableau.equations[i] for i in chosen]
     must = [k for k, name in enumerate(names) if not name.startswith(ROWS)]
     may = [k for k, name in enumerate(names) if name.startswith(ROWS) and A[k].any()]
-    basis = qr(A[must].T, mode="economic")[0] if must else np.zeros((A.shape[1], 0))
+    basis: Any = qr(A[must].T, mode="economic")[0] if must else np.zeros((A.shape[1], 0))
     rest = A[may] / np.linalg.norm(A[may], axis=1)[:, None]
     rest = rest - (rest @ basis) @ basis.T
     triangle, order = qr(rest.T, mode="r", pivoting=True)  # type: ignore[misc]
