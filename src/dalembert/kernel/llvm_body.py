@@ -197,7 +197,7 @@ def _sign(body: Body, a: str) -> str:
 
 
 def _extremum(condition: str) -> Callable[[Body, str, str], str]:
-    """Return fmin or fmax: a where it wins or b is NaN, else b. The inner choice is one instruction of most machines."""
+    """Return fmin or fmax: a where it wins or b is NaN, else b. The inner choice is one instruction."""
 
     def choose(body: Body, a: str, b: str) -> str:
         better = body.select(body.compare(condition, a, b), a, b)
