@@ -265,14 +265,19 @@ CONSTRAINTS = {
 }
 
 
-@pytest.mark.parametrize("kind", CONSTRAINTS)
-def test_Y4_constraints_of_a_mechanism_in_both_kinds_of_coordinates(kind):
-    """A loop closed where the tree happens to be: rows, names and multipliers of the mechanism itself."""
+def closed_tree(kind: str) -> tuple[da.Mechanism, np.ndarray, np.random.Generator]:
+    """A tree with a loop that a constraint closes where the tree happens to be."""
     open_tree = tree(["revolute", "spherical", "prismatic", "universal"], 11, chain=True)
     rng = np.random.default_rng(4)
     q = open_tree.random(rng)
     one, two = (Placement(*open_tree.kinematics(q, name)) for name in ("b3", "b0"))
-    mechanism = open_tree.constrain(CONSTRAINTS[kind](two.inverse() @ one))
+    return open_tree.constrain(CONSTRAINTS[kind](two.inverse() @ one)), q, rng
+
+
+@pytest.mark.parametrize("kind", CONSTRAINTS)
+def test_Y4_constraints_of_a_mechanism_in_both_kinds_of_coordinates(kind):
+    """Rows, names and multipliers of the mechanism itself."""
+    mechanism, q, rng = closed_tree(kind)
     v, tau = rng.standard_normal((2, mechanism.nv))
     A = mechanism.jacobian(q)
     v -= np.linalg.pinv(A) @ A @ v

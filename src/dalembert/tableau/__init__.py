@@ -1,5 +1,6 @@
 """The sparse tableau: structure, solvability before numbers, generated elimination (seed 003)."""
 
+from dalembert.tableau.assembly import Assembly
 from dalembert.tableau.bodies import Body, Joint, Multibody
 from dalembert.tableau.checks import LinearSolution, Outcome, Statistics
 from dalembert.tableau.dirac import DiracStructure
@@ -24,6 +25,7 @@ from dalembert.tableau.tableau import Tableau
 __all__ = [
     "ENGINES",
     "GRANULARITIES",
+    "Assembly",
     "Body",
     "DiracStructure",
     "Elimination",

@@ -89,13 +89,13 @@ def body_rows(model: Multibody, poses: list[Pose]) -> BodyRows:
         seen = BodyKinematics(model, model.source, poses)
         for constraint in seen.mechanism.all_constraints:
             if constraint.kind != "coupler" and not closes(constraint):
-                _constrain(constraint, seen, wrenches, equations, multipliers)
+                add_constraint(constraint, seen, wrenches, equations, multipliers)
         if seen.mechanism.passive:
             _springs(seen, wrenches)
     return BodyRows([(w[:3], w[3:]) for w in wrenches], equations, multipliers)
 
 
-def _constrain(
+def add_constraint(
     constraint: Any, seen: BodyKinematics, wrenches: list[ca.SX], equations: dict, multipliers: dict
 ) -> None:
     """Enter the rows of one constraint and the wrenches of its multipliers."""

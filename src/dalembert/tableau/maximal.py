@@ -43,10 +43,10 @@ def maximal(model: Multibody | Mechanism, known: Iterable[str] | None = None) ->
     `redundant_rows` finds them, `without_rows` leaves them out.
     """
     model = as_multibody(model)
-    sheet = _Sheet(model)
+    sheet = Sheet(model)
     for joint in (*model.joints, *closing_joints(model)):
         if joint.kind == "free":
-            _refuse_resistance(joint)
+            refuse_resistance(joint)
         else:
             sheet.add(joint)
     sheet.couple()
@@ -60,7 +60,7 @@ def maximal(model: Multibody | Mechanism, known: Iterable[str] | None = None) ->
     return Tableau(equations, {**sheet.variables, **added.multipliers}, sheet.rates, known)
 
 
-class _Sheet:
+class Sheet:
     """Variables, rates, equations and the wrenches on all bodies."""
 
     def __init__(self, model: Multibody) -> None:
@@ -213,7 +213,7 @@ def _turning(pose: Pose, along_e: ca.SX) -> ca.SX:
     return ca.jtimes(spin(pose.e, pose.w), pose.w, along_e, True) / 2
 
 
-def _refuse_resistance(joint: Joint) -> None:
+def refuse_resistance(joint: Joint) -> None:
     """Refuse rotors and dampers of a free joint."""
     given = [word for word in ("armature", "damping", "stiffness") if np.any(getattr(joint, word))]
     if given:

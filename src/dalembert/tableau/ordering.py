@@ -29,7 +29,7 @@ FIRST_ROOM = 4
 
 
 def order_blocks(
-    pattern: Pattern, blocks: Blocks, numbers: Any, marks: Int[Array, " entries"], threshold: float
+    pattern: Pattern, blocks: Blocks, numbers: Any, marks: Int[Array, " entries"], threshold: float, paired: bool
 ) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
     """Return rows, cols, begins, and L and U as (indptr, positions) of the whole system."""
     rows, cols = blocks.rows.copy(), blocks.cols.copy()
@@ -38,7 +38,9 @@ def order_blocks(
         first, last = blocks.begins[b], blocks.begins[b + 1]
         own_rows, own_cols, entries, own = _block(pattern, rows[first:last], cols[first:last])
         values = _generic(len(entries)) if numbers is None else _equilibrated(own, numbers[entries])
-        pivots, low, up = _order(own, values, marks[entries], GENERIC_THRESHOLD if numbers is None else threshold)
+        pairs = _pairs(own_rows, own_cols) if paired else None
+        accepted = GENERIC_THRESHOLD if numbers is None else threshold
+        pivots, low, up = _order(own, values, marks[entries], accepted, pairs)
         rows[first:last], cols[first:last] = own_rows[pivots[:, 0]], own_cols[pivots[:, 1]]
         lower.append(low + first)
         upper.append(up + first)
@@ -64,6 +66,12 @@ def _generic(entries: int) -> Float[Array, "entries 1"]:
     return np.random.default_rng(0).uniform(1.0, 2.0, (entries, 1))
 
 
+def _pairs(rows: Array, cols: Array) -> Int[Array, " n"]:
+    """Return the local column with the same number as each row, -1 if it belongs to another block."""
+    at = np.minimum(np.searchsorted(cols, rows), len(cols) - 1)
+    return np.where(cols[at] == rows, at, -1)
+
+
 def _equilibrated(own: Any, values: Float[Array, "entries K"]) -> Float[Array, "entries K"]:
     """Return the values with rows and columns scaled to largest entries of about one, point by point."""
     row = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
@@ -77,22 +85,30 @@ def _equilibrated(own: Any, values: Float[Array, "entries K"]) -> Float[Array, "
     return scaled
 
 
-def _order(own: Any, values: Array, marks: Array, threshold: float) -> tuple[Array, Array, Array]:
+def _order(own: Any, values: Array, marks: Array, threshold: float, pairs: Array | None) -> tuple[Array, Array, Array]:
     """Return pivots (row, column), and entries (row, column) of L and U as positions; the cheaper of two orders.
 
-    A symmetric pattern keeps its symmetry (partners on the diagonal): free pivots would cost more, always.
+    A symmetric pattern keeps its symmetry (partners on the diagonal), and pairs that are given are kept: free pivots
+    would cost more, always.
     """
     turned: Any = sp.csr_array(own.T)
     turned.sort_indices()
     symmetric = np.array_equal(own.indptr, turned.indptr) and np.array_equal(own.indices, turned.indices)
-    partner = np.arange(own.shape[0]) if symmetric else match(Pattern.of(own)).col_of_row
-    ways = (True,) if symmetric else (False, True)
+    if symmetric and pairs is None:
+        pairs = np.arange(own.shape[0])
+    ways = ((pairs, True),) if pairs is not None else _free_ways(own)
     best = None
-    for way in ways:
+    for partner, first in ways:
         limit = NO_LIMIT if best is None else _cost(best)
-        best = _one_order(own, turned, values, marks, partner, threshold, way, limit) or best
+        best = _one_order(own, turned, values, marks, partner, threshold, first, limit) or best
     assert best is not None
     return best
+
+
+def _free_ways(own: Any) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
+    """Return the two ways without pairs: any pivot, or matched ones first."""
+    matched = match(Pattern.of(own)).col_of_row
+    return (matched, False), (matched, True)
 
 
 def _cost(order: tuple[Array, Array, Array]) -> int:

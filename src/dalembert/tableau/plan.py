@@ -110,6 +110,7 @@ def make_plan(
     equations: Any = None,
     unknowns: Any = None,
     threshold: float = 0.1,
+    paired: bool = False,
 ) -> Plan:
     """Return a plan for a square sparse system.
 
@@ -128,6 +129,9 @@ def make_plan(
         Names.
     threshold
         A pivot is at least this part of the largest entry of its row.
+    paired
+        Whether equation k belongs to unknown k, also where it does not contain it: pivots are looked for in these pairs
+        first, as on the diagonal of a symmetric matrix. Forces and velocities, constraints and multipliers are such.
 
     Raises `SolvabilityError`, with names, if no perfect matching exists.
     """
@@ -143,7 +147,7 @@ def make_plan(
         place = pattern.indptr[i] + np.searchsorted(pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]], j)
         if place < pattern.indptr[i + 1] and pattern.indices[place] == j:
             marks[place] = 1
-    ordered = order_blocks(pattern, find_blocks(matching), numbers, marks, threshold)
+    ordered = order_blocks(pattern, find_blocks(matching), numbers, marks, threshold, paired)
     return Plan(pattern, *ordered, probe=_probe_sizes(pattern, numbers, ordered[0], ordered[1]))
 
 
