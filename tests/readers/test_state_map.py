@@ -125,3 +125,21 @@ def test_mistakes(tool, joints, words):
 def test_shapes_are_checked():
     with pytest.raises(da.ShapeError, match="must have"):
         state_map(machine(), Convention()).to_q([0.0])
+
+
+def test_mujoco_joints_without_names(tmp_path):
+    """Unnamed joints on unnamed bodies, several on one: the reader's names, in MuJoCo's order."""
+    import mujoco
+
+    text = """<mujoco><worldbody>
+      <body><joint axis="1 0 0"/><joint axis="0 1 0"/><geom size="1"/>
+        <body pos="0 0 1"><joint type="slide"/><geom size="1"/></body></body>
+      <body name="b"><joint/><joint type="slide"/><geom size="1"/></body></worldbody></mujoco>"""
+    (tmp_path / "m.xml").write_text(text)
+    robot, model = da.load(tmp_path / "m.xml"), mujoco.MjModel.from_xml_string(text)
+    states = state_map(robot, "mujoco", model)
+    q = np.arange(1.0, 6.0) / 10
+    data = mujoco.MjData(model)
+    data.qpos[:] = states.to_q(q)
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(robot.kinematics(q, robot.bodies[-1].name)[1], data.xpos[-1], atol=1e-14)

@@ -33,7 +33,13 @@ def chain(n: int) -> da.Mechanism:
         builder.body(f"b{i}", inertia=random_inertia(rng))
         place = random_placement(rng) if i else Placement()
         builder.joint(
-            f"j{i}", "revolute", parent=f"b{i - 1}" if i else "world", child=f"b{i}", axis=(0, 0, 1), placement=place
+            f"j{i}",
+            "revolute",
+            parent=f"b{i - 1}" if i else "world",
+            child=f"b{i}",
+            axis=(0, 0, 1),
+            placement=place,
+            limits=(-3, 3),
         )
     return builder.build()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.kernel.axes import call_flat, leading_axes
 from dalembert.kernel.engine import Options, make_engine, type_name
 from dalembert.kernel.evaluation import Evaluation
 from dalembert.kernel.report import Report
@@ -40,8 +42,8 @@ class Kernel:
 
     Notes
     -----
-    A call takes one array per input: one sample `(n,)`, or a batch `(N, n)`; a single input serves all
-    samples of a batch. A CasADi column is a vector `(n,)`; any other matrix is `(rows, cols)`, in NumPy's
+    A call takes one array per input: one sample `(n,)`, or a batch `(N, n)` or `(..., n)`; a single input serves
+    all samples of a batch. A CasADi column is a vector `(n,)`; any other matrix is `(rows, cols)`, in NumPy's
     order. Structural zeros are zeros. Arrays are read and written where they are, whatever their strides.
 
     A sample's result depends on its inputs only: not on its place in the batch, the size of the batch, the
@@ -179,9 +181,15 @@ class Kernel:
 
     def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         start = perf_counter()
-        outputs, status = self.engine.call(inputs, out, with_status)
-        self._note(outputs[0] if outputs else None, start)
-        return outputs, status
+        batch = leading_axes(inputs, self.inputs)
+        if batch is None:
+            outputs, status = self.engine.call(inputs, out, with_status)
+            self._note(outputs[0] if outputs else None, start)
+            return outputs, status
+        ports = self.inputs, self.outputs
+        result = call_flat(lambda flat, rows: self.engine.call(flat, rows, with_status), batch, inputs, out, ports)
+        self._last = (prod(batch), perf_counter() - start)
+        return result
 
     def _note(self, output: Any, start: float) -> None:
         """Remember how many samples a call had, seen from its first output, and how long it took."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.model.requests import make_kernel, plain
+from dalembert.model.manifold import reals
+from dalembert.model.requests import make_kernel, plain, refuse_unhashable
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
@@ -51,6 +52,7 @@ class Calls:
         """
         options = {name: plain(value) for name, value in options.items()}
         key = (what, *sorted(options.items(), key=lambda option: option[0]))
+        refuse_unhashable(key)
         if key not in self._kernels:
             kernel = {name: value for name, value in options.items() if name in KERNEL_OPTIONS}
             rest = {name: value for name, value in options.items() if name not in KERNEL_OPTIONS}
@@ -76,12 +78,14 @@ class Calls:
         """
         if actuated is None and not self.loops and not self.constraints:
             return self._call("inverse", q, v, a)
-        t = np.asarray(t, dtype=float)[..., None]
+        t = reals(t, "t")[..., None]
         tau, lam, status = self._call("inverse", q, v, a, t, actuated=actuated)
         return tau, lam, status[..., 0].astype(int)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""
+        if self.nv == 0:
+            return np.zeros((*self.manifold.configuration(q).shape[:-1], 0, 0))
         return self._with_columns(self._call("mass_matrix", q))
 
     def bias(self, q: Any, v: Any, t: float = 0.0) -> Array:
@@ -106,7 +110,8 @@ class Calls:
 
     def frame_jacobian(self, q: Any, frame: str, reference: str = "local") -> Array:
         """Return J (6, nv): a frame's velocity is J v."""
-        return self._with_columns(self._call("jacobian", q, frame=frame, reference=reference))
+        J = self._call("jacobian", q, frame=frame, reference=reference)
+        return self._with_columns(J) if self.nv else np.zeros((*self.manifold.configuration(q).shape[:-1], 6, 0))
 
     def energy(self, q: Any, v: Any) -> tuple[Array, Array]:
         """Return kinetic and potential energy in joules."""

@@ -165,7 +165,7 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
         return self._index(name, self.manifold.v_start, self.coordinates)
 
     def _index(self, name: str, start: Array, names: tuple[str, ...]) -> slice:
-        if name in self._joint_index:
+        if isinstance(name, str) and name in self._joint_index:
             i = self._joint_index[name]
             return slice(int(start[i]), int(start[i + 1]))
         i = lookup(name, {each: i for i, each in enumerate(names)}, "joint or coordinate")
@@ -273,7 +273,10 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
 
 def checked_gravity(gravity: Any) -> tuple[float, float, float]:
     """Return gravity as three finite floats."""
-    g = np.asarray(gravity, dtype=float)
+    try:
+        g = np.asarray(gravity, dtype=float)
+    except (TypeError, ValueError):
+        g = np.array(np.nan)
     if g.shape != (3,) or not np.isfinite(g).all():
         raise ModelError(f"gravity is three finite numbers in m/s^2, such as (0, 0, -9.81); got {gravity!r}")
     return (float(g[0]), float(g[1]), float(g[2]))

@@ -36,8 +36,8 @@ class Body:
     Attributes
     ----------
     compensation
-        Share of its weight that is held up, as by a balloon: the passive force -compensation * mass * gravity acts at
-        its centre of mass. MuJoCo's `gravcomp`.
+        Share of its weight that is held up, as by a balloon: the force -compensation * mass * gravity acts at its
+        centre of mass, whether springs and dampers act or not. MuJoCo's `gravcomp`, SDF's <gravity>false</gravity>.
     """
 
     name: str

@@ -86,6 +86,7 @@ class Draft:
             for i in free:
                 joint = self.joints[i]
                 placement = self.initial.get(joint.name, joint.placement)
+                self.notes.append(f"base='fixed': the free joint {joint.name!r} is held where the file puts it")
                 self.joints[i] = replace(joint, kind="fixed", placement=placement, damping=(), friction=(), armature=())
         elif base == "floating" and not free:
             if len(held) != 1 or self.joints[held[0]].kind != "fixed":
@@ -95,8 +96,20 @@ class Draft:
                 )
             self.joints[held[0]] = replace(self.joints[held[0]], kind="free", placement=IDENTITY, limits=Limits())
 
+    def _unwind(self) -> None:
+        """Make continuous joints revolute where a coupling needs to know how often they have turned."""
+        coupled = {term for coupling in self.couplings for term, factor in coupling.terms if factor}
+        for i, joint in enumerate(self.joints):
+            if joint.kind == "continuous" and joint.name in coupled:
+                self.joints[i] = replace(joint, kind="revolute")
+                self.notes.append(
+                    f"{joint.source}: continuous, but coupled to another joint, which depends on how often it has "
+                    "turned; its coordinate is an angle without limits instead of (cos, sin)"
+                )
+
     def build(self, base: str, order: str, allow_unphysical: bool, passive: bool) -> Mechanism:
         """Return the mechanism."""
+        self._unwind()
         builder = Builder(self.name, self.gravity, self.file)
         for body in self.bodies:
             builder.body(**_fields(body))

@@ -21,6 +21,8 @@ from dalembert.readers.conventions import (
     to_world,
     v_turned,
 )
+from dalembert.readers.draft import Draft
+from dalembert.readers.mjcf import names_of
 
 Array = np.ndarray
 
@@ -164,16 +166,10 @@ def state_map(mechanism: Mechanism, tool: str | Convention, joints: Iterable[str
 def _names(joints: Any) -> list[str]:
     """Return the names of moving joints in a list, a Pinocchio model or a MuJoCo model."""
     if hasattr(joints, "njnt"):
-        return [joints.joint(i).name or _unnamed(joints, i) for i in range(joints.njnt)]
+        return names_of(joints, Draft("", ""))[1]
     if hasattr(joints, "njoints"):
         return list(joints.names)[1:]
     return [str(name) for name in joints]
-
-
-def _unnamed(model: Any, i: int) -> str:
-    """Return the name that the MJCF reader gives to a joint without one."""
-    free = sum(model.jnt_type[j] == 0 for j in range(model.njnt))
-    return "root_joint" if model.jnt_type[i] == 0 and free == 1 else f"{model.body(model.jnt_bodyid[i]).name}_joint"
 
 
 def _array(values: Any, size: int, what: str) -> Array:

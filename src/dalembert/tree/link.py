@@ -28,6 +28,9 @@ AXES = {
 }
 """Per kind of joint, which components of the relative motion [vx vy vz wx wy wz] its velocities are."""
 
+FAR = 100.0
+"""Radians or metres: adding a constant angle to a coordinate below this costs less than 2e-14 of absolute accuracy."""
+
 TURNING = ("revolute", "continuous", "prismatic", "helical")
 """Kinds whose frame may be turned about its axis and slid along it."""
 
@@ -56,6 +59,8 @@ class Link:
         In the link's frame; after regrouping not that of a real body.
     armature, damping, stiffness, rest
         One number for each velocity.
+    bounded
+        Whether limits keep the joint's coordinates below `FAR`.
     """
 
     name: str
@@ -73,6 +78,7 @@ class Link:
     damping: tuple[float, ...]
     stiffness: tuple[float, ...]
     rest: tuple[float, ...]
+    bounded: bool = False
 
     @property
     def axes(self) -> tuple[int, ...]:

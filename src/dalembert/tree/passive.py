@@ -56,18 +56,25 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
     return energy
 
 
-def spring_forces(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Pair]:
-    """Return per link minus what springs between frames and lifts supply, (f, n) about its origin; adds to the need."""
+def lift_forces(tree: Tree, posed: list[Posed]) -> list[Pair]:
+    """Return per link minus the force that holds up its weight, (f, n) about its origin; adds to what it needs."""
     forces: list[Pair] = [(ZERO, ZERO)] * len(tree.links)
-    if not tree.springs and not tree.lifts:
-        return forces
-    world, speeds = poses(posed), velocities(posed, v) if tree.springs else []
+    world = poses(posed) if tree.lifts else []
     for name, mass, center in tree.lifts:
         i, place = tree.places[name]
         if i >= 0:
             f = scale(mass, vectors.transposed_times(world[i].R, vector(np.array(tree.gravity))))
             n = cross(vector(place.rotation @ center + place.position), f)
             forces[i] = vectors.add(forces[i][0], f), vectors.add(forces[i][1], n)
+    return forces
+
+
+def spring_forces(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Pair]:
+    """Return per link minus what springs between frames and lifts supply, (f, n) about its origin; adds to the need."""
+    forces = lift_forces(tree, posed)
+    if not tree.springs:
+        return forces
+    world, speeds = poses(posed), velocities(posed, v)
     for frame, other, k, rest, c in tree.springs:
         ends = [_point(tree, world, name) for name in (frame, other)]
         length, e = _line(*ends)

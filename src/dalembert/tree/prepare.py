@@ -21,7 +21,7 @@ from dalembert.model.joints.axes import plane
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.tree.frames import choose, decompose, idle, turn
 from dalembert.tree.inertia import Rigid
-from dalembert.tree.link import TURNING, Link, Tree
+from dalembert.tree.link import FAR, TURNING, Link, Tree
 from dalembert.tree.moments import moments, moved
 from dalembert.tree.regroup import regroup
 
@@ -89,7 +89,7 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
 
 def _lifts(mechanism: Mechanism) -> tuple[tuple[str, float, tuple[float, ...]], ...]:
     """Return the bodies whose weight is held up, where passive forces act."""
-    held = [body for body in mechanism.bodies if body.compensation and mechanism.passive]
+    held = [body for body in mechanism.bodies if body.compensation]
     return tuple((b.name, b.compensation * b.inertia.mass, tuple(map(float, b.inertia.center))) for b in held)
 
 
@@ -108,8 +108,14 @@ def _link(raw: _Raw, steps: tuple[Any, ...], last: tuple[float, float], inertia:
     joint = raw.joint
     return Link(
         joint.child, joint.name, raw.kind, raw.parent, raw.q, raw.v, steps, last[0], last[1], joint.pitch, inertia,
-        **raw.passive,
+        **raw.passive, bounded=_bounded(joint),
     )  # fmt: skip
+
+
+def _bounded(joint: Joint) -> bool:
+    """Say whether a joint's limits keep its coordinates small."""
+    lower, upper = joint.limits.lower, joint.limits.upper
+    return bool(lower and upper) and max(abs(x) for x in (*lower, *upper)) <= FAR
 
 
 def _collect(mechanism: Mechanism) -> tuple[list[_Raw], dict[str, tuple[int, Placement]]]:
