@@ -18,12 +18,13 @@ from dalembert.model.part_values import (
     make_inertia,
     make_limits,
     make_placement,
-    pairs_of,
+    make_slack,
+    make_terms,
     per_velocity,
     unit_axis,
     unsigned,
 )
-from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring
+from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring, Tendon
 from dalembert.model.placement import Placement
 from dalembert.model.validation import check
 
@@ -74,6 +75,7 @@ class Builder:
         self.joints: dict[str, Joint] = {}
         self.frames: dict[str, Frame] = {}
         self.springs: dict[str, Spring] = {}
+        self.tendons: dict[str, Tendon] = {}
         self.actuators: dict[str, Actuator] = {}
         self.couplings: dict[str, Coupling] = {}
         self.loops: dict[str, Loop] = {}
@@ -174,6 +176,25 @@ class Builder:
             self.springs, name, "spring", source, lambda: Spring(name, str(frame), str(other), *numbers, source=source)
         )
 
+    def tendon(
+        self,
+        name: str,
+        terms: Mapping[str, float],
+        stiffness: float = 0.0,
+        rest: Any = 0.0,
+        damping: float = 0.0,
+        source: Source | None = None,
+    ) -> None:
+        """Add a spring with damper along a sum of factor * coordinate, its length.
+
+        `rest` is a length, or a pair between which the spring is slack.
+        """
+        what = f"tendon {name!r}"
+        slack = make_slack(rest, what, source)
+        numbers = [finite(x, f"a value of {what}", source) for x in (stiffness, damping)]
+        pairs = make_terms(terms, what, source)
+        _add(self.tendons, name, "tendon", source, lambda: Tendon(name, pairs, numbers[0], slack, numbers[1], source))
+
     def actuator(
         self,
         name: str,
@@ -196,9 +217,7 @@ class Builder:
 
     def couple(self, name: str, terms: Mapping[str, float], offset: float = 0.0, source: Source | None = None) -> None:
         """Add a relation: the sum of factor * coordinate over `terms` equals `offset` (a gear, a mimic joint)."""
-        if not isinstance(terms, Mapping):
-            terms = dict(pairs_of(terms, f"coupling {name!r}", source))
-        pairs = tuple((str(k), finite(x, f"a factor of coupling {name!r}", source)) for k, x in terms.items())
+        pairs = make_terms(terms, f"coupling {name!r}", source)
         offset = finite(offset, f"the offset of coupling {name!r}", source)
         _add(self.couplings, name, "coupling", source, lambda: Coupling(name, pairs, offset, source))
 
@@ -271,6 +290,7 @@ class Builder:
             passive=bool(passive),
             notes=(*self.notes, *notes),
             source=self.source,
+            tendons=tuple(self.tendons.values()),
         )
 
 

@@ -113,9 +113,8 @@ class Manifold:
             if places.size:
                 off = np.abs((q[..., places] ** 2).sum(axis=-1) - 1)
                 if (off > OFF_MANIFOLD).any() or (q.ndim == 1 and np.isnan(off).any()):
-                    worst = np.unravel_index(
-                        np.argmax(np.where(np.isfinite(off), off, 0 if q.ndim > 1 else np.inf)), off.shape
-                    )
+                    shown = np.where(np.isfinite(off), off, 0 if q.ndim > 1 else np.inf)
+                    worst = np.unravel_index(np.argmax(shown), off.shape)
                     raise ModelError(
                         f"q[{places[worst[-1], 0]}:{places[worst[-1], -1] + 1}] of a {kind.name} joint should have "
                         f"length one; its square is off by {off[worst]:.1e}: normalize(q) makes it so"
@@ -148,8 +147,8 @@ def _generator(rng: Any) -> np.random.Generator:
 def _sizes(size: Any) -> tuple[int, ...]:
     """Return the leading axes of `size` samples."""
     try:
-        sizes = () if size is None else np.atleast_1d(np.asarray(size))
-        if len(sizes) and (sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.min() < 0):
+        sizes = np.atleast_1d(np.asarray(() if size is None else size))
+        if sizes.size and (sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.min() < 0):
             raise ValueError
     except (TypeError, ValueError) as error:
         raise ShapeError(f"size is a number of samples, or several, zero or more; not {size!r}") from error

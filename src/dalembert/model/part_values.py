@@ -62,12 +62,21 @@ def unsigned(value: Any, what: str, source: Source | None) -> float:
     return float(array)
 
 
-def pairs_of(terms: Any, what: str, source: Source | None) -> list[tuple[Any, Any]]:
-    """Return the pairs (coordinate, factor) of a sequence; a mapping needs no such help."""
+def make_terms(terms: Any, what: str, source: Source | None) -> tuple[tuple[str, float], ...]:
+    """Return (coordinate, factor) from a mapping, or from pairs."""
     try:
-        return [(name, factor) for name, factor in terms]
+        pairs = [(name, factor) for name, factor in (terms.items() if isinstance(terms, Mapping) else terms)]
     except (TypeError, ValueError) as error:
         raise ModelError(f"{what}: its terms are {{coordinate: factor}}, not {terms!r}", source) from error
+    return tuple((str(name), finite(factor, f"a factor of {what}", source)) for name, factor in pairs)
+
+
+def make_slack(rest: Any, what: str, source: Source | None) -> tuple[float, float]:
+    """Return the lengths between which a tendon is slack, from one or two numbers."""
+    array = numbers(rest, f"the rest of {what}", source).reshape(-1)
+    if array.size not in (1, 2) or not np.isfinite(array).all() or array[0] > array[-1]:
+        raise ModelError(f"the rest of {what} is a length, or a pair (shortest, longest), not {rest!r}", source)
+    return float(array[0]), float(array[-1])
 
 
 def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""The parts of a mechanism, as data: bodies, joints, frames, springs, actuators, couplings and loops.
+"""The parts of a mechanism, as data: bodies, joints, frames, springs, tendons, actuators, couplings, loops.
 
 Everything is named; lengths in metres, angles in radians, SI throughout. Parts know nothing of each other but names.
 """
@@ -121,6 +121,24 @@ class Spring:
     other: str
     stiffness: float
     rest: float = 0.0
+    damping: float = 0.0
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Tendon:
+    """A spring with damper along a sum of factor * coordinate, its length: MuJoCo's fixed tendon.
+
+    Attributes
+    ----------
+    rest
+        Shortest and longest length at which the spring is slack; between them only the damper acts.
+    """
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    stiffness: float = 0.0
+    rest: tuple[float, float] = (0.0, 0.0)
     damping: float = 0.0
     source: Source | None = field(default=None, compare=False)
 

@@ -15,6 +15,9 @@ from dalembert.model.parts import Joint
 if TYPE_CHECKING:
     from dalembert.model.builder import Builder
 
+STRAIGHT = ("revolute", "prismatic", "helical", "universal")
+"""Kinds of joints whose coordinates are lengths and angles that count on."""
+
 PARALLEL = 1e-6
 """Sine of the angle below which the two axes of a universal joint count as one."""
 
@@ -119,6 +122,17 @@ def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
                 "must not be negative",
                 actuator.source,
             )
+    kinds = {joint.name: joint.kind for joint in joints}
+    for tendon in parts.tendons.values():
+        for term, _ in tendon.terms:
+            lookup(term, names, f"coordinate (of tendon {tendon.name!r})", tendon.source)
+            kind = kinds.get(term, kinds.get(term.rpartition(".")[0], ""))
+            if kind not in STRAIGHT:
+                raise ModelError(
+                    f"tendon {tendon.name!r}: {term!r} belongs to a {kind} joint, whose coordinates are no single "
+                    f"lengths and angles; it may be {', '.join(STRAIGHT)}",
+                    tendon.source,
+                )
     for coupling in parts.couplings.values():
         if not any(factor for _, factor in coupling.terms):
             raise ModelError(f"coupling {coupling.name!r} couples nothing: all its factors are zero", coupling.source)

@@ -9,7 +9,7 @@ from typing import Any
 from dalembert.errors import ModelError
 from dalembert.model.builder import Builder
 from dalembert.model.mechanism import Mechanism
-from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring
+from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring, Tendon
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.readers.xml_tree import Element, shortened
 
@@ -38,6 +38,7 @@ class Draft:
     joints: list[Joint] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     springs: list[Spring] = field(default_factory=list)
+    tendons: list[Tendon] = field(default_factory=list)
     actuators: list[Actuator] = field(default_factory=list)
     couplings: list[Coupling] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
@@ -119,6 +120,8 @@ class Draft:
             builder.frame(**_fields(frame))
         for spring in self.springs:
             builder.spring(**_fields(spring))
+        for tendon in self.tendons:
+            builder.tendon(**_fields(tendon))
         for actuator in self.actuators:
             builder.actuator(**_fields(actuator))
         for coupling in self.couplings:

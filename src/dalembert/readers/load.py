@@ -105,7 +105,8 @@ def _built(draft: Draft, kind: str, base: str, allow_unphysical: bool, passive: 
     elif base == "auto":
         base = "fixed"
         draft.notes.append("base: a URDF does not say what holds its root; it is fixed (base='floating' frees it)")
-    forces = any(any((*joint.damping, *joint.stiffness)) for joint in draft.joints) or draft.springs
+    forces = any(any((*joint.damping, *joint.stiffness)) for joint in draft.joints)
+    forces = forces or draft.springs or draft.tendons
     acts = kind == "mujoco" if passive == "auto" else bool(passive)
     if forces and not acts:
         draft.notes.append("damping and springs are kept as data and do not act (passive=True lets them)")

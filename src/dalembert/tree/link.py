@@ -103,6 +103,9 @@ class Link:
         return result
 
 
+TendonData = tuple[tuple[tuple[int, int, float], ...], float, tuple[float, float], float]
+
+
 @dataclass(frozen=True)
 class Tree:
     """Links in order, parents first.
@@ -121,6 +124,8 @@ class Tree:
         Sizes of configuration and velocity.
     springs, lifts
         Springs between frames; bodies whose weight is held up: name, mass that is held, centre in the body's frame.
+    tendons
+        Springs along sums of coordinates: (place in q, place in v, factor) of each, stiffness, rest and damping.
     """
 
     name: str
@@ -133,6 +138,7 @@ class Tree:
     springs: tuple[tuple[str, str, float, float, float], ...] = ()
     lifts: tuple[tuple[str, float, tuple[float, ...]], ...] = ()
     coordinates: tuple[str, ...] = field(default=())
+    tendons: tuple[TendonData, ...] = ()
 
     def ancestors(self, i: int) -> list[int]:
         """Return i, its parent, and so on to the first link that hangs on the ground."""

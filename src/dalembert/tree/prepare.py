@@ -21,7 +21,7 @@ from dalembert.model.joints.axes import plane
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.tree.frames import choose, decompose, idle, turn
 from dalembert.tree.inertia import Rigid
-from dalembert.tree.link import FAR, TURNING, Link, Tree
+from dalembert.tree.link import FAR, TURNING, Link, TendonData, Tree
 from dalembert.tree.moments import moments, moved
 from dalembert.tree.regroup import regroup
 
@@ -83,12 +83,27 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
         tuple((s.frame, s.other, s.stiffness, s.rest, s.damping) for s in springs),
         _lifts(mechanism),
         mechanism.coordinates,
+        _tendons(mechanism),
     )
     return regroup(tree) if regrouped else tree
 
 
+def _tendons(mechanism: Mechanism) -> tuple[TendonData, ...]:
+    """Return the springs along sums of coordinates, where passive forces act."""
+    return tuple(
+        (
+            tuple((mechanism.index_q(n).start, mechanism.index_v(n).start, factor) for n, factor in tendon.terms),
+            tendon.stiffness,
+            tendon.rest,
+            tendon.damping,
+        )
+        for tendon in mechanism.tendons
+        if mechanism.passive
+    )
+
+
 def _lifts(mechanism: Mechanism) -> tuple[tuple[str, float, tuple[float, ...]], ...]:
-    """Return the bodies whose weight is held up, where passive forces act."""
+    """Return the bodies whose weight is held up."""
     held = [body for body in mechanism.bodies if body.compensation]
     return tuple((b.name, b.compensation * b.inertia.mass, tuple(map(float, b.inertia.center))) for b in held)
 
