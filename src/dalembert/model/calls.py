@@ -19,7 +19,7 @@ KERNEL_OPTIONS = ("backend", "dtype", "threads", "width")
 
 
 class Calls:
-    """The compiled side of a mechanism; every method takes one state or a batch (N, ...)."""
+    """The compiled side of a mechanism; every method takes one state or a batch, with any leading axes."""
 
     nv: Any
     bodies: Any
@@ -48,7 +48,8 @@ class Calls:
 
         Notes
         -----
-        A kernel takes configurations as they are: quaternions must be unit, which the methods below check.
+        A kernel takes configurations as they are: quaternions must be unit, which the methods below check. A matrix
+        with one column (M and J where nv = 1) is a vector in a kernel; the methods give it back as a matrix.
         """
         options = {name: plain(value) for name, value in options.items()}
         key = (what, *sorted(options.items(), key=lambda option: option[0]))
@@ -62,8 +63,9 @@ class Calls:
     def forward(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
         """Return the acceleration a (nv,) under the joint forces tau (nv,).
 
-        Of a constrained mechanism: acceleration, multipliers (m,) and status (`da.Status`); samples that the compiled
-        code declines are solved by `KKT`.
+        Of a mechanism with constraint rows, which a mimic joint is enough for (`names` lists them): acceleration,
+        multipliers (m,) and status (`da.Status`); samples that the compiled code declines are solved by `KKT`.
+        `open_tree()` has no rows.
         """
         if self.names:
             return self._constrained_forward(q, v, tau, t)
@@ -74,7 +76,8 @@ class Calls:
 
         With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors): tau,
         multipliers (m,) and status. tau is then the least that does it, and joints that are not driven get none.
-        Couplings alone (mimic joints) are taken to carry nothing: every joint is driven.
+        Couplings alone (mimic joints) are taken to carry nothing, so that tau, alone, is unique: every joint is driven.
+        For what the motors of such a mechanism must do, name them: `actuated=[...]`.
         """
         if actuated is None and not self.loops and not self.constraints:
             return self._call("inverse", q, v, a)
