@@ -65,7 +65,10 @@ def unsigned(value: Any, what: str, source: Source | None) -> float:
 def make_terms(terms: Any, what: str, source: Source | None) -> tuple[tuple[str, float], ...]:
     """Return (coordinate, factor) from a mapping, or from pairs."""
     try:
-        pairs = [(name, factor) for name, factor in (terms.items() if isinstance(terms, Mapping) else terms)]
+        given = list(terms.items() if isinstance(terms, Mapping) else terms)
+        if any(isinstance(pair, str) for pair in given):
+            raise TypeError
+        pairs = [(name, factor) for name, factor in given]
     except (TypeError, ValueError) as error:
         raise ModelError(f"{what}: its terms are {{coordinate: factor}}, not {terms!r}", source) from error
     return tuple((str(name), finite(factor, f"a factor of {what}", source)) for name, factor in pairs)
