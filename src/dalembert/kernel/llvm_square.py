@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dalembert.kernel.llvm_vector import alignment, vector
 
-UNROLLED = 4  # pieces of W columns; more of them are a loop
+UNROLLED = 4  # steps of columns; more of them are a loop
+LEAST_STEP = 8  # columns in a turn of that loop
 
 
 def pieces(n: int, width: int) -> list[tuple[int, int]]:
@@ -140,18 +141,20 @@ class Squares:
 def cover(squares: Squares, n: int, move: str) -> None:
     """Append the lines that move (`load` or `store`) rows of n elements; the current block of code must be `%flat`."""
     parts = pieces(n, squares.width)
-    whole = n // squares.width
+    step = max(squares.width, LEAST_STEP)
+    whole = n // step
     if whole > UNROLLED:
-        parts = parts[whole:]
+        parts = parts[whole * step // squares.width :]
         squares.lines += [
             "  br label %squares",
             "squares:",
             "  %column = phi i64 [0, %flat], [%column_next, %squares]",
         ]
-        getattr(squares, move)("%column", squares.width)
+        for skip in range(0, step, squares.width):
+            getattr(squares, move)(squares.emit(f"add i64 %column, {skip}") if skip else "%column", squares.width)
         squares.lines += [
-            f"  %column_next = add i64 %column, {squares.width}",
-            f"  %columns_left = icmp slt i64 %column_next, {whole * squares.width}",
+            f"  %column_next = add i64 %column, {step}",
+            f"  %columns_left = icmp slt i64 %column_next, {whole * step}",
             "  br i1 %columns_left, label %squares, label %rest",
             "rest:",
         ]

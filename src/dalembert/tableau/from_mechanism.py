@@ -70,16 +70,16 @@ def from_mechanism(mechanism: Mechanism) -> Multibody:
 
 
 def _refuse_forces(mechanism: Mechanism) -> None:
-    """Refuse passive forces that neither kind of coordinates has."""
-    if not mechanism.passive:
-        return
+    """Refuse forces that neither kind of coordinates has."""
     lifted = [body.name for body in mechanism.bodies if body.compensation]
-    for what, names in (("spring", [each.name for each in mechanism.springs]), ("compensated weight of", lifted)):
-        if names:
-            raise UnsupportedError(
-                f"{what} {', '.join(map(repr, names))}: the tableau has springs in joints only. "
-                "`mechanism.with_passive(False)` leaves all springs and dampers out"
-            )
+    if lifted:
+        raise UnsupportedError(f"compensated weight of {', '.join(map(repr, lifted))}: the tableau has none")
+    springs = [each.name for each in (*mechanism.springs, *mechanism.tendons)] if mechanism.passive else []
+    if springs:
+        raise UnsupportedError(
+            f"spring {', '.join(map(repr, springs))}: the tableau has springs in joints only. "
+            "`mechanism.with_passive(False)` leaves all springs and dampers out"
+        )
 
 
 def _add(draft: _Draft, mechanism: Mechanism, body: parts.Body, joint: parts.Joint) -> None:
