@@ -233,11 +233,11 @@ def _sign(body: Body, a: str) -> str:
 
 
 def _extremum(condition: str) -> Callable[[Body, str, str], str]:
-    """Return fmin or fmax: a where it wins or b is NaN, else b."""
+    """Return fmin or fmax: a where it wins or b is NaN, else b. The inner choice is one instruction."""
 
     def choose(body: Body, a: str, b: str) -> str:
-        wins, alone = body.compare(condition, a, b), body.compare("uno", b)
-        return body.select(body.temporary(f"or {body.mask} {wins}, {alone}"), a, b)
+        better = body.select(body.compare(condition, a, b), a, b)
+        return body.select(body.compare("uno", b), a, better)
 
     return choose
 
