@@ -138,7 +138,8 @@ class BlockSolver:
         z = system.start(load, c)
         pulled = system.mass.scaled(z)
         free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
-        lam = dense(self.schur.solve(sparse(free)), len(free))
+        forces, unrest = self._multipliers(sparse(free))
+        lam = dense(forces, len(free))
         slowed = dict(z)
         for row, force in zip(system.rows, lam, strict=True):
             for k, value in row.items():
@@ -150,6 +151,7 @@ class BlockSolver:
             c=c,
             free=neg(_dot(z, pulled)),
             held=total(*map(mul, lam, free)),
+            unrest=unrest,
             mass_pivots=_scaled(system.mass.pivots, self.needs.mass_scales),
             row_pivots=self._row_pivots(),
             mass_scales=self.needs.mass_scales,
@@ -158,6 +160,10 @@ class BlockSolver:
         )
         omega = residuals(evidence)
         return BlockAnswer(a, lam, verdict(evidence, omega, self.needs.redundant, self.limits), omega)
+
+    def _multipliers(self, free: Vector) -> tuple[Vector, Scalar]:
+        """Return lam, and how much the last proximal step still moved."""
+        return self.schur.solve(free) if isinstance(self.schur, Proximal) else (self.schur.solve(free), 0.0)
 
     def _row_pivots(self) -> list[Scalar]:
         """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
