@@ -113,7 +113,7 @@ def test_single_precision(constraints):
 
 
 def test_too_much_at_once_is_contradictory():
-    """A weld, a hinge and a slider between the same frames agree; two drives and a gear on two joints do not: said by both."""
+    """A weld, a hinge and a slider between the same frames agree; two drives and a gear on two joints do not."""
     mechanism = branched().constrain(*[replace(EXAMPLES[i], name=f"c{i}") for i in (1, 2, 3, 4, 13, 14, 15)])
     q, v, tau, t = state(mechanism)
     numbers = Traced(mechanism)

@@ -140,11 +140,7 @@ class BlockSolver:
         free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
         forces, unrest = self._multipliers(sparse(free))
         lam = dense(forces, len(free))
-        slowed = dict(z)
-        for row, force in zip(system.rows, lam, strict=True):
-            for k, value in row.items():
-                slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
-        a, motion = system.finish(slowed)
+        a, motion = system.finish(self._pulled(z, lam))
         evidence = Evidence(
             imbalance=system.imbalance(load, motion, lam),
             gap=[sub(*pair) for pair in zip(c, system.reached(motion), strict=True)],
@@ -162,8 +158,20 @@ class BlockSolver:
         return BlockAnswer(a, lam, verdict(evidence, omega, self.needs.redundant, self.limits), omega)
 
     def _multipliers(self, free: Vector) -> tuple[Vector, Scalar]:
-        """Return lam, and how much the last proximal step still moved."""
-        return self.schur.solve(free) if isinstance(self.schur, Proximal) else (self.schur.solve(free), 0.0)
+        """Return lam, and |Y x|^2 in D^-1 for its last change x: twice the energy of what that did to a."""
+        if not isinstance(self.schur, Proximal):
+            return self.schur.solve(free), 0.0
+        lam, change = self.schur.solve(free)
+        moved = self._pulled({}, dense(change, len(self.system.rows)))
+        return lam, neg(_dot(moved, self.system.mass.scaled(moved)))
+
+    def _pulled(self, z: Vector, lam: Sequence[Scalar]) -> Vector:
+        """Return z - Y lam."""
+        pulled = dict(z)
+        for row, force in zip(self.system.rows, lam, strict=True):
+            for k, value in row.items():
+                pulled[k] = sub(pulled.get(k, 0.0), mul(value, force))
+        return pulled
 
     def _row_pivots(self) -> list[Scalar]:
         """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""

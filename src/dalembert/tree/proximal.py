@@ -55,27 +55,28 @@ class Proximal:
         shifted = [[add(scaled[i][j], shift[i] if i == j else 0.0) for j in range(m)] for i in range(m)]
         return cls(s, scaled, shift, sparse_factor(shifted, range(m)))
 
-    def solve(self, r: Vector) -> tuple[Vector, Scalar]:
-        """Return the least-norm lam with G lam = r, and its unrest.
+    def solve(self, r: Vector) -> tuple[Vector, Vector]:
+        """Return the least-norm lam with G lam = r, and its last change.
 
-        That is delta^T G delta for the last step delta: next to nothing where every sigma is much larger or much
-        smaller than mu. With (S G S + mu E) delta = left no product with G is needed.
+        That change, the second of what is taken out again, moves accelerations by next to nothing where every sigma is
+        much larger than mu, or so much smaller that it counts as zero.
         """
         m = len(self.scales)
         right = [mul(s, each) for s, each in zip(self.scales, dense(r, m), strict=True)]
-        left, step = right, self._step(right)
-        x = step
+        x = astray = self._step(right)
         for _ in range(STEPS - 1):
             left = [sub(each, total(*map(mul, row, x))) for each, row in zip(right, self.scaled, strict=True)]
-            step = self._step(left)
-            x = [add(*pair) for pair in zip(x, step, strict=True)]
-        unrest = total(*(mul(dx, sub(rest, mul(e, dx))) for dx, rest, e in zip(step, left, self.shift, strict=True)))
+            x = [add(*pair) for pair in zip(x, self._step(left), strict=True)]
         for _ in range(CLEANINGS):
             astray = x
             for _ in range(STEPS):
                 astray = self._step([mul(*pair) for pair in zip(self.shift, astray, strict=True)])
             x = [sub(*pair) for pair in zip(x, astray, strict=True)]
-        return {i: mul(self.scales[i], x[i]) for i in range(m)}, unrest
+        return self._forces(x), self._forces(astray)
+
+    def _forces(self, x: list[Scalar]) -> Vector:
+        """Return S x."""
+        return {i: mul(*pair) for i, pair in enumerate(zip(self.scales, x, strict=True))}
 
     def _step(self, right: list[Scalar]) -> list[Scalar]:
         """Return (S G S + mu E)^-1 times a right side."""

@@ -69,7 +69,7 @@ class Thresholds:
 
     @property
     def settled(self) -> float:
-        """Return the largest part of the forces that the last of three proximal steps may move; its power 3/2 remains.
+        """Return the largest part of T_l that the last correction of the proximal steps may move.
 
         More says that an eigenvalue is near mu: whether that row counts is for the model's digits to say.
         """
@@ -101,8 +101,8 @@ class Evidence:
     free, held
         T_f^2 and T_l^2.
     unrest
-        What the last proximal step still added to T_l^2: near zero unless a row is neither implied by others nor
-        clearly independent of them.
+        What the last correction of the proximal steps moved, in the measure of T_l^2: near zero unless a row is neither
+        implied by others nor clearly independent of them.
     mass_pivots, row_pivots
         Pivots of H and G relative to their typical diagonals, of which the scales d and s are the roots.
     """

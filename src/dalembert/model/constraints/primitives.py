@@ -1,4 +1,4 @@
-"""The rows of which joints between two frames are made: residuals with their derivatives, rotations as rates of turning.
+"""The rows of which joints between two frames are made: residuals and their derivatives, turns and rates of turning.
 
 Symbols: frames 1 and 2 with R, p, v, w, a, wd as in `kinematics`; d = p1 - p2; u a direction fixed in frame 1, s one
 fixed in frame 2 (Haug 1989, "Computer aided kinematics and dynamics", sec. 9.2: dot-1, dot-2, spherical constraints).
@@ -48,11 +48,11 @@ def along(one: FrameKinematics, two: FrameKinematics, s: Matrix, value: float = 
 
 
 def turning(one: FrameKinematics, two: FrameKinematics, e: Matrix, residual: Matrix) -> Rows:
-    """Return rows at velocity level e . (w1 - w2), for directions e (3, k) in world axes that one of the frames carries.
+    """Return rows with the rates e . (w1 - w2), for directions e (3, k) in world axes that one of the frames carries.
 
     The residual is an angle times its axis. Where it is zero its first derivative is the rate, and where both are, its
-    second is A a + drift; elsewhere a step by -residual in the rates brings it to zero (exactly, where it is taken about
-    the axis itself), and A keeps its rank at every angle. (w2 x e) . (w1 - w2) = (w1 x e) . (w1 - w2) = e . (w1 x w2),
+    second is A a + drift; elsewhere a step by -residual in the rates brings it to zero (exactly, where it is about its
+    axis), and A keeps its rank at every angle. (w2 x e) . (w1 - w2) = (w1 x e) . (w1 - w2) = e . (w1 x w2),
     so the drift does not ask which frame carries e.
     """
     drift = e.T @ (one.wd - two.wd + cross(one.w, two.w))

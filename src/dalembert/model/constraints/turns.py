@@ -40,7 +40,7 @@ def rotation_vector(R: Matrix) -> Matrix:
 
 
 def tilt(x: Matrix, y: Matrix, z: Matrix) -> Matrix:
-    """Return the turn (2, 1) about the first two axes of a frame that brings (x, y, z) onto its third: angle times axis."""
+    """Return the turn (2, 1), angle times axis, about a frame's first two axes, that brings (x, y, z) to its third."""
     x = choose(z < 0, choose(x * x + y * y < OPPOSITE**2, OPPOSITE, x), x)
     sine = square_root(x * x + y * y + TINY)
     return stack([y, -x]) * (angle(sine, z) / sine)
