@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import qr
 
 Array = np.ndarray
 
@@ -94,7 +93,9 @@ def _dependent(
     The others, chosen by elimination with pivots, stay as they are: changing all rows a little, as by leaving out
     singular values, would put rounding where there are zeros.
     """
-    order = np.asarray(qr(B.T, mode="r", pivoting=True)[1])
+    from scipy.linalg import qr
+
+    _, order = qr(B.T, mode="r", pivoting=True)  # type: ignore[misc]
     chosen, rest = order[:rank], order[rank:]
     C = np.linalg.lstsq(B[chosen].T, B[rest].T, rcond=None)[0].T
     C = np.where(np.abs(C) <= NOTHING * digits, 0.0, C)
