@@ -26,9 +26,6 @@ ROUNDING = 1e-14
 """Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
 beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
 
-NOTHING = 0.1
-"""Factors of sums of rows below this part of `digits` are zero."""
-
 
 class ModelRows(NamedTuple):
     """A and drift as the model's digits allow them.
@@ -98,7 +95,8 @@ def _dependent(
     _, order = qr(B.T, mode="r", pivoting=True)  # type: ignore[misc]
     chosen, rest = order[:rank], order[rank:]
     C = np.linalg.lstsq(B[chosen].T, B[rest].T, rcond=None)[0].T
-    C = np.where(np.abs(C) <= NOTHING * digits, 0.0, C)
+    sizes = np.linalg.norm(B[chosen], axis=1)
+    C = np.where(np.abs(C) * sizes <= digits * sizes.max(initial=0.0), 0.0, C)
     A, sums = A.copy(), drift.copy()
     weights = C * g[chosen] / g[rest][:, None]
     A[rest], sums[rest] = weights @ A[chosen], weights @ drift[chosen]
