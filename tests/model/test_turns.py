@@ -45,7 +45,7 @@ def two_bodies(kind, axes):
 
 def turned_by(vector, rng=None):
     """Return q of two bodies of which the first is turned by a rotation vector of the second's axes."""
-    base = Rotation.random(random_state=rng) if rng is not None else Rotation.identity()
+    base = Rotation.from_quat(rng.standard_normal(4)) if rng is not None else Rotation.identity()
     one = base * Rotation.from_rotvec(vector)
     return np.concatenate([[0.1, 0.2, 0.3], one.as_quat(), [-0.2, 0.3, 0.1], base.as_quat()])
 
