@@ -138,18 +138,16 @@ class BlockSolver:
         z = system.start(load, c)
         pulled = system.mass.scaled(z)
         free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
-        lam = dense(self.schur.solve(sparse(free)), len(free))
-        slowed = dict(z)
-        for row, force in zip(system.rows, lam, strict=True):
-            for k, value in row.items():
-                slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
-        a, motion = system.finish(slowed)
+        forces, unrest = self._multipliers(sparse(free))
+        lam = dense(forces, len(free))
+        a, motion = system.finish(self._pulled(z, lam))
         evidence = Evidence(
             imbalance=system.imbalance(load, motion, lam),
             gap=[sub(*pair) for pair in zip(c, system.reached(motion), strict=True)],
             c=c,
             free=neg(_dot(z, pulled)),
             held=total(*map(mul, lam, free)),
+            unrest=unrest,
             mass_pivots=_scaled(system.mass.pivots, self.needs.mass_scales),
             row_pivots=self._row_pivots(),
             mass_scales=self.needs.mass_scales,
@@ -158,6 +156,22 @@ class BlockSolver:
         )
         omega = residuals(evidence)
         return BlockAnswer(a, lam, verdict(evidence, omega, self.needs.redundant, self.limits), omega)
+
+    def _multipliers(self, free: Vector) -> tuple[Vector, Scalar]:
+        """Return lam, and |Y x|^2 in D^-1 for its last change x: twice the energy of what that did to a."""
+        if not isinstance(self.schur, Proximal):
+            return self.schur.solve(free), 0.0
+        lam, change = self.schur.solve(free)
+        moved = self._pulled({}, dense(change, len(self.system.rows)))
+        return lam, neg(_dot(moved, self.system.mass.scaled(moved)))
+
+    def _pulled(self, z: Vector, lam: Sequence[Scalar]) -> Vector:
+        """Return z - Y lam."""
+        pulled = dict(z)
+        for row, force in zip(self.system.rows, lam, strict=True):
+            for k, value in row.items():
+                pulled[k] = sub(pulled.get(k, 0.0), mul(value, force))
+        return pulled
 
     def _row_pivots(self) -> list[Scalar]:
         """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
