@@ -28,6 +28,7 @@ class Statistics:
     newton_iterations: int = 0
     plan_repairs: int = 0
     relaxations: int = 0
+    widened: int = 0
     restarts: int = 0
     orders: Mapping[int, int] = field(default_factory=dict)
 

@@ -46,6 +46,7 @@ COUNTS = {
     "newton_iterations": "iterations",
     "plan_repairs": "repairs",
     "relaxations": "relaxations",
+    "widened": "widened",
 }
 
 

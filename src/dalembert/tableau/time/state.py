@@ -9,7 +9,7 @@ import numpy as np
 DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON_FINITE = range(6)
 
 _REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
-_REAL += ("shift", "shift_factored", "rate")
+_REAL += ("shift", "shift_factored", "rate", "quality", "t_avoided")
 _WHOLE = (
     "order",
     "order_used",
@@ -30,6 +30,7 @@ _WHOLE = (
     "newton_failures",
     "repairs",
     "relaxations",
+    "widened",
 )
 STATE = np.dtype([*((name, "f8") for name in _REAL), *((name, "i8") for name in _WHOLE), ("order_counts", "i8", 8)])
 """Names as in `bdf_loops.py`; the last nine are counts."""
