@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
-from dalembert.tableau.time.event_loops import evaluate, interpolate, roots
+from dalembert.tableau.time.event_loops import evaluate, of_differences, pass_events
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import (
     CONVERGED,
@@ -32,7 +32,6 @@ from dalembert.tableau.time.state import (
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
-    STOPPED,
     TOO_MANY_STEPS,
 )
 from dalembert.tableau.time.step_loops import (
@@ -47,7 +46,6 @@ from dalembert.tableau.time.step_loops import (
     limit,
     predict,
     step_back,
-    until_terminal,
     weigh,
     worst_unknown,
 )
@@ -193,15 +191,9 @@ def run(work, state, option, tables, mesh):
         rows += 1
         if signs.size:
             step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
-            found = roots(
-                point, tables, phi, psi, s.order_used, s.t, step, (s.t_begin, s.t_stop), signs, option.directions
-            )
-            used = until_terminal(found, option.terminal)
-            events = np.concatenate((events, found[: abs(used)]))
-            if used < 0:
-                s.status = STOPPED
-                interpolate(phi, psi, s.order_used, found[-used - 1, 1] - s.t, work.x, work.rates)
-                s.t = found[-used - 1, 1]
+            history = of_differences(phi, psi, s.order_used)
+            events, ended = pass_events(point, tables, history, state, step, signs, option, events)
+            if ended:
                 mesh[rows - 1, 0], mesh[rows - 1, 2 : n + 2], mesh[rows - 1, n + 2 :] = s.t, work.x, work.rates
                 break
         if s.t == s.t_stop:

@@ -21,9 +21,9 @@ class Dense:
     t, x, order, begins
         Times (N,), values (N, n), orders, and for each row the first row of its segment.
     rates
-        (N, n): interpolate values and rates by cubics instead.
+        (N, n): interpolate values and rates by Hermite's polynomials instead.
     columns
-        How many of the columns of x are wanted; default all.
+        How many of the columns of (x, x') are wanted; default all that x has.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Dense:
         if len(self.t) == 1:
             out[:] = self.x[0, : self.columns]
         elif self.rates is not None:
-            through_rates(self.t, self.x, self.rates, self.begins, at, out)
+            through_rates(self.t, self.x[:, : self.rates.shape[1]], self.rates, self.begins, at, out)
         else:
             through_points(self.t, self.x, self.order, self.begins, at, out)
         return out[0] if np.ndim(t) == 0 else out.T

@@ -128,10 +128,6 @@ class Problem:
         """
         settings = Settings.of(t_span, self.dae, options)
         x, rates, start, relax = self.begin(settings.t0, q, v, settings.hold)
-        if settings.method == "ida":
-            from dalembert.tableau.time.ida import integrate_ida
-
-            return integrate_ida(self, settings, x, rates, start, relax)
         compiled = self.compile(settings, x, rates, relax)
         with Callbacks(self.signals, self.events, self.dae) as callbacks:
             return integrate_segments(self, compiled, settings, x, rates, start, relax, callbacks)

@@ -17,13 +17,13 @@ from dalembert.tableau.time.newton_loops import fill_dense
 EPS = np.finfo(np.float64).eps
 SAMPLES = 4
 SUSPECT = 0.01
-"""Rounding is estimated where eps / quality^2 exceeds this part of rtol: two pivots may lose as much as each of them."""
+"""Rounding is estimated where eps / quality^2 exceeds this part of rtol: two pivots may lose as much as each."""
 
 DROWNED = 100.0
 """Rounding, in tolerances, above which a point is turned away."""
 
 DECAY = 0.5
-"""The history remembers what was undetermined for as many steps as the order; tolerances narrow again by this a step."""
+"""The history remembers what was undetermined for some steps; tolerances narrow again by this factor a step."""
 
 
 @compiled

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import DalembertError, UnsupportedError
+from dalembert.errors import DalembertError
 from dalembert.tableau.time.bdf_loops import run
 from dalembert.tableau.time.dense_output import Dense
 from dalembert.tableau.time.result import Result, Statistics
@@ -116,18 +116,20 @@ def integrate_segments(
 
 
 def stepper(problem: Problem, settings: Settings, work: Work) -> tuple[Callable[..., tuple[Array, Array]], Any]:
-    """Return the compiled loop of a method, and what must be kept alive with it."""
+    """Return the loop of a method, and what must be kept alive with it."""
     if settings.method == "bdf":
         return run, None
+    if settings.method == "ida":
+        from dalembert.tableau.time.ida import ida_stepper
+
+        return ida_stepper(problem, settings), None
     from dalembert.tableau.time.radau_coefficients import radau
     from dalembert.tableau.time.radau_loops import run_radau
 
-    if len(problem.events):
-        raise UnsupportedError('method="radau" takes no events; use method="bdf"')
     extra, kept = problem.radau.work(work)
 
     def advance(work: Work, state: Array, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
-        return run_radau(work, extra, state, option, tables, mesh, radau()), np.empty((0, 2 + work.x.size))
+        return run_radau(work, extra, state, option, tables, mesh, radau())
 
     return advance, kept
 
@@ -176,15 +178,13 @@ class Totals:
         begins = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
         t, order = mesh[:, 0].copy(), mesh[:, 1].astype(np.int64)
         both = np.ascontiguousarray(mesh[:, 2:])
-        rates = both[:, n:] if settings.method == "radau" else None
-        dense = Dense(t, both, order, begins)
+        rates = None if settings.method == "bdf" else both[:, n:]
+        dense = Dense(t, both, order, begins, rates)
         if settings.t_eval is not None:
             t = np.asarray(settings.t_eval, dtype=float)
             inside = (t >= dense.t_min) & (t <= dense.t_max)
             t = t[inside]
             both = dense(t).T if len(t) else np.empty((0, 2 * n))
-            if rates is not None and len(t):
-                both[:, :n] = Dense(dense.t, dense.x, order, begins, rates, n)(t).T
         events = np.concatenate(self.events) if self.events else np.empty((0, n + 2))
         split = [events[events[:, 0] == k] for k in range(len(problem.events))]
         orders = {k: int(c) for k, c in enumerate(self.orders) if c}

@@ -227,19 +227,3 @@ def grown(array, length):
     new = np.empty((length, array.shape[1]))
     new[: array.shape[0]] = array
     return new
-
-
-@compiled
-def until_terminal(found, terminal):
-    """Count down the terminal events; return how many events count, negative where one ends the integration.
-
-    Events at the same time as the one that ends it count as well.
-    """
-    ended = False
-    for k in range(found.shape[0]):
-        if ended and abs(found[k, 1] - found[k - 1, 1]) > 8.0 * EPS * abs(found[k, 1]):
-            return -k
-        e = int(found[k, 0])
-        terminal[e] -= 1
-        ended = ended or terminal[e] == 0
-    return -found.shape[0] if ended else found.shape[0]
