@@ -83,7 +83,7 @@ def casadi_ida(problem: Problem, p: Published, rtol: float, differences: bool) -
     from sksundae.ida import IDA
 
     dae = problem.dae
-    x, rates, _, relax = problem.begin(0.0, p.q, p.v)
+    problem, x, rates, _, relax = problem.begin(0.0, p.q, p.v)
     environment = problem.environment(0.0, 1.0, relax[0])
     inputs = [dae.x, dae.rates, dae.environment]
     f = ca.Function("f", inputs, [dae.residual])

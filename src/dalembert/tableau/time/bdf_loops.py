@@ -32,6 +32,7 @@ from dalembert.tableau.time.state import (
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
+    INTERRUPTED,
     TOO_MANY_STEPS,
 )
 from dalembert.tableau.time.step_loops import (
@@ -168,8 +169,8 @@ def run(work, state, option, tables, mesh):
         evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
         signs[:] = work.event_values
     while True:
-        if s.steps >= option.most_steps:
-            s.status = TOO_MANY_STEPS
+        if s.steps >= option.most_steps or s.interrupt == 1:
+            s.status = INTERRUPTED if s.interrupt == 1 else TOO_MANY_STEPS
             break
         cross(state)
         outcome = attempt(work, state, option, tables, phi, psi, co, vectors, errors)

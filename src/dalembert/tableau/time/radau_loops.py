@@ -17,7 +17,14 @@ from dalembert.tableau.time.hermite_loops import hermite
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import FACTOR, POOR_PIVOT, PROJECTION, RESIDUAL
 from dalembert.tableau.time.signal_loops import set_signals
-from dalembert.tableau.time.state import DONE, FAILED_CONVERGENCE, FAILED_ERROR_TEST, FAILED_NON_FINITE, TOO_MANY_STEPS
+from dalembert.tableau.time.state import (
+    DONE,
+    FAILED_CONVERGENCE,
+    FAILED_ERROR_TEST,
+    FAILED_NON_FINITE,
+    INTERRUPTED,
+    TOO_MANY_STEPS,
+)
 from dalembert.tableau.time.step_loops import first_size, grown, limit, norm, weigh, worst_unknown
 
 EPS = np.finfo(np.float64).eps
@@ -191,8 +198,8 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
     s.fresh = 0
     limit(state, option)
     while True:
-        if s.steps >= option.most_steps:
-            s.status = TOO_MANY_STEPS
+        if s.steps >= option.most_steps or s.interrupt == 1:
+            s.status = INTERRUPTED if s.interrupt == 1 else TOO_MANY_STEPS
             break
         outcome = _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history)
         if outcome != DONE:

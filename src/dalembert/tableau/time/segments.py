@@ -9,23 +9,27 @@ import numpy as np
 from dalembert.errors import DalembertError
 from dalembert.tableau.time.bdf_loops import run
 from dalembert.tableau.time.dense_output import Dense
+from dalembert.tableau.time.interruptible import interruptible
 from dalembert.tableau.time.result import Result, Statistics
 from dalembert.tableau.time.state import (
     DONE,
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
+    INTERRUPTED,
+    ROW_OPENED,
     STOPPED,
     TOO_MANY_STEPS,
     Option,
     new_state,
 )
+from dalembert.tableau.time.watch import Opened, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dalembert.tableau.time.callbacks import Callbacks
-    from dalembert.tableau.time.compiled import Compiled, Work
+    from dalembert.tableau.time.compiled import Work
     from dalembert.tableau.time.options import Settings
     from dalembert.tableau.time.problem import Problem
     from dalembert.tableau.time.signal_loops import Tables
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 FIRST_ROWS = 256
+MOST_CHOICES = 1000
+"""Times that rows may be chosen anew in one integration."""
+
 SHIFT_RANGE = {True: 1.0 - 1e-9, False: 0.6}
 """Factors are kept while c / c_old lies between this and its reciprocal. Straight-line factors cost two Newton steps
 and are made anew whenever c changes: half as many steps on Andrews' mechanism, since all rows then hold exactly.
@@ -74,9 +81,50 @@ def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool
     )
 
 
+class Machine:
+    """A problem, compiled, with its stepper and memory; `watch` where rows were left out."""
+
+    def __init__(
+        self, problem: Problem, settings: Settings, x: Array, rates: Array, relax: Array, callbacks: Callbacks
+    ) -> None:
+        compiled = problem.compile(settings, x, rates, relax)
+        self.problem, self.settings = problem, settings
+        self.work, self._alive = compiled.work(callbacks.addresses, len(problem.events))
+        callbacks.work = self.work
+        self.option = option_of(problem, settings, relax, compiled.straight)
+        self.tables = problem.signals.tables()
+        self.work.environment[:] = problem.environment(settings.t0, 1.0, relax[0])
+        self.advance, self._kept = stepper(problem, settings, self.work)
+        reduced = problem.motion is not None and len(problem.rows) < len(problem.motion.names)
+        self.watch = Watch(problem) if reduced else None
+
+    def run(self, begin: float, end: float, x: Array, rates: Array, totals: Totals) -> Opened | None:
+        """Run from one time to another; take over what is good, and say where a row that was left out opened."""
+        state = new_state()
+        state[0].t, state[0].t_stop = begin, end
+        work = self.work
+        work.x[:], work.rates[:] = x, rates
+        if begin == end:
+            totals.add(np.concatenate([[begin, 0.0], x, rates])[None, :], np.empty((0, 2 + len(x))), state[0])
+            return None
+        self.option.terminal[:] = totals.terminal
+        option = self.option._replace(most_steps=max(self.option.most_steps - totals.counts["steps"], 0))
+        mesh, found = interruptible(
+            lambda: self.advance(work, state, option, self.tables, np.empty((FIRST_ROWS, 2 + 2 * len(x)))), state
+        )
+        opened = None if self.watch is None else self.watch.opened(mesh, self.settings)
+        if opened is not None:
+            good = max(opened.row, 1)
+            state[0].steps -= len(mesh) - good
+            mesh = mesh[:good]
+            found = found[(found[:, 1] - mesh[-1, 0]) * (end - begin) <= 0.0]
+            state[0].t, state[0].status = mesh[-1, 0], ROW_OPENED
+        totals.add(mesh, found, state[0])
+        return opened
+
+
 def integrate_segments(
     problem: Problem,
-    compiled: Compiled,
     settings: Settings,
     x: Array,
     rates: Array,
@@ -85,34 +133,60 @@ def integrate_segments(
     callbacks: Callbacks,
 ) -> Result:
     """Run the stepper from jump to jump; what was found so far is always returned."""
-    work, alive = compiled.work(callbacks.addresses, len(problem.events))
-    callbacks.work = work
-    option = option_of(problem, settings, relax, compiled.straight)
-    tables, totals = problem.signals.tables(), Totals()
-    work.environment[:] = problem.environment(settings.t0, 1.0, relax[0])
-    advance, kept = stepper(problem, settings, work)
+    machine = Machine(problem, settings, x, rates, relax, callbacks)
+    totals = Totals(problem.events.counts)
     segments = settings.segments(problem.signals.jumps)
     message = ""
-    for k, (begin, end) in enumerate(segments):
-        if k:
-            try:
-                x, rates = restart(problem, begin, totals.meshes[-1][-1], end > begin)
-            except DalembertError as error:
-                message = f"no consistent restart at t = {begin:g}: {error}"
-                totals.status = FAILED_CONVERGENCE
+    try:
+        for k, (begin, end) in enumerate(segments):
+            if k:
+                x, rates = restart(machine.problem, begin, totals.meshes[-1][-1], end > begin)
+            machine, message = _span(machine, begin, end, x, rates, totals, callbacks)
+            if totals.status != DONE:
                 break
-        state = new_state()
-        state[0].t, state[0].t_stop = begin, end
-        work.x[:], work.rates[:] = x, rates
-        if begin == end:
-            totals.add(np.concatenate([[begin, 0.0], x, rates])[None, :], np.empty((0, 2 + len(x))), state[0])
-            break
-        mesh, found = advance(work, state, option, tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
-        totals.add(mesh, found, state[0])
-        if state[0].status != DONE:
-            break
-    del alive, kept
+    except DalembertError as error:
+        message = f"no consistent restart at t = {totals.meshes[-1][-1, 0]:g}: {error}"
+        totals.status = FAILED_CONVERGENCE
     return totals.result(problem, settings, start, message or _message(totals, problem, callbacks))
+
+
+def _span(
+    machine: Machine, begin: float, end: float, x: Array, rates: Array, totals: Totals, callbacks: Callbacks
+) -> tuple[Machine, str]:
+    """Run to the next jump, choosing rows anew where those left out open or the chosen ones become dependent."""
+    since = None
+    while True:
+        opened = machine.run(begin, end, x, rates, totals)
+        trouble = totals.status in (ROW_OPENED, FAILED_CONVERGENCE, FAILED_ERROR_TEST, FAILED_NON_FINITE)
+        if not trouble or machine.watch is None or callbacks.error is not None:
+            return machine, ""
+        begin = float(totals.meshes[-1][-1, 0])
+        chosen = _choose_anew(machine, totals, callbacks, end > begin)
+        reason = (
+            "" if opened is None else f"constraint {opened.name!r}, left out as dependent, opened to {opened.size:.3g}"
+        )
+        if chosen is None or begin == since or totals.rechosen >= MOST_CHOICES:
+            where = f" at t = {begin:.9g}: the rank changes there, and no choice of rows carries on"
+            return machine, reason + where if reason else ""
+        machine, x, rates = chosen
+        totals.rechosen += 1
+        since = begin
+
+
+def _choose_anew(
+    machine: Machine, totals: Totals, callbacks: Callbacks, forward: bool
+) -> tuple[Machine, Array, Array] | None:
+    """Return a machine on rows chosen at the last point, and x, x' there; None where the same rows failed."""
+    old, row = machine.problem, totals.meshes[-1][-1]
+    assert old.motion is not None
+    nf = len(old.motion.free)
+    side = "right" if forward else "left"
+    start = old.finder.find(float(row[0]), row[2 : nf + 2], row[nf + 2 : 2 * nf + 2], old.parameters, (), side)
+    new = old.choose(start, max(start.rank, len(old.rows)))
+    if new is old and totals.status != ROW_OPENED:
+        return None
+    x, rates = new.pack(start)
+    return Machine(new, machine.settings, x, rates, new.relaxation(start), callbacks), x, rates
 
 
 def stepper(problem: Problem, settings: Settings, work: Work) -> tuple[Callable[..., tuple[Array, Array]], Any]:
@@ -152,7 +226,9 @@ def restart(problem: Problem, t: float, row: Array, forward: bool) -> tuple[Arra
 class Totals:
     """What the segments gave, put together."""
 
-    def __init__(self) -> None:
+    def __init__(self, terminal: Array) -> None:
+        self.terminal = terminal  # zeros of each event that are left until it ends the run; below 0: never
+        self.rechosen = 0
         self.meshes: list[Array] = []
         self.events: list[Array] = []
         self.counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
@@ -167,6 +243,7 @@ class Totals:
         for name, field in COUNTS.items():
             self.counts[name] += int(state[field])
         self.orders += state["order_counts"]
+        self.terminal = self.terminal - np.bincount(events[:, 0].astype(np.int64), minlength=len(self.terminal))
         self.status = int(state["status"])
         self.last = state
 
@@ -197,7 +274,7 @@ class Totals:
             y_events=[part[:, 2:] for part in split],
             status={DONE: 0, STOPPED: 1}.get(self.status, -1),
             message=message,
-            statistics=Statistics(**self.counts, restarts=len(self.meshes) - 1, orders=orders),
+            statistics=Statistics(**self.counts, restarts=len(self.meshes) - 1, rechosen=self.rechosen, orders=orders),
             names=problem.dae.unknowns,
             start=start,
             known=problem.known_functions,
@@ -215,8 +292,10 @@ def _message(totals: Totals, problem: Problem, callbacks: Callbacks) -> str:
     where = f"at t = {s['t']:.9g}"
     if callbacks.error is not None:
         return f"a callable raised {type(callbacks.error).__name__}: {callbacks.error} ({where})"
+    if status == INTERRUPTED:
+        return f"interrupted from the keyboard {where}"
     if status == TOO_MANY_STEPS:
-        return f"max_steps = {int(s['steps'])} steps were not enough; {where}, last step {s['h_used']:.3g}"
+        return f"max_steps = {totals.counts['steps']} steps were not enough; {where}, last step {s['h_used']:.3g}"
     name = problem.dae.unknowns[int(s["worst"])]
     causes = {
         FAILED_ERROR_TEST: f"the error test failed again and again, worst for {name!r}: a discontinuity (declare it as "

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON_FINITE = range(6)
+DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON_FINITE, ROW_OPENED, INTERRUPTED = (
+    range(8)
+)
 
 _REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
 _REAL += ("shift", "shift_factored", "rate", "quality", "t_avoided")
@@ -21,6 +23,7 @@ _WHOLE = (
     "force_dense",
     "iterations_last",
     "worst",
+    "interrupt",
     "status",
     "steps",
     "evaluations",
