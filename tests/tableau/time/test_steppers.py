@@ -1,6 +1,7 @@
 """The steppers: against IDA and SciPy, compiled against plain; events, dense output, ensembles, what may go wrong."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -294,6 +295,21 @@ def test_callable_that_raises_is_reported_with_the_partial_trajectory():
     assert run.status == -1
     assert "motor off" in run.message
     assert 0.2 < run.t[-1] <= 0.5
+
+
+@EVERY_METHOD
+def test_ctrl_c_returns_what_was_found(method):
+    """A signal from the keyboard during a run of minutes ends it within a step."""
+    problem = Problem(pendulum())
+    problem.integrate((0, 0.1), [-1.0, 0.0], method=method)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    run = problem.integrate((0, 1e5), [-1.0, 0.0], method=method, rtol=1e-9, atol=1e-9, max_steps=10**8)
+    timer.cancel()
+    assert run.status == -1
+    assert "interrupted" in run.message
+    assert 0 < run.t[-1] < 1e5
+    assert run.statistics.steps == len(run.t) - 1
 
 
 def test_too_few_steps_allowed():

@@ -36,6 +36,7 @@ UNTESTED = 1e10
 """Absolute tolerance of unknowns that the error test must not see."""
 
 MOST_IDA_ORDER = 5
+EPS = np.finfo(np.float64).eps
 
 
 def ida_solver(problem: Problem, settings: Settings, environment: Array, set_time: Callable[[float], None]) -> Any:
@@ -130,7 +131,7 @@ def _step(solver: Any, work: Work, state: Any, option: Option) -> bool:
     if not np.isfinite(y).all():
         s.status, s.worst = FAILED_NON_FINITE, int(np.flatnonzero(~np.isfinite(y))[0])
         return False
-    if not found.success or abs(found.t - s.t) <= option.least:
+    if not found.success or abs(found.t - s.t) <= 4.0 * EPS * abs(s.t):
         s.status, s.h_collapsed = FAILED_ERROR_TEST, found.t - s.t
         s.worst = int(np.argmax(np.abs(y) * option.tested))
         return False
