@@ -44,6 +44,7 @@ from dalembert.tableau.time.step_loops import (
     estimate,
     first_size,
     grown,
+    interrupted,
     limit,
     predict,
     step_back,
@@ -169,8 +170,11 @@ def run(work, state, option, tables, mesh):
         evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
         signs[:] = work.event_values
     while True:
-        if s.steps >= option.most_steps or s.interrupt == 1:
-            s.status = INTERRUPTED if s.interrupt == 1 else TOO_MANY_STEPS
+        if s.steps >= option.most_steps:
+            s.status = TOO_MANY_STEPS
+            break
+        if interrupted(option.keyboard):
+            s.status = INTERRUPTED
             break
         cross(state)
         outcome = attempt(work, state, option, tables, phi, psi, co, vectors, errors)

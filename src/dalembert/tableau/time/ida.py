@@ -22,7 +22,7 @@ from dalembert.tableau.time.event_loops import evaluate, pass_events
 from dalembert.tableau.time.hermite_loops import hermite
 from dalembert.tableau.time.signal_loops import set_signals
 from dalembert.tableau.time.state import DONE, FAILED_ERROR_TEST, FAILED_NON_FINITE, INTERRUPTED, TOO_MANY_STEPS, Option
-from dalembert.tableau.time.step_loops import grown
+from dalembert.tableau.time.step_loops import grown, interrupted
 
 if TYPE_CHECKING:
     from dalembert.tableau.time.compiled import Work
@@ -104,7 +104,7 @@ def _run(solver: Any, work: Work, state: Any, option: Option, tables: Tables, me
     solver.init_step(s.t, work.x.copy(), work.rates.copy())
     s.status = TOO_MANY_STEPS
     while s.steps < option.most_steps:
-        if s.interrupt == 1:
+        if interrupted(option.keyboard):
             s.status = INTERRUPTED
             break
         if not _step(solver, work, state, option):

@@ -25,7 +25,7 @@ from dalembert.tableau.time.state import (
     INTERRUPTED,
     TOO_MANY_STEPS,
 )
-from dalembert.tableau.time.step_loops import first_size, grown, limit, norm, weigh, worst_unknown
+from dalembert.tableau.time.step_loops import first_size, grown, interrupted, limit, norm, weigh, worst_unknown
 
 EPS = np.finfo(np.float64).eps
 SOLVE, COMPLEX_FACTOR, COMPLEX_SOLVE = range(3)
@@ -198,8 +198,11 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
     s.fresh = 0
     limit(state, option)
     while True:
-        if s.steps >= option.most_steps or s.interrupt == 1:
-            s.status = INTERRUPTED if s.interrupt == 1 else TOO_MANY_STEPS
+        if s.steps >= option.most_steps:
+            s.status = TOO_MANY_STEPS
+            break
+        if interrupted(option.keyboard):
+            s.status = INTERRUPTED
             break
         outcome = _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history)
         if outcome != DONE:

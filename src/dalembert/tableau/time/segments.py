@@ -9,7 +9,7 @@ import numpy as np
 from dalembert.errors import DalembertError
 from dalembert.tableau.time.bdf_loops import run
 from dalembert.tableau.time.dense_output import Dense
-from dalembert.tableau.time.interruptible import interruptible
+from dalembert.tableau.time.interruptible import NEVER, interruptible
 from dalembert.tableau.time.result import Result, Statistics
 from dalembert.tableau.time.state import (
     DONE,
@@ -78,6 +78,7 @@ def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool
         most_steps=int(settings.max_steps),
         directions=problem.events.directions,
         terminal=problem.events.counts,
+        keyboard=NEVER,
     )
 
 
@@ -109,9 +110,9 @@ class Machine:
             return None
         self.option.terminal[:] = totals.terminal
         option = self.option._replace(most_steps=max(self.option.most_steps - totals.counts["steps"], 0))
-        mesh, found = interruptible(
-            lambda: self.advance(work, state, option, self.tables, np.empty((FIRST_ROWS, 2 + 2 * len(x)))), state
-        )
+        with interruptible() as keyboard:
+            option = option._replace(keyboard=keyboard)
+            mesh, found = self.advance(work, state, option, self.tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
         opened = None if self.watch is None else self.watch.opened(mesh, self.settings)
         if opened is not None:
             good = max(opened.row, 1)

@@ -23,7 +23,6 @@ _WHOLE = (
     "force_dense",
     "iterations_last",
     "worst",
-    "interrupt",
     "status",
     "steps",
     "evaluations",
@@ -57,6 +56,7 @@ class Option(NamedTuple):
     most_steps: int
     directions: np.ndarray
     terminal: np.ndarray
+    keyboard: np.ndarray  # numbers of signals that arrived, see `interruptible.py`
 
 
 def new_state() -> np.recarray:
