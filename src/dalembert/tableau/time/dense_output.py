@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.tableau.time.numbers import reals
 from dalembert.tableau.time.output_loops import through_points, through_rates
 
 Array = np.ndarray
@@ -45,7 +46,7 @@ class Dense:
 
     def __call__(self, t: Any) -> Array:
         """Return x(t), (n,) or (n, len(t)); beyond the ends the nearest polynomial is continued."""
-        at = np.atleast_1d(np.asarray(t, dtype=float)).ravel()
+        at = np.atleast_1d(reals("t", t)).ravel()
         out = np.empty((at.size, self.columns))
         if len(self.t) == 1:
             out[:] = self.x[0, : self.columns]

@@ -12,7 +12,7 @@ import numpy as np
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.signal_loops import set_signals
-from dalembert.tableau.time.state import STOPPED
+from dalembert.tableau.time.state import EVENT_NOT_FINITE, STOPPED
 
 EVENTS = 5
 MOST_BISECTIONS = 100
@@ -132,6 +132,11 @@ def pass_events(point, tables, history, state, step, signs, option, events):
     If so, s.t and the point in `work` are those of the event.
     """
     s = state[0]
+    evaluate(point[0], point[3], tables, s.t, s.t_begin, s.t_stop)
+    for e in range(signs.size):
+        if not np.isfinite(point[4][e]):
+            s.status, s.worst = EVENT_NOT_FINITE, e
+            return events, True
     found = roots(point, tables, history, s.t, step, (s.t_begin, s.t_stop), signs, option.directions)
     used = _until_terminal(found, option.terminal)
     events = np.concatenate((events, found[: abs(used)]))

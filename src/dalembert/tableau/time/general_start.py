@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.tableau.time.numbers import real, reals
 
 if TYPE_CHECKING:
     from dalembert.tableau.time.problem import Problem
@@ -92,9 +93,9 @@ def _vector(given: Any, names: tuple[str, ...], what: str) -> Array:
         for name, value in given.items():
             if name not in names:
                 raise ModelError(f"{what}: no unknown is called {name!r}; there are {', '.join(names)}")
-            found[names.index(name)] = value
+            found[names.index(name)] = real(f"{what} of {name}", value)
     else:
-        found = np.zeros(n) if given is None else np.asarray(given, dtype=float)
+        found = np.zeros(n) if given is None else reals(what, given)
     if found.shape != (n,):
         raise ShapeError(f"{what} has shape {found.shape}; expected ({n},)")
     if not np.isfinite(found).all():

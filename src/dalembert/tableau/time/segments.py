@@ -13,6 +13,7 @@ from dalembert.tableau.time.interruptible import NEVER, interruptible
 from dalembert.tableau.time.result import Result, Statistics
 from dalembert.tableau.time.state import (
     DONE,
+    EVENT_NOT_FINITE,
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
@@ -293,6 +294,8 @@ def _message(totals: Totals, problem: Problem, callbacks: Callbacks) -> str:
     where = f"at t = {s['t']:.9g}"
     if callbacks.error is not None:
         return f"a callable raised {type(callbacks.error).__name__}: {callbacks.error} ({where})"
+    if status == EVENT_NOT_FINITE:
+        return f"event {int(s['worst'])} is not finite {where}"
     if status == INTERRUPTED:
         return f"interrupted from the keyboard {where}"
     if status == TOO_MANY_STEPS:

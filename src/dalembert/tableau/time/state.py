@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON_FINITE, ROW_OPENED, INTERRUPTED = (
-    range(8)
-)
+DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON_FINITE = range(6)
+ROW_OPENED, INTERRUPTED, EVENT_NOT_FINITE = range(6, 9)
 
 _REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
 _REAL += ("shift", "shift_factored", "rate", "quality", "t_avoided")
