@@ -65,7 +65,7 @@ def run(problem: Problem, p: Published, rtol: float, method: str, repeats: int =
 
 
 def accuracy() -> list[dict[str, Any]]:
-    """Return errors at all tolerances: stabilised by BDF, Radau and IDA on the same kernels, index 3 by BDF and Radau."""
+    """Return errors at all tolerances: stabilised by BDF, Radau, IDA on the same kernels; index 3 by BDF, Radau."""
     rows = []
     for p in PROBLEMS.values():
         for form in ("stabilised", "index3") if p.mechanical else ("stabilised",):
@@ -275,6 +275,7 @@ def plots(results: dict[str, Any], folder: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
 
     if "accuracy" in results:
         names = list(PROBLEMS)
@@ -300,6 +301,7 @@ def plots(results: dict[str, Any], folder: Path) -> None:
             axis.set_title(name.replace("_", " "), fontsize=10)
             axis.invert_xaxis()
             axis.grid(True, which="major", alpha=0.3)
+            axis.yaxis.set_minor_formatter(NullFormatter())
         axes[0, 0].legend(fontsize=8)
         figure.supxlabel("error at the end (first group of each problem)")
         figure.supylabel("time, ms")

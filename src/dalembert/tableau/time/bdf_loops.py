@@ -164,7 +164,7 @@ def run(work, state, option, tables, mesh):
     s.h = first_size(work.x, work.rates, state, option, vectors[3])
     limit(state, option)
     s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
-    s.fresh, s.steps, s.shift_factored, s.t_avoided = 0, 0, 0.0, np.nan
+    s.fresh, s.steps, s.shift_factored, s.t_avoided, s.trusted = 0, 0, 0.0, np.nan, np.inf
     phi[0], phi[1], psi[0] = work.x, work.rates * s.h, s.h
     if signs.size:
         evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)

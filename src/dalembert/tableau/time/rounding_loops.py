@@ -19,6 +19,9 @@ SAMPLES = 4
 SUSPECT = 0.01
 """Rounding is estimated where eps / quality^2 exceeds this part of rtol: two pivots may lose as much as each."""
 
+NEGLIGIBLE, TRUSTED = 1e-5, 0.3
+"""Where rounding is below so many tolerances, it is estimated again when pivots are worse by this factor only."""
+
 DROWNED = 100.0
 """Rounding, in tolerances, above which a point is turned away."""
 
@@ -31,10 +34,11 @@ def widen(work, state, option, predicted, predicted_rates, floor, scale):
     """Widen the weights at the point predicted; return what rounding does to tested unknowns, in tolerances."""
     s = state[0]
     size, n = 0.0, work.x.size
-    suspect = s.steps > 0 and s.quality * s.quality * SUSPECT * option.rtol < EPS and work.dense.shape[0] > 0
-    if suspect:
+    suspect = s.quality < s.trusted and s.quality * s.quality * SUSPECT * option.rtol < EPS
+    if suspect and s.steps > 0 and work.dense.shape[0] > 0:
         work.x[:], work.rates[:] = predicted, predicted_rates
         size = _undetermined(work, option, floor, scale)
+        s.trusted = TRUSTED * s.quality if size < NEGLIGIBLE else np.inf
     for i in range(n):
         if floor[i] > 0.0:
             scale[i] = 1.0 / (1.0 / scale[i] + floor[i])

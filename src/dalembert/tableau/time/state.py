@@ -10,7 +10,7 @@ DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON
 ROW_OPENED, INTERRUPTED, EVENT_NOT_FINITE = range(6, 9)
 
 _REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
-_REAL += ("shift", "shift_factored", "rate", "quality", "t_avoided")
+_REAL += ("shift", "shift_factored", "rate", "quality", "trusted", "t_avoided")
 _WHOLE = (
     "order",
     "order_used",
