@@ -7,122 +7,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import DalembertError
-from dalembert.tableau.time.bdf_loops import run
-from dalembert.tableau.time.dense_output import Dense
-from dalembert.tableau.time.interruptible import NEVER, interruptible
-from dalembert.tableau.time.result import Result, Statistics
+from dalembert.tableau.time.machine import Machine
 from dalembert.tableau.time.state import (
     DONE,
-    EVENT_NOT_FINITE,
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
-    INTERRUPTED,
     ROW_OPENED,
-    STOPPED,
-    TOO_MANY_STEPS,
-    Option,
-    new_state,
 )
-from dalembert.tableau.time.watch import Opened, Watch
+from dalembert.tableau.time.totals import Totals, ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dalembert.tableau.time.callbacks import Callbacks
-    from dalembert.tableau.time.compiled import Work
     from dalembert.tableau.time.options import Settings
     from dalembert.tableau.time.problem import Problem
-    from dalembert.tableau.time.signal_loops import Tables
+    from dalembert.tableau.time.result import Result
 
 Array = np.ndarray
 
-FIRST_ROWS = 256
 MOST_CHOICES = 1000
 """Times that rows may be chosen anew in one integration."""
-
-SHIFT_RANGE = {True: 1.0 - 1e-9, False: 0.6}
-"""Factors are kept while c / c_old lies between this and its reciprocal. Straight-line factors cost two Newton steps
-and are made anew whenever c changes: half as many steps on Andrews' mechanism, since all rows then hold exactly.
-"""
-COUNTS = {
-    "steps": "steps",
-    "error_failures": "error_failures",
-    "newton_failures": "newton_failures",
-    "evaluations": "evaluations",
-    "factorizations": "factorizations",
-    "newton_iterations": "iterations",
-    "plan_repairs": "repairs",
-    "relaxations": "relaxations",
-    "widened": "widened",
-}
-
-
-def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool) -> Option:
-    """Return the options as the loop reads them."""
-    dae = problem.dae
-    tested = dae.tested if dae.tested.any() else dae.differential if dae.differential.any() else np.ones(dae.n, bool)
-    reach = max(abs(settings.t0), abs(settings.t1), abs(settings.t1 - settings.t0))
-    return Option(
-        rtol=float(settings.rtol),
-        atol=settings.atol_all,
-        power=dae.power.astype(np.int64),
-        tested=tested,
-        tested_count=float(tested.sum()),
-        share=float(settings.newton),
-        shift_range=SHIFT_RANGE[straight],
-        relax=relax,
-        least=16 * np.finfo(float).eps * reach,
-        most_step=float(settings.max_step),
-        first_step=float(settings.first_step),
-        most_order=int(settings.max_order),
-        most_steps=int(settings.max_steps),
-        directions=problem.events.directions,
-        terminal=problem.events.counts,
-        keyboard=NEVER,
-    )
-
-
-class Machine:
-    """A problem, compiled, with its stepper and memory; `watch` where rows were left out."""
-
-    def __init__(
-        self, problem: Problem, settings: Settings, x: Array, rates: Array, relax: Array, callbacks: Callbacks
-    ) -> None:
-        compiled = problem.compile(settings, x, rates, relax)
-        self.problem, self.settings = problem, settings
-        self.work, self._alive = compiled.work(callbacks.addresses, len(problem.events))
-        callbacks.work = self.work
-        self.option = option_of(problem, settings, relax, compiled.straight)
-        self.tables = problem.signals.tables()
-        self.work.environment[:] = problem.environment(settings.t0, 1.0, relax[0])
-        self.advance, self._kept = stepper(problem, settings, self.work)
-        reduced = problem.motion is not None and len(problem.rows) < len(problem.motion.names)
-        self.watch = Watch(problem) if reduced else None
-
-    def run(self, begin: float, end: float, x: Array, rates: Array, totals: Totals) -> Opened | None:
-        """Run from one time to another; take over what is good, and say where a row that was left out opened."""
-        state = new_state()
-        state[0].t, state[0].t_stop = begin, end
-        work = self.work
-        work.x[:], work.rates[:] = x, rates
-        if begin == end:
-            totals.add(np.concatenate([[begin, 0.0], x, rates])[None, :], np.empty((0, 2 + len(x))), state[0])
-            return None
-        self.option.terminal[:] = totals.terminal
-        option = self.option._replace(most_steps=max(self.option.most_steps - totals.counts["steps"], 0))
-        with interruptible() as keyboard:
-            option = option._replace(keyboard=keyboard)
-            mesh, found = self.advance(work, state, option, self.tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
-        opened = None if self.watch is None else self.watch.opened(mesh, self.settings)
-        if opened is not None:
-            good = max(opened.row, 1)
-            state[0].steps -= len(mesh) - good
-            mesh = mesh[:good]
-            found = found[(found[:, 1] - mesh[-1, 0]) * (end - begin) <= 0.0]
-            state[0].t, state[0].status = mesh[-1, 0], ROW_OPENED
-        totals.add(mesh, found, state[0])
-        return opened
 
 
 def integrate_segments(
@@ -149,7 +53,7 @@ def integrate_segments(
     except DalembertError as error:
         message = f"no consistent restart at t = {totals.meshes[-1][-1, 0]:g}: {error}"
         totals.status = FAILED_CONVERGENCE
-    return totals.result(problem, settings, start, message or _message(totals, problem, callbacks))
+    return totals.result(problem, settings, start, message or ending(totals, problem, callbacks))
 
 
 def _span(
@@ -191,25 +95,6 @@ def _choose_anew(
     return Machine(new, machine.settings, x, rates, new.relaxation(start), callbacks), x, rates
 
 
-def stepper(problem: Problem, settings: Settings, work: Work) -> tuple[Callable[..., tuple[Array, Array]], Any]:
-    """Return the loop of a method, and what must be kept alive with it."""
-    if settings.method == "bdf":
-        return run, None
-    if settings.method == "ida":
-        from dalembert.tableau.time.ida import ida_stepper
-
-        return ida_stepper(problem, settings), None
-    from dalembert.tableau.time.radau_coefficients import radau
-    from dalembert.tableau.time.radau_loops import run_radau
-
-    extra, kept = problem.radau.work(work)
-
-    def advance(work: Work, state: Array, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
-        return run_radau(work, extra, state, option, tables, mesh, radau())
-
-    return advance, kept
-
-
 def restart(problem: Problem, t: float, row: Array, forward: bool) -> tuple[Array, Array]:
     """Return x and x' just after a jump: positions and velocities stay, accelerations and forces are found anew."""
     n = problem.dae.n
@@ -223,89 +108,3 @@ def restart(problem: Problem, t: float, row: Array, forward: bool) -> tuple[Arra
     nf = len(problem.motion.free)
     start = problem.finder.find(t, x[:nf], x[nf : 2 * nf], problem.parameters, (), side)
     return problem.pack(start)
-
-
-class Totals:
-    """What the segments gave, put together."""
-
-    def __init__(self, terminal: Array) -> None:
-        self.terminal = terminal  # zeros of each event that are left until it ends the run; below 0: never
-        self.rechosen = 0
-        self.meshes: list[Array] = []
-        self.events: list[Array] = []
-        self.counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
-        self.orders = np.zeros(8, np.int64)
-        self.status = DONE
-        self.last: Any = None
-
-    def add(self, mesh: Array, events: Array, state: Any) -> None:
-        """Take over one segment."""
-        self.meshes.append(mesh)
-        self.events.append(events)
-        for name, field in COUNTS.items():
-            self.counts[name] += int(state[field])
-        self.orders += state["order_counts"]
-        self.terminal = self.terminal - np.bincount(events[:, 0].astype(np.int64), minlength=len(self.terminal))
-        self.status = int(state["status"])
-        self.last = state
-
-    def result(self, problem: Problem, settings: Settings, start: Any, message: str) -> Result:
-        """Return the trajectory."""
-        n = problem.dae.n
-        mesh = np.concatenate(self.meshes)
-        lengths = [len(part) for part in self.meshes]
-        begins = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
-        t, order = mesh[:, 0].copy(), mesh[:, 1].astype(np.int64)
-        both = np.ascontiguousarray(mesh[:, 2:])
-        rates = None if settings.method == "bdf" else both[:, n:]
-        dense = Dense(t, both, order, begins, rates)
-        if settings.t_eval is not None:
-            t = np.asarray(settings.t_eval, dtype=float)
-            inside = (t >= dense.t_min) & (t <= dense.t_max)
-            t = t[inside]
-            both = dense(t).T if len(t) else np.empty((0, 2 * n))
-        events = np.concatenate(self.events) if self.events else np.empty((0, n + 2))
-        split = [events[events[:, 0] == k] for k in range(len(problem.events))]
-        orders = {k: int(c) for k, c in enumerate(self.orders) if c}
-        return Result(
-            t=t,
-            y=both[:, :n].T,
-            rates=both[:, n:].T,
-            sol=Dense(dense.t, dense.x, order, begins, rates, n),
-            t_events=[part[:, 1] for part in split],
-            y_events=[part[:, 2:] for part in split],
-            status={DONE: 0, STOPPED: 1}.get(self.status, -1),
-            message=message,
-            statistics=Statistics(**self.counts, restarts=len(self.meshes) - 1, rechosen=self.rechosen, orders=orders),
-            names=problem.dae.unknowns,
-            start=start,
-            known=problem.known_functions,
-            problem=problem,
-        )
-
-
-def _message(totals: Totals, problem: Problem, callbacks: Callbacks) -> str:
-    """Say how the integration ended, and if badly, where and why."""
-    status, s = totals.status, totals.last
-    if status == DONE:
-        return "the end was reached"
-    if status == STOPPED:
-        return f"stopped by an event at t = {s['t']:.9g}"
-    where = f"at t = {s['t']:.9g}"
-    if callbacks.error is not None:
-        return f"a callable raised {type(callbacks.error).__name__}: {callbacks.error} ({where})"
-    if status == EVENT_NOT_FINITE:
-        return f"event {int(s['worst'])} is not finite {where}"
-    if status == INTERRUPTED:
-        return f"interrupted from the keyboard {where}"
-    if status == TOO_MANY_STEPS:
-        return f"max_steps = {totals.counts['steps']} steps were not enough; {where}, last step {s['h_used']:.3g}"
-    name = problem.dae.unknowns[int(s["worst"])]
-    causes = {
-        FAILED_ERROR_TEST: f"the error test failed again and again, worst for {name!r}: a discontinuity (declare it as "
-        "stop_times or an event), or tolerances below rounding",
-        FAILED_CONVERGENCE: f"Newton's method did not converge, worst for {name!r}: the iteration matrix may be "
-        "singular (a singular configuration, or redundant constraints that appeared on the way)",
-        FAILED_NON_FINITE: f"the residual is not finite, first seen in {name!r}: check its domain (roots, divisions)",
-    }
-    return f"the step size collapsed to {abs(s['h_collapsed']):.3g} {where}: {causes[status]}"
