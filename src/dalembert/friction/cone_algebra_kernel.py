@@ -1,0 +1,87 @@
+# pyright: reportCallIssue=false, reportArgumentType=false
+"""Algebra of the second-order cone Q = {x_0 >= |(x_1, x_2)|}, one cone per contact, in compiled code.
+
+Symbols: J = diag(1, -1, -1); o the Jordan product, x o z = (x^T z, x_0 z_1 + z_0 x_1, ...); V the scaling of Nesterov and
+Todd, V x = V^-1 z = lam, V = eta (2 v v^T - J), V^-1 = (2 Jv (Jv)^T - J) / eta. A contact with fewer rows has zeros in
+their place: the faces x_2 = 0 and x_1 = x_2 = 0 of Q are the smaller cones.
+
+Source: L. Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010), sec. 4, 5.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+
+FAR = 1e3
+"""Longest step that is looked for."""
+
+
+@compiled
+def determinant(x):
+    """Return x^T J x = (x_0 - |x_1|)(x_0 + |x_1|): near the boundary squares would cancel."""
+    reach = np.sqrt(x[1] * x[1] + x[2] * x[2])
+    return (x[0] - reach) * (x[0] + reach)
+
+
+@compiled
+def scaling(x, z, inverse):
+    """Write V^-1, (3, 3)."""
+    xx, zz = np.sqrt(determinant(x)), np.sqrt(determinant(z))
+    gamma = np.sqrt(0.5 + 0.5 * (x[0] * z[0] + x[1] * z[1] + x[2] * z[2]) / (xx * zz))
+    v0 = (z[0] / zz + x[0] / xx) / (2.0 * gamma)
+    v1, v2 = (z[1] / zz - x[1] / xx) / (2.0 * gamma), (z[2] / zz - x[2] / xx) / (2.0 * gamma)
+    root = np.sqrt(2.0 * (v0 + 1.0))
+    v0, v1, v2, size = (v0 + 1.0) / root, -v1 / root, -v2 / root, np.sqrt(xx / zz)
+    inverse[0, 0] = size * (2.0 * v0 * v0 - 1.0)
+    inverse[1, 1], inverse[2, 2] = size * (2.0 * v1 * v1 + 1.0), size * (2.0 * v2 * v2 + 1.0)
+    inverse[0, 1] = inverse[1, 0] = size * 2.0 * v0 * v1
+    inverse[0, 2] = inverse[2, 0] = size * 2.0 * v0 * v2
+    inverse[1, 2] = inverse[2, 1] = size * 2.0 * v1 * v2
+
+
+@compiled
+def image(B, x, out):
+    """Write B x of one contact; x and out may not be the same."""
+    out[0] = B[0, 0] * x[0] + B[0, 1] * x[1] + B[0, 2] * x[2]
+    out[1] = B[1, 0] * x[0] + B[1, 1] * x[1] + B[1, 2] * x[2]
+    out[2] = B[2, 0] * x[0] + B[2, 1] * x[1] + B[2, 2] * x[2]
+
+
+@compiled
+def product(A, B, out):
+    """Write A B of one contact."""
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = A[i, 0] * B[0, j] + A[i, 1] * B[1, j] + A[i, 2] * B[2, j]
+
+
+@compiled
+def reach(x, dx):
+    """Return the longest step, at most `FAR`, that keeps all x + step dx in the cones."""
+    longest = FAR
+    for i in range(x.shape[0]):
+        p, d = x[i], dx[i]
+        if d[1] == 0.0 and d[2] == 0.0 and p[1] == 0.0 and p[2] == 0.0:
+            if d[0] < 0.0:
+                longest = min(longest, -p[0] / d[0])
+            continue
+        q, h = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], p[0] * d[0] - p[1] * d[1] - p[2] * d[2]
+        c = determinant(p)
+        under = h * h - q * c
+        if under >= 0.0 and (q < 0.0 or h < 0.0):
+            longest = min(longest, c / (np.sqrt(under) - h))
+    return longest
+
+
+@compiled
+def corrected(lam, dx, dz, centre, c):
+    """Write the quotient by lam, in the Jordan product, of centre e - lam o lam - dx o dz, of one contact."""
+    c0 = centre - (lam[0] * lam[0] + lam[1] * lam[1] + lam[2] * lam[2])
+    c0 -= dx[0] * dz[0] + dx[1] * dz[1] + dx[2] * dz[2]
+    c1 = -2.0 * lam[0] * lam[1] - dx[0] * dz[1] - dz[0] * dx[1]
+    c2 = -2.0 * lam[0] * lam[2] - dx[0] * dz[2] - dz[0] * dx[2]
+    c[0] = (lam[0] * c0 - lam[1] * c1 - lam[2] * c2) / determinant(lam)
+    c[1], c[2] = (c1 - c[0] * lam[1]) / lam[0], (c2 - c[0] * lam[2]) / lam[0]
