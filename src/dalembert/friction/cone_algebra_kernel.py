@@ -27,19 +27,26 @@ def determinant(x):
 
 
 @compiled
-def scaling(x, z, inverse):
-    """Write V^-1, (3, 3)."""
+def scaling(x, z, inverse, square):
+    """Write V^-1 and V^-2, (3, 3): V^-2 = (2 Jw (Jw)^T - J) / eta^2, w = the scaling point, v = (w + e) / sqrt(2 w_0 + 2)."""
     xx, zz = np.sqrt(determinant(x)), np.sqrt(determinant(z))
-    gamma = np.sqrt(0.5 + 0.5 * (x[0] * z[0] + x[1] * z[1] + x[2] * z[2]) / (xx * zz))
-    v0 = (z[0] / zz + x[0] / xx) / (2.0 * gamma)
-    v1, v2 = (z[1] / zz - x[1] / xx) / (2.0 * gamma), (z[2] / zz - x[2] / xx) / (2.0 * gamma)
-    root = np.sqrt(2.0 * (v0 + 1.0))
-    v0, v1, v2, size = (v0 + 1.0) / root, -v1 / root, -v2 / root, np.sqrt(xx / zz)
-    inverse[0, 0] = size * (2.0 * v0 * v0 - 1.0)
-    inverse[1, 1], inverse[2, 2] = size * (2.0 * v1 * v1 + 1.0), size * (2.0 * v2 * v2 + 1.0)
-    inverse[0, 1] = inverse[1, 0] = size * 2.0 * v0 * v1
-    inverse[0, 2] = inverse[2, 0] = size * 2.0 * v0 * v2
-    inverse[1, 2] = inverse[2, 1] = size * 2.0 * v1 * v2
+    p, q = 1.0 / xx, 1.0 / zz
+    half = 0.5 / np.sqrt(0.5 + 0.5 * (x[0] * z[0] + x[1] * z[1] + x[2] * z[2]) * (p * q))
+    w0 = (z[0] * q + x[0] * p) * half
+    w1, w2 = (x[1] * p - z[1] * q) * half, (x[2] * p - z[2] * q) * half
+    mean, size = 1.0 / (w0 + 1.0), xx * q
+    _outer(w0, w1, w2, 2.0 * size, size, square)
+    root = np.sqrt(size)
+    _outer(w0 + 1.0, w1, w2, mean * root, root, inverse)
+
+
+@compiled
+def _outer(a, b, c, factor, size, out):
+    """Write factor (a, b, c)(a, b, c)^T - size J."""
+    out[0, 0], out[1, 1], out[2, 2] = factor * a * a - size, factor * b * b + size, factor * c * c + size
+    out[0, 1] = out[1, 0] = factor * a * b
+    out[0, 2] = out[2, 0] = factor * a * c
+    out[1, 2] = out[2, 1] = factor * b * c
 
 
 @compiled

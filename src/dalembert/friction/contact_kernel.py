@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.friction.cone_kernel import COULOMB, TINY, UNILATERAL, attempt, compiled, evaluate, steps_of
+from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, TINY, UNILATERAL, attempt, compiled, evaluate, steps_of
 from dalembert.friction.interior_kernel import first_point, in_cone_units, interior
 from dalembert.friction.polish_kernel import polish
 from dalembert.friction.span_kernel import add_forces, gathered, rows_times
@@ -34,8 +34,11 @@ POLISH = 5
 CONVEX = 12
 """Convex problems in turn, each with the tangential accelerations of the one before on its normals."""
 
-NEAR = (0.99, 0.9)
-"""Part of the way to the boundary that a step takes, first and second trial."""
+DEPENDENT = 1e-12
+"""A pivot below this part of its diagonal entry is rounding: the row depends on those above."""
+
+TRIALS = (((0.99, 3.0, 1.0), (0.99, 1.0, 1.0), (0.9, 1.0, 1.0)), ((0.99, 1.0, 0.3), (0.9, 1.0, 1.0), (0.9, 3.0, 1.0)))
+"""Per law and trial: part of the way to the boundary that a step takes, sizes of the first forces and accelerations."""
 
 
 @compiled
@@ -49,22 +52,23 @@ def has_interior(kind, sliding):
 
 @compiled
 def factor_of(G):
-    """Return J with J J^T = G, G semidefinite: Cholesky's factor, zero columns where a pivot is rounding."""
-    p = G.shape[0]
+    """Return J (p, rank) with J J^T = G, G semidefinite: Cholesky's factor without the columns of rounding."""
+    p, rank = G.shape[0], 0
     J = np.zeros((p, p))
     for j in range(p):
         total = G[j, j]
-        for m in range(j):
+        for m in range(rank):
             total -= J[j, m] * J[j, m]
-        if total <= 1e-14 * G[j, j]:
+        if total <= DEPENDENT * G[j, j]:
             continue
-        J[j, j] = np.sqrt(total)
-        for i in range(j + 1, p):
+        pivot = np.sqrt(total)
+        for i in range(j, p):
             total = G[i, j]
-            for m in range(j):
+            for m in range(rank):
                 total -= J[i, m] * J[j, m]
-            J[i, j] = total / J[j, j]
-    return J
+            J[i, rank] = total / pivot if G[i, j] != 0.0 or abs(total) > DEPENDENT * G[j, j] else 0.0
+        rank += 1
+    return J[:, :rank].copy()
 
 
 @compiled
@@ -78,65 +82,49 @@ def padded(values, first):
 
 
 @compiled
-def finished(rows, start, envelope, free, along, G, g, first, mu, law, kind, sliding, s, rho, x, r, tolerance, best):
-    """Give x (k, 3) its digits by Newton's method; overwrite r where better than `best`; return the best, the steps."""
-    p = g.size
-    trial, u, y, out, F = np.empty(p), np.empty(p), np.empty(p), np.empty(p), np.empty(p)
-    _, used = polish(rows, start, envelope, free, mu, law, kind, sliding, along, x, 0.1 * tolerance, POLISH)
-    for i in range(mu.size):
-        for j in range(first[i + 1] - first[i]):
-            trial[first[i] + j] = x[i, j]
-    worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, trial, u, y, out, F)
-    if worst / max(scale, TINY) < best:
-        best, r[:] = worst / max(scale, TINY), trial
-    return best, used
-
-
-@compiled
 def from_inside(J, G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, best):
     """Interior points, then Newton's method for the digits; r is overwritten where better than `best`.
 
-    Where Newton's method fails, interior points go on to a smaller gap. Where Coulomb's law defeats them, convex
-    problems with the shift of the last one are solved in turn. Returns the residual and the steps.
+    Where Newton's method fails, interior points go on to a smaller gap, then from another point. Where Coulomb's law
+    defeats them, convex problems with the tangential accelerations of the last one on the normals are solved in turn.
+    Returns the residual and the steps.
     """
-    used, shape = 0, (mu.size, 3)
-    rows, start, envelope = gathered(J, first)
-    free, along, x, u = padded(g, first), padded(s, first).ravel(), np.zeros(shape), np.zeros(shape)
+    p, used, tries = g.size, 0, len(TRIALS[0])
+    rows, span, envelope = gathered(J, first)
+    free, along = padded(g, first), padded(s, first).ravel()
     R, h, unit = in_cone_units(rows, free, mu)
-    for near in NEAR:
-        point = first_point(R, h)
+    shifted, x, v, y = h.copy(), np.zeros(h.shape), np.zeros(h.shape), np.zeros(envelope.shape[0])
+    trial, u, z, out, F = np.empty(p), np.empty(p), np.empty(p), np.empty(p), np.empty(p)
+    for turn in range(tries + (CONVEX if law == COULOMB else 0)):
+        whole = turn < tries
+        near, force, acceleration = TRIALS[law][turn] if whole else TRIALS[ASSOCIATED][0]
+        point = first_point(R, shifted, force, acceleration)
         for gap in GAPS:
-            inner, reached = interior(R, start, envelope, h, law == COULOMB, near, point, x, gap, INTERIOR)
-            x *= unit
-            best, more = finished(
-                rows, start, envelope, free, along, G, g, first, mu, law, kind, sliding, s, rho, x, r, tolerance, best
+            inner, reached = interior(
+                R, span, envelope, shifted, whole and law == COULOMB, near, point, x, gap, INTERIOR
             )
+            if not whole:
+                y[:] = 0.0
+                add_forces(R, span, x, y)
+                rows_times(R, span, y, v)
+                for i in range(mu.size):
+                    shifted[i, 0] = h[i, 0] + np.sqrt((v[i, 1] + h[i, 1]) ** 2 + (v[i, 2] + h[i, 2]) ** 2)
+            x *= unit
+            _, more = polish(rows, span, envelope, free, mu, law, kind, sliding, along, x, 0.1 * tolerance, POLISH)
             used += inner + more
+            for i in range(mu.size):
+                for j in range(first[i + 1] - first[i]):
+                    trial[first[i] + j] = x[i, j]
+            worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, trial, u, z, out, F)
+            if worst / max(scale, TINY) < best:
+                best, r[:] = worst / max(scale, TINY), trial
             if best <= tolerance:
                 return best, used
-            if reached > gap:
+            if reached > gap or not whole:
                 break
-    if law != COULOMB:
-        return best, used
-    shifted, y = h.copy(), np.zeros(envelope.shape[0])
-    for _ in range(CONVEX):
-        inner, _ = interior(R, start, envelope, shifted, False, NEAR[0], first_point(R, shifted), x, GAPS[0], INTERIOR)
-        y[:] = 0.0
-        add_forces(R, start, x, y)
-        rows_times(R, start, y, u)
-        for i in range(mu.size):
-            shifted[i, 0] = h[i, 0] + np.sqrt((u[i, 1] + h[i, 1]) ** 2 + (u[i, 2] + h[i, 2]) ** 2)
-        x *= unit
-        best, more = finished(
-            rows, start, envelope, free, along, G, g, first, mu, law, kind, sliding, s, rho, x, r, tolerance, best
-        )
-        used += inner + more
-        if best <= tolerance:
-            break
     return best, used
 
 
-@compiled
 def solve_contacts(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
     """Solve with the Delassus matrix alone, as `solve_with_rows` does; stacks are faster with their rows."""
     return solve_with_rows(np.zeros((g.size, 0)), G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps)
@@ -150,20 +138,21 @@ def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, swe
     """
     rho, p = steps_of(G, first), g.size
     inside, best, used, kept = has_interior(kind, sliding), np.inf, 0, r.copy()
-    if inside and p >= FEW and 0 < J.shape[1] < p and not np.any(r):
-        inside = False
-        best, used = from_inside(J, G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, best)
+    redundant = inside and p >= FEW and 0 < J.shape[1] < p and not np.any(r)
+    for turn in range(2):
+        if redundant == (turn == 0):
+            if inside:
+                rows = J if 0 < J.shape[1] < p else factor_of(G)
+                best, more = from_inside(rows, G, g, first, mu, law, kind, sliding, s, rho, kept, tolerance, best)
+                used += more
+        else:
+            r[:] = kept
+            found, more = attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, 10)
+            used += more
+            if found < best:
+                best, kept[:] = found, r
         if best <= tolerance or used >= steps:
-            return best, 0, used
-        kept[:] = r
-    found, more = attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, 10)
-    used += more
-    if found < best:
-        best, kept[:] = found, r
-    if inside and best > tolerance and used < steps:
-        rows = J if 0 < J.shape[1] < p else factor_of(G)
-        best, more = from_inside(rows, G, g, first, mu, law, kind, sliding, s, rho, kept, tolerance, best)
-        used += more
+            break
     r[:] = kept
     if best <= tolerance or used >= steps:
         return best, 0, used

@@ -23,7 +23,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from dalembert.friction.cone_algebra_kernel import corrected, image, product, reach, scaling
+from dalembert.friction.cone_algebra_kernel import corrected, image, reach, scaling
 from dalembert.friction.span_kernel import add_forces, assemble, factor, rows_times, substitute
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
@@ -51,10 +51,11 @@ def in_cone_units(J, g, mu):
 
 
 @compiled
-def first_point(R, h):
-    """Return x and z, (2, k, 3), on the axes of the cones, in the sizes of the data."""
+def first_point(R, h, force, acceleration):
+    """Return x and z, (2, k, 3), on the axes of the cones: these factors times the sizes of the data."""
     size, point = np.abs(h).max() + TINY, np.zeros((2, *h.shape))
-    point[0, :, 0], point[1, :, 0] = h.size * size / (np.sum(R * R) + TINY), size
+    point[0, :, 0] = force * h.size * size / (np.sum(R * R) + TINY)
+    point[1, :, 0] = acceleration * size
     return point
 
 
@@ -79,8 +80,7 @@ def missing(h, coulomb, u, z, tilt, missed):
 def scaled(x, z, tilt, V, D, C, lam):
     """Write V^-1, D = V^-2, C = V^-2 (I + tilt) and lam = V^-1 z of all contacts."""
     for i in range(x.shape[0]):
-        scaling(x[i], z[i], V[i])
-        product(V[i], V[i], D[i])
+        scaling(x[i], z[i], V[i], D[i])
         image(V[i], z[i], lam[i])
         for j in range(3):
             C[i, j, 0] = D[i, j, 0]
@@ -88,7 +88,7 @@ def scaled(x, z, tilt, V, D, C, lam):
 
 
 @compiled
-def direction(R, start, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz):
+def direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz):
     """Write the step dy, dx, dz for a right side c, and the last two in scaled units: sz = V^-1 dz, sx = V dx."""
     k = c.shape[0]
     for i in range(k):
@@ -97,9 +97,9 @@ def direction(R, start, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, s
         for j in range(3):
             dx[i, j] -= dz[i, j]
     dy[:] = apart
-    add_forces(R, start, dx, dy)
+    add_forces(R, span, dx, dy)
     substitute(A, envelope, dy)
-    rows_times(R, start, dy, dz)
+    rows_times(R, span, dy, dz)
     for i in range(k):
         dz[i, 0] += missed[i, 0] + tilt[i, 1] * dz[i, 1] + tilt[i, 2] * dz[i, 2]
         dz[i, 1] += missed[i, 1]
@@ -111,16 +111,16 @@ def direction(R, start, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, s
 
 
 @compiled
-def raised(R, start, h, y, step, missed, u, z):
+def raised(R, span, h, y, step, missed, u, z):
     """Raise z_N by what |u_T| has grown beyond its linear prediction."""
-    rows_times(R, start, y, u)
+    rows_times(R, span, y, u)
     for i in range(h.shape[0]):
         p, q = u[i, 1] + h[i, 1], u[i, 2] + h[i, 2]
         z[i, 0] = max(z[i, 0], u[i, 0] + h[i, 0] + np.sqrt(p * p + q * q) - (1.0 - step) * missed[i, 0])
 
 
 @compiled
-def interior(R, start, envelope, h, coulomb, near, point, kept, tolerance, steps):
+def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps):
     """Go on from point = (x, z), overwritten; write the best x met; return the steps taken and its gap, relative.
 
     Rows R (k, 3, w) and h (k, 3) in cone units; all contacts unilateral and at rest. A step goes `near` of the way to
@@ -133,13 +133,13 @@ def interior(R, start, envelope, h, coulomb, near, point, kept, tolerance, steps
     dx, dz, sx, sz = vectors[5], vectors[6], vectors[7], vectors[8]
     A, work, size = np.empty((n, n)), np.empty((3, R.shape[2])), np.abs(h).max() + TINY
     y, dy, apart = flat[0], flat[1], flat[2]
-    add_forces(R, start, x, y)
+    add_forces(R, span, x, y)
     used, best, stalled = 0, np.inf, 0
     while used < steps:
-        rows_times(R, start, y, u)
+        rows_times(R, span, y, u)
         wrong = missing(h, coulomb, u, z, tilt, missed)
         apart[:] = -y
-        add_forces(R, start, x, apart)
+        add_forces(R, span, x, apart)
         centre = np.sum(x * z) / k
         if not 0.0 <= centre < np.inf:  # rounding has left the cones
             break
@@ -152,18 +152,18 @@ def interior(R, start, envelope, h, coulomb, near, point, kept, tolerance, steps
             break
         used += 1
         scaled(x, z, tilt, V, D, C, lam)
-        assemble(R, start, envelope, C, A, work)
+        assemble(R, span, envelope, C, A, work)
         factor(A, envelope)
         c[:] = -lam
-        direction(R, start, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
+        direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
         step = min(1.0, reach(x, dx), reach(z, dz))
         for i in range(k):
             corrected(lam[i], sx[i], sz[i], centre * (1.0 - step) ** 3, c[i])
-        direction(R, start, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
+        direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
         step = min(1.0, near * min(reach(x, dx), reach(z, dz)))
         x += step * dx
         z += step * dz
         y += step * dy
         if coulomb:
-            raised(R, start, h, y, step, missed, u, z)
+            raised(R, span, h, y, step, missed, u, z)
     return used, best

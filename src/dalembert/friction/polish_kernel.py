@@ -39,11 +39,11 @@ def inverted(B, out):
 
 
 @compiled
-def distance(J, start, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F):
+def distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F):
     """Write u, y and F; return the largest |F| over the largest of its terms (NaN counts as infinite)."""
     root[:] = 0.0
-    add_forces(J, start, r, root)
-    rows_times(J, start, root, u)
+    add_forces(J, span, r, root)
+    rows_times(J, span, root, u)
     worst, size = 0.0, TINY
     for i in range(mu.size):
         for j in range(3):
@@ -75,7 +75,7 @@ def blocks_of(mu, law, kind, sliding, s, rho, y, F, E, C, right):
 
 
 @compiled
-def polish(J, start, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps):
+def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps):
     """Improve r (k, 3), overwritten by the best met; return its distance and the steps."""
     k, n = J.shape[0], envelope.shape[0]
     rho = np.ones(k)
@@ -87,21 +87,21 @@ def polish(J, start, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps
     F, u, right, step, kept = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     y, out, root, work, A = np.zeros(3 * k), np.zeros(3 * k), np.zeros(n), np.empty((3, J.shape[2])), np.empty((n, n))
     kept[:] = r
-    best = distance(J, start, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
+    best = distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
     used = 0
     while used < steps and best > tolerance:
         used += 1
         blocks_of(mu, law, kind, sliding, s, rho, y, F, blocks[0], blocks[1], right)
-        assemble(J, start, envelope, blocks[1], A, work)
+        assemble(J, span, envelope, blocks[1], A, work)
         factor(A, envelope)
         root[:] = 0.0
-        add_forces(J, start, right, root)
+        add_forces(J, span, right, root)
         substitute(A, envelope, root)
-        rows_times(J, start, root, u)
+        rows_times(J, span, root, u)
         for i in range(k):
             image(blocks[1, i], u[i], step[i])
         r += right - step
-        found = distance(J, start, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
+        found = distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
         if not found < np.inf:
             break
         if found < best:

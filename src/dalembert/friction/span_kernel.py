@@ -1,8 +1,8 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
 """Contact rows that touch few neighbouring coordinates each, in compiled code: products, I + R^T C R, its elimination.
 
-Symbols: R (k, 3, w) rows of k contacts, of which only the coordinates at_i .. at_i + w - 1 are kept (the span, w a
-multiple of 4); C (k, 3, 3) a block per contact; A = I + R^T C R, zero outside the columns low_j .. high_j - 1 of row j
+Symbols: R (k, 3, w) rows of k contacts, of which only the coordinates at_i .. at_i + w_i - 1 are kept (the span,
+w_i <= w a multiple of 4); C (k, 3, 3) a block per contact; A = I + R^T C R, zero outside the columns low_j .. high_j - 1 of row j
 (the envelope).
 
 L U without pivoting fills nothing outside the envelope: w^2 operations a coordinate to eliminate and 3 w^2 a contact to
@@ -23,12 +23,12 @@ LANES = 4
 
 @compiled
 def gathered(J, first):
-    """Return R (k, 3, w), the starts of the spans (k,), and the envelope (n, 2); J (p, n) are dense rows.
+    """Return R (k, 3, w), the starts and widths of the spans (k, 2), the envelope (n, 2); J (p, n) are dense rows.
 
     A contact with fewer than three rows gets zeros in their place, and n is at least w.
     """
     k, n = first.size - 1, J.shape[1]
-    start, width = np.empty(k, dtype=np.int64), 1
+    span, width = np.empty((k, 2), dtype=np.int64), LANES
     for i in range(k):
         lo, hi = n, 0
         for a in range(first[i], first[i + 1]):
@@ -39,32 +39,32 @@ def gathered(J, first):
             while j > hi and row[j - 1] == 0.0:
                 j -= 1
             hi = max(hi, j)
-        start[i], width = lo, max(width, hi - lo)
-    width = (width + LANES - 1) // LANES * LANES
+        span[i, 0], span[i, 1] = lo, (max(hi - lo, 1) + LANES - 1) // LANES * LANES
+        width = max(width, span[i, 1])
     size = max(n, width)
     R, envelope = np.zeros((k, 3, width)), np.empty((size, 2), dtype=np.int64)
     for j in range(size):
         envelope[j, 0], envelope[j, 1] = j, j + 1
     for i in range(k):
-        start[i] = min(start[i], size - width)
-        stop = start[i] + width
+        span[i, 0] = min(span[i, 0], size - span[i, 1])
+        start, stop = span[i, 0], span[i, 0] + span[i, 1]
         for a in range(first[i], first[i + 1]):
-            for j in range(start[i], min(n, stop)):
-                R[i, a - first[i], j - start[i]] = J[a, j]
-        for j in range(start[i], stop):
-            envelope[j, 0], envelope[j, 1] = min(envelope[j, 0], start[i]), max(envelope[j, 1], stop)
+            for j in range(start, min(n, stop)):
+                R[i, a - first[i], j - start] = J[a, j]
+        for j in range(start, stop):
+            envelope[j, 0], envelope[j, 1] = min(envelope[j, 0], start), max(envelope[j, 1], stop)
     for j in range(1, size):
         envelope[j, 1] = max(envelope[j, 1], envelope[j - 1, 1])
-    return R, start, envelope
+    return R, span, envelope
 
 
 @compiled
-def rows_times(R, start, y, u):
+def rows_times(R, span, y, u):
     """Write u = R y, (k, 3)."""
     for i in range(R.shape[0]):
-        first, second, third, at = 0.0, 0.0, 0.0, start[i]
-        a, b, c, part = R[i, 0], R[i, 1], R[i, 2], y[at : at + R.shape[2]]
-        for j in range(R.shape[2]):
+        first, second, third, at = 0.0, 0.0, 0.0, span[i, 0]
+        a, b, c, part = R[i, 0], R[i, 1], R[i, 2], y[at : at + span[i, 1]]
+        for j in range(part.size):
             first += a[j] * part[j]
             second += b[j] * part[j]
             third += c[j] * part[j]
@@ -72,24 +72,23 @@ def rows_times(R, start, y, u):
 
 
 @compiled
-def add_forces(R, start, x, y):
+def add_forces(R, span, x, y):
     """Add R^T x to y, (n,)."""
     for i in range(R.shape[0]):
-        p, q, s, at = x[i, 0], x[i, 1], x[i, 2], start[i]
-        a, b, c, part = R[i, 0], R[i, 1], R[i, 2], y[at : at + R.shape[2]]
-        for j in range(R.shape[2]):
+        p, q, s, at = x[i, 0], x[i, 1], x[i, 2], span[i, 0]
+        a, b, c, part = R[i, 0], R[i, 1], R[i, 2], y[at : at + span[i, 1]]
+        for j in range(part.size):
             part[j] += p * a[j] + q * b[j] + s * c[j]
 
 
 @compiled
-def assemble(R, start, envelope, C, A, work):
+def assemble(R, span, envelope, C, A, work):
     """Write A = I + R^T C R within the envelope; `work` is (3, w)."""
     for j in range(A.shape[0]):
         A[j, envelope[j, 0] : envelope[j, 1]] = 0.0
         A[j, j] = 1.0
-    width = R.shape[2]
     for i in range(R.shape[0]):
-        at, B = start[i], C[i]
+        at, width, B = span[i, 0], span[i, 1], C[i]
         for m in range(3):
             p, q, s = B[m, 0], B[m, 1], B[m, 2]
             for j in range(width):
