@@ -206,10 +206,10 @@ def main():
         rows = [cones(make, k, options.repeats) for k in options.contacts]
         found[make.__name__] = rows
         print(
-            f"\n{make.__name__}: microseconds a solve, median of draws, best of {options.repeats} each; how often faster"
+            f"\n{make.__name__}: microseconds a solve, median of draws, best of {options.repeats} each; times as fast"
         )
         print(
-            "  contacts  associated     Coulomb  Clarabel r.  Clarabel a.   assoc./r. assoc./a. Coul./r. Coul./a.  residual"
+            "  contacts  associated     Coulomb Clarabel r. Clarabel a. assoc./r. assoc./a. Coul./r. Coul./a. residual"
         )
         for row in rows:
             times = "".join(f"{1e6 * row[key]:12.1f}" for key in ("associated", "Coulomb", *PEERS))

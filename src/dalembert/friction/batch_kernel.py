@@ -155,8 +155,10 @@ def resolve_samples(M, f, W, A, rows_drift, rest, limits, moving, drift, a, T, x
         if not particular(Q, R, rows_drift[s], b):
             status[s] = CONTRADICTS
             continue
-        resolve_one(L, J, Q, b, W[Ws], f[s], rest[s], limits[s], moving[s], drift[s], a[s], T[s], xi[s], code[s], status,
-                    residual, rounds, s)  # fmt: skip
+        resolve_one(
+            L, J, Q, b, W[Ws], f[s], rest[s], limits[s], moving[s], drift[s], a[s], T[s], xi[s], code[s], status,
+            residual, rounds, s,
+        )  # fmt: skip
 
 
 @compiled

@@ -1,9 +1,12 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
 """Algebra of the second-order cone Q = {x_0 >= |(x_1, x_2)|}, one cone per contact, in compiled code.
 
-Symbols: J = diag(1, -1, -1); o the Jordan product, x o z = (x^T z, x_0 z_1 + z_0 x_1, ...); V the scaling of Nesterov and
-Todd, V x = V^-1 z = lam, V = eta (2 v v^T - J), V^-1 = (2 Jv (Jv)^T - J) / eta. A contact with fewer rows has zeros in
-their place: the faces x_2 = 0 and x_1 = x_2 = 0 of Q are the smaller cones.
+Symbols: J = diag(1, -1, -1); o the Jordan product, x o z = (x^T z, x_0 z_1 + z_0 x_1, ...); V the scaling of Nesterov
+and Todd, V x = V^-1 z = lam. With w the scaling point, v = (w + e) / sqrt(2 w_0 + 2) and p, q = J v, J w:
+
+    V^-1 = (2 p p^T - J) / eta,   V^-2 = (2 q q^T - J) / eta^2
+
+A contact with fewer rows has zeros in their place: the faces x_2 = 0 and x_1 = x_2 = 0 of Q are the smaller cones.
 
 Source: L. Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010), sec. 4, 5.
 """
@@ -28,7 +31,7 @@ def determinant(x):
 
 @compiled
 def scaling(x, z, inverse, square):
-    """Write V^-1 and V^-2, (3, 3): V^-2 = (2 Jw (Jw)^T - J) / eta^2, w = the scaling point, v = (w + e) / sqrt(2 w_0 + 2)."""
+    """Write V^-1 and V^-2, (3, 3)."""
     xx, zz = np.sqrt(determinant(x)), np.sqrt(determinant(z))
     p, q = 1.0 / xx, 1.0 / zz
     half = 0.5 / np.sqrt(0.5 + 0.5 * (x[0] * z[0] + x[1] * z[1] + x[2] * z[2]) * (p * q))

@@ -3,7 +3,7 @@
 
 | contacts | in this order, as long as the residual is too large |
 |---|---|
-| more rows than coordinates (stacks, chains: redundant) | interior points and Newton, both in the space of accelerations |
+| more rows than coordinates (stacks: redundant) | interior points and Newton, both in the space of accelerations |
 | others, or a first guess | sweeps and Newton in the space of reactions, then as above |
 | all | proximal points, the last resort |
 

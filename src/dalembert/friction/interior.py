@@ -84,7 +84,7 @@ def _scaling(x: Array, z: Array) -> Array:
     """Return V with V x = V^-1 z."""
     a, b = x / _root(x)[:, None], z / _root(z)[:, None]
     v = (b + SIGNS * a) / np.sqrt(2.0 + 2.0 * np.sum(a * b, axis=1))[:, None]
-    v = (v + [1.0, 0.0, 0.0]) / np.sqrt(2.0 * (v[:, :1] + 1.0))
+    v = (v + np.array([1.0, 0.0, 0.0])) / np.sqrt(2.0 * (v[:, :1] + 1.0))
     eta = np.sqrt(_root(z) / _root(x))
     return eta[:, None, None] * (2.0 * v[:, :, None] * v[:, None, :] - np.diag(SIGNS))
 

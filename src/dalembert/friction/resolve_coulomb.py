@@ -59,8 +59,8 @@ def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> 
     law = ASSOCIATED if associated else COULOMB
     J = np.ascontiguousarray(problem.reduced.reduced[1].T)
     residual, _, steps = solve_with_rows(
-        J, np.ascontiguousarray(G), np.ascontiguousarray(g), problem.first, problem.mu, law, problem.kind, problem.sliding,
-        problem.direction, r, TOLERANCE, 12, NEWTON,
+        J, np.ascontiguousarray(G), np.ascontiguousarray(g), problem.first, problem.mu, law, problem.kind,
+        problem.sliding, problem.direction, r, TOLERANCE, 12, NEWTON,
     )  # fmt: skip
     return r, float(residual), int(steps)
 

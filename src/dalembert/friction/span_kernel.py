@@ -1,9 +1,9 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
 """Contact rows that touch few neighbouring coordinates each, in compiled code: products, I + R^T C R, its elimination.
 
-Symbols: R (k, 3, w) rows of k contacts, of which only the coordinates at_i .. at_i + w_i - 1 are kept (the span,
-w_i <= w a multiple of 4); C (k, 3, 3) a block per contact; A = I + R^T C R, zero outside the columns low_j .. high_j - 1 of row j
-(the envelope).
+Symbols: R (k, 3, w) rows of k contacts, of which only the coordinates at_i .. at_i + w_i - 1 are kept (the span, w_i a
+multiple of 4 up to w); C (k, 3, 3) a block per contact; A = I + R^T C R, zero outside the columns low_j .. high_j - 1
+of row j (the envelope).
 
 L U without pivoting fills nothing outside the envelope: w^2 operations a coordinate to eliminate and 3 w^2 a contact to
 assemble, w the width of a span (12 for two bodies), against n^3 and 3 k n^2 for dense ones.
