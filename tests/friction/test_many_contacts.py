@@ -56,7 +56,7 @@ def solved_by_rows(J, g, mu, law, tolerance=1e-12):
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("contacts", [12, 40, 100])
+@pytest.mark.parametrize("contacts", [12, 40, 100, 200])
 @pytest.mark.parametrize("law", [ASSOCIATED, COULOMB])
 def test_stacks_by_their_rows(law, contacts, seed):
     """In the space of accelerations: no proximal points needed, and the same certificate."""
