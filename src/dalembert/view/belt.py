@@ -13,7 +13,7 @@ from dalembert.view.figure import ACCENT, INK, QUIET, SECOND
 
 
 def draw_law(axes: Any, law: Law, speed: float = 1.0) -> None:
-    """Draw the graph of a law with its vertical line at rest (Fig. 1): the resistance, minus the force on the system."""
+    """Draw the graph of a law with its vertical line at rest (Fig. 1): resistance, minus the force on the system."""
     velocity, force = law.graph(speed)
     axes.axhline(0.0, color=QUIET, lw=0.6)
     axes.plot(velocity, -force, color=ACCENT, lw=1.8)
