@@ -93,8 +93,8 @@ def test_contacts(robot, route):
 
 
 LOOPS = [
-    (replace(GO2, frames=("FL_foot", "RR_foot"), rows=3), "tree"),
-    (replace(TALOS, frames=("gripper_left_base_link", "gripper_right_base_link")), "tree"),
+    (replace(GO2, frames=("FL_foot", "RR_foot"), rows=3), "efpa"),
+    (replace(TALOS, frames=("gripper_left_base_link", "gripper_right_base_link")), "efpa"),
     (replace(ICUB, frames=("l_gripper", "r_gripper")), "matrix"),
     (replace(PANDA, frames=("panda_hand_tcp", "panda_link2"), rows=3), "matrix"),
 ]

@@ -84,7 +84,25 @@ SOLVES = (
         "q, t -> step (nv,), residual (h,), status (1,): Newton's step onto the constraints, least in kinetic energy",
         {"dtype": "float64"},
     ),
-    Request("delassus", _later("delassus"), "q, t -> G (m, m) = A M^-1 A^T"),
+    Request(
+        "kkt",
+        _later("kkt"),
+        "q, y1 (nv,), y2 (m,), t -> acceleration, multipliers (m,), status (1,): M a + A^T lam = y1, A a = y2",
+        {"route": "auto", "metric": None, "dtype": "float64"},
+    ),
+    Request("delassus", _later("delassus"), "q, t -> G (m, m) = A M^-1 A^T", {"route": "auto"}),
+    Request(
+        "delassus_factor",
+        _later("delassus_factor"),
+        "q, t -> L (m, m), D (m,), shift (m,): G + diag(shift) = L D L^T; no shift where rows are independent",
+        {"route": "auto", "metric": None, "dtype": "float64"},
+    ),
+    Request(
+        "delassus_solve",
+        _later("delassus_solve"),
+        "q, b (m,), t -> x (m,): G x = b, the least x where rows are redundant",
+        {"route": "auto", "metric": None, "dtype": "float64"},
+    ),
 )
 """What solves the block system of a constrained mechanism, besides forward and inverse dynamics."""
 
