@@ -151,10 +151,11 @@ def forward_by(setting: Setting, route: Route) -> ca.Function:
 def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, y1 (nv,), y2 (m,), t -> acceleration, multipliers, status of M a + A^T lam = y1, A a = y2."""
     setting = Setting.of(mechanism, metric, dtype)
-    return quickest(_block_solution(setting, each) for each in routes_to_take(setting, route))
+    return quickest(block_solution_by(setting, each) for each in routes_to_take(setting, route))
 
 
-def _block_solution(setting: Setting, route: Route) -> ca.Function:
+def block_solution_by(setting: Setting, route: Route) -> ca.Function:
+    """Return the solution of the block matrix for right sides y1, y2 by one route."""
     y1, y2 = setting.symbol("y1"), setting.symbol("y2", len(setting.mechanism.names))
     names = ("q", "y1", "y2", "t")
     for name in ("q", "t"):

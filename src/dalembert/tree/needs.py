@@ -60,10 +60,11 @@ def closed_configurations(mechanism: Mechanism) -> list[Any]:
     return closed or [q for q, _ in samples]
 
 
-def neutral_if_closed(mechanism: Mechanism) -> list[Any]:
-    """Return the neutral configuration where it meets the constraints: many robots stand with straight legs there."""
+def neutral_if_met(mechanism: Mechanism) -> list[Any]:
+    """Return the neutral configuration where it meets constraints and limits: many robots have straight legs there."""
     q = mechanism.neutral()
-    return [q] if np.abs(matrices(mechanism)(q)[2]).max(initial=0.0) <= SLACK else []
+    within = ((mechanism.lower <= 0) & (mechanism.upper >= 0)).all()
+    return [q] if within and np.abs(matrices(mechanism)(q)[2]).max(initial=0.0) <= SLACK else []
 
 
 @lru_cache(maxsize=4)

@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 def delassus_matrix(mechanism: Mechanism, route: str = "auto") -> ca.Function:
     """Return q, t -> G (m, m) in the units of the rows."""
-    return quickest(_matrix(setting, each) for setting, each in _routes(mechanism, route))
+    return quickest(matrix_by(setting, each) for setting, each in _routes(mechanism, route))
 
 
 def delassus_factor(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, t -> L, D, shift."""
-    return quickest(_factor(setting, each) for setting, each in _routes(mechanism, route, metric, dtype))
+    return quickest(factor_by(setting, each) for setting, each in _routes(mechanism, route, metric, dtype))
 
 
 def delassus_solve(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, b, t -> x."""
-    return quickest(_solve(setting, each) for setting, each in _routes(mechanism, route, metric, dtype))
+    return quickest(solve_by(setting, each) for setting, each in _routes(mechanism, route, metric, dtype))
 
 
 def _routes(
@@ -67,7 +67,8 @@ def _gram(setting: Setting, route: Route) -> list[list[Scalar]]:
     return delassus(MatrixSystem.of(setting.M, setting.A, setting.needs.massless, setting.mechanism.coordinates))
 
 
-def _matrix(setting: Setting, route: Route) -> ca.Function:
+def matrix_by(setting: Setting, route: Route) -> ca.Function:
+    """Return q, t -> G by one route."""
     return setting.function("delassus", ("q", "t"), {"G": _gram(setting, route)})
 
 
@@ -75,7 +76,8 @@ def _schur(setting: Setting, route: Route) -> SparseFactor | Proximal:
     return factored(_gram(setting, route), setting.needs, setting.metric, setting.limits)
 
 
-def _factor(setting: Setting, route: Route) -> ca.Function:
+def factor_by(setting: Setting, route: Route) -> ca.Function:
+    """Return L, D, shift by one route."""
     schur = _schur(setting, route)
     m = len(setting.mechanism.names)
     factor = schur.factor if isinstance(schur, Proximal) else schur
@@ -91,7 +93,8 @@ def _factor(setting: Setting, route: Route) -> ca.Function:
     return setting.function("delassus_factor", ("q", "t"), {"L": L, "D": D, "shift": moved})
 
 
-def _solve(setting: Setting, route: Route) -> ca.Function:
+def solve_by(setting: Setting, route: Route) -> ca.Function:
+    """Return x by one route."""
     b = setting.symbol("b", len(setting.mechanism.names))
     x = dense(_schur(setting, route).solve(sparse(b)), len(b))
     return setting.function("delassus_solve", ("q", "b", "t"), {"x": x})

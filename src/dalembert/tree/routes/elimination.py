@@ -15,16 +15,19 @@ A row whose forces have all come together and whose pivot p = L_rr is safe is el
     lam_r = (F_r . a + b_r - sum_s L_rs lam_s) / p
     IA += F_r F_r^T / p    pA += F_r b_r / p    F_s -= F_r L_rs / p    L_st -= L_rs L_rt / p    b_s -= L_rs b_r / p
 
-so that from there on the constraint is inertia. Rows that reach the ground are solved there. A contact at the end of a
-limb is gone after as many joints as it has rows: no row travels further, and the cost is linear in n and m. A loop
-travels from both of its ends to the link where they meet, and is gone there: the loop-aware order. Sources: A. Sathya,
+so that from there on the constraint is inertia. Rows that are still open at the ground are solved there. A contact at the
+end of a limb is gone after as many joints as it has rows: no row travels further, and the cost is linear in n and m. A
+loop travels from both of its ends to the link where they meet, and is gone there. A loop through the ground is gone where
+its second end begins, if the branch of the first has been dealt with (a platform feels each leg as inertia); so branches
+with fewer such loops come first: the loop-aware order. Sources: A. Sathya,
 J. Carpentier, "Constrained articulated body dynamics algorithms", IEEE T-RO 2025 (PV with early elimination); the
 loop-aware order after LCABA (ibid., proximal there, exact here).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dalembert.tree import vectors
@@ -72,6 +75,8 @@ class Elimination:
 
     Attributes
     ----------
+    order
+        The links, each after all that hang on it.
     L
         L[r][s] of open rows, both ways.
     """
@@ -79,6 +84,7 @@ class Elimination:
     tree: Tree
     posed: list[Posed]
     forces: list[RowForce]
+    order: list[int]
     steps: list[list[JointStep | RowStep]]
     L: dict[int, Vector] = field(default_factory=dict)
 
@@ -103,7 +109,7 @@ class Elimination:
         """Return what a right side leaves at joints, at rows and at the ground."""
         right = Right({}, {r: neg(value) for r, value in enumerate(c)})
         arriving = list(load.links)
-        for i in reversed(range(len(self.posed))):
+        for i in self.order:
             pA = arriving[i]
             for step in self.steps[i]:
                 pA = right.joint(pA, step, load) if isinstance(step, JointStep) else right.row(pA, step)
@@ -115,9 +121,9 @@ class Elimination:
     def outward(self, right: Right, lam: dict[int, Scalar]) -> TreeAcceleration:
         """Return accelerations, with lam of the rows left at the ground given; fill in lam of all others."""
         qdd: Vector = {}
-        links: list[Pair] = []
-        for i, link in enumerate(self.posed):
-            parent = link.link.parent
+        links: list[Pair] = [REST] * len(self.posed)
+        for i in reversed(self.order):
+            link, parent = self.posed[i], self.posed[i].link.parent
             a = REST if parent < 0 else link.motion_into(links[parent])
             for step in reversed(self.steps[i]):
                 if isinstance(step, RowStep):
@@ -128,7 +134,7 @@ class Elimination:
                     k = step.velocity
                     height = sub(right.u[k], total(*(mul(x, lam[s]) for s, x in step.kappa.items())))
                     qdd[k], a = accelerated(a, step.pivot, mul(height, step.pivot.r))
-            links.append(a)
+            links[i] = a
         return TreeAcceleration(dense(qdd, self.tree.nv), links)
 
 
@@ -159,20 +165,24 @@ class Right:
 
 def eliminate(tree: Tree, posed: list[Posed], forces: list[RowForce], decide: Decide) -> Elimination:
     """Eliminate all joints, and the rows that `decide` names, leaves first."""
-    made = Elimination(tree, posed, forces, [[] for _ in tree.links])
+    begins = [_begins(tree, row) for row in forces]
+    made = Elimination(tree, posed, forces, _loop_aware(tree, begins), [[] for _ in tree.links])
     made.L = {r: {} for r in range(len(forces))}
-    joined = [_joined(tree, row) for row in forces]
     inertias = [articulated(link.inertia) for link in tree.links]
     arriving: list[dict[int, Pair]] = [{} for _ in tree.links]
     for r, row in enumerate(forces):
         for i, F in row.links.items():
             arriving[i][r] = F
-    for i in reversed(range(len(tree.links))):
+    for i in made.order:
         state = _AtLink(made, i, inertias[i], arriving[i])
-        state.rows(decide, (i, 0), joined)
+        state.rows(decide, (i, 0), begins)
         state.joint()
-        state.rows(decide, (i, 1), joined)
+        state.rows(decide, (i, 1), begins)
         parent = tree.links[i].parent
+        for held in begins:
+            if i in held:
+                held.remove(i)
+                held.update({parent} if parent >= 0 else ())
         if parent < 0:
             continue
         inertias[parent] = inertias[parent].add(carried(posed[i], state.IA))
@@ -182,11 +192,17 @@ def eliminate(tree: Tree, posed: list[Posed], forces: list[RowForce], decide: De
     return made
 
 
-def _joined(tree: Tree, row: RowForce) -> set[int]:
-    """Return the links that all forces of a row pass; one that acts on a joint begins at that joint's link."""
+def _begins(tree: Tree, row: RowForce) -> set[int]:
+    """Return the links at which a row's forces begin; one that acts on a joint begins at that joint's link."""
     carriers = {link.v + k: i for i, link in enumerate(tree.links) for k in range(len(link.axes))}
-    begins = {*row.links, *(carriers[k] for k in row.joints)}
-    return set.intersection(*(set(tree.ancestors(i)) for i in begins)) if begins else set()
+    return {*row.links, *(carriers[k] for k in row.joints)}
+
+
+def _loop_aware(tree: Tree, begins: list[set[int]]) -> list[int]:
+    """Return the links leaves first, branches on the ground with fewest rows to other branches before the others."""
+    root = [tree.ancestors(i)[-1] for i in range(len(tree.links))]
+    loops = Counter(branch for begin in begins for branch in {root[i] for i in begin} if len({root[i] for i in begin}) > 1)
+    return sorted(range(len(tree.links)), key=lambda i: (loops[root[i]], -root[i], -i))
 
 
 class _AtLink:
@@ -196,12 +212,12 @@ class _AtLink:
         self.made, self.i, self.IA, self.open = made, i, IA, dict(arrived)
         self.link = made.tree.links[i]
 
-    def rows(self, decide: Decide, place: Place, joined: list[set[int]]) -> None:
-        """Eliminate the rows that `decide` names, of those whose forces have all come together."""
+    def rows(self, decide: Decide, place: Place, held: list[set[int]]) -> None:
+        """Eliminate the rows that `decide` names, of those that no other link holds: `held` says which links do."""
         together = {
             r: self.open.get(r, REST)
             for r in self.made.L
-            if self.i in joined[r] and (place[1] or not self._acts_here(r))
+            if held[r] == {self.i} and (place[1] or not self._acts_here(r))
         }
         for r in decide(place, self.made, together) if together else ():
             self._row(r)

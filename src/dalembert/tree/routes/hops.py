@@ -1,17 +1,17 @@
 """Route "pv": the Delassus matrix in O(n + m^2).
 
-Symbols: F_r^i force of row r as it arrives at link i, Omega_i mobility; a *stop* is a link where rows begin or paths of
-rows join. Rows join pairwise at stops, and what the joints from there on contribute is F_r . Omega F_s, as in
-`propagators.py`. Between two stops no row is asked for anything; so there
+Symbols: F_r^i force of row r as it arrives at link i, u_r heights that it leaves at joints, D pivots, Omega_i mobility;
+a *stop* is a link where rows begin or paths of rows join, a *bundle* the rows that travel together.
 
-- up to six rows travel by themselves,
-- more than six travel as one: six unit forces go through the links between, which gives a 6 x 6 propagator P, and every
-  row hops, F^(next stop) = P^T F.
+- A bundle of up to six rows travels link by link and adds u_r u_s / D to the Delassus matrix at every joint.
+- Where a larger one forms, all of its pairs get what the joints from there on contribute at once, F_r . Omega F_s, and are
+  done with. The bundle travels on as one: six unit forces go through the links to the next stop, which gives a 6 x 6
+  propagator P, and every row hops, F^(next stop) = P^T F. Nearly at the ground it is shorter to go on as before.
 
-No link is passed more than six times, there are fewer than 2 m stops, and each row makes one hop of 36 products at each:
-O(n) + O(m^2). A row that acts on a joint is a force on the parent's link, and what its joint itself contributes is added
-where other rows pass that joint. Source: A. Sathya, W. Decre, J. Swevers, "PV-OSIMr: a lowest order complexity algorithm
-for computing the Delassus matrix", IEEE RA-L 2024 (there with constraints compressed in the inward pass).
+No link is passed more than six times, there are fewer than 2 m stops, each row makes one hop of 36 products at each, and
+every pair is done with once: O(n) + O(m^2). A row that acts on a joint is a force on the parent's link, and what its
+joint itself contributes is added where other rows pass that joint. Source: A. Sathya, W. Decre, J. Swevers, "PV-OSIMr: a
+lowest order complexity algorithm for computing the Delassus matrix", IEEE RA-L 2024.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import TreeSystem, scaled
-from dalembert.tree.routes.mobility import Square, along, mobilities, times
+from dalembert.tree.routes.mobility import Mobilities, Square, along, times
 from dalembert.tree.scalars import Scalar, add, mul, neg, total
 from dalembert.tree.screws import Pair
 from dalembert.tree.sparse_factor import Vector
@@ -34,6 +34,10 @@ Rows = dict[int, Pair]
 ALONE = 6
 """As many rows as a 6 x 6 propagator has columns travel by themselves."""
 
+NEAR = 12
+"""Bundles with no more velocities than this before them go on link by link: a pair costs six products by Omega, and 36
+for each of its rows."""
+
 UNITS: list[Pair] = [
     tuple(tuple(1.0 if 3 * half + k == axis else 0.0 for k in range(3)) for half in range(2))  # type: ignore[misc]
     for axis in range(6)
@@ -41,41 +45,131 @@ UNITS: list[Pair] = [
 
 
 @dataclass(eq=False)
-class Stop:
-    """A link where rows begin, bundles of rows come in by different ways, or rows act on the link's joint.
+class Bundle:
+    """Rows that travel together; `done` where all that their pairs will ever get has been added."""
 
-    Attributes
-    ----------
-    begin
-        Forces of rows that begin here.
-    bundles
-        Rows that came in, filled in as the pass goes inward.
-    joint
-        Per row that acts on the joint the heights that it leaves there.
-    """
+    rows: Rows = field(default_factory=dict)
+    done: bool = False
+
+
+@dataclass(eq=False)
+class Stop:
+    """A link where rows begin, bundles come in, or rows act on the link's joint (heights that they leave there)."""
 
     begin: Rows = field(default_factory=dict)
-    bundles: list[Rows] = field(default_factory=list)
+    bundles: list[Bundle] = field(default_factory=list)
     joint: dict[int, Vector] = field(default_factory=dict)
 
 
 def delassus_by_hops(system: TreeSystem) -> list[list[Scalar]]:
     """Return G (m, m)."""
-    m = len(system.forces)
-    G: list[list[Scalar]] = [[0.0] * m for _ in range(m)]
-    stops = _stops(system)
-    Omega = mobilities(system.mass, stops)
-    for i in sorted(stops, reverse=True):
-        stop = stops[i]
-        rows, links = _meet(G, stop, Omega[i]), _way(system, stops, i)
-        if stop.joint:
-            passed = {r: system.mass.passed(i, F, {}) for r, F in rows.items()}
-            _meet_on_joint(system, G, stop.joint, {r: heights for r, (heights, _) in passed.items()})
-            rows, links = {r: F for r, (_, F) in passed.items()}, links[1:]
-        target = system.tree.links[links[-1] if links else i].parent
-        if target >= 0:
-            stops[target].bundles.append(_carried(system, rows, links))
-    return G
+    return _Hops(system).run()
+
+
+class _Hops:
+    """One pass inward over the stops."""
+
+    def __init__(self, system: TreeSystem) -> None:
+        m = len(system.forces)
+        self.system, self.mass, self.tree = system, system.mass, system.tree
+        self.G: list[list[Scalar]] = [[0.0] * m for _ in range(m)]
+        self.Omega = Mobilities(system.mass)
+        self.r = system.mass.r
+
+    def run(self) -> list[list[Scalar]]:
+        """Return G."""
+        stops = _stops(self.system)
+        for i in sorted(stops, reverse=True):
+            stop = stops[i]
+            bundle = self._join(i, [Bundle(stop.begin), *stop.bundles])
+            links = [i]
+            for parent in self.tree.ancestors(i)[1:]:
+                if parent in stops:
+                    break
+                links.append(parent)
+            if stop.joint:
+                self._meet_on_joint(stop.joint, self._step(i, bundle))
+                links = links[1:]
+            self._carry(bundle, links)
+            target = self.tree.links[links[-1] if links else i].parent
+            if target >= 0:
+                stops[target].bundles.append(bundle)
+        return self.G
+
+    def _join(self, i: int, bundles: list[Bundle]) -> Bundle:
+        """Return all rows that meet at link i as one bundle."""
+        together: Rows = {}
+        for bundle in bundles:
+            for r, F in bundle.rows.items():
+                together[r] = pair_add(together[r], F) if r in together else F
+        before = sum(len(self.tree.links[j].axes) for j in self.tree.ancestors(i))
+        if not any(bundle.done for bundle in bundles) and (len(together) <= ALONE or before <= NEAR):
+            return Bundle(together)
+        self._meet(bundles, self.Omega[i])
+        return Bundle(together, done=True)
+
+    def _meet(self, bundles: list[Bundle], Omega: Square) -> None:
+        """Add what all pairs that are not done with have in common from here on."""
+        before: list[tuple[int, list[Scalar]]] = []
+        for bundle in bundles:
+            moved = [(r, times(Omega, F)) for r, F in bundle.rows.items()]
+            for r, a in before:
+                for s, F in bundle.rows.items():
+                    value = along(a, F)
+                    self._add(r, s, add(value, value) if r == s else value)
+            if not bundle.done:
+                for r, a in moved:
+                    for s, F in bundle.rows.items():
+                        if s <= r:
+                            self._add(r, s, along(a, F))
+            before += moved
+
+    def _carry(self, bundle: Bundle, links: Sequence[int]) -> None:
+        """Take a bundle through links."""
+        if not bundle.done or len(links) < 2:
+            for i in links:
+                self._step(i, bundle)
+            return
+        unit = Bundle(dict(enumerate(UNITS)), done=True)
+        for i in links:
+            self._step(i, unit)
+        bundle.rows = {r: _mixed([*F[0], *F[1]], list(unit.rows.values())) for r, F in bundle.rows.items()}
+
+    def _step(self, i: int, bundle: Bundle) -> dict[int, Vector]:
+        """Take a bundle through one link; return the heights that its rows leave at the joint."""
+        passed = {r: self.mass.passed(i, F, {}) for r, F in bundle.rows.items()}
+        bundle.rows = {r: F for r, (_, F) in passed.items()}
+        heights = {r: u for r, (u, _) in passed.items()}
+        if not bundle.done:
+            self._meet_within(heights)
+        return heights
+
+    def _meet_within(self, heights: dict[int, Vector]) -> None:
+        """Add what a joint contributes to all pairs of rows."""
+        for r, x in heights.items():
+            scaled_x = {k: mul(value, self.r[k]) for k, value in x.items()}
+            for s, y in heights.items():
+                if s <= r:
+                    self._add(r, s, neg(total(*(mul(scaled_x[k], y[k]) for k in x))))
+
+    def _meet_on_joint(self, acting: dict[int, Vector], passing: dict[int, Vector]) -> None:
+        """Add what a joint contributes to rows that act on it, with each other and with those that pass."""
+        self._meet_within(acting)
+        for r, x in acting.items():
+            for s, y in passing.items():
+                value = neg(total(*(mul(mul(x[k], y[k]), self.r[k]) for k in x)))
+                self._add(r, s, add(value, value) if r == s else value)
+
+    def _add(self, r: int, s: int, value: Scalar) -> None:
+        self.G[r][s] = self.G[s][r] = add(self.G[r][s], value)
+
+
+def _mixed(weights: list[Scalar], columns: list[Pair]) -> Pair:
+    """Return the sum of columns times weights."""
+    result = REST
+    for weight, column in zip(weights, columns, strict=True):
+        result = pair_add(result, scaled(weight, column))
+    return result
 
 
 def _stops(system: TreeSystem) -> dict[int, Stop]:
@@ -103,76 +197,3 @@ def _stops(system: TreeSystem) -> dict[int, Stop]:
         if len(children) > 1:
             stops[i] = stops[i]
     return stops
-
-
-def _way(system: TreeSystem, stops: dict[int, Stop], i: int) -> list[int]:
-    """Return the links that rows pass from stop i on, the next stop (or the ground) not included."""
-    links = [i]
-    for parent in system.tree.ancestors(i)[1:]:
-        if parent in stops:
-            break
-        links.append(parent)
-    return links
-
-
-def _carried(system: TreeSystem, rows: Rows, links: Sequence[int]) -> Rows:
-    """Return the forces as they arrive at the next stop."""
-    if len(rows) <= ALONE or len(links) < 2:
-        return {r: _through(system, F, links) for r, F in rows.items()}
-    columns = [_through(system, unit, links) for unit in UNITS]
-    return {r: _mixed([*F[0], *F[1]], columns) for r, F in rows.items()}
-
-
-def _through(system: TreeSystem, F: Pair, links: Sequence[int]) -> Pair:
-    for i in links:
-        _, F = system.mass.passed(i, F, {})
-    return F
-
-
-def _mixed(weights: list[Scalar], columns: list[Pair]) -> Pair:
-    result = REST
-    for weight, column in zip(weights, columns, strict=True):
-        result = pair_add(result, scaled(weight, column))
-    return result
-
-
-def _meet(G: list[list[Scalar]], stop: Stop, Omega: Square) -> Rows:
-    """Add what rows that join here have in common from here on; return all rows, two ends of one as one."""
-    together = dict(stop.begin)
-    moved = {r: times(Omega, F) for r, F in together.items()}
-    for r in together:
-        for s in together:
-            if s <= r:
-                _add(G, r, s, along(moved[r], together[s]))
-    for bundle in stop.bundles:
-        for r in together:
-            moved[r] = moved[r] if r in moved else times(Omega, together[r])
-            for s, F in bundle.items():
-                value = along(moved[r], F)
-                _add(G, r, s, add(value, value) if r == s else value)
-        for s, F in bundle.items():
-            together[s] = pair_add(together[s], F) if s in together else F
-            moved.pop(s, None)
-    return together
-
-
-def _meet_on_joint(
-    system: TreeSystem, G: list[list[Scalar]], acting: dict[int, Vector], passing: dict[int, Vector]
-) -> None:
-    """Add what a joint itself contributes to rows that act on it, with each other and with those that pass."""
-    r_ = system.mass.r
-
-    def shared(x: Vector, y: Vector) -> Scalar:
-        return neg(total(*(mul(mul(x[k], y[k]), r_[k]) for k in x)))
-
-    for r, x in acting.items():
-        for s, y in acting.items():
-            if s <= r:
-                _add(G, r, s, shared(x, y))
-        for s, y in passing.items():
-            value = shared(x, y)
-            _add(G, r, s, add(value, value) if r == s else value)
-
-
-def _add(G: list[list[Scalar]], r: int, s: int, value: Scalar) -> None:
-    G[r][s] = G[s][r] = add(G[r][s], value)

@@ -14,8 +14,6 @@ In the order [angular, linear] a mobility changes frame as an articulated inerti
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from dalembert.tree.articulated import NONE, Articulated
 from dalembert.tree.articulated_factor import ArticulatedFactor, Pivot
 from dalembert.tree.scalars import Scalar, add, mul, sub, total
@@ -25,18 +23,22 @@ Square = list[list[Scalar]]
 """Omega by its rows."""
 
 
-def mobilities(factor: ArticulatedFactor, links: Iterable[int]) -> dict[int, Square]:
-    """Return Omega of the given links, and of all between them and the ground; one pass outward."""
-    wanted = sorted({i for link in links for i in factor.tree.ancestors(link)})
-    found: dict[int, Square] = {}
-    for i in wanted:
-        parent = factor.tree.links[i].parent
-        Omega = _full(NONE) if parent < 0 else found[parent]
-        Omega = _into(factor, i, Omega)
-        for pivot in reversed(factor.links[i]):
-            Omega = _freed(Omega, pivot)
-        found[i] = Omega
-    return found
+class Mobilities:
+    """Omega of links, made when asked for and kept: a pass outward to the link."""
+
+    def __init__(self, factor: ArticulatedFactor) -> None:
+        self.factor = factor
+        self.known: dict[int, Square] = {}
+
+    def __getitem__(self, link: int) -> Square:
+        for i in reversed(self.factor.tree.ancestors(link)):
+            if i not in self.known:
+                parent = self.factor.tree.links[i].parent
+                Omega = _full(NONE) if parent < 0 else _into(self.factor, i, self.known[parent])
+                for pivot in reversed(self.factor.links[i]):
+                    Omega = _freed(Omega, pivot)
+                self.known[i] = Omega
+        return self.known[link]
 
 
 def times(Omega: Square, f: Pair) -> list[Scalar]:

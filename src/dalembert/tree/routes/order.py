@@ -4,8 +4,8 @@ Symbols: L, F as in `elimination.py`; s row scales, G_ii^-1/2 (`probe.py`).
 
 A constraint may go where its forces have come together and the joints so far can hold it alone: the smallest eigenvalue
 of s L s over its rows is above `SAFE` at every probe. Probes are random configurations that meet the constraints, and the
-neutral one: a robot that stands with straight knees there carries its contacts further, past the joint that saves
-them. Where rows may be redundant, those with a part in a dependence stay open to the ground, where proximal steps find
+neutral one if it is within the limits: a robot that may stand with straight knees carries its contacts further, past
+the joint that saves them. Where rows may be redundant, those with a part in a dependence stay open to the ground, where proximal steps find
 the least multipliers as on every other route. A configuration that is worse than all probes shows in the pivots.
 """
 
@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.tree.judged import Needs
-from dalembert.tree.needs import closed_configurations, closed_matrices, neutral_if_closed
+from dalembert.tree.needs import closed_configurations, closed_matrices, neutral_if_met
 from dalembert.tree.posed import pose_tree
 from dalembert.tree.routes.elimination import Elimination, Place, eliminate
 from dalembert.tree.row_forces import RowForce
@@ -47,7 +47,7 @@ DEPENDENT = 1e-8
 def elimination_order(setting: Setting, forces: list[RowForce]) -> Order:
     """Return the order, by eliminating numbers at the probes and looking at pivots."""
     needs = setting.needs
-    q = np.array([*closed_configurations(setting.mechanism), *neutral_if_closed(setting.mechanism)])
+    q = np.array([*closed_configurations(setting.mechanism), *neutral_if_met(setting.mechanism)])
     numbers = _numbers(setting, forces, q)
     kept = _dependent(setting) if needs.redundant else set()
     order: Order = {}

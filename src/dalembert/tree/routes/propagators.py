@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from dalembert.tree.articulated_system import ArticulatedSystem
-from dalembert.tree.routes.mobility import along, mobilities, times
+from dalembert.tree.routes.mobility import Mobilities, along, times
 from dalembert.tree.scalars import Scalar, add, mul, neg, total
 
 PRODUCTS_OF_OMEGA = 75
@@ -33,7 +33,7 @@ def delassus_by_propagators(system: ArticulatedSystem) -> list[list[Scalar]]:
     meetings = _meetings(system)
     chosen = _chosen(system, meetings)
     where = {pair: b for b in chosen for pair in meetings[b]}
-    Omega = mobilities(system.mass, chosen)
+    Omega = Mobilities(system.mass)
     above = {b: _velocities(system, system.tree.ancestors(b)) for b in chosen}
     moved = {
         (r, b): times(Omega[b], system.arrived[r][b]) for b in chosen for r in {r for pair in meetings[b] for r in pair}

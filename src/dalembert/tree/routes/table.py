@@ -64,6 +64,10 @@ class Route:
         """Whether it makes the Delassus matrix on its way."""
         return self.delassus is not None or self.through_tree is None
 
+    def described(self) -> str:
+        """Return cost and summary."""
+        return f"{self.cost}: {self.summary}"
+
     def declines(self, setting: Setting) -> str:
         """Return why the route cannot take a mechanism; empty where it can."""
         return massless_motion(setting) if self.through_tree is not None else ""
