@@ -78,7 +78,7 @@ def states(robot: Robot, mechanism, model, count=STATES):
 
 
 PRESENT = [robot for robot in (GO2, TALOS, G1, PANDA, ICUB, *OTHERS) if Path(robot.path).exists()]
-ROUTED = [(robot, list(constrained.ROUTES)[i % 2]) for i, robot in enumerate(PRESENT)]
+ROUTED = [(robot, list(constrained.ROUTES)[i % len(constrained.ROUTES)]) for i, robot in enumerate(PRESENT)]
 
 
 @pytest.mark.parametrize(("robot", "route"), ROUTED, ids=[f"{x.file.split('/')[-1]}-{y}" for x, y in ROUTED])

@@ -18,14 +18,15 @@ class RouteLine:
         route cannot be taken.
     why
         Why it is taken, or why not.
-    taken
-        Whether "auto" takes it.
+    competes, taken
+        Whether "auto" tries it, and whether it takes it.
     """
 
     route: str
     operations: int | None
     depth: int | None
     why: str
+    competes: bool = False
     taken: bool = False
 
 

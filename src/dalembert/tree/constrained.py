@@ -33,6 +33,7 @@ from dalembert.tree.link import Tree
 from dalembert.tree.matrix_system import MatrixSystem, product
 from dalembert.tree.needs import needs_of, row_weights_of
 from dalembert.tree.posed import Posed, pose_tree
+from dalembert.tree.routes.table import ROUTES as ROUTES
 from dalembert.tree.routes.table import Route, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
 from dalembert.tree.row_forces import scalar

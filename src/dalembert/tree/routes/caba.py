@@ -68,8 +68,7 @@ class InsideTheTree:
         system = TreeSystem(self.made.tree, self.made.posed, self.made.forces, self.made)  # type: ignore[arg-type]
         answer = judged(system, needs, limits, Asked(load, c, inputs), found)
         inside = reduce(ca.fmin, relative(self.made.row_pivots, needs.row_scales), ca.SX(1))
-        solved = ca.logic_or(answer.status == int(Status.UNIQUE), answer.status == int(Status.REDUNDANT))
-        unsafe = ca.logic_and(solved, ca.logic_not(inside > limits.regular))
+        unsafe = ca.logic_and(answer.status != int(Status.NONFINITE), ca.logic_not(inside > limits.regular))
         return replace(answer, status=ca.if_else(unsafe, int(Status.DECLINED), answer.status))
 
     def _effort(

@@ -30,8 +30,8 @@ TRACES: dict[str, Callable[[constrained.Setting, Route], ca.Function]] = {
 }
 """Requests that have routes."""
 
-Found = dict[str, tuple[Cost | None, str]]
-"""Per route its cost and summary, or why it declines."""
+Found = dict[str, tuple[Cost | None, str, str]]
+"""Per route its cost and summary, or why it declines; why "auto" passes it over."""
 
 
 def route_table(mechanism: Mechanism, what: str) -> RouteTable:
@@ -39,21 +39,19 @@ def route_table(mechanism: Mechanism, what: str) -> RouteTable:
     if not mechanism.names and what != "forward":
         raise ModelError(f"{mechanism.name!r} has no constraints, so there is nothing to choose for {what!r}")
     found = _constrained(mechanism, what) if mechanism.names else _open(mechanism)
-    competing = {name for name in found if not mechanism.names or ROUTES[name].candidate}
-    taken = min((name for name in competing if found[name][0]), key=lambda name: found[name][0])
-    least = found[taken][0]
-    lines = [_line(name, *found[name], taken, least, name in competing) for name in found]
+    taken = min((name for name, (cost, _, over) in found.items() if cost and not over), key=lambda name: found[name][0])
+    lines = [_line(name, *found[name], taken, found[taken][0]) for name in found]
     lines.sort(key=lambda line: (line.operations is None, line.operations or 0))
     return RouteTable(mechanism.name, what, f"{mechanism.nv} velocities, {len(mechanism.names)} rows", tuple(lines))
 
 
-def _line(name: str, cost: Cost | None, summary: str, taken: str, least: Cost | None, competing: bool) -> RouteLine:
+def _line(name: str, cost: Cost | None, summary: str, over: str, taken: str, least: Cost | None) -> RouteLine:
     if cost is None or least is None:
         return RouteLine(name, None, None, f"declines: {summary}")
     if name == taken:
-        return RouteLine(name, *cost, f"fewest operations; {summary}", taken=True)
-    more = f"{cost.operations / least.operations:.2f} times {taken}" if competing else "no candidate, for comparison"
-    return RouteLine(name, *cost, f"{more}; {summary}")
+        return RouteLine(name, *cost, f"fewest operations; {summary}", competes=True, taken=True)
+    more = f"{cost.operations / least.operations:.2f} times {taken}" + (f" ({over})" if over else "")
+    return RouteLine(name, *cost, f"{more}; {summary}", competes=not over)
 
 
 def _constrained(mechanism: Mechanism, what: str) -> Found:
@@ -63,7 +61,8 @@ def _constrained(mechanism: Mechanism, what: str) -> Found:
         reason = route.declines(setting)
         if not reason and what.startswith("delassus") and not route.makes_delassus:
             reason = "it makes no Delassus matrix"
-        found[name] = (None, reason) if reason else (cost_of(TRACES[what](setting, route)), route.described())
+        over = route.passed_over(setting)
+        found[name] = (None, reason, "") if reason else (cost_of(TRACES[what](setting, route)), route.described(), over)
     return found
 
 
@@ -80,5 +79,5 @@ def _open(mechanism: Mechanism) -> Found:
         q, v, tau = (ca.SX.sym(each, size) for each, size in (("q", tree.nq), ("v", tree.nv), ("tau", tree.nv)))
         scalars = [ca.vertsplit(x) for x in (q, v, tau)]
         a = algorithm(tree, pose_tree(tree, scalars[0]), *scalars)
-        found[name] = (cost_of(ca.Function(name, [q, v, tau], [as_expression(a)])), summary)
+        found[name] = (cost_of(ca.Function(name, [q, v, tau], [as_expression(a)])), summary, "")
     return found

@@ -16,7 +16,7 @@ from dalembert.tree.block_solve import BlockSolver
 from dalembert.tree.judged import BlockAnswer
 from dalembert.tree.routes.caba import InsideTheTree
 from dalembert.tree.routes.four_steps import Delassus, FourSteps, delassus_by_columns
-from dalembert.tree.routes.hops import delassus_by_hops
+from dalembert.tree.routes.hops import ALONE, NEAR, delassus_by_hops
 from dalembert.tree.routes.massless import massless_motion
 from dalembert.tree.routes.propagators import delassus_by_propagators
 from dalembert.tree.row_forces import RowForce
@@ -48,8 +48,8 @@ class Route:
         Makes the solver from rows of forces; None for the route by matrices.
     delassus
         Makes G from a tree with rows; None where the route makes none.
-    candidate
-        Whether "auto" tries it.
+    passed_over
+        Returns why "auto" need not try the route; empty where it must.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Route:
     summary: str
     through_tree: Callable[[Setting, list[RowForce]], TreeSolver] | None = None
     delassus: Callable[[Setting, list[RowForce]], list[list[Scalar]]] | None = None
-    candidate: bool = True
+    passed_over: Callable[[Setting], str] = lambda setting: ""
 
     @property
     def makes_delassus(self) -> bool:
@@ -79,6 +79,15 @@ def _four_steps(delassus: Delassus) -> Callable[[Setting, list[RowForce]], TreeS
         return FourSteps(system, setting.needs, setting.metric, setting.limits, delassus)
 
     return solver
+
+
+def _short(setting: Setting) -> bool:
+    """Say whether rows never hop: there are few, or the ground is near."""
+    path, deepest = {-1: 0}, 0
+    for i, link in enumerate(setting.tree.links):
+        path[i] = path[link.parent] + len(link.axes)
+        deepest = max(deepest, path[i])
+    return len(setting.mechanism.names) <= ALONE or deepest <= NEAR
 
 
 def _propagated(setting: Setting, forces: list[RowForce]) -> TreeSolver:
@@ -105,6 +114,7 @@ ROUTES = {
             "rows hop between the links where they join",
             _four_steps(delassus_by_hops),
             lambda setting, forces: delassus_by_hops(TreeSystem.of(setting.tree, setting.posed, forces)),
+            lambda setting: "no more than efpa: no bundle of rows is large enough to hop" if _short(setting) else "",
         ),
         Route(
             "caba",
@@ -119,17 +129,17 @@ ROUTES = {
             "the Delassus matrix column by column, one call of the articulated-body algorithm each",
             _four_steps(delassus_by_columns),
             lambda setting, forces: delassus_by_columns(TreeSystem.of(setting.tree, setting.posed, forces)),
-            candidate=False,
+            lambda setting: "never fewer operations than efpa, which makes the same passes inward and none outward",
         ),
     )
 }
-"""All routes by name. "aba" is no candidate of "auto": "efpa" makes the same passes inward and m fewer outward."""
+"""All routes by name."""
 
 
 def routes_to_take(setting: Setting, name: str) -> list[Route]:
     """Return the route of a name, or all that "auto" chooses from; a name that cannot be taken is refused."""
     if name == "auto":
-        return [route for route in ROUTES.values() if route.candidate and not route.declines(setting)]
+        return [route for route in ROUTES.values() if not route.declines(setting) and not route.passed_over(setting)]
     if name not in ROUTES:
         raise ModelError(f"route={name!r} is not one of 'auto', {', '.join(map(repr, ROUTES))}")
     reason = ROUTES[name].declines(setting)
