@@ -54,6 +54,8 @@ def closed_matrices(mechanism: Mechanism) -> list[tuple[Any, Any, Any]]:
 @lru_cache(maxsize=8)
 def closed_configurations(mechanism: Mechanism) -> list[Any]:
     """Return `PROBES` random configurations that meet the constraints where that can be."""
+    if not any(mechanism.holonomic):
+        return list(mechanism.random(np.random.default_rng(0), PROBES))
     at = matrices(mechanism)
     samples = closed_samples(mechanism, lambda q: _closed(mechanism, at, q), PROBES, seed=0)
     closed = [q for q, met in samples if met]
@@ -64,7 +66,9 @@ def neutral_if_met(mechanism: Mechanism) -> list[Any]:
     """Return the neutral configuration where it meets constraints and limits: many robots have straight legs there."""
     q = mechanism.neutral()
     within = ((mechanism.lower <= 0) & (mechanism.upper >= 0)).all()
-    return [q] if within and np.abs(matrices(mechanism)(q)[2]).max(initial=0.0) <= SLACK else []
+    if not within or not any(mechanism.holonomic):
+        return [q] if within else []
+    return [q] if np.abs(matrices(mechanism)(q)[2]).max() <= SLACK else []
 
 
 @lru_cache(maxsize=4)

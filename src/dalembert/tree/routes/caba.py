@@ -68,7 +68,7 @@ class InsideTheTree:
         system = TreeSystem(self.made.tree, self.made.posed, self.made.forces, self.made)  # type: ignore[arg-type]
         answer = judged(system, needs, limits, Asked(load, c, inputs), found)
         inside = reduce(ca.fmin, relative(self.made.row_pivots, needs.row_scales), ca.SX(1))
-        unsafe = ca.logic_and(answer.status != int(Status.NONFINITE), ca.logic_not(inside > limits.regular))
+        unsafe = ca.logic_and(answer.status != int(Status.NONFINITE), ca.logic_not(inside > limits.implied))
         return replace(answer, status=ca.if_else(unsafe, int(Status.DECLINED), answer.status))
 
     def _effort(

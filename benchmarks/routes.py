@@ -1,0 +1,228 @@
+"""Operations of every route to the block matrix of a mechanism, against the bounds of seed 002.
+
+    python benchmarks/routes.py [--json FILE] [--plot FILE] [--quick]
+
+Symbols: n velocities, m rows, d velocities between a contact and the ground. Everything is counted, nothing is timed: the
+operations of the straight-line code that solves M x1 + A^T x2 = y1, A x1 = y2 (request "kkt"), or that makes the Delassus
+matrix (request "delassus"; of it the factor of the tree is taken off). Exponents are slopes in log-log axes between the
+last two sizes; the bounds are upper ones, so a smaller exponent is no contradiction.
+
+    n      a chain of n hinges, welded at its end: m = 6
+    m      a chain of 40 hinges, m / 3 points on its last link; the Delassus part
+    d      192 hinges in limbs of d, one of them held at its end by 12 rows; the Delassus part
+    legs   limbs of three hinges on a flying body, each held at its end: n = 6 + m
+    loops  rungs on a flying chain: each loop is two limbs of two hinges and a point where they meet
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from math import log
+from typing import Any
+
+import numpy as np
+
+import dalembert as da
+from dalembert.tree import constrained
+from dalembert.tree.articulated_factor import articulated_factor
+from dalembert.tree.judged import Needs
+from dalembert.tree.prepare import prepare
+from dalembert.tree.routes.cost import cost_of
+from dalembert.tree.routes.delassus_kernels import matrix_by
+from dalembert.tree.routes.table import ROUTES
+from loop_embedding import embedding_operations
+
+CLAIMS = {
+    "n": {"aba": 1, "efpa": 1, "pv": 1, "caba": 1},
+    "m": {"aba": 2, "efpa": 2, "pv": 2},
+    "d": {"aba": 1, "efpa": 1, "pv": 1},
+    "legs": {"caba": 1},
+    "loops": {"caba": 1},
+}
+"""Exponents that must not be exceeded."""
+
+SLACK = 0.03
+
+
+def limbs(name: str, depths: list[int], base: bool = False, seed: int = 0) -> da.Mechanism:
+    """Return limbs of hinges on the ground, or on a flying body; frames "end 0", "end 1", ... on their last links."""
+    rng, b = np.random.default_rng(seed), da.Builder(name)
+    if base:
+        b.body("base", mass=5.0, center=rng.uniform(-0.1, 0.1, 3), inertia=(1, 1, 1))
+        b.joint("base", "free", parent="world", child="base")
+    for k, depth in enumerate(depths):
+        for i in range(depth):
+            parent = f"b{k},{i - 1}" if i else "base" if base else "world"
+            _hinge(b, rng, f"{k},{i}", parent)
+        b.frame(f"end {k}", f"b{k},{depth - 1}", position=rng.uniform(-0.5, 0.5, 3))
+    return b.build()
+
+
+def _hinge(b: da.Builder, rng: np.random.Generator, name: str, parent: str) -> None:
+    b.body(f"b{name}", mass=1.0, center=rng.uniform(-0.3, 0.3, 3), inertia=rng.uniform(0.5, 1, 3))
+    place = {"position": rng.uniform(-0.5, 0.5, 3), "rotation": rng.standard_normal(4)}
+    b.joint(f"j{name}", "revolute", parent=parent, child=f"b{name}", axis=(0, 0, 1), **place)
+
+
+def chain(n: int) -> da.Mechanism:
+    """Return a chain welded at its end."""
+    return limbs("chain", [n]).constrain(da.Weld("end 0"))
+
+
+def points(m: int) -> da.Mechanism:
+    """Return a chain held by points on its last link."""
+    rng = np.random.default_rng(1)
+    made = [da.Point("end 0", placement=rng.uniform(-0.5, 0.5, 3), name=f"p{i}") for i in range(m // 3)]
+    return limbs("points", [40]).constrain(*made)
+
+
+def star(d: int) -> da.Mechanism:
+    """Return 192 hinges in limbs of d, the first held by two welds."""
+    held = (da.Weld("end 0"), da.Weld("end 0", placement=(0.3, 0.2, 0.1), name="again"))
+    return limbs("star", [d] * (192 // d)).constrain(*held)
+
+
+def legs(count: int) -> da.Mechanism:
+    """Return a body on legs."""
+    return limbs("legs", [3] * count, base=True).constrain(*[da.Point(f"end {k}") for k in range(count)])
+
+
+def ladder(count: int) -> da.Mechanism:
+    """Return a flying chain of hinges whose links carry two limbs each that meet in a point."""
+    rng, b = np.random.default_rng(2), da.Builder("ladder")
+    b.body("b0", mass=5.0, inertia=(1, 1, 1))
+    b.joint("base", "free", parent="world", child="b0")
+    loops = []
+    for k in range(count):
+        if k:
+            _hinge(b, rng, f"{k}", f"b{k - 1}")
+        for side in "lr":
+            _hinge(b, rng, f"{k}{side}0", f"b{k}")
+            _hinge(b, rng, f"{k}{side}1", f"b{k}{side}0")
+            b.frame(f"{k}{side}", f"b{k}{side}1", position=(0.3, 0.1, 0.2))
+        loops.append(da.Point(f"{k}l", f"{k}r", at=(0, 0, 0)))
+    return b.build().constrain(*loops)
+
+
+def setting_of(mechanism: da.Mechanism) -> constrained.Setting:
+    """Return what routes start from, as if all rows were independent: nothing is solved here, only counted."""
+    m = len(mechanism.names)
+    needs = Needs(False, False, (1.0,) * mechanism.nv, (1.0,) * m, mechanism.row_groups)
+    return constrained.Setting(mechanism, prepare(mechanism), needs)
+
+
+def solves(mechanism: da.Mechanism, route: str) -> int:
+    """Return the operations of a solve."""
+    return cost_of(constrained.block_solution_by(setting_of(mechanism), ROUTES[route])).operations
+
+
+def delassus(mechanism: da.Mechanism, route: str) -> int:
+    """Return the operations of the Delassus matrix beyond the factor of the tree."""
+    setting = setting_of(mechanism)
+    factor = articulated_factor(setting.tree, setting.posed)
+    alone = setting.function("factor", ("q",), {"D": list(factor.pivots.values())})
+    return cost_of(matrix_by(setting, ROUTES[route])).operations - cost_of(alone).operations
+
+
+Count = Callable[[da.Mechanism, str], int]
+CASES: dict[str, tuple[Callable[[int], da.Mechanism], Count, tuple[int, ...], dict[str, int]]] = {
+    "n": (chain, solves, (25, 50, 100, 200, 400), {"aba": 400, "efpa": 400, "pv": 400, "caba": 400, "matrix": 50}),
+    "m": (points, delassus, (12, 24, 48, 96, 192), {"aba": 192, "efpa": 192, "pv": 192}),
+    "d": (star, delassus, (12, 24, 48, 96, 192), {"aba": 192, "efpa": 192, "pv": 192}),
+    "legs": (legs, solves, (2, 4, 8, 16, 32), {"efpa": 32, "pv": 32, "caba": 32, "matrix": 16}),
+    "loops": (ladder, solves, (2, 4, 8, 16, 32), {"efpa": 16, "pv": 16, "caba": 32, "matrix": 16}),
+}
+"""Per case: mechanism of a size, what is counted, sizes, and the largest size of each route."""
+
+
+def measured(quick: bool) -> dict[str, Any]:
+    """Return operations per case and route."""
+    found: dict[str, Any] = {}
+    for case, (make, count, sizes, largest) in CASES.items():
+        sizes = sizes[:-2] if quick else sizes
+        made = {size: make(size) for size in sizes}
+        found[case] = {
+            route: {size: count(made[size], route) for size in sizes if size <= top} for route, top in largest.items()
+        }
+    return found
+
+
+def exponent(figures: dict[int, int]) -> float:
+    """Return the slope between the last two sizes."""
+    (x0, y0), (x1, y1) = list(figures.items())[-2:]
+    return log(y1 / y0) / log(x1 / x0)
+
+
+def show(found: dict[str, Any]) -> bool:
+    """Print tables; return whether all claims hold."""
+    holds = True
+    for case, routes in found.items():
+        sizes = sorted({size for figures in routes.values() for size in figures})
+        print(f"\n{case:<8}" + "".join(f"{size:>12}" for size in sizes) + f"{'exponent':>12}{'claimed':>10}")
+        for route, figures in routes.items():
+            claim = CLAIMS[case].get(route)
+            slope = exponent(figures)
+            holds &= claim is None or slope <= claim + SLACK
+            cells = "".join(f"{figures[size]:>12,}" if size in figures else f"{'':>12}" for size in sizes)
+            print(f"{route:<8}{cells}{slope:>12.3f}{'' if claim is None else claim:>10}")
+    return holds
+
+
+def show_loops() -> dict[str, Any]:
+    """Print elimination beside constraint embedding, for one loop of two limbs on a body."""
+    print(f"\n{'loop of 2 x k hinges, a point':<32}{'elimination':>12}{'embedding':>12}{'ratio':>8}")
+    found = {}
+    for k in (2, 3, 4, 6):
+        found[k] = embedding_operations(k)
+        print(f"k = {k:<28}{found[k][0]:>12,}{found[k][1]:>12,}{found[k][1] / found[k][0]:>8.2f}")
+    return found
+
+
+def plot(found: dict[str, Any], file: str) -> None:
+    """Draw operations over size, one picture per case."""
+    import matplotlib.pyplot as plt
+
+    labels = {
+        "n": ("velocities n (chain, m = 6)", "solve"),
+        "m": ("rows m (one link)", "Delassus part"),
+        "d": ("depth d (n = 192, m = 12)", "Delassus part"),
+        "legs": ("legs (n = 6 + m, m = 3 legs)", "solve"),
+        "loops": ("loops (n = 5 + 5 loops)", "solve"),
+    }
+    figure, axes = plt.subplots(1, len(found), figsize=(15, 3.4), layout="constrained")
+    colours = {"aba": "C0", "efpa": "C1", "pv": "C2", "caba": "C3", "matrix": "C7"}
+    marks = {"aba": "s", "efpa": "o", "pv": "^", "caba": "D", "matrix": "x"}
+    for ax, (case, routes) in zip(axes, found.items(), strict=True):
+        for route, figures in routes.items():
+            text = f"{route}: {exponent(figures):.2f}"
+            ax.loglog(list(figures), list(figures.values()), marks[route] + "-", color=colours[route], ms=4, label=text)
+        ax.set_xlabel(labels[case][0])
+        ax.set_title(f"{labels[case][1]}", fontsize=10)
+        ax.grid(True, which="major", lw=0.4)
+        ax.legend(fontsize=8, title="route: last slope", title_fontsize=8)
+    axes[0].set_ylabel("operations")
+    figure.savefig(file)
+
+
+def main() -> None:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--plot", metavar="FILE")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    options = parser.parse_args()
+    found = measured(options.quick)
+    holds = show(found)
+    loops = show_loops()
+    print("\nevery claimed exponent holds" if holds else "\nan exponent is larger than claimed")
+    if options.plot:
+        plot(found, options.plot)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"operations": found, "loops": loops}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
