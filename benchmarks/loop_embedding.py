@@ -1,15 +1,15 @@
 """A loop inside a tree, dealt with in two ways: eliminated where it meets, or embedded in its joint's motion.
 
-Symbols: a flying body b carries two limbs of k hinges that meet in a point: velocities v = (v_b, v_c), rows A = (0, A_c).
-Constraint embedding (Jain 2012; Chignoli, Adrian, Kim & Wensing, arXiv 2311.13732) chooses independent velocities y of
-the loop's cluster of joints, v_c = G y + g, and treats the cluster as one joint:
+Symbols: a flying body b carries two limbs of k hinges that meet in a point: velocities v = (v_b, v_c), rows A = (0,
+A_c). Constraint embedding (Jain 2012; Chignoli, Adrian, Kim & Wensing, arXiv 2311.13732) chooses independent
+velocities y of the loop's cluster of joints, v_c = G y + g, and treats the cluster as one joint:
 
     [A_d A_i] (v_d, v_i) = c   =>   G = (-A_d^-1 A_i; 1),  g = (A_d^-1 c; 0)
     [ M_bb          M_bc G     ] (a_b, y') = right sides less M g,     A_d^T lam = what is left of the rows d
     [ G^T M_cb      G^T M_cc G ]
 
-M by composite bodies, its zeros used; elimination is route "caba" (`tree/routes/elimination.py`). Both give a and lam for
-arbitrary right sides; neither count has a verdict. Dependent velocities are chosen before, by a rank-revealing
+M by composite bodies, its zeros used; elimination is route "caba" (`tree/routes/elimination.py`). Both give a and lam
+for arbitrary right sides; neither count has a verdict. Dependent velocities are chosen before, by a rank-revealing
 factorization at one configuration: embedding needs that choice to hold at all others.
 """
 

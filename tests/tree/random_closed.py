@@ -16,7 +16,7 @@ SINGLE = ["revolute", "prismatic", "helical"]
 
 
 def tree(rng: np.random.Generator, depth: int, branches: int, kinds: list[str]) -> da.Mechanism:
-    """Return limbs of `depth` joints on a trunk of one joint, or on the ground; frames "f0", "f1", ... on all bodies."""
+    """Return limbs of `depth` joints on a trunk of one joint or on the ground; frames "f0", "f1", ... on all bodies."""
     b = da.Builder("tree")
     trunk = rng.random() < 0.5
     parents = ["world"] if trunk else []
@@ -49,7 +49,8 @@ def closed(seed: int, depth: int, branches: int, contacts: int, loops: int, extr
 
     ends = rng.permutation(count)
     made: list[Any] = [
-        (da.Point, da.Weld)[int(rng.random() < 0.3)](f"f{ends[i % count]}", name=f"contact {i}") for i in range(contacts)
+        (da.Point, da.Weld)[int(rng.random() < 0.3)](f"f{ends[i % count]}", name=f"contact {i}")
+        for i in range(contacts)
     ]
     for k in range(loops if count > 1 else 0):
         one, two = (f"f{i}" for i in rng.choice(count, 2, replace=False))

@@ -31,7 +31,7 @@ from dalembert.tree.vectors import ZERO
 REST: Pair = (ZERO, ZERO)
 
 
-class Unresisted(ModelError):
+class UnresistedError(ModelError):
     """A coordinate has no inertia at all, by structure."""
 
     def __init__(self, coordinate: str, message: str) -> None:
@@ -155,11 +155,11 @@ def joint_pivot(
     U = along(IA, column)
     D = plus(total(*(mul(value, U[axis]) for axis, value in column)), link.armature[place])
     if type(D) is float and D <= 0.0:
-        raise Unresisted(
+        raise UnresistedError(
             tree.coordinates[link.v + place],
             f"nothing resists the coordinate {tree.coordinates[link.v + place]!r}: link {link.name!r} is massless (or "
             "its mass lies on the joint's axis) and terminal, so the open tree has no acceleration there; give it mass "
-            "or armature, or constrain it and use the block form (KKT)"
+            "or armature, or constrain it and use the block form (KKT)",
         )
     axis = column[0][0] if len(column) == 1 and is_zero(link.armature[place]) else None
     IA, r, scaled = give_way(IA, U, D, axis)

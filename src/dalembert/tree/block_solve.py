@@ -103,7 +103,9 @@ def factored(
 
 def row_pivots(schur: SparseFactor | Proximal, needs: Needs) -> list[Scalar]:
     """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
-    return list(schur.factor.pivots.values()) if isinstance(schur, Proximal) else relative(schur.pivots, needs.row_scales)
+    return (
+        list(schur.factor.pivots.values()) if isinstance(schur, Proximal) else relative(schur.pivots, needs.row_scales)
+    )
 
 
 def delassus(system: BlockSystem) -> list[list[Scalar]]:

@@ -1,7 +1,7 @@
 """An answer to the block system with its verdict, whatever route it came by.
 
-Symbols: H, G as in `block_solve.py`; T_f, T_l as in `verdict.py`. Residuals are made from the answer alone, never by way
-of the factors that led to it: so one verdict serves all routes.
+Symbols: H, G as in `block_solve.py`; T_f, T_l as in `verdict.py`. Residuals are made from the answer alone, never by
+way of the factors that led to it: so one verdict serves all routes.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from dalembert.model.constraints import assemble
 from dalembert.model.joints import as_expression
 from dalembert.model.sampling import closed_samples
 from dalembert.model.solving import SLACK
-from dalembert.tree.judged import Needs
 from dalembert.tree.choice import candidates
 from dalembert.tree.crba import crba
 from dalembert.tree.frame_kinematics import TreeKinematics
+from dalembert.tree.judged import Needs
 from dalembert.tree.posed import pose_tree
 from dalembert.tree.probe import probe
 

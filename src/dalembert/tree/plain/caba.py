@@ -18,7 +18,7 @@ SAFE = 1e-6
 
 
 def caba(state: State, rows: RowForces, y1: Array, y2: Array) -> tuple[Array, Array]:
-    """Return a (nv,), lam (m,) with M a + A^T lam = y1, A a = y2; lam is the least only if all rows reach the ground."""
+    """Return a (nv,), lam (m,) with M a + A^T lam = y1, A a = y2; rows independent."""
     count, m = len(state.parents), len(y2)
     IA, pA, K = list(state.I), [np.zeros(6)] * count, [each.copy() for each in rows.K]
     L, b = np.zeros((m, m)), -y2.copy()

@@ -10,8 +10,8 @@ from dalembert.tree.plain.state import State
 Array = np.ndarray
 
 
-def ABA(state: State, rows: RowForces, tau: Array, f: Array) -> tuple[Array, Array]:  # noqa: N802 - the seed's letters
-    """Return theta'' (nv,) and a_c (m,) of the tree at rest, without gravity: M theta'' = tau - J^T f, a_c = J theta''."""
+def ABA(state: State, rows: RowForces, tau: Array, f: Array) -> tuple[Array, Array]:
+    """Return theta'' (nv,) and a_c (m,) at rest, without gravity: M theta'' = tau - J^T f, a_c = J theta''."""
     bodies = range(len(state.parents))
     tau = tau - rows.j.T @ f
     IA, pA = list(state.I), [K.T @ f for K in rows.K]

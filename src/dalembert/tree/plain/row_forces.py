@@ -1,7 +1,7 @@
 """Constraint rows as forces on bodies, in numbers: the plain twin of `tree/row_forces.py`.
 
-Symbols: K_i (m, 6) what the rows make of the acceleration of body i, so that K_i^T lam is a force on it, in its frame; j
-(m, nv) what they make of joint accelerations directly: A a = sum of K_i a_i + j qdd.
+Symbols: K_i (m, 6) what the rows make of the acceleration of body i, so that K_i^T lam is a force on it, in its
+frame; j (m, nv) what they make of joint accelerations directly: A a = sum of K_i a_i + j qdd.
 """
 
 from __future__ import annotations

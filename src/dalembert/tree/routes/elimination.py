@@ -1,8 +1,8 @@
 """The block matrix eliminated inside the tree: joints and rows in one inward pass.
 
 Symbols: IA, S, U, D, pA, u as in `articulated_factor.py`; F_r force of a row r that is still open, as it arrives at a
-link; L the part of the Delassus matrix that the joints eliminated so far make, b_r what they give the row at lam = 0, c_r
-its right side. At every link on the way
+link; L the part of the Delassus matrix that the joints eliminated so far make, b_r what they give the row at lam = 0,
+c_r its right side. At every link on the way
 
     force = IA a + pA + sum F_r lam_r            F_r . a + b_r - sum_s L_rs lam_s = 0
 
@@ -15,13 +15,13 @@ A row whose forces have all come together and whose pivot p = L_rr is safe is el
     lam_r = (F_r . a + b_r - sum_s L_rs lam_s) / p
     IA += F_r F_r^T / p    pA += F_r b_r / p    F_s -= F_r L_rs / p    L_st -= L_rs L_rt / p    b_s -= L_rs b_r / p
 
-so that from there on the constraint is inertia. Rows that are still open at the ground are solved there. A contact at the
-end of a limb is gone after as many joints as it has rows: no row travels further, and the cost is linear in n and m. A
-loop travels from both of its ends to the link where they meet, and is gone there. A loop through the ground is gone where
-its second end begins, if the branch of the first has been dealt with (a platform feels each leg as inertia); so branches
-with fewer such loops come first: the loop-aware order. Sources: A. Sathya,
-J. Carpentier, "Constrained articulated body dynamics algorithms", IEEE T-RO 2025 (PV with early elimination); the
-loop-aware order after LCABA (ibid., proximal there, exact here).
+so that from there on the constraint is inertia. Rows that are still open at the ground are solved there. A contact at
+the end of a limb is gone after as many joints as it has rows: no row travels further, and the cost is linear in n and
+m. A loop travels from both of its ends to the link where they meet, and is gone there. A loop through the ground is
+gone where its second end begins, if the branch of the first has been dealt with (a platform feels each leg as
+inertia); so branches with fewer such loops come first: the loop-aware order. Sources: A. Sathya, J. Carpentier,
+"Constrained articulated body dynamics algorithms", IEEE T-RO 2025 (PV with early elimination); the loop-aware order
+after LCABA (ibid., proximal there, exact here).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dalembert.tree import vectors
-from dalembert.tree.articulated import NONE, Articulated, articulated, carried
+from dalembert.tree.articulated import Articulated, articulated, carried
 from dalembert.tree.articulated_factor import REST, Pivot, accelerated, along_column, columns, joint_pivot, yielded
 from dalembert.tree.articulated_system import Load, TreeAcceleration, scaled
 from dalembert.tree.link import Tree
@@ -102,7 +102,7 @@ class Elimination:
 
     @property
     def row_pivots(self) -> Vector:
-        """p by row, of rows eliminated inside the tree."""
+        """Pivots p by row, of rows eliminated inside the tree."""
         return {step.row: step.pivot for steps in self.steps for step in steps if isinstance(step, RowStep)}
 
     def inward(self, load: Load, c: Sequence[Scalar]) -> Right:
@@ -201,7 +201,9 @@ def _begins(tree: Tree, row: RowForce) -> set[int]:
 def _loop_aware(tree: Tree, begins: list[set[int]]) -> list[int]:
     """Return the links leaves first, branches on the ground with fewest rows to other branches before the others."""
     root = [tree.ancestors(i)[-1] for i in range(len(tree.links))]
-    loops = Counter(branch for begin in begins for branch in {root[i] for i in begin} if len({root[i] for i in begin}) > 1)
+    loops = Counter(
+        branch for begin in begins for branch in {root[i] for i in begin} if len({root[i] for i in begin}) > 1
+    )
     return sorted(range(len(tree.links)), key=lambda i: (loops[root[i]], -root[i], -i))
 
 

@@ -63,10 +63,10 @@ class Called:
     effort: Scalar
 
 
-def ABA(system: TreeSystem, tau: Load, f: Sequence[Scalar]) -> Called:  # noqa: N802 - the seed's letters
+def ABA(system: TreeSystem, tau: Load, f: Sequence[Scalar]) -> Called:
     """Return how the tree moves under tau and contact forces -f; the inward pass over inertias is made once."""
     u = system.start(system.loaded(tau, f), ())
-    a, motion = system.finish(u)
+    _, motion = system.finish(u)
     return Called(motion, system.reached(motion), neg(dot(u, system.mass.scaled(u))))
 
 

@@ -1,17 +1,18 @@
 """Route "pv": the Delassus matrix in O(n + m^2).
 
-Symbols: F_r^i force of row r as it arrives at link i, u_r heights that it leaves at joints, D pivots, Omega_i mobility;
-a *stop* is a link where rows begin or paths of rows join, a *bundle* the rows that travel together.
+Symbols: F_r^i force of row r as it arrives at link i, u_r heights that it leaves at joints, D pivots, Omega_i
+mobility; a *stop* is a link where rows begin or paths of rows join, a *bundle* the rows that travel together.
 
 - A bundle of up to six rows travels link by link and adds u_r u_s / D to the Delassus matrix at every joint.
-- Where a larger one forms, all of its pairs get what the joints from there on contribute at once, F_r . Omega F_s, and are
-  done with. The bundle travels on as one: six unit forces go through the links to the next stop, which gives a 6 x 6
-  propagator P, and every row hops, F^(next stop) = P^T F. Nearly at the ground it is shorter to go on as before.
+- Where a larger one forms, all of its pairs get what the joints from there on contribute at once, F_r . Omega F_s,
+  and are done with. The bundle travels on as one: six unit forces go through the links to the next stop, which gives
+  a 6 x 6 propagator P, and every row hops, F^(next stop) = P^T F. Nearly at the ground it is shorter to go on as
+  before.
 
-No link is passed more than six times, there are fewer than 2 m stops, each row makes one hop of 36 products at each, and
-every pair is done with once: O(n) + O(m^2). A row that acts on a joint is a force on the parent's link, and what its
-joint itself contributes is added where other rows pass that joint. Source: A. Sathya, W. Decre, J. Swevers, "PV-OSIMr: a
-lowest order complexity algorithm for computing the Delassus matrix", IEEE RA-L 2024.
+No link is passed more than six times, there are fewer than 2 m stops, each row makes one hop of 36 products at each,
+and every pair is done with once: O(n) + O(m^2). A row that acts on a joint is a force on the parent's link, and what
+its joint itself contributes is added where other rows pass that joint. Source: A. Sathya, W. Decre, J. Swevers,
+"PV-OSIMr: a lowest order complexity algorithm for computing the Delassus matrix", IEEE RA-L 2024.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import TreeSystem, scaled
@@ -191,7 +193,7 @@ def _stops(system: TreeSystem) -> dict[int, Stop]:
     ways: dict[int, set[int]] = defaultdict(set)
     for i in list(stops):
         path = system.tree.ancestors(i)
-        for child, parent in zip(path, path[1:], strict=False):
+        for child, parent in pairwise(path):
             ways[parent].add(child)
     for i, children in ways.items():
         if len(children) > 1:

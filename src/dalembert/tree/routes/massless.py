@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dalembert.tree.articulated_factor import Unresisted, articulated_factor
+from dalembert.tree.articulated_factor import UnresistedError, articulated_factor
 from dalembert.tree.count import inputs
 from dalembert.tree.link import Tree
 from dalembert.tree.posed import pose_tree
@@ -24,14 +24,18 @@ def massless_motion(setting: Setting) -> str:
         return ""
     leaf = massless_leaf(setting.tree)
     if leaf:
-        return f"nothing resists the coordinate {leaf!r} of the open tree (a massless leaf), and its pivot is divided by"
-    return "it may hold massless motion (its mass matrix is singular at some configurations), which tree routes divide by"
+        return (
+            f"nothing resists the coordinate {leaf!r} of the open tree (a massless leaf), and its pivot is divided by"
+        )
+    return (
+        "it may hold massless motion (its mass matrix is singular at some configurations), which tree routes divide by"
+    )
 
 
 def massless_leaf(tree: Tree) -> str:
     """Return the coordinate whose pivot is zero by structure; empty where there is none."""
     try:
         articulated_factor(tree, pose_tree(tree, list(inputs(tree.nq))))
-    except Unresisted as error:
+    except UnresistedError as error:
         return error.coordinate
     return ""

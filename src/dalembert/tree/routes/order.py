@@ -2,11 +2,12 @@
 
 Symbols: L, F as in `elimination.py`; s row scales, G_ii^-1/2 (`probe.py`).
 
-A constraint may go where its forces have come together and the joints so far can hold it alone: the smallest eigenvalue
-of s L s over its rows is above `SAFE` at every probe. Probes are random configurations that meet the constraints, and the
-neutral one if it is within the limits: a robot that may stand with straight knees carries its contacts further, past
-the joint that saves them. Where rows may be redundant, those with a part in a dependence stay open to the ground, where proximal steps find
-the least multipliers as on every other route. A configuration that is worse than all probes shows in the pivots.
+A constraint may go where its forces have come together and the joints so far can hold it alone: the smallest
+eigenvalue of s L s over its rows is above `SAFE` at every probe. Probes are random configurations that meet the
+constraints, and the neutral one if it is within the limits: a robot that may stand with straight knees carries its
+contacts further, past the joint that saves them. Where rows may be redundant, those with a part in a dependence stay
+open to the ground, where proximal steps find the least multipliers as on every other route. A configuration that is
+worse than all probes shows in the pivots.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ Order = dict[Place, list[int]]
 """Rows by the place at which they are eliminated."""
 
 SAFE = 1e-3
-"""Least eigenvalue, relative to the whole Delassus matrix, of what the joints below must make of a constraint's rows."""
+"""Least eigenvalue of a constraint's rows that joints so far must make, relative to the whole Delassus matrix."""
 
 PART = 1e-6
 """Component on a null vector of the Delassus matrix from which on a row has a part in it."""

@@ -67,7 +67,7 @@ def _meetings(system: ArticulatedSystem) -> Meetings:
 
 
 def _join(system: ArticulatedSystem, shared: set[int], joints: set[int]) -> int | None:
-    """Return the deepest link that all shared ones hang on or lead from, with no row acting on a joint from there on."""
+    """Return the deepest link on the way of all shared ones to the ground; no row acts on a joint from there on."""
     if not shared:
         return None
     paths = [system.tree.ancestors(i) for i in shared if not any(system.tree.links[j].parent == i for j in shared)]

@@ -39,14 +39,15 @@ def route_table(mechanism: Mechanism, what: str) -> RouteTable:
     if not mechanism.names and what != "forward":
         raise ModelError(f"{mechanism.name!r} has no constraints, so there is nothing to choose for {what!r}")
     found = _constrained(mechanism, what) if mechanism.names else _open(mechanism)
-    taken = min((name for name, (cost, _, over) in found.items() if cost and not over), key=lambda name: found[name][0])
-    lines = [_line(name, *found[name], taken, found[taken][0]) for name in found]
+    costs = {name: cost for name, (cost, _, over) in found.items() if cost and not over}
+    taken = min(costs, key=lambda name: costs[name])
+    lines = [_line(name, *found[name], taken, costs[taken]) for name in found]
     lines.sort(key=lambda line: (line.operations is None, line.operations or 0))
     return RouteTable(mechanism.name, what, f"{mechanism.nv} velocities, {len(mechanism.names)} rows", tuple(lines))
 
 
-def _line(name: str, cost: Cost | None, summary: str, over: str, taken: str, least: Cost | None) -> RouteLine:
-    if cost is None or least is None:
+def _line(name: str, cost: Cost | None, summary: str, over: str, taken: str, least: Cost) -> RouteLine:
+    if cost is None:
         return RouteLine(name, None, None, f"declines: {summary}")
     if name == taken:
         return RouteLine(name, *cost, f"fewest operations; {summary}", competes=True, taken=True)

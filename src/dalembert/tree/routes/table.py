@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class TreeSolver(Protocol):
     """What solves a mechanism through its tree."""
 
-    def solve(self, load: Load, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
+    def solve(self, load: Load, c: Sequence[Scalar], inputs: Sequence[Scalar], /) -> BlockAnswer:
         """Return a and lam with the verdict."""
         ...
 
@@ -104,9 +104,7 @@ ROUTES = {
             "O(n + m d + m^3)",
             "rows travel to the ground as forces (extended force propagators)",
             _propagated,
-            lambda setting, forces: delassus_by_propagators(
-                ArticulatedSystem.of(setting.tree, setting.posed, forces)
-            ),
+            lambda setting, forces: delassus_by_propagators(ArticulatedSystem.of(setting.tree, setting.posed, forces)),
         ),
         Route(
             "pv",
@@ -145,7 +143,8 @@ def routes_to_take(setting: Setting, name: str) -> list[Route]:
     reason = ROUTES[name].declines(setting)
     if reason:
         raise ModelError(
-            f"{setting.mechanism.name!r} by route={name!r}: {reason}; route='matrix' (or 'auto') solves it by the block form"
+            f"{setting.mechanism.name!r} by route={name!r}: {reason}; "
+            "route='matrix' (or 'auto') solves it by the block form"
         )
     return [ROUTES[name]]
 
