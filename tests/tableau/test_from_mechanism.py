@@ -386,6 +386,10 @@ def one_body(kind: str = "revolute", **values) -> da.Builder:
 
 
 def test_passive_forces_that_are_refused_by_name():
+    b = one_body()
+    b.tendon("rubber", {"hinge": 1.0}, stiffness=3.0)
+    with pytest.raises(UnsupportedError, match=r"'rubber'.*with_passive"):
+        newton_euler(b.build())
     with pytest.raises(UnsupportedError, match="'hinge' is continuous with a spring"):
         newton_euler(one_body("continuous", stiffness=1.0).build())
     with pytest.raises(UnsupportedError, match="'hinge' is spherical with a spring"):

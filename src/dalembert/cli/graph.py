@@ -126,4 +126,6 @@ def _is_tree(mechanism: Mechanism) -> bool:
 def _has_passive(mechanism: Mechanism) -> bool:
     """Whether the file gives springs, dampers or compensated weights."""
     lifted = any(body.compensation for body in mechanism.bodies)
-    return bool(mechanism.springs or lifted or mechanism.damping.any() or mechanism.stiffness.any())
+    return bool(
+        mechanism.springs or mechanism.tendons or lifted or mechanism.damping.any() or mechanism.stiffness.any()
+    )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dalembert.kernel.llvm_vector import alignment, vector
 
-UNROLLED = 4  # pieces of W columns; more of them are a loop
+UNROLLED = 4  # steps of columns; more of them are a loop
+LEAST_STEP = 8  # columns in a turn of that loop
 COPIED = 8  # columns of a piece where W is 1: nothing is transposed, rows are copied
 
 
@@ -149,7 +150,8 @@ class Squares:
 def cover(squares: Squares, n: int, move: str) -> None:
     """Append the lines that move (`load` or `store`) rows of n elements; the current block of code must be `%flat`."""
     copied = squares.width == 1 and squares.table is None
-    step = COPIED if copied else squares.width
+    unit = COPIED if copied else squares.width
+    step = max(unit, LEAST_STEP)
 
     def piece(begin: int | str, size: int) -> None:
         if copied:
@@ -157,16 +159,17 @@ def cover(squares: Squares, n: int, move: str) -> None:
         else:
             getattr(squares, move)(begin, size)
 
-    parts = pieces(n, step)
+    parts = pieces(n, unit)
     whole = n // step
     if whole > UNROLLED:
-        parts = parts[whole:]
+        parts = parts[whole * step // unit :]
         squares.lines += [
             "  br label %squares",
             "squares:",
             "  %column = phi i64 [0, %flat], [%column_next, %squares]",
         ]
-        piece("%column", step)
+        for skip in range(0, step, unit):
+            piece(squares.emit(f"add i64 %column, {skip}") if skip else "%column", unit)
         squares.lines += [
             f"  %column_next = add i64 %column, {step}",
             f"  %columns_left = icmp slt i64 %column_next, {whole * step}",

@@ -92,6 +92,7 @@ def body_rows(model: Multibody, poses: list[Pose]) -> BodyRows:
                 add_constraint(constraint, seen, wrenches, equations, multipliers)
         if seen.mechanism.passive:
             _springs(seen, wrenches)
+        _compensate(seen, wrenches)
     return BodyRows([(w[:3], w[3:]) for w in wrenches], equations, multipliers)
 
 
@@ -123,17 +124,20 @@ def _act(J: ca.SX, force: ca.SX, wrenches: list[ca.SX]) -> None:
 
 
 def _springs(seen: BodyKinematics, wrenches: list[ca.SX]) -> None:
-    """Add the forces of springs between frames and of compensated weights."""
-    mechanism = seen.mechanism
-    for spring in mechanism.springs:
+    """Add the forces of springs between frames."""
+    for spring in seen.mechanism.springs:
         one, two = seen.frame(spring.frame), seen.frame(spring.other)
         line = one.position - two.position
         length = ca.sqrt(ca.sumsqr(line) + TINY)
         along = line / length
         pull = spring.stiffness * (length - spring.rest) + spring.damping * ca.dot(along, one.v - two.v)
         _act(one.Jv - two.Jv, -along * pull, wrenches)
-    for body in mechanism.bodies:
+
+
+def _compensate(seen: BodyKinematics, wrenches: list[ca.SX]) -> None:
+    """Add what holds compensated weights."""
+    for body in seen.mechanism.bodies:
         if body.compensation:
             centre = seen.frame(body.name, Placement(np.eye(3), body.inertia.center))
-            weight = body.compensation * body.inertia.mass * np.asarray(mechanism.gravity)
+            weight = body.compensation * body.inertia.mass * np.asarray(seen.mechanism.gravity)
             _act(centre.Jv, ca.SX(-weight), wrenches)

@@ -25,6 +25,7 @@ from dalembert.errors import ModelError
 from dalembert.model.constraints.assemble import assemble
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import as_expression
+from dalembert.model.mechanism import Mechanism
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.tableau.bodies import BASE, Multibody, Source
 
@@ -54,7 +55,8 @@ def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> T
         return TreeRows(forces, {}, {}, None)
     mechanism, seen = tree.source.mechanism, JointKinematics(tree, tree.source, q, qd)
     if mechanism.passive:
-        forces += _springs(tree.source, seen)
+        forces += _springs(mechanism, seen)
+    forces += _compensation(mechanism, seen)
     if not mechanism.names:
         return TreeRows(forces, {}, {}, None)
     rows = assemble(seen)
@@ -74,15 +76,21 @@ def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> T
     return TreeRows(forces, equations, multipliers, seen.t if moving else None)
 
 
-def _springs(source: Source, seen: JointKinematics) -> ca.SX:
-    """Return what springs between frames and compensated weights take of tau."""
-    taken, mechanism = ca.SX(seen.v.numel(), 1), source.mechanism
+def _springs(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
+    """Return what springs between frames take of tau."""
+    taken = ca.SX(seen.v.numel(), 1)
     for spring in mechanism.springs:
         one, two = seen.frame(spring.frame), seen.frame(spring.other)
         length = ca.sqrt(ca.sumsqr(one.position - two.position) + TINY)
         rate = ca.jtimes(length, seen.own, seen.own_rate)
         pull = spring.stiffness * (length - spring.rest) + spring.damping * rate
         taken += ca.jacobian(rate, seen.v).T * pull
+    return taken
+
+
+def _compensation(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
+    """Return what compensated weights take of tau."""
+    taken = ca.SX(seen.v.numel(), 1)
     for body in mechanism.bodies:
         if body.compensation:
             centre = seen.frame(body.name, Placement(np.eye(3), body.inertia.center))

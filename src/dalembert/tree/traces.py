@@ -20,7 +20,7 @@ from dalembert.tree.link import Tree
 from dalembert.tree.passive import elastic_energy
 from dalembert.tree.pivots import refuse_singular
 from dalembert.tree.posed import Posed, pose_tree
-from dalembert.tree.rnea import rnea
+from dalembert.tree.routes import delassus_kernels
 from dalembert.tree.scalars import Scalar, add
 
 if TYPE_CHECKING:
@@ -97,12 +97,8 @@ def trace_gravity(mechanism: Mechanism) -> ca.Function:
         "gravity",
         ("q",),
         ("tau",),
-        lambda tree, posed, q, v, a: [rnea(tree, posed, _zero(tree), _zero(tree))],
+        lambda tree, posed, *_: [dynamics.weight(tree, posed)],
     )
-
-
-def _zero(tree: Tree) -> list[Scalar]:
-    return [0.0] * tree.nv
 
 
 def trace_mass_matrix(mechanism: Mechanism) -> ca.Function:
@@ -217,4 +213,7 @@ def trace_jacobian_drift(mechanism: Mechanism, frame: str, reference: str) -> ca
 trace_impact = constrained.impact
 trace_project_velocity = constrained.project_velocity
 trace_project_step = constrained.project_step
-trace_delassus = constrained.delassus_matrix
+trace_kkt = constrained.block_solution
+trace_delassus = delassus_kernels.delassus_matrix
+trace_delassus_factor = delassus_kernels.delassus_factor
+trace_delassus_solve = delassus_kernels.delassus_solve
