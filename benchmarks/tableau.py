@@ -28,7 +28,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import casadi as ca
 import numpy as np
 import qdldl
 import scipy
@@ -39,11 +38,11 @@ from scipy.linalg import lapack
 import dalembert as da
 from dalembert.tableau import (
     GRANULARITIES,
+    Assembly,
     Elimination,
     Tableau,
     body_positions,
     make_plan,
-    maximal,
     newton_euler,
     stanford_arm,
 )
@@ -64,7 +63,7 @@ def best(call: Callable[[], object], seconds: float = 0.02) -> float:
     call()
     number = max(1, int(seconds / (perf_counter() - start)))
     times = []
-    for _ in range(REPEATS):
+    for _ in range(REPEATS if number > 1 else 2):
         start = perf_counter()
         for _ in range(number):
             call()
@@ -170,82 +169,97 @@ def chain(bodies: int) -> tuple[da.Mechanism, np.ndarray]:
 
 
 def net(width: int, length: int) -> tuple[da.Mechanism, np.ndarray]:
-    """Return a net of free balls with rods along both directions, closed loops everywhere, and a configuration."""
-    b, name = da.Builder("net"), "b{}_{}".format
+    """Return a net of free balls with rods of one metre along both directions, and a configuration.
+
+    Closed loops everywhere; balls stand at a_i + b_j with steps of length one, hence all rods fit.
+    """
+    b, name, rng = da.Builder("net"), "b{}_{}".format, np.random.default_rng(0)
+    steps = [along + 0.3 * rng.standard_normal((n, 3)) for n, along in zip((width, length), np.eye(3), strict=False)]
+    one, two = (np.cumsum(each / np.linalg.norm(each, axis=1)[:, None], axis=0) for each in steps)
     grid = [(i, j) for i in range(width) for j in range(length)]
-    at = {ij: np.array([*ij, 0.0]) + 0.1 * np.random.default_rng(ij).standard_normal(3) for ij in grid}
     for ij in grid:
         b.body(name(*ij), mass=1.0, inertia=(0.1, 0.1, 0.1))
         b.joint(f"free {name(*ij)}", "free", parent="world", child=name(*ij))
-    rods = [(ij, (ij[0] + 1, ij[1])) for ij in grid] + [(ij, (ij[0], ij[1] + 1)) for ij in grid]
-    distances = [
-        da.Distance(name(*one), name(*two), length=float(np.linalg.norm(at[one] - at[two])))
-        for one, two in rods
-        if two in at
-    ]
-    q = np.concatenate([[*at[ij], 0.0, 0.0, 0.0, 1.0] for ij in grid])
+    rods = [((i, j), (i + 1, j)) for i, j in grid if i + 1 < width]
+    rods += [((i, j), (i, j + 1)) for i, j in grid if j + 1 < length]
+    distances = [da.Distance(name(*first), name(*second), length=1.0) for first, second in rods]
+    q = np.concatenate([[*(one[i] + two[j]), 0.0, 0.0, 0.0, 1.0] for i, j in grid])
     return b.build().constrain(*distances), q
 
 
-def newton_matrix(
-    mechanism: da.Mechanism, q: np.ndarray, shift: float = 100.0
-) -> tuple[sp.csr_array, dict[str, float]]:
-    """Return dG/dx + shift dG/dx' of a mechanism in maximal coordinates, and the seconds that its equations took."""
-    start = perf_counter()
-    tableau = maximal(mechanism)
-    written = perf_counter()
-    J = tableau.jacobian(shift)
-    f = ca.Function("J", [tableau.x, tableau.x_dot, tableau.u], [J])
-    values = {
-        f"{name}[{k}]": number
-        for name, column in body_positions(mechanism, q).items()
-        for k, number in enumerate(column)
-    }
-    rng = np.random.default_rng(1)
-    x = np.array([values.get(name, 0.0) for name in tableau.unknowns])
-    x = np.where([name[0] in "vwl" for name in tableau.unknowns], rng.standard_normal(len(x)), x)
-    matrix = f(x, np.zeros(tableau.x_dot.numel()), np.zeros(tableau.u.numel()))
-    A = sp.csr_array(matrix.sparse() if hasattr(matrix, "sparse") else matrix.toarray())
-    A.sort_indices()
-    return A, {"equations": written - start, "jacobian": perf_counter() - written}
+def state(assembly: Assembly, mechanism: da.Mechanism, q: np.ndarray) -> np.ndarray:
+    """Return unknowns: bodies where the mechanism has them, velocities and multipliers at random."""
+    x = np.random.default_rng(1).standard_normal(assembly.n)
+    place = {name: k for k, name in enumerate(assembly.pattern.unknowns)}
+    for name, column in body_positions(mechanism, q).items():
+        for k, number in enumerate(column):
+            if f"{name}[{k}]" in place:
+                x[place[f"{name}[{k}]"]] = number
+    return x
 
 
-def _embedded(A: sp.csr_array, b: np.ndarray) -> float:
-    """Return the time of qdldl on the embedding, NaN where it finds a pivot of the wrong sign."""
+def saddle(assembly: Assembly, x: np.ndarray) -> sp.csr_array:
+    """Return [M B; B^T 0], symmetric: forward dynamics in maximal coordinates, 6 unknowns a body and one a row."""
+    rest = np.zeros(assembly.n)
+    still, moved = (assembly.pattern.matrix(assembly.jacobian(x, rest, shift=s)) for s in (0.0, 1.0))
+    names = np.array([name.split(" ")[0] for name in assembly.pattern.unknowns])
+    motion, rows = np.flatnonzero(np.isin(names, ("v", "w"))), np.flatnonzero(names == "lam")
+    M, B = (moved - still)[motion][:, motion], still[motion][:, rows]
+    M.eliminate_zeros()
+    K = sp.csr_array(sp.block_array([[M, B], [B.T, None]]))
+    K.sort_indices()
+    return K
+
+
+def solvers(A: sp.csr_array, plan: Any, upper: sp.csc_matrix, size: int) -> dict[str, float]:
+    """Time the plan's loop with its checks, SuperLU and qdldl, in ms; qdldl is NaN where its answer is wrong."""
+    b = np.random.default_rng(2).standard_normal(plan.n)
+    solver, C = Elimination(plan, "loop"), sp.csc_array(A)
+    solution = solver.solve(A.data, b)
+    found = {"loop": best(lambda: solver.solve(A.data, b)), "superlu": best(lambda: sla.splu(C).solve(b))}
     try:
-        return best(refactored(embedding(A), np.concatenate([b, np.zeros_like(b)])))
+        call = refactored(upper, np.concatenate([b, np.zeros(size - plan.n)]))
+        part = call()[-plan.n :] if size > plan.n else call()
+        found["qdldl"] = best(call) if np.abs(A @ part - b).max() < 1e-3 * np.abs(b).max() else float("nan")
     except RuntimeError:
-        return float("nan")
+        found["qdldl"] = float("nan")
+    times = {name: time / 1e3 for name, time in found.items()}
+    return {**times, "error": float(solution.backward_error[0]), "outcome": int(solution.status[0])}
+
+
+def one_mechanism(mechanism: da.Mechanism, q: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
+    """Time writing, evaluation, analysis and solves: of Newton's matrix, and of the symmetric saddle point matrix."""
+    start = perf_counter()
+    assembly = Assembly(mechanism)
+    written = perf_counter() - start
+    x, rest = state(assembly, mechanism, q), np.zeros(assembly.n)
+    A = assembly.pattern.matrix(assembly.jacobian(x, rest, shift=100.0))
+    evaluated = best(lambda: assembly.jacobian(x, rest, shift=100.0)) / 1e3
+    found = []
+    for matrix, paired in ((A, True), (saddle(assembly, x), False)):
+        start = perf_counter()
+        plan = make_plan(assembly.pattern if paired else matrix, values=matrix.data, paired=paired)
+        facts = {"unknowns": plan.n, "plan": 1e3 * (perf_counter() - start), "operations": plan.operations}
+        regular = matrix - sp.diags_array(np.where(matrix.diagonal() == 0.0, REGULARISATION, 0.0))
+        upper = embedding(matrix) if paired else sp.csc_matrix(sp.triu(regular))
+        found.append({**facts, "fill": plan.fill, **solvers(matrix, plan, upper, upper.shape[0])})
+    return {"written": 1e3 * written, "evaluated": evaluated, **found[0]}, found[1]
 
 
 def large() -> list[dict[str, Any]]:
-    """Time chains, long and square nets up to 10^5 unknowns: Newton's matrix of mechanisms in maximal coordinates."""
+    """Time chains, long and square nets up to 10^5 unknowns: mechanisms in maximal coordinates, by elements."""
     systems = [("chain", chain, (n,)) for n in (50, 500, 5263)]
     systems += [("net, 4 wide", net, (4, n)) for n in (16, 160, 1600)]
-    systems += [("net, square", net, (n, n)) for n in (8, 16, 25)]
-    heads = ("unknowns", "written s", "plan ms", "fill", "operations", "loop ms", "superlu", "qdldl", "error")
-    print(f"\n{'system':14}" + "".join(f"{head:>11}" for head in heads), flush=True)
-    found = []
+    systems += [("net, square", net, (n, n)) for n in (10, 20, 40, 80)]
+    one_mechanism(*chain(40))  # what is compiled once
+    heads = ("written", "evaluated", "unknowns", "plan", "operations", "fill", "loop", "superlu", "qdldl", "error")
+    found: list[dict[str, Any]] = []
+    print("\nmilliseconds; first line Newton's matrix, second line the symmetric saddle point matrix")
+    print(f"{'system':12}" + "".join(f"{head:>11}" for head in heads), flush=True)
     for name, make, size in systems:
-        A, written = newton_matrix(*make(*size))
-        if not found:
-            make_plan(A, values=A.data)
-        start = perf_counter()
-        plan = make_plan(A, values=A.data)
-        planning = 1e3 * (perf_counter() - start)
-        b = np.random.default_rng(2).standard_normal(plan.n)
-        solver, C = Elimination(plan, "loop"), sp.csc_array(A)
-        times = {
-            "loop": best(lambda: solver.solve(A.data, b)) / 1e3,  # noqa: B023
-            "superlu": best(lambda: sla.splu(C).solve(b)) / 1e3,  # noqa: B023
-            "qdldl": _embedded(A, b) / 1e3,
-        }
-        error = float(solver.solve(A.data, b).backward_error[0])
-        print(f"{'':14}{solver.statistics}")
-        facts = f"{plan.n:11d}{sum(written.values()):11.1f}{planning:11.1f}{plan.fill:11d}{plan.operations:11d}"
-        print(f"{name:14}{facts}" + "".join(f"{t:11.2f}" for t in times.values()) + f"{error:11.1e}", flush=True)
-        facts = {"system": name, "unknowns": plan.n, **written, "plan": planning, "operations": plan.operations}
-        found.append({**facts, "fill": plan.fill, "error": error, **times})
+        for matrix, row in zip(("newton", "saddle"), one_mechanism(*make(*size)), strict=True):
+            print(f"{name if matrix == 'newton' else '':12}" + "".join(f"{row.get(head, 0):11.4g}" for head in heads))
+            found.append({"system": name, "matrix": matrix, **row})
     return found
 
 

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 import dalembert as da
 from dalembert.errors import ShapeError, UnsupportedError
 from dalembert.tableau import Assembly, eliminate, make_plan, maximal
-from tests.tableau.test_from_mechanism import CONSTRAINTS, SEVERAL, SINGLE, closed_tree, one_body, spatial_loop, tree
+from tests.tableau.test_from_mechanism import (
+    CONSTRAINTS,
+    SEVERAL,
+    SINGLE,
+    closed_tree,
+    one_body,
+    rolling_ball,
+    spatial_loop,
+    tree,
+)
 
 SHIFT = 7.0
 
@@ -48,6 +57,13 @@ def test_Y4_elements_of_random_trees(kinds, seed):
 @pytest.mark.parametrize("kind", CONSTRAINTS)
 def test_Y4_elements_of_constraints(kind):
     assert_same_equations(closed_tree(kind)[0], 1)
+
+
+def test_Y4_elements_of_rows_that_have_no_positions():
+    driven = rolling_ball()[0]
+    assert_same_equations(driven.open_tree().constrain(da.Rolling("ball", "plate", radius=0.1)), 5)
+    with pytest.raises(UnsupportedError, match=r"servo spindle.*newton_euler"):
+        Assembly(driven)
 
 
 def test_Y4_elements_of_a_loop_that_a_joint_closes():

@@ -27,6 +27,7 @@ from dalembert.tableau import (
     without_rows,
 )
 from dalembert.tableau.stanford import CENTRES, FRAMES, INERTIAS, MASSES
+from tests.model.test_constrained_motion import turntable
 from tests.tableau.test_stanford import smooth_motion
 from tests.tree.mechanisms import random_inertia, random_placement
 from tests.tree.robots import ROBOTS
@@ -238,16 +239,44 @@ def test_Y4_maximal_coordinates_of_a_loop_agree_with_forward():
     assert_forward(ring, q, v, tau)
 
 
-def assert_forward(mechanism: da.Mechanism, q, v, tau) -> None:
+def assert_forward(mechanism: da.Mechanism, q, v, tau, t: float = 0.0) -> np.ndarray:
     """Forward dynamics in joint coordinates: accelerations and multipliers of `mechanism.forward`."""
-    a, lam, status = mechanism.forward(q, v, tau)
+    a, lam, status = mechanism.forward(q, v, tau, t)
     assert int(status) == da.Status.UNIQUE
     tableau = newton_euler(mechanism, "essential", ("q", "qd", "tau"))
     known = {"q": coordinates(mechanism, q), "qd": v, "tau": tau}
-    found = tableau.solve(known, newton=tableau.newton(engine="loop"))
+    found = tableau.solve(known, t=t, newton=tableau.newton(engine="loop"))
     size = max(1.0, np.abs(a).max(), np.abs(lam).max())
     np.testing.assert_allclose(found["qdd"], a, atol=1e-9 * size)
     np.testing.assert_allclose([found[f"lam {name}"] for name in mechanism.names], lam, atol=1e-9 * size)
+    return np.array(found["qdd"])
+
+
+def rolling_ball() -> tuple[da.Mechanism, np.ndarray, np.ndarray]:
+    """A ball that rolls on a plate which turns with 3 rad/s, with place and velocities at 0.4 s."""
+    mechanism, turn, t = turntable(), np.array([0, 0, 3.0]), 0.4
+    position, velocity = np.array([0.3, -0.8, 0.0]), np.array([0.5, 0.2, 0.0])
+    across = (velocity - np.cross(turn, position)) / 0.1  # no slip: velocity - turn x position = 0.1 w x e_z
+    w = np.array([-across[1], across[0], 0.7])
+    return mechanism, np.array([3.0 * t, *position[:2], 0.1, 0, 0, 0, 1]), np.array([3.0, *velocity, *w])
+
+
+def test_Y4_rolling_on_a_plate_that_a_servo_turns():
+    """Non-holonomic rows and rows with time, in joint coordinates; a = 2/7 Omega x v (Earnshaw 1844)."""
+    mechanism, q, v = rolling_ball()
+    a = assert_forward(mechanism, q, v, np.zeros(7), 0.4)
+    np.testing.assert_allclose(a[1:4] + np.cross(v[4:], v[1:4]), 2 / 7 * np.cross([0, 0, 3.0], v[1:4]), atol=1e-9)
+    with pytest.raises(UnsupportedError, match=r"servo spindle.*newton_euler"):
+        maximal(mechanism)
+
+
+def test_Y4_rolling_in_maximal_coordinates():
+    """Rows of velocities between bodies: no rate of positions, the same balance of forces."""
+    driven, q, v = rolling_ball()
+    rolling = driven.open_tree().constrain(da.Rolling("ball", "plate", radius=0.1))
+    tau = np.array([0.3, 0, 0, 0, 0, 0, 0])
+    assert_forward(rolling, q, v, tau)
+    assert_balanced(rolling, q, v, tau, rolling.forward(q, v, tau)[0])
 
 
 CONSTRAINTS = {

@@ -96,15 +96,20 @@ def body_rows(model: Multibody, poses: list[Pose]) -> BodyRows:
     return BodyRows([(w[:3], w[3:]) for w in wrenches], equations, multipliers)
 
 
-def add_constraint(
-    constraint: Any, seen: BodyKinematics, wrenches: list[ca.SX], equations: dict, multipliers: dict
-) -> None:
-    """Enter the rows of one constraint and the wrenches of its multipliers."""
+def require_pair(constraint: Any) -> None:
+    """Refuse a constraint that is not between two frames."""
     if not isinstance(constraint, Pair):
         raise UnsupportedError(
             f"{constraint.label!r} ({constraint.kind}) is about coordinates that maximal coordinates do not have: use "
             "`newton_euler`, or leave all constraints out with `mechanism.open_tree()`"
         )
+
+
+def add_constraint(
+    constraint: Any, seen: BodyKinematics, wrenches: list[ca.SX], equations: dict, multipliers: dict
+) -> None:
+    """Enter the rows of one constraint and the wrenches of its multipliers."""
+    require_pair(constraint)
     rows: Any = constraint.rows(seen)
     names = iter(constraint.row_names())
     for part in rows if isinstance(rows, list) else [rows]:

@@ -20,7 +20,7 @@ from jaxtyping import Int
 
 from dalembert.model.placement import Placement
 from dalembert.tableau.bodies import BASE, Body, Joint, Multibody, Source
-from dalembert.tableau.body_rows import BodyKinematics, add_constraint
+from dalembert.tableau.body_rows import BodyKinematics, add_constraint, require_pair
 from dalembert.tableau.maximal import Sheet
 from dalembert.tableau.variables import element_names
 
@@ -81,6 +81,7 @@ def joint_element(joint: Joint, bodies: Sequence[Body]) -> Element:
 
 def constraint_element(constraint: Any, model: Multibody, source: Source) -> Element:
     """Return the element of a constraint between two frames."""
+    require_pair(constraint)
     mechanism = source.mechanism
     owners = [mechanism.frame(name).body for name in (constraint.frame, constraint.other or mechanism.ground)]
     ends = tuple(dict.fromkeys(source.places[owner][0] for owner in owners if source.places[owner][0] != BASE))

@@ -22,6 +22,9 @@ SWEEPS = 3
 GENERIC_THRESHOLD = 1e-6
 """Of pivots where no values are known: any entry will do that elimination has not made a zero."""
 
+SMALL = 64
+"""Blocks up to this size are ordered all at once: a call for each would take longer than the work."""
+
 NO_LIMIT = np.iinfo(np.int64).max
 
 FIRST_ROOM = 4
@@ -33,32 +36,47 @@ def order_blocks(
 ) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
     """Return rows, cols, begins, and L and U as (indptr, positions) of the whole system."""
     rows, cols = blocks.rows.copy(), blocks.cols.copy()
+    of_row, of_col = np.empty(len(rows), np.int64), np.empty(len(cols), np.int64)
+    of_row[rows] = of_col[cols] = np.repeat(np.arange(len(blocks.sizes)), blocks.sizes)
     lower, upper = [], []
-    for b in np.flatnonzero(blocks.sizes > 1):
-        first, last = blocks.begins[b], blocks.begins[b + 1]
-        own_rows, own_cols, entries, own = _block(pattern, rows[first:last], cols[first:last])
+    for places in _together(blocks):
+        own_rows, own_cols, entries, own = _block(pattern, rows[places], cols[places], of_row, of_col)
         values = _generic(len(entries)) if numbers is None else _equilibrated(own, numbers[entries])
         pairs = _pairs(own_rows, own_cols) if paired else None
         accepted = GENERIC_THRESHOLD if numbers is None else threshold
         pivots, low, up = _order(own, values, marks[entries], accepted, pairs)
-        rows[first:last], cols[first:last] = own_rows[pivots[:, 0]], own_cols[pivots[:, 1]]
-        lower.append(low + first)
-        upper.append(up + first)
+        new_rows, new_cols = own_rows[pivots[:, 0]], own_cols[pivots[:, 1]]
+        target = np.empty(len(places), np.int64)
+        target[np.argsort(of_row[new_rows], kind="stable")] = places
+        rows[target], cols[target] = new_rows, new_cols
+        lower.append(target[low])
+        upper.append(target[up])
     n = len(rows)
     return rows, cols, blocks.begins, *_compressed(lower, n), *_compressed(upper, n)
 
 
-def _block(pattern: Pattern, rows: Array, cols: Array) -> tuple[Array, Array, Array, sp.csr_array]:
-    """Return sorted rows and columns of a block, the places of its entries in A, and its own CSR pattern."""
+def _together(blocks: Blocks) -> list[Int[Array, " some"]]:
+    """Return the places of pivots that are ordered in one go: of each large block, and of all small ones."""
+    spans = [np.arange(blocks.begins[b], blocks.begins[b + 1]) for b in np.flatnonzero(blocks.sizes > SMALL)]
+    size = np.repeat(blocks.sizes, blocks.sizes)
+    small = np.flatnonzero((size > 1) & (size <= SMALL))
+    return [*spans, small] if small.size else spans
+
+
+def _block(
+    pattern: Pattern, rows: Array, cols: Array, of_row: Array, of_col: Array
+) -> tuple[Array, Array, Array, sp.csr_array]:
+    """Return sorted rows and columns of blocks, the places of their entries in A, and their own CSR pattern."""
     rows, cols = np.sort(rows), np.sort(cols)
-    spans = [np.arange(int(pattern.indptr[i]), int(pattern.indptr[i + 1])) for i in rows]
-    entries = np.concatenate(spans)
+    counts = np.diff(pattern.indptr)[rows]
+    owner = np.repeat(np.arange(len(rows)), counts)
+    entries = np.repeat(pattern.indptr[rows] - np.cumsum(counts) + counts, counts) + np.arange(len(owner))
+    inside = of_col[pattern.indices[entries]] == of_row[rows][owner]
+    owner, entries = owner[inside], entries[inside]
     local = np.searchsorted(cols, pattern.indices[entries])
-    inside = (local < len(cols)) & (cols[np.minimum(local, len(cols) - 1)] == pattern.indices[entries])
-    owner = np.repeat(np.arange(len(rows)), [len(span) for span in spans])[inside]
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(rows)))])
     shape = (len(rows), len(cols))
-    return rows, cols, entries[inside], sp.csr_array((np.ones(len(owner)), local[inside], indptr), shape=shape)
+    return rows, cols, entries, sp.csr_array((np.ones(len(owner)), local, indptr), shape=shape)
 
 
 def _generic(entries: int) -> Float[Array, "entries 1"]:
