@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.errors import ShapeError, UnsupportedError
-from dalembert.tableau import Assembly, eliminate, make_plan, maximal
+from dalembert.tableau import Assembly, Outcome, eliminate, make_plan, maximal
 from tests.tableau.test_from_mechanism import (
     CONSTRAINTS,
     SEVERAL,
@@ -94,6 +94,22 @@ def test_many_equal_elements_are_compiled_and_their_matrix_is_solved():
     A = assembly.pattern.matrix(values)
     np.testing.assert_allclose(found, np.linalg.solve(A.toarray(), b), rtol=1e-6, atol=1e-9)
     assert solver.plan.operations <= make_plan(assembly.pattern, values=values).operations
+
+
+@pytest.mark.parametrize(
+    ("shift", "outcome"), [(1.0, Outcome.PLANNED), (1e-3, Outcome.REFINED), (1e-6, Outcome.REPLANNED)]
+)
+def test_pairs_that_are_no_pivots_any_more_are_noticed(shift, outcome):
+    """Without inertia a velocity is no pivot in its force: the plan for shift 100 is refined, then given up."""
+    assembly = Assembly(long_chain(6))
+    x, rest, b = np.random.default_rng(4).standard_normal(assembly.n), np.zeros(assembly.n), np.ones(assembly.n)
+    planned, values = (assembly.jacobian(x, rest, shift=s) for s in (100.0, shift))
+    solver = eliminate(assembly.pattern, values=planned, paired=True, engine="loop")
+    found = solver.solve(values, b)
+    assert found.status[0] == outcome
+    np.testing.assert_allclose(
+        found.x, np.linalg.solve(assembly.pattern.matrix(values).toarray(), b), rtol=1e-8, atol=1e-8
+    )
 
 
 def test_what_has_no_element_is_refused_by_name():

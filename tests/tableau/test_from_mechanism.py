@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.linalg import null_space
 
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
@@ -18,6 +19,7 @@ from dalembert.tableau import (
     body_positions,
     coordinates,
     from_mechanism,
+    least_norm,
     maximal,
     newton_euler,
     reduce_index,
@@ -378,6 +380,30 @@ def test_redundant_rows_are_named_and_can_be_left_out():
     full = assert_balanced(mechanism, q, v, tau, a)
     assert np.linalg.matrix_rank(full) == full.shape[1] - 3
     assert not redundant_rows(left, body_positions_of(left, mechanism, q))
+
+
+def test_reactions_of_least_norm_do_not_depend_on_the_rows_left_out():
+    """Forces on the bodies stay; no part along the null space of the rows, which SciPy finds."""
+    mechanism = four_bar()
+    q, v = mechanism.project(np.array([1.0, -0.8, -1.2]), np.array([1.0, 0.0, 0.0]))
+    tau = np.array([1.0, 0.0, 0.0])
+    tableau = maximal(mechanism)
+    place = body_positions_of(tableau, mechanism, q)
+    B = assert_balanced(mechanism, q, v, tau, mechanism.forward(q, v, tau)[0])
+    names = [name for name in tableau.unknowns if name.startswith("lam ")]
+    left_out = {f"lam {row.split(' ', 1)[1]}" for row in redundant_rows(tableau, place)}
+    lam = np.random.default_rng(0).standard_normal(len(names)) * [name not in left_out for name in names]
+    found = least_norm(tableau, place, dict(zip(names, lam, strict=True)))
+    shared = np.array([found[name] for name in names])
+    np.testing.assert_allclose(B @ shared, B @ lam, atol=1e-12)
+    free = null_space(B, rcond=1e-9)
+    assert free.shape[1] == 3
+    np.testing.assert_allclose(free.T @ shared, 0.0, atol=1e-12)
+    assert np.linalg.norm(shared) < 0.99 * np.linalg.norm(lam)
+    other = least_norm(tableau, place, dict(zip(names, lam + free @ [1.0, -2.0, 0.5], strict=True)))
+    np.testing.assert_allclose([other[name] for name in names], shared, atol=1e-12)
+    with pytest.raises(ModelError, match="'lam j9': no multiplier"):
+        least_norm(tableau, place, {"lam j9": 1.0})
 
 
 def body_positions_of(tableau, mechanism, q) -> dict[str, np.ndarray]:

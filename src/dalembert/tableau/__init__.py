@@ -15,7 +15,7 @@ from dalembert.tableau.newton_step import NewtonStep
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.plan import Plan, make_plan
 from dalembert.tableau.rank import rank_report
-from dalembert.tableau.redundancy import redundant_rows, without_rows
+from dalembert.tableau.redundancy import least_norm, redundant_rows, without_rows
 from dalembert.tableau.signature import signature
 from dalembert.tableau.solvability import Structure, structure
 from dalembert.tableau.split import Split, connection_split
@@ -46,6 +46,7 @@ __all__ = [
     "eliminate",
     "from_mechanism",
     "implicit_lagrangian",
+    "least_norm",
     "make_plan",
     "maximal",
     "newton_euler",

@@ -43,6 +43,8 @@ class Plan:
         Row k of U right of the diagonal: positions of later pivots of its block, ascending.
     probe
         Size of each pivot's entry of A at the probed points, the largest; 1 where nothing was probed.
+    paired
+        Whether equation k belongs to unknown k: a plan made anew keeps to it.
     """
 
     pattern: Pattern
@@ -54,6 +56,7 @@ class Plan:
     upper_indptr: Int[Array, " n_and_one"]
     upper: Int[Array, " upper"]
     probe: Float[Array, " n"]
+    paired: bool = False
 
     @property
     def n(self) -> int:
@@ -148,7 +151,7 @@ def make_plan(
         if place < pattern.indptr[i + 1] and pattern.indices[place] == j:
             marks[place] = 1
     ordered = order_blocks(pattern, find_blocks(matching), numbers, marks, threshold, paired)
-    return Plan(pattern, *ordered, probe=_probe_sizes(pattern, numbers, ordered[0], ordered[1]))
+    return Plan(pattern, *ordered, probe=_probe_sizes(pattern, numbers, ordered[0], ordered[1]), paired=paired)
 
 
 def _probes(values: Any, pattern: Pattern) -> Float[Array, "entries K"] | None:

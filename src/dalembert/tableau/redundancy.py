@@ -40,17 +40,11 @@ def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ..
         Positions of all bodies by name, "p link1" (3) and "e link1" (4), that fulfil the constraints; "q joint1" where
         the tableau has angles. `body_positions` has them for a mechanism.
     """
-    missing = [name for name in tableau.variables.groups if name[:2] in ("p ", "e ", "q ") and not _given(name, values)]
-    if missing:
-        raise ModelError(
-            f"redundancy is decided at one configuration; no value for {', '.join(map(repr, missing[:4]))}"
-        )
+    _require_positions(tableau, values)
     places = [k for k, name in enumerate(tableau.unknowns) if name[:2] in ("p ", "e ", "q ")]
     chosen = [i for i, name in enumerate(tableau.equations) if name.startswith((*ROWS, "unit ", "angle "))]
     J = ca.jacobian(tableau.residual[chosen], tableau.x)[:, places]
-    inputs = [tableau.x, tableau.x_dot, tableau.u, tableau.time, tableau.parameters.column]
-    point = [each[0] for each in sample_points(tableau, 1, values)]
-    A = np.array(ca.Function("rows", inputs, [J])(*point), dtype=float)
+    A = _evaluated(tableau, J, values)
     names = [tableau.equations[i] for i in chosen]
     must = [k for k, name in enumerate(names) if not name.startswith(ROWS)]
     may = [k for k, name in enumerate(names) if name.startswith(ROWS) and A[k].any()]
@@ -61,6 +55,34 @@ def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ..
     size = np.abs(np.diag(triangle))
     rank = int(np.count_nonzero(size > TOLERANCE * size.max(initial=1.0)))
     return tuple(names[may[k]] for k in sorted(order[rank:]))
+
+
+def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping[str, float]) -> dict[str, float]:
+    """Return the multipliers of least length that put the same forces and moments on all bodies.
+
+    Parameters
+    ----------
+    tableau
+        From `maximal`, with all rows.
+    values
+        Positions of all bodies, as for `redundant_rows`.
+    multipliers
+        Found without the redundant rows, by element, "lam joint1[0]"; those that are not given are zero.
+
+    Least length shares a reaction between the rows that could bear it; forces in N and moments in N m count alike,
+    hence another choice of units shares differently. Bodies that give way a little, not rigid ones, decide it in truth.
+    """
+    at = {name: k for k, name in enumerate(tableau.unknowns) if name.startswith("lam ")}
+    strangers = sorted(set(multipliers) - set(at))
+    if strangers:
+        raise ModelError(f"{', '.join(map(repr, strangers[:4]))}: no multiplier of this tableau")
+    _require_positions(tableau, values)
+    chosen = [i for i, name in enumerate(tableau.equations) if name.startswith(("force ", "moment "))]
+    J = ca.jacobian(tableau.residual[chosen], tableau.x)[:, list(at.values())]
+    B = _evaluated(tableau, J, values)
+    given = np.array([float(multipliers.get(name, 0.0)) for name in at])
+    found = np.linalg.lstsq(B, B @ given, rcond=TOLERANCE)[0]
+    return {name: float(x) for name, x in zip(at, found, strict=True)}
 
 
 def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
@@ -86,6 +108,22 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
     columns = {n: c for n, c in variables.items() if not multipliers & set(element_names(n, c.numel()))}
     singles = {n: s for n, s in scalars.items() if n.split("[")[0] not in columns and n not in multipliers}
     return Tableau(kept, columns | singles, rates, tableau.known, None, time, parameters, tableau.instant)
+
+
+def _require_positions(tableau: Tableau, values: Mapping[str, Any]) -> None:
+    """Refuse a configuration that leaves positions open."""
+    missing = [name for name in tableau.variables.groups if name[:2] in ("p ", "e ", "q ") and not _given(name, values)]
+    if missing:
+        raise ModelError(
+            f"redundancy is decided at one configuration; no value for {', '.join(map(repr, missing[:4]))}"
+        )
+
+
+def _evaluated(tableau: Tableau, J: ca.SX, values: Mapping[str, Any]) -> np.ndarray:
+    """Return a matrix of expressions at a configuration."""
+    inputs = [tableau.x, tableau.x_dot, tableau.u, tableau.time, tableau.parameters.column]
+    point = [each[0] for each in sample_points(tableau, 1, values)]
+    return np.array(ca.Function("rows", inputs, [J])(*point), dtype=float)
 
 
 def _given(name: str, values: Mapping[str, Any]) -> bool:

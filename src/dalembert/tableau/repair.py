@@ -54,16 +54,18 @@ class Repair:
         bad = self._refine(run, data, b, bad, x, checks, status)
         for spare in list(self.spares):
             bad = self._try(spare, data, b, bad, x, checks, status)
+        paired = self.plan.paired
         for _ in range(SPARE_PLANS):
             if not bad.size:
                 return
-            spare = self._replan(data[bad[0]])
+            spare = self._replan(data[bad[0]], paired)
             if spare is None:
                 break
             left = self._try(spare, data, b, bad, x, checks, status)
-            if left.size and left[0] == bad[0]:
+            failed = bool(left.size) and left[0] == bad[0]
+            if failed and not paired:
                 break
-            bad = left
+            bad, paired = left, paired and not failed
         for sample in bad:
             x[sample], checks[sample], status[sample] = self._superlu(data[sample], b[sample])
 
@@ -92,10 +94,10 @@ class Repair:
         x[bad[good]], checks[bad[good]], status[bad[good]] = other[good], found[good], Outcome.REPLANNED
         return bad[~good]
 
-    def _replan(self, values: Array) -> Run | None:
+    def _replan(self, values: Array, paired: bool) -> Run | None:
         """Plan anew with the values of a sample that failed; exact zeros are no pivots."""
         try:
-            plan = make_plan(self.plan.pattern, values=values)
+            plan = make_plan(self.plan.pattern, values=values, paired=paired)
         except SolvabilityError:
             return None
         self.statistics.plans += 1
