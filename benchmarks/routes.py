@@ -207,7 +207,9 @@ def show_loops() -> dict[str, Any]:
 def plot(found: dict[str, Any], file: str) -> None:
     """Draw operations over size, one picture per case."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
 
+    plt.rcParams["svg.fonttype"] = "none"
     labels = {
         "n": ("velocities n (chain, m = 6)", "solve"),
         "m": ("rows m (on one link)", "Delassus part"),
@@ -224,7 +226,12 @@ def plot(found: dict[str, Any], file: str) -> None:
             text = f"{route}: {exponent(figures):.2f}"
             ax.loglog(list(figures), list(figures.values()), marks[route] + "-", color=colours[route], ms=4, label=text)
         ax.set_xlabel(labels[case][0])
-        ax.set_title(f"{labels[case][1]}", fontsize=10)
+        ax.set_title(labels[case][1], fontsize=10)
+        ax.minorticks_off()
+        sizes = sorted({size for figures in routes.values() for size in figures})
+        ax.set_xticks(sizes, [str(size) for size in sizes])
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         ax.grid(True, which="major", lw=0.4)
         ax.legend(fontsize=8, title="route: last slope", title_fontsize=8)
     for ax in axes[:, 0]:
