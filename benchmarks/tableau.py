@@ -7,9 +7,10 @@ Every method gets the entries of the Jacobian and a right side, and returns the 
     reused      the same with the ordering of the first time (permc_spec="NATURAL")
     inner       inner-product sparse elimination over a static pattern, compiled: the seed's second method
     qdldl       LDL^T of the symmetric quasi-definite embedding [d J; J^T -d] of twice the size (J is not symmetric),
-                refactored with a fixed ordering; of the large systems, which are symmetric, the matrix itself
+                refactored with a fixed ordering
     loop        the elimination plan in a compiled loop, checks included
-    generated   the plan as straight-line code; "checked" with backward error, pivot quality and growth
+    generated   the plan as straight-line code
+    checked     `Elimination.solve`, what a user calls: with backward error, pivot quality, growth, and counts
     step        one Newton step: residual, Jacobian, factors, solve and checks
 
 Goals at 738: generated >= 500 times dense, >= 50 times superlu, >= 5 times qdldl.
@@ -27,6 +28,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import qdldl
 import scipy
@@ -34,8 +36,18 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 from scipy.linalg import lapack
 
-from dalembert.tableau import GRANULARITIES, Tableau, make_plan, newton_euler, stanford_arm
-from dalembert.tableau.engines import bare_kernel, loop_engine, straight_engine
+import dalembert as da
+from dalembert.tableau import (
+    GRANULARITIES,
+    Elimination,
+    Tableau,
+    body_positions,
+    make_plan,
+    maximal,
+    newton_euler,
+    stanford_arm,
+)
+from dalembert.tableau.engines import bare_kernel, loop_engine
 from dalembert.tableau.inner_product import InnerProduct
 from dalembert.tableau.sample import sample_jacobian, sample_points
 
@@ -99,20 +111,20 @@ def one_size(tableau: Tableau) -> dict[str, float]:
     A = tableau.pattern.matrix(values[0])
     calls = rivals(A, b)
     inner, loop = InnerProduct(plan), loop_engine(plan)
-    bare, checked, newton = bare_kernel(plan), straight_engine(plan), tableau.newton()
+    bare, checked, newton = bare_kernel(plan), Elimination(plan, "straight"), tableau.newton()
     data, right = np.tile(values[0], (BATCH, 1)), np.tile(b, (BATCH, 1))
     x, _, u, _, _ = (np.tile(p[0], (BATCH, 1)) for p in sample_points(tableau, 1, None))
     calls |= {
         "inner": lambda: inner.solve(values[0], b),
         "loop": lambda: loop(values[:1], b[None]),
         "generated": lambda: bare(values[0], b),
-        "checked": lambda: checked(values[0], b),
+        "checked": lambda: checked.solve(values[0], b),
         "step": lambda: newton.step(x[0], u[0]),
     }
     error = np.abs(bare(values[0], b) - np.linalg.solve(A.toarray(), b)).max()
     times = {name: best(call) for name, call in calls.items()}
     times["generated, batch"] = best(lambda: bare(data, right)) / BATCH
-    times["checked, batch"] = best(lambda: checked(data, right)) / BATCH
+    times["checked, batch"] = best(lambda: checked.solve(data, right)) / BATCH
     times["step, batch"] = best(lambda: newton.step(x, u)) / BATCH
     facts = {"equations": plan.n, "entries": plan.pattern.entries, "operations": plan.operations, "fill": plan.fill}
     return {**facts, "error": float(error), **times}
@@ -146,70 +158,94 @@ def exponent(rows: list[dict[str, float]], name: str) -> float:
     return float(np.polyfit(n, t, 1)[0])
 
 
-def chain(bodies: int, rng: np.random.Generator) -> sp.csr_array:
-    """Return the block matrix of a spatial chain in maximal coordinates: 6 velocities a body, 5 rows a joint."""
-    n, i = 6 * bodies, np.arange(bodies)
-    rows, cols, values = [], [], []
-
-    def put(row: np.ndarray, col: np.ndarray, value: np.ndarray) -> None:
-        rows.append(row.ravel()), cols.append(col.ravel()), values.append(np.broadcast_to(value, row.shape).ravel())
-
-    for sign, body in ((1.0, i), (-1.0, i[1:] - 1)):
-        joint = i if sign > 0 else i[1:]
-        for k in range(3):  # origins coincide: v + w x c
-            put(n + 5 * joint + k, 6 * body + k, np.full(len(body), sign))
-            for j in (j for j in range(3) if j != k):
-                put(n + 5 * joint + k, 6 * body + 3 + j, sign * rng.standard_normal(len(body)))
-        for k in range(2):  # the axis stays
-            for j in range(3):
-                put(n + 5 * joint + 3 + k, 6 * body + 3 + j, sign * rng.standard_normal(len(body)))
-    A = sp.coo_array((np.concatenate(values), (np.concatenate(rows) - n, np.concatenate(cols))), shape=(5 * bodies, n))
-    M = sp.diags_array(np.tile([2.0, 2.0, 2.0, 0.3, 0.4, 0.5], bodies))
-    return sp.csr_array(sp.block_array([[M, A.T], [A, None]]))
+def chain(bodies: int) -> tuple[da.Mechanism, np.ndarray]:
+    """Return a chain of hinges with alternating axes, and a configuration of it."""
+    b = da.Builder("chain")
+    for i in range(bodies):
+        b.body(f"b{i}", mass=1.0, center=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+        parent, at = (f"b{i - 1}", -1.0) if i else ("world", 0.0)
+        axis = (0, 1, 0) if i % 2 else (1, 0, 0)
+        b.joint(f"j{i}", "revolute", parent=parent, child=f"b{i}", axis=axis, position=(0, 0, at))
+    return b.build(), np.random.default_rng(0).uniform(-0.3, 0.3, bodies)
 
 
-def net(width: int, length: int, rng: np.random.Generator) -> sp.csr_array:
-    """Return the block matrix of a net of point masses with rods along both directions: closed loops everywhere."""
-    grid = np.stack([*np.meshgrid(np.arange(width), np.arange(length), indexing="ij"), np.zeros((width, length))], -1)
-    points = (grid + 0.1 * rng.standard_normal(grid.shape)).reshape(-1, 3)
-    index = np.arange(width * length).reshape(width, length)
-    ends = np.concatenate(
-        [np.column_stack([a.ravel(), b.ravel()]) for a, b in ((index[:-1], index[1:]), (index[:, :-1], index[:, 1:]))]
-    )
-    along = points[ends[:, 0]] - points[ends[:, 1]]
-    row = np.repeat(np.arange(len(ends)), 6)
-    col = np.concatenate([3 * ends[:, :1] + np.arange(3), 3 * ends[:, 1:] + np.arange(3)], axis=1).ravel()
-    A = sp.coo_array((np.concatenate([along, -along], axis=1).ravel(), (row, col)), shape=(len(ends), points.size))
-    return sp.csr_array(sp.block_array([[sp.eye_array(points.size), A.T], [A, None]]))
+def net(width: int, length: int) -> tuple[da.Mechanism, np.ndarray]:
+    """Return a net of free balls with rods along both directions, closed loops everywhere, and a configuration."""
+    b, name = da.Builder("net"), "b{}_{}".format
+    grid = [(i, j) for i in range(width) for j in range(length)]
+    at = {ij: np.array([*ij, 0.0]) + 0.1 * np.random.default_rng(ij).standard_normal(3) for ij in grid}
+    for ij in grid:
+        b.body(name(*ij), mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(f"free {name(*ij)}", "free", parent="world", child=name(*ij))
+    rods = [(ij, (ij[0] + 1, ij[1])) for ij in grid] + [(ij, (ij[0], ij[1] + 1)) for ij in grid]
+    distances = [
+        da.Distance(name(*one), name(*two), length=float(np.linalg.norm(at[one] - at[two])))
+        for one, two in rods
+        if two in at
+    ]
+    q = np.concatenate([[*at[ij], 0.0, 0.0, 0.0, 1.0] for ij in grid])
+    return b.build().constrain(*distances), q
+
+
+def newton_matrix(
+    mechanism: da.Mechanism, q: np.ndarray, shift: float = 100.0
+) -> tuple[sp.csr_array, dict[str, float]]:
+    """Return dG/dx + shift dG/dx' of a mechanism in maximal coordinates, and the seconds that its equations took."""
+    start = perf_counter()
+    tableau = maximal(mechanism)
+    written = perf_counter()
+    J = tableau.jacobian(shift)
+    f = ca.Function("J", [tableau.x, tableau.x_dot, tableau.u], [J])
+    values = {
+        f"{name}[{k}]": number
+        for name, column in body_positions(mechanism, q).items()
+        for k, number in enumerate(column)
+    }
+    rng = np.random.default_rng(1)
+    x = np.array([values.get(name, 0.0) for name in tableau.unknowns])
+    x = np.where([name[0] in "vwl" for name in tableau.unknowns], rng.standard_normal(len(x)), x)
+    matrix = f(x, np.zeros(tableau.x_dot.numel()), np.zeros(tableau.u.numel()))
+    A = sp.csr_array(matrix.sparse() if hasattr(matrix, "sparse") else matrix.toarray())
+    A.sort_indices()
+    return A, {"equations": written - start, "jacobian": perf_counter() - written}
+
+
+def _embedded(A: sp.csr_array, b: np.ndarray) -> float:
+    """Return the time of qdldl on the embedding, NaN where it finds a pivot of the wrong sign."""
+    try:
+        return best(refactored(embedding(A), np.concatenate([b, np.zeros_like(b)])))
+    except RuntimeError:
+        return float("nan")
 
 
 def large() -> list[dict[str, Any]]:
-    """Time chains, long nets and square nets up to 10^5 unknowns."""
-    rng = np.random.default_rng(0)
-    systems = [("chain", chain(n, rng)) for n in (100, 1000, 9091)]
-    systems += [("net, 4 wide", net(4, n, rng)) for n in (50, 500, 5000)]
-    systems += [("net, square", net(n, n, rng)) for n in (10, 30, 60)]
-    heads = ("unknowns", "plan ms", "fill", "operations", "loop ms", "superlu", "qdldl", "error")
-    print(f"\n{'system':14}" + "".join(f"{head:>11}" for head in heads))
-    make_plan(systems[0][1], values=systems[0][1].data)
+    """Time chains, long and square nets up to 10^5 unknowns: Newton's matrix of mechanisms in maximal coordinates."""
+    systems = [("chain", chain, (n,)) for n in (50, 500, 5263)]
+    systems += [("net, 4 wide", net, (4, n)) for n in (16, 160, 1600)]
+    systems += [("net, square", net, (n, n)) for n in (8, 16, 25)]
+    heads = ("unknowns", "written s", "plan ms", "fill", "operations", "loop ms", "superlu", "qdldl", "error")
+    print(f"\n{'system':14}" + "".join(f"{head:>11}" for head in heads), flush=True)
     found = []
-    for name, A in systems:
-        A.sort_indices()
+    for name, make, size in systems:
+        A, written = newton_matrix(*make(*size))
+        if not found:
+            make_plan(A, values=A.data)
         start = perf_counter()
         plan = make_plan(A, values=A.data)
         planning = 1e3 * (perf_counter() - start)
-        b = rng.standard_normal(plan.n)
-        loop, data, C = loop_engine(plan), A.data[None].copy(), sp.csc_array(A)
-        regular = sp.csc_matrix(sp.triu(A - sp.diags_array(np.where(A.diagonal() == 0.0, REGULARISATION, 0.0))))
+        b = np.random.default_rng(2).standard_normal(plan.n)
+        solver, C = Elimination(plan, "loop"), sp.csc_array(A)
         times = {
-            "loop": best(lambda: loop(data, b[None])) / 1e3,  # noqa: B023
+            "loop": best(lambda: solver.solve(A.data, b)) / 1e3,  # noqa: B023
             "superlu": best(lambda: sla.splu(C).solve(b)) / 1e3,  # noqa: B023
-            "qdldl": best(refactored(regular, b)) / 1e3,
+            "qdldl": _embedded(A, b) / 1e3,
         }
-        error = float(loop(data, b[None])[1][0, 0])
-        facts = f"{plan.n:11d}{planning:11.1f}{plan.fill:11d}{plan.operations:11d}"
-        print(f"{name:14}{facts}" + "".join(f"{t:11.2f}" for t in times.values()) + f"{error:11.1e}")
-        found.append({"system": name, "unknowns": plan.n, "plan": planning, "operations": plan.operations, **times})
+        error = float(solver.solve(A.data, b).backward_error[0])
+        print(f"{'':14}{solver.statistics}")
+        facts = f"{plan.n:11d}{sum(written.values()):11.1f}{planning:11.1f}{plan.fill:11d}{plan.operations:11d}"
+        print(f"{name:14}{facts}" + "".join(f"{t:11.2f}" for t in times.values()) + f"{error:11.1e}", flush=True)
+        facts = {"system": name, "unknowns": plan.n, **written, "plan": planning, "operations": plan.operations}
+        found.append({**facts, "fill": plan.fill, "error": error, **times})
     return found
 
 

@@ -113,6 +113,28 @@ def test_free_massless_leg_is_named():
         free.solve(free.neutral(), np.zeros(free.nv))
 
 
+@pytest.mark.parametrize("tau", [np.zeros(5), np.array([1.0, -2.0, 0.5, 3.0, 2.0])])
+def test_J11_a_free_massless_leg_is_held_on_request(tau):
+    """After eq. (35): with `massless="hold"` the massless hinges do not accelerate and the trunk moves as if they were
+    locked; forces on them have no mass to move and go into what holds them."""
+    free = massless_leg().open_tree()
+    hinges = [free.index_v(name).start for name in ("thigh_hinge", "shank_hinge")]
+    q = free.integrate(free.neutral(), [0.1, 0.2, 0.3, 0.4, 0.8])
+    v = np.array([0.3, -0.2, 0.5, 0.0, 0.0])
+    with pytest.raises(da.SolvabilityError, match="hold"):
+        free.solve(q, v, tau)
+    found = free.solve(q, v, tau, massless="hold")
+    names = ("thigh_hinge", "shank_hinge")
+    locked = free.constrain(*(da.Servo(name, float(q[free.index_q(name)][0])) for name in names)).solve(q, v, tau)
+    np.testing.assert_allclose(found.acceleration, locked.acceleration, atol=1e-12)
+    np.testing.assert_allclose(found.acceleration[hinges], 0, atol=1e-12)
+    assert found.held is not None
+    moving = np.abs(found.held.motions).max(axis=1) > 1e-9
+    assert set(np.flatnonzero(moving)) == set(hinges)
+    along = found.held.motions.T @ tau
+    np.testing.assert_allclose(np.abs(found.held.forces), np.abs(along), atol=1e-12)
+
+
 def test_four_points_on_one_foot():
     """Twelve rows of rank six: the block rests as if welded, and the least-norm forces share its weight."""
     mechanism = block_on_corners()

@@ -193,11 +193,14 @@ def test_normalize_and_states_off_the_manifold():
     mechanism = alone("free")
     q = mechanism.neutral() * 3
     np.testing.assert_array_equal(mechanism.normalize(q), mechanism.neutral())
-    assert np.isnan(mechanism.normalize(np.zeros(7))[3:]).all()
+    with pytest.raises(da.ModelError, match=r"q\[3:7\] of a free joint is zero throughout"):
+        mechanism.normalize(np.zeros(7))
     with pytest.raises(da.ModelError, match=r"free joint should have length one.*normalize"):
         mechanism.manifold.refuse_off_manifold(q)
     mechanism.manifold.refuse_off_manifold(mechanism.neutral() * (1 + 1e-8))
-    mechanism.manifold.refuse_off_manifold(np.full(7, np.nan))
+    with pytest.raises(da.ModelError, match="free joint should have length one"):
+        mechanism.manifold.refuse_off_manifold(np.full(7, np.nan))
+    mechanism.manifold.refuse_off_manifold(np.full((2, 7), np.nan))
 
 
 def test_wrong_shapes_are_refused_with_both_numbers():

@@ -46,6 +46,8 @@ def test_drawing():
             "  motor: shoulder, gear -50",
             "notes",
             "  a sensor was left out",
+            "  coupling 'belt': the angle of the continuous joint 'elbow' counts within (-pi, pi], where the relation "
+            "jumps; make it 'revolute', without limits, if it turns further",
         ]
     )
 

@@ -285,3 +285,45 @@ def test_missing_extra(load, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "mujoco", None)
     with pytest.raises(da.MissingExtraError, match=r"dalembert\[mujoco\]"):
         load(HUMANOID)
+
+
+FIXED_TENDONS = """<mujoco><compiler angle="radian"/><worldbody>
+  <body name="a" pos="0 0 1"><joint name="a" axis="0 1 0"/><geom size=".1" pos=".2 0 -.3"/>
+    <body name="b" pos="0 0 -.5"><joint name="b" axis="0 1 0"/><geom size=".1" pos="0 0 -.3"/></body></body>
+  <body name="c" pos="1 0 1"><joint name="c" type="slide" axis="0 0 1"/><geom size=".1"/></body></worldbody>
+ <tendon>
+  <fixed name="t" stiffness="30" damping="2" springlength="0.1"><joint joint="a" coef="1"/>
+   <joint joint="c" coef="-2"/></fixed>
+  <fixed name="slack" stiffness="50" springlength="-.2 .3"><joint joint="a" coef="1"/>
+   <joint joint="b" coef=".5"/></fixed>
+ </tendon></mujoco>"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_springs_and_dampers_of_fixed_tendons(tmp_path, seed):
+    """Forces k (length - rest) + c rate along length = sum of coef * q, nothing within a dead band; as MuJoCo's."""
+    (tmp_path / "m.xml").write_text(FIXED_TENDONS)
+    robot, model = da.load(tmp_path / "m.xml"), mujoco.MjModel.from_xml_string(FIXED_TENDONS)
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(seed)
+    q, v, tau = (0.05 if seed == 0 else 1.0) * rng.standard_normal((3, 3))
+    data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(robot.forward(q, v, tau), data.qacc, rtol=1e-10)
+    np.testing.assert_allclose(robot.inverse(q, v, data.qacc), tau, atol=1e-10)
+    assert not any("tendon" in note for note in robot.notes)
+    free = robot.with_passive(False)
+    assert not np.allclose(free.forward(q, v, tau), data.qacc)
+    energy = robot.energy(q, v)[1] - free.energy(q, v)[1]
+    stretch = q[0] + 0.5 * q[1]
+    beyond = max(stretch - 0.3, 0) + min(stretch + 0.2, 0)
+    np.testing.assert_allclose(energy, 15 * (q[0] - 2 * q[2] - 0.1) ** 2 + 25 * beyond**2, rtol=1e-12)
+
+
+def test_a_tendon_on_a_ball_is_refused():
+    b = da.Builder()
+    b.body("a", mass=1.0, inertia=(1, 1, 1))
+    b.joint("ball", "spherical", "world", "a")
+    b.tendon("t", {"ball.wx": 1.0}, stiffness=1.0)
+    with pytest.raises(da.ModelError, match="spherical joint"):
+        b.build()

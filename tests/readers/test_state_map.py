@@ -125,3 +125,44 @@ def test_mistakes(tool, joints, words):
 def test_shapes_are_checked():
     with pytest.raises(da.ShapeError, match="must have"):
         state_map(machine(), Convention()).to_q([0.0])
+
+
+def test_mujoco_joints_without_names(tmp_path):
+    """Unnamed joints on unnamed bodies, several on one: the reader's names, in MuJoCo's order."""
+    import mujoco
+
+    text = """<mujoco><worldbody>
+      <body><joint axis="1 0 0"/><joint axis="0 1 0"/><geom size="1"/>
+        <body pos="0 0 1"><joint type="slide"/><geom size="1"/></body></body>
+      <body name="b"><joint/><joint type="slide"/><geom size="1"/></body></worldbody></mujoco>"""
+    (tmp_path / "m.xml").write_text(text)
+    robot, model = da.load(tmp_path / "m.xml"), mujoco.MjModel.from_xml_string(text)
+    states = state_map(robot, "mujoco", model)
+    q = np.arange(1.0, 6.0) / 10
+    data = mujoco.MjData(model)
+    data.qpos[:] = states.to_q(q)
+    mujoco.mj_forward(model, data)
+    np.testing.assert_allclose(robot.kinematics(q, robot.bodies[-1].name)[1], data.xpos[-1], atol=1e-14)
+
+
+def test_pinocchio_has_cos_and_sin_of_a_joint_that_others_follow(tmp_path):
+    """Loaded as an angle here, since a coupling counts its turns; dynamics agree through the map."""
+    import pinocchio as pin
+
+    inertia = '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+    body = f'<inertial><mass value="1"/><origin xyz="0 .1 .2"/>{inertia}</inertial>'
+    links = "".join(f'<link name="{name}">{body}</link>' for name in "abc")
+    ends = '<parent link="{}"/><child link="{}"/><origin xyz="0 0 1"/>'
+    text = (
+        f'<robot name="r">{links}<joint name="j" type="continuous">{ends.format("a", "b")}</joint>'
+        f'<joint name="k" type="continuous">{ends.format("b", "c")}<mimic joint="j" multiplier="2"/></joint></robot>'
+    )
+    (tmp_path / "r.urdf").write_text(text)
+    robot, model = da.load(tmp_path / "r.urdf"), pin.buildModelFromUrdf(str(tmp_path / "r.urdf"))
+    states = state_map(robot, "pinocchio", model)
+    assert (robot.nq, states.nq) == (2, 4)
+    q, v, a = np.array([0.7, 1.4]), np.array([1.0, 2.0]), np.array([0.3, 0.6])
+    there = states.to_q(q)
+    np.testing.assert_allclose(states.from_q(there), q)
+    expected = pin.rnea(model, model.createData(), there, states.to_v(q, v), states.to_a(q, v, a))
+    np.testing.assert_allclose(states.to_tau(q, robot.inverse(q, v, a)), expected, rtol=1e-12)

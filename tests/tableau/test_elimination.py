@@ -4,11 +4,12 @@ import casadi as ca
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.tableau import ENGINES, Elimination, Outcome, Pattern, eliminate, make_plan
+from dalembert.tableau.checks import sound
 from tests.tableau.strategies import regular_matrices
 
 TIGHT = 1e-11
@@ -175,6 +176,41 @@ def test_non_finite_samples_are_marked_alone():
         solver.solve(data[1], [1.0, 1.0])
     with pytest.raises(SolvabilityError, match="'left'"):
         solver.solve(A.ravel(), [np.inf, 1.0])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_no_entry_that_is_not_finite_passes_the_compiled_verdict(value):
+    """Each entry and right side in turn, in blocks of one equation and in one of three, single calls and batches."""
+    A = np.array([[2.0, 0, 0, 0, 0], [1, 4, 1, 0, 0], [0, 1, 5, 1, 0], [0, 1, 0, 3, 0], [1, 0, 0, 1, 2.0]])
+    good, b = A[A != 0], np.array([1.0, 2.0, 0.0, 1.0, 1.0])
+    solver = eliminate(A, values=good, engine="straight")
+    assert sorted(np.diff(solver.plan.begins)) == [1, 1, 3]
+    assert solver.solve(good, b).status[0] == Outcome.PLANNED
+    for k in range(len(good) + len(b)):
+        data, right = good.copy(), b.copy()
+        (data if k < len(good) else right)[k % len(good) if k < len(good) else k - len(good)] = value
+        with pytest.raises(SolvabilityError, match="NaN or infinity"):
+            solver.solve(data, right)
+        both = solver.solve(np.stack([data, good]), np.stack([right, b]))
+        assert both.status.tolist() == [Outcome.NON_FINITE, Outcome.PLANNED]
+
+
+@given(regular_matrices(largest=12), st.integers(0, 10_000))
+@settings(max_examples=15, deadline=None)
+def test_single_calls_and_batches_have_the_same_answer_and_checks(matrix, seed):
+    """The verdict in the compiled code is that of `sound`; checks of straight-line code and of the loop agree."""
+    rng = np.random.default_rng(seed)
+    b, data = rng.standard_normal(matrix.shape[0]), matrix.data * rng.choice([1e-9, 1.0, 1.0, 1.0], matrix.nnz)
+    plan = make_plan(matrix, values=matrix.data)
+    straight, loop = Elimination(plan, "straight"), Elimination(plan, "loop")
+    x, checks = straight._run.one(data, b)
+    batch, found = straight._run(data[None], b[None])
+    np.testing.assert_array_equal(batch[0], x)
+    assert bool(checks[3]) == bool(sound(batch, found)[0])
+    other = loop._run(data[None], b[None])[1][0]
+    np.testing.assert_allclose(checks[1:3], other[1:3], rtol=1e-6)
+    both = [each.solve(np.tile(data, (2, 1)), b) for each in (straight, loop)]
+    np.testing.assert_array_equal(both[0].ok, both[1].ok)
 
 
 def test_statistics_and_explanation():

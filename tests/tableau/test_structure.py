@@ -119,6 +119,30 @@ def test_an_equation_written_twice_is_named(matrix, data):
 
 
 @given(regular_matrices(largest=15), st.data())
+def test_a_variable_used_under_two_names_is_named(matrix, data):
+    """A second name for an unknown, in some of its equations: both are in the only under-determined set."""
+    j = data.draw(st.integers(0, matrix.shape[1] - 1))
+    doubled = np.hstack([matrix.toarray(), matrix.toarray()[:, [j]]])
+    names = [*(f"x{k}" for k in range(matrix.shape[1])), "twin"]
+    found = structure(doubled, unknowns=names)
+    (missing,) = found.under_determined
+    assert {"twin", f"x{j}"} <= set(missing.unknowns)
+    assert not found.over_determined
+
+
+@given(regular_matrices(largest=12), st.data())
+def test_wrong_causality_is_corrected_not_obeyed(matrix, data):
+    """Declared outputs that allow no matching give way; blocks are those of the equations, whatever was declared."""
+    n = matrix.shape[0]
+    wrong = list(zip(data.draw(st.permutations(range(n))), range(n), strict=True))
+    found, free = match(Pattern.of(matrix), wrong), match(Pattern.of(matrix))
+    assert found.perfect
+    dense = matrix.toarray()
+    assert all(dense[i, j] for i, j in enumerate(found.col_of_row))
+    assert sorted(blocks(found).sizes) == sorted(blocks(free).sizes)
+
+
+@given(regular_matrices(largest=15), st.data())
 def test_numerically_dependent_rows_are_named(matrix, data):
     """A combination of two equations in place of a third passes the matching, not the numbers."""
     n = matrix.shape[0]

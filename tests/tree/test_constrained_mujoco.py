@@ -107,3 +107,45 @@ def test_stiff_limit(name, tmp_path):
         expected, forces = limit(CASES[name], q, tau)
         np.testing.assert_allclose(a, expected, atol=close * np.abs(expected).max())
         np.testing.assert_allclose(held, forces, atol=close * np.abs(forces).max())
+
+
+FLOATING = """
+<mujoco>
+  <worldbody>
+    <body name="one" pos="0.1 0.2 0.3" quat="0.8 0.2 -0.4 0.4"><freejoint/><geom type="box" size="0.1 0.2 0.3"/></body>
+    <body name="two" pos="1 0 0" quat="0.6 0 0.8 0"><freejoint/><geom type="box" size="0.3 0.1 0.2"/></body>
+  </worldbody>
+  <equality><weld body1="one" body2="two" anchor="0.1 0 0.2" relpose="0.3 0 0 0.5 0.5 0.5 -0.5"/></equality>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-6, 1.0, 3.0, np.pi])
+def test_a_weld_is_met_where_mujocos_is(angle, tmp_path):
+    """MuJoCo's residual of rotation is the sine of half the angle times its axis, ours the angle: one root, the same.
+
+    From any turn, half a turn included, the projected configuration has no residual in MuJoCo either.
+    """
+    file = tmp_path / "two.xml"
+    file.write_text(FLOATING)
+    model = mujoco.MjModel.from_xml_string(FLOATING)
+    data = mujoco.MjData(model)
+    mechanism = da.load(file)
+
+    def residual(q):
+        """Return MuJoCo's residual; its quaternions begin with w."""
+        data.qpos[:] = q[[0, 1, 2, 6, 3, 4, 5, 7, 8, 9, 13, 10, 11, 12]]
+        mujoco.mj_forward(model, data)
+        return data.efc_pos.copy()
+
+    rng = np.random.default_rng(0)
+    closed = mechanism.project(mechanism.random(rng))
+    np.testing.assert_allclose(residual(closed), 0, atol=1e-12)
+    turn = rng.standard_normal(12)
+    turn *= angle / np.linalg.norm(turn[3:6])
+    turn[6:] = 0
+    q = mechanism.integrate(closed, turn)
+    sine = np.linalg.norm(residual(q)[3:])
+    assert sine == pytest.approx(np.sin(angle / 2), abs=1e-9)
+    assert np.linalg.norm(mechanism.constraint(q)[3:]) == pytest.approx(angle, abs=1e-9)
+    np.testing.assert_allclose(residual(mechanism.project(q)), 0, atol=1e-12)

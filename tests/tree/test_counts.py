@@ -19,10 +19,11 @@ ALGORITHMS = {
     "ABA": lambda tree, posed, q, v, a: aba(tree, posed, v, a),
 }
 PUBLISHED = {
-    "RNEA": lambda n: (92 * n - 127, 81 * n - 117),  # Khalil & Kleinfinger 1987
-    "CRBA": lambda n: (10 * n**2 + 22 * n - 32, 6 * n**2 + 37 * n - 43),  # McMillan & Orin 1998
-    "ABA": lambda n: (224 * n - 259, 205 * n - 248),  # McMillan, Orin & Sadayappan 1995
+    "RNEA": lambda n: (93 * n - 108, 81 * n - 100),
+    "CRBA": lambda n: (10 * n**2 + 22 * n - 32, 6 * n**2 + 37 * n - 43),
+    "ABA": lambda n: (224 * n - 259, 205 * n - 248),
 }
+"""Featherstone 2008, table 10.1: products and sums of the best implementations for chains of n hinges."""
 
 
 def chain(n: int) -> da.Mechanism:
@@ -33,7 +34,13 @@ def chain(n: int) -> da.Mechanism:
         builder.body(f"b{i}", inertia=random_inertia(rng))
         place = random_placement(rng) if i else Placement()
         builder.joint(
-            f"j{i}", "revolute", parent=f"b{i - 1}" if i else "world", child=f"b{i}", axis=(0, 0, 1), placement=place
+            f"j{i}",
+            "revolute",
+            parent=f"b{i - 1}" if i else "world",
+            child=f"b{i}",
+            axis=(0, 0, 1),
+            placement=place,
+            limits=(-3, 3),
         )
     return builder.build()
 
@@ -84,7 +91,5 @@ def test_formulas_of_the_page_on_trees(n):
 
 
 def test_the_stanford_arm():
-    """142 products and 99 sums (Khalil & Kleinfinger 1987)."""
-    products, sums = counts(stanford(), "RNEA")
-    assert (products, sums) == (132, 104)
-    assert products + sums <= 142 + 99
+    """Inverse dynamics of an arm with quarter turns and symmetric links, a general chain of six takes 695 in all."""
+    assert counts(stanford(), "RNEA") == (132, 104)

@@ -180,3 +180,22 @@ def test_second_start_neither_traces_nor_compiles(monkeypatch, tmp_path):
     kernel = again.compile("inverse")
     assert kernel.report().from_cache
     np.testing.assert_array_equal(kernel(q, v, a), expected)
+
+
+@pytest.mark.parametrize("far", [1e6, 1e12])
+def test_hinges_that_have_turned_far(far):
+    """Unlimited hinges in any position: constant angles of the chosen frames cost no digits of large coordinates."""
+    rng = np.random.default_rng(0)
+    builder = da.Builder("chain")
+    model = pin.Model()
+    for i in range(4):
+        turn, place = pin.SE3.Random(), rng.standard_normal(3)
+        turn.translation[:] = place
+        inertia = pin.Inertia(1.0, rng.standard_normal(3), np.diag([1.0, 1.2, 0.7]))
+        model.appendBodyToJoint(model.addJoint(i, pin.JointModelRZ(), turn, f"j{i}"), inertia, pin.SE3.Identity())
+        parent = f"b{i - 1}" if i else "world"
+        builder.body(f"b{i}", mass=1.0, center=inertia.lever, inertia=inertia.inertia)
+        builder.joint(f"j{i}", "revolute", parent, f"b{i}", (0, 0, 1), position=place, rotation=turn.rotation)
+    q, v, a = far * rng.standard_normal(4), rng.standard_normal(4), rng.standard_normal(4)
+    expected = pin.rnea(model, model.createData(), q, v, a)
+    np.testing.assert_allclose(builder.build().inverse(q, v, a), expected, rtol=1e-11)

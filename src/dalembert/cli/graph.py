@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,7 +21,7 @@ class Graph:
     """Analyse equations (.toml), a pattern (.mtx) or a robot (URDF, SDF, MJCF) before any number; draw it as SVG.
 
     Of a robot these are the equations of its tree in joint coordinates, by default for inverse dynamics, or those of
-    its bodies in maximal coordinates, for forward dynamics. Springs, dampers and couplings are left out.
+    its bodies in maximal coordinates, for forward dynamics. Springs and dampers are left out.
 
     Exit code 0: structurally solvable; 1: it is not, and the sets that do not fit are named; 2: the file could not be
     used.
@@ -83,18 +83,16 @@ class Graph:
         from dalembert.tableau import maximal, newton_euler
 
         mechanism = load(self.file, self.base, passive=False, allow_unphysical=True)
-        left_out = [f"coupling {each.name!r}" for each in mechanism.couplings]
-        mechanism = replace(mechanism, couplings=())
         if self.coordinates == "maximal" or (self.coordinates == "auto" and not _is_tree(mechanism)):
             tableau, words, known = maximal(mechanism), "maximal coordinates", "every tau"
         else:
-            tableau, words, known = newton_euler(mechanism, self.granularity), "joint coordinates", "q, qd, qdd"
+            tableau, words = newton_euler(mechanism, self.granularity), "joint coordinates"
+            known = ", ".join(("q, qd, qdd", *(f"lam {name}" for name in mechanism.names)))
         if self.known:
             tableau, known = tableau.with_known(self.known), ", ".join(self.known)
-        left_out += ["springs and dampers"] if _has_passive(mechanism) else []
         print(f"{mechanism.name}: {words}; known: {known}")
-        if left_out:
-            print(f"left out: {', '.join(left_out)}")
+        if _has_passive(mechanism):
+            print("left out: springs and dampers")
         return tableau
 
     def _draw(self, found: Structure) -> None:
@@ -120,11 +118,14 @@ class Graph:
 
 
 def _is_tree(mechanism: Mechanism) -> bool:
-    """Whether joint coordinates can describe it: no loops, no free bodies."""
-    return not mechanism.all_constraints and all(joint.kind != "free" for joint in mechanism.joints)
+    """Whether it is a tree with nothing but couplings, and without free bodies."""
+    coupled = all(constraint.kind == "coupler" for constraint in mechanism.all_constraints)
+    return coupled and all(joint.kind != "free" for joint in mechanism.joints)
 
 
 def _has_passive(mechanism: Mechanism) -> bool:
     """Whether the file gives springs, dampers or compensated weights."""
     lifted = any(body.compensation for body in mechanism.bodies)
-    return bool(mechanism.springs or lifted or mechanism.damping.any() or mechanism.stiffness.any())
+    return bool(
+        mechanism.springs or mechanism.tendons or lifted or mechanism.damping.any() or mechanism.stiffness.any()
+    )

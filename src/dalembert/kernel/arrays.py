@@ -1,7 +1,7 @@
 """What goes into a call and what comes out: shapes, types, memory.
 
-An input is one sample `port.shape`, or a batch `(N, *port.shape)`; one sample serves the whole batch. With no
-batch among the inputs the outputs are single too.
+An input is one sample `port.shape`, or a batch `(N, *port.shape)` (several axes: `axes.py`); one sample serves the
+whole batch. With no batch among the inputs the outputs are single too.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def check_inputs(
             if array.shape[1:] != port.shape or array.ndim != len(port.shape) + 1:
                 raise ShapeError(
                     f"input {port.name!r} of kernel {name!r} has shape {array.shape}; expected {port.shape} "
-                    f"for one sample or (N, {', '.join(map(str, port.shape))}) for a batch"
+                    f"for one sample or (..., {', '.join(map(str, port.shape))}) for a batch"
                 )
             if samples is not None and len(array) != samples:
                 raise ShapeError(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.kernel.axes import call_flat, leading_axes
 from dalembert.kernel.engine import Options, make_engine, type_name
 from dalembert.kernel.evaluation import Evaluation
 from dalembert.kernel.report import Report
@@ -40,8 +42,8 @@ class Kernel:
 
     Notes
     -----
-    A call takes one array per input: one sample `(n,)`, or a batch `(N, n)`; a single input serves all
-    samples of a batch. A CasADi column is a vector `(n,)`; any other matrix is `(rows, cols)`, in NumPy's
+    A call takes one array per input: one sample `(n,)`, or a batch `(N, n)` or `(..., n)`; a single input serves
+    all samples of a batch. A CasADi column is a vector `(n,)`; any other matrix is `(rows, cols)`, in NumPy's
     order. Structural zeros are zeros. Arrays are read and written where they are, whatever their strides.
 
     A sample's result depends on its inputs only: not on its place in the batch, the size of the batch, the
@@ -113,7 +115,9 @@ class Kernel:
         self.backend = backend
         self.options = options
         self.engine = make_engine(source, backend, self.options)
-        self._short = self.engine.short
+        self._short = self.engine.short or _refuse
+        self._record = getattr(self.engine, "short_record", None)
+        self._plain = _refuse if self._record is None else self._record.plain
         self.name: str = self.engine.name
         self._arity = len(self.inputs)
         self._bare = len(self.outputs) == 1
@@ -148,40 +152,41 @@ class Kernel:
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """Return one array per output (the bare array where there is one); `out` holds arrays to reuse."""
-        if self._short is not None and len(inputs) == self._arity:
-            start = perf_counter()
-            if out is None:
-                result = self._short(*inputs)
-            else:
-                given = _arrays(out)
-                result = self._short(*inputs, *given)
-                if result is None:
-                    result = given[0] if self._bare else given
+        if out is None:
+            result = self._plain(*inputs)
             if result is not NotImplemented:
-                first: Any = result if self._bare else result[0]  # what `_note` does, without the call
-                self._last = (1 if first.ndim == self._axes else len(first), perf_counter() - start)
                 return result
+        elif len(inputs) == self._arity:
+            given = _arrays(out)
+            result = self._short(*inputs, *given)
+            if result is None:
+                return given[0] if self._bare else given
         outputs, _ = self._evaluate(inputs, out, False)
         return outputs[0] if self._bare else tuple(outputs)
 
     def call(self, *inputs: Any, out: Any = None) -> Evaluation:
         """Return all outputs and the status of every sample."""
-        if self._short is not None and len(inputs) == self._arity:
-            start = perf_counter()
+        if len(inputs) == self._arity:
             given = () if out is None else _arrays(out)
             result = self._short(*inputs, *given, None)
             if result is not NotImplemented:
-                evaluation = Evaluation(result[:-1], result[-1]) if out is None else Evaluation(given, result)
-                self._note(evaluation.outputs[0], start)
-                return evaluation
+                return Evaluation(result[:-1], result[-1]) if out is None else Evaluation(given, result)
         outputs, status = self._evaluate(inputs, out, True)
         return Evaluation(tuple(outputs), status)
 
     def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
+        if self._record is not None:
+            self._record.forget()
         start = perf_counter()
-        outputs, status = self.engine.call(inputs, out, with_status)
-        self._note(outputs[0] if outputs else None, start)
-        return outputs, status
+        batch = leading_axes(inputs, self.inputs)
+        if batch is None:
+            outputs, status = self.engine.call(inputs, out, with_status)
+            self._note(outputs[0] if outputs else None, start)
+            return outputs, status
+        ports = self.inputs, self.outputs
+        result = call_flat(lambda flat, rows: self.engine.call(flat, rows, with_status), batch, inputs, out, ports)
+        self._last = (prod(batch), perf_counter() - start)
+        return result
 
     def _note(self, output: Any, start: float) -> None:
         """Remember how many samples a call had, seen from its first output, and how long it took."""
@@ -192,8 +197,9 @@ class Kernel:
     def report(self) -> Report:
         """Return what was compiled, and how fast the last call was."""
         report: dict[str, Any] = dict(self.engine.figures)
-        if self._last is not None:
-            samples, seconds = self._last
+        last = (self._record and self._record.last()) or self._last
+        if last is not None:
+            samples, seconds = last
             seconds = self.engine.elapsed() or seconds
             report |= {"samples": samples, "seconds": seconds, "samples_per_second": samples / seconds}
             peak = self.engine.peak()
@@ -237,6 +243,11 @@ class Kernel:
             return ", ".join(f"{port.name}{list(port.shape)}" for port in ports)
 
         return f"Kernel({self.name}: {shapes(self.inputs)} -> {shapes(self.outputs)}, {self.backend})"
+
+
+def _refuse(*_: Any) -> Any:
+    """Stand for the short way where there is none."""
+    return NotImplemented
 
 
 def _arrays(out: Any) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from dalembert.kernel.engine import WIDTHS
 from dalembert.kernel.layout import ITEM_BYTES, Layout
 from dalembert.kernel.llvm_body import Body, starts
 from dalembert.kernel.llvm_driver import driver
-from dalembert.kernel.llvm_math import library
+from dalembert.kernel.llvm_math import library, wide_sincos
 from dalembert.kernel.llvm_outputs import Outputs, output_layout
 from dalembert.kernel.llvm_target import Target, binding, host
 from dalembert.kernel.llvm_vector import CONVENTION
@@ -60,7 +60,11 @@ def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Layo
     sizes = (starts(program.inputs)[-1], chunks.slots, outputs.size)
     used = {Op(code) for code in np.unique(program.op)}
     functions, declarations = library(used & ELEMENTARY, width, element)
-    body = Body(program, chunks, outputs, width, element)
+    lanes = choose_width(host(), dtype) if width == 1 and used & {Op.SIN, Op.COS} else 1
+    if lanes > 1:
+        wide, more = wide_sincos(lanes, element)
+        functions, declarations = functions + wide, declarations | more
+    body = Body(program, chunks, outputs, width, element, lanes)
     kind, suffix = body.kind, body.suffix
     names = [*(["leaves"] if body.leaves else []), *(f"chunk_{k}" for k in range(len(chunks)))]
     declarations |= {f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})"}

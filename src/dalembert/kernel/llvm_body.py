@@ -30,10 +30,17 @@ def starts(ports: tuple[Port, ...]) -> list[int]:
 
 
 class Body:
-    """The printer of one program for one vector type."""
+    """The printer of one program for one vector type.
 
-    def __init__(self, program: Program, chunks: Chunks, outputs: Outputs, width: int, element: str) -> None:
+    Where `lanes` is not 1, a program for single samples: sines and cosines of several values share one call of
+    `@wide_sincos`, on a vector of so many.
+    """
+
+    def __init__(
+        self, program: Program, chunks: Chunks, outputs: Outputs, width: int, element: str, lanes: int = 1
+    ) -> None:
         self.program = program
+        self.lanes = lanes
         self.chunks = chunks
         self.width = width
         self.kind = vector(width, element)
@@ -55,6 +62,7 @@ class Body:
         self.lines: list[str] = []
         self.names: dict[int, str] = {}
         self.temporaries = 0
+        self.stop = 0
 
     def text(self) -> Iterator[str]:
         """Yield the lines of all chunks, and of `@leaves`, which writes outputs that are inputs or constants."""
@@ -87,6 +95,7 @@ class Body:
         self.lines = [f"define internal void @{name}(ptr noalias %in, ptr noalias %scratch, ptr noalias %out) #0 {{"]
         self.names = {}
         self.temporaries = 0
+        self.stop = values.stop
         for i in values:
             name_i = self._operation(i)
             for place in self.stores.get(i, ()):
@@ -160,6 +169,9 @@ class Body:
 
     def _call(self, i: int, op: Op, operands: list[str]) -> str:
         """Call an elementary function; a sine and a cosine of one value that follow each other share one call."""
+        if self.lanes > 1 and op in PARTNER:
+            self._circular_together(i)
+            return self.names[i]
         arguments = ", ".join(f"{self.kind} {x}" for x in operands)
         neighbour = i + 1
         if (
@@ -177,6 +189,30 @@ class Body:
             self.names[neighbour] = parts[1]
             return parts[0]
         return self.temporary(f"call {CONVENTION} {self.kind} @da_{op.name.lower()}({arguments})")
+
+    def _circular_together(self, i: int) -> None:
+        """Compute the sines and cosines of up to `lanes` values of this chunk that are known by now, value i first."""
+        wanted: dict[int, list[int]] = {}
+        for k in range(i, self.stop):
+            known = self.a[k] in self.names or self.op[self.a[k]] in (Op.INPUT, Op.CONST)
+            if self.op[k] in PARTNER and k not in self.names and known:
+                if self.a[k] not in wanted and len(wanted) == self.lanes:
+                    continue
+                wanted.setdefault(self.a[k], []).append(k)
+        wide = vector(self.lanes, self.element)
+        packed, x = "poison", ""
+        values = list(wanted)
+        for lane in range(self.lanes):
+            if lane < len(values):
+                x = self.temporary(f"extractelement {self.kind} {self.operand(values[lane])}, i32 0")
+            packed = self.temporary(f"insertelement {wide} {packed}, {self.element} {x}, i32 {lane}")
+        pair = f"{{{wide}, {wide}}}"
+        both = self.temporary(f"call {CONVENTION} {pair} @wide_sincos({wide} {packed})")
+        parts = {op: self.temporary(f"extractvalue {pair} {both}, {k}") for k, op in enumerate((Op.SIN, Op.COS))}
+        for lane, users in enumerate(wanted.values()):
+            for k in users:
+                part = self.temporary(f"extractelement {wide} {parts[Op(self.op[k])]}, i32 {lane}")
+                self.names[k] = self.temporary(f"insertelement {self.kind} poison, {self.element} {part}, i32 0")
 
 
 def _fma(body: Body, a: str, b: str, c: str) -> str:
@@ -197,11 +233,11 @@ def _sign(body: Body, a: str) -> str:
 
 
 def _extremum(condition: str) -> Callable[[Body, str, str], str]:
-    """Return fmin or fmax: a where it wins or b is NaN, else b."""
+    """Return fmin or fmax: a where it wins or b is NaN, else b. The inner choice is one instruction."""
 
     def choose(body: Body, a: str, b: str) -> str:
-        wins, alone = body.compare(condition, a, b), body.compare("uno", b)
-        return body.select(body.temporary(f"or {body.mask} {wins}, {alone}"), a, b)
+        better = body.select(body.compare(condition, a, b), a, b)
+        return body.select(body.compare("uno", b), a, better)
 
     return choose
 

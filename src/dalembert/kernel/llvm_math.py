@@ -8,6 +8,7 @@ once per lane. In single precision every function is evaluated in double and rou
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 
 from dalembert.kernel import llvm_circular as circular
@@ -87,6 +88,16 @@ def library(ops: Iterable[Op], width: int, element: str) -> tuple[list[str], set
     for name in circular_names:
         text += _circular(name, width, element, declarations)
     return text, declarations
+
+
+def wide_sincos(width: int, element: str) -> tuple[list[str], set[str]]:
+    """Return `@wide_sincos` on vectors of `width`, for a module whose own functions are of another width."""
+    declarations: set[str] = set()
+    text = [*reduction(width, *circular.PIO2[:2]), *_circular("sincos", width, element, declarations)]
+    own = re.compile(r"@(?:da_)?(sincos|far_sincos|reduce_lanes|reduce|two_over_pi)\b")
+    whole = "\n".join(text).splitlines()
+    lines = [own.sub(r"@wide_\1", line) for line in whole if not line.startswith("declare")]
+    return lines, declarations
 
 
 def _lanes(name: str, width: int) -> list[str]:

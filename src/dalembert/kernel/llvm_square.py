@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dalembert.kernel.llvm_vector import alignment, vector
 
-UNROLLED = 4  # pieces of W columns; more of them are a loop
+UNROLLED = 4  # steps of columns; more of them are a loop
+LEAST_STEP = 8  # columns in a turn of that loop
+COPIED = 8  # columns of a piece where W is 1: nothing is transposed, rows are copied
 
 
 def pieces(n: int, width: int) -> list[tuple[int, int]]:
@@ -87,6 +89,14 @@ class Squares:
                 part = self._shuffle(held, held, list(range(group * size, (group + 1) * size)))
             self.lines.append(f"  store {self._narrow(size)} {part}, ptr {self._row(lane, begin)}, align 1")
 
+    def copy(self, begin: int | str, size: int, move: str) -> None:
+        """Move a piece of the only row: one element is one vector."""
+        kind, row = self._narrow(size), self._row(0, begin)
+        own = self.emit(f"getelementptr {self.element}, ptr {self.block}, i64 {begin}")
+        source, target = (row, own) if move == "load" else (own, row)
+        moved = self.emit(f"load {kind}, ptr {source}, align 1")
+        self.lines.append(f"  store {kind} {moved}, ptr {target}, align 1")
+
     def _narrow(self, size: int) -> str:
         return self.element if size == 1 else vector(size, self.element)
 
@@ -139,21 +149,32 @@ class Squares:
 
 def cover(squares: Squares, n: int, move: str) -> None:
     """Append the lines that move (`load` or `store`) rows of n elements; the current block of code must be `%flat`."""
-    parts = pieces(n, squares.width)
-    whole = n // squares.width
+    copied = squares.width == 1 and squares.table is None
+    unit = COPIED if copied else squares.width
+    step = max(unit, LEAST_STEP)
+
+    def piece(begin: int | str, size: int) -> None:
+        if copied:
+            squares.copy(begin, size, move)
+        else:
+            getattr(squares, move)(begin, size)
+
+    parts = pieces(n, unit)
+    whole = n // step
     if whole > UNROLLED:
-        parts = parts[whole:]
+        parts = parts[whole * step // unit :]
         squares.lines += [
             "  br label %squares",
             "squares:",
             "  %column = phi i64 [0, %flat], [%column_next, %squares]",
         ]
-        getattr(squares, move)("%column", squares.width)
+        for skip in range(0, step, unit):
+            piece(squares.emit(f"add i64 %column, {skip}") if skip else "%column", unit)
         squares.lines += [
-            f"  %column_next = add i64 %column, {squares.width}",
-            f"  %columns_left = icmp slt i64 %column_next, {whole * squares.width}",
+            f"  %column_next = add i64 %column, {step}",
+            f"  %columns_left = icmp slt i64 %column_next, {whole * step}",
             "  br i1 %columns_left, label %squares, label %rest",
             "rest:",
         ]
     for begin, size in parts:
-        getattr(squares, move)(begin, size)
+        piece(begin, size)

@@ -198,7 +198,13 @@ begin:
   %m = sub i64 %count, %status_word
   %given = icmp eq i64 %m, %arrays_all
   %alone = icmp eq i64 %m, %inputs
-  %enough = or i1 %given, %alone
+  %strict = call i64 @number(ptr %d, i64 STRICT)
+  %loose = icmp eq i64 %strict, 0
+  %more_given = and i1 %loose, %given
+  %plain = icmp eq i64 %count, %inputs
+  %more_fits = or i1 %more_given, %alone
+  %loose_fits = and i1 %loose, %more_fits
+  %enough = or i1 %plain, %loose_fits
   %own = getelementptr ptr, ptr %args, i64 %inputs
   %written = select i1 %given, ptr %own, ptr %results
   br i1 %enough, label %check, label %refuse
@@ -370,7 +376,10 @@ mark:
   store ptr %bytes, ptr %status_place
   br label %go
 go:
-  %code = call ptr @word(ptr %d, i64 RUN)
+  %wide = call ptr @word(ptr %d, i64 RUN)
+  %narrow = call ptr @word(ptr %d, i64 RUN_SINGLE)
+  %sole = icmp eq i64 %samples, 1
+  %code = select i1 %sole, ptr %narrow, ptr %wide
   %scratch = call ptr @word(ptr %d, i64 SCRATCH)
   %brief = call i64 @number(ptr %d, i64 BRIEF)
   %hold = icmp sle i64 %n, %brief
@@ -390,6 +399,28 @@ throw:
   br label %refuse
 work:
   store i64 1, ptr %busy_at
+  %record = call ptr @word(ptr %d, i64 RECORD)
+  %clock = call ptr @word(ptr %d, i64 CLOCK)
+  %clock_id = call i64 @number(ptr %d, i64 CLOCK_ID)
+  %clock_32 = trunc i64 %clock_id to i32
+  %wait_at = getelementptr i64, ptr %record, i64 1
+  %begin_at = getelementptr i64, ptr %record, i64 2
+  %end_at = getelementptr i64, ptr %record, i64 4
+  %was = load i64, ptr %record
+  %wait = load i64, ptr %wait_at
+  %was_sole = icmp eq i64 %was, 1
+  %again = and i1 %sole, %was_sole
+  %waiting = icmp sgt i64 %wait, 0
+  %untimed = and i1 %again, %waiting
+  %wait_less = sub i64 %wait, 1
+  %wait_next = select i1 %untimed, i64 %wait_less, i64 UNTIMED
+  store i64 %wait_next, ptr %wait_at
+  store i64 %samples, ptr %record
+  br i1 %untimed, label %ready, label %begin_time
+begin_time:
+  %began = call i32 %clock(i32 %clock_32, ptr %begin_at)
+  br label %ready
+ready:
   br i1 %hold, label %locked, label %unlocked
 locked:
   call void %code(ptr %table, i64 0, i64 %samples, ptr %scratch)
@@ -402,6 +433,11 @@ unlocked:
   call void %restore(ptr %thread)
   br label %finish
 finish:
+  br i1 %untimed, label %give, label %end_time
+end_time:
+  %ended = call i32 %clock(i32 %clock_32, ptr %end_at)
+  br label %give
+give:
   store i64 0, ptr %busy_at
   %is_held = icmp ne ptr %answer, null
   %only = load ptr, ptr %results

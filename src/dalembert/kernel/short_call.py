@@ -17,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.kernel import cache as disk
-from dalembert.kernel.machine import Code, Machine
+from dalembert.kernel.machine import Code, Machine, c_function
 from dalembert.kernel.processor import fingerprint
 from dalembert.kernel.program import Port
 
@@ -39,6 +40,7 @@ WORDS = (
     "inputs",
     "outputs",
     "run",
+    "run_single",
     "scratch",
     "busy",
     "empty",
@@ -54,12 +56,18 @@ WORDS = (
     "brief",
     "save_thread",
     "restore_thread",
+    "record",
+    "clock_id",
+    "clock",
+    "strict",
 )
 PORT_WORDS = 3  # axes, length of the first, length of the second
 METH_FASTCALL = 0x0080
 OBJECT_HEAD = 16  # bytes of PyObject_HEAD that the offsets in the text assume
 PYARRAY_EMPTY = 184  # place of PyArray_Empty in NumPy's C API
 LARGEST_OUTPUTS = 64
+UNTIMED = 63  # single calls that follow a timed one and are not timed themselves: looking at a clock takes 5 % of one
+RECORD_WORDS = 6  # samples of the last call; calls left untimed; seconds and nanoseconds of its begin and of its end
 BYTE = np.dtype(np.uint8)
 
 
@@ -76,10 +84,23 @@ class _MethodDef(ctypes.Structure):
 
 @dataclass(frozen=True)
 class ShortCall:
-    """A built-in function, and the memory it points to."""
+    """Two built-in functions, and the memory they point to; `plain` takes inputs only, and no more of them."""
 
     function: Callable[..., Any]
+    plain: Callable[..., Any]
     memory: tuple[Any, ...]
+    record: Any
+
+    def last(self) -> tuple[int, float] | None:
+        """Return samples and seconds of the last call that was timed; None before the first, and after `forget`."""
+        samples, _, *times = self.record
+        if not samples:
+            return None
+        return samples, max(times[2] - times[0] + 1e-9 * (times[3] - times[1]), 1e-9)
+
+    def forget(self) -> None:
+        """Let the next call be timed, as the first was."""
+        self.record[0] = 0
 
 
 @cache
@@ -90,6 +111,7 @@ def available() -> bool:
         and object.__basicsize__ == OBJECT_HEAD
         and not sysconfig.get_config_var("Py_GIL_DISABLED")
         and np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+        and hasattr(time, "CLOCK_MONOTONIC")
     )
 
 
@@ -112,7 +134,11 @@ def _machine() -> Machine:
     text = Path(__file__).with_suffix(".ll").read_text()
     # longest names first: INPUTS is part of no other word, but OUTPUTS is part of LARGEST_OUTPUTS
     text = text.replace("LARGEST_OUTPUTS", str(LARGEST_OUTPUTS)).replace("PORT_WORDS", str(PORT_WORDS))
-    text = text.replace("FIRST_PORT", str(len(WORDS))).replace("HEADER", str(bytes.__basicsize__ - 1))
+    text = (
+        text.replace("UNTIMED", str(UNTIMED))
+        .replace("FIRST_PORT", str(len(WORDS)))
+        .replace("HEADER", str(bytes.__basicsize__ - 1))
+    )
     for place, word in enumerate(WORDS):
         text = text.replace(f"i64 {word.upper()})", f"i64 {place})")
     code = compile_text(text, inline=True)
@@ -124,7 +150,7 @@ def short_call(
     inputs: Sequence[Port],
     outputs: Sequence[Port],
     dtype: np.dtype[Any],
-    run: int,
+    run: tuple[int, int],
     scratch: int,
     brief: int,
     largest: int,
@@ -133,8 +159,10 @@ def short_call(
 
     Parameters
     ----------
-    run, scratch
-        Addresses of the kernel's `run` and of memory that only this function uses; both must outlive it.
+    run
+        Addresses of the kernel's code: for batches, and for a single sample.
+    scratch
+        Address of memory that only this function uses; all three must outlive it.
     brief, largest
         Batches of more samples than `brief` run without the interpreter lock; of more than `largest`, the long way.
 
@@ -146,12 +174,14 @@ def short_call(
         return None
     machine = _machine()
     busy = ctypes.c_int64(0)
+    record = (ctypes.c_int64 * RECORD_WORDS)()
     words = {
         "array_type": id(np.ndarray),
         "dtype": id(dtype),
         "inputs": len(inputs),
         "outputs": len(outputs),
-        "run": run,
+        "run": run[0],
+        "run_single": run[1],
         "scratch": scratch,
         "busy": ctypes.addressof(busy),
         "empty": _numpy_api(PYARRAY_EMPTY),
@@ -167,16 +197,20 @@ def short_call(
         "brief": brief,
         "save_thread": _address("PyEval_SaveThread"),
         "restore_thread": _address("PyEval_RestoreThread"),
+        "record": ctypes.addressof(record),
+        "clock_id": time.CLOCK_MONOTONIC,
+        "clock": c_function("clock_gettime"),
     }
-    numbers = [words[name] for name in WORDS]
-    for port in (*inputs, *outputs):
-        numbers += [len(port.shape), *port.shape, 0][:PORT_WORDS]
-    descriptor = np.array(numbers, np.int64).tobytes()
     definition = _MethodDef(b"short_call", machine.address, METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    function = make(ctypes.addressof(definition), descriptor, None)
-    return ShortCall(function, (busy, definition, dtype, machine))
+    functions = []
+    for strict in (0, 1):
+        numbers = [(words | {"strict": strict})[name] for name in WORDS]
+        for port in (*inputs, *outputs):
+            numbers += [len(port.shape), *port.shape, 0][:PORT_WORDS]
+        functions.append(make(ctypes.addressof(definition), np.array(numbers, np.int64).tobytes(), None))
+    return ShortCall(functions[0], functions[1], (busy, definition, dtype, machine), record)
 
 
 def _address(name: str) -> int:

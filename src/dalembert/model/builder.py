@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Any
 
 from dalembert.errors import ModelError
@@ -12,18 +13,34 @@ from dalembert.model.mechanism import Mechanism, checked_gravity
 from dalembert.model.naming import lookup
 from dalembert.model.part_values import (
     checked_name,
+    checked_options,
     finite,
     make_inertia,
     make_limits,
     make_placement,
+    make_slack,
+    make_terms,
     per_velocity,
     unit_axis,
+    unsigned,
 )
-from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring
+from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring, Tendon
 from dalembert.model.placement import Placement
 from dalembert.model.validation import check
 
 LOOP_KINDS = ("point", "weld", "revolute", "prismatic", "cylindrical", "universal", "planar", "distance")
+OTHER_WORDS = {
+    "ball": "point",
+    "spherical": "point",
+    "connect": "point",
+    "fixed": "weld",
+    "continuous": "revolute",
+    "hinge": "revolute",
+    "slide": "prismatic",
+    "slider": "prismatic",
+    "rod": "distance",
+}
+"""What other tools call kinds of loops."""
 
 
 class Builder:
@@ -58,6 +75,7 @@ class Builder:
         self.joints: dict[str, Joint] = {}
         self.frames: dict[str, Frame] = {}
         self.springs: dict[str, Spring] = {}
+        self.tendons: dict[str, Tendon] = {}
         self.actuators: dict[str, Actuator] = {}
         self.couplings: dict[str, Coupling] = {}
         self.loops: dict[str, Loop] = {}
@@ -158,6 +176,25 @@ class Builder:
             self.springs, name, "spring", source, lambda: Spring(name, str(frame), str(other), *numbers, source=source)
         )
 
+    def tendon(
+        self,
+        name: str,
+        terms: Mapping[str, float],
+        stiffness: float = 0.0,
+        rest: Any = 0.0,
+        damping: float = 0.0,
+        source: Source | None = None,
+    ) -> None:
+        """Add a spring with damper along a sum of factor * coordinate, its length.
+
+        `rest` is a length, or a pair between which the spring is slack.
+        """
+        what = f"tendon {name!r}"
+        slack = make_slack(rest, what, source)
+        numbers = [finite(x, f"a value of {what}", source) for x in (stiffness, damping)]
+        pairs = make_terms(terms, what, source)
+        _add(self.tendons, name, "tendon", source, lambda: Tendon(name, pairs, numbers[0], slack, numbers[1], source))
+
     def actuator(
         self,
         name: str,
@@ -169,7 +206,7 @@ class Builder:
     ) -> None:
         """Add a motor on a coordinate: its torque is gear * control, its rotor adds gear^2 * rotor_inertia."""
         numbers = [finite(x, f"a value of actuator {name!r}", source) for x in (gear, rotor_inertia)]
-        effort = float(effort)
+        effort = unsigned(effort, f"the effort of actuator {name!r}", source)
         _add(
             self.actuators,
             name,
@@ -180,7 +217,7 @@ class Builder:
 
     def couple(self, name: str, terms: Mapping[str, float], offset: float = 0.0, source: Source | None = None) -> None:
         """Add a relation: the sum of factor * coordinate over `terms` equals `offset` (a gear, a mimic joint)."""
-        pairs = tuple((str(k), finite(x, f"a factor of coupling {name!r}", source)) for k, x in dict(terms).items())
+        pairs = make_terms(terms, f"coupling {name!r}", source)
         offset = finite(offset, f"the offset of coupling {name!r}", source)
         _add(self.couplings, name, "coupling", source, lambda: Coupling(name, pairs, offset, source))
 
@@ -197,6 +234,8 @@ class Builder:
         source: Source | None = None,
     ) -> None:
         """Add a joint that closes a loop; fields as in `Loop`."""
+        if isinstance(kind, str) and kind in OTHER_WORDS:
+            raise ModelError(f"there is no kind of loop {kind!r}", source, (OTHER_WORDS[kind],))
         lookup(kind, dict.fromkeys(LOOP_KINDS), "kind of loop", source)
         loop = Loop(
             name=name,
@@ -206,7 +245,7 @@ class Builder:
             placement=make_placement(placement, None, None, None, f"loop {name!r}", source),
             other_placement=make_placement(other_placement, None, None, None, f"loop {name!r}", source),
             axis=unit_axis(axis, f"the axis of loop {name!r}", source),
-            options=tuple(sorted((options or {}).items())),
+            options=checked_options(options, f"loop {name!r}", source),
             source=source,
         )
         _add(self.loops, name, "loop", source, lambda: loop)
@@ -232,7 +271,7 @@ class Builder:
         passive
             Whether springs and dampers act inside forward and inverse dynamics.
         """
-        ground = "universe" if "world" in self.bodies else "world"
+        ground = next(name for name in _grounds() if name not in self.bodies)
         joints, floats = rooted(list(self.joints.values()), self.bodies, ground, base)
         ordered = in_order(joints, self.bodies, ground, order)
         notes = check(self, ordered, ground, allow_unphysical)
@@ -251,7 +290,14 @@ class Builder:
             passive=bool(passive),
             notes=(*self.notes, *notes),
             source=self.source,
+            tendons=tuple(self.tendons.values()),
         )
+
+
+def _grounds() -> Iterator[str]:
+    """Yield what the ground may be called; the first that no body is called."""
+    yield from ("world", "universe", "ground")
+    yield from (f"ground_{i}" for i in count(2))
 
 
 def _add(table: dict[str, Any], name: str, what: str, source: Source | None, make: Any) -> None:

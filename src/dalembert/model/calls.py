@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.model.requests import make_kernel, plain, route_table
+from dalembert.model.manifold import reals
+from dalembert.model.requests import make_kernel, plain, refuse_unhashable, route_table
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
@@ -19,7 +20,7 @@ KERNEL_OPTIONS = ("backend", "dtype", "threads", "width")
 
 
 class Calls:
-    """The compiled side of a mechanism; every method takes one state or a batch (N, ...)."""
+    """The compiled side of a mechanism; every method takes one state or a batch, with any leading axes."""
 
     nv: Any
     bodies: Any
@@ -48,10 +49,12 @@ class Calls:
 
         Notes
         -----
-        A kernel takes configurations as they are: quaternions must be unit, which the methods below check.
+        A kernel takes configurations as they are: quaternions must be unit, which the methods below check. A matrix
+        with one column (M and J where nv = 1) is a vector in a kernel; the methods give it back as a matrix.
         """
         options = {name: plain(value) for name, value in options.items()}
         key = (what, *sorted(options.items(), key=lambda option: option[0]))
+        refuse_unhashable(key)
         if key not in self._kernels:
             kernel = {name: value for name, value in options.items() if name in KERNEL_OPTIONS}
             rest = {name: value for name, value in options.items() if name not in KERNEL_OPTIONS}
@@ -68,8 +71,9 @@ class Calls:
     def forward(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
         """Return the acceleration a (nv,) under the joint forces tau (nv,).
 
-        Of a constrained mechanism: acceleration, multipliers (m,) and status (`da.Status`); samples that the compiled
-        code declines are solved by `KKT`.
+        Of a mechanism with constraint rows, which a mimic joint is enough for (`names` lists them): acceleration,
+        multipliers (m,) and status (`da.Status`); samples that the compiled code declines are solved by `KKT`.
+        `open_tree()` has no rows.
         """
         if self.names:
             return self._constrained_forward(q, v, tau, t)
@@ -80,16 +84,19 @@ class Calls:
 
         With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors): tau,
         multipliers (m,) and status. tau is then the least that does it, and joints that are not driven get none.
-        Couplings alone (mimic joints) are taken to carry nothing: every joint is driven.
+        Couplings alone (mimic joints) are taken to carry nothing, so that tau, alone, is unique: every joint is driven.
+        For what the motors of such a mechanism must do, name them: `actuated=[...]`.
         """
         if actuated is None and not self.loops and not self.constraints:
             return self._call("inverse", q, v, a)
-        t = np.asarray(t, dtype=float)[..., None]
+        t = reals(t, "t")[..., None]
         tau, lam, status = self._call("inverse", q, v, a, t, actuated=actuated)
         return tau, lam, status[..., 0].astype(int)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""
+        if self.nv == 0:
+            return np.zeros((*self.manifold.configuration(q).shape[:-1], 0, 0))
         return self._with_columns(self._call("mass_matrix", q))
 
     def bias(self, q: Any, v: Any, t: float = 0.0) -> Array:
@@ -114,7 +121,8 @@ class Calls:
 
     def frame_jacobian(self, q: Any, frame: str, reference: str = "local") -> Array:
         """Return J (6, nv): a frame's velocity is J v."""
-        return self._with_columns(self._call("jacobian", q, frame=frame, reference=reference))
+        J = self._call("jacobian", q, frame=frame, reference=reference)
+        return self._with_columns(J) if self.nv else np.zeros((*self.manifold.configuration(q).shape[:-1], 6, 0))
 
     def energy(self, q: Any, v: Any) -> tuple[Array, Array]:
         """Return kinetic and potential energy in joules."""

@@ -104,6 +104,7 @@ def _below(mechanism: Mechanism) -> list[str]:
         "loops": [f"{x.name}: {x.kind} between {x.body} and {x.other}" for x in mechanism.loops],
         "constraints": [f"{c.label}: {c.kind}, {_rows(len(c.row_names()))}" for c in mechanism.constraints],
         "springs": [f"{s.name}: {s.frame} to {s.other}, {s.stiffness:g} N/m" for s in mechanism.springs],
+        "tendons": [f"{t.name}: {_sum(t.terms)}, {t.stiffness:g} N/m" for t in mechanism.tendons],
         "actuators": [f"{a.name}: {a.coordinate}, gear {a.gear:g}" for a in mechanism.actuators],
         "notes": list(mechanism.notes),
     }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ShapeError
+from dalembert.model.manifold import reals
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -85,7 +86,7 @@ class JointValues:
 
         With `clip` each motor gives at most its effort, counted at the joint.
         """
-        u = np.asarray(control, dtype=float)
+        u = reals(control, "control")
         if u.ndim < 1 or u.shape[-1] != len(self.actuators):
             names = ", ".join(motor.name for motor in self.actuators) or "none"
             raise ShapeError(

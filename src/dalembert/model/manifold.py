@@ -58,8 +58,7 @@ class Manifold:
 
     def random(self, rng: Any = None, size: int | tuple[int, ...] | None = None) -> Float[Array, "*batch nq"]:
         """Return random configurations, uniform within the limits; `size` samples, one without it."""
-        rng = np.random.default_rng(rng)
-        batch = () if size is None else (size,) if isinstance(size, int | np.integer) else tuple(size)
+        rng, batch = _generator(rng), _sizes(size)
         q = np.empty((*batch, self.nq))
         for kind, iq, iv in self.groups:
             for q_place, v_place in zip(iq, iv, strict=True):
@@ -78,11 +77,20 @@ class Manifold:
 
     def interpolate(self, q0: Any, q1: Any, u: Any) -> Float[Array, "*batch nq"]:
         """Return the configuration at the fraction u of the way from q0 to q1; u is a number or a batch."""
-        return self.integrate(q0, np.asarray(u, dtype=float)[..., None] * self.difference(q0, q1))
+        return self.integrate(q0, reals(u, "u")[..., None] * self.difference(q0, q1))
 
     def normalize(self, q: Any) -> Float[Array, "*batch nq"]:
         """Return the nearest configuration whose quaternions and (cos, sin) are unit."""
         q = self.configuration(q)
+        for kind, iq, _ in self.groups:
+            places = iq[:, kind.unit]
+            zero = ~(q[..., places] != 0).any(axis=-1) if places.size else np.zeros(1, dtype=bool)
+            if zero.any():
+                worst = int(np.argwhere(zero)[0][-1])
+                raise ModelError(
+                    f"q[{places[worst, 0]}:{places[worst, -1] + 1}] of a {kind.name} joint is zero throughout: no "
+                    "configuration is nearest to it; start from neutral()"
+                )
         return self._filled(True, lambda kind, iq, iv: kind.normalize(q[..., iq]), q.shape[:-1])
 
     def rate(self, q: Any, v: Any) -> Float[Array, "*batch nq"]:
@@ -96,13 +104,17 @@ class Manifold:
         return self._filled(True, rate, batch)
 
     def refuse_off_manifold(self, q: Array) -> None:
-        """Refuse a configuration whose quaternions or (cos, sin) are not unit; what is not finite passes."""
+        """Refuse a configuration whose quaternions or (cos, sin) are not unit.
+
+        NaN there is refused in a single configuration; in a batch it passes, and gives a sample that is not finite.
+        """
         for kind, iq, _ in self.groups:
             places = iq[:, kind.unit]
             if places.size:
                 off = np.abs((q[..., places] ** 2).sum(axis=-1) - 1)
-                if (off > OFF_MANIFOLD).any():
-                    worst = np.unravel_index(np.argmax(np.where(np.isfinite(off), off, 0)), off.shape)
+                if (off > OFF_MANIFOLD).any() or (q.ndim == 1 and np.isnan(off).any()):
+                    shown = np.where(np.isfinite(off), off, 0 if q.ndim > 1 else np.inf)
+                    worst = np.unravel_index(np.argmax(shown), off.shape)
                     raise ModelError(
                         f"q[{places[worst[-1], 0]}:{places[worst[-1], -1] + 1}] of a {kind.name} joint should have "
                         f"length one; its square is off by {off[worst]:.1e}: normalize(q) makes it so"
@@ -110,11 +122,11 @@ class Manifold:
 
     def configuration(self, q: Any, name: str = "q") -> Array:
         """Return q as floats (..., nq), or say what is wrong."""
-        return _floats(q, self.nq, name, "configurations", "nq")
+        return _floats(q, self.nq, name, "nq")
 
     def velocity(self, v: Any, name: str = "v") -> Array:
         """Return v as floats (..., nv), or say what is wrong."""
-        return _floats(v, self.nv, name, "velocities", "nv")
+        return _floats(v, self.nv, name, "nv")
 
     def _filled(self, coordinates: bool, make: Callable[[Kind, Array, Array], Array], batch: tuple[int, ...]) -> Array:
         """Return coordinates (..., nq), or velocities (..., nv), put together from one array per kind."""
@@ -122,6 +134,25 @@ class Manifold:
         for kind, iq, iv in self.groups:
             whole[..., iq if coordinates else iv] = make(kind, iq, iv)
         return whole
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    """Return a generator from a seed, itself, or nothing."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"rng is a seed (a whole number) or a numpy Generator, not {rng!r}") from error
+
+
+def _sizes(size: Any) -> tuple[int, ...]:
+    """Return the leading axes of `size` samples."""
+    try:
+        sizes = np.atleast_1d(np.asarray(() if size is None else size))
+        if sizes.size and (sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.min() < 0):
+            raise ValueError
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"size is a number of samples, or several, zero or more; not {size!r}") from error
+    return tuple(int(each) for each in sizes)
 
 
 def _together(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
@@ -133,11 +164,16 @@ def _together(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
     return np.broadcast_to(x, (*batch, x.shape[-1])), np.broadcast_to(y, (*batch, y.shape[-1])), batch
 
 
-def _floats(x: Any, size: int, name: str, what: str, letter: str) -> Array:
+def reals(x: Any, name: str) -> Array:
+    """Return an array of floats, or say what is none."""
     try:
-        array = np.asarray(x, dtype=float)
+        return np.asarray(x, dtype=float)
     except (ValueError, TypeError) as error:
         raise ShapeError(f"{name} is not an array of real numbers: {error}") from error
+
+
+def _floats(x: Any, size: int, name: str, letter: str) -> Array:
+    array = reals(x, name)
     if array.ndim < 1 or array.shape[-1] != size:
         raise ShapeError(
             f"{name} must have shape ({size},), or (..., {size}) for a batch ({letter} = {size}); it has {array.shape}"

@@ -17,7 +17,7 @@ from dalembert.model.joint_values import JointValues
 from dalembert.model.joints import KINDS
 from dalembert.model.manifold import Manifold
 from dalembert.model.naming import lookup
-from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring
+from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon
 from dalembert.model.solving import Solving
 
 if TYPE_CHECKING:
@@ -40,8 +40,9 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
         What it is called.
     bodies, joints
         joints[i] carries bodies[i]; parents come before children. The ground is no body.
-    frames, springs, actuators, couplings, loops
-        Named places; springs between frames; motors; linear relations between coordinates; joints that close loops.
+    frames, springs, tendons, actuators, couplings, loops
+        Named places; springs between frames, and along sums of coordinates; motors; linear relations between
+        coordinates; joints that close loops.
     constraints
         What `constrain` has added.
     gravity : (3,)
@@ -77,6 +78,7 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
     passive: bool = True
     notes: tuple[str, ...] = field(default=())
     source: str | None = None
+    tendons: tuple[Tendon, ...] = ()
 
     def __post_init__(self) -> None:
         seen = {self.ground}
@@ -165,7 +167,7 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
         return self._index(name, self.manifold.v_start, self.coordinates)
 
     def _index(self, name: str, start: Array, names: tuple[str, ...]) -> slice:
-        if name in self._joint_index:
+        if isinstance(name, str) and name in self._joint_index:
             i = self._joint_index[name]
             return slice(int(start[i]), int(start[i + 1]))
         i = lookup(name, {each: i for i, each in enumerate(names)}, "joint or coordinate")
@@ -218,6 +220,7 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
     @cached_property
     def _content(self) -> str:
         parts = (self.bodies, self.joints, self.frames, self.springs, self.actuators, self.couplings, self.loops)
+        parts = (*parts, self.tendons) if self.tendons else parts
         constraints = tuple(constraint.content() for constraint in self.constraints)
         gravity = np.array(self.gravity, dtype=float)
         return content_key(self.name, parts, constraints, gravity, self.ground, self.base, self.passive)
@@ -273,7 +276,10 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
 
 def checked_gravity(gravity: Any) -> tuple[float, float, float]:
     """Return gravity as three finite floats."""
-    g = np.asarray(gravity, dtype=float)
+    try:
+        g = np.asarray(gravity, dtype=float)
+    except (TypeError, ValueError):
+        g = np.array(np.nan)
     if g.shape != (3,) or not np.isfinite(g).all():
         raise ModelError(f"gravity is three finite numbers in m/s^2, such as (0, 0, -9.81); got {gravity!r}")
     return (float(g[0]), float(g[1]), float(g[2]))

@@ -1,19 +1,22 @@
 """Rows of a mechanism, freed from what its numbers cannot say: lengths and angles in files have about six digits.
 
-Symbols: B = g A d, A with columns scaled by d = M_ii^-1/2 and the rows of each constraint by one factor g; B = U S V^T.
+Symbols: B = g A d, A with columns scaled by d = M_ii^-1/2 and the rows of each constraint by one factor g, with
+singular values S.
 
 A loop in a plane has a row across it, whose entries are rounding of the file; scaled up, it would pass for a row of its
-own and demand forces without limit. Singular values of B below `digits` of the largest are taken for zero, and a right
-side that contradicts the rows by no more than that is taken to agree with them.
+own and demand forces without limit. Singular values of B below `digits` of the largest are taken for zero: so many rows
+are made sums of the others, and a right side that contradicts this by no more than `digits` is taken to agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Array = np.ndarray
 
@@ -24,9 +27,6 @@ BUILT_DIGITS = 1e-9
 ROUNDING = 1e-14
 """Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
 beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
-
-NOTHING = 0.1
-"""Entries of freed rows below this part of `digits` are zero: scaled up, they would look like entries."""
 
 
 class ModelRows(NamedTuple):
@@ -70,20 +70,40 @@ def model_rows(
     A, norms = np.where(nothing[..., None], 0.0, A), np.where(nothing, 0.0, norms)
     g = _group_scales(norms, groups)
     B = g[..., None] * A * d[..., None, :]
-    U, S, Vt = np.linalg.svd(B, full_matrices=False)
+    S = np.linalg.svd(B, compute_uv=False)
     largest = S[..., :1]
     keep = largest * digits < S
     doubtful = np.asarray((~keep & (largest * ROUNDING < S)).any(axis=-1) | nothing.any(axis=-1))
-    freed = np.where(keep, S, 0.0)[..., None, :] * U @ Vt
-    freed = np.where((A == 0.0) | (np.abs(freed) <= NOTHING * digits * largest[..., None]), 0.0, freed)
-    A = np.where(doubtful[..., None, None], freed / (g[..., None] * d[..., None, :]), A)
-    c = g * drift
-    seen = np.einsum("...ij,...j->...i", U * keep[..., None, :], np.einsum("...ij,...i->...j", U, c))
-    apart = np.linalg.norm(c - seen, axis=-1)
-    agrees = np.asarray(apart <= digits * np.maximum(np.linalg.norm(c, axis=-1), 0.01 * size * g.max(axis=-1)))
-    seen = np.where((A == 0.0).all(axis=-1), 0.0, seen / g)
-    drift = np.where((agrees & ~keep.all(axis=-1))[..., None], seen, drift)
-    return ModelRows(A, drift, digits if doubtful.any() else None, bool(doubtful.any() and agrees.all()))
+    agree = np.ones(doubtful.shape, dtype=bool)
+    A, drift = A.copy(), np.array(np.broadcast_to(drift, A.shape[:-1]))
+    speeds = np.broadcast_to(size, doubtful.shape)
+    for k in np.ndindex(doubtful.shape):
+        if not keep[k].all():
+            A_k, drift_k, agree[k] = _dependent(B[k], A[k], drift[k], g[k], keep[k].sum(), digits, float(speeds[k]))
+            A[k], drift[k] = (A_k if doubtful[k] else A[k]), (drift_k if agree[k] else drift[k])
+    return ModelRows(A, drift, digits if doubtful.any() else None, bool(doubtful.any() and agree.all()))
+
+
+def _dependent(
+    B: Array, A: Array, drift: Array, g: Array, rank: int, digits: float, size: float
+) -> tuple[Array, Array, bool]:
+    """Return rows and drift of which all beyond the rank are exact sums of the others, and whether the drift allows it.
+
+    The others, chosen by elimination with pivots, stay as they are: changing all rows a little, as by leaving out
+    singular values, would put rounding where there are zeros.
+    """
+    from scipy.linalg import qr
+
+    _, order = qr(B.T, mode="r", pivoting=True)  # type: ignore[misc]
+    chosen, rest = order[:rank], order[rank:]
+    C = np.linalg.lstsq(B[chosen].T, B[rest].T, rcond=None)[0].T
+    sizes = np.linalg.norm(B[chosen], axis=1)
+    C = np.where(np.abs(C) * sizes <= digits * sizes.max(initial=0.0), 0.0, C)
+    A, sums = A.copy(), drift.copy()
+    weights = C * g[chosen] / g[rest][:, None]
+    A[rest], sums[rest] = weights @ A[chosen], weights @ drift[chosen]
+    apart = np.linalg.norm(g * (drift - sums))
+    return A, sums, bool(apart <= digits * max(np.linalg.norm(g * drift), 0.01 * size * g.max()))
 
 
 def _group_scales(size: Float[Array, "*batch m"], groups: Sequence[int]) -> Float[Array, "*batch m"]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dalembert.model.placement import IDENTITY, Placement, exact
 
 Array = np.ndarray
 
+AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 LIMITS = ("lower", "upper", "velocity", "effort")
 
 
@@ -22,7 +24,16 @@ def checked_name(name: Any, what: str, source: Source | None) -> str:
     """Return a name that is a word, or refuse it."""
     if not isinstance(name, str) or not name.strip():
         raise ModelError(f"the name of a {what} must be a word, not {name!r}", source)
+    if not name.isprintable() and any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
+        raise ModelError(f"the name of a {what} has a line break or another control character: {name!r}", source)
     return name
+
+
+def checked_options(options: Any, what: str, source: Source | None) -> tuple[tuple[str, Any], ...]:
+    """Return options by name as sorted pairs."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ModelError(f"{what}: options are {{name: value}}, not {options!r}", source)
+    return tuple(sorted((str(name), value) for name, value in (options or {}).items()))
 
 
 def numbers(values: Any, what: str, source: Source | None) -> Array:
@@ -35,14 +46,46 @@ def numbers(values: Any, what: str, source: Source | None) -> Array:
 
 def finite(value: Any, what: str, source: Source | None) -> float:
     """Return one finite number."""
+    if type(value) is float and math.isfinite(value):
+        return value
     array = numbers(value, what, source)
     if array.ndim or not np.isfinite(array):
         raise ModelError(f"{what} must be one finite number, not {value!r}", source)
     return float(array)
 
 
+def unsigned(value: Any, what: str, source: Source | None) -> float:
+    """Return one number that is not negative; infinity is legal."""
+    array = numbers(value, what, source)
+    if array.ndim or not array >= 0:
+        raise ModelError(f"{what} must be one number, zero or more (or infinite), not {value!r}", source)
+    return float(array)
+
+
+def make_terms(terms: Any, what: str, source: Source | None) -> tuple[tuple[str, float], ...]:
+    """Return (coordinate, factor) from a mapping, or from pairs."""
+    try:
+        given = list(terms.items() if isinstance(terms, Mapping) else terms)
+        if any(isinstance(pair, str) for pair in given):
+            raise TypeError
+        pairs = [(name, factor) for name, factor in given]
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}: its terms are {{coordinate: factor}}, not {terms!r}", source) from error
+    return tuple((str(name), finite(factor, f"a factor of {what}", source)) for name, factor in pairs)
+
+
+def make_slack(rest: Any, what: str, source: Source | None) -> tuple[float, float]:
+    """Return the lengths between which a tendon is slack, from one or two numbers."""
+    array = numbers(rest, f"the rest of {what}", source).reshape(-1)
+    if array.size not in (1, 2) or not np.isfinite(array).all() or array[0] > array[-1]:
+        raise ModelError(f"the rest of {what} is a length, or a pair (shortest, longest), not {rest!r}", source)
+    return float(array[0]), float(array[-1])
+
+
 def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float, float]:
     """Return an axis of length one; entries that are 0 or 1 up to rounding become so."""
+    if type(axis) is tuple and all(type(x) is float for x in axis) and axis in AXES:
+        return AXES[AXES.index(axis)]
     array = numbers(axis, what, source)
     length = np.linalg.norm(array) if array.shape == (3,) else np.nan
     if not np.isfinite(length) or length == 0:
@@ -53,6 +96,8 @@ def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float
 
 def per_velocity(value: Any, nv: int, what: str, source: Source | None) -> tuple[float, ...]:
     """Return one finite number for each velocity of a joint, or () for none; a single one serves all."""
+    if type(value) is tuple and not value:
+        return ()
     array = numbers(value, what, source)
     if array.size == 0 or nv == 0:
         return ()
@@ -71,10 +116,12 @@ def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limit
     """Return limits from a pair (lower, upper), a mapping, or `Limits`; infinite ones are legal, NaN is not."""
     if limits is None or nv == 0:
         return Limits()
+    if isinstance(limits, Limits) and _are_checked(limits, nv):
+        return limits
     if isinstance(limits, Limits):
         limits = {word: getattr(limits, word) for word in LIMITS}
     if not isinstance(limits, Mapping):
-        if len(limits) != 2:
+        if not isinstance(limits, Sequence | np.ndarray) or isinstance(limits, str) or len(limits) != 2:
             raise ModelError(f"limits of {what} are a pair (lower, upper) or a mapping, not {limits!r}", source)
         limits = dict(zip(LIMITS, limits, strict=False))
     made: dict[str, tuple[float, ...]] = {}
@@ -90,6 +137,17 @@ def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limit
     if any(low > high for low, high in pairs):
         raise ModelError(f"{what}: the lower limit {full.lower} exceeds the upper limit {full.upper}", source)
     return full
+
+
+def _are_checked(limits: Limits, nv: int) -> bool:
+    """Say whether limits are as a reader makes them: floats, one for each velocity or none, in order."""
+    sides = (limits.lower, limits.upper, limits.velocity, limits.effort)
+    fit = all(type(side) is tuple and len(side) in (0, nv) for side in sides)
+    return (
+        fit
+        and all(type(x) is float and x == x for side in sides for x in side)
+        and all(low <= high for low, high in zip(limits.lower, limits.upper, strict=False))
+    )
 
 
 def checked_placement(placement: Any, what: str, source: Source | None) -> Placement:

@@ -1,4 +1,4 @@
-"""The parts of a mechanism, as data: bodies, joints, frames, springs, actuators, couplings and loops.
+"""The parts of a mechanism, as data: bodies, joints, frames, springs, tendons, actuators, couplings, loops.
 
 Everything is named; lengths in metres, angles in radians, SI throughout. Parts know nothing of each other but names.
 """
@@ -36,8 +36,8 @@ class Body:
     Attributes
     ----------
     compensation
-        Share of its weight that is held up, as by a balloon: the passive force -compensation * mass * gravity acts at
-        its centre of mass. MuJoCo's `gravcomp`.
+        Share of its weight that is held up, as by a balloon: the force -compensation * mass * gravity acts at its
+        centre of mass, whether springs and dampers act or not. MuJoCo's `gravcomp`, SDF's <gravity>false</gravity>.
     """
 
     name: str
@@ -121,6 +121,24 @@ class Spring:
     other: str
     stiffness: float
     rest: float = 0.0
+    damping: float = 0.0
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Tendon:
+    """A spring with damper along a sum of factor * coordinate, its length: MuJoCo's fixed tendon.
+
+    Attributes
+    ----------
+    rest
+        Shortest and longest length at which the spring is slack; between them only the damper acts.
+    """
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    stiffness: float = 0.0
+    rest: tuple[float, float] = (0.0, 0.0)
     damping: float = 0.0
     source: Source | None = field(default=None, compare=False)
 

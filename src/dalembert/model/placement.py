@@ -5,6 +5,7 @@ Symbols: X_AB = (R, p) gives points of frame B in frame A, x_A = R x_B + p.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,10 @@ def _frozen(values: Any) -> Array:
     return array
 
 
+EYE = _frozen(np.eye(3))
+"""No rotation; most placements in files have none, and need no check."""
+
+
 @dataclass(frozen=True, eq=False)
 class Placement:
     """A frame B seen from a frame A.
@@ -42,11 +47,15 @@ class Placement:
         p, B's origin in A, metres.
     """
 
-    rotation: Array = field(default_factory=lambda: np.eye(3))
+    rotation: Array = field(default_factory=lambda: EYE)
     position: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
         rotation, position = np.asarray(self.rotation, dtype=float), np.asarray(self.position, dtype=float)
+        if rotation is EYE and position.shape == (3,) and math.isfinite(position.sum()):
+            object.__setattr__(self, "rotation", EYE)
+            object.__setattr__(self, "position", _frozen(position))
+            return
         if rotation.shape != (3, 3) or position.shape != (3,):
             raise ShapeError(
                 f"a placement has a (3, 3) rotation and a (3,) position, not {rotation.shape}, {position.shape}"
@@ -60,7 +69,15 @@ class Placement:
     def from_rpy(cls, rpy: Any, position: Any = (0.0, 0.0, 0.0)) -> Placement:
         """Return the placement with R = Rz(yaw) Ry(pitch) Rx(roll), radians, as URDF and SDF write it."""
         roll, pitch, yaw = (float(angle) for angle in rpy)
-        return cls(axis_rotation("z", yaw) @ axis_rotation("y", pitch) @ axis_rotation("x", roll), np.asarray(position))
+        if roll == pitch == yaw == 0.0:
+            return cls(EYE, np.asarray(position))
+        (a, b), (c, d), (e, f) = _cosine_sine(yaw), _cosine_sine(pitch), _cosine_sine(roll)
+        rotation = [
+            [a * c, a * d * f - b * e, a * d * e + b * f],
+            [b * c, b * d * f + a * e, b * d * e - a * f],
+            [-d, c * f, c * e],
+        ]
+        return cls(np.array(rotation), np.asarray(position))
 
     @classmethod
     def from_quaternion(cls, xyzw: Any, position: Any = (0.0, 0.0, 0.0)) -> Placement:
@@ -123,16 +140,27 @@ def axis_rotation(axis: str, angle: float) -> Float[Array, "3 3"]:
     return exact(R)
 
 
+def _cosine_sine(angle: float) -> tuple[float, float]:
+    """Return cosine and sine, exact at multiples of a quarter turn."""
+    c, s = math.cos(angle), math.sin(angle)
+    return (float(round(c)), float(round(s))) if min(abs(c), abs(s)) <= EXACT else (c, s)
+
+
 def exact(R: Array) -> Array:
     """Return R with entries that are 0, 1 or -1 up to rounding made exactly so."""
     nearest = np.round(R)
     return np.where(np.abs(R - nearest) <= EXACT, nearest, R) + 0.0
 
 
+def _determinant(R: Array) -> float:
+    (a, b, c), (d, e, f), (g, h, i) = R.tolist()
+    return a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+
+
 def _orthogonal(R: Array) -> Array:
     """Return the rotation nearest to R; a matrix that is no rotation is refused."""
-    error = np.abs(R.T @ R - np.eye(3)).max()
-    if error > ORTHOGONALITY or np.linalg.det(R) < 0:
+    error = np.abs(R.T @ R - EYE).max()
+    if error > ORTHOGONALITY or _determinant(R) < 0:
         raise ModelError(
             f"not a rotation matrix (R^T R differs from 1 by {error:.1e}, det {np.linalg.det(R):.3f}): {R.tolist()}"
         )

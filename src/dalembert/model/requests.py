@@ -113,6 +113,18 @@ def plain(value: Any) -> Any:
     return tuple(plain(each) for each in value) if isinstance(value, list | tuple) else value
 
 
+def refuse_unhashable(key: tuple[Any, ...]) -> None:
+    """Refuse a request, or an option of one, that can be no name, number or list of these."""
+    try:
+        hash(key)
+    except TypeError as error:
+        what, options = key[0], dict(key[1:])
+        raise ModelError(
+            f"compile takes the name of a request, such as 'forward', and options that are names and numbers; got "
+            f"{what!r} with {options!r}"
+        ) from error
+
+
 def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], kernel: Mapping[str, Any]) -> Kernel:
     """Return the kernel of a request; `kernel` has the options of `Kernel` (backend, dtype, threads, width)."""
     from dalembert.kernel import Kernel

@@ -7,14 +7,17 @@ names.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.kkt import KKT, Diagnosis, Solution, Status
-from dalembert.kkt.impact import Impact
+from dalembert.model.manifold import reals
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS, model_rows
+
+if TYPE_CHECKING:
+    from dalembert.kkt import KKT, Diagnosis, Solution
+    from dalembert.kkt.impact import Impact
 
 Array = np.ndarray
 
@@ -58,6 +61,8 @@ class Solving:
 
     def _block(self, q: Any, v: Any, drift: Array, t: Any, metric: Any) -> tuple[KKT, Array, bool]:
         """Return the block matrix, the drift as the model's digits allow it, and whether they make rows agree."""
+        from dalembert.kkt import KKT
+
         M, A = self.mass_matrix(q), self.jacobian(q, t)
         digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
         rows = model_rows(M, A, drift, self.drift_size(A, v), self.row_groups, digits)
@@ -106,9 +111,11 @@ class Solving:
             self._refuse_open(start, t)
         if v is None:
             return q
-        v = np.asarray(v, dtype=float)
+        v = reals(v, "v")
         if not self.names:
             return q, v.copy()
+        from dalembert.kkt import Status
+
         velocity, _, status = self.compile("project_velocity")(q, v, np.array([float(t)]))
         solved = np.isin(status[..., 0], [Status.UNIQUE, Status.REDUNDANT])
         if not solved.all():
@@ -172,8 +179,10 @@ class Solving:
 
     def _constrained_forward(self, q: Any, v: Any, tau: Any, t: Any) -> tuple[Array, Array, Array]:
         """Return acceleration (nv,), multipliers (m,), status; `KKT` decides what the kernel declines or contests."""
+        from dalembert.kkt import Status
+
         q = self.manifold.configuration(q)
-        v, tau, t = (np.asarray(x, dtype=float) for x in (v, tau, t))
+        v, tau, t = (reals(x, name) for x, name in ((v, "v"), (tau, "tau"), (t, "t")))
         a, lam, status = self.compile("forward")(q, v, tau, t[..., None])
         status = status[..., 0].astype(int)
         left = (status == Status.DECLINED) | (status == Status.INCONSISTENT)

@@ -93,6 +93,7 @@ class UrdfText:
         held = [body.name for body in m.bodies if body.compensation]
         if held:
             self.left_out.append(f"weight held up: of {', '.join(held[:5])}")
+        self.left_out += [f"tendon {tendon.name}" for tendon in m.tendons]
         moved = [joint.child for joint in m.joints if not joint.child_placement.is_identity()]
         if moved:
             self.left_out.append(f"frames of {', '.join(moved[:5])}: they stand where their joints are")

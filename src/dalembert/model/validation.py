@@ -15,6 +15,9 @@ from dalembert.model.parts import Joint
 if TYPE_CHECKING:
     from dalembert.model.builder import Builder
 
+STRAIGHT = ("revolute", "prismatic", "helical", "universal")
+"""Kinds of joints whose coordinates are lengths and angles that count on."""
+
 PARALLEL = 1e-6
 """Sine of the angle below which the two axes of a universal joint count as one."""
 
@@ -26,7 +29,38 @@ def check(parts: Builder, joints: Sequence[Joint], ground: str, allow_unphysical
         _joint(joint)
     _frames(parts, joints, ground)
     _coordinates(parts, joints)
+    return [*notes, *_signs(joints), *_circles(parts, joints)]
+
+
+def _signs(joints: Sequence[Joint]) -> list[str]:
+    """Return notes on numbers that should not be negative."""
+    notes = []
+    for joint in joints:
+        values = {
+            "damping": joint.damping,
+            "friction": joint.friction,
+            "stiffness": joint.stiffness,
+            "velocity limit": joint.limits.velocity,
+            "effort limit": joint.limits.effort,
+        }
+        notes += [
+            f"joint {joint.name!r}: its {word} is negative ({min(each):g}); kept as it is"
+            for word, each in values.items()
+            if each and min(each) < 0
+        ]
     return notes
+
+
+def _circles(parts: Builder, joints: Sequence[Joint]) -> list[str]:
+    """Return notes on couplings of angles that are only known up to whole turns."""
+    circles = {joint.name for joint in joints if joint.kind == "continuous"}
+    return [
+        f"coupling {coupling.name!r}: the angle of the continuous joint {term!r} counts within (-pi, pi], where the "
+        "relation jumps; make it 'revolute', without limits, if it turns further"
+        for coupling in parts.couplings.values()
+        for term, factor in coupling.terms
+        if term in circles and factor
+    ]
 
 
 def _inertias(parts: Builder, allow_unphysical: bool) -> list[str]:
@@ -69,7 +103,17 @@ def _frames(parts: Builder, joints: Sequence[Joint], ground: str) -> None:
 
 def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
     """Check that actuators and couplings act on coordinates that exist."""
-    names = {f"{j.name}.{each}" if each else j.name: None for j in joints for each in KINDS[j.kind].v_names}
+    names: dict[str, None] = {}
+    for joint in joints:
+        for each in KINDS[joint.kind].v_names:
+            name = f"{joint.name}.{each}" if each else joint.name
+            if name in names:
+                raise ModelError(
+                    f"joint {joint.name!r}: the coordinate {name!r} is there already; coordinates of a joint are "
+                    "called 'joint.wx' and so on, so rename one of the two joints",
+                    joint.source,
+                )
+            names[name] = None
     for actuator in parts.actuators.values():
         lookup(actuator.coordinate, names, f"coordinate (of actuator {actuator.name!r})", actuator.source)
         if actuator.rotor_inertia < 0 or not actuator.effort >= 0:
@@ -78,6 +122,17 @@ def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
                 "must not be negative",
                 actuator.source,
             )
+    kinds = {joint.name: joint.kind for joint in joints}
+    for tendon in parts.tendons.values():
+        for term, _ in tendon.terms:
+            lookup(term, names, f"coordinate (of tendon {tendon.name!r})", tendon.source)
+            kind = kinds.get(term, kinds.get(term.rpartition(".")[0], ""))
+            if kind not in STRAIGHT:
+                raise ModelError(
+                    f"tendon {tendon.name!r}: {term!r} belongs to a {kind} joint, whose coordinates are no single "
+                    f"lengths and angles; it may be {', '.join(STRAIGHT)}",
+                    tendon.source,
+                )
     for coupling in parts.couplings.values():
         if not any(factor for _, factor in coupling.terms):
             raise ModelError(f"coupling {coupling.name!r} couples nothing: all its factors are zero", coupling.source)

@@ -73,12 +73,18 @@ SIZES = {"free": (7, 6), "spherical": (4, 3), "continuous": (1, 1), "planar": (3
 """Coordinates and velocities of a joint in a convention with angles; the rest is as here."""
 
 
+WOUND = "wound"
+"""A joint that has an angle here and (cos, sin) there, as Pinocchio's continuous joints that others follow."""
+
+
 def q_to(convention: Convention, kind: str, q: Array) -> Array:
     """Return a joint's coordinates as the tool writes them."""
     if kind == "free":
         turn = np.roll(q[..., 3:], 1, axis=-1) if convention.scalar_first else q[..., 3:]
         pieces = (turn, q[..., :3]) if convention.rotation_first else (q[..., :3], turn)
         return np.concatenate(pieces, axis=-1)
+    if kind == WOUND:
+        return np.concatenate((np.cos(q), np.sin(q)), axis=-1)
     if kind == "spherical" and convention.scalar_first:
         return np.roll(q, 1, axis=-1)
     if kind in ("continuous", "planar") and convention.angles:
@@ -92,6 +98,8 @@ def q_from(convention: Convention, kind: str, q: Array) -> Array:
     if kind == "free":
         turn, place = (q[..., :4], q[..., 4:]) if convention.rotation_first else (q[..., 3:], q[..., :3])
         return np.concatenate((place, np.roll(turn, -1, axis=-1) if convention.scalar_first else turn), axis=-1)
+    if kind == WOUND:
+        return np.arctan2(q[..., 1:], q[..., :1])
     if kind == "spherical" and convention.scalar_first:
         return np.roll(q, -1, axis=-1)
     if kind in ("continuous", "planar") and convention.angles:

@@ -9,7 +9,7 @@ from typing import Any
 from dalembert.errors import ModelError
 from dalembert.model.builder import Builder
 from dalembert.model.mechanism import Mechanism
-from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring
+from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring, Tendon
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.readers.xml_tree import Element, shortened
 
@@ -38,6 +38,7 @@ class Draft:
     joints: list[Joint] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     springs: list[Spring] = field(default_factory=list)
+    tendons: list[Tendon] = field(default_factory=list)
     actuators: list[Actuator] = field(default_factory=list)
     couplings: list[Coupling] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
@@ -86,6 +87,7 @@ class Draft:
             for i in free:
                 joint = self.joints[i]
                 placement = self.initial.get(joint.name, joint.placement)
+                self.notes.append(f"base='fixed': the free joint {joint.name!r} is held where the file puts it")
                 self.joints[i] = replace(joint, kind="fixed", placement=placement, damping=(), friction=(), armature=())
         elif base == "floating" and not free:
             if len(held) != 1 or self.joints[held[0]].kind != "fixed":
@@ -95,8 +97,20 @@ class Draft:
                 )
             self.joints[held[0]] = replace(self.joints[held[0]], kind="free", placement=IDENTITY, limits=Limits())
 
+    def _unwind(self) -> None:
+        """Make continuous joints revolute where a coupling needs to know how often they have turned."""
+        coupled = {term for coupling in self.couplings for term, factor in coupling.terms if factor}
+        for i, joint in enumerate(self.joints):
+            if joint.kind == "continuous" and joint.name in coupled:
+                self.joints[i] = replace(joint, kind="revolute")
+                self.notes.append(
+                    f"{joint.source}: continuous, but coupled to another joint, which depends on how often it has "
+                    "turned; its coordinate is an angle without limits instead of (cos, sin)"
+                )
+
     def build(self, base: str, order: str, allow_unphysical: bool, passive: bool) -> Mechanism:
         """Return the mechanism."""
+        self._unwind()
         builder = Builder(self.name, self.gravity, self.file)
         for body in self.bodies:
             builder.body(**_fields(body))
@@ -106,6 +120,8 @@ class Draft:
             builder.frame(**_fields(frame))
         for spring in self.springs:
             builder.spring(**_fields(spring))
+        for tendon in self.tendons:
+            builder.tendon(**_fields(tendon))
         for actuator in self.actuators:
             builder.actuator(**_fields(actuator))
         for coupling in self.couplings:

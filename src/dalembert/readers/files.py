@@ -76,7 +76,9 @@ class Folders:
         if isinstance(packages, Mapping):
             named = {str(name): _folder(folder) for name, folder in packages.items()}
             return cls(Path(model).resolve().parent, named, ())
-        several = [packages] if isinstance(packages, str | os.PathLike) else list(packages or ())
+        several = [packages] if isinstance(packages, str | os.PathLike) else packages or ()
+        if not isinstance(several, Iterable):
+            raise ModelError(f"packages is {{name: folder}}, a folder or several, not {packages!r}")
         return cls(Path(model).resolve().parent, {}, tuple(_folder(folder) for folder in several))
 
     def find(self, reference: str, near: Path | None = None) -> Path | None:
@@ -120,6 +122,8 @@ class Folders:
 
 
 def _folder(given: str | Path) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise ModelError(f"packages: {given!r} is no path of a folder")
     folder = Path(given).resolve()
     if not folder.is_dir():
         raise ModelError(f"packages: {given} is not a folder")

@@ -67,10 +67,12 @@ def load(
     MissingExtraError
         MJCF needs MuJoCo: pip install "dalembert[mujoco]".
     """
+    if not isinstance(path, str | os.PathLike):
+        raise ModelError(f"load takes the path of a file, not {type(path).__name__} {shortened(repr(path))}")
     path = Path(path)
     if base not in BASES:
         raise ModelError(f"base={base!r}; it is one of {', '.join(BASES)}")
-    if passive not in ("auto", True, False):
+    if not isinstance(passive, bool) and passive != "auto":
         raise ModelError(f"passive={passive!r}; it is 'auto', True or False")
     if path.name.lower().endswith(".xacro"):
         raise UnsupportedError(f"{path}: xacro files are expanded first: xacro {path.name} > robot.urdf")
@@ -103,8 +105,13 @@ def _built(draft: Draft, kind: str, base: str, allow_unphysical: bool, passive: 
     elif base == "auto":
         base = "fixed"
         draft.notes.append("base: a URDF does not say what holds its root; it is fixed (base='floating' frees it)")
-    forces = any(any((*joint.damping, *joint.stiffness)) for joint in draft.joints) or draft.springs
+    forces = any(any((*joint.damping, *joint.stiffness)) for joint in draft.joints)
+    forces = forces or draft.springs or draft.tendons
     acts = kind == "mujoco" if passive == "auto" else bool(passive)
     if forces and not acts:
         draft.notes.append("damping and springs are kept as data and do not act (passive=True lets them)")
+    if any(any(joint.friction) for joint in draft.joints):
+        draft.notes.append(
+            "dry friction of joints is kept as data (`friction`) and acts neither in forward nor inverse"
+        )
     return draft.build("auto" if draft.rooted else base, "name" if kind == "robot" else "added", allow_unphysical, acts)

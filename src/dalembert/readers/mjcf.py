@@ -80,22 +80,13 @@ class Compiled:
 
     def __post_init__(self) -> None:
         model = self.model
-        bodies = [GROUND] + [self._name("body", model.body(i).name, f"body_{i}") for i in range(1, model.nbody)]
-        free = sum(model.jnt_type[j] == 0 for j in range(model.njnt))
-        joints = []
-        for j in range(model.njnt):
-            body = bodies[model.jnt_bodyid[j]]
-            unnamed = "root_joint" if model.jnt_type[j] == 0 and free == 1 else f"{body}_joint"
-            joints.append(self._name("joint", model.joint(j).name, unnamed))
+        bodies, joints = names_of(model, self.draft)
         taken = set(bodies)
         sites = []
         for i in range(model.nsite):
             name = model.site(i).name or f"site_{i}"
-            sites.append(self._name("frame", f"{name}_site" if name in taken else name, ""))
+            sites.append(self.draft.new_name("frame", f"{name}_site" if name in taken else name))
         self.names = {"body": bodies, "joint": joints, "site": sites}
-
-    def _name(self, family: str, given: str, otherwise: str) -> str:
-        return self.draft.new_name(family, given or otherwise)
 
     def source(self, tag: str, name: str) -> Source:
         """Return where a named element stands, or the file alone."""
@@ -152,6 +143,18 @@ class Compiled:
         if model.opt.density or model.opt.viscosity:
             draft.notes.append("left out: forces of a fluid (density, viscosity of <option>)")
         draft.notes.append("contacts are not read from shapes; equalities are rigid, solref and solimp are not used")
+
+
+def names_of(model: Any, draft: Draft) -> tuple[list[str], list[str]]:
+    """Return the names of all bodies and joints of a compiled model, by index; those without one get one."""
+    bodies = [GROUND, *(draft.new_name("body", model.body(i).name or f"body_{i}") for i in range(1, model.nbody))]
+    free = sum(model.jnt_type[j] == 0 for j in range(model.njnt))
+    joints = []
+    for j in range(model.njnt):
+        body = bodies[model.jnt_bodyid[j]]
+        unnamed = "root_joint" if model.jnt_type[j] == 0 and free == 1 else f"{body}_joint"
+        joints.append(draft.new_name("joint", model.joint(j).name or unnamed))
+    return bodies, joints
 
 
 def _inertia(model: Any, i: int) -> Inertia:

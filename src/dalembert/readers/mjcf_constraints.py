@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.model.parts import Actuator, Coupling, Loop, Spring
+from dalembert.model.parts import Actuator, Coupling, Loop, Spring, Tendon
 from dalembert.model.placement import Placement
 from dalembert.readers.mjcf_spec import import_mujoco
 
@@ -139,7 +139,7 @@ def _fixed_tendon(compiled: Compiled, tendon: int) -> dict[str, float] | None:
 
 
 def add_tendons(compiled: Compiled) -> None:
-    """Add tendons between two sites as springs; what else a tendon does is named."""
+    """Add springs and dampers of fixed tendons and of those between two sites; what else a tendon does is named."""
     model, draft = compiled.model, compiled.draft
     for i in range(model.ntendon):
         name = draft.new_name("tendon", model.tendon(i).name or f"tendon_{i}")
@@ -156,14 +156,24 @@ def add_tendons(compiled: Compiled) -> None:
         stiffness *= not compiled.disabled("mjDSBL_SPRING")
         damping *= not compiled.disabled("mjDSBL_DAMPER")
         if stiffness or damping:
-            ends, (low, high) = _two_sites(compiled, i), model.tendon_lengthspring[i]
-            if ends is None or low != high:
-                left.append("spring and damper" if ends is None else "spring with a dead band")
-            else:
-                source = compiled.source("spatial", name)
-                draft.springs.append(Spring(name, *ends, stiffness, float(low), damping, source))
+            left += _spring(compiled, i, name, stiffness, damping)
         if left:
             draft.notes.append(f"left out: {', '.join(left)} of tendon {name!r}")
+
+
+def _spring(compiled: Compiled, i: int, name: str, stiffness: float, damping: float) -> list[str]:
+    """Add the spring and damper of a tendon, fixed or between two sites; return what does not map."""
+    low, high = (float(x) for x in compiled.model.tendon_lengthspring[i])
+    fixed, ends = _fixed_tendon(compiled, i), _two_sites(compiled, i)
+    if fixed:
+        source = compiled.source("fixed", name)
+        compiled.draft.tendons.append(Tendon(name, tuple(fixed.items()), stiffness, (low, high), damping, source))
+    elif ends is not None and low == high:
+        source = compiled.source("spatial", name)
+        compiled.draft.springs.append(Spring(name, *ends, stiffness, low, damping, source))
+    else:
+        return ["spring and damper" if ends is None else "spring with a dead band"]
+    return []
 
 
 def _two_sites(compiled: Compiled, tendon: int) -> tuple[str, str] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from dalembert.model.parts import Joint, Limits
 from dalembert.model.placement import IDENTITY, Placement
@@ -104,6 +103,8 @@ def _spring(compiled: Compiled, j: int, kind: str, nv: int) -> tuple[tuple[float
 
 
 def _rotation_vector(wxyz: Array) -> Array:
+    from scipy.spatial.transform import Rotation
+
     return Rotation.from_quat(np.roll(wxyz, -1)).as_rotvec()
 
 

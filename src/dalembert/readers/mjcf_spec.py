@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,11 @@ def compiled(flat: Flat, folders: Folders) -> Any:
         spec = mujoco.MjSpec.from_string(flat.text)
         _drop_shapes(mujoco, spec, flat, folders)
         _drop_actuators(mujoco, spec, flat)
-        return spec.compile()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = spec.compile()
+        flat.draft.notes += sorted({f"MuJoCo: {shortened(str(each.message), 300)}" for each in said})
+        return model
     except DalembertError:
         raise
     except Exception as error:  # MuJoCo raises ValueError, its FatalError, and what pybind makes of C++'s

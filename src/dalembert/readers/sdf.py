@@ -225,7 +225,7 @@ def _compensation(link: Element, draft: Draft) -> float:
     """Return 1 for a link on which gravity does not act."""
     if truth_text(link, "gravity", True):
         return 0.0
-    draft.notes.append(f"{link.source}: gravity does not act on it where passive forces act (passive=True)")
+    draft.notes.append(f"{link.source}: gravity does not act on it, as the file says")
     return 1.0
 
 

@@ -90,6 +90,7 @@ def _axis(element: Element, tag: str, scope: Scope, draft: Draft) -> tuple[Eleme
     if axis is None:
         if tag == "axis2":
             raise element.error("<axis2> is missing")
+        draft.notes.append(f"{element.source}: no <axis>; SDF's default, z of the joint's frame, is used")
         return None, (0.0, 0.0, 1.0)
     draft.leave_out_unknown(axis, ("xyz", "limit", "dynamics", "use_parent_model_frame", "mimic", "drake:mimic"))
     return axis, direction_in(element, axis, scope, element.attribute("name"))

@@ -34,6 +34,8 @@ class Scope:
         Name -> element of every link, joint, frame and nested model.
     nested
         Name -> scope of every nested model.
+    placed, carried
+        What was found so far: name of a frame -> its placement; -> scope and name of the link that carries it.
     """
 
     element: Element
@@ -42,6 +44,7 @@ class Scope:
     named: dict[str, Element] = field(default_factory=dict)
     nested: dict[str, Scope] = field(default_factory=dict)
     placed: dict[str, Placement] = field(default_factory=lambda: {MODEL: IDENTITY})
+    carried: dict[str, tuple[Scope, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for child in self.element.children:
@@ -53,6 +56,8 @@ class Scope:
             if name.startswith("__") or "::" in name or name == "world":
                 raise child.error(f"the name {shortened(name)!r} is reserved")
             self.named[name] = child
+            if child.tag == "link":
+                self.carried[name] = (self, name)
 
     def placement(self, name: str, asked: Element) -> Placement:
         """Return X_MF; `asked` is the element that uses the name."""
@@ -101,28 +106,32 @@ class Scope:
 
     def link(self, name: str, asked: Element) -> tuple[Scope, str]:
         """Return the link to which a frame is attached: its scope, and its name there."""
-        scope, visited = self, set()
-        while True:
+        scope: Scope = self
+        visited: dict[tuple[int, str], Scope] = {}
+        while name not in scope.carried:
             key = (id(scope), name)
             if key in visited:
                 raise asked.error(f"frames are attached to each other in a circle, at {shortened(name)!r}")
-            visited.add(key)
-            first, _, rest = name.partition("::")
-            if rest and first in scope.nested:
-                scope, name = scope.nested[first], rest
-                continue
-            if name == MODEL:
-                scope, name = scope._canonical(asked)
-                continue
-            element = scope.named.get(name)
-            if element is None:
-                raise asked.error(f"there is no link or frame {shortened(name)!r}{scope._known()}")
-            if element.tag == "link":
-                return scope, name
-            if element.tag == "model":
-                scope, name = scope.nested[name], MODEL
-            else:
-                name = scope._default(element) if element.tag == "frame" else text_of(element, "child")
+            visited[key] = scope
+            scope, name = scope._next(name, asked)
+        found = scope.carried[name]
+        for (_, step), where in visited.items():
+            where.carried[step] = found
+        return found
+
+    def _next(self, name: str, asked: Element) -> tuple[Scope, str]:
+        """Return the scope and name of what a frame is attached to."""
+        first, _, rest = name.partition("::")
+        if rest and first in self.nested:
+            return self.nested[first], rest
+        if name == MODEL:
+            return self._canonical(asked)
+        element = self.named.get(name)
+        if element is None:
+            raise asked.error(f"there is no link or frame {shortened(name)!r}{self._known()}")
+        if element.tag == "model":
+            return self.nested[name], MODEL
+        return self, self._default(element) if element.tag == "frame" else text_of(element, "child")
 
     def _canonical(self, asked: Element) -> tuple[Scope, str]:
         """Return the link that carries the model's frame: the one named, the first, or a nested model's."""

@@ -14,6 +14,7 @@ from dalembert.model.mechanism import Mechanism
 from dalembert.readers.conventions import (
     CONVENTIONS,
     SIZES,
+    WOUND,
     Convention,
     q_from,
     q_to,
@@ -21,6 +22,8 @@ from dalembert.readers.conventions import (
     to_world,
     v_turned,
 )
+from dalembert.readers.draft import Draft
+from dalembert.readers.mjcf import names_of
 
 Array = np.ndarray
 
@@ -38,20 +41,25 @@ class StateMap:
         Whose states; how the tool writes them.
     joints
         Names of the joints in the order of the tool.
+    wound
+        Joints that have an angle here and (cos, sin) there; their angle comes back within (-pi, pi].
     """
 
     mechanism: Mechanism
     convention: Convention
     joints: tuple[str, ...]
+    wound: frozenset[str] = frozenset()
 
     @cached_property
     def _parts(self) -> list[tuple[str, slice, slice, slice, slice]]:
         """Kind of each joint, with its places in q, v here and there."""
         parts, at_q, at_v = [], 0, 0
         for name in self.joints:
-            kind = self.mechanism.joint(name).kind
+            kind = WOUND if name in self.wound else self.mechanism.joint(name).kind
             q, v = self.mechanism.index_q(name), self.mechanism.index_v(name)
             sizes = (q.stop - q.start, v.stop - v.start)
+            if kind == WOUND:
+                sizes = (2, 1)
             nq, nv = SIZES[kind] if kind in SIZES and (self.convention.angles or kind == "free") else sizes
             parts.append((kind, q, v, slice(at_q, at_q + nq), slice(at_v, at_v + nv)))
             at_q, at_v = at_q + nq, at_v + nv
@@ -158,22 +166,24 @@ def state_map(mechanism: Mechanism, tool: str | Convention, joints: Iterable[str
     balls = [name for name in names if mechanism.joint(name).kind == "spherical"]
     if balls and not tool.ball:
         raise UnsupportedError(f"joint {balls[0]!r} is a ball joint, which has no quaternion there")
-    return StateMap(mechanism, tool, tuple(names))
+    return StateMap(mechanism, tool, tuple(names), _wound(mechanism, joints, names))
+
+
+def _wound(mechanism: Mechanism, joints: Any, names: list[str]) -> frozenset[str]:
+    """Return the joints that are revolute here and on the circle in a Pinocchio model."""
+    if not hasattr(joints, "nqs"):
+        return frozenset()
+    pairs = zip(names, list(joints.nqs)[1:], strict=True)
+    return frozenset(name for name, nq in pairs if nq == 2 and mechanism.joint(name).kind == "revolute")
 
 
 def _names(joints: Any) -> list[str]:
     """Return the names of moving joints in a list, a Pinocchio model or a MuJoCo model."""
     if hasattr(joints, "njnt"):
-        return [joints.joint(i).name or _unnamed(joints, i) for i in range(joints.njnt)]
+        return names_of(joints, Draft("", ""))[1]
     if hasattr(joints, "njoints"):
         return list(joints.names)[1:]
     return [str(name) for name in joints]
-
-
-def _unnamed(model: Any, i: int) -> str:
-    """Return the name that the MJCF reader gives to a joint without one."""
-    free = sum(model.jnt_type[j] == 0 for j in range(model.njnt))
-    return "root_joint" if model.jnt_type[i] == 0 and free == 1 else f"{model.body(model.jnt_bodyid[i]).name}_joint"
 
 
 def _array(values: Any, size: int, what: str) -> Array:

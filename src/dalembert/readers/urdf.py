@@ -19,7 +19,7 @@ from dalembert.readers.urdf_joints import read_joint, read_mimic
 from dalembert.readers.urdf_loops import LOOP_READERS
 from dalembert.readers.urdf_transmissions import read_transmission
 from dalembert.readers.values import blame, number_attribute, origin
-from dalembert.readers.xml_tree import Element
+from dalembert.readers.xml_tree import Element, shortened
 
 PRODUCTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 SHAPES = ("visual", "collision")
@@ -37,7 +37,8 @@ def read_urdf(root: Element, folders: Folders) -> Draft:
             draft.joints.append(read_joint(element, draft))
     if not draft.bodies:
         raise root.error("no <link>: there is nothing to move")
-    _refuse_several_roots(root, draft)
+    _refuse_twins(draft)
+    _refuse_several_roots(draft)
     joints = {joint.name: joint for joint in draft.joints}
     for element in root.children:
         if element.tag in JOINTS:
@@ -71,11 +72,24 @@ def _inertia(inertial: Element, draft: Draft) -> Inertia:
         return Inertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])).moved(place)
 
 
-def _refuse_several_roots(root: Element, draft: Draft) -> None:
-    """Refuse links that no joint carries but the first: a URDF is one tree."""
+def _refuse_twins(draft: Draft) -> None:
+    """Refuse two links of one name."""
+    first: dict[str, Body] = {}
+    for body in draft.bodies:
+        other = first.setdefault(body.name, body)
+        if other is not body:
+            raise ModelError(
+                f"two of this name: link {shortened(body.name)!r} is there already, first in {other.source}",
+                body.source,
+            )
+
+
+def _refuse_several_roots(draft: Draft) -> None:
+    """Refuse links that no joint carries but the first: a URDF is one tree. Links that are missing are named later."""
     carried = {joint.child for joint in draft.joints}
     roots = [body for body in draft.bodies if body.name not in carried]
-    if len(roots) > 1 and carried <= {body.name for body in draft.bodies}:
+    ends = carried | {joint.parent for joint in draft.joints}
+    if len(roots) > 1 and ends <= {body.name for body in draft.bodies}:
         names = ", ".join(repr(body.name) for body in roots[:5])
         more = " and more" if len(roots) > 5 else ""
         raise ModelError(

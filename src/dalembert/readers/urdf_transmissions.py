@@ -8,6 +8,11 @@ from dalembert.readers.urdf_joints import VELOCITIES
 from dalembert.readers.values import number, number_attribute
 from dalembert.readers.xml_tree import Element
 
+KNOWN = ("type", "joint", "actuator", "mechanicalReduction")
+KNOWN_IN_JOINT = ("mechanicalReduction",)
+KNOWN_IN_ACTUATOR = ("mechanicalReduction", "motorInertia", "drake:gear_ratio", "drake:rotor_inertia")
+"""What is read of a transmission and its two ends; <hardwareInterface> and the rest are named in the notes."""
+
 
 def read_transmission(element: Element, joints: dict[str, Joint], draft: Draft) -> None:
     """Add an actuator: torque at the joint = reduction * torque of the motor."""
@@ -23,10 +28,20 @@ def read_transmission(element: Element, joints: dict[str, Joint], draft: Draft) 
     gear = _gear(element, actuator[0])
     if gear == 0:
         return draft.leave_out(element, "its reduction is zero")
-    rotor = actuator[0].only("drake:rotor_inertia")
-    inertia = 0.0 if rotor is None else number_attribute(rotor, "value")
-    draft.actuators.append(Actuator(name, named.name, gear, inertia, effort, element.source))
+    for part, known in ((element, KNOWN), (joint[0], KNOWN_IN_JOINT), (actuator[0], KNOWN_IN_ACTUATOR)):
+        draft.leave_out_unknown(part, known)
+    draft.actuators.append(Actuator(name, named.name, gear, _rotor(actuator[0]), effort, element.source))
     return None
+
+
+def _rotor(actuator: Element) -> float:
+    """Return the inertia of the motor's rotor, on its own side of the gear: Drake's, or <motorInertia>."""
+    drake, other = actuator.only("drake:rotor_inertia"), actuator.only("motorInertia")
+    if drake is not None and other is not None:
+        raise other.error(f"a rotor's inertia is given twice; {drake} is in line {drake.line}")
+    if other is not None:
+        return number(other, other.text, "<motorInertia>")
+    return 0.0 if drake is None else number_attribute(drake, "value")
 
 
 def _gear(element: Element, actuator: Element) -> float:

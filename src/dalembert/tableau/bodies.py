@@ -1,25 +1,33 @@
 """A small description of rigid bodies and joints: what the equation generators read.
 
 A joint frame is fixed to the parent by `rotation` and `origin`; the child's body frame is the joint frame after the
-joint's motion (turned about, or moved along, `axis`). A joint that closes a loop has its own frame on the child, too.
-Units are SI; frames are right handed.
+joint's motion, which `dalembert.model.joints` describes: q of nq numbers, velocities of nv. A joint that closes a loop
+has its own frame on the child, too. Units are SI; frames are right handed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, UnsupportedError
+from dalembert.model.joints import KINDS as MOTIONS
+from dalembert.model.joints import Kind
+from dalembert.model.mechanism import Mechanism
+from dalembert.model.placement import Placement
 
 Array = np.ndarray
 
-KINDS = ("revolute", "prismatic")
-"""Joints with one degree of freedom."""
+KINDS = ("revolute", "prismatic", "helical", "universal", "spherical", "planar", "free")
+"""Joints of a tree, as in `dalembert.model.joints.KINDS`; the angle of a revolute one counts turns."""
+
+LOOPS = ("revolute", "prismatic")
+"""Joints that may close a loop."""
 
 BASE = -1
 """Parent of a joint that is fixed to the ground."""
@@ -39,7 +47,8 @@ class Body:
 class Joint:
     """A joint from body `parent` (or BASE) to body `child`, with its frame on the parent; `child_*` for loops.
 
-    Moving it takes armature qdd + damping qd + stiffness (q - rest) beside what the bodies need.
+    Moving it takes armature qdd + damping qd + stiffness (q - rest) beside what the bodies need: one number for all of
+    its velocities, or one for each. `axis2` is the second axis of a universal joint, `pitch` that of a helical one.
     """
 
     name: str
@@ -51,23 +60,43 @@ class Joint:
     origin: Float[Array, "3"] = field(default_factory=lambda: np.zeros(3))
     child_rotation: Float[Array, "3 3"] = field(default_factory=lambda: np.eye(3))
     child_origin: Float[Array, "3"] = field(default_factory=lambda: np.zeros(3))
-    armature: float = 0.0
-    damping: float = 0.0
-    stiffness: float = 0.0
-    rest: float = 0.0
+    armature: Any = 0.0
+    damping: Any = 0.0
+    stiffness: Any = 0.0
+    rest: Any = 0.0
+    axis2: Float[Array, "3"] = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
+    pitch: float = 0.0
+
+    @property
+    def motion(self) -> Kind:
+        """What the model says of joints of this kind."""
+        return MOTIONS[self.kind]
 
     def resistance(self, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> ca.SX:
         """Return what the joint itself takes of tau: rotor, damper and spring."""
-        return self.armature * qdd + self.damping * qd + self.stiffness * (q - self.rest)
+        taken = ca.DM(self.armature) * qdd + ca.DM(self.damping) * qd
+        return taken + ca.DM(self.stiffness) * (q - ca.DM(self.rest)) if np.any(self.stiffness) else taken
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A mechanism, and where each of its bodies is: on which body here (or BASE), and where in its frame."""
+
+    mechanism: Mechanism
+    places: Mapping[str, tuple[int, Placement]]
 
 
 @dataclass(frozen=True, eq=False)
 class Multibody:
-    """Bodies and joints; joint i of a tree moves body i, and parents come before children."""
+    """Bodies and joints; joint i of a tree moves body i, and parents come before children.
+
+    `source` is the mechanism they were taken from, if any: its constraints and springs belong to the equations.
+    """
 
     bodies: Sequence[Body]
     joints: Sequence[Joint]
     gravity: Float[Array, "3"] = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
+    source: Source | None = None
 
     def __post_init__(self) -> None:
         for joint in self.joints:
@@ -82,6 +111,12 @@ class Multibody:
             if not abs(np.linalg.norm(joint.axis) - 1.0) < 1e-9:
                 raise ModelError(
                     f"joint {joint.name!r}: the axis must have length 1; it has {np.linalg.norm(joint.axis)}"
+                )
+            vector = joint.motion.nq == joint.motion.nv and joint.kind != "free"
+            if np.any(joint.stiffness) and not vector:
+                raise UnsupportedError(
+                    f"joint {joint.name!r} is {joint.kind} with a spring; joints with springs are revolute, prismatic, "
+                    "helical and universal here"
                 )
         names = [x.name for x in (*self.bodies, *self.joints)]
         for part in (names[: len(self.bodies)], names[len(self.bodies) :]):
@@ -113,10 +148,3 @@ def skew(a: ca.SX) -> ca.SX:
         ca.horzcat(a[2], 0, -a[0]),
         ca.horzcat(-a[1], a[0], 0),
     )
-
-
-def turn(axis: Float[Array, "3"], angle: ca.SX) -> ca.SX:
-    """Return the rotation about an axis (Rodrigues), child to parent coordinates; zeros of the axis stay structural."""
-    K = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
-    K, K2 = ca.sparsify(ca.SX(K)), ca.sparsify(ca.SX(K @ K))
-    return ca.SX.eye(3) + ca.sin(angle) * K + (1 - ca.cos(angle)) * K2

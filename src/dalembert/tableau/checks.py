@@ -4,7 +4,7 @@
   W. Prager, Numer. Math. 6 (1964) 405-409);
 - pivot quality: the least |pivot| / (sum of the sizes of the terms it was made of); a pivot that is all cancellation is
   the sign of a singular matrix;
-- growth: largest entry of U over largest entry of A.
+- growth: largest entry of U over largest entry of A, both in rows that elimination changes, at least 1.
 """
 
 from __future__ import annotations
@@ -78,20 +78,43 @@ class LinearSolution:
         NaN where the status is SINGULAR or NON_FINITE.
     status : (N,)
         `Outcome` of each sample.
-    backward_error, pivot_quality, growth : (N,)
-        See the head of `dalembert.tableau.checks`; from the plan that gave the answer.
+    checks : (N, 3)
+        Backward error, pivot quality and growth, also by name; see the head of `dalembert.tableau.checks`. They are
+        those of the plan that gave the answer.
     """
 
     x: Float[Array, "*batch n"]
     status: Int[Array, " N"]
-    backward_error: Float[Array, " N"]
-    pivot_quality: Float[Array, " N"]
-    growth: Float[Array, " N"]
+    checks: Float[Array, "N three"]
+
+    @property
+    def backward_error(self) -> Float[Array, " N"]:
+        """Size of the change of data for which x is exact."""
+        return self.checks[:, 0]
+
+    @property
+    def pivot_quality(self) -> Float[Array, " N"]:
+        """What is left of the pivot that lost most."""
+        return self.checks[:, 1]
+
+    @property
+    def growth(self) -> Float[Array, " N"]:
+        """Growth of entries in the elimination."""
+        return self.checks[:, 2]
 
     @property
     def ok(self) -> Bool[Array, " N"]:
         """Where there is an answer that passed."""
         return self.status <= Outcome.SUPERLU
+
+
+ALL_PLANNED = np.zeros(1, np.int64)
+ALL_PLANNED.setflags(write=False)
+
+
+def planned(x: Float[Array, " n"], checks: Float[Array, " four"]) -> LinearSolution:
+    """Return the solution of a single system that was sound at once."""
+    return LinearSolution(x, ALL_PLANNED, checks[None, :3])
 
 
 def sound(x: Float[Array, "N n"], checks: Float[Array, "N three"]) -> Bool[Array, " N"]:

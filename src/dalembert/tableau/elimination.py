@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
-from dalembert.tableau.checks import LinearSolution, Outcome, Statistics, sound
+from dalembert.tableau.checks import LinearSolution, Outcome, Statistics, planned, sound
 from dalembert.tableau.engines import ENGINES, STRAIGHT_LIMIT
 from dalembert.tableau.plan import Plan
 from dalembert.tableau.rank import rank_report
@@ -48,6 +48,8 @@ class Elimination:
         self.engine = engine
         self.statistics = Statistics()
         self._run = ENGINES[engine](plan)
+        self._one = getattr(self._run, "one", None)
+        self._entries, self._n = (plan.pattern.entries,), (plan.n,)
         self._repair = Repair(plan, self.statistics)
 
     def solve(self, values: Any, right: Any) -> LinearSolution:
@@ -63,6 +65,11 @@ class Elimination:
         A single system without an answer raises `SolvabilityError`, which names the dependent equations; in a batch
         such samples are NaN with their status.
         """
+        if self._one is not None and _is_one(values, self._entries) and _is_one(right, self._n):
+            x, checks = self._one(values, right)
+            if checks[3]:
+                self.statistics.count_planned(1)
+                return planned(x, checks)
         data, b, single = self._checked(values, right)
         return self.finish(data, b, *self._run(data, b), single)
 
@@ -79,7 +86,7 @@ class Elimination:
         self.statistics.count(status)
         if single and status[0] > Outcome.SUPERLU:
             self._refuse(int(status[0]), data[0], b[0])
-        return LinearSolution(x[0] if single else x, status, *np.ascontiguousarray(checks.T))
+        return LinearSolution(x[0] if single else x, status, checks)
 
     def _checked(self, values: Any, right: Any) -> tuple[Array, Array, bool]:
         """Return values and right sides with a leading axis, and whether neither had one."""
@@ -112,6 +119,11 @@ class Elimination:
     def explain(self) -> str:
         """Return plan, engine and statistics in words."""
         return f"{self.plan.explain()}\nengine {self.engine}; {self.statistics}"
+
+
+def _is_one(array: Any, shape: tuple[int]) -> bool:
+    """Whether this is an array of one system as the compiled code takes it, without a look at anything else."""
+    return type(array) is np.ndarray and array.shape == shape and array.dtype == float
 
 
 def eliminate(given: Any, **options: Any) -> Any:

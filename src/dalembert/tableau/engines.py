@@ -32,21 +32,24 @@ STRAIGHT_LIMIT = 60_000
 """Operations of a plan up to which straight-line code is the default: above, compiling takes tens of seconds."""
 
 
-def straight_engine(plan: Plan) -> Engine:
-    """Compile the plan to straight-line code."""
-    a, b = ca.SX.sym("a", plan.pattern.entries), ca.SX.sym("b", plan.n)
-    values, right = ca.vertsplit(a), ca.vertsplit(b)
-    solved = straight_line_solve(plan, values, right)
-    checks = check_expressions(plan, values, right, solved)
-    both = TwoWidths(ca.Function("elimination", [a, b], [solved.x, checks], ["a", "b"], ["x", "checks"]))
+class StraightEngine:
+    """The plan compiled to straight-line code."""
 
-    def run(values: Array, right: Array) -> tuple[Array, Array]:
-        if len(right) == 1:
-            x, checks = both.narrow(values[0], right[0])
-            return x[None], checks[None]
-        return both.wide(values, right)
+    def __init__(self, plan: Plan) -> None:
+        a, b = ca.SX.sym("a", plan.pattern.entries), ca.SX.sym("b", plan.n)
+        values, right = ca.vertsplit(a), ca.vertsplit(b)
+        solved = straight_line_solve(plan, values, right)
+        checks = check_expressions(plan, values, right, solved)
+        self._both = TwoWidths(ca.Function("elimination", [a, b], [solved.x, checks], ["a", "b"], ["x", "checks"]))
 
-    return run
+    def __call__(self, values: Array, right: Array) -> tuple[Array, Array]:
+        """Solve a batch."""
+        x, checks = self._both.wide(values, right) if len(right) > 1 else self._both.narrow(values, right)
+        return x, checks[:, :3]
+
+    def one(self, values: Array, right: Array) -> tuple[Array, Array]:
+        """Solve a single system: x, and the checks with their verdict last."""
+        return self._both.narrow(values, right)
 
 
 def bare_kernel(plan: Plan) -> TwoWidths:
@@ -85,7 +88,7 @@ def plain_engine(plan: Plan) -> Engine:
 
 
 ENGINES: dict[str, Callable[[Plan], Engine]] = {
-    "straight": straight_engine,
+    "straight": StraightEngine,
     "loop": loop_engine,
     "inner": inner_engine,
     "plain": plain_engine,

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from dalembert.tableau.graph_loops import compiled
 
-Ints = NDArray[np.int32]
+Ints = NDArray[np.uint32]  # unsigned: compiled code need not look for places counted from the end
+Signed = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 PROBE_SHARE = 1e-4
@@ -37,7 +38,7 @@ class Program(NamedTuple):
     outside_place: Ints
     lower_ptr: Ints
     lower: Ints
-    cross: Ints  # of entry (k, j) of L: where u_jk stands in `upper`, -1 if it is zero
+    cross: Signed  # of entry (k, j) of L: where u_jk stands in `upper`, -1 if it is zero
     upper_ptr: Ints
     upper: Ints
     probe: Floats
@@ -54,52 +55,67 @@ class Workspace(NamedTuple):
 
 
 @compiled
-def _factor_row(program, data, k, work):
-    """Find row k of L and U; return pivot quality and the largest entry of U."""
-    low_first, low_last = program.lower_ptr[k], program.lower_ptr[k + 1]
-    up_first, up_last = program.upper_ptr[k], program.upper_ptr[k + 1]
-    w, low, up, diagonal = work.w, work.low, work.up, work.diagonal
-    for e in range(low_first, low_last):
-        w[program.lower[e]] = 0.0
-    for e in range(up_first, up_last):
-        w[program.upper[e]] = 0.0
-    w[k] = 0.0
-    for e in range(program.inside_ptr[k], program.inside_ptr[k + 1]):
-        w[program.inside_place[e]] = data[program.inside_source[e]]
-    terms = abs(w[k])
-    for e in range(low_first, low_last):
-        j = program.lower[e]
-        factor = w[j] / diagonal[j]
-        low[e] = factor
-        for f in range(program.upper_ptr[j], program.upper_ptr[j + 1]):
-            w[program.upper[f]] -= factor * up[f]
-        if program.cross[e] >= 0:
-            terms += abs(factor * up[program.cross[e]])
-    diagonal[k] = w[k]
-    largest = abs(w[k])
-    for e in range(up_first, up_last):
-        up[e] = w[program.upper[e]]
-        largest = max(largest, abs(up[e]))
-    expected = max(terms, PROBE_SHARE * program.probe[k])
-    return abs(w[k]) / expected if expected > 0.0 else 0.0, largest
+def factor(program, work, data):
+    """Find L and U; return the least pivot quality and, of rows that change, the largest entries of U and of A.
+
+    One function without calls: handing a program of many arrays over costs more than most rows.
+    """
+    lower_ptr, lower, cross, probe = program.lower_ptr, program.lower, program.cross, program.probe
+    upper_ptr, upper, w, low, up, diagonal = program.upper_ptr, program.upper, work.w, work.low, work.up, work.diagonal
+    inside_ptr, source, place = program.inside_ptr, program.inside_source, program.inside_place
+    quality, largest, largest_entry = 1.0, 0.0, 0.0
+    for k in range(diagonal.size):
+        for e in range(lower_ptr[k], lower_ptr[k + 1]):
+            w[lower[e]] = 0.0
+        for e in range(upper_ptr[k], upper_ptr[k + 1]):
+            w[upper[e]] = 0.0
+        w[k] = entry = 0.0
+        for e in range(inside_ptr[k], inside_ptr[k + 1]):
+            w[place[e]] = data[source[e]]
+            entry = max(entry, abs(data[source[e]]))
+        terms = abs(w[k])
+        for e in range(lower_ptr[k], lower_ptr[k + 1]):
+            j = lower[e]
+            multiple = w[j] / diagonal[j]
+            low[e] = multiple
+            for f in range(upper_ptr[j], upper_ptr[j + 1]):
+                w[upper[f]] -= multiple * up[f]
+            if cross[e] >= 0:
+                terms += abs(multiple * up[cross[e]])
+        diagonal[k] = w[k]
+        size = abs(w[k])
+        for e in range(upper_ptr[k], upper_ptr[k + 1]):
+            up[e] = w[upper[e]]
+            size = max(size, abs(up[e]))
+        if lower_ptr[k] < lower_ptr[k + 1]:
+            largest, largest_entry = max(largest, size), max(largest_entry, entry)
+        expected = max(terms, PROBE_SHARE * probe[k])
+        quality = min(quality, abs(w[k]) / expected if expected > 0.0 else 0.0)
+    return quality, largest, largest_entry
 
 
 @compiled
-def _solve_block(program, data, right, first, last, work):
-    """Find the unknowns of one block, in y."""
-    y = work.y
-    for k in range(first, last):
-        value = right[program.rows[k]]
-        for e in range(program.outside_ptr[k], program.outside_ptr[k + 1]):
-            value -= data[program.outside_source[e]] * y[program.outside_place[e]]
-        for e in range(program.lower_ptr[k], program.lower_ptr[k + 1]):
-            value -= work.low[e] * y[program.lower[e]]
-        y[k] = value
-    for k in range(last - 1, first - 1, -1):
-        value = y[k]
-        for e in range(program.upper_ptr[k], program.upper_ptr[k + 1]):
-            value -= work.up[e] * y[program.upper[e]]
-        y[k] = value / work.diagonal[k]
+def substitute(program, work, data, right, x):
+    """Find the unknowns, block after block: forwards through L, backwards through U."""
+    rows, begins, lower_ptr, lower = program.rows, program.begins, program.lower_ptr, program.lower
+    outside_ptr, source, place = program.outside_ptr, program.outside_source, program.outside_place
+    upper_ptr, upper, cols = program.upper_ptr, program.upper, program.cols
+    y, low, up, diagonal = work.y, work.low, work.up, work.diagonal
+    for b in range(begins.size - 1):
+        first, last = np.int64(begins[b]), np.int64(begins[b + 1])
+        for k in range(first, last):
+            value = right[rows[k]]
+            for e in range(outside_ptr[k], outside_ptr[k + 1]):
+                value -= data[source[e]] * y[place[e]]
+            for e in range(lower_ptr[k], lower_ptr[k + 1]):
+                value -= low[e] * y[lower[e]]
+            y[k] = value
+        for k in range(last - 1, first - 1, -1):
+            value = y[k]
+            for e in range(upper_ptr[k], upper_ptr[k + 1]):
+                value -= up[e] * y[upper[e]]
+            y[k] = value / diagonal[k]
+            x[cols[k]] = y[k]
 
 
 @compiled
@@ -132,20 +148,10 @@ def backward_error(indptr, indices, data, right, x):
 @compiled
 def factor_solve(program, work, data, right, x, checks):
     """Solve one system; checks: backward error, least pivot quality, growth."""
-    quality, largest = 1.0, 0.0
-    for b in range(program.begins.size - 1):
-        first, last = program.begins[b], program.begins[b + 1]
-        for k in range(first, last):
-            found, size = _factor_row(program, data, k, work)
-            quality, largest = min(quality, found), max(largest, size)
-        _solve_block(program, data, right, first, last, work)
-    for k in range(program.rows.size):
-        x[program.cols[k]] = work.y[k]
-    entry = 0.0
-    for value in data:
-        entry = max(entry, abs(value))
+    quality, largest, entry = factor(program, work, data)
+    substitute(program, work, data, right, x)
     checks[0] = backward_error(program.indptr, program.indices, data, right, x)
-    checks[1], checks[2] = quality, largest / entry if entry > 0.0 else np.inf
+    checks[1], checks[2] = quality, max(1.0, largest / entry) if entry > 0.0 else 1.0
 
 
 @compiled

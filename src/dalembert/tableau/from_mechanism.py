@@ -4,10 +4,10 @@ Symbols: X_AB places frame B in frame A (`Placement`); P the parent's frame, J t
 
 The child's frame is X_PC = X_PJ motion(q) X_JC, and the body frame here is the joint's, J, after the motion: mass and
 what hangs on the body move from C to J by X_JC. Bodies on fixed joints become part of what carries them. A "continuous"
-joint is a revolute one whose coordinate is the angle, not (cos, sin): `mechanism.difference(mechanism.neutral(), q)`
-has the tableau's q. A free joint becomes no joint at all: its body is free, as all are in maximal coordinates, and no
-force acts in the joint. Revolute and prismatic loops become joints between two bodies; their Baumgarte gains act off
-the constraints only, where a tableau has no solution, and are not taken over. Dry friction is no part of the smooth
+joint is a revolute one whose coordinate is the angle, not (cos, sin): `coordinates(mechanism, q)` has the tableau's q.
+Revolute and prismatic loops become joints between two bodies in maximal coordinates; their Baumgarte gains act off the
+constraints only, where a tableau has no solution, and are not taken over. All other constraints, couplings and springs
+between frames are read from the mechanism by `tree_rows` and `body_rows`. Dry friction is no part of the smooth
 dynamics, here as there.
 """
 
@@ -23,12 +23,12 @@ from dalembert.model import parts
 from dalembert.model.inertia import Inertia
 from dalembert.model.mechanism import Mechanism
 from dalembert.model.placement import IDENTITY, Placement
-from dalembert.tableau.bodies import BASE, KINDS, Body, Joint, Multibody
+from dalembert.tableau.bodies import BASE, KINDS, LOOPS, Body, Joint, Multibody, Source
 
 MOVING = {kind: kind for kind in KINDS} | {"continuous": "revolute"}
-"""Kinds of a mechanism's joints that move, and what they are here; "fixed" and "free" make no joint."""
+"""Kinds of a mechanism's joints that move, and what they are here; "fixed" makes no joint."""
 
-INSTEAD = "Build it of these (a universal joint is two revolute ones), or use the mechanism's own forward and inverse"
+Array = np.ndarray
 
 
 @dataclass
@@ -55,31 +55,52 @@ def from_mechanism(mechanism: Mechanism) -> Multibody:
 
     Kept are gravity, armature (with rotors of motors) and, where `mechanism.passive`, damping and springs in joints.
     """
-    _refuse_forces(mechanism)
+    if mechanism.passive and mechanism.tendons:
+        names = ", ".join(repr(tendon.name) for tendon in mechanism.tendons)
+        raise UnsupportedError(
+            f"tendon {names}: the tableau has springs in joints and between frames. "
+            "`mechanism.with_passive(False)` leaves all springs and dampers out"
+        )
     draft = _Draft(places={mechanism.ground: (BASE, IDENTITY)})
     for body, joint in zip(mechanism.bodies, mechanism.joints, strict=True):
         _add(draft, mechanism, body, joint)
     if not draft.names:
         raise ModelError(f"{mechanism.name!r} has no body that moves, hence no equations")
-    draft.joints.extend(_closed(draft, mechanism, each) for each in mechanism.all_constraints)
     bodies = [
         Body(name, inertia.mass, inertia.center, inertia.rotational)
         for name, inertia in zip(draft.names, draft.inertias, strict=True)
     ]
-    return Multibody(bodies, draft.joints, np.array(mechanism.gravity, dtype=float))
+    return Multibody(bodies, draft.joints, np.array(mechanism.gravity, dtype=float), Source(mechanism, draft.places))
 
 
-def _refuse_forces(mechanism: Mechanism) -> None:
-    """Refuse passive forces that neither kind of coordinates has."""
-    if not mechanism.passive:
-        return
-    lifted = [body.name for body in mechanism.bodies if body.compensation]
-    for what, names in (("spring", [each.name for each in mechanism.springs]), ("compensated weight of", lifted)):
-        if names:
-            raise UnsupportedError(
-                f"{what} {', '.join(map(repr, names))}: the tableau has springs in joints only. "
-                "`mechanism.with_passive(False)` leaves all springs and dampers out"
-            )
+def coordinates(mechanism: Mechanism, q: Any) -> Array:
+    """Return the tableau's q of a configuration (..., nq): that of the mechanism, continuous joints by their angles."""
+    q = np.asarray(q, dtype=float)
+    parts = []
+    for joint in mechanism.joints:
+        own = q[..., mechanism.index_q(joint.name)]
+        parts.append(np.arctan2(own[..., 1:], own[..., :1]) if joint.kind == "continuous" else own)
+    return np.concatenate(parts, axis=-1)
+
+
+def body_positions(mechanism: Mechanism, q: Any) -> dict[str, Array]:
+    """Return "p link1" (3), "e link1" (4) of the tableau's bodies and "q joint1" of hinges and screws, at q (nq,)."""
+    model, found, poses = from_mechanism(mechanism), {}, []
+    own = coordinates(mechanism, q)
+    at = 0
+    for joint, body in zip(model.joints, model.bodies, strict=True):
+        size = joint.motion.nq
+        part: Any = joint
+        R, p = joint.motion.motion(part, list(own[at : at + size]))
+        place = Placement(joint.rotation, joint.origin) @ Placement(np.array(R, dtype=float), np.array(p, dtype=float))
+        place = place if joint.parent == BASE else poses[joint.parent] @ place
+        poses.append(place)
+        centre = place @ Placement(np.eye(3), body.centre)
+        found |= {f"p {body.name}": centre.position, f"e {body.name}": centre.quaternion()}
+        if joint.kind in ("revolute", "helical"):
+            found[f"q {joint.name}"] = own[at : at + 1]
+        at += size
+    return found
 
 
 def _add(draft: _Draft, mechanism: Mechanism, body: parts.Body, joint: parts.Joint) -> None:
@@ -91,50 +112,49 @@ def _add(draft: _Draft, mechanism: Mechanism, body: parts.Body, joint: parts.Joi
         if carrier != BASE:
             draft.inertias[carrier] = draft.inertias[carrier] + body.inertia.moved(frame @ own)
         return
+    child, R, r = len(draft.names), frame.rotation, frame.position
+    axes = {word: np.array(getattr(joint, word), dtype=float) for word in ("axis", "axis2")}
     values = _values(mechanism, joint)
-    if joint.kind in MOVING:
-        axis = np.array(joint.axis, dtype=float)
-        child, R, r = len(draft.names), frame.rotation, frame.position
-        draft.joints.append(Joint(joint.name, MOVING[joint.kind], carrier, child, axis, R, r, **values))
-    elif joint.kind != "free":
-        known = ", ".join((*MOVING, "fixed", "free"))
-        raise UnsupportedError(f"joint {joint.name!r} is {joint.kind}; joints of a tableau are {known}. {INSTEAD}")
+    draft.joints.append(
+        Joint(joint.name, MOVING[joint.kind], carrier, child, rotation=R, origin=r, pitch=joint.pitch, **axes, **values)
+    )
     draft.places[body.name] = (len(draft.names), own)
     draft.names.append(body.name)
     draft.inertias.append(body.inertia.moved(own))
 
 
 def _values(mechanism: Mechanism, joint: parts.Joint) -> dict[str, Any]:
-    """Return armature and, where they act, damping and spring of a joint with one velocity."""
+    """Return armature and, where they act, damping and spring of a joint."""
     at = mechanism.index_v(joint.name)
     words = ("armature", "damping", "stiffness", "rest") if mechanism.passive else ("armature",)
     values = {word: getattr(mechanism, word)[at] for word in words}
-    given = [word for word, value in values.items() if value.any() and word != "rest"]
-    if joint.kind not in MOVING and given:
-        raise UnsupportedError(
-            f"joint {joint.name!r} is {joint.kind} and has {' and '.join(given)}, which only joints with one "
-            "coordinate have here: build it without"
-        )
-    if joint.kind == "continuous" and "stiffness" in given:
+    if joint.kind == "continuous" and mechanism.passive and values["stiffness"].any():
         raise UnsupportedError(
             f"joint {joint.name!r} is continuous with a spring, which forgets full turns; the tableau's angle does "
             "not. Make it revolute, or take `mechanism.with_passive(False)`"
         )
-    return {word: float(value[0]) for word, value in values.items()} if joint.kind in MOVING else {}
+    return {word: value if value.any() else 0.0 for word, value in values.items()}
 
 
-def _closed(draft: _Draft, mechanism: Mechanism, constraint: Any) -> Joint:
+def closing_joints(model: Multibody) -> list[Joint]:
+    """Return the revolute and prismatic loops of a mechanism as joints between two bodies."""
+    if model.source is None:
+        return []
+    return [_closed(model.source, each) for each in model.source.mechanism.all_constraints if closes(each)]
+
+
+def closes(constraint: Any) -> bool:
+    """Whether a constraint is a joint that closes a loop."""
+    return constraint.kind in LOOPS and not constraint.held
+
+
+def _closed(source: Source, constraint: Any) -> Joint:
     """Return a loop as a joint between two bodies; the ground is the parent if it is one of them."""
-    if constraint.kind not in KINDS or constraint.held:
-        held = ", held where it is" if getattr(constraint, "held", False) else ""
-        raise UnsupportedError(
-            f"{constraint.label!r} ({constraint.kind}{held}): loops of a tableau are {' and '.join(KINDS)} joints "
-            "between two frames. `mechanism.open_tree()` leaves all couplings, loops and constraints out"
-        )
     ends = []
+    mechanism = source.mechanism
     for name, at in ((constraint.frame, constraint.placement), (constraint.other or mechanism.ground, constraint.at)):
         place = mechanism.frame(name)
-        carrier, own = draft.places[place.body]
+        carrier, own = source.places[place.body]
         ends.append((carrier, own @ place.placement @ (at or IDENTITY)))
     (parent, one), (child, two) = ends if ends[1][0] != BASE else ends[::-1]
     if parent == child:

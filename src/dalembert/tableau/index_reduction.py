@@ -172,6 +172,6 @@ def _assemble(
             if k == 0 or s.element_hash() in present:
                 variables[name + "'" * k] = s
                 known.append(name + "'" * k)
-    given = tableau._given
+    given = tableau.given
     reduced = Tableau(equations, variables, rates, known, None, given[3], given[4])
     return Reduced(reduced, found, tuple(states), tuple(called))

@@ -18,7 +18,7 @@ SLACK = 3
 
 
 class Lists(NamedTuple):
-    """Lists of numbers in one store, linked by their length."""
+    """Lists of numbers in one store, linked by their length; `top` has the end of the store and the longest length."""
 
     entries: NDArray[np.int64]
     start: NDArray[np.int64]
@@ -39,6 +39,8 @@ def link(lists, i, late):
     lists.after[i], lists.before[i], lists.head[bucket], lists.bucket[i] = first, -1, i, bucket
     if first >= 0:
         lists.before[first] = i
+    if not late and bucket > lists.top[1]:
+        lists.top[1] = bucket
 
 
 @compiled
@@ -81,7 +83,7 @@ def fill_lists(indptr, indices, size, capacity):
         top += room[i]
     empty = np.full(n, -1, np.int64)
     heads = np.full(size + 2, -1, np.int64)
-    return Lists(entries, start, length, room, np.array([top]), heads, empty.copy(), empty.copy(), empty.copy())
+    return Lists(entries, start, length, room, np.array([top, 0]), heads, empty.copy(), empty.copy(), empty.copy())
 
 
 @compiled

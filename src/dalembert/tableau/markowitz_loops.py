@@ -72,7 +72,9 @@ def _search(rows, cols, values, marks, threshold):
     n = rows.length.size
     best = (np.int64(4) * n * n, np.int64(-1), np.int64(-1))
     looked = 0
-    for count in range(1, n + 2):
+    longest = max(rows.top[1], cols.top[1])
+    for step in range(1, longest + 2):
+        count = step if step <= longest else n + 1
         if best[0] <= 2 * (count - 1) * (count - 1) + 1:
             return best
         j = cols.head[count]
@@ -104,7 +106,7 @@ def _search_partners(rows, cols, values, partner, threshold):
     n = rows.length.size
     best = (np.int64(4) * n * n, np.int64(-1), np.int64(-1))
     looked = 0
-    for count in range(1, n + 1):
+    for count in range(1, rows.top[1] + 1):
         if best[0] <= 2 * (count - 1) * (count - 1) or looked >= SEARCHED:
             return best
         i = rows.head[count]
@@ -237,8 +239,12 @@ PARTNER_SHARE = 0.1
 
 
 @compiled
-def markowitz(indptr, indices, values, marks, partner, col_indptr, col_indices, threshold, partners_first, capacity):
+def markowitz(
+    indptr, indices, values, marks, partner, col_indptr, col_indices, threshold, partners_first, capacity, limit
+):
     """Return pivots (n, 2), the entries (row, step) of L, and row starts, lengths, entries of U; empty if too small.
+
+    The run is given up, with pivots of -1, where it takes more than `limit` multiplications.
 
     `values` (entries, K) are the entries at K probed points, equilibrated; `marks` (entries,) prefer a pivot;
     `partner` (n,) is the column that belongs to each row (its matched unknown, or the diagonal), used only with
@@ -258,10 +264,14 @@ def markowitz(indptr, indices, values, marks, partner, col_indptr, col_indices, 
         link(cols, i, False)
     where = np.full(n, -1, np.int64)
     pivots, lower = np.empty((n, 2), np.int64), np.empty((capacity, 2), np.int64)
-    count = 0
+    count = spent = 0
     for step in range(n):
         i, j = _next_pivot(rows, cols, numbers, flags, partner, threshold, partners_first)
         pivots[step, 0], pivots[step, 1] = i, j
+        spent += (cols.length[j] - 1) * rows.length[i]
+        if spent > limit:
+            pivots[:] = -1
+            return pivots, lower[:0], rows.start, rows.length, rows.entries
         count = _eliminate(rows, cols, numbers, flags, partner, missing, where, i, j, lower, count, step)
         if count < 0:
             return pivots[:0], lower[:0], rows.start, rows.length, rows.entries

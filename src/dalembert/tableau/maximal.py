@@ -1,22 +1,22 @@
 """Equations of bodies in maximal coordinates: every body free, every joint a set of constraint rows; loops welcome.
 
 Symbols, per body: p position of the centre of mass, e unit quaternion (x, y, z, w) body to ground, v velocity, w
-angular velocity in the body frame, mu keeps |e| = 1; per joint: lam multipliers of its five rows phi, tau force
-along its axis.
+angular velocity in the body frame, mu keeps |e| = 1; per joint: lam multipliers of its rows phi, tau forces along its
+velocities.
 
     p' = v                    m v' = m g - (dphi/dp)^T lam + ...
     e' = E(e) w / 2 - mu e    I w' + w x I w = -(dphi/de E / 2)^T lam + ...
     e.e = 1                   phi(p, e) = 0
 
-E(e) w is the quaternion product e (w, 0). Rows of a revolute joint: its two origins coincide (3), two directions across
-the parent's axis stay across the child's (2). Prismatic: no relative turn (3), no offset across the axis (2).
+E(e) w is the quaternion product e (w, 0). The rows of joints are in `joint_rows`, those of other constraints and the
+forces of springs in `body_rows`.
 E. J. Haug, "Computer Aided Kinematics and Dynamics of Mechanical Systems", Allyn and Bacon 1989, sections 9.4, 11.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -24,56 +24,167 @@ import numpy as np
 from dalembert.errors import UnsupportedError
 from dalembert.model.mechanism import Mechanism
 from dalembert.tableau.bodies import BASE, Joint, Multibody, skew
-from dalembert.tableau.from_mechanism import as_multibody
+from dalembert.tableau.body_rows import Pose, body_rows
+from dalembert.tableau.from_mechanism import as_multibody, closing_joints
+from dalembert.tableau.joint_rows import Ends, angle_row, joint_rows, joint_speeds, joint_wrench, row_count
 from dalembert.tableau.tableau import Tableau
 
-
-@dataclass(frozen=True, eq=False)
-class Pose:
-    """A body's symbols, its rotation matrix, and the rates of v and w."""
-
-    p: ca.SX
-    e: ca.SX
-    v: ca.SX
-    w: ca.SX
-    R: ca.SX
-    dv: ca.SX
-    dw: ca.SX
+Wrenches = list[list[ca.SX]]
 
 
 def maximal(model: Multibody | Mechanism, known: Iterable[str] | None = None) -> Tableau:
     """Return the tableau in maximal coordinates; default known: tau of every joint, forward dynamics.
 
-    Variables: "p link1" (3), "e link1" (4), "v link1", "w link1" (3), "mu link1" per body; "lam joint1" (5) and
-    "tau joint1" per joint. 14 unknowns a body and 5 a joint; structural index 3.
-    `from_mechanism` says what of a mechanism is taken: a body on a free joint has no joint and no tau, a loop has both.
+    Variables: "p link1" (3), "e link1" (4), "v link1", "w link1" (3), "mu link1" per body; "lam joint1" (6 - nv) and
+    "tau joint1" (nv) per joint with nv velocities; "q joint1", its angle, where a screw, a spring or a coupling needs
+    it; "lam r" per row r of other constraints. 14 unknowns a body and 5 a hinge; structural index 3.
+    `from_mechanism` says what of a mechanism is taken: a body on a free joint has no joint and no tau, a revolute or
+    prismatic loop has both. Redundant rows (a planar loop of hinges in space) make the matrix singular:
+    `redundant_rows` finds them, `without_rows` leaves them out.
     """
     model = as_multibody(model)
-    variables: dict[str, ca.SX] = {}
-    rates: dict[str, ca.SX] = {}
-    poses = [_pose(body.name, variables, rates) for body in model.bodies]
-    wrenches = [[body.mass * ca.SX(np.asarray(model.gravity)), ca.SX(3, 1)] for body in model.bodies]
-    equations: dict[str, ca.SX] = {}
-    rows: dict[str, ca.SX] = {}
-    for joint in model.joints:
-        phi, coordinate = joint_rows(joint, model, poses)
-        lam, tau = ca.SX.sym(f"lam {joint.name}", 5), ca.SX.sym(f"tau {joint.name}")
-        variables |= {f"lam {joint.name}": lam, f"tau {joint.name}": tau}
-        rows[f"joint {joint.name}"] = phi
-        _apply(joint, poses, wrenches, phi, lam, coordinate, tau)
-    for body, pose, (force, moment) in zip(model.bodies, poses, wrenches, strict=True):
-        name, mu = body.name, ca.SX.sym(f"mu {body.name}")
-        variables[f"mu {name}"] = mu
-        inertia = ca.sparsify(ca.SX(body.inertia))
-        gyro = ca.mtimes(skew(pose.w), ca.mtimes(inertia, pose.w))
-        equations[f"rate of p {name}"] = rates[f"p {name}"] - pose.v
-        equations[f"rate of e {name}"] = rates[f"e {name}"] - spin(pose.e, pose.w) / 2 + mu * pose.e
-        equations[f"unit e {name}"] = ca.sumsqr(pose.e) - 1
-        equations[f"force {name}"] = body.mass * rates[f"v {name}"] - force
-        equations[f"moment {name}"] = ca.mtimes(inertia, rates[f"w {name}"]) + gyro - moment
+    sheet = _Sheet(model)
+    for joint in (*model.joints, *closing_joints(model)):
+        if joint.kind == "free":
+            _refuse_resistance(joint)
+        else:
+            sheet.add(joint)
+    sheet.couple()
+    added = body_rows(model, sheet.poses)
+    for own, more in zip(sheet.wrenches, added.wrenches, strict=True):
+        own[0], own[1] = own[0] + more[0], own[1] + more[1]
+    sheet.move()
     if known is None:
-        known = [f"tau {joint.name}" for joint in model.joints]
-    return Tableau({**equations, **rows}, variables, rates, known)
+        known = [name for name in sheet.variables if name.startswith("tau ")]
+    equations = {**sheet.equations, **sheet.rows, **added.equations}
+    return Tableau(equations, {**sheet.variables, **added.multipliers}, sheet.rates, known)
+
+
+class _Sheet:
+    """Variables, rates, equations and the wrenches on all bodies."""
+
+    def __init__(self, model: Multibody) -> None:
+        self.model = model
+        self.variables: dict[str, ca.SX] = {}
+        self.rates: dict[str, ca.SX] = {}
+        self.equations: dict[str, ca.SX] = {}
+        self.rows: dict[str, ca.SX] = {}
+        self.poses = [_pose(body.name, self.variables, self.rates) for body in model.bodies]
+        gravity = ca.SX(np.asarray(model.gravity))
+        self.wrenches: Wrenches = [[body.mass * gravity, ca.SX(3, 1)] for body in model.bodies]
+        self.joints: dict[str, tuple[Joint, Ends]] = {}
+        self.coupled = {name for each in self._couplers() for name, _ in each.terms}
+
+    def _couplers(self) -> list:
+        source = self.model.source
+        return [] if source is None else [c for c in source.mechanism.all_constraints if c.kind == "coupler"]
+
+    def add(self, joint: Joint) -> None:
+        """Enter a joint: its rows, multipliers and torques."""
+        name, ends = joint.name, self._ends(joint)
+        lam, tau = ca.SX.sym(f"lam {name}", row_count(joint)), ca.SX.sym(f"tau {name}", joint.motion.nv)
+        self.variables |= {f"lam {name}": lam, f"tau {name}": tau}
+        self.joints[name] = (joint, ends)
+        angle = self._angle(joint, ends)
+        phi = joint_rows(joint, ends, angle)
+        self.rows[f"joint {name}"] = phi
+        net = tau - self._resistance(joint, ends)
+        if joint.kind == "helical":
+            net = net - ca.jtimes(phi, angle, lam, True)
+        for body in (joint.parent, joint.child):
+            if body != BASE:
+                pose = self.poses[body]
+                self.wrenches[body][0] -= ca.jtimes(phi, pose.p, lam, True)
+                self.wrenches[body][1] -= _turning(pose, ca.jtimes(phi, pose.e, lam, True))
+        self._push(joint, ends, net)
+
+    def couple(self) -> None:
+        """Enter the couplings: sum of factor * coordinate = offset."""
+        for coupler in self._couplers():
+            name, phi = coupler.label, -coupler.offset
+            lam = ca.SX.sym(f"lam {name}")
+            for coordinate, factor in coupler.terms:
+                if coordinate not in self.joints or self.joints[coordinate][0].kind == "universal":
+                    raise UnsupportedError(
+                        f"coupling {name!r} of {coordinate!r}: maximal coordinates couple revolute, prismatic and "
+                        "helical joints; use `newton_euler`"
+                    )
+                joint, ends = self.joints[coordinate]
+                phi = phi + factor * self._coordinate(joint, ends)
+                self._push(joint, ends, -factor * lam)
+            self.variables[f"lam {name}"] = lam
+            self.rows[f"coupling {name}"] = phi
+
+    def move(self) -> None:
+        """Write the equations of motion of all bodies."""
+        for body, pose, (force, moment) in zip(self.model.bodies, self.poses, self.wrenches, strict=True):
+            name, mu = body.name, ca.SX.sym(f"mu {body.name}")
+            self.variables[f"mu {name}"] = mu
+            inertia = ca.sparsify(ca.SX(body.inertia))
+            gyro = ca.mtimes(skew(pose.w), ca.mtimes(inertia, pose.w))
+            self.equations[f"rate of p {name}"] = self.rates[f"p {name}"] - pose.v
+            self.equations[f"rate of e {name}"] = self.rates[f"e {name}"] - spin(pose.e, pose.w) / 2 + mu * pose.e
+            self.equations[f"unit e {name}"] = ca.sumsqr(pose.e) - 1
+            self.equations[f"force {name}"] = body.mass * pose.dv - force
+            self.equations[f"moment {name}"] = ca.mtimes(inertia, pose.dw) + gyro - moment
+
+    def _angle(self, joint: Joint, ends: Ends) -> Any:
+        """Enter the angle of a joint where something needs it."""
+        turns = joint.kind in ("revolute", "helical")
+        if not turns or not (joint.kind == "helical" or np.any(joint.stiffness) or joint.name in self.coupled):
+            return None
+        angle = ca.SX.sym(f"q {joint.name}")
+        self.variables[f"q {joint.name}"] = angle
+        self.rows[f"angle {joint.name}"] = angle_row(joint, ends, angle)
+        return angle
+
+    def _coordinate(self, joint: Joint, ends: Ends) -> ca.SX:
+        """Return the length or angle of a joint with one velocity."""
+        if joint.kind == "prismatic":
+            return ca.dot(ca.mtimes(ends.Ra, ca.SX(joint.axis)), ends.rb - ends.ra)
+        return self.variables[f"q {joint.name}"]
+
+    def _push(self, joint: Joint, ends: Ends, tau: ca.SX) -> None:
+        """Add torques of a joint to the wrenches of child and parent."""
+        force, moment = joint_wrench(joint, ends, tau)
+        for body, sign in ((joint.child, 1), (joint.parent, -1)):
+            if body != BASE:
+                pose = self.poses[body]
+                whole = moment + ca.mtimes(skew(ends.rb - pose.p), force)
+                self.wrenches[body][0] += sign * force
+                self.wrenches[body][1] += sign * ca.mtimes(pose.R.T, whole)
+
+    def _resistance(self, joint: Joint, ends: Ends) -> ca.SX:
+        """Return what rotor, damper and spring of a joint take of tau."""
+        if not (np.any(joint.armature) or np.any(joint.damping) or np.any(joint.stiffness)):
+            return ca.SX(0)
+        if np.any(joint.stiffness) and joint.kind == "universal":
+            raise UnsupportedError(
+                f"joint {joint.name!r} is universal with a spring: maximal coordinates have no angles of it. "
+                "Use `newton_euler`, or take the spring out"
+            )
+        moving = [self.poses[body] for body in (joint.parent, joint.child) if body != BASE]
+        state = ca.vertcat(*[x for pose in moving for x in (pose.p, pose.e, pose.v, pose.w)])
+        rate = ca.vertcat(*[x for pose in moving for x in (pose.v, spin(pose.e, pose.w) / 2, pose.dv, pose.dw)])
+        speeds = joint_speeds(joint, ends)
+        coordinate = self._coordinate(joint, ends) if np.any(joint.stiffness) else ca.SX(0)
+        return joint.resistance(coordinate, speeds, ca.jtimes(speeds, state, rate))
+
+    def _ends(self, joint: Joint) -> Ends:
+        """Return the joint's frames on both bodies."""
+        Ra, ra, va, wa = self._frame(joint.parent, joint.rotation, joint.origin)
+        Rb, rb, vb, wb = self._frame(joint.child, joint.child_rotation, joint.child_origin)
+        seen = vb - va - ca.mtimes(skew(wa), rb - ra)
+        return Ends(Ra, ra, Rb, rb, wb - wa, seen)
+
+    def _frame(self, body: int, rotation: np.ndarray, origin: np.ndarray) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+        """Return rotation, origin, velocity of the origin and angular velocity of a frame, in ground coordinates."""
+        fixed, at = ca.sparsify(ca.SX(rotation)), np.asarray(origin, dtype=float)
+        if body == BASE:
+            return fixed, ca.SX(at), ca.SX(3, 1), ca.SX(3, 1)
+        pose = self.poses[body]
+        arm, w = ca.mtimes(pose.R, ca.SX(at - self.model.bodies[body].centre)), ca.mtimes(pose.R, pose.w)
+        return ca.mtimes(pose.R, fixed), pose.p + arm, pose.v + ca.mtimes(skew(w), arm), w
 
 
 def rotation(e: ca.SX) -> ca.SX:
@@ -97,79 +208,16 @@ def _pose(name: str, variables: dict[str, ca.SX], rates: dict[str, ca.SX]) -> Po
     return Pose(p, e, v, w, rotation(e), rates[f"v {name}"], rates[f"w {name}"])
 
 
-def joint_rows(joint: Joint, model: Multibody, poses: list[Pose]) -> tuple[ca.SX, ca.SX]:
-    """Return the five rows of a joint, and the displacement along its axis (of a prismatic one)."""
-    Ra, ra = _frame(joint.parent, joint.rotation, joint.origin, model, poses)
-    Rb, rb = _frame(joint.child, joint.child_rotation, joint.child_origin, model, poses)
-    across, axis = _across(joint.axis), ca.SX(joint.axis)
-    offset = ca.mtimes(Ra.T, rb - ra)
-    if joint.kind == "revolute":
-        tilt = [ca.dot(ca.mtimes(Ra, ca.SX(t)), ca.mtimes(Rb, axis)) for t in across]
-        return ca.vertcat(rb - ra, *tilt), ca.SX(0)
-    first, second = (ca.SX(t) for t in across)
-    turned = ca.mtimes(Ra.T, Rb)
-    pairs = ((first, second), (second, axis), (axis, first))
-    turn = [ca.dot(a, ca.mtimes(turned, b)) for a, b in pairs]
-    return ca.vertcat(*turn, ca.dot(first, offset), ca.dot(second, offset)), ca.dot(axis, offset)
+def _turning(pose: Pose, along_e: ca.SX) -> ca.SX:
+    """Return the moment in the body frame that does the work of a force along e."""
+    return ca.jtimes(spin(pose.e, pose.w), pose.w, along_e, True) / 2
 
 
-def _frame(
-    body: int, rotation: np.ndarray, origin: np.ndarray, model: Multibody, poses: list[Pose]
-) -> tuple[ca.SX, ca.SX]:
-    """Return rotation and origin of a joint frame in ground coordinates."""
-    fixed, at = ca.sparsify(ca.SX(rotation)), np.asarray(origin, dtype=float)
-    if body == BASE:
-        return fixed, ca.SX(at)
-    pose = poses[body]
-    return ca.mtimes(pose.R, fixed), pose.p + ca.mtimes(pose.R, ca.SX(at - model.bodies[body].centre))
-
-
-def _across(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two unit vectors that complete an axis to a right-handed frame."""
-    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
-    first = np.cross(axis, helper)
-    first = first / np.linalg.norm(first)
-    return first, np.cross(axis, first)
-
-
-def _apply(
-    joint: Joint, poses: list[Pose], wrenches: list[list[ca.SX]], phi: ca.SX, lam: ca.SX, coordinate: ca.SX, tau: ca.SX
-) -> None:
-    """Add constraint and joint forces to the wrenches of parent and child, by virtual work."""
-    net = tau - _resistance(joint, poses, coordinate)
-    for body in (joint.parent, joint.child):
-        if body == BASE:
-            continue
-        pose = poses[body]
-        along_p, along_e = (net * ca.gradient(coordinate, x) - ca.jtimes(phi, x, lam, True) for x in (pose.p, pose.e))
-        wrenches[body][0] += along_p
-        wrenches[body][1] += ca.jtimes(spin(pose.e, pose.w), pose.w, along_e, True) / 2
-    if joint.kind == "revolute":
-        axis = ca.SX(joint.child_rotation @ joint.axis)
-        wrenches[joint.child][1] += axis * net
-        if joint.parent != BASE:
-            wrenches[joint.parent][1] -= ca.mtimes(poses[joint.parent].R.T, ca.mtimes(poses[joint.child].R, axis)) * net
-
-
-def _resistance(joint: Joint, poses: list[Pose], coordinate: ca.SX) -> ca.SX:
-    """Return what rotor, damper and spring of a joint take of tau; speeds are rates of the coordinate on the motion."""
-    revolute, child = joint.kind == "revolute", poses[joint.child]
-    if not (joint.armature or joint.damping or joint.stiffness):
-        return ca.SX(0)
-    if revolute and joint.stiffness:
+def _refuse_resistance(joint: Joint) -> None:
+    """Refuse rotors and dampers of a free joint."""
+    given = [word for word in ("armature", "damping", "stiffness") if np.any(getattr(joint, word))]
+    if given:
         raise UnsupportedError(
-            f"joint {joint.name!r} is revolute with a spring: maximal coordinates have no angle that counts turns. "
-            "Use `newton_euler`, or take the spring out"
+            f"joint {joint.name!r} is free and has {' and '.join(given)}: maximal coordinates know no free joints. "
+            "Build it without, or use `newton_euler`"
         )
-    ends = [child] if joint.parent == BASE else [child, poses[joint.parent]]
-    state = ca.vertcat(*[x for end in ends for x in (end.p, end.e, end.v, end.w)])
-    rate = ca.vertcat(*[x for end in ends for x in (end.v, spin(end.e, end.w) / 2, end.dv, end.dw)])
-    if revolute:
-        axis = ca.SX(joint.child_rotation @ joint.axis)
-        speed = ca.dot(axis, child.w)
-        if joint.parent != BASE:
-            parent = poses[joint.parent]
-            speed -= ca.dot(ca.mtimes(child.R, axis), ca.mtimes(parent.R, parent.w))
-    else:
-        speed = ca.jtimes(coordinate, state, rate)
-    return joint.resistance(coordinate, speed, ca.jtimes(speed, state, rate))

@@ -1,14 +1,15 @@
 """The equations of a tree of bodies in joint coordinates, at five granularities (seed 003, sec. 5.2).
 
 Symbols, per body i with parent p, in the frame of body i unless said otherwise: R child to parent rotation, r joint
-origin in the parent's frame, s axis; w angular velocity, dw angular acceleration, a acceleration of the origin (minus
-gravity), ac of the centre of mass, F and N resultant force and moment about the centre, f and n force and moment that
-the parent exerts, tau joint force.
+origin in the parent's frame, s and t angular and linear velocity of the joint per velocity qd (its motion subspace); w
+angular velocity, dw angular acceleration, a acceleration of the origin (minus gravity), ac of the centre of mass, F and
+N resultant force and moment about the centre, f and n force and moment that the parent exerts, tau joint force.
 
-    w = R^T w_p + s qd                     a = R^T (a_p + dw_p x r + w_p x (w_p x r))  [+ s qdd + 2 w x s qd]
-    dw = R^T dw_p + s qdd + w x s qd       ac = a + dw x c + w x (w x c)
+    w = R^T w_p + s qd                     a = R^T (a_p + dw_p x r + w_p x (w_p x r)) + (t qd)' + (2 w - s qd) x t qd
+    dw = R^T dw_p + (s qd)' + w x s qd     ac = a + dw x c + w x (w x c)
     F = m ac,  N = I dw + w x I w          f = F + sum R_j f_j,  n = N + c x F + sum (R_j n_j + r_j x R_j f_j)
-    tau = s.n  or  s.f, and armature qdd + damping qd + stiffness (q - rest) of the joint itself
+    tau = s^T n + t^T f, armature qdd + damping qd + stiffness (q - rest) of the joint itself, and what constraints and
+    springs between frames add (`tree_rows`); (s qd)' = s qdd + s' qd in the axes of body i
 
 J. Y. S. Luh, M. W. Walker, R. P. C. Paul, ASME J. Dyn. Syst. Meas. Control 102 (1980) 69-76. One text writes all
 granularities: an intermediate quantity is a variable with its own equation from its level on, and an expression below.
@@ -23,10 +24,12 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.model.joints import as_expression
 from dalembert.model.mechanism import Mechanism
-from dalembert.tableau.bodies import BASE, Joint, Multibody, skew, turn
+from dalembert.tableau.bodies import BASE, Joint, Multibody, skew
 from dalembert.tableau.from_mechanism import as_multibody
 from dalembert.tableau.tableau import Tableau
+from dalembert.tableau.tree_rows import parts_of, rate_of_q, tree_rows
 
 GRANULARITIES = {
     "essential": 16,
@@ -35,7 +38,7 @@ GRANULARITIES = {
     "motions": 65,
     "products": 123,
 }
-"""Equations per body; six bodies have 96, 150, 210, 390 and 738.
+"""Equations per body on a joint with one velocity; six such bodies have 96, 150, 210, 390 and 738.
 
 - essential, 16: w, dw, a, f, n (3 each) and tau
 - newton-euler, 25: and ac, F, N
@@ -70,32 +73,54 @@ class Sheet:
 def newton_euler(
     model: Multibody | Mechanism,
     granularity: str = "newton-euler",
-    known: Iterable[str] = ("q", "qd", "qdd"),
+    known: Iterable[str] | None = None,
     instant: bool = True,
+    level: str = "acceleration",
 ) -> Tableau:
     """Return the tableau of a tree in joint coordinates; `from_mechanism` says what of a mechanism is taken.
 
-    Variables q, qd, qdd and tau have one element per joint; "w link1", "f link1" ... per body. Inverse dynamics:
-    known q, qd, qdd; forward: known q, qd, tau at an instant;
-    as a differential equation: known tau.
+    Variables q, qd, qdd and tau, one element per coordinate and velocity of every joint; "w link1", "f link1" ... per
+    body; "lam r" per row r of the mechanism's constraints. Inverse dynamics, the default: known q, qd, qdd and, where
+    there are constraints, every lam (zero: the torques of `mechanism.inverse`), or make these unknown and the torques
+    of as many joints known. Forward: known q, qd, tau at an instant; as a differential equation: known tau.
+
+    `level` is that of the constraints, one of `tree_rows.LEVELS`; at an instant only accelerations are unknown.
     """
     tree = as_multibody(model)
     tree.require_tree()
     if granularity not in GRANULARITIES:
         raise ModelError(f"granularity {granularity!r} is not one of {', '.join(map(repr, GRANULARITIES))}")
     sheet = Sheet(1 + list(GRANULARITIES).index(granularity))
-    n = len(tree.joints)
-    q, qd, qdd, tau = (ca.SX.sym(name, n) for name in ("q", "qd", "qdd", "tau"))
-    q_rate, qd_rate = ca.SX.sym("q'", n), ca.SX.sym("qd'", n)
+    nq, nv = (sum(getattr(joint.motion, word) for joint in tree.joints) for word in ("nq", "nv"))
+    q, qd, qdd, tau = (ca.SX.sym(name, n) for name, n in zip(("q", "qd", "qdd", "tau"), (nq, nv, nv, nv), strict=True))
+    q_rate, qd_rate = ca.SX.sym("q'", nq), ca.SX.sym("qd'", nv)
     moved = _outward(sheet, tree, q, qd, qdd)
     torque = _inward(sheet, tree, moved)
-    for i, joint in enumerate(tree.joints):
-        sheet.equations[f"tau {joint.name}"] = tau[i] - torque[i] - joint.resistance(q[i], qd[i], qdd[i])
-        sheet.outputs[f"tau {joint.name}"] = f"tau[{i}]" if n > 1 else "tau"
-        sheet.let(f"power {joint.name}", tau[i] * moved[i]["rate"], 5)
-    sheet.equations |= {"rate of q": q_rate - qd, "rate of qd": qd_rate - qdd}
-    variables = {"q": q, "qd": qd, "qdd": qdd, "tau": tau, **sheet.variables}
-    return Tableau(sheet.equations, variables, {"q": q_rate, "qd": qd_rate}, known, sheet.outputs, instant=instant)
+    added = tree_rows(tree, q, qd, qdd, level)
+    _torques(sheet, tree, moved, torque, (q, qd, qdd, tau, added.forces))
+    sheet.equations |= {"rate of q": q_rate - rate_of_q(tree, q, qd), "rate of qd": qd_rate - qdd, **added.equations}
+    variables = {"q": q, "qd": qd, "qdd": qdd, "tau": tau, **sheet.variables, **added.multipliers}
+    known = ("q", "qd", "qdd", *added.multipliers) if known is None else known
+    rates = {"q": q_rate, "qd": qd_rate}
+    return Tableau(sheet.equations, variables, rates, known, sheet.outputs, added.time, instant=instant)
+
+
+def _torques(
+    sheet: Sheet, tree: Multibody, moved: list[dict[str, Any]], torque: list[ca.SX], columns: tuple[ca.SX, ...]
+) -> None:
+    """Write tau of every joint, and its power."""
+    q, *others = columns
+    parts = [parts_of(tree, q, "nq"), *(parts_of(tree, each, "nv") for each in others)]
+    at, single = 0, others[0].numel() == 1
+    for joint, m, need, (own, rate, push, tau, added) in zip(
+        tree.joints, moved, torque, zip(*parts, strict=True), strict=True
+    ):
+        name, size = f"tau {joint.name}", tau.numel()
+        sheet.equations[name] = tau - need - joint.resistance(own, rate, push) - added
+        rows = [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
+        sheet.outputs |= {row: "tau" if single else f"tau[{at + k}]" for k, row in enumerate(rows)}
+        sheet.let(f"power {joint.name}", ca.dot(tau, m["rate"]), 5)
+        at += size
 
 
 def _outward(sheet: Sheet, tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> list[dict[str, Any]]:
@@ -103,44 +128,53 @@ def _outward(sheet: Sheet, tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> 
     none = ca.SX(3, 1)
     base = {"w": none, "dw": none, "a": ca.SX(-np.asarray(tree.gravity)), "v": none, "Rw": ca.SX.eye(3), "p": none}
     moved: list[dict[str, Any]] = []
-    for i, joint in enumerate(tree.joints):
+    parts = zip(parts_of(tree, q, "nq"), parts_of(tree, qd, "nv"), parts_of(tree, qdd, "nv"), strict=True)
+    for joint, own in zip(tree.joints, parts, strict=True):
         parent = base if joint.parent == BASE else moved[joint.parent]
-        frame = _joint_frame(sheet, joint, q[i], qd[i], qdd[i])
+        frame = _joint_frame(sheet, joint, *own)
         moved.append(_body_motion(sheet, tree, joint, parent, frame))
     return moved
 
 
 def _joint_frame(sheet: Sheet, joint: Joint, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> dict[str, Any]:
-    """Write the joint's rotation, origin and own motion."""
-    revolute = joint.kind == "revolute"
-    fixed, axis = ca.sparsify(ca.SX(joint.rotation)), ca.sparsify(ca.SX(joint.axis))
+    """Write the joint's rotation, origin and own motion; None stands for a motion that it does not have."""
+    kind, fixed = joint.motion, ca.sparsify(ca.SX(joint.rotation))
+    scalars: Any = ca.vertsplit(q)
+    part: Any = joint  # it has what the formulas read: axis, axis2, pitch
+    turned, shift = (as_expression(x) for x in kind.motion(part, scalars))
+    S = as_expression(kind.subspace(part, scalars))
     rate = sheet.let(f"v {joint.name}", qd, 3)
-    R = sheet.let(f"R {joint.name}", ca.mtimes(fixed, turn(joint.axis, q)) if revolute else fixed, 3)
-    origin = ca.SX(joint.origin) if revolute else ca.SX(joint.origin) + ca.mtimes(fixed, axis) * q
-    return {
-        "R": R,
-        "r": sheet.let(f"r {joint.name}", origin, 4),
-        "rate": rate,
-        "speed": sheet.let(f"s qd {joint.name}", axis * rate, 5),
-        "push": sheet.let(f"s qdd {joint.name}", axis * qdd, 5),
-    }
+    bias = as_expression(kind.bias(part, scalars, ca.vertsplit(rate)))
+    R = sheet.let(f"R {joint.name}", ca.mtimes(fixed, turned), 3)
+    r = sheet.let(f"r {joint.name}", ca.SX(joint.origin) + ca.mtimes(fixed, shift), 4)
+    frame: dict[str, Any] = {"R": R, "r": r, "rate": rate, "S": S}
+    for letter, rows in (("s", slice(3, 6)), ("t", slice(0, 3))):
+        own = S[rows, :]
+        moves = own.nnz() > 0
+        frame[f"{letter} qd"] = sheet.let(f"{letter} qd {joint.name}", ca.mtimes(own, rate), 5) if moves else None
+        push = ca.mtimes(own, qdd) + bias[rows]
+        frame[f"{letter} qdd"] = sheet.let(f"{letter} qdd {joint.name}", push, 5) if moves else None
+    return frame
 
 
 def _body_motion(sheet: Sheet, tree: Multibody, joint: Joint, parent: dict, frame: dict[str, Any]) -> dict[str, Any]:
     """Write velocities and accelerations of one body."""
-    body, revolute = tree.bodies[joint.child], joint.kind == "revolute"
+    body = tree.bodies[joint.child]
     name, R, r = body.name, frame["R"], frame["r"]
     cross = lambda a, b: ca.mtimes(skew(a), b)  # noqa: E731
     turned = lambda what, x: sheet.let(f"{what} {name}", ca.mtimes(R.T, x), 5)  # noqa: E731
-    speed, push = frame["speed"], frame["push"]
-    w = sheet.let(f"w {name}", turned("R^T w", parent["w"]) + (speed if revolute else 0), 1)
-    coriolis = sheet.let(f"w x s qd {name}", cross(w, speed), 5)
-    dw = sheet.let(f"dw {name}", turned("R^T dw", parent["dw"]) + (push + coriolis if revolute else 0), 1)
+    turn, slide = frame["s qd"], frame["t qd"]
+    w = sheet.let(f"w {name}", turned("R^T w", parent["w"]) + (0 if turn is None else turn), 1)
+    turning = 0 if turn is None else frame["s qdd"] + sheet.let(f"w x s qd {name}", cross(w, turn), 5)
+    dw = sheet.let(f"dw {name}", turned("R^T dw", parent["dw"]) + turning, 1)
     w_r = sheet.let(f"w x r {name}", cross(parent["w"], r), 5)
     dw_r = sheet.let(f"dw x r {name}", cross(parent["dw"], r), 5)
     w_w_r = sheet.let(f"w x w x r {name}", cross(parent["w"], w_r), 5)
     carried = turned("R^T a", parent["a"] + dw_r + w_w_r)
-    a = sheet.let(f"a {name}", carried + (0 if revolute else push + 2 * coriolis), 1)
+    sliding = 0 if slide is None else frame["t qdd"] + 2 * sheet.let(f"w x t qd {name}", cross(w, slide), 5)
+    if turn is not None and slide is not None:
+        sliding -= cross(turn, slide)
+    a = sheet.let(f"a {name}", carried + sliding, 1)
     c = ca.SX(body.centre)
     w_c = sheet.let(f"w x c {name}", cross(w, c), 5)
     dw_c = sheet.let(f"dw x c {name}", cross(dw, c), 5)
@@ -160,7 +194,7 @@ def _placed(
     p = sheet.let(f"p {name}", parent["p"] + ca.mtimes(parent["Rw"], frame["r"]), 4)
     sheet.let(f"pc {name}", p + ca.mtimes(Rw, c), 4)
     v = turned("R^T v", parent["v"] + w_r)
-    v = sheet.let(f"v {name}", v if joint.kind == "revolute" else v + frame["speed"], 4)
+    v = sheet.let(f"v {name}", v if frame["t qd"] is None else v + frame["t qd"], 4)
     vc = sheet.let(f"vc {name}", v + w_c, 4)
     sheet.let(f"l {name}", body.mass * vc, 4)
     h = sheet.let(f"h {name}", ca.mtimes(ca.sparsify(ca.SX(body.inertia)), w), 4)
@@ -189,5 +223,5 @@ def _inward(sheet: Sheet, tree: Multibody, moved: list[dict[str, Any]]) -> list[
         if joint.parent != BASE:
             forces[joint.parent] += passed
             moments[joint.parent] += passed_n + arm
-        torque[i] = ca.dot(ca.SX(joint.axis), moment if joint.kind == "revolute" else f)
+        torque[i] = ca.mtimes(m["S"][3:, :].T, moment) + ca.mtimes(m["S"][:3, :].T, f)
     return torque

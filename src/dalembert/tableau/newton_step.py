@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.tableau.checks import LinearSolution, Outcome, sound
+from dalembert.tableau.checks import LinearSolution, Outcome, planned, sound
 from dalembert.tableau.elimination import Elimination
 from dalembert.tableau.engines import STRAIGHT_LIMIT
 from dalembert.tableau.pattern import Pattern
@@ -86,6 +86,7 @@ class NewtonStep:
         if engine == "auto":
             engine = "straight" if self.plan.operations <= STRAIGHT_LIMIT else "loop"
         self.engine, self.checks = engine, checks
+        self._watched = checks and engine == "straight"
         self._repairs = Elimination(self.plan, "loop")
         self._call = self._compile(entries, ca.vertsplit(residual)) if engine == "straight" else self.entries
 
@@ -106,13 +107,16 @@ class NewtonStep:
             raise ShapeError(f"{len(given)} inputs for {len(self.inputs)}: {', '.join(map(str, self.inputs))}")
         single = all(value.ndim <= 1 for value in given)
         found = self._call(*given)
+        if single and self._watched and found[2][3]:
+            self.statistics.count_planned(1)
+            return Step(found[0], found[1], planned(found[0], found[2]))
         if self.engine == "loop":
             data, residual = found
             linear = self._repairs.solve(data, -residual)
             return Step(linear.x, residual, linear)
         if single:
             found = tuple(out[None] for out in found)
-        linear = self._judged(given, found[0], found[1], found[2] if self.checks else None, single)
+        linear = self._judged(given, found[0], found[1], found[2][:, :3] if self.checks else None, single)
         return Step(linear.x, found[1][0] if single else found[1], linear)
 
     def _judged(self, given: list[Array], step: Array, residual: Array, checks: Any, single: bool) -> LinearSolution:
@@ -122,11 +126,10 @@ class NewtonStep:
         if checks is None:
             status = np.where(np.isfinite(step).all(axis=1), Outcome.PLANNED, Outcome.NON_FINITE).astype(np.int64)
             self.statistics.count(status)
-            nothing = np.full(count, np.nan)
-            return LinearSolution(x, status, nothing, nothing, nothing)
+            return LinearSolution(x, status, np.full((count, 3), np.nan))
         if sound(step, checks).all():
             self.statistics.count_planned(count)
-            return LinearSolution(x, np.zeros(count, np.int64), checks[:, 0], checks[:, 1], checks[:, 2])
+            return LinearSolution(x, np.zeros(count, np.int64), checks)
         data = np.atleast_2d(np.asarray(self.entries(*given)[0]))
         data = np.ascontiguousarray(np.broadcast_to(data, (count, data.shape[-1])))
         return self._repairs.finish(data, np.ascontiguousarray(-residual), step, checks, single)

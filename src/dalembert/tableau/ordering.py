@@ -19,6 +19,11 @@ Array = np.ndarray
 SWEEPS = 3
 """Rounds of row and column scaling before pivots are compared (Ruiz 2001); rounding of scales does not matter here."""
 
+GENERIC_THRESHOLD = 1e-6
+"""Of pivots where no values are known: any entry will do that elimination has not made a zero."""
+
+NO_LIMIT = np.iinfo(np.int64).max
+
 FIRST_ROOM = 4
 """The store for fill holds at first this many times the entries of a block; doubled as long as it is too small."""
 
@@ -32,8 +37,8 @@ def order_blocks(
     for b in np.flatnonzero(blocks.sizes > 1):
         first, last = blocks.begins[b], blocks.begins[b + 1]
         own_rows, own_cols, entries, own = _block(pattern, rows[first:last], cols[first:last])
-        values = np.ones((len(entries), 1)) if numbers is None else _equilibrated(own, numbers[entries])
-        pivots, low, up = _order(own, values, marks[entries], threshold)
+        values = _generic(len(entries)) if numbers is None else _equilibrated(own, numbers[entries])
+        pivots, low, up = _order(own, values, marks[entries], GENERIC_THRESHOLD if numbers is None else threshold)
         rows[first:last], cols[first:last] = own_rows[pivots[:, 0]], own_cols[pivots[:, 1]]
         lower.append(low + first)
         upper.append(up + first)
@@ -52,6 +57,11 @@ def _block(pattern: Pattern, rows: Array, cols: Array) -> tuple[Array, Array, Ar
     indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(rows)))])
     shape = (len(rows), len(cols))
     return rows, cols, entries[inside], sp.csr_array((np.ones(len(owner)), local[inside], indptr), shape=shape)
+
+
+def _generic(entries: int) -> Float[Array, "entries 1"]:
+    """Return values that stand for any others: of similar size, and nothing cancels."""
+    return np.random.default_rng(0).uniform(1.0, 2.0, (entries, 1))
 
 
 def _equilibrated(own: Any, values: Float[Array, "entries K"]) -> Float[Array, "entries K"]:
@@ -77,7 +87,12 @@ def _order(own: Any, values: Array, marks: Array, threshold: float) -> tuple[Arr
     symmetric = np.array_equal(own.indptr, turned.indptr) and np.array_equal(own.indices, turned.indices)
     partner = np.arange(own.shape[0]) if symmetric else match(Pattern.of(own)).col_of_row
     ways = (True,) if symmetric else (False, True)
-    return min((_one_order(own, turned, values, marks, partner, threshold, way) for way in ways), key=_cost)
+    best = None
+    for way in ways:
+        limit = NO_LIMIT if best is None else _cost(best)
+        best = _one_order(own, turned, values, marks, partner, threshold, way, limit) or best
+    assert best is not None
+    return best
 
 
 def _cost(order: tuple[Array, Array, Array]) -> int:
@@ -88,9 +103,9 @@ def _cost(order: tuple[Array, Array, Array]) -> int:
 
 
 def _one_order(
-    own: Any, turned: Any, values: Array, marks: Array, partner: Array, threshold: float, first: bool
-) -> tuple[Array, Array, Array]:
-    """Run the elimination once, and put its pivots depth first."""
+    own: Any, turned: Any, values: Array, marks: Array, partner: Array, threshold: float, first: bool, limit: int
+) -> tuple[Array, Array, Array] | None:
+    """Run the elimination once, and put its pivots depth first; None where it costs more than `limit`."""
     n = own.shape[0]
     indptr, indices, col_indptr, col_indices = (
         x.astype(np.int64) for x in (own.indptr, own.indices, turned.indptr, turned.indices)
@@ -98,11 +113,13 @@ def _one_order(
     capacity = FIRST_ROOM * own.nnz + 16 * n
     while True:
         pivots, low, start, length, entries = markowitz(
-            indptr, indices, values, marks, partner, col_indptr, col_indices, threshold, first, capacity
+            indptr, indices, values, marks, partner, col_indptr, col_indices, threshold, first, capacity, limit
         )
         if len(pivots):
             break
         capacity *= 2
+    if pivots[0, 0] < 0:
+        return None
     row_place, col_place = np.empty(n, np.int64), np.empty(n, np.int64)
     row_place[pivots[:, 0]] = col_place[pivots[:, 1]] = np.arange(n)
     low = np.column_stack([row_place[low[:, 0]], low[:, 1]])

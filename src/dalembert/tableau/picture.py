@@ -22,6 +22,9 @@ INK, ACCENT, SECOND, QUIET, PAPER = "#1f2a36", "#c4472b", "#2a6f97", "#9aa5b1", 
 PANEL, MARGIN, HEAD = 420, 24, 46
 """Width of a matrix, space around it, and space for its heading, in pixels."""
 
+LEAST_MARK = 1.3
+"""Pixels of a mark: in large systems marks overlap rather than fade."""
+
 LARGEST_MATRIX, LARGEST_GRAPH = 4000, 150
 """Systems above these sizes make pictures that nobody can read."""
 
@@ -80,7 +83,7 @@ def _fill(plan: Plan, row: Int[Array, " e"], col: Int[Array, " e"]) -> Int[Array
 
 def _cells(rows: Array, cols: Array, cell: float, colour: str) -> str:
     """Return one path of squares."""
-    size = max(cell * 0.92, 0.6)
+    size = max(cell * 0.92, LEAST_MARK)
     squares = "".join(
         f"M{j * cell:.2f} {i * cell:.2f}h{size:.2f}v{size:.2f}h-{size:.2f}z"
         for i, j in zip(rows.tolist(), cols.tolist(), strict=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Int
 
@@ -13,6 +15,7 @@ Array = np.ndarray
 
 def make_program(plan: Plan) -> Program:
     """Return the plan as arrays: entries of A by pivot row, those of earlier blocks apart."""
+    crossings = _crossings(plan)
     arrays = (
         plan.pattern.indptr,
         plan.pattern.indices,
@@ -23,11 +26,12 @@ def make_program(plan: Plan) -> Program:
         *_by_pivot(plan, plan.outside),
         plan.lower_indptr,
         plan.lower,
-        _crossings(plan),
+        crossings,
         plan.upper_indptr,
         plan.upper,
     )
-    return Program(*[array.astype(np.int32) for array in arrays], probe=plan.probe)
+    numbers: list[Any] = [a.astype(np.int32 if a is crossings else np.uint32) for a in arrays]
+    return Program(*numbers, probe=plan.probe)
 
 
 def make_workspace(plan: Plan) -> Workspace:

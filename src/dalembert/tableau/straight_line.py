@@ -7,22 +7,40 @@ side by side. Same operations as `factor_loops.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import operator
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
 
+from dalembert.tableau.checks import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
 from dalembert.tableau.factor_loops import PROBE_SHARE
 from dalembert.tableau.plan import Plan
+
+TINY = float(np.finfo(float).tiny)
+"""Stands for zero in a quotient: 0 / TINY is 0, as a row without any term deserves."""
+
+HUGE = 1e300
+"""Sums of sizes from here on count as not finite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The solution, and what its checks are made of: pivots with the sum of the terms they come from, entries of U."""
+    """The solution, and what its checks are made of.
+
+    Attributes
+    ----------
+    pivots, qualities
+        Pivots that are no constants, and how many digits of each are left.
+    upper, rows
+        Entries of U that elimination changed, and the entries of A in their rows.
+    """
 
     x: ca.SX
-    pivots: list[tuple[ca.SX, ca.SX]]
+    pivots: list[ca.SX]
+    qualities: list[ca.SX]
     upper: list[ca.SX]
+    rows: list[ca.SX]
 
 
 def straight_line_solve(plan: Plan, values: list[ca.SX], right: list[ca.SX]) -> Solved:
@@ -33,7 +51,7 @@ def straight_line_solve(plan: Plan, values: list[ca.SX], right: list[ca.SX]) -> 
         by_row[k][c] = values[e]
     y: list[ca.SX] = [ca.SX(0)] * plan.n
     rows_u: list[dict[int, ca.SX]] = [{} for _ in range(plan.n)]
-    found = Solved(ca.SX(0, 1), [], [])
+    found = Solved(ca.SX(0, 1), [], [], [], [])
     for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
         for k in range(first, last):
             y[k] = _forward_row(plan, k, first, by_row, rows_u, y, right[plan.rows[k]], found)
@@ -46,7 +64,7 @@ def straight_line_solve(plan: Plan, values: list[ca.SX], right: list[ca.SX]) -> 
     x: list[ca.SX] = [ca.SX(0)] * plan.n
     for k, j in enumerate(plan.cols.tolist()):
         x[j] = y[k]
-    return Solved(ca.vertcat(*x), found.pivots, found.upper)
+    return replace(found, x=ca.vertcat(*x))
 
 
 def _forward_row(
@@ -64,6 +82,7 @@ def _forward_row(
     for c, v in by_row[k].items():
         if c < first:
             value = value - v * y[c]
+    own = list(w.values())
     terms = ca.fabs(w.get(k, ca.SX(0)))
     touched = set()
     for j in plan.lower[plan.lower_indptr[k] : plan.lower_indptr[k + 1]].tolist():
@@ -78,31 +97,48 @@ def _forward_row(
         value = value - factor * y[j]
     rows_u[k] = w
     if not w[k].is_constant():
-        found.pivots.append((w[k], ca.fmax(terms, PROBE_SHARE * float(plan.probe[k]))))
-    found.upper.extend(w[c] for c in sorted(touched) if c >= k)
+        expected = PROBE_SHARE * float(plan.probe[k])
+        found.pivots.append(w[k])
+        found.qualities.append(
+            ca.fabs(w[k]) / ca.fmax(terms, expected) if k in touched else ca.fabs(w[k]) * min(1 / expected, HUGE)
+        )
+    if touched:
+        found.upper.extend(w[c] for c in sorted(touched) if c >= k)
+        found.rows.extend(own)
     return value
 
 
 def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solved: Solved) -> ca.SX:
-    """Return backward error, least pivot quality and growth, (3,)."""
-    ratios = []
+    """Return backward error, least pivot quality, growth, and whether all is sound (1 or 0), (4,).
+
+    An unknown in a block of its own is found by substitution, which is exact for data changed by at most m + 1
+    roundings, m the entries of the row (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem
+    8.5): this bound stands for their residuals. Where any number is not finite, the sum of sizes is not.
+    """
     x = ca.vertsplit(solved.x)
-    for i in range(plan.n):
-        residual = right[i]
-        size = ca.fabs(right[i])
-        for e in range(plan.pattern.indptr[i], plan.pattern.indptr[i + 1]):
-            term = values[e] * x[plan.pattern.indices[e]]
-            residual = residual - term
-            size = size + ca.fabs(term)
-        ratios.append(ca.fabs(residual) / ca.fmax(size, TINY))
-    quality = _least([ca.fabs(pivot) / terms for pivot, terms in solved.pivots])
-    entry = _largest([ca.fabs(v) for v in values])
-    growth = ca.fmax(1.0, _largest([ca.fabs(u) for u in solved.upper]) / entry)
-    return ca.vertcat(_largest(ratios), quality, growth)
+    alone = np.diff(plan.begins) == 1
+    substituted = plan.rows[plan.begins[:-1][alone]]
+    roundings = 1 + np.diff(plan.pattern.indptr)[substituted].max(initial=0)
+    ratios = [ca.SX(float(roundings) * np.finfo(float).eps / 2)]
+    ratios += [_ratio(plan, i, values, right[i], x) for i in np.setdiff1d(plan.rows, substituted).tolist()]
+    error, quality = _largest(ratios), _least([ca.SX(1), *solved.qualities])
+    growth = ca.SX(1)
+    if solved.upper:
+        largest, entry = (_largest([ca.fabs(v) for v in group]) for group in (solved.upper, solved.rows))
+        growth = ca.fmax(1, largest / entry)
+    size = _tree([ca.fabs(v) for v in (*x, *solved.pivots)], operator.add, 0.0)
+    verdict = (size < HUGE) * (error <= ACCEPTED_ERROR) * (quality >= SUSPECT_PIVOT) * (growth <= SUSPECT_GROWTH)
+    return ca.vertcat(error, quality, growth, verdict)
 
 
-TINY = float(np.finfo(float).tiny)
-"""Stands for zero in a quotient: 0 / TINY is 0, as a row without any term deserves."""
+def _ratio(plan: Plan, i: int, values: list[ca.SX], right: ca.SX, x: list[ca.SX]) -> ca.SX:
+    """Return |b - A x| / (|A| |x| + |b|) of one equation."""
+    residual, size = right, ca.fabs(right)
+    for e in range(plan.pattern.indptr[i], plan.pattern.indptr[i + 1]):
+        term = values[e] * x[plan.pattern.indices[e]]
+        residual = residual - term
+        size = size + ca.fabs(term)
+    return ca.fabs(residual) / ca.fmax(size, TINY)
 
 
 def _largest(values: list[ca.SX]) -> ca.SX:

@@ -76,11 +76,12 @@ class Tableau:
     ) -> None:
         self.variables = Variables.of(variables, rates)
         self._all_names, self._all_rows = scalar_equations(equations)
+        self._all_symbols = [{s.element_hash(): s for s in ca.symvar(row)} for row in self._all_rows]
         self.time = ca.SX(0, 1) if time is None else symbol_column(time, "time")
         self.parameters = Parameters.of(parameters)
         self.outputs = dict(outputs or {})
         self.instant = instant
-        self._given = (equations, variables, rates, time, parameters)
+        self.given = (equations, variables, rates, time, parameters)
         self._refuse_strangers()
         chosen = set(self.variables.find(known, "known"))
         self.known = tuple(name for i, name in enumerate(self.variables.names) if i in chosen)
@@ -90,7 +91,7 @@ class Tableau:
 
     def with_known(self, known: Iterable[str], instant: bool | None = None) -> Tableau:
         """Return the same equations with other known variables: the same tableau, matched anew."""
-        equations, variables, rates, time, parameters = self._given
+        equations, variables, rates, time, parameters = self.given
         instant = self.instant if instant is None else instant
         return Tableau(equations, variables, rates, known, self.outputs, time, parameters, instant)
 
@@ -181,9 +182,11 @@ class Tableau:
     def structure(self) -> Structure:
         """Return the structural analysis: blocks, or the smallest sets that do not fit, by name."""
         inputs = {s.element_hash(): name for name, s in self.inputs.items()}
+        kept = set(self.equations)
         used = tuple(
-            tuple(inputs[s.element_hash()] for s in ca.symvar(row) if s.element_hash() in inputs)
-            for row in ca.vertsplit(self.residual)
+            tuple(inputs[s] for s in symbols if s in inputs)
+            for name, symbols in zip(self._all_names, self._all_symbols, strict=True)
+            if name in kept
         )
         return Structure(self.matching, used)
 
@@ -232,7 +235,7 @@ class Tableau:
         unknown = {self.variables.symbols[i].element_hash() for i in self._unknown}
         unknown |= {r.element_hash() for i in self._unknown if (r := self.variables.rates[i]) is not None}
         unseen = {r.element_hash() for i in self._known if self.instant and (r := self.variables.rates[i]) is not None}
-        own = [{s.element_hash() for s in ca.symvar(row)} for row in self._all_rows]
+        own = [set(symbols) for symbols in self._all_symbols]
         kept = [bool(unknown & symbols) and not unseen & symbols for symbols in own]
         pairs = list(zip(self._all_names, self._all_rows, kept, strict=True))
         self.equations = tuple(name for name, _, keep in pairs if keep)
@@ -244,17 +247,19 @@ class Tableau:
         v = self.variables
         ours = {s.element_hash() for s in [*v.symbols, *(r for r in v.rates if r is not None)]}
         others = {s.element_hash() for s in ca.vertsplit(ca.vertcat(self.time, self.parameters.column))}
-        for name, row in zip(self._all_names, self._all_rows, strict=True):
-            symbols = ca.symvar(row)
-            for s in symbols:
-                if s.element_hash() not in ours | others:
+        allowed = ours | others
+        for name, row, symbols in zip(self._all_names, self._all_rows, self._all_symbols, strict=True):
+            for found, symbol in symbols.items():
+                if found not in allowed:
                     raise ModelError(
-                        f"equation {name!r} contains {str(s)!r}, which is no variable, rate, time or parameter"
+                        f"equation {name!r} contains {str(symbol)!r}, which is no variable, rate, time or parameter"
                     )
-            if not ours & {s.element_hash() for s in symbols}:
+            if ours.isdisjoint(symbols):
                 raise ModelError(f"equation {name!r}, {row} = 0, contains no variable")
-            if not row.is_constant() and any(not np.isfinite(c) for c in _constants(row)):
-                raise ModelError(f"equation {name!r} contains NaN or infinity")
+        if not all(np.isfinite(_constants(ca.vertcat(*self._all_rows)))):
+            broken = (name for name, row in zip(self._all_names, self._all_rows, strict=True)
+                      if not all(np.isfinite(_constants(row))))  # fmt: skip
+            raise ModelError(f"equation {next(broken)!r} contains NaN or infinity")
 
     def __repr__(self) -> str:
         rates = f", {len(self.differential)} with rates" if self.differential else ""
@@ -263,7 +268,7 @@ class Tableau:
         )
 
 
-def _constants(row: ca.SX) -> list[float]:
-    """Return the numbers in an expression."""
-    f = ca.Function("row", [ca.vertcat(*ca.symvar(row))], [row])
+def _constants(rows: ca.SX) -> list[float]:
+    """Return the numbers in expressions."""
+    f = ca.Function("rows", [ca.vertcat(*ca.symvar(rows))], [rows])
     return [f.instruction_constant(k) for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CONST]

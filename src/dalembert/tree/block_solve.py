@@ -79,14 +79,15 @@ class BlockSolver:
         z = system.start(load, c)
         pulled = system.mass.scaled(z)
         free = [sub(neg(dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
-        lam = dense(self.schur.solve(sparse(free)), len(free))
+        forces, unrest = multipliers(self.schur, sparse(free))
+        lam = dense(forces, len(free))
         slowed = dict(z)
         for row, force in zip(system.rows, lam, strict=True):
             for k, value in row.items():
                 slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
         a, motion = system.finish(slowed)
         effort = neg(dot(z, pulled)), total(*map(mul, lam, free))
-        found = Solved(a, motion, lam, *effort, row_pivots(self.schur, self.needs))
+        found = Solved(a, motion, lam, *effort, unrest, row_pivots(self.schur, self.needs))
         return judged(system, self.needs, self.limits, Asked(load, c, inputs), found)
 
 
@@ -99,6 +100,11 @@ def factored(
     rows = range(len(G)) if rows is None else rows
     weights = None if metric is None else [metric[i] for i in rows]
     return Proximal.of(G, weights, limits.shift, [needs.groups[i] for i in rows])
+
+
+def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scalar]:
+    """Return lam with G lam = r, and what its last correction moved, in the measure of T_l^2; 0 without corrections."""
+    return schur.corrected(r) if isinstance(schur, Proximal) else (schur.solve(r), 0.0)
 
 
 def row_pivots(schur: SparseFactor | Proximal, needs: Needs) -> list[Scalar]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dalembert.tree.aba import solve_tree
 from dalembert.tree.crba import crba
 from dalembert.tree.link import Tree
-from dalembert.tree.passive import joint_resistance, spring_forces
+from dalembert.tree.passive import joint_resistance, lift_forces, spring_forces
 from dalembert.tree.posed import Posed
 from dalembert.tree.rnea import accelerations, body_forces, joint_forces
 from dalembert.tree.scalars import Scalar, add, mul, sub
@@ -28,6 +28,13 @@ def inverse(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], a:
 def bias(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
     """Return the bias: inverse dynamics at zero acceleration."""
     return inverse(tree, posed, q, v, [0.0] * tree.nv)
+
+
+def weight(tree: Tree, posed: list[Posed]) -> list[Scalar]:
+    """Return the joint forces that hold the tree still against gravity, less the weight that is held up anyway."""
+    still: list[Scalar] = [0.0] * tree.nv
+    own = body_forces(tree, accelerations(tree.gravity, posed, still, still))
+    return joint_forces(tree, posed, [pair_add(*pair) for pair in zip(own, lift_forces(tree, posed), strict=True)])[0]
 
 
 def link_forces(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Pair]:

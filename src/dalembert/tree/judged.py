@@ -78,13 +78,18 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What a route found: a (n,), the motion that it is, lam (m,), T_f^2, T_l^2, and the pivots of rows, relative."""
+    """What a route found.
+
+    a (n,), the motion that it is, lam (m,), T_f^2, T_l^2, what the last correction of lam moved in the measure of
+    T_l^2, and the pivots of rows, relative.
+    """
 
     a: list[Scalar]
     motion: Any
     lam: list[Scalar]
     free: Scalar
     held: Scalar
+    unrest: Scalar
     row_pivots: list[Scalar]
 
 
@@ -106,6 +111,7 @@ def judged(system: Judged, needs: Needs, limits: Thresholds, asked: Asked, found
         c=asked.c,
         free=found.free,
         held=found.held,
+        unrest=found.unrest,
         mass_pivots=relative(system.mass.pivots, needs.mass_scales),
         row_pivots=found.row_pivots,
         mass_scales=needs.mass_scales,

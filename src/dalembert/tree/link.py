@@ -28,6 +28,9 @@ AXES = {
 }
 """Per kind of joint, which components of the relative motion [vx vy vz wx wy wz] its velocities are."""
 
+FAR = 100.0
+"""Radians or metres: adding a constant angle to a coordinate below this costs less than 2e-14 of absolute accuracy."""
+
 TURNING = ("revolute", "continuous", "prismatic", "helical")
 """Kinds whose frame may be turned about its axis and slid along it."""
 
@@ -56,6 +59,8 @@ class Link:
         In the link's frame; after regrouping not that of a real body.
     armature, damping, stiffness, rest
         One number for each velocity.
+    bounded
+        Whether limits keep the joint's coordinates below `FAR`.
     """
 
     name: str
@@ -73,6 +78,7 @@ class Link:
     damping: tuple[float, ...]
     stiffness: tuple[float, ...]
     rest: tuple[float, ...]
+    bounded: bool = False
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -97,6 +103,9 @@ class Link:
         return result
 
 
+TendonData = tuple[tuple[tuple[int, int, float], ...], float, tuple[float, float], float]
+
+
 @dataclass(frozen=True)
 class Tree:
     """Links in order, parents first.
@@ -115,6 +124,8 @@ class Tree:
         Sizes of configuration and velocity.
     springs, lifts
         Springs between frames; bodies whose weight is held up: name, mass that is held, centre in the body's frame.
+    tendons
+        Springs along sums of coordinates: (place in q, place in v, factor) of each, stiffness, rest and damping.
     """
 
     name: str
@@ -127,6 +138,7 @@ class Tree:
     springs: tuple[tuple[str, str, float, float, float], ...] = ()
     lifts: tuple[tuple[str, float, tuple[float, ...]], ...] = ()
     coordinates: tuple[str, ...] = field(default=())
+    tendons: tuple[TendonData, ...] = ()
 
     def ancestors(self, i: int) -> list[int]:
         """Return i, its parent, and so on to the first link that hangs on the ground."""

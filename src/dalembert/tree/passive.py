@@ -18,7 +18,7 @@ from dalembert.tree import vectors
 from dalembert.tree.kinematics import poses, vector, velocities
 from dalembert.tree.link import Link, Tree
 from dalembert.tree.posed import Posed
-from dalembert.tree.scalars import Scalar, add, atan2, copysign, mul, sqrt, sub, total
+from dalembert.tree.scalars import Scalar, add, atan2, copysign, fmax, fmin, mul, sqrt, sub, total
 from dalembert.tree.screws import Pair, Pose, Rotation
 from dalembert.tree.vectors import ZERO, Vector, cross, dot, scale
 
@@ -33,7 +33,21 @@ def joint_resistance(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Sc
         springs = _spring(link, posed[i], q[link.q :])
         for place, (damping, spring) in enumerate(zip(link.damping, springs, strict=True)):
             tau[link.v + place] = add(mul(damping, v[link.v + place]), spring)
+    for terms, k, rest, c in tree.tendons:
+        rate = total(*(mul(factor, v[place]) for _, place, factor in terms))
+        pull = add(mul(k, _stretch(terms, rest, q)), mul(c, rate))
+        for _, place, factor in terms:
+            tau[place] = add(tau[place], mul(factor, pull))
     return tau
+
+
+def _stretch(terms: tuple[tuple[int, int, float], ...], rest: tuple[float, float], q: list[Scalar]) -> Scalar:
+    """Return how much longer a tendon is than its rest, or shorter (negative); zero while it is slack."""
+    length = total(*(mul(factor, q[place]) for place, _, factor in terms))
+    low, high = rest
+    if low == high:
+        return sub(length, low)
+    return add(fmax(sub(length, high), 0.0), fmin(sub(length, low), 0.0))
 
 
 def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
@@ -43,6 +57,9 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
         if any(link.stiffness):
             for k, e in zip(link.stiffness, deviation(link, q[link.q :]), strict=True):
                 energy = add(energy, mul(0.5 * k, e * e))
+    for terms, k, rest, _ in tree.tendons:
+        stretch = _stretch(terms, rest, q)
+        energy = add(energy, mul(0.5 * k, stretch * stretch))
     world = poses(posed) if tree.springs or tree.lifts else []
     for name, mass, center in tree.lifts:
         i, place = tree.places[name]
@@ -56,18 +73,25 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
     return energy
 
 
-def spring_forces(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Pair]:
-    """Return per link minus what springs between frames and lifts supply, (f, n) about its origin; adds to the need."""
+def lift_forces(tree: Tree, posed: list[Posed]) -> list[Pair]:
+    """Return per link minus the force that holds up its weight, (f, n) about its origin; adds to what it needs."""
     forces: list[Pair] = [(ZERO, ZERO)] * len(tree.links)
-    if not tree.springs and not tree.lifts:
-        return forces
-    world, speeds = poses(posed), velocities(posed, v) if tree.springs else []
+    world = poses(posed) if tree.lifts else []
     for name, mass, center in tree.lifts:
         i, place = tree.places[name]
         if i >= 0:
             f = scale(mass, vectors.transposed_times(world[i].R, vector(np.array(tree.gravity))))
             n = cross(vector(place.rotation @ center + place.position), f)
             forces[i] = vectors.add(forces[i][0], f), vectors.add(forces[i][1], n)
+    return forces
+
+
+def spring_forces(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Pair]:
+    """Return per link minus what springs between frames and lifts supply, (f, n) about its origin; adds to the need."""
+    forces = lift_forces(tree, posed)
+    if not tree.springs:
+        return forces
+    world, speeds = poses(posed), velocities(posed, v)
     for frame, other, k, rest, c in tree.springs:
         ends = [_point(tree, world, name) for name in (frame, other)]
         length, e = _line(*ends)

@@ -89,11 +89,11 @@ def _posed(link: Link, q: list[Scalar]) -> Posed:
 
 
 def _turned(link: Link, q: Scalar) -> tuple[Scalar, Scalar]:
-    """Return cosine and sine of q + angle; quarter turns only exchange them."""
+    """Return cosine and sine of q + angle; the sum itself would cost digits where q is large, else it is shorter."""
     fixed = turn("z", link.angle)
-    if is_quarter(fixed):
-        return fixed.plane(fixed.s, cos(q), sin(q))
-    return cos(q + link.angle), sin(q + link.angle)
+    if link.bounded and not is_quarter(fixed):
+        return cos(q + link.angle), sin(q + link.angle)
+    return fixed.plane(fixed.s, cos(q), sin(q))
 
 
 def _revolute(link: Link, q: list[Scalar]) -> list[Element]:

@@ -21,7 +21,7 @@ from dalembert.model.joints.axes import plane
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.tree.frames import choose, decompose, idle, turn
 from dalembert.tree.inertia import Rigid
-from dalembert.tree.link import TURNING, Link, Tree
+from dalembert.tree.link import FAR, TURNING, Link, TendonData, Tree
 from dalembert.tree.moments import moments, moved
 from dalembert.tree.regroup import regroup
 
@@ -83,13 +83,28 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
         tuple((s.frame, s.other, s.stiffness, s.rest, s.damping) for s in springs),
         _lifts(mechanism),
         mechanism.coordinates,
+        _tendons(mechanism),
     )
     return regroup(tree) if regrouped else tree
 
 
+def _tendons(mechanism: Mechanism) -> tuple[TendonData, ...]:
+    """Return the springs along sums of coordinates, where passive forces act."""
+    return tuple(
+        (
+            tuple((mechanism.index_q(n).start, mechanism.index_v(n).start, factor) for n, factor in tendon.terms),
+            tendon.stiffness,
+            tendon.rest,
+            tendon.damping,
+        )
+        for tendon in mechanism.tendons
+        if mechanism.passive
+    )
+
+
 def _lifts(mechanism: Mechanism) -> tuple[tuple[str, float, tuple[float, ...]], ...]:
-    """Return the bodies whose weight is held up, where passive forces act."""
-    held = [body for body in mechanism.bodies if body.compensation and mechanism.passive]
+    """Return the bodies whose weight is held up."""
+    held = [body for body in mechanism.bodies if body.compensation]
     return tuple((b.name, b.compensation * b.inertia.mass, tuple(map(float, b.inertia.center))) for b in held)
 
 
@@ -108,8 +123,14 @@ def _link(raw: _Raw, steps: tuple[Any, ...], last: tuple[float, float], inertia:
     joint = raw.joint
     return Link(
         joint.child, joint.name, raw.kind, raw.parent, raw.q, raw.v, steps, last[0], last[1], joint.pitch, inertia,
-        **raw.passive,
+        **raw.passive, bounded=_bounded(joint),
     )  # fmt: skip
+
+
+def _bounded(joint: Joint) -> bool:
+    """Say whether a joint's limits keep its coordinates small."""
+    lower, upper = joint.limits.lower, joint.limits.upper
+    return bool(lower and upper) and max(abs(x) for x in (*lower, *upper)) <= FAR
 
 
 def _collect(mechanism: Mechanism) -> tuple[list[_Raw], dict[str, tuple[int, Placement]]]:

@@ -57,9 +57,17 @@ class Proximal:
 
     def solve(self, r: Vector) -> Vector:
         """Return the least-norm lam with G lam = r."""
+        return self.corrected(r)[0]
+
+    def corrected(self, r: Vector) -> tuple[Vector, Scalar]:
+        """Return the least-norm lam with G lam = r, and x^T S G S x for its last change x.
+
+        That change, the second of what is taken out again, moves accelerations by next to nothing where every sigma is
+        much larger than mu, or so much smaller that it counts as zero.
+        """
         m = len(self.scales)
         right = [mul(s, each) for s, each in zip(self.scales, dense(r, m), strict=True)]
-        x = self._step(right)
+        x = astray = self._step(right)
         for _ in range(STEPS - 1):
             left = [sub(each, total(*map(mul, row, x))) for each, row in zip(right, self.scaled, strict=True)]
             x = [add(*pair) for pair in zip(x, self._step(left), strict=True)]
@@ -68,7 +76,9 @@ class Proximal:
             for _ in range(STEPS):
                 astray = self._step([mul(*pair) for pair in zip(self.shift, astray, strict=True)])
             x = [sub(*pair) for pair in zip(x, astray, strict=True)]
-        return {i: mul(self.scales[i], x[i]) for i in range(m)}
+        moved = [total(*map(mul, row, astray)) for row in self.scaled]
+        lam = {i: mul(*pair) for i, pair in enumerate(zip(self.scales, x, strict=True))}
+        return lam, total(*map(mul, astray, moved))
 
     def _step(self, right: list[Scalar]) -> list[Scalar]:
         """Return (S G S + mu E)^-1 times a right side."""

@@ -99,6 +99,20 @@ def copysign(x: Scalar, y: Scalar) -> Scalar:
     return _other("copysign", y, x)
 
 
+def fmax(x: Scalar, y: Scalar) -> Scalar:
+    """Return the larger one."""
+    if isinstance(x, float | np.ndarray) and isinstance(y, float | np.ndarray):
+        return np.fmax(x, y)
+    return _other("fmax", x, y)
+
+
+def fmin(x: Scalar, y: Scalar) -> Scalar:
+    """Return the smaller one."""
+    if isinstance(x, float | np.ndarray) and isinstance(y, float | np.ndarray):
+        return np.fmin(x, y)
+    return _other("fmin", x, y)
+
+
 def _other(name: str, y: Scalar, x: Scalar) -> Scalar:
     """Return a function of two scalars that are counted, or CasADi's."""
     counted = getattr(y, "with_other", None)
@@ -106,4 +120,4 @@ def _other(name: str, y: Scalar, x: Scalar) -> Scalar:
         return counted(name, x)
     import casadi
 
-    return casadi.atan2(y, x) if name == "atan2" else casadi.copysign(x, y)
+    return casadi.copysign(x, y) if name == "copysign" else getattr(casadi, name)(y, x)

@@ -20,7 +20,6 @@ from dalembert.tree.link import Tree
 from dalembert.tree.passive import elastic_energy
 from dalembert.tree.pivots import refuse_singular
 from dalembert.tree.posed import Posed, pose_tree
-from dalembert.tree.rnea import rnea
 from dalembert.tree.routes import delassus_kernels
 from dalembert.tree.scalars import Scalar, add
 
@@ -98,12 +97,8 @@ def trace_gravity(mechanism: Mechanism) -> ca.Function:
         "gravity",
         ("q",),
         ("tau",),
-        lambda tree, posed, q, v, a: [rnea(tree, posed, _zero(tree), _zero(tree))],
+        lambda tree, posed, *_: [dynamics.weight(tree, posed)],
     )
-
-
-def _zero(tree: Tree) -> list[Scalar]:
-    return [0.0] * tree.nv
 
 
 def trace_mass_matrix(mechanism: Mechanism) -> ca.Function:

@@ -68,6 +68,14 @@ class Thresholds:
         return max(100 * self.shift, self.eps**0.4)
 
     @property
+    def settled(self) -> float:
+        """Return the largest part of T_l that the last correction of the proximal steps may move.
+
+        More says that an eigenvalue is near mu: whether that row counts is for the model's digits to say.
+        """
+        return self.eps**0.375
+
+    @property
     def regular(self) -> float:
         """Return the pivot above which rows without a shift are solved with digits to spare."""
         return self.eps**0.6
@@ -92,6 +100,9 @@ class Evidence:
         Right side of the rows; everything that came from outside.
     free, held
         T_f^2 and T_l^2.
+    unrest
+        What the last correction of the proximal steps moved, in the measure of T_l^2: near zero unless a row is neither
+        implied by others nor clearly independent of them.
     mass_pivots, row_pivots
         Pivots of H and G relative to their typical diagonals, of which the scales d and s are the roots.
     """
@@ -101,6 +112,7 @@ class Evidence:
     c: Sequence[Scalar]
     free: Scalar
     held: Scalar
+    unrest: Scalar
     mass_pivots: Sequence[Scalar]
     row_pivots: Sequence[Scalar]
     mass_scales: Sequence[float]
@@ -124,7 +136,9 @@ def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thres
     reached = ca.if_else(least > limits.implied, limits.accept, limits.agree) if redundant else limits.accept
     accepted = ca.logic_and(omega[0] <= limits.accept, omega[1] <= reached)
     if redundant:
+        settled = ca.fabs(e.unrest) <= limits.settled**2 * ca.fabs(e.held)
         solved = ca.if_else(least > limits.implied, int(Status.UNIQUE), int(Status.REDUNDANT))
+        solved = ca.if_else(settled, solved, int(Status.DECLINED))
         unsolved = ca.if_else(least > limits.implied, int(Status.DECLINED), int(Status.INCONSISTENT))
     else:
         solved = ca.if_else(least > limits.regular, int(Status.UNIQUE), int(Status.DECLINED))

@@ -33,6 +33,20 @@ def stack(blocks: list[Matrix]) -> Matrix:
     return ca.vertcat(*blocks)
 
 
+def side_by_side(columns: list[Matrix]) -> Matrix:
+    """Return columns as a matrix."""
+    return stack([each.T for each in columns]).T
+
+
+def choose(condition: Matrix, one: Matrix, other: Matrix) -> Matrix:
+    """Return `one` where a (1, 1) condition holds, else `other`."""
+    if isinstance(condition, np.ndarray):
+        return np.where(condition, one, other)
+    import casadi as ca
+
+    return ca.if_else(condition, one, other)
+
+
 def column(values: Any) -> np.ndarray:
     """Return three numbers as a column (3, 1)."""
     return np.asarray(values, dtype=float).reshape(-1, 1)

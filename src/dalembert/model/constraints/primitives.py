@@ -1,4 +1,4 @@
-"""The rows of which joints between two frames are made; each residual has exactly the derivatives it states.
+"""The rows of which joints between two frames are made: residuals and their derivatives, turns and rates of turning.
 
 Symbols: frames 1 and 2 with R, p, v, w, a, wd as in `kinematics`; d = p1 - p2; u a direction fixed in frame 1, s one
 fixed in frame 2 (Haug 1989, "Computer aided kinematics and dynamics", sec. 9.2: dot-1, dot-2, spherical constraints).
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.model.constraints.algebra import Matrix, cross, dot
+from dalembert.model.constraints.algebra import Matrix, cross, dot, side_by_side
 from dalembert.model.constraints.kinematics import FrameKinematics
 from dalembert.model.constraints.rows import Rows, stacked
+from dalembert.model.constraints.turns import rotation_vector, tilt
 
 X, Y, Z = (np.eye(3)[:, [i]] for i in range(3))
 
@@ -46,19 +47,24 @@ def along(one: FrameKinematics, two: FrameKinematics, s: Matrix, value: float = 
     return Rows(dot(s, d) - value, jacobian, dot(s, v) + dot(moment, two.w), drift)
 
 
-def twist(one: FrameKinematics, two: FrameKinematics) -> Rows:
-    """Return three rows, rotation of frame 1 about x, y and z of frame 2: the sine of the angle times its axis.
+def turning(one: FrameKinematics, two: FrameKinematics, e: Matrix, residual: Matrix) -> Rows:
+    """Return rows with the rates e . (w1 - w2), for directions e (3, k) in world axes that one of the frames carries.
 
-    phi_x = (y1 . z2 - z1 . y2) / 2 and so on in a cycle; without any product of small angles lost, and with A equal to
-    the relative angular velocity where the frames are aligned.
+    The residual is an angle times its axis. Where it is zero its first derivative is the rate, and where both are, its
+    second is A a + drift; elsewhere a step by -residual in the rates brings it to zero (exactly, where it is about its
+    axis), and A keeps its rank at every angle. (w2 x e) . (w1 - w2) = (w1 x e) . (w1 - w2) = e . (w1 x w2),
+    so the drift does not ask which frame carries e.
     """
-    rows = []
-    for j, k in ((Y, Z), (Z, X), (X, Y)):
-        first, second = perpendicular(one, j, two, k), perpendicular(one, k, two, j)
-        rows.append(first.plus(second.scaled(-1.0)).scaled(0.5))
-    return stacked(rows)
+    drift = e.T @ (one.wd - two.wd + cross(one.w, two.w))
+    return Rows(residual, e.T @ (one.Jw - two.Jw), e.T @ (one.w - two.w), drift)
+
+
+def twist(one: FrameKinematics, two: FrameKinematics) -> Rows:
+    """Return three rows, the rotation of frame 1 against frame 2 about x, y and z of frame 2."""
+    return turning(one, two, two.rotation, rotation_vector(two.rotation.T @ one.rotation))
 
 
 def aligned(one: FrameKinematics, two: FrameKinematics, axis: Matrix, e1: Matrix, e2: Matrix) -> Rows:
-    """Return two rows, rotation of frame 1 about e1 and e2 of frame 2: `axis` of frame 1 stays that of frame 2."""
-    return stacked([perpendicular(one, e2, two, axis), perpendicular(one, e1, two, axis).scaled(-1.0)])
+    """Return two rows, rotation about e1 and e2 of frame 1, of which `axis` stays that of frame 2."""
+    a, u1, u2, s = one.direction(axis), one.direction(e1), one.direction(e2), two.direction(axis)
+    return turning(one, two, side_by_side([u1, u2]), tilt(dot(u1, s), dot(u2, s), dot(a, s)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Revolute(AxisPair):
     """Two frames share their origin and `axis`; only rotation about it is free.
 
-    The residual does not tell an axis from its opposite: start near the assembly that is meant.
+    The residual of rotation is the angle between the two axes, pi where they are opposite.
     """
 
     kind = "revolute"

@@ -1,7 +1,9 @@
 """Rows of a constraint at position, velocity and acceleration level.
 
-Symbols: phi(q, t) residual, zero where the constraint holds; phi_dot = A v + offset; phi_ddot = A a + drift. A row that
-constrains velocities only has no phi, and A v + offset is what must vanish.
+Symbols: phi(q, t) residual, zero where the constraint holds; A v + offset its rate; A a + drift the rate's derivative,
+always. The rate is phi_dot everywhere for lengths and coordinates; for angles about several axes, of which no vector
+has the angular velocity for its derivative, where phi = 0. A row that constrains velocities only has no phi, and
+A v + offset is what must vanish.
 """
 
 from __future__ import annotations
@@ -35,20 +37,6 @@ class Rows:
     def without_residual(self) -> Rows:
         """Return the same rows at velocity level."""
         return Rows(None, self.jacobian, self.rate, self.drift)
-
-    def scaled(self, factor: float) -> Rows:
-        """Return the rows times a number."""
-        residual = None if self.residual is None else factor * self.residual
-        return Rows(residual, factor * self.jacobian, factor * self.rate, factor * self.drift)
-
-    def plus(self, other: Rows) -> Rows:
-        """Return the sum of two sets of rows."""
-        return Rows(
-            None if self.residual is None or other.residual is None else self.residual + other.residual,
-            self.jacobian + other.jacobian,
-            self.rate + other.rate,
-            self.drift + other.drift,
-        )
 
     def stabilized(self, gains: tuple[float, float]) -> Rows:
         """Return the rows with drift + kd rate + kp residual for drift (Baumgarte 1972)."""

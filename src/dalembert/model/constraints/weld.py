@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Weld(Pair):
     """Two frames stay one: three rows of position and three of rotation, along and about the axes of `other`.
 
-    Without `other` these are the world's axes. Reactions are force and moment on `frame`. The residual of a rotation is
-    a sine, so frames half a turn apart count as aligned: start near.
+    Without `other` these are the world's axes. Reactions are force and moment on `frame`. The residual of rotation is
+    the angle times its axis: it grows up to half a turn, and is zero only where the frames are aligned.
     """
 
     kind = "weld"

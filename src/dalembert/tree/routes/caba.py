@@ -18,7 +18,7 @@ import casadi as ca
 from dalembert.kkt import Status
 from dalembert.tree import vectors
 from dalembert.tree.articulated_system import Load, TreeAcceleration, TreeSystem
-from dalembert.tree.block_solve import factored, row_pivots
+from dalembert.tree.block_solve import factored, multipliers, row_pivots
 from dalembert.tree.judged import Asked, BlockAnswer, Solved, judged, relative
 from dalembert.tree.proximal import Proximal
 from dalembert.tree.routes.elimination import Elimination, Place, eliminate
@@ -59,13 +59,13 @@ class InsideTheTree:
         """Return a and lam with the verdict."""
         needs, limits = self.setting.needs, self.setting.limits
         right = inward(self.made, load, c)
-        at_ground = dense(self.schur.solve(sparse([right.b[r] for r in self.left])), len(self.left))
-        known = dict(zip(self.left, at_ground, strict=True))
+        forces, unrest = multipliers(self.schur, sparse([right.b[r] for r in self.left]))
+        known = dict(zip(self.left, dense(forces, len(self.left)), strict=True))
         motion = outward(self.made, right, known)
         lam = [known[r] for r in range(len(c))]
         free, held = self._effort(load, c, motion, lam)
         own = replace(needs, row_scales=tuple(needs.row_scales[r] for r in self.left))
-        found = Solved(motion.joints, motion, lam, free, held, row_pivots(self.schur, own))
+        found = Solved(motion.joints, motion, lam, free, held, unrest, row_pivots(self.schur, own))
         system = TreeSystem(self.made.tree, self.made.posed, self.made.forces, self.made)  # type: ignore[arg-type]
         answer = judged(system, needs, limits, Asked(load, c, inputs), found)
         inside = reduce(ca.fmin, relative(self.made.row_pivots, needs.row_scales), ca.SX(1))

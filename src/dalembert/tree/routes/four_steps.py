@@ -21,7 +21,7 @@ from typing import Any
 
 from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import Load, TreeAcceleration, TreeSystem
-from dalembert.tree.block_solve import dot, factored, row_pivots
+from dalembert.tree.block_solve import dot, factored, multipliers, row_pivots
 from dalembert.tree.judged import Asked, BlockAnswer, Needs, Solved, judged
 from dalembert.tree.scalars import Scalar, mul, neg, sub, total
 from dalembert.tree.sparse_factor import dense, sparse
@@ -47,10 +47,11 @@ class FourSteps:
         inverse = self.delassus(self.system)
         beyond = [sub(*pair) for pair in zip(free.contacts, y2, strict=True)]
         schur = factored(inverse, self.needs, self.metric, self.limits)
-        x2 = dense(schur.solve(sparse(beyond)), len(beyond))
+        forces, unrest = multipliers(schur, sparse(beyond))
+        x2 = dense(forces, len(beyond))
         held = ABA(self.system, y1, x2)
-        pivots = row_pivots(schur, self.needs)
-        found = Solved(held.motion.joints, held.motion, x2, free.effort, total(*map(mul, x2, beyond)), pivots)
+        effort = free.effort, total(*map(mul, x2, beyond))
+        found = Solved(held.motion.joints, held.motion, x2, *effort, unrest, row_pivots(schur, self.needs))
         return judged(self.system, self.needs, self.limits, Asked(y1, y2, inputs), found)
 
 

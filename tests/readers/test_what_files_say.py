@@ -1,0 +1,180 @@
+"""What a file says must act, or be named: rotors, weightless links, coupled wheels, friction, odd signs, twins."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.readers.sdf_scope import Scope
+from tests.readers.test_sdf import INERTIAL, model
+from tests.readers.test_sdf import joint as sdf_joint
+from tests.readers.test_sdf import link as sdf_link
+from tests.readers.test_urdf import LIMIT, joint, link, pair
+
+mujoco = pytest.importorskip("mujoco")
+
+
+@pytest.fixture
+def load(tmp_path):
+    def read(text: str, name: str = "r.urdf", **options) -> da.Mechanism:
+        (tmp_path / name).write_text(text)
+        return da.load(tmp_path / name, **options)
+
+    return read
+
+
+def transmission(inside: str) -> str:
+    return (
+        '<transmission name="t"><type>transmission_interface/SimpleTransmission</type><joint name="j"/>'
+        f'<actuator name="m"><mechanicalReduction>10</mechanicalReduction>{inside}</actuator></transmission>'
+    )
+
+
+def test_motor_inertia_is_a_rotor_behind_the_reduction(load):
+    """M gains reduction^2 J: 100 * 0.002."""
+    plain, geared = (
+        load(pair(more=transmission(each))) for each in ("", "<motorInertia>0.002</motorInertia><motorTorque/>")
+    )
+    assert geared.actuators[0].rotor_inertia == 0.002
+    gained = geared.mass_matrix(np.zeros(1)) - plain.mass_matrix(np.zeros(1))
+    np.testing.assert_allclose(gained, [[0.2]], rtol=1e-12)
+    assert any("<motorTorque>" in note for note in geared.notes)
+
+
+def test_two_rotors_are_refused(load):
+    with pytest.raises(da.ModelError, match="given twice"):
+        load(pair(more=transmission('<motorInertia>1</motorInertia><drake:rotor_inertia value="2"/>')))
+
+
+@pytest.mark.parametrize("passive", ["auto", True, False])
+def test_a_link_without_gravity_does_not_fall(load, passive):
+    text = model(sdf_link("a", inside=INERTIAL + "<gravity>false</gravity>"))
+    robot = load(text, "m.sdf", passive=passive)
+    q, still = robot.neutral(), np.zeros(6)
+    np.testing.assert_allclose(robot.forward(q, still, still), 0, atol=1e-14)
+    np.testing.assert_allclose(robot.gravity_torque(q), 0, atol=1e-14)
+    np.testing.assert_allclose(robot.inverse(q, still, still), 0, atol=1e-14)
+
+
+WHEELS = link("a") + link("b") + link("c") + joint("j1", "a", "b", "continuous", "")
+
+
+def test_a_coupled_wheel_turns_on_past_half_a_turn(load):
+    """j2 = 2 j1 + 1 holds at every angle; (cos, sin) could not say how often j1 has turned."""
+    mimic = LIMIT + '<mimic joint="j1" multiplier="2" offset="1"/>'
+    robot = load(f'<robot name="r">{WHEELS}{joint("j2", "b", "c", "continuous", mimic)}</robot>')
+    assert [each.kind for each in robot.joints if each.name != "root_joint"] == ["revolute", "revolute"]
+    for angle in (-4.0, 3.0, 3.2, 40.0):
+        np.testing.assert_allclose(robot.constraint([angle, 2 * angle + 1]), 0, atol=1e-12)
+    assert sum("continuous, but coupled" in note for note in robot.notes) == 2
+
+
+def test_a_builder_says_where_a_relation_jumps():
+    b = da.Builder()
+    b.body("a", mass=1.0)
+    b.joint("wheel", "continuous", "world", "a")
+    b.couple("gear", {"wheel": 2.0})
+    assert any("counts within (-pi, pi]" in note for note in b.build().notes)
+
+
+def test_friction_is_named(load):
+    assert any("dry friction" in note for note in load(pair(LIMIT + '<dynamics friction="0.3"/>')).notes)
+    mjcf = '<mujoco><worldbody><body><joint frictionloss="1"/><geom size="1"/></body></worldbody></mujoco>'
+    assert any("dry friction" in note for note in load(mjcf, "m.xml").notes)
+
+
+def test_negative_numbers_are_named(load):
+    notes = load(pair('<limit lower="0" upper="1" effort="-2" velocity="-3"/><dynamics damping="-1"/>')).notes
+    for word in ("effort limit", "velocity limit", "damping"):
+        assert any(f"its {word} is negative" in note for note in notes)
+
+
+def test_twin_links_and_missing_parents_are_said(load):
+    with pytest.raises(da.ModelError, match="two of this name: link 'a' is there already"):
+        load(f'<robot name="r">{link("a")}{link("a")}</robot>')
+    text = f'<robot name="r">{"".join(link(x) for x in "abc")}{joint("j", "nowhere", "b")}</robot>'
+    with pytest.raises(da.ModelError, match=r"there is no body .parent of joint 'j'. 'nowhere'"):
+        load(text)
+
+
+def test_links_called_world_and_universe(load):
+    text = f'<robot name="r">{link("world", "")}{link("universe")}{joint("j", "world", "universe")}</robot>'
+    assert load(text).ground == "ground"
+
+
+def test_a_held_free_joint_and_an_axis_that_is_not_given_are_named(load):
+    mjcf = '<mujoco><worldbody><body pos="0 0 1"><freejoint name="f"/><geom size="1"/></body></worldbody></mujoco>'
+    assert any("free joint 'f' is held" in note for note in load(mjcf, "m.xml", base="fixed").notes)
+    text = model(sdf_link("a") + sdf_link("b") + sdf_joint("j", "a", "b"))
+    assert any("no <axis>" in note for note in load(text, "m.sdf").notes)
+
+
+def test_warnings_of_mujoco_become_notes(load):
+    mjcf = '<mujoco><worldbody><body><joint armature="-1"/><geom size="1"/></body></worldbody></mujoco>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(da.ModelError, match="negative armature"):
+            load(mjcf, "m.xml")
+
+
+@pytest.mark.parametrize("name", ["a&#10;b", "a&#7;b"])
+def test_names_with_control_characters_are_refused(load, name):
+    with pytest.raises(da.ModelError):
+        load(f'<robot name="r">{link("a")}{link("b")}{joint(name, "a", "b")}</robot>')
+
+
+def test_joints_whose_coordinates_are_called_alike_are_refused():
+    b = da.Builder()
+    b.body("a", mass=1.0)
+    b.body("b", mass=1.0)
+    b.joint("j", "free", "world", "a")
+    b.joint("j.x", "revolute", "a", "b")
+    with pytest.raises(da.ModelError, match=r"coordinate 'j.x' is there already"):
+        b.build()
+
+
+def frames(n: int) -> str:
+    """Return n frames, each attached to the next, the last to a link that comes after all of them."""
+    chain = "".join(f'<frame name="f{i}" attached_to="f{i + 1}"/>' for i in range(n))
+    return model(f'{chain}<frame name="f{n}" attached_to="a"/>{sdf_link("a")}')
+
+
+def test_chains_of_frames_are_followed_once(load, monkeypatch):
+    """Each frame is asked once for what it is attached to: the work is linear in their number."""
+    asked = []
+    follow = Scope._next
+    monkeypatch.setattr(Scope, "_next", lambda self, name, by: asked.append(name) or follow(self, name, by))
+    assert load(frames(500), "m.sdf").frame("f0").body == "a"
+    assert len(asked) == 501
+
+
+def test_frames_attached_in_a_circle_are_refused(load):
+    text = model(sdf_link("a") + '<frame name="f" attached_to="g"/><frame name="g" attached_to="f"/>')
+    with pytest.raises(da.ModelError, match="in a circle"):
+        load(text, "m.sdf")
+
+
+def test_a_robot_is_read_without_scipy_and_casadi(tmp_path):
+    (tmp_path / "r.urdf").write_text(pair())
+    code = f"import dalembert as da, sys; da.load({str(tmp_path / 'r.urdf')!r}); print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"scipy", "casadi", "mujoco", "numba"} & set(found.stdout.split())
+
+
+MISUSE = {
+    "no path": lambda: da.load(None),
+    "bytes": lambda: da.load(b"robot.urdf"),
+    "packages": lambda: da.load("robot.urdf", packages=3),
+    "package folders": lambda: da.load("robot.urdf", packages=[3]),
+}
+
+
+@pytest.mark.parametrize("what", list(MISUSE))
+def test_misuse_of_load(what):
+    with pytest.raises(da.DalembertError):
+        MISUSE[what]()
