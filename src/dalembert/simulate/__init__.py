@@ -8,8 +8,9 @@ from functools import wraps
 from types import ModuleType
 from typing import Any
 
+from dalembert.simulate.entry import simulate
 from dalembert.simulate.event import MODES, Event
-from dalembert.simulate.simulate import METHODS, simulate
+from dalembert.simulate.simulate import METHODS
 from dalembert.simulate.steppers import STEPPERS
 from dalembert.simulate.trajectory import Trajectory
 
