@@ -12,7 +12,7 @@ from dalembert.simulate.smooth.callbacks import Callbacks
 from dalembert.simulate.smooth.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.smooth.codes import CODES, Codes
 from dalembert.simulate.smooth.session import Session
-from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, NON_FINITE, Now, Pair, begin_at, settle, stages
+from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, LAST_SOLVED, NON_FINITE, OFF, Now, Pair, begin_at, settle, stages
 from dalembert.simulate.steppers.tables import DOP853_TABLE, DOPRI5
 
 Array = np.ndarray
@@ -22,6 +22,12 @@ PAIRS = {"dop853": DOP853_TABLE, "dopri5": DOPRI5}
 
 BLOCK = 4096
 """Samples a block: what a killed run may lose, and how often Ctrl-C is looked at."""
+
+SINGULAR, ALWAYS_DEPENDENT = 0.05, 1e-11
+"""A singular value of A between these parts of the largest tells of rows that are about to become dependent."""
+
+JUMPS = (1.0, 0.83, 0.71, 0.6, 0.5, 0.41, 0.33)
+"""Steps that are tried across a singular configuration, as parts of the usual one."""
 
 BISECTIONS = 200
 """Halvings of a step in which an event is located, at most."""
@@ -41,7 +47,8 @@ class Explicit:
         self.pair = Pair(*(np.ascontiguousarray(x) for x in (table.a, table.b, table.c)), *weights, table.order)
         n = self.m.nv
         self.now = Now(np.zeros(self.m.nq), np.zeros(n), np.zeros(1), np.zeros((table.b.size + 1, 2 * n + 1)), np.zeros(2 * n + 1))  # fmt: skip
-        self.clock, self.counts = np.zeros(6), np.zeros(7, np.int64)
+        self.clock, self.counts = np.zeros(11), np.zeros(8, np.int64)
+        self.clock[[loop.ALLOWED, loop.LEAST_RATIO, loop.LAST_RATIO]] = 1.0, np.inf, np.inf
         self.signs = np.zeros(len(session.watches))
         self.tables = session.controller.signals.tables()
         self.samples = loop.Samples(
@@ -79,6 +86,7 @@ class Explicit:
                     break
         finally:
             self._flush()
+            s.extra["relaxed"] = int(self.counts[loop.RELAXED])
             s.steps, s.rejected, s.evaluations = (int(self.counts[i]) for i in (loop.STEPS, loop.REJECTED, loop.EVALUATIONS))  # fmt: skip
 
     def _segment(self, stop: float) -> None:
@@ -108,6 +116,8 @@ class Explicit:
         """Call the loop once and do what it came back for."""
         arguments = (self.work, self.tables, self.pair, self.now, self.clock, self.counts, self.limits, self.samples, self.signs)  # fmt: skip
         code = loop.advance(*arguments, most_steps)
+        if code in (DECLINED, loop.SHORT) and self._near_singular():
+            code = self._over_the_singularity(code)
         if code == DECLINED:
             code = self._by_kkt(arguments)
         if self.callbacks.error is not None:
@@ -116,12 +126,50 @@ class Explicit:
             self.session.stop("stopped", f"a Python function failed at t = {self.callbacks.error_time:.9g} s: {error}")
         elif code == loop.EVENT:
             self._event()
-        elif code in (NON_FINITE, loop.STUCK, DECLINED, CALLBACK):
+        elif code in (NON_FINITE, loop.STUCK, DECLINED, CALLBACK, OFF):
             self._give_up(code)
         if self.session.on_step is not None and self.session.status == "completed":
             self.session.on_step(float(self.clock[loop.T]), self.now.q.copy(), self.now.v.copy())
         if self.counts[loop.SAMPLES] >= BLOCK:
             self._flush()
+
+    def _near_singular(self) -> bool:
+        """Return whether rows of A are about to become dependent: a singular value falls out of line."""
+        A = np.asarray(self.m.jacobian(self.now.q, float(self.clock[loop.T])))
+        values = np.linalg.svd(A, compute_uv=False)
+        top = values.max(initial=0.0)
+        return bool(((values < SINGULAR * top) & (values > ALWAYS_DEPENDENT * top)).any())
+
+    def _over_the_singularity(self, code: int) -> int:
+        """Choose a step that leads past a configuration where rows depend on each other.
+
+        Accelerations next to it are noise; of several steps across it, the one with the least error is taken, and
+        noted in `extra["relaxed"]`.
+        """
+        if self.counts[loop.CLOSING] == 2:
+            return code
+        best, choice = np.inf, 0.0
+        for part in JUMPS:
+            h = min(part * self.clock[loop.USUAL], self.clock[loop.STOP] - self.clock[loop.T])
+            self.clock[loop.ALLOWED] = np.inf
+            arguments = (self.work, self.tables, self.pair, self.now, self.clock, self.counts, self.limits)
+            what, ratio = loop.try_step(*arguments, h, self.clock[loop.T] + h)
+            if what == FINE and ratio < best and self._certified():
+                best, choice = ratio, h
+        if not best < loop.LARGEST_NOISE:
+            self.clock[loop.ALLOWED] = 1.0
+            return code
+        self.clock[loop.ALLOWED], self.clock[loop.H] = max(1.0, 1.01 * best), choice
+        self.counts[loop.RELAXED] += best > 1.0
+        self.counts[loop.CLOSING] = 2
+        return loop.FULL
+
+    def _certified(self) -> bool:
+        """Return whether accelerations exist at the settled end of a tried step."""
+        w = self.work
+        w.base[:], w.x[:] = w.q, 0.0
+        loop.invoke(*w.calls[CODES.index("rate")])
+        return bool(w.status[0] <= LAST_SOLVED)
 
     def _by_kkt(self, arguments: tuple[Any, ...]) -> int:
         """Take one step whose states are solved through `KKT` where the kernel declines them."""
@@ -155,6 +203,7 @@ class Explicit:
             loop.STUCK: "the step size collapsed: the motion has a singularity here, or the tolerance is below rounding",
             DECLINED: "accelerations do not exist or are not unique here; mechanism.diagnose(q, v) says why",
             CALLBACK: "a Python function failed",
+            OFF: "the constraints stay open after a step: it is too long, or the loop cannot be closed any further",
         }[code]
         self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {h:.3g} s: {why}")
 
@@ -174,7 +223,7 @@ class Explicit:
     def _inside(self, h: float) -> Array:
         """Return the event values after a step by h; its end stays in `work`."""
         t = self.clock[loop.T]
-        code = self._careful(stages, self.work, self.tables, self.pair, self.now, t, h, self.clock[loop.BEGIN], self.clock[loop.STOP])  # fmt: skip
+        code = self._careful(stages, self.work, self.tables, self.pair, self.now, t, h, self.clock[loop.BEGIN], self.clock[loop.STOP], False, self.counts[loop.CLOSING] > 0)  # fmt: skip
         if code == FINE:
             code = self._careful(settle, self.work, self.now, t + h)
         loop.invoke(*self.work.calls[CODES.index("events")])

@@ -19,17 +19,20 @@ from dalembert.tableau.time.signal_loops import set_signals
 RATE, MOVE, CLOSE, ADMIT, EVENTS, SPARE, SIGNALS = range(7)
 """Rows of the table of calls, as `codes.CODES`."""
 
-FINE, DECLINED, NON_FINITE, CALLBACK = range(4)
-"""What became of a stage: solved, not by this code, not a number, stopped by a Python function."""
+FINE, DECLINED, NON_FINITE, CALLBACK, OFF = range(5)
+"""What became of it: solved, not by this code, not a number, stopped by a Python function, constraints left open."""
 
 FAILED_CALL = 1
 """Place in the environment that a Python function sets when it fails."""
 
-LAST_SOLVED = 4
-"""Largest `Status` with an answer."""
+LAST_SOLVED, NOT_FINITE = 4, 10
+"""Largest `Status` with an answer, and that of data which are not finite."""
 
 CLOSED = 1e-13
 """Newton's method on positions ends at this residual (metres, radians), or where it makes no progress."""
+
+OPEN = 1e-8
+"""A residual that stays above this after closing means that the step was too long; files with few digits stay below."""
 
 MOST_CLOSING = 6
 """Steps of Newton's method at most; one or two are usual."""
@@ -57,8 +60,12 @@ class Pair(NamedTuple):
 
 
 @compiled
-def evaluate(work, tables, t, y, K, i, begin, stop):
-    """Write y' at (t, y) into K[i]; return what became of it."""
+def evaluate(work, tables, t, y, K, i, begin, stop, strict):
+    """Write y' at (t, y) into K[i]; return what became of it.
+
+    Stages are off the manifold, where redundant rows contradict each other by the error of the stage: their status says
+    little, and the error test sees what matters. `strict` asks for a certified answer, at states on the manifold.
+    """
     n = work.x.size
     for j in range(n):
         work.x[j], work.v[j] = y[j], y[n + j]
@@ -73,9 +80,58 @@ def evaluate(work, tables, t, y, K, i, begin, stop):
         K[i, j], K[i, n + j] = work.x_rate[j], work.acceleration[j]
         total += work.x_rate[j] + work.acceleration[j]
     K[i, 2 * n] = work.power[0]
-    if not work.status[0] <= LAST_SOLVED:
-        return NON_FINITE if work.status[0] == 10.0 else DECLINED
+    if strict and not work.status[0] <= LAST_SOLVED:
+        return NON_FINITE if work.status[0] == NOT_FINITE else DECLINED
     return FINE if np.isfinite(total) else NON_FINITE
+
+
+@compiled
+def close(work):
+    """Put work.q onto the constraints by Newton's method; return what became of it. Loses base and x."""
+    last = np.inf
+    worst = 0.0
+    for _ in range(MOST_CLOSING):
+        invoke(work.calls[CLOSE, 0], work.calls[CLOSE, 1], work.calls[CLOSE, 2])
+        worst = np.abs(work.residual).max()
+        if not np.isfinite(worst + np.abs(work.correction).sum()):
+            return NON_FINITE
+        if worst <= CLOSED or worst > 0.5 * last:
+            break
+        last = worst
+        work.base[:] = work.q
+        work.x[:] = work.correction
+        invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
+    return OFF if worst > OPEN else FINE
+
+
+@compiled
+def evaluate_closed(work, tables, t, y, K, i, begin, stop):
+    """Write y' = f(the state on the manifold next to y) into K[i].
+
+    An extension of the equations beyond the manifold as good as any, with the same solutions. Near configurations where
+    rows become dependent it stays bounded, where f itself grows like violation / distance^2.
+    """
+    n = work.x.size
+    base = work.base.copy()
+    work.environment[0] = t
+    work.x[:] = y[:n]
+    work.v[:] = y[n : 2 * n]
+    invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
+    code = close(work)
+    if code == FINE:
+        invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
+        admitted, closed, z = work.velocity.copy(), work.q.copy(), y.copy()
+        z[n : 2 * n] = admitted
+        work.base[:] = base
+        code = evaluate(work, tables, t, z, K, i, begin, stop, False)
+        if code == FINE:
+            rates = K[i, :n].copy()
+            z[:n] = 0.0
+            work.base[:] = closed
+            code = evaluate(work, tables, t, z, K, i, begin, stop, False)
+            K[i, :n] = rates
+    work.base[:] = base
+    return code
 
 
 @compiled
@@ -86,12 +142,12 @@ def begin_at(work, tables, now, t, begin, stop):
     now.y[:n] = 0.0
     now.y[n : 2 * n] = now.v
     now.y[2 * n] = now.work[0]
-    return evaluate(work, tables, t, now.y, now.K, 0, begin, stop)
+    return evaluate(work, tables, t, now.y, now.K, 0, begin, stop, True)
 
 
 @compiled
-def stages(work, tables, pair, now, t, h, begin, stop):
-    """Compute the stages of a step by h and its end in now.y."""
+def stages(work, tables, pair, now, t, h, begin, stop, strict, closed):
+    """Compute the stages of a step by h and its end in now.y; `closed`: each from a state on the manifold."""
     n = work.x.size
     K, y = now.K, now.y
     work.base[:] = now.q
@@ -102,7 +158,10 @@ def stages(work, tables, pair, now, t, h, begin, stop):
                 total += pair.a[i, k] * K[k, j]
             start = 0.0 if j < n else (now.v[j - n] if j < 2 * n else now.work[0])
             y[j] = start + h * total
-        code = evaluate(work, tables, t + pair.c[i] * h, y, K, i, begin, stop)
+        if closed:
+            code = evaluate_closed(work, tables, t + pair.c[i] * h, y, K, i, begin, stop)
+        else:
+            code = evaluate(work, tables, t + pair.c[i] * h, y, K, i, begin, stop, strict)
         if code != FINE:
             return code
     for j in range(2 * n + 1):
@@ -124,18 +183,9 @@ def settle(work, now, t):
     work.v[:] = now.y[n : 2 * n]
     invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
     if work.calls[CLOSE, 0] != 0:
-        last = np.inf
-        for _ in range(MOST_CLOSING):
-            invoke(work.calls[CLOSE, 0], work.calls[CLOSE, 1], work.calls[CLOSE, 2])
-            worst = np.abs(work.residual).max()
-            if not np.isfinite(worst) or not work.status[0] <= LAST_SOLVED:
-                return NON_FINITE if not np.isfinite(worst) else DECLINED
-            if worst <= CLOSED or worst > 0.5 * last:
-                break
-            last = worst
-            work.base[:] = work.q
-            work.x[:] = work.correction
-            invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
+        code = close(work)
+        if code != FINE:
+            return code
     if work.calls[ADMIT, 0] != 0:
         invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
         if not work.status[0] <= LAST_SOLVED:
