@@ -59,3 +59,18 @@ def bricard():
     return tree.constrain(
         da.Revolute("rod 4", "world", placement=tuple(points[5] - points[4]), at=tuple(points[5]), axis=unit[axes[5]], name="last")
     )
+
+
+def crank_rocker():
+    """Return a four-bar whose crank (0.5 m) turns round and round; q0 closed, v0 with the crank at 4 rad/s."""
+    b = da.Builder("crank-rocker", gravity=(0, -9.81, 0))
+    lengths = {"crank": 0.5, "coupler": 2.0, "rocker": 1.5}
+    for name, length in lengths.items():
+        b.body(name, mass=length, center=(length / 2, 0, 0), inertia=(1e-4, length**3 / 12, length**3 / 12))
+        b.frame(f"{name} end", name, position=(length, 0, 0))
+    b.joint("drive", "revolute", parent="world", child="crank", axis=(0, 0, 1))
+    b.joint("knee", "revolute", parent="crank", child="coupler", axis=(0, 0, 1), position=(0.5, 0, 0))
+    b.joint("pivot", "revolute", parent="world", child="rocker", axis=(0, 0, 1), position=(2.0, 0, 0))
+    m = b.build().constrain(da.PointOnLine("coupler end", "rocker end", axis=(0, 0, 1), name="loop"))
+    q = m.project(np.array([0.3, 0.4, 1.8]))
+    return m, q, m.project(q, np.array([4.0, 0.0, 0.0]))[1]

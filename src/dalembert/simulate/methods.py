@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.simulate.smooth.explicit import run_explicit
+from dalembert.simulate.smooth.variational import run_variational
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -17,6 +18,7 @@ Array = np.ndarray
 METHODS: dict[str, Callable[..., None]] = {
     "dop853": run_explicit,
     "dopri5": run_explicit,
+    "variational": run_variational,
 }
 """Steppers behind one contract, (session, **options) -> None; being in the list is being tested."""
 
