@@ -115,7 +115,7 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
     """Drive a session to its end; keep what there is whatever happens."""
     from dalembert.simulate.storage.sink import FileSink
 
-    sink = FileSink(file, session) if file is not None else None
+    sink = file if file is None or isinstance(file, FileSink) else FileSink(file, session)
     session.sink = sink
     bar = _bar(session) if progress else None
     error: tuple[BaseException, float] | None = None

@@ -1,2 +1,98 @@
+"""A file that grows with its run: every block complete before it counts, readable after the process was killed.
+
+HDF5's single-writer mode orders its writes so that the file is consistent at any time; a row of `checkpoint_samples` is
+written last and says how many samples count.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.simulate.storage.layout import EVENT, append, create, h5py, packed
+
+if TYPE_CHECKING:
+    from dalembert.simulate.smooth.session import Session
+
+Array = np.ndarray
+
+
 class FileSink:
-    def __init__(self, file, session): raise NotImplementedError
+    """Takes blocks of a session to a file."""
+
+    def __init__(self, path: Any, session: Session, replace: bool = False) -> None:
+        self.path, self.session = Path(path), session
+        h5py()
+        if self.path.exists() and not replace:
+            raise ModelError(f"{self.path} is there already: da.resume continues a run, or remove the file first")
+        if not self.path.parent.is_dir():
+            raise ModelError(f"{self.path}: there is no folder {self.path.parent}")
+        self.replace = replace
+        self.file: Any = None
+        self.samples = self.events = 0
+        self.failed = ""
+
+    def __call__(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
+        """Append a block; a disk that is full ends the writing, not the run."""
+        if self.failed:
+            return
+        try:
+            if self.file is None:
+                self._open(block, checkpoint)
+            self._append(block, checkpoint)
+        except (OSError, RuntimeError) as error:
+            self.failed = f"{self.path} ends at sample {self.samples}: {error}"
+            self._abandon()
+
+    def _open(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
+        target = self.path.with_name(self.path.name + ".new") if self.replace else self.path
+        self.file = h5py().File(target, "w", libver="latest")
+        create(self.file, self.session, block, checkpoint)
+        self.file.flush()
+        self.file.swmr_mode = True
+
+    def _append(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
+        for name, rows in block.items():
+            if name in self.file:
+                append(self.file[name], rows)
+        new = self.session.events[self.events :]
+        if new:
+            rows = [(e.time, e.index, e.contact.encode()[:64], e.old.encode()[:16], e.new.encode()[:16]) for e in new]
+            append(self.file["resume/event"], np.array(rows, dtype=EVENT))
+        append(self.file["resume/checkpoint"], packed(checkpoint)[None])
+        s = self.session
+        append(self.file["resume/checkpoint_steps"], np.array([[s.steps, s.rejected, s.evaluations]]))
+        self.samples += len(block["t"])
+        self.events += len(new)
+        append(self.file["resume/checkpoint_samples"], np.array([self.samples]))
+        if self.replace:
+            os.replace(self.path.with_name(self.path.name + ".new"), self.path)
+            self.replace = False
+
+    def close(self) -> None:
+        """Finish the file: status and message; then any NetCDF-4 reader takes it."""
+        s = self.session
+        if self.failed:
+            s.message = f"{s.message} {self.failed}".strip()
+            s.status = "disk full" if s.status == "completed" else s.status
+            return
+        if self.file is None:
+            return
+        try:
+            self.file.close()
+            with h5py().File(self.path, "r+", libver="latest") as file:
+                file.attrs["status"], file.attrs["message"] = s.status, s.message
+        except (OSError, RuntimeError) as error:
+            s.stop("disk full", f"{self.path} could not be finished: {error}")
+
+    def _abandon(self) -> None:
+        """Let go of a file that cannot be written any more."""
+        try:
+            self.file.close()
+        except (OSError, RuntimeError, AttributeError):
+            pass
+        self.file = None
