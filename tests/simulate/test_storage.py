@@ -53,7 +53,7 @@ def test_a_killed_run_is_readable_and_goes_on_bit_for_bit(tmp_path, method):
             time.sleep(0.01)
         time.sleep(float(rng.uniform(0.05, 0.6)))
         child.send_signal(signal.SIGKILL)
-        child.wait()
+        child.communicate()
         try:
             part = da.Trajectory.load(path)
         except da.ModelError as error:

@@ -25,6 +25,10 @@ CONSISTENT = 1e-6
 """Initial states may miss the constraints by this much (metres, radians, per second) and are then put onto them."""
 
 
+ON_MANIFOLD = 1e-13
+"""States that miss the constraints by less are taken as they are, so that a run can be repeated bit for bit."""
+
+
 def simulate_mechanism(
     mechanism: Mechanism,
     duration: float,
@@ -149,10 +153,10 @@ def consistent_start(mechanism: Mechanism, q: Any, v: Any, t: float) -> tuple[Ar
     phi = np.asarray(mechanism.constraint(q, t))
     names = [name for name, has in zip(mechanism.names, mechanism.holonomic, strict=True) if has]
     _refuse(phi, names, "q", "mechanism.assemble(q) closes loops from a guess")
-    q = mechanism.project(q, t=t) if np.abs(phi).max(initial=0.0) > 1e-13 else q
+    q = mechanism.project(q, t=t) if np.abs(phi).max(initial=0.0) > ON_MANIFOLD else q
     rate = np.asarray(mechanism.constraint_velocity(q, v, t))
     _refuse(rate, list(mechanism.names), "v", "mechanism.project(q, v)[1] is the nearest admissible one")
-    return q, mechanism.project(q, v, t)[1]
+    return q, mechanism.project(q, v, t)[1] if np.abs(rate).max(initial=0.0) > ON_MANIFOLD else v
 
 
 def _refuse(missing: Array, names: list[str], what: str, hint: str) -> None:

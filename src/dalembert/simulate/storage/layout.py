@@ -30,6 +30,9 @@ DIMENSIONS = {
 
 UNITS = {"t": "s", "work": "J", "heat": "J", "step": "s"}
 
+CHUNK = 1024
+"""Rows that a variable grows by at a time."""
+
 EVENT = np.dtype([("time", "f8"), ("index", "i8"), ("contact", "S64"), ("old", "S16"), ("new", "S16")])
 """One event, of fixed size."""
 
@@ -61,7 +64,7 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
     for name, text in describe(session).items():
         file.attrs[name] = text
     file.attrs["checkpoint_layout"] = _layout_text(checkpoint)
-    time = file.create_dataset("t", (0,), "f8", maxshape=(None,), chunks=(4096,))
+    time = file.create_dataset("t", (0,), "f8", maxshape=(None,), chunks=(CHUNK,))
     time.make_scale("t")
     time.attrs["units"] = "s"
     for dimension, names in names_of(session).items():
@@ -72,7 +75,7 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
         if name == "t" or (rows.ndim > 1 and rows.shape[1] == 0):
             continue
         width = rows.shape[1:]
-        variable = file.create_dataset(name, (0, *width), rows.dtype, maxshape=(None, *width), chunks=(1024, *width))
+        variable = file.create_dataset(name, (0, *width), rows.dtype, maxshape=(None, *width), chunks=(CHUNK, *width))
         variable.dims[0].attach_scale(time)
         for k, dimension in enumerate(DIMENSIONS[name]):
             variable.dims[k + 1].attach_scale(file[dimension])

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.simulate.storage.layout import EVENT, append, create, h5py, packed
+from dalembert.simulate.storage.layout import CHUNK, EVENT, append, create, h5py, packed
 
 if TYPE_CHECKING:
     from dalembert.simulate.smooth.session import Session
 
 Array = np.ndarray
+
+
+OVERHEAD = 1 << 18
+"""Bytes for everything but samples in the space that is asked for before a block."""
 
 
 class FileSink:
@@ -33,7 +37,7 @@ class FileSink:
             raise ModelError(f"{self.path}: there is no folder {self.path.parent}")
         self.replace = replace
         self.file: Any = None
-        self.samples = self.events = 0
+        self.samples = self.events = self.used = 0
         self.failed = ""
 
     def __call__(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
@@ -43,6 +47,7 @@ class FileSink:
         try:
             if self.file is None:
                 self._open(block, checkpoint)
+            self._reserve(block)
             self._append(block, checkpoint)
         except (OSError, RuntimeError) as error:
             self.failed = f"{self.path} ends at sample {self.samples}: {error}"
@@ -54,6 +59,20 @@ class FileSink:
         create(self.file, self.session, block, checkpoint)
         self.file.flush()
         self.file.swmr_mode = True
+
+    def _reserve(self, block: dict[str, Array]) -> None:
+        """Ask the system for the space of a block beforehand: HDF5 does not survive a write that fails."""
+        if not hasattr(os, "posix_fallocate"):
+            return
+        chunks = sum(CHUNK * rows[:1].nbytes for rows in block.values())
+        need = sum(rows.nbytes for rows in block.values()) + chunks + OVERHEAD
+        handle = os.open(self.file.filename, os.O_RDWR)
+        try:
+            self.used = self.used or os.fstat(handle).st_size
+            os.posix_fallocate(handle, 0, self.used + need)
+            self.used += need - chunks - OVERHEAD * 3 // 4
+        finally:
+            os.close(handle)
 
     def _append(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
         for name, rows in block.items():
