@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.simulate.contact.moreau import run_moreau
 from dalembert.simulate.smooth.explicit import run_explicit
 from dalembert.simulate.smooth.variational import run_variational
 
@@ -19,6 +20,7 @@ METHODS: dict[str, Callable[..., None]] = {
     "dop853": run_explicit,
     "dopri5": run_explicit,
     "variational": run_variational,
+    "moreau": run_moreau,
 }
 """Steppers behind one contract, (session, **options) -> None; being in the list is being tested."""
 
@@ -27,4 +29,6 @@ def choose(
     mechanism: Mechanism, method: str, law: Any, contacts: Any, q: Array, v: Array, numbers: dict[str, Any]
 ) -> tuple[str, str]:
     """Return a method and the reason for it, in words."""
+    if contacts is not None:
+        return "moreau", "contacts: time stepping, with impacts and forces as impulses of a step"
     return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"

@@ -1,4 +1,13 @@
-"""Unilateral contacts in time."""
+"""Unilateral contacts in time: shapes, gaps, impacts, contacts that close and open."""
 
-CONTACT_CLASSES: tuple[type, ...] = ()
-"""What a file may hold; being in the list is being tested."""
+from dalembert.simulate.contact.shapes import (
+    CONTACT_CLASSES,
+    Box,
+    Contact,
+    Heightfield,
+    JointLimits,
+    Plane,
+    Sphere,
+)
+
+__all__ = ["CONTACT_CLASSES", "Box", "Contact", "Heightfield", "JointLimits", "Plane", "Sphere"]
