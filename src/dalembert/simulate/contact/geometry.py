@@ -19,7 +19,7 @@ import numpy as np
 
 from dalembert.kernel import Kernel
 from dalembert.simulate.contact.pairs import Pair
-from dalembert.simulate.contact.shapes import Heightfield, Plane, Sphere
+from dalembert.simulate.contact.shapes import Plane, Sphere
 from dalembert.simulate.smooth.codes import _kernel, _traced
 from dalembert.model.requests import requests
 
@@ -62,16 +62,20 @@ class Geometry:
         key = ("simulate", mechanism.content(), "contacts", *self.frames)
         self.kernel: Kernel = _kernel(key, lambda: trace_contacts(mechanism, self.frames), mechanism.cacheable)
         self.rows = len(mechanism.names)
+        self.planes = _Planes([(i, pair) for i, pair in enumerate(pairs) if isinstance(pair.ground, Plane)], self.frames)
+        self.others = [(i, pair) for i, pair in enumerate(pairs) if not isinstance(pair.ground, Plane)]
 
     def state(self, q: Array, v: Array, t: float = 0.0) -> State:
         """Evaluate everything at a state."""
         m, n = self.mechanism, self.mechanism.nv
         found = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, t), strict=True))
         frames = found.get("frames", np.zeros(0)).reshape(len(self.frames), 18 + 6 * n)
-        moving = {name: _Frame(row, n, v) for name, row in zip(self.frames, frames, strict=True)}
         k = len(self.pairs)
         gaps, W, drift, axes = np.zeros(k), np.zeros((3 * k, n)), np.zeros(3 * k), np.zeros((k, 3, 3))
-        for i, pair in enumerate(self.pairs):
+        if self.planes.index.size:
+            self.planes.fill(frames, v, gaps, W, drift, axes)
+        moving = {name: _Frame(row, n, v) for name, row in zip(self.frames, frames, strict=True)} if self.others else {}
+        for i, pair in self.others:
             part = slice(3 * i, 3 * i + 3)
             if pair.ball is None:
                 gaps[i] = pair.sign * (q[pair.coordinate[0]] - pair.bound)
@@ -110,16 +114,53 @@ class _Frame:
         return self.p + d, J, J @ self.v, drift
 
 
+class _Planes:
+    """All spheres over planes at once: one array operation for all of them."""
+
+    def __init__(self, pairs: list[tuple[int, Pair]], frames: tuple[str, ...]) -> None:
+        balls: list[Any] = [pair.ball for _, pair in pairs]
+        grounds: list[Any] = [pair.ground for _, pair in pairs]
+        self.index = np.array([i for i, _ in pairs], dtype=int)
+        self.rows = (3 * self.index[:, None] + np.arange(3)).ravel()
+        self.frame = np.array([frames.index(ball.frame) for ball in balls], dtype=int)
+        self.at = np.array([ball.at for ball in balls], dtype=float).reshape(-1, 3)
+        self.radius = np.array([ball.radius for ball in balls], dtype=float)
+        self.normal = np.array([ground.normal for ground in grounds], dtype=float).reshape(-1, 3)
+        self.offset = np.array([ground.offset for ground in grounds], dtype=float)
+        self.axes = np.array([tangents(normal) for normal in self.normal]).reshape(-1, 3, 3)
+
+    def fill(self, frames: Array, v: Array, gaps: Array, W: Array, drift: Array, axes: Array) -> None:
+        """Write gaps, rows, drift and axes of these pairs."""
+        part = frames[self.frame]
+        n = v.size
+        R, J, Jw = part[:, :9].reshape(-1, 3, 3), part[:, 18 : 18 + 3 * n].reshape(-1, 3, n), part[:, 18 + 3 * n :].reshape(-1, 3, n)  # fmt: skip
+        d = np.einsum("kij,kj->ki", R, self.at)
+        arm = d - self.radius[:, None] * self.normal
+        gaps[self.index] = np.einsum("ki,ki->k", self.normal, part[:, 9:12] + d) - self.offset - self.radius
+        W[self.rows] = (self.axes @ (J - _skews(arm) @ Jw)).reshape(-1, n)
+        w = Jw @ v
+        turned = np.einsum("kij,kj->ki", _skews(w), d)
+        acceleration = part[:, 12:15] + np.einsum("kij,kj->ki", _skews(part[:, 15:18]), arm)
+        acceleration += np.einsum("kij,kj->ki", _skews(w), turned)
+        drift[self.rows] = np.einsum("kij,kj->ki", self.axes, acceleration).ravel()
+        axes[self.index] = self.axes
+
+
+def _skews(x: Array) -> Array:
+    """Return the cross-product matrices (k, 3, 3) of vectors (k, 3)."""
+    S = np.zeros((len(x), 3, 3))
+    S[:, 0, 1], S[:, 0, 2], S[:, 1, 2] = -x[:, 2], x[:, 1], -x[:, 0]
+    S[:, 1, 0], S[:, 2, 0], S[:, 2, 1] = x[:, 2], -x[:, 1], x[:, 0]
+    return S
+
+
 def _on_ground(pair: Pair, frame: _Frame) -> tuple[float, Array, Array, Array]:
+    """Return gap, rows, drift and axes over a heightfield."""
     ball: Any = pair.ball
+    field: Any = pair.ground
     c, J, _, drift = frame.centre(ball)
-    if isinstance(pair.ground, Heightfield):
-        height, n = pair.ground.at(c)
-        gap = (c[2] - height) * n[2] - ball.radius
-    else:
-        plane: Plane = pair.ground  # type: ignore[assignment]
-        n = np.array(plane.normal)
-        gap = float(n @ c) - plane.offset - ball.radius
+    height, n = field.at(c)
+    gap = (c[2] - height) * n[2] - ball.radius
     axes = tangents(n)
     arm = -ball.radius * n
     rows = axes @ (J - _skew(arm) @ frame.Jw)
