@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.simulate.contact.hybrid import run_hybrid
 from dalembert.simulate.contact.moreau import run_moreau
 from dalembert.simulate.smooth.explicit import run_explicit
 from dalembert.simulate.smooth.variational import run_variational
@@ -21,6 +22,7 @@ METHODS: dict[str, Callable[..., None]] = {
     "dopri5": run_explicit,
     "variational": run_variational,
     "moreau": run_moreau,
+    "hybrid": run_hybrid,
 }
 """Steppers behind one contract, (session, **options) -> None; being in the list is being tested."""
 
