@@ -96,7 +96,7 @@ class Hybrid:
     def _advance(self, stop: float) -> None:
         """Take one step, or part of one up to an event."""
         s = self.session
-        h = min(s.settings.step or self.h, stop - self.t, s.settings.largest_step)
+        h = min(s.settings.step or self.h, stop - self.t, s.settings.largest_step, self._reach())
         h, end = self._accepted(h)
         event = self._first_gap(h, end)
         if event is not None:
@@ -116,6 +116,16 @@ class Hybrid:
         s.steps += 1
         if s.on_step is not None:
             s.on_step(self.t, self.q.copy(), self.v.copy())
+
+    def _reach(self) -> float:
+        """Return a step in which no sphere can pass through another unseen: their distance has no sign."""
+        x, reach = self.now.x, np.inf
+        for i, pair in enumerate(self.pairs):
+            if pair.ball is not None and pair.other is not None:
+                speed = float(np.linalg.norm(x.W[3 * i : 3 * i + 3] @ self.v))
+                room = max(float(x.gaps[i]), 0.0) + 0.5 * (pair.ball.radius + pair.other.radius)
+                reach = min(reach, room / speed if speed > 0.0 else np.inf)
+        return reach
 
     def _rate(self, base: Array) -> Any:
         def rate(t: float, y: Array) -> Array:
@@ -256,6 +266,8 @@ class Hybrid:
         new = touching & rest
         for i in np.flatnonzero(new & ~p.closed):
             self._note(int(i), "open", "closed")
+        for i in np.flatnonzero(p.closed & ~new):
+            self._note(int(i), "closed", "open")
         p.closed = new
         self._watch_directions(x)
         self.q, self.v = p.on_manifold(self.q, self.v, self.t)
