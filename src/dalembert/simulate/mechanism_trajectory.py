@@ -156,6 +156,25 @@ class MechanismTrajectory(Trajectory):
         arguments = (self.q,) if what == "constraint" else (self.q, self.v)
         return np.asarray(getattr(self.mechanism, what)(*arguments, self.t))
 
+    def joint_forces(self, actuated: Any = None) -> tuple[Array, Array, Array]:
+        """Return the joint forces that cause this motion: inverse dynamics of every sample.
+
+        Parameters
+        ----------
+        actuated
+            Names of the driven coordinates, or "actuators"; all by default. More of them than degrees of freedom share the
+            work with the least sum of squares.
+
+        Returns
+        -------
+        tau, multipliers, status
+            (N, nv), (N, m) and `da.Status` per sample, (N,): inconsistent where these actuators cannot do it.
+        """
+        found = self.mechanism.inverse(self.q, self.v, self.acceleration, self.t, actuated=actuated)
+        if isinstance(found, tuple):
+            return found
+        return found, np.zeros((self.t.size, 0)), np.zeros(self.t.size, int)
+
     # --- between samples ----------------------------------------------------------------------------------------
 
     def at(self, t: Any) -> tuple[Array, Array]:
