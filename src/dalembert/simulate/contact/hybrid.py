@@ -61,6 +61,7 @@ class Hybrid:
         self.h = s.step or min(1e-3, s.duration / 100)
         self.rows = Rows(session, len(self.pairs))
         self.now: Any = None
+        self.spent = np.zeros(2)
         self.n = m.nv
 
     # --- the way through ----------------------------------------------------------------------------------------
@@ -68,13 +69,20 @@ class Hybrid:
     def run(self) -> None:
         """Go to the end, or as far as it goes."""
         s = self.session
-        refuse_penetration(self.geometry, self.q)
+        fresh = s.checkpoint is None
+        if fresh:
+            refuse_penetration(self.geometry, self.q)
+        else:
+            self._restore(s.checkpoint or {})
         stops = [*s.controller.stops(s.settings.start, s.settings.end), s.settings.end]
         try:
-            self._touch_down()
+            if fresh:
+                self._touch_down()
             for stop in stops:
                 while self.t < stop and s.status == "completed":
                     self._advance(stop)
+                    if self.rows.full:
+                        self.rows.flush(self._checkpoint())
         except SolvabilityError as refused:
             s.stop("no solution", str(refused))
         except ModelError as error:
@@ -85,7 +93,22 @@ class Hybrid:
             s.evaluations = self.phase.evaluations
 
     def _checkpoint(self) -> dict[str, Array]:
-        return {"q": self.q.copy(), "v": self.v.copy(), "numbers": np.array([self.t, self.h])}
+        """Return what the run needs to go on exactly as if it had not stopped."""
+        p = self.phase
+        numbers = [self.t, self.h, self.rows.work, self.rows.heat, self.session.steps, self.session.rejected]
+        return {
+            "q": self.q.copy(), "v": self.v.copy(), "numbers": np.array(numbers), "closed": p.closed.copy(),
+            "sliding": p.sliding.copy(), "direction": p.direction.copy(), "impacts": self.zeno.as_array(),
+        }  # fmt: skip
+
+    def _restore(self, kept: dict[str, Array]) -> None:
+        p, s = self.phase, self.session
+        self.q, self.v, p.direction = kept["q"].copy(), kept["v"].copy(), kept["direction"].copy()
+        p.closed, p.sliding = kept["closed"].astype(bool), kept["sliding"].astype(bool)
+        self.t, self.h, self.rows.work, self.rows.heat = (float(each) for each in kept["numbers"][:4])
+        s.steps, s.rejected = (int(each) for each in kept["numbers"][4:6])
+        self.zeno = Zeno.from_array(kept["impacts"])
+        self._evaluate()
 
     def _evaluate(self) -> Motion:
         """Evaluate at the state; contacts whose force has ended open, those that begin to slide do."""
@@ -129,22 +152,27 @@ class Hybrid:
 
     def _rate(self, base: Array) -> Any:
         def rate(t: float, y: Array) -> Array:
-            q, x_rate = self.chart.at(base, y[: self.n], y[self.n :])
-            return np.concatenate([x_rate, self.phase.motion(q, y[self.n :], t).a])
+            v = y[self.n : 2 * self.n]
+            q, x_rate = self.chart.at(base, y[: self.n], v)
+            found = self.phase.motion(q, v, t)
+            return np.concatenate([x_rate, found.a, [found.power, found.loss]])
 
         return rate
 
     def _shot(self, h: float) -> tuple[Array, Array, float]:
-        """Return the state after a step by h, put back on its manifold, and its error over the tolerance."""
-        settings = self.session.settings
-        y = np.concatenate([np.zeros(self.n), self.v])
-        rate = self._rate(self.q)
-        _, x_rate = self.chart.at(self.q, y[: self.n], self.v)
-        first = np.concatenate([x_rate, self.now.a])
-        scale = settings.atol + settings.rtol * np.concatenate([np.ones(self.n), np.abs(self.v)])
-        end, ratio = DOP853_TABLE.step(rate, self.t, y, h, first, scale)
-        q, _ = self.chart.at(self.q, end[: self.n], end[self.n :])
-        q, v = self.phase.on_manifold(q, end[self.n :], self.t + h)
+        """Return the state after a step by h, put back on its manifold, and its error over the tolerance.
+
+        What joint forces have done and sliding has taken in the step is left in `self.spent`.
+        """
+        settings, n = self.session.settings, self.n
+        y = np.concatenate([np.zeros(n), self.v, [0.0, 0.0]])
+        _, x_rate = self.chart.at(self.q, y[:n], self.v)
+        first = np.concatenate([x_rate, self.now.a, [self.now.power, self.now.loss]])
+        size = np.concatenate([np.ones(n), np.abs(self.v), [np.inf, np.inf]])
+        end, ratio = DOP853_TABLE.step(self._rate(self.q), self.t, y, h, first, settings.atol + settings.rtol * size)
+        self.spent = end[2 * n :]
+        q, _ = self.chart.at(self.q, end[:n], end[n : 2 * n])
+        q, v = self.phase.on_manifold(q, end[n : 2 * n], self.t + h)
         return q, v, ratio
 
     def _accepted(self, h: float) -> tuple[float, tuple[Array, Array]]:
@@ -160,18 +188,14 @@ class Hybrid:
         raise SolvabilityError(f"at t = {self.t:.9g} s the step size collapsed to {h:.1e} s")
 
     def _go_to(self, h: float, end: tuple[Array, Array]) -> None:
-        before = self.v
+        """Move to the end of a step; what was spent on the way is found by that very step."""
+        if h > 0.0:
+            self._shot(h)
+            self.rows.work += float(self.spent[0])
+            self.rows.heat += float(self.spent[1])
         self.q, self.v = end
-        self.rows.heat += self._sliding_heat(before, h)
         self.t += h
         self._evaluate()
-
-    def _sliding_heat(self, before: Array, h: float) -> float:
-        """Return what sliding has taken in a step, by the trapezoidal rule."""
-        x = self.now.x
-        tangential = self.now.r.copy()
-        tangential[::3] = 0.0
-        return float(-h * tangential @ (x.W @ (before + self.v)) / 2)
 
     # --- impacts ------------------------------------------------------------------------------------------------
 

@@ -23,13 +23,18 @@ PAINLEVE = "friction makes the contact {name!r} at t = {t:.9g} s {what} (Painlev
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Accelerations (nv,), reactions of all contacts (3 k,), multipliers (m,), accelerations of contacts (3 k,)."""
+    """Accelerations (nv,), reactions of all contacts (3 k,), multipliers (m,), accelerations of contacts (3 k,).
+
+    `power` is that of the joint forces, `loss` what sliding turns into heat, watts.
+    """
 
     a: Array
     r: Array
     lam: Array
     contact: Array
     x: State
+    power: float = 0.0
+    loss: float = 0.0
 
 
 class Phase:
@@ -50,7 +55,8 @@ class Phase:
         x = self.geometry.state(q, v, t)
         C = np.flatnonzero(self.closed)
         rows = (3 * C[:, None] + np.arange(3)).ravel()
-        right = np.column_stack([self.forces(t, q, v) - x.bias, x.W[rows].T])
+        tau = self.forces(t, q, v)
+        right = np.column_stack([tau - x.bias, x.W[rows].T])
         held = np.zeros((x.A.shape[0], right.shape[1]))
         held[:, 0] = -x.drift
         motions, multipliers = Inverse.of(x.M, x.A).solve(right, held)
@@ -69,7 +75,9 @@ class Phase:
             r[rows] = answer.r
         a = motions[:, 0] + motions[:, 1:] @ r[rows]
         lam = multipliers[:, 0] + multipliers[:, 1:] @ r[rows]
-        return Motion(a, r, lam, x.W @ a + x.contact_drift, x)
+        tangential = r.copy()
+        tangential[::3] = 0.0
+        return Motion(a, r, lam, x.W @ a + x.contact_drift, x, float(tau @ v), -float(tangential @ (x.W @ v)))
 
     def _directions(self, x: State, v: Array, C: Array) -> Array:
         """Return where contacts slide to; the last known direction where the velocity is too small to tell."""

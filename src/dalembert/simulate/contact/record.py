@@ -11,15 +11,23 @@ from dalembert.simulate.smooth.session import FIELDS, Session
 Array = np.ndarray
 
 
+BLOCK = 200
+"""Samples a block; steps from event to event are long."""
+
+
 class Rows:
     """Rows of samples; `heat` is what impacts and sliding have taken so far."""
 
     def __init__(self, session: Session, contacts: int) -> None:
         self.session, self.contacts = session, contacts
         self.heat = self.work = 0.0
-        self.last: tuple[float, float] | None = None
         self.names = (*FIELDS, "heat", "contact_forces", "modes")
         self.rows: dict[str, list[Any]] = {name: [] for name in self.names}
+
+    @property
+    def full(self) -> bool:
+        """True when there are enough rows to hand over."""
+        return len(self.rows["t"]) >= BLOCK
 
     def add(self, t: float, q: Array, v: Array, motion: Any, modes: Array, h: float) -> None:
         """Append a sample."""

@@ -26,6 +26,20 @@ class Zeno:
     def __init__(self, contacts: int) -> None:
         self.times: list[list[float]] = [[] for _ in range(contacts)]
 
+    def as_array(self) -> Array:
+        """Return all that is remembered, (contacts, KNOWN), NaN where there is nothing."""
+        found = np.full((len(self.times), KNOWN), np.nan)
+        for i, times in enumerate(self.times):
+            found[i, : len(times)] = times
+        return found
+
+    @classmethod
+    def from_array(cls, array: Array) -> Zeno:
+        """Return what `as_array` was made of."""
+        zeno = cls(len(array))
+        zeno.times = [[float(t) for t in row if np.isfinite(t)] for row in array]
+        return zeno
+
     def struck(self, i: int, t: float, completed: bool) -> None:
         """Note an impact; a completed sequence is forgotten."""
         self.times[i] = [] if completed else [*self.times[i][1 - KNOWN :], t]
