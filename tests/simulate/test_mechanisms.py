@@ -225,5 +225,52 @@ def test_misuse_is_refused_in_words():
         da.simulate(m, 1.0, q, v, method="variational")
 
 
+def stiff_arm():
+    """Return two links whose second hinge has a damper of 10^4 N m s/rad."""
+    b = da.Builder("arm", gravity=(0, 0, -9.81))
+    for i, parent in enumerate(("world", "link 0")):
+        b.body(f"link {i}", mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
+        b.joint(f"joint {i}", "revolute" if i else "continuous", parent=parent, child=f"link {i}", axis=(0, 1, 0),
+                position=(float(i), 0, 0), damping=1e4 * i)  # fmt: skip
+    return b.build()
+
+
+@pytest.mark.parametrize("method", ["bdf", "radau"])
+def test_stiff_steppers_agree_with_the_explicit_one(method):
+    m, q, v = crank_rocker()
+    torque = torque_forms(m)
+    exact = da.simulate(m, 1.0, q, v, torque=torque["named"], rtol=1e-12, atol=1e-12)
+    run = da.simulate(m, 1.0, q, v, torque=torque["named"], method=method, rtol=1e-9, atol=1e-9)
+    assert run.ok
+    np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=1e-5)
+    np.testing.assert_allclose(np.asarray(run.reactions)[-1], np.asarray(exact.reactions)[-1], atol=1e-3)
+    assert run.position_residual.max() < 1e-9
+
+
+def test_auto_takes_implicit_steps_where_the_motion_is_stiff_and_says_so():
+    m = stiff_arm()
+    q = m.neutral()
+    run = da.simulate(m, 5.0, q, rtol=1e-8, atol=1e-8)
+    assert run.method == "bdf"
+    assert "stiff" in run.reason
+    assert run.steps < 2000
+    explicit = da.simulate(m, 0.05, q, method="dop853", rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(run.at(0.05)[0], explicit.q[-1], atol=1e-5)
+    called = da.simulate(m, 0.05, q, torque=lambda t, q, v: np.zeros(2))
+    assert called.method == "dop853"
+    with pytest.raises(da.UnsupportedError, match="angles and lengths"):
+        da.simulate(flying_and_spinning()[0], 1.0, method="bdf")
+
+
 def test_methods_are_a_list():
-    assert {"dop853", "dopri5", "variational"} <= set(METHODS)
+    assert set(METHODS) == {"dop853", "dopri5", "bdf", "radau", "variational", "hybrid", "moreau"}
+    m, q, v = crank_rocker()
+    with pytest.raises(da.ModelError, match="needs contacts"):
+        da.simulate(m, 1.0, q, v, method="hybrid")
+
+
+def test_lower_order_pair_agrees():
+    m, q, v = crank_rocker()
+    fine = da.simulate(m, 1.0, q, v, rtol=1e-12, atol=1e-12)
+    run = da.simulate(m, 1.0, q, v, method="dopri5", rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(run.q[-1], fine.q[-1], atol=1e-6)

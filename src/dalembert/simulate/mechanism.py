@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.naming import near_matches
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
-from dalembert.simulate.methods import METHODS, choose
+from dalembert.simulate.methods import METHODS, WITH_CONTACTS, choose
 from dalembert.simulate.smooth.callbacks import as_user_error
 from dalembert.simulate.smooth.controller import controller
 from dalembert.simulate.smooth.session import Session, Settings
@@ -104,7 +104,12 @@ def simulate_mechanism(
             f"method={method!r} is not one of 'auto', {', '.join(map(repr, METHODS))}", near=near_matches(method, METHODS)
         )
     q, v = consistent_start(mechanism, q, v, float(t))
-    chosen, reason = choose(mechanism, method, law, contacts, q, v, numbers) if method == "auto" else (method, "asked for")
+    chosen, reason = choose(mechanism, law, contacts, q, v, numbers) if method == "auto" else (method, "asked for")
+    if (contacts is None) == (chosen in WITH_CONTACTS):
+        raise ModelError(
+            f"method={chosen!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
+            f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
+        )
     settings = Settings(
         chosen, reason, float(t), numbers["duration"], numbers["rtol"], numbers["atol"], numbers["step"], numbers["every"],
         float(duration), numbers["event_tolerance"],

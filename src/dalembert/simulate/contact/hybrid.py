@@ -81,6 +81,8 @@ class Hybrid:
             for stop in stops:
                 while self.t < stop and s.status == "completed":
                     self._advance(stop)
+                    if s.on_step is not None:
+                        s.on_step(self.t, self.q.copy(), self.v.copy())
                     if self.rows.full:
                         self.rows.flush(self._checkpoint())
         except SolvabilityError as refused:
@@ -137,8 +139,6 @@ class Hybrid:
         self._watch_directions()
         self._record(h)
         s.steps += 1
-        if s.on_step is not None:
-            s.on_step(self.t, self.q.copy(), self.v.copy())
 
     def _reach(self) -> float:
         """Return a step in which no sphere can pass through another unseen: their distance has no sign."""
