@@ -37,6 +37,9 @@ SMALLEST = 16.0
 SAME = 1e-9
 """A sample that is asked for within this part of a step of its end is that end."""
 
+MOST_REJECTIONS = 100
+"""Rejections in a row after which the run ends."""
+
 TROUBLE = 0.3
 """Steps that have to be shorter than this part of the usual ones are taken with every stage on the manifold."""
 
@@ -51,7 +54,7 @@ T, H, BEGIN, STOP, TRIED, ORIGIN, ALLOWED, NOISE, LEAST_RATIO, LAST_RATIO, USUAL
 that is allowed, rejections that have not helped, least and last error since the last step; longest step
 of late."""
 
-STEPS, REJECTED, EVALUATIONS, SAMPLES, ASKED, FIXED, RELAXED, CLOSING = range(8)
+STEPS, REJECTED, EVALUATIONS, SAMPLES, ASKED, FIXED, RELAXED, CLOSING, IN_A_ROW = range(9)
 """Places in `counts`."""
 
 
@@ -200,6 +203,7 @@ def shrink(clock, counts, pair, h, ratio, can_close):
     seen is allowed for the next step; `counts[RELAXED]` tells.
     """
     counts[REJECTED] += 1
+    counts[IN_A_ROW] += 1
     noisy = ratio > 0.5 * clock[LAST_RATIO]
     clock[NOISE] = clock[NOISE] + 1.0 if noisy else 0.0
     clock[LEAST_RATIO] = min(clock[LEAST_RATIO], ratio)
@@ -220,6 +224,7 @@ def shrink(clock, counts, pair, h, ratio, can_close):
 def grow(clock, counts, pair, h, ratio, last, after_rejection):
     """Choose the next step after an accepted one."""
     clock[USUAL] = max(0.95 * clock[USUAL], h)
+    counts[IN_A_ROW] = 0
     if h > 2.0 * TROUBLE * clock[USUAL]:
         counts[CLOSING] = 0
     clock[ALLOWED], clock[NOISE], clock[LEAST_RATIO], clock[LAST_RATIO] = 1.0, 0.0, np.inf, np.inf
@@ -278,7 +283,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most
         if code != FINE or not (fixed or ratio < clock[ALLOWED]):
             rejected = True
             shrink(clock, counts, pair, h, np.inf if code != FINE else ratio, 1 if work.calls[CLOSE, 0] != 0 else 0)
-            if not clock[H] > smallest(clock):
+            if not clock[H] > smallest(clock) or counts[IN_A_ROW] > MOST_REJECTIONS:
                 return NON_FINITE if code != FINE else STUCK
             if counts[CLOSING] == 1 and clock[H] < VERY_SHORT * clock[USUAL]:
                 return SHORT

@@ -13,6 +13,7 @@ from dalembert.simulate.smooth.chart import LARGEST_TURN, ROTATIONS, rotation_pl
 from dalembert.simulate.smooth.codes import CODES, Codes
 from dalembert.simulate.smooth.session import Session
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, LAST_SOLVED, NON_FINITE, OFF, Now, Pair, begin_at, settle, stages
+from dalembert.simulate.steppers.explicit import ExplicitRungeKutta
 from dalembert.simulate.steppers.tables import DOP853_TABLE, DOPRI5
 
 Array = np.ndarray
@@ -42,12 +43,10 @@ class Explicit:
         self.callbacks = Callbacks(self.codes, session.event_callables)
         self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
         self.callbacks.work = self.work
-        table = PAIRS[session.settings.method]
-        weights = [np.zeros(0) if w is None else np.ascontiguousarray(w) for w in (table.error, table.third)]
-        self.pair = Pair(*(np.ascontiguousarray(x) for x in (table.a, table.b, table.c)), *weights, table.order)
-        n = self.m.nv
-        self.now = Now(np.zeros(self.m.nq), np.zeros(n), np.zeros(1), np.zeros((table.b.size + 1, 2 * n + 1)), np.zeros(2 * n + 1))  # fmt: skip
-        self.clock, self.counts = np.zeros(11), np.zeros(8, np.int64)
+        self.pair = pair_of(PAIRS[session.settings.method])
+        n, size = self.m.nv, 2 * self.m.nv + 1
+        self.now = Now(np.zeros(self.m.nq), np.zeros(n), np.zeros(1), np.zeros((self.pair.b.size, size)), np.zeros(size))
+        self.clock, self.counts = np.zeros(11), np.zeros(9, np.int64)
         self.clock[[loop.ALLOWED, loop.LEAST_RATIO, loop.LAST_RATIO]] = 1.0, np.inf, np.inf
         self.signs = np.zeros(len(session.watches))
         self.tables = session.controller.signals.tables()
@@ -314,6 +313,19 @@ class Explicit:
         self.now.q[:], self.now.v[:], self.now.work[:] = kept["q"], kept["v"], kept["work"]
         self.clock[:], self.counts[:], self.signs[:] = kept["clock"], kept["counts"], kept["signs"]
         self._careful(begin_at, self.work, self.tables, self.now, self.clock[loop.T], self.clock[loop.BEGIN], self.clock[loop.STOP])  # fmt: skip
+
+
+def pair_of(table: ExplicitRungeKutta) -> Pair:
+    """Return a table for the loop; the rate at the end, where the error needs it, is one more stage."""
+    a, b, c, stages = table.a[:, : table.b.size], table.b, table.c, table.b.size
+    error = np.asarray(table.error)
+    third = np.zeros(0) if table.third is None else np.asarray(table.third)
+    if error[stages] != 0.0:
+        wide = np.zeros((stages + 1, stages + 1))
+        wide[:stages, : a.shape[1]], wide[stages, :stages] = a, b
+        a, b, c = wide, np.append(b, 0.0), np.append(c, 1.0)
+    weights = [np.ascontiguousarray(each[: b.size]) for each in (error, third)]
+    return Pair(*(np.ascontiguousarray(x, dtype=float) for x in (a, b, c)), *weights, table.order)
 
 
 def scale_places(mechanism: Any) -> Array:

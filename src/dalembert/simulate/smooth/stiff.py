@@ -38,7 +38,10 @@ class ImplicitSystem:
         self.coordinates, self.names, self.holonomic = mechanism.coordinates, mechanism.names, mechanism.holonomic
         q, v, t = ca.SX.sym("q", n), ca.SX.sym("v", n), controller.t
         empty = SimpleNamespace(column=ca.SX(0, 1))
-        self.symbols = SimpleNamespace(q=q, v=v, u=controller.symbols, t=t, parameters=empty)
+        # controls need names that no coordinate has
+        names = [f"input {k}" for k in range(controller.symbols.numel())]
+        u = ca.vertcat(*(ca.SX.sym(name) for name in names), ca.SX(0, 1))
+        self.symbols = SimpleNamespace(q=q, v=v, u=u, t=t, parameters=empty)
         self.parameters = SimpleNamespace(pack=lambda given: np.zeros(0))
         self.base = start
 
@@ -48,7 +51,7 @@ class ImplicitSystem:
         m, c, s = self.mechanism, self.controller, self.symbols
         rows = len(m.names)
         place, _ = chart(m, ca.SX(ca.DM(self.base)), s.q, s.v)
-        tau = ca.substitute(c.tau, ca.vertcat(c.q, c.v), ca.vertcat(place, s.v))
+        tau = ca.substitute(c.tau, ca.vertcat(c.q, c.v, c.symbols), ca.vertcat(place, s.v, s.u))
         empty = ca.SX(0, 1)
         asked = {"jacobian": ("constraint_jacobian", (place, s.t)), "drift": ("constraint_drift", (place, s.v, s.t)),
                  "constraint": ("constraint", (place, s.t)), "rate": ("constraint_velocity", (place, s.v, s.t))}  # fmt: skip
@@ -60,7 +63,7 @@ class ImplicitSystem:
 
     def known(self) -> dict[str, Any]:
         """Return the controller's tables by the names of their symbols."""
-        return {str(self.controller.signals.symbols[k]): p for k, p in self.controller.signals.polynomials.items()}
+        return {str(self.symbols.u[k]): p for k, p in self.controller.signals.polynomials.items()}
 
 
 def run_stiff(session: Session) -> None:
