@@ -28,7 +28,9 @@ def n_four_bar(windows=2):
         v.append(-1.0)
         if i < windows:
             b.body(f"coupler {i}", **rod)
-            b.joint(f"head {i}", "revolute", parent=f"bar {i}", child=f"coupler {i}", axis=(0, 0, 1), position=(1, 0, 0))
+            b.joint(
+                f"head {i}", "revolute", parent=f"bar {i}", child=f"coupler {i}", axis=(0, 0, 1), position=(1, 0, 0)
+            )
             loops.append(da.PointOnLine(f"coupler {i}", f"tip {i + 1}", placement=(1, 0, 0), axis=(0, 0, 1)))
             q.append(-np.pi / 2)
             v.append(1.0)
@@ -57,7 +59,14 @@ def bricard():
     b.frame("P3", "rod 2", position=tuple(points[3] - points[2]))
     tree = b.build()
     return tree.constrain(
-        da.Revolute("rod 4", "world", placement=tuple(points[5] - points[4]), at=tuple(points[5]), axis=unit[axes[5]], name="last")
+        da.Revolute(
+            "rod 4",
+            "world",
+            placement=tuple(points[5] - points[4]),
+            at=tuple(points[5]),
+            axis=unit[axes[5]],
+            name="last",
+        )
     )
 
 

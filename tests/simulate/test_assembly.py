@@ -29,7 +29,9 @@ def four_bar_with_spring():
 def test_loops_close_from_any_guess(make):
     m = make()
     rng = np.random.default_rng(5)
-    start = {"crank-rocker": lambda: crank_rocker()[1], "Stewart platform": lambda: stewart()[1]}.get(m.name, m.neutral)()
+    start = {"crank-rocker": lambda: crank_rocker()[1], "Stewart platform": lambda: stewart()[1]}.get(
+        m.name, m.neutral
+    )()
     for _ in range(4):
         found = m.assemble(m.integrate(start, 0.6 * rng.standard_normal(m.nv)), rng.standard_normal(m.nv))
         assert found.ok, str(found)

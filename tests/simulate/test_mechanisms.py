@@ -82,9 +82,7 @@ def test_rotations_agree_with_the_embedded_equations():
 def test_convergence_has_order_eight():
     m, q, v = flying_and_spinning()
     exact = da.simulate(m, 0.2, q, v, rtol=1e-13, atol=1e-13)
-    errors = [
-        np.abs(m.difference(da.simulate(m, 0.2, q, v, step=h).q[-1], exact.q[-1])).max() for h in (0.02, 0.01)
-    ]
+    errors = [np.abs(m.difference(da.simulate(m, 0.2, q, v, step=h).q[-1], exact.q[-1])).max() for h in (0.02, 0.01)]
     assert 6.8 < np.log2(errors[0] / errors[1]) < 9.5
 
 
@@ -143,7 +141,9 @@ def test_events_are_located_to_rounding():
     period = 2.367841947576237449303295
     for event in (bottom, lambda t, q, v: q[0] - 1.5 * np.pi):
         run = da.simulate(m, 3.0, [np.pi], [0.0], events={"bottom": event}, rtol=1e-13, atol=1e-13)
-        np.testing.assert_allclose([e.time for e in run.events], [period / 4, 3 * period / 4, 5 * period / 4], atol=1e-11)
+        np.testing.assert_allclose(
+            [e.time for e in run.events], [period / 4, 3 * period / 4, 5 * period / 4], atol=1e-11
+        )
     once = Watch(bottom, "once", terminal=True, direction=-1)
     run = da.simulate(m, 3.0, [np.pi], [0.0], events=[once])
     assert run.status == "event"
@@ -153,7 +153,7 @@ def test_events_are_located_to_rounding():
 
 def test_between_samples_is_as_accurate_as_the_samples():
     run = da.simulate(pendulum(), 10.0, [np.pi], [0.0], rtol=1e-12, atol=1e-12)
-    q, v = run.at([0.5, 5.0])
+    q, _ = run.at([0.5, 5.0])
     np.testing.assert_allclose(np.cos(q[:, 0]), [-0.39104879155054638769, -0.9423054350437573355], atol=1e-10)
     with pytest.raises(da.ModelError, match="outside"):
         run.at(11.0)
@@ -205,13 +205,13 @@ def test_a_controller_that_goes_wrong_is_told_with_its_time_and_the_motion_kept(
 
 def test_misuse_is_refused_in_words():
     m, q, v = crank_rocker()
-    with pytest.raises(da.ModelError, match="misses 'loop.*assemble"):
+    with pytest.raises(da.ModelError, match=r"misses 'loop.*assemble"):
         da.simulate(m, 1.0, q + 0.1, v)
     with pytest.raises(da.ModelError, match="project"):
         da.simulate(m, 1.0, q, v + 1.0)
     with pytest.raises(da.ShapeError, match=r"\(3,\)"):
         da.simulate(m, 1.0, q[:2], v)
-    with pytest.raises(da.ModelError, match="drive.*nan"):
+    with pytest.raises(da.ModelError, match=r"drive.*nan"):
         da.simulate(m, 1.0, [np.nan, 0, 0], v)
     with pytest.raises(da.ModelError, match="dop853"):
         da.simulate(m, 1.0, q, v, method="dop835")

@@ -1,4 +1,5 @@
-"""Runs in files: nothing lost by a kill, a full disk or the keyboard; continued bit for bit; repeated from the file alone."""
+"""Runs in files: nothing lost by a kill, a full disk or the keyboard; continued bit for bit; repeated from the file
+alone."""
 
 from __future__ import annotations
 
@@ -19,6 +20,9 @@ from tests.model.closed_loops import parallelogram, slider_crank, stewart
 from tests.simulate.linkages import bricard, crank_rocker
 
 ROOT = Path(__file__).parents[2]
+
+FIRST_BLOCK = 1_000_000
+"""Bytes of a file that holds one block of samples and room for the next."""
 
 CHILD = """
 import sys
@@ -49,16 +53,12 @@ def test_a_killed_run_is_readable_and_goes_on_bit_for_bit(tmp_path, method):
     for k in range(3):
         path = tmp_path / f"{k}.h5"
         child = started(path, method)
-        while not path.exists():
+        while not path.exists() or path.stat().st_size < FIRST_BLOCK:
             time.sleep(0.01)
         time.sleep(float(rng.uniform(0.05, 0.6)))
         child.send_signal(signal.SIGKILL)
         child.communicate()
-        try:
-            part = da.Trajectory.load(path)
-        except da.ModelError as error:
-            assert "no complete block" in str(error) or "cannot be read" in str(error)
-            continue
+        part = da.Trajectory.load(path)
         assert part.status in ("interrupted", "completed")
         np.testing.assert_array_equal(part.q, whole.q[: part.t.size])
         run = da.resume(path)
@@ -137,11 +137,14 @@ def test_mechanisms_are_text(make):
     assert from_text(as_text(m)).content() == m.content()
 
 
-FULL = CHILD.replace(
-    "da.simulate(",
-    "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-    "resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))\nrun = da.simulate(",
-) + "print(run.status, run.t.size, run.message, sep='|', flush=True)\n"
+FULL = (
+    CHILD.replace(
+        "da.simulate(",
+        "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))\nrun = da.simulate(",
+    )
+    + "print(run.status, run.t.size, run.message, sep='|', flush=True)\n"
+)
 
 
 def test_a_full_disk_ends_the_file_and_not_the_run(tmp_path):

@@ -3,12 +3,14 @@
 Symbols: x tangent coordinates at q, q * x the configuration there, phi residuals of holonomic rows, A their Jacobian.
 
     assemble      least |phi(q * x)|^2, by Levenberg and Marquardt; then Newton's method (`project`)
-    equilibrium   bias(q, 0) + A^T lam = tau,  phi(q) = 0: down the potential along the constraints, then Newton's method
+    equilibrium   bias(q, 0) + A^T lam = tau,  phi(q) = 0: down the potential along the constraints, then Newton's
+    method
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -183,10 +185,8 @@ class Assembling:
     def _assembly(self, q: Array, size: float, v: Any, t: float, starts: int, held: bool) -> Assembly:
         rows = [name for name, has in zip(self.names, self.holonomic, strict=True) if has]
         if size <= 1e-6 and not held:
-            try:
+            with suppress(SolvabilityError):
                 q = self.project(q, t=t)
-            except SolvabilityError:
-                pass
         phi = np.abs(np.asarray(self.constraint(q, t)))
         order = np.argsort(-phi)
         opened = {rows[i]: float(phi[i]) for i in order if phi[i] > CLOSED}
@@ -215,8 +215,8 @@ class Assembling:
         size = float(max(acting, np.abs(tau).max(initial=0.0), 1e-3 * self.mass * np.linalg.norm(self.gravity)))
         if not residual <= BALANCED * size:
             raise SolvabilityError(
-                f"no position of rest was found: forces of {residual:.3g} remain, of {size:.3g} that act; the mechanism may "
-                "fall or turn without end, or the start is too far away"
+                f"no position of rest was found: forces of {residual:.3g} remain, of {size:.3g} that act; the "
+                "mechanism may fall or turn without end, or the start is too far away"
             )
         K, M, Z = self._stiffness(q, lam, tau, t)
         reduced = np.linalg.solve(Z.T @ M @ Z, Z.T @ K @ Z) if Z.shape[1] else np.zeros((0, 0))

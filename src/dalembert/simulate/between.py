@@ -42,7 +42,7 @@ def _continued(run: Any, i: int, t: float) -> tuple[Array, Array]:
 
 
 def _interpolated(run: Any, i: int, t: float) -> tuple[Array, Array]:
-    """Return the cubic through both samples on the manifold: for steppers of low order, and controllers that are gone."""
+    """Return the cubic through both samples on the manifold: for steppers of low order, and lost controllers."""
     m = run.mechanism
     if i + 1 >= run.t.size:
         return run.q[i], run.v[i]

@@ -97,11 +97,14 @@ def simulate_mechanism(
         function is raised, with the trajectory so far as its attribute `trajectory`.
     """
     numbers = _numbers(duration=duration, rtol=rtol, atol=atol, event_tolerance=event_tolerance)
-    numbers |= {name: None if x is None else _numbers(**{name: x})[name] for name, x in (("step", step), ("every", every))}  # fmt: skip
+    numbers |= {
+        name: None if x is None else _numbers(**{name: x})[name] for name, x in (("step", step), ("every", every))
+    }
     law = controller(mechanism, torque)
     if method != "auto" and method not in METHODS:
         raise ModelError(
-            f"method={method!r} is not one of 'auto', {', '.join(map(repr, METHODS))}", near=near_matches(method, METHODS)
+            f"method={method!r} is not one of 'auto', {', '.join(map(repr, METHODS))}",
+            near=near_matches(method, METHODS),
         )
     q, v = consistent_start(mechanism, q, v, float(t))
     chosen, reason = choose(mechanism, law, contacts, q, v, numbers) if method == "auto" else (method, "asked for")
@@ -111,9 +114,17 @@ def simulate_mechanism(
             f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
         )
     settings = Settings(
-        chosen, reason, float(t), numbers["duration"], numbers["rtol"], numbers["atol"], numbers["step"], numbers["every"],
-        float(duration), numbers["event_tolerance"],
-    )  # fmt: skip
+        chosen,
+        reason,
+        float(t),
+        numbers["duration"],
+        numbers["rtol"],
+        numbers["atol"],
+        numbers["step"],
+        numbers["every"],
+        float(duration),
+        numbers["event_tolerance"],
+    )
     found, function, callables = watches(mechanism, events)
     session = Session(mechanism, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}

@@ -70,7 +70,7 @@ class MechanismTrajectory(Trajectory):
         return tuple(self.mechanism.coordinates)
 
     def __getitem__(self, name: str) -> Array:
-        """Return a coordinate, a joint's coordinates or a reaction; "name.v" and "name.a" are velocity and acceleration.
+        """Return a coordinate, a joint's coordinates or a reaction; "name.v", "name.a": velocity and acceleration.
 
         One number per sample is (N,), several are (N, k).
         """
@@ -162,7 +162,8 @@ class MechanismTrajectory(Trajectory):
         Parameters
         ----------
         actuated
-            Names of the driven coordinates, or "actuators"; all by default. More of them than degrees of freedom share the
+            Names of the driven coordinates, or "actuators"; all by default. More of them than degrees of freedom
+            share the
             work with the least sum of squares.
 
         Returns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,9 @@ def draw_motion(axes: Any, run: Any, what: str) -> None:
 def _lines(axes: Any, t: Array, values: Array, names: tuple[str, ...], label: str) -> None:
     moved = np.argsort(-np.ptp(values, axis=0))[:MOST_LINES] if values.shape[1] > MOST_LINES else range(values.shape[1])
     for k, j in enumerate(sorted(int(j) for j in moved)):
-        axes.plot(t, values[:, j], color=LINES[k % len(LINES)], lw=1.2, ls="-" if k < len(LINES) else "--", label=names[j])
+        axes.plot(
+            t, values[:, j], color=LINES[k % len(LINES)], lw=1.2, ls="-" if k < len(LINES) else "--", label=names[j]
+        )
     axes.set(xlabel="time, s", ylabel=label, xlim=(t[0], t[-1]))
 
 
@@ -100,9 +103,11 @@ def _contacts(axes: Any, run: Any) -> None:
     for k in range(len(run.contacts)):
         changes = np.flatnonzero(np.diff(run.modes[:, k])) + 1
         edges = [0, *changes, run.t.size - 1]
-        for a, b in zip(edges[:-1], edges[1:], strict=True):
+        for a, b in pairwise(edges):
             mode = int(run.modes[a, k])
-            axes.barh(k, run.t[b] - run.t[a], left=run.t[a], height=0.7, color=SHADES[mode + 1] if mode < 2 else "white")
+            axes.barh(
+                k, run.t[b] - run.t[a], left=run.t[a], height=0.7, color=SHADES[mode + 1] if mode < 2 else "white"
+            )
     axes.set_yticks(range(len(run.contacts)), run.contacts)
     axes.set(xlabel="time, s", xlim=(run.t[0], run.t[-1]))
     for mode in (0, 1):

@@ -5,7 +5,8 @@ Symbols: c centre of a sphere, J, Jw its Jacobians (world axes), n normal, t1, t
     u_N = n . (c' ...)  rate of the gap          u_T = t . velocity of the touching point, relative to the other side
     u' = W a + drift
 
-The touching point of a sphere on the ground is c - r n; n is taken as constant there (planes), and turns with the line of
+The touching point of a sphere on the ground is c - r n; n is taken as constant there (planes), and turns with the
+line of
 centres between spheres.
 """
 
@@ -18,10 +19,10 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kernel import Kernel
+from dalembert.model.requests import requests
 from dalembert.simulate.contact.pairs import Pair
 from dalembert.simulate.contact.shapes import Plane, Sphere
 from dalembert.simulate.smooth.codes import _kernel, _traced
-from dalembert.model.requests import requests
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -62,12 +63,14 @@ class Geometry:
         key = ("simulate", mechanism.content(), "contacts", *self.frames)
         self.kernel: Kernel = _kernel(key, lambda: trace_contacts(mechanism, self.frames), mechanism.cacheable)
         self.rows = len(mechanism.names)
-        self.planes = _Planes([(i, pair) for i, pair in enumerate(pairs) if isinstance(pair.ground, Plane)], self.frames)
+        self.planes = _Planes(
+            [(i, pair) for i, pair in enumerate(pairs) if isinstance(pair.ground, Plane)], self.frames
+        )
         self.others = [(i, pair) for i, pair in enumerate(pairs) if not isinstance(pair.ground, Plane)]
 
     def state(self, q: Array, v: Array, t: float = 0.0) -> State:
         """Evaluate everything at a state."""
-        m, n = self.mechanism, self.mechanism.nv
+        n = self.mechanism.nv
         found = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, t), strict=True))
         frames = found.get("frames", np.zeros(0)).reshape(len(self.frames), 18 + 6 * n)
         k = len(self.pairs)
@@ -133,7 +136,11 @@ class _Planes:
         """Write gaps, rows, drift and axes of these pairs."""
         part = frames[self.frame]
         n = v.size
-        R, J, Jw = part[:, :9].reshape(-1, 3, 3), part[:, 18 : 18 + 3 * n].reshape(-1, 3, n), part[:, 18 + 3 * n :].reshape(-1, 3, n)  # fmt: skip
+        R, J, Jw = (
+            part[:, :9].reshape(-1, 3, 3),
+            part[:, 18 : 18 + 3 * n].reshape(-1, 3, n),
+            part[:, 18 + 3 * n :].reshape(-1, 3, n),
+        )
         d = np.einsum("kij,kj->ki", R, self.at)
         arm = d - self.radius[:, None] * self.normal
         gaps[self.index] = np.einsum("ki,ki->k", self.normal, part[:, 9:12] + d) - self.offset - self.radius

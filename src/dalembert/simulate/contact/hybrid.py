@@ -4,7 +4,8 @@
           └► a contact opens, sticks or slides? ─► locate ─► phase ...
           └► impacts pile up (Zeno)? ─► their limit in closed form ─► the contact closes ─► phase ...
 
-Event times are roots of steps of full order, as accurate as the steps. Sources: V. Acary, B. Brogliato, "Numerical Methods for
+Event times are roots of steps of full order, as accurate as the steps. Sources: V. Acary, B. Brogliato, "Numerical
+Methods for
 Nonsmooth Dynamical Systems", ch. 8; Ch. Glocker, "Set-Valued Force Laws".
 """
 

@@ -74,7 +74,9 @@ class Moreau:
         s = self.session
         if s.checkpoint is None:
             refuse_penetration(self.geometry, self.q)
-            self._record(np.zeros(self.v.size), np.zeros(len(s.mechanism.names)), np.zeros(3 * len(self.pairs)), None, 0.0)
+            self._record(
+                np.zeros(self.v.size), np.zeros(len(s.mechanism.names)), np.zeros(3 * len(self.pairs)), None, 0.0
+            )
         else:
             k = s.checkpoint
             self.q, self.v, self.warm = k["q"].copy(), k["v"].copy(), k["warm"].copy()

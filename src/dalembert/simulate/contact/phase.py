@@ -1,6 +1,7 @@
 """The motion between two events: accelerations with closed contacts by complementarity, and states put back on them.
 
-Symbols: C closed contacts (gap and its rate are zero); of these some slide (|u_T| > 0), the others are at rest, where Coulomb's
+Symbols: C closed contacts (gap and its rate are zero); of these some slide (|u_T| > 0), the others are at rest, where
+Coulomb's
 cone decides whether they stick, begin to slide or open; r reactions; a = a0 + B r.
 """
 
@@ -17,7 +18,10 @@ from dalembert.simulate.contact.laws import Inverse, complementarity
 
 Array = np.ndarray
 
-PAINLEVE = "friction makes the contact {name!r} at t = {t:.9g} s {what} (Painleve's paradox): G_NN - mu G_NT . s = {g:.3g} 1/kg"
+PAINLEVE = (
+    "friction makes the contact {name!r} at t = {t:.9g} s {what} (Painleve's paradox): "
+    "G_NN - mu G_NT . s = {g:.3g} 1/kg"
+)
 """What is said where sliding has no answer, or several."""
 
 

@@ -1,6 +1,7 @@
 """Impacts that pile up: infinitely many in finite time, recognised by their intervals and completed.
 
-Intervals d_k between impacts of a contact that shrink by a constant factor p end at t + d p / (1 - p). Under constant forces and
+Intervals d_k between impacts of a contact that shrink by a constant factor p end at t + d p / (1 - p). Under constant
+forces and
 Newton's restitution the factor is exactly e (a bouncing ball); elsewhere it becomes constant as they shrink.
 """
 

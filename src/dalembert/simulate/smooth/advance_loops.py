@@ -1,4 +1,4 @@
-"""Step after step without Python: step control, samples, changes of sign; back to Python where that has something to do.
+"""Step after step without Python: step control, samples, changes of sign; back to Python where that has to decide.
 
 Source of the step control: Hairer, Norsett, Wanner, "Solving ODEs I", secs. II.4 and II.10.
 """
@@ -278,7 +278,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most
             end = clock[ORIGIN] + (counts[FIXED] + 1) * limits.fixed
         clock[TRIED] = h
         code, ratio = try_step(work, tables, pair, now, clock, counts, limits, h, end)
-        if code == CALLBACK or code == DECLINED or (fixed and code != FINE):
+        if code in (CALLBACK, DECLINED) or (fixed and code != FINE):
             return code
         if code != FINE or not (fixed or ratio < clock[ALLOWED]):
             rejected = True

@@ -35,7 +35,11 @@ class Callbacks:
             self.addresses["signals"] = self._made(self._forces)
         if self.events:
             self.addresses["events"] = self._made(self._event_values)
-        self.careful = {"rate": self._made(self._rate), "close": self._made(self._close), "admit": self._made(self._admit)}  # fmt: skip
+        self.careful = {
+            "rate": self._made(self._rate),
+            "close": self._made(self._close),
+            "admit": self._made(self._admit),
+        }
 
     def _made(self, function: Callable[[Work], None]) -> int:
         def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
@@ -107,7 +111,9 @@ def checked_forces(tau: Any, n: int, t: float) -> Array:
         raise ShapeError(f"torque returned shape {array.shape} at t = {t:.9g} s; it must return ({n},)")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
-        raise ModelError(f"torque[{bad[0]}] is {array[bad[0]]} at t = {t:.9g} s; a controller must return finite numbers")
+        raise ModelError(
+            f"torque[{bad[0]}] is {array[bad[0]]} at t = {t:.9g} s; a controller must return finite numbers"
+        )
     return array
 
 

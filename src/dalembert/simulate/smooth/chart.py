@@ -1,6 +1,7 @@
 """Coordinates for one step: every joint's configurations around a base point, as expressions.
 
-Symbols: q0 base (nq,), x coordinates (nv,), q = q0 * x; v velocities as the mechanism has them; s = |x|^2 of a rotation.
+Symbols: q0 base (nq,), x coordinates (nv,), q = q0 * x; v velocities as the mechanism has them; s = |x|^2 of a
+rotation.
 
     vector spaces    q = q0 + x                        x' = v
     circles          q = q0 turned by x                x' = v
@@ -94,9 +95,7 @@ def _spherical(q: list[Scalar], x: list[Scalar], v: list[Scalar]) -> tuple[list[
     s = x[0] * x[0] + x[1] * x[1] + x[2] * x[2]
     small = s < SMALL
     t = ca.sqrt(ca.if_else(small, 1.0, s))
-    half_sinc = ca.if_else(
-        small, 0.5 - s / 48 * (1 - s / 80 * (1 - s / 168 * (1 - s / 288))), ca.sin(t / 2) / t
-    )
+    half_sinc = ca.if_else(small, 0.5 - s / 48 * (1 - s / 80 * (1 - s / 168 * (1 - s / 288))), ca.sin(t / 2) / t)
     cosine = ca.if_else(small, 1 - s / 8 * (1 - s / 48 * (1 - s / 120 * (1 - s / 224))), ca.cos(t / 2))
     turn = [half_sinc * x[0], half_sinc * x[1], half_sinc * x[2], cosine]
     exact = (1 - t / 2 * ca.cos(t / 2) / ca.sin(t / 2)) / (t * t)

@@ -1,12 +1,14 @@
 """The discrete Lagrangian of a mechanism at the midpoint, its momenta, and the equations of one step, as expressions.
 
-Symbols: q0, q1 = q0 * x configurations, d0, d1 variations of both in the body's axes, r = r(x, d0, d1) the way from one to
+Symbols: q0, q1 = q0 * x configurations, d0, d1 variations of both in the body's axes, r = r(x, d0, d1) the way from
+one to
 the other, h step, L = v^T M(q) v / 2 - V(q):
 
     L_d(q0, q1) = h L(middle, r / h)         p0 = -D1 L_d - h F / 2 + A(q0)^T lam
                                              p1 =  D2 L_d + h F / 2 - A(q1)^T mu,   phi(q1) = 0,   A(q1) M^-1 p1 = 0
 
-Rotations: r = log(exp(-d0) exp(x) exp(d1)), middle = q0 exp(d0) exp(r / 2). Symplectic and of second order, holonomic rows
+Rotations: r = log(exp(-d0) exp(x) exp(d1)), middle = q0 exp(d0) exp(r / 2). Symplectic and of second order, holonomic
+rows
 exactly on the manifold (RATTLE). Sources: J. Marsden, M. West, "Discrete mechanics and variational integrators", Acta
 Numerica 2001, secs. 1-3; Hairer, Lubich, Wanner, "Geometric Numerical Integration", secs. VI.6, VII.1.
 """
@@ -78,9 +80,7 @@ def _forces(mechanism: Mechanism, controller: Controller, q: ca.SX, v: ca.SX, t:
     return tau - ((both(q, v) - none(q, v)) - (both(q, still) - none(q, still)))
 
 
-def _middle(
-    mechanism: Mechanism, base: ca.SX, x: ca.SX, d0: ca.SX, d1: ca.SX, h: ca.SX
-) -> tuple[ca.SX, ca.SX]:
+def _middle(mechanism: Mechanism, base: ca.SX, x: ca.SX, d0: ca.SX, d1: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Return the configuration half way, and the way in the axes of the middle."""
     m = mechanism.manifold
     middle: list[Scalar] = []
@@ -99,7 +99,9 @@ def _vector(q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]
     return [q[i] + d0[i] + way[i] / 2 for i in range(len(x))], way
 
 
-def _continuous(q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+def _continuous(
+    q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
     way = x[0] + d1[0] - d0[0]
     return _turned(q, d0[0] + way / 2), [way]
 

@@ -12,7 +12,19 @@ from dalembert.simulate.smooth.callbacks import Callbacks
 from dalembert.simulate.smooth.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.smooth.codes import CODES, Codes
 from dalembert.simulate.smooth.session import Session
-from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, LAST_SOLVED, NON_FINITE, OFF, Now, Pair, begin_at, settle, stages
+from dalembert.simulate.smooth.step_loops import (
+    CALLBACK,
+    DECLINED,
+    FINE,
+    LAST_SOLVED,
+    NON_FINITE,
+    OFF,
+    Now,
+    Pair,
+    begin_at,
+    settle,
+    stages,
+)
 from dalembert.simulate.steppers.explicit import ExplicitRungeKutta
 from dalembert.simulate.steppers.tables import DOP853_TABLE, DOPRI5
 
@@ -45,7 +57,9 @@ class Explicit:
         self.callbacks.work = self.work
         self.pair = pair_of(PAIRS[session.settings.method])
         n, size = self.m.nv, 2 * self.m.nv + 1
-        self.now = Now(np.zeros(self.m.nq), np.zeros(n), np.zeros(1), np.zeros((self.pair.b.size, size)), np.zeros(size))
+        self.now = Now(
+            np.zeros(self.m.nq), np.zeros(n), np.zeros(1), np.zeros((self.pair.b.size, size)), np.zeros(size)
+        )
         self.clock, self.counts = np.zeros(11), np.zeros(9, np.int64)
         self.clock[[loop.ALLOWED, loop.LEAST_RATIO, loop.LAST_RATIO]] = 1.0, np.inf, np.inf
         self.signs = np.zeros(len(session.watches))
@@ -86,7 +100,9 @@ class Explicit:
         finally:
             self._flush()
             s.extra["relaxed"] = int(self.counts[loop.RELAXED])
-            s.steps, s.rejected, s.evaluations = (int(self.counts[i]) for i in (loop.STEPS, loop.REJECTED, loop.EVALUATIONS))  # fmt: skip
+            s.steps, s.rejected, s.evaluations = (
+                int(self.counts[i]) for i in (loop.STEPS, loop.REJECTED, loop.EVALUATIONS)
+            )
 
     def _segment(self, stop: float) -> None:
         """Begin a segment without jumps: K[0] sees the new piece of every table."""
@@ -113,7 +129,17 @@ class Explicit:
 
     def _block(self, most_steps: int) -> None:
         """Call the loop once and do what it came back for."""
-        arguments = (self.work, self.tables, self.pair, self.now, self.clock, self.counts, self.limits, self.samples, self.signs)  # fmt: skip
+        arguments = (
+            self.work,
+            self.tables,
+            self.pair,
+            self.now,
+            self.clock,
+            self.counts,
+            self.limits,
+            self.samples,
+            self.signs,
+        )
         code = loop.advance(*arguments, most_steps)
         if code in (DECLINED, loop.SHORT) and self._near_singular():
             code = self._over_the_singularity(code)
@@ -172,7 +198,15 @@ class Explicit:
 
     def _by_kkt(self, arguments: tuple[Any, ...]) -> int:
         """Take one step whose states are solved through `KKT` where the kernel declines them."""
-        code = self._careful(begin_at, self.work, self.tables, self.now, self.clock[loop.T], self.clock[loop.BEGIN], self.clock[loop.STOP])  # fmt: skip
+        code = self._careful(
+            begin_at,
+            self.work,
+            self.tables,
+            self.now,
+            self.clock[loop.T],
+            self.clock[loop.BEGIN],
+            self.clock[loop.STOP],
+        )
         if code != FINE:
             return code
         missing = self.counts[loop.SAMPLES] == 0 or self.samples.t[self.counts[loop.SAMPLES] - 1] < self.clock[loop.T]
@@ -199,7 +233,7 @@ class Explicit:
         t, h = self.clock[loop.T], self.clock[loop.TRIED]
         why = {
             NON_FINITE: "the motion is no longer finite",
-            loop.STUCK: "the step size collapsed: the motion has a singularity here, or the tolerance is below rounding",
+            loop.STUCK: "the step size collapsed: a singularity of the motion, or a tolerance below rounding",
             DECLINED: "accelerations do not exist or are not unique here; mechanism.diagnose(q, v) says why",
             CALLBACK: "a Python function failed",
             OFF: "the constraints stay open after a step: it is too long, or the loop cannot be closed any further",
@@ -222,7 +256,19 @@ class Explicit:
     def _inside(self, h: float) -> Array:
         """Return the event values after a step by h; its end stays in `work`."""
         t = self.clock[loop.T]
-        code = self._careful(stages, self.work, self.tables, self.pair, self.now, t, h, self.clock[loop.BEGIN], self.clock[loop.STOP], False, self.counts[loop.CLOSING] > 0)  # fmt: skip
+        code = self._careful(
+            stages,
+            self.work,
+            self.tables,
+            self.pair,
+            self.now,
+            t,
+            h,
+            self.clock[loop.BEGIN],
+            self.clock[loop.STOP],
+            False,
+            self.counts[loop.CLOSING] > 0,
+        )
         if code == FINE:
             code = self._careful(settle, self.work, self.now, t + h)
         loop.invoke(*self.work.calls[CODES.index("events")])
@@ -312,7 +358,15 @@ class Explicit:
     def _restore(self, kept: dict[str, Array]) -> None:
         self.now.q[:], self.now.v[:], self.now.work[:] = kept["q"], kept["v"], kept["work"]
         self.clock[:], self.counts[:], self.signs[:] = kept["clock"], kept["counts"], kept["signs"]
-        self._careful(begin_at, self.work, self.tables, self.now, self.clock[loop.T], self.clock[loop.BEGIN], self.clock[loop.STOP])  # fmt: skip
+        self._careful(
+            begin_at,
+            self.work,
+            self.tables,
+            self.now,
+            self.clock[loop.T],
+            self.clock[loop.BEGIN],
+            self.clock[loop.STOP],
+        )
 
 
 def pair_of(table: ExplicitRungeKutta) -> Pair:

@@ -1,6 +1,7 @@
-"""`method="bdf"` and `"radau"`: a mechanism handed to the tableau's implicit steppers, in the stabilised form of index 2.
+"""`method="bdf"`, `"radau"`: a mechanism handed to the tableau's implicit steppers, in the stabilised form of index 2.
 
-The mechanism becomes a system in q with q' = v: joints of lengths and angles (a continuous joint by its angle). Positions and
+The mechanism becomes a system in q with q' = v: joints of lengths and angles (a continuous joint by its angle).
+Positions and
 velocities of the constraints hold at every step; multipliers are unknowns. See `dalembert.tableau.time`.
 """
 
@@ -53,8 +54,12 @@ class ImplicitSystem:
         place, _ = chart(m, ca.SX(ca.DM(self.base)), s.q, s.v)
         tau = ca.substitute(c.tau, ca.vertcat(c.q, c.v, c.symbols), ca.vertcat(place, s.v, s.u))
         empty = ca.SX(0, 1)
-        asked = {"jacobian": ("constraint_jacobian", (place, s.t)), "drift": ("constraint_drift", (place, s.v, s.t)),
-                 "constraint": ("constraint", (place, s.t)), "rate": ("constraint_velocity", (place, s.v, s.t))}  # fmt: skip
+        asked = {
+            "jacobian": ("constraint_jacobian", (place, s.t)),
+            "drift": ("constraint_drift", (place, s.v, s.t)),
+            "constraint": ("constraint", (place, s.t)),
+            "rate": ("constraint_velocity", (place, s.v, s.t)),
+        }
         found = {name: _traced(m, what)(*given) if rows else empty for name, (what, given) in asked.items()}
         found["jacobian"] = ca.reshape(found["jacobian"], rows, m.nv) if rows else ca.SX(0, m.nv)
         mass = _traced(m, "mass_matrix")(place)

@@ -34,7 +34,9 @@ class Variational:
         self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1))
         self.clock, self.counts = np.zeros(2), np.zeros(2, np.int64)
         key = ("simulate", m.content())
-        step = _kernel((*key, "variational", session.controller.content), lambda: trace_step(m, session.controller), m.cacheable)  # fmt: skip
+        step = _kernel(
+            (*key, "variational", session.controller.content), lambda: trace_step(m, session.controller), m.cacheable
+        )
         size = n + held
         arrays = {
             "p": np.zeros(n), "lam": np.zeros(rows), "h": np.zeros(1), "residual": np.zeros(size),
@@ -99,9 +101,13 @@ class Variational:
         self.counts[1] = 0
         block = {name: rows[:count].copy() for name, rows in zip(FIELDS, self.samples, strict=True)}
         checkpoint = {
-            "q": self.now.q.copy(), "v": self.now.v.copy(), "p": self.discrete.p.copy(), "lam": self.discrete.lam.copy(),
-            "clock": self.clock.copy(), "counts": self.counts.copy(),
-        }  # fmt: skip
+            "q": self.now.q.copy(),
+            "v": self.now.v.copy(),
+            "p": self.discrete.p.copy(),
+            "lam": self.discrete.lam.copy(),
+            "clock": self.clock.copy(),
+            "counts": self.counts.copy(),
+        }
         self.session.add(block, checkpoint)
 
 

@@ -86,7 +86,6 @@ def momentum_of(work, discrete, now):
 @compiled
 def run_steps(work, tables, discrete, now, clock, counts, samples, step, stride, total, redundant):
     """Take steps until `total` of them are done or the samples are full. clock: t, start; counts: steps, samples."""
-    n = work.x.size
     while counts[0] < total:
         if counts[1] >= samples.t.size:
             return FULL

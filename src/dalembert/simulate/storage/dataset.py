@@ -17,9 +17,11 @@ def as_dataset(run: Any) -> Any:
         raise MissingExtraError("xarray", "files", "A run as a dataset") from error
     m = run.mechanism
     coordinates: dict[str, Any] = {
-        "t": ("t", run.t, {"units": "s"}), "configuration": list(m.configuration_names), "velocity": list(m.coordinates),
+        "t": ("t", run.t, {"units": "s"}),
+        "configuration": list(m.configuration_names),
+        "velocity": list(m.coordinates),
         "row": list(m.names),
-    }  # fmt: skip
+    }
     if run.contacts:
         coordinates |= {"contact": list(run.contacts), "axis": ["x", "y", "z"]}
     variables: dict[str, Any] = {

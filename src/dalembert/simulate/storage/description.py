@@ -28,12 +28,21 @@ def describe(session: Session) -> dict[str, Any]:
     m = session.mechanism
     events = {each.name: each for each in session.watches}
     return {
-        "schema": SCHEMA, "dalembert": __version__, "mechanism_name": m.name, "mechanism": _text(m),
-        "content": m.content(), "settings": as_text(asdict(session.settings)), "torque": _text(session.controller.given),
-        "events_asked": _text(events), "contacts": _text(session.extra.get("contacts")),
-        "options": _text(session.extra.get("options", {})), "q": as_text(session.q), "v": as_text(session.v),
-        "status": "running", "message": "",
-    }  # fmt: skip
+        "schema": SCHEMA,
+        "dalembert": __version__,
+        "mechanism_name": m.name,
+        "mechanism": _text(m),
+        "content": m.content(),
+        "settings": as_text(asdict(session.settings)),
+        "torque": _text(session.controller.given),
+        "events_asked": _text(events),
+        "contacts": _text(session.extra.get("contacts")),
+        "options": _text(session.extra.get("options", {})),
+        "q": as_text(session.q),
+        "v": as_text(session.v),
+        "status": "running",
+        "message": "",
+    }
 
 
 def _text(value: Any) -> str:

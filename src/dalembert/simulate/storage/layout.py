@@ -3,7 +3,8 @@
     /t (time)  /q (time, configuration)  /v /acceleration (time, velocity)  /multipliers (time, row)  /work /step ...
     /resume/checkpoint (block, number)  checkpoint_samples (block)  checkpoint_steps (block, 3)  event (event)
 
-A block is complete when its row of `checkpoint_samples` is there: that is written last, and only samples up to it count.
+A block is complete when its row of `checkpoint_samples` is there: that is written last, and only samples up to it
+count.
 """
 
 from __future__ import annotations
@@ -82,7 +83,11 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
         if name in UNITS:
             variable.attrs["units"] = UNITS[name]
     numbers = sum(each.size for each in checkpoint.values())
-    for name, width, kind in (("resume/checkpoint", (numbers,), "f8"), ("resume/checkpoint_steps", (3,), "i8"), ("resume/checkpoint_samples", (), "i8")):  # fmt: skip
+    for name, width, kind in (
+        ("resume/checkpoint", (numbers,), "f8"),
+        ("resume/checkpoint_steps", (3,), "i8"),
+        ("resume/checkpoint_samples", (), "i8"),
+    ):
         file.create_dataset(name, (0, *width), kind, maxshape=(None, *width), chunks=(64, *width))
     file.create_dataset("resume/event", (0,), EVENT, maxshape=(None,), chunks=(256,))
 
@@ -115,4 +120,6 @@ def unpacked(row: Array, layout: str) -> dict[str, Array]:
 def _layout_text(checkpoint: dict[str, Array]) -> str:
     import json
 
-    return json.dumps([[name, list(checkpoint[name].shape), str(checkpoint[name].dtype)] for name in sorted(checkpoint)])
+    return json.dumps(
+        [[name, list(checkpoint[name].shape), str(checkpoint[name].dtype)] for name in sorted(checkpoint)]
+    )

@@ -52,7 +52,9 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     for name, width in (("multipliers", len(m.names)), ("q", m.nq), ("v", m.nv), ("acceleration", m.nv)):
         block.setdefault(name, np.zeros((count, width)))
     session.blocks.append(block)
-    session.checkpoint = unpacked(np.asarray(file["resume/checkpoint"][blocks - 1]), str(file.attrs["checkpoint_layout"]))
+    session.checkpoint = unpacked(
+        np.asarray(file["resume/checkpoint"][blocks - 1]), str(file.attrs["checkpoint_layout"])
+    )
     session.steps, session.rejected, session.evaluations = (int(x) for x in file["resume/checkpoint_steps"][blocks - 1])
     session.events += [
         Event(float(e["time"]), e["contact"].decode(), int(e["index"]), e["old"].decode(), e["new"].decode())

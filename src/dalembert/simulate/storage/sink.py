@@ -7,6 +7,7 @@ written last and says how many samples count.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,8 +111,6 @@ class FileSink:
 
     def _abandon(self) -> None:
         """Let go of a file that cannot be written any more."""
-        try:
+        with suppress(OSError, RuntimeError, AttributeError):
             self.file.close()
-        except (OSError, RuntimeError, AttributeError):
-            pass
         self.file = None

@@ -1,7 +1,9 @@
 """Models and controllers as JSON: data in, data out; nothing in a file is ever evaluated as code.
 
-A value is a number, a word, a list; {"tuple": [...]}, {"array": nested lists, "type": dtype}, {"casadi": text}, or a known
-dataclass, {"class": name, "fields": {...}}. Floats are written with all their digits, so that they come back bit for bit.
+A value is a number, a word, a list; {"tuple": [...]}, {"array": nested lists, "type": dtype}, {"casadi": text}, or a
+known
+dataclass, {"class": name, "fields": {...}}. Floats are written with all their digits, so that they come back bit for
+bit.
 """
 
 from __future__ import annotations
@@ -92,5 +94,7 @@ def _in(value: Any) -> Any:
     known = {f.name for f in fields(made)}
     strangers = sorted(set(given) - known)
     if strangers:
-        raise ModelError(f"the file's {value['class']} has fields that this version does not know: {', '.join(strangers)}")
+        raise ModelError(
+            f"the file's {value['class']} has fields that this version does not know: {', '.join(strangers)}"
+        )
     return made(**given)
