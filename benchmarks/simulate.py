@@ -77,7 +77,7 @@ def ours(name):
 
 
 def exudyn_plane(bars, joints, watched, duration, steps):
-    """Run rods of 1 m and 1 kg in the plane: bars (x, y, angle, vx, vy, w), joints ((bar, end), (bar or None, place))."""
+    """Run rods in the plane: bars (x, y, angle, vx, vy, w, mass, inertia), joints ((bar, end), (bar or None, place))."""
     import exudyn as exu
     from exudyn.itemInterface import (
         Force,

@@ -108,11 +108,11 @@ class MechanismTrajectory(Trajectory):
         return self.samples["step"]
 
     @cached_property
-    def reactions(self) -> Reactions:
+    def reactions(self) -> Reactions:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Reactions of the constraint rows by row, constraint or frame, and of contacts: forces on the mechanism."""
         return Reactions.of(self)
 
-    @cached_property
+    @property
     def forces(self) -> Any:
         """Contact forces (N, 3 contacts), in the order of `contacts`."""
         return self.samples.get("contact_forces", np.zeros((self.t.size, 0)))

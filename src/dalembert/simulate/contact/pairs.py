@@ -57,7 +57,7 @@ def _of_contact(mechanism: Mechanism, c: Contact) -> list[Pair]:
     other = c.other if isinstance(c.other, Sphere) else None
     if other is not None:
         mechanism.frame(other.frame)
-    ground = None if other is not None else c.other
+    ground: Any = None if other is not None else c.other
     common = (ground, other, c.friction, c.restitution, c.law)
     if isinstance(c.shape, Box):
         corners = c.shape.corners()

@@ -378,8 +378,8 @@ def pair_of(table: ExplicitRungeKutta) -> Pair:
         wide = np.zeros((stages + 1, stages + 1))
         wide[:stages, : a.shape[1]], wide[stages, :stages] = a, b
         a, b, c = wide, np.append(b, 0.0), np.append(c, 1.0)
-    weights = [np.ascontiguousarray(each[: b.size]) for each in (error, third)]
-    return Pair(*(np.ascontiguousarray(x, dtype=float) for x in (a, b, c)), *weights, table.order)
+    a, b, c, error, third = (np.ascontiguousarray(x, dtype=float) for x in (a, b, c, error[: b.size], third[: b.size]))
+    return Pair(a, b, c, error, third, table.order)
 
 
 def scale_places(mechanism: Any) -> Array:
