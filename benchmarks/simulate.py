@@ -166,7 +166,7 @@ def exudyn_bricard(steps):
         )
     for i, axis in enumerate("yzxyzx"):
         pair = [ground if i == 0 else bodies[i - 1], bodies[i] if i < 5 else ground]
-        mbs.CreateRevoluteJoint(bodyNumbers=pair, position=list(points[i]), axis=unit[axis], useGlobalFrame=True)
+        mbs.CreateRevoluteJoint(itemNumbers=pair, position=list(points[i]), axis=unit[axis], useGlobalFrame=True)
     mbs.Assemble()
     seconds = solve(exu, mbs, 2.0, steps)
     place = list(points[3] - (points[2] + points[3]) / 2)

@@ -55,11 +55,15 @@ class FileSink:
             self._abandon()
 
     def _open(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
-        target = self.path.with_name(self.path.name + ".new") if self.replace else self.path
-        self.file = h5py().File(target, "w", libver="latest")
+        self.file = h5py().File(self._target, "w", libver="latest")
         create(self.file, self.session, block, checkpoint)
         self.file.flush()
         self.file.swmr_mode = True
+
+    @property
+    def _target(self) -> Path:
+        """Where the file is: beside an old one until its first block is complete."""
+        return self.path.with_name(self.path.name + ".new") if self.replace else self.path
 
     def _reserve(self, block: dict[str, Array]) -> None:
         """Ask the system for the space of a block beforehand: HDF5 does not survive a write that fails."""
@@ -67,7 +71,7 @@ class FileSink:
             return
         chunks = sum(CHUNK * rows[:1].nbytes for rows in block.values())
         need = sum(rows.nbytes for rows in block.values()) + chunks + OVERHEAD
-        handle = os.open(self.file.filename, os.O_RDWR)
+        handle = os.open(self._target, os.O_RDWR)
         try:
             self.used = self.used or os.fstat(handle).st_size
             os.posix_fallocate(handle, 0, self.used + need)
@@ -90,7 +94,7 @@ class FileSink:
         self.events += len(new)
         append(self.file["resume/checkpoint_samples"], np.array([self.samples]))
         if self.replace:
-            os.replace(self.path.with_name(self.path.name + ".new"), self.path)
+            os.replace(self._target, self.path)
             self.replace = False
 
     def close(self) -> None:
