@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.model.assembling import Assembling
 from dalembert.model.calls import Calls
 from dalembert.model.constrained import Constrained
 from dalembert.model.content import content_key
@@ -29,7 +30,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(JointValues, Constrained, Calls, Solving):
+class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
     """Bodies, joints and what else a model has, in the order in which states are numbered.
 
     Made by `da.Builder` or `da.load`. A `System`: solvers and integrators take it as it is.
