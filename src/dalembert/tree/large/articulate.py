@@ -36,9 +36,9 @@ PACKED = np.array(
 """Where an entry of the upper triangle stands among the 27."""
 
 
-@njit(**COMPILED)
-def rigid(i, inertia, K, ext, W):  # noqa: ANN001, ANN201
-    """Fill W (27,) with the inertia of body i and the force its motion needs, less what acts on it from outside."""
+@njit(inline="always")
+def rigid(i, inertia, K):  # noqa: ANN001, ANN201
+    """Return the 27 reals of body i alone: its inertia, and the force that its motion needs."""
     m = inertia[i, 0]
     xx, xy, xz, yx, yy, yz, zx, zy, zz = (
         K[i, 0], K[i, 3], K[i, 6], K[i, 1], K[i, 4], K[i, 7], K[i, 2], K[i, 5], K[i, 8]
@@ -59,23 +59,50 @@ def rigid(i, inertia, K, ext, W):  # noqa: ANN001, ANN201
     dx, dy, dz = K[i, 18], K[i, 19], K[i, 20]
     tx, ty, tz = wy * hz - wz * hy, wz * hx - wx * hz, wx * hy - wy * hx
     lx, ly, lz = Jxx * wx + Jxy * wy + Jxz * wz, Jxy * wx + Jyy * wy + Jyz * wz, Jxz * wx + Jyz * wy + Jzz * wz
-    W[0], W[1], W[2], W[3], W[4], W[5] = m, 0.0, 0.0, m, 0.0, m
-    W[6], W[7], W[8], W[9], W[10], W[11], W[12], W[13], W[14] = 0.0, hz, -hy, -hz, 0.0, hx, hy, -hx, 0.0
-    W[15], W[16], W[17], W[18], W[19], W[20] = Jxx, Jxy, Jxz, Jyy, Jyz, Jzz
-    W[21] = m * px + dy * hz - dz * hy + wy * tz - wz * ty
-    W[22] = m * py + dz * hx - dx * hz + wz * tx - wx * tz
-    W[23] = m * pz + dx * hy - dy * hx + wx * ty - wy * tx
-    W[24] = Jxx * dx + Jxy * dy + Jxz * dz + wy * lz - wz * ly + hy * pz - hz * py
-    W[25] = Jxy * dx + Jyy * dy + Jyz * dz + wz * lx - wx * lz + hz * px - hx * pz
-    W[26] = Jxz * dx + Jyz * dy + Jzz * dz + wx * ly - wy * lx + hx * py - hy * px
-    if ext.shape[0]:
-        for d in range(6):
-            W[21 + d] -= ext[i, d]
+    f0 = m * px + dy * hz - dz * hy + wy * tz - wz * ty
+    f1 = m * py + dz * hx - dx * hz + wz * tx - wx * tz
+    f2 = m * pz + dx * hy - dy * hx + wx * ty - wy * tx
+    n0 = Jxx * dx + Jxy * dy + Jxz * dz + wy * lz - wz * ly + hy * pz - hz * py
+    n1 = Jxy * dx + Jyy * dy + Jyz * dz + wz * lx - wx * lz + hz * px - hx * pz
+    n2 = Jxz * dx + Jyz * dy + Jzz * dz + wx * ly - wy * lx + hx * py - hy * px
+    return (
+        m, 0.0, 0.0, m, 0.0, m,
+        0.0, hz, -hy, -hz, 0.0, hx, hy, -hx, 0.0,
+        Jxx, Jxy, Jxz, Jyy, Jyz, Jzz,
+        f0, f1, f2, n0, n1, n2,
+    )  # fmt: skip
 
 
-@njit(**COMPILED)
+@njit(inline="always")
+def plus(W, T):  # noqa: ANN001, ANN201
+    """Return W + T."""
+    return (
+        W[0] + T[0], W[1] + T[1], W[2] + T[2], W[3] + T[3], W[4] + T[4], W[5] + T[5],
+        W[6] + T[6], W[7] + T[7], W[8] + T[8], W[9] + T[9], W[10] + T[10], W[11] + T[11],
+        W[12] + T[12], W[13] + T[13], W[14] + T[14], W[15] + T[15], W[16] + T[16], W[17] + T[17],
+        W[18] + T[18], W[19] + T[19], W[20] + T[20], W[21] + T[21], W[22] + T[22], W[23] + T[23],
+        W[24] + T[24], W[25] + T[25], W[26] + T[26],
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def relieved(W, f):  # noqa: ANN001, ANN201
+    """Return W less the force f (6,) that acts on the body from outside."""
+    return (*W[:21], W[21] - f[0], W[22] - f[1], W[23] - f[2], W[24] - f[3], W[25] - f[4], W[26] - f[5])
+
+
+@njit(inline="always")
+def as_tuple(W):  # noqa: ANN001, ANN201
+    """Return an array of 27 as a tuple."""
+    return (
+        W[0], W[1], W[2], W[3], W[4], W[5], W[6], W[7], W[8], W[9], W[10], W[11], W[12], W[13],
+        W[14], W[15], W[16], W[17], W[18], W[19], W[20], W[21], W[22], W[23], W[24], W[25], W[26],
+    )  # fmt: skip
+
+
+@njit(inline="always")
 def hinge(z0, z1, z2, armature, tau, W, Y, at):  # noqa: ANN001, ANN201
-    """Eliminate a hinge about (z0, z1, z2) from W (27,); U, 1/D, u go to Y[at:]. Return D over the trace of C."""
+    """Eliminate a hinge about (z0, z1, z2) from W; U, 1/D, u go to Y[at:]. Return what is left, and D over trace C."""
     U0, U1, U2 = (
         W[6] * z0 + W[7] * z1 + W[8] * z2, W[9] * z0 + W[10] * z1 + W[11] * z2, W[12] * z0 + W[13] * z1 + W[14] * z2
     )  # fmt: skip
@@ -85,8 +112,7 @@ def hinge(z0, z1, z2, armature, tau, W, Y, at):  # noqa: ANN001, ANN201
     D = z0 * U3 + z1 * U4 + z2 * U5 + armature
     u = tau - z0 * W[24] - z1 * W[25] - z2 * W[26]
     ratio = D / (W[15] + W[18] + W[20] + armature)
-    subtract(U0, U1, U2, U3, U4, U5, 1.0 / D, u, W, Y, at)
-    return ratio
+    return subtract(U0, U1, U2, U3, U4, U5, 1.0 / D, u, W, Y, at), ratio
 
 
 @njit(**COMPILED)
@@ -102,48 +128,31 @@ def slider(z0, z1, z2, h, turning, armature, tau, W, Y, at):  # noqa: ANN001, AN
     D = a * (z0 * U0 + z1 * U1 + z2 * U2) + b * (z0 * U3 + z1 * U4 + z2 * U5) + armature
     u = tau - a * (z0 * W[21] + z1 * W[22] + z2 * W[23]) - b * (z0 * W[24] + z1 * W[25] + z2 * W[26])
     ratio = D / (a * a * (W[0] + W[3] + W[5]) + b * b * (W[15] + W[18] + W[20]) + armature)
-    subtract(U0, U1, U2, U3, U4, U5, 1.0 / D, u, W, Y, at)
+    left = subtract(U0, U1, U2, U3, U4, U5, 1.0 / D, u, W, Y, at)
+    for d in range(GATHERED):
+        W[d] = left[d]
     return ratio
 
 
 @njit(inline="always")
 def subtract(U0, U1, U2, U3, U4, U5, d, u, W, Y, at):  # noqa: ANN001, ANN201
-    """IA - U d U^T, p + U d u."""
+    """Return IA - U d U^T, p + U d u; keep U, d, u."""
     Y[at], Y[at + 1], Y[at + 2], Y[at + 3], Y[at + 4], Y[at + 5] = U0, U1, U2, U3, U4, U5
     Y[at + 6], Y[at + 7] = d, u
     V0, V1, V2, V3, V4, V5 = d * U0, d * U1, d * U2, d * U3, d * U4, d * U5
-    W[0] -= U0 * V0
-    W[1] -= U0 * V1
-    W[2] -= U0 * V2
-    W[3] -= U1 * V1
-    W[4] -= U1 * V2
-    W[5] -= U2 * V2
-    W[6] -= U0 * V3
-    W[7] -= U0 * V4
-    W[8] -= U0 * V5
-    W[9] -= U1 * V3
-    W[10] -= U1 * V4
-    W[11] -= U1 * V5
-    W[12] -= U2 * V3
-    W[13] -= U2 * V4
-    W[14] -= U2 * V5
-    W[15] -= U3 * V3
-    W[16] -= U3 * V4
-    W[17] -= U3 * V5
-    W[18] -= U4 * V4
-    W[19] -= U4 * V5
-    W[20] -= U5 * V5
-    W[21] += V0 * u
-    W[22] += V1 * u
-    W[23] += V2 * u
-    W[24] += V3 * u
-    W[25] += V4 * u
-    W[26] += V5 * u
+    return (
+        W[0] - U0 * V0, W[1] - U0 * V1, W[2] - U0 * V2, W[3] - U1 * V1, W[4] - U1 * V2,
+        W[5] - U2 * V2, W[6] - U0 * V3, W[7] - U0 * V4, W[8] - U0 * V5, W[9] - U1 * V3,
+        W[10] - U1 * V4, W[11] - U1 * V5, W[12] - U2 * V3, W[13] - U2 * V4, W[14] - U2 * V5,
+        W[15] - U3 * V3, W[16] - U3 * V4, W[17] - U3 * V5, W[18] - U4 * V4, W[19] - U4 * V5,
+        W[20] - U5 * V5, W[21] + V0 * u, W[22] + V1 * u, W[23] + V2 * u, W[24] + V3 * u,
+        W[25] + V4 * u, W[26] + V5 * u,
+    )  # fmt: skip
 
 
-@njit(**COMPILED)
+@njit(inline="always")
 def hand_over(r0, r1, r2, W, first, T):  # noqa: ANN001, ANN201
-    """Add W (27,), moved to the parent's origin, to the parent's gathering place T (27,); set it for a first child."""
+    """Add W, moved to the parent's origin, to the parent's gathering place T (27,); set it for a first child."""
     A0, A1, A2, A3, A4, A5 = W[0], W[1], W[2], W[3], W[4], W[5]
     # B' = B - A [r]: the rows of A [r] are the rows of A, crossed with r
     B0, B1, B2 = W[6] - (A1 * r2 - A2 * r1), W[7] - (A2 * r0 - A0 * r2), W[8] - (A0 * r1 - A1 * r0)
@@ -193,15 +202,13 @@ def hand_over(r0, r1, r2, W, first, T):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def eliminate(i, kind, k, pitch, armature, tau, K, W, Y, at, S):  # noqa: ANN001, ANN201
-    """Eliminate the joint of body i from W (27,), whatever its kind; return the least pivot over its trace."""
-    z0, z1, z2 = K[i, 6], K[i, 7], K[i, 8]
-    if kind == HINGE or kind == CIRCLE:
-        return hinge(z0, z1, z2, armature[k], tau[k], W, Y, at)
+def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):  # noqa: ANN001, ANN201
+    """Eliminate a joint that is no hinge from the array W (27,); return its least pivot over its trace."""
     if kind == FIXED:
         return 1.0
     if kind == BALL or kind == PLANE or kind == FLYING:
-        return several(i, kind, k, armature, tau, K, W, Y, at, S)
+        return several(i, kind, k, pitch, armature, tau, K, W, Y, at, S)
+    z0, z1, z2 = K[i, 6], K[i, 7], K[i, 8]
     if kind == SCREW:
         return slider(z0, z1, z2, pitch[i], 1.0, armature[k], tau[k], W, Y, at)
     return slider(z0, z1, z2, 1.0, 0.0, armature[k], tau[k], W, Y, at)
@@ -235,9 +242,9 @@ def subspace(i, kind, pitch, K, S):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def several(i, kind, k, armature, tau, K, W, Y, at, S):  # noqa: ANN001, ANN201
+def several(i, kind, k, pitch, armature, tau, K, W, Y, at, S):  # noqa: ANN001, ANN201
     """Eliminate a joint with several velocities: D by Cholesky, then as `hinge`."""
-    count = subspace(i, kind, K[i], K, S)  # no screw comes here: the pitch is not looked at
+    count = subspace(i, kind, pitch, K, S)
     U, D, u = Y[at : at + 6 * count], Y[at + 6 * count : at + 6 * count + count * count], at + 6 * count + count * count
     for c in range(count):
         times(W, S[c], U[6 * c : 6 * c + 6])

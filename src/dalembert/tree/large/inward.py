@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import GATHERED, eliminate, hand_over, rigid, subspace
-from dalembert.tree.large.layout import SCREW, SLIDER
+from dalembert.tree.large.articulate import GATHERED, as_tuple, hand_over, hinge, other, plus, relieved, rigid, subspace
+from dalembert.tree.large.layout import CIRCLE, HINGE, SCREW, SLIDER
 from dalembert.tree.large.outward import COMPILED
 
 
@@ -21,17 +21,25 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
     slot, first, kept = gathering
     W, S = np.empty(GATHERED), np.empty((6, 6))
     worst[0], worst[1] = np.inf, -1.0
+    loads = ext.shape[0] > 0
     for i in range(len(parent) - 1, -1, -1):
-        rigid(i, inertia, K, ext, W)
-        s = slot[i]
-        if s >= 0:
+        w = rigid(i, inertia, K)
+        if slot[i] >= 0:
+            w = plus(w, T[slot[i]])
+        if loads:
+            w = relieved(w, ext[i])
+        kind, k = code[i], iv[i]
+        if kind == HINGE or kind == CIRCLE:
+            w, ratio = hinge(K[i, 6], K[i, 7], K[i, 8], armature[k], tau[k], w, Y, kept[i])
+        else:
             for d in range(GATHERED):
-                W[d] += T[s, d]
-        ratio = eliminate(i, code[i], iv[i], pitch, armature, tau, K, W, Y, kept[i], S)
+                W[d] = w[d]
+            ratio = other(i, kind, k, pitch, armature, tau, K, W, Y, kept[i], S)
+            w = as_tuple(W)
         if not ratio >= worst[0]:
             worst[0], worst[1] = ratio, i
         if parent[i] >= 0:
-            hand_over(K[i, 9], K[i, 10], K[i, 11], W, first[i], T[slot[parent[i]]])
+            hand_over(K[i, 9], K[i, 10], K[i, 11], w, first[i], T[slot[parent[i]]])
 
 
 @njit(**COMPILED)
@@ -106,12 +114,12 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau): 
     parent, code, _, iv = topology
     slot, first, _ = gathering
     W, S = np.empty(GATHERED), np.empty((6, 6))
+    loads = ext.shape[0] > 0
     for i in range(len(parent) - 1, -1, -1):
-        rigid(i, inertia, K, ext, W)
+        w = rigid(i, inertia, K)
         s = slot[i]
-        if s >= 0:
-            for d in range(21, 27):
-                W[d] += T[s, d]
+        for d in range(21, 27):
+            W[d] = w[d] + (T[s, d] if s >= 0 else 0.0) - (ext[i, d - 21] if loads else 0.0)
         k = iv[i]
         for c in range(subspace(i, code[i], pitch, K, S)):
             total = armature[k + c] * acc[k + c]
@@ -136,3 +144,21 @@ def lift(r0, r1, r2, W, first, T):  # noqa: ANN001, ANN201
         T[24] += n0
         T[25] += n1
         T[26] += n2
+
+
+@njit(**COMPILED)
+def transmitted(topology, gathering, pitch, forces, K, T, tau):  # noqa: ANN001, ANN201
+    """Fill tau with the joint forces that forces (n, 6) on bodies amount to: J^T times them."""
+    parent, code, _, iv = topology
+    slot, first, _ = gathering
+    W, S = np.empty(GATHERED), np.empty((6, 6))
+    for i in range(len(parent) - 1, -1, -1):
+        for d in range(6):
+            W[21 + d] = forces[i, d] + (T[slot[i], 21 + d] if slot[i] >= 0 else 0.0)
+        for c in range(subspace(i, code[i], pitch, K, S)):
+            total = 0.0
+            for d in range(6):
+                total += S[c, d] * W[21 + d]
+            tau[iv[i] + c] = total
+        if parent[i] >= 0:
+            lift(K[i, 9], K[i, 10], K[i, 11], W, first[i], T[slot[parent[i]]])

@@ -1,0 +1,228 @@
+"""Constrained dynamics of a large mechanism: factor, solve, and judge the answer by residuals.
+
+Symbols: M a + A^T lam = f, A a = c; G = A M^-1 A^T; delta shift of redundant rows, mu its part of G's diagonal.
+
+Rows are first taken to be independent. Where a pivot says otherwise the block matrix is factored again with -delta on the
+rows' diagonal, and proximal steps lead from lam = 0 to the multipliers of least norm, as `tree/proximal.py` does:
+
+    A a - delta lam_k+1 = c - delta lam_k
+
+The status is made of residuals that know nothing of the factors: Newton-Euler with the answer, and A a from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.kkt import Status
+from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
+from dalembert.tree.large import front_loops, inward
+from dalembert.tree.large.balance import accelerated, imbalance, joint_forces, needs
+from dalembert.tree.large.fronts import Fronts, plan
+from dalembert.tree.large.outward import positions, velocities
+from dalembert.tree.large.rows import Rows, RowValues
+from dalembert.tree.large.tree import LargeTree
+from dalembert.tree.proximal import CLEANINGS, STEPS
+from dalembert.tree.verdict import MASSIVE, Thresholds
+
+Array = np.ndarray
+
+
+class Answer(NamedTuple):
+    """One sample: a (nv,), lam (m,), status, residuals of both block rows."""
+
+    acceleration: Array
+    multipliers: Array
+    status: Status
+    residuals: tuple[float, float]
+
+
+@dataclass(eq=False)
+class _Factors:
+    """What factoring leaves: Phi, closed rows, and the diagonal and pivots of the rows."""
+
+    phi: Array
+    closed: Array
+    g: Array
+    pivots: Array
+    shift: Array
+    worst: float
+
+
+class LargeSystem:
+    """The block system of a large mechanism, one state at a time."""
+
+    def __init__(self, tree: LargeTree, metric: Array | None = None) -> None:
+        self.tree, self.layout = tree, tree.layout
+        self.rows = Rows(tree.layout)
+        self.fronts: Fronts = plan(tree.layout, self.rows.touches)
+        mechanism = tree.layout.mechanism
+        self.limits = Thresholds(2.0**-52, BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+        self.metric = np.ones(self.rows.m) if metric is None else np.asarray(metric, dtype=float)
+        f = self.fronts
+        self.kinds = (f.kind, f.closed, f.open, f.start, f.child)
+
+    def values(self, q: Array, v: Array, t: float) -> RowValues:
+        """Return the rows at a state that is in memory."""
+        layout, K = self.layout, self.tree.memory.K
+        P, V = np.empty((layout.n, 3)), np.empty((layout.n, 3))
+        positions(layout.parent, K, P)
+        velocities(layout.topology, layout.pitch, v, K, V)
+        return self.rows.at(K, P, V, q, v, t)
+
+    def factor(self, values: RowValues, shift: Array) -> _Factors:
+        """Factor [M A^T; A -shift] at the state in memory."""
+        layout, memory, f, m = self.layout, self.tree.memory, self.fronts, self.rows.m
+        size = f.sizes
+        found = _Factors(
+            np.empty(size["phi"] + 1), np.empty(size["factor"] + 1), np.zeros(m), np.zeros(m), shift, 0.0
+        )  # fmt: skip
+        front_loops.factor(
+            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,
+            self.kinds, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
+            memory.T, memory.Y, np.empty(size["L"] + 1), np.empty(size["F"] + 1), found.phi, found.closed,
+            found.g, found.pivots, memory.worst, max(size["width"], 1),
+        )  # fmt: skip
+        found.worst = float(memory.worst[0])
+        return found
+
+    def solve(self, factors: _Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
+        """Return a and lam for forces `need` (n, 6) that bodies need, joint forces tau and right sides c."""
+        layout, memory, f = self.layout, self.tree.memory, self.fronts
+        a, lam = np.empty(len(tau)), np.zeros(self.rows.m)
+        front_loops.solve(
+            layout.topology, layout.gathering, layout.pitch, memory.K, self.kinds, f.ids, f.at, memory.Y,
+            factors.phi, factors.closed, need, tau, np.array(c), memory.T, a, lam, memory.A,
+        )  # fmt: skip
+        return a, lam
+
+    def forward(self, q: Array, v: Array, tau: Array, t: float) -> Answer:
+        """Return the constrained acceleration of one state."""
+        if not _finite(q, v, tau, t):
+            return self._nothing(Status.NONFINITE)
+        tau, ext = self.tree.load(q, v, tau, self.tree.move(q, v))
+        values = self.values(q, v, t)
+        need = np.empty((self.layout.n, 6))
+        needs(self.layout.inertia, self.tree.memory.K, ext, need)
+        return self._answer(values, need, tau, -values.drift)
+
+    def jump(self, q: Array, v: Array, t: float, taken: Array) -> Answer:
+        """Return v', impulses: M (v' - v) + A^T P = 0, of the rows' rate the part `taken` is gone."""
+        if not _finite(q, v, t) or not np.isfinite(taken).all():
+            return self._nothing(Status.NONFINITE)
+        self.tree.move(q, v)
+        values = self.values(q, v, t)
+        found = self._answer(values, np.zeros((0, 6)), np.zeros_like(v), -taken * values.rate)
+        return Answer(v + found.acceleration, *found[1:])
+
+    def step(self, q: Array, t: float) -> tuple[Array, Array, Status]:
+        """Return Newton's step onto the rows that have a residual, the residual, and the status."""
+        still = np.zeros(self.layout.mechanism.nv)
+        if not _finite(q, still, t):
+            return still * np.nan, np.full(self.rows.h, np.nan), Status.NONFINITE
+        self.tree.move(q, still)
+        values = self.values(q, still, t)
+        c = np.zeros(self.rows.m)
+        held = self.rows.residual_place
+        c[held >= 0] = -values.residual[held[held >= 0]]
+        free = values
+        if (held < 0).any():  # rows without residual do not hold a configuration
+            wrenches = values.wrenches.copy()
+            wrenches[held < 0] = 0.0
+            free = RowValues(wrenches, values.rate, values.drift, values.residual)
+        found = self._answer(free, np.zeros((0, 6)), still, c)
+        return found.acceleration, values.residual, found.status
+
+    def _nothing(self, status: Status) -> Answer:
+        nan = np.nan
+        return Answer(np.full(self.layout.mechanism.nv, nan), np.full(self.rows.m, nan), status, (nan, nan))
+
+    def _answer(self, values: RowValues, need: Array, tau: Array, c: Array) -> Answer:
+        """Solve plainly, or by proximal steps where rows depend on each other, and judge."""
+        limits = self.limits
+        factors = self.factor(values, np.zeros(self.rows.m))
+        if not factors.worst > MASSIVE * limits.eps:
+            return self._nothing(Status.MASSLESS)
+        scale = self._scales(factors.g)
+        if (factors.pivots > limits.implied * scale).all():
+            a, lam = self.solve(factors, need, tau, c)
+            omega = self._residuals(values, factors, need, tau, c, a, lam)
+            if max(omega) <= limits.accept:
+                return Answer(a, lam, Status.UNIQUE, omega)
+        smallest = scale[factors.g > 0].min(initial=np.inf)
+        delta = limits.shift * (smallest if np.isfinite(smallest) else 1.0) * self.metric / self.metric.max()
+        factors = self.factor(values, delta)
+        a, lam = self._proximal(factors, need, tau, c)
+        omega = self._residuals(values, factors, need, tau, c, a, lam)
+        unique = bool((factors.pivots > limits.implied * scale).all())
+        solved = omega[0] <= limits.accept and omega[1] <= (limits.accept if unique else limits.agree)
+        if not np.isfinite(omega).all():
+            return self._nothing(Status.NONFINITE)
+        if solved:
+            return Answer(a, lam, Status.UNIQUE if unique else Status.REDUNDANT, omega)
+        return Answer(a, lam, Status.ILL_CONDITIONED if unique else Status.INCONSISTENT, omega)
+
+    def _proximal(self, factors: _Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
+        """Return a and the least lam by `STEPS` proximal steps; rounding along null(A^T) is taken out again."""
+        lam, nothing = np.zeros(self.rows.m), np.zeros((0, 6))
+        a = np.zeros_like(tau)
+        for _ in range(STEPS):
+            a, lam = self.solve(factors, need, tau, c - factors.shift * lam)
+        for _ in range(CLEANINGS):
+            astray = lam
+            for _ in range(STEPS):
+                _, astray = self.solve(factors, nothing, np.zeros_like(tau), -factors.shift * astray)
+            lam = lam - astray
+        return a, lam
+
+    def _scales(self, g: Array) -> Array:
+        """Return for each row the largest diagonal of its constraint."""
+        largest = np.zeros(int(self.rows.owner.max(initial=-1)) + 1)
+        np.maximum.at(largest, self.rows.owner, g)
+        return largest[self.rows.owner]
+
+    def _residuals(
+        self, values: RowValues, factors: _Factors, need: Array, tau: Array, c: Array, a: Array, lam: Array
+    ) -> tuple[float, float]:  # fmt: skip
+        """Return the residuals of both block rows, relative to the sums of what they are made of."""
+        layout, tree, rows = self.layout, self.tree, self.rows
+        memory = tree.memory
+        inward.spread(layout.topology, layout.pitch, memory.K, a, memory.A)
+        ends = self._end_bodies
+        forces = np.zeros((layout.n, 6))
+        gap = joint_forces(ends, values.wrenches, c, lam, memory.A, forces)
+        pulled = np.zeros_like(tau)
+        inward.transmitted(layout.topology, layout.gathering, layout.pitch, forces, memory.K, memory.T, pulled)
+        if len(rows.row):
+            np.add.at(pulled, rows.place, rows.factor * lam[rows.row])
+            moved = rows.factor * a[rows.place]
+            np.subtract.at(gap[0], rows.row, moved)
+            np.add.at(gap[1], rows.row, np.abs(moved))
+        needed = np.zeros_like(tau)
+        bodies = np.zeros((layout.n, 6))
+        accelerated(layout.inertia, memory.K, memory.A, bodies)
+        if need.shape[0]:
+            bodies += need
+        inward.transmitted(layout.topology, layout.gathering, layout.pitch, bodies, memory.K, memory.T, needed)
+        needed += tree.armature * a
+        one = imbalance(layout.topology, layout.kept, memory.Y, tau, needed, pulled)
+        scale = 1.0 / np.sqrt(np.where(factors.g > 0, factors.g, 1.0))
+        size = float((scale * gap[1]).sum())
+        two = float((scale * np.abs(gap[0])).sum())
+        return one, two / size if size > 0 else two
+
+    @cached_property
+    def _end_bodies(self) -> Array:
+        """Bodies of both ends of every row, (m, 2); -1 where there is none."""
+        found = np.full((self.rows.m, 2), -1, dtype=np.int64)
+        ends = self.rows.touches.ends
+        found[ends[:, 0], ends[:, 2]] = ends[:, 1]
+        return found
+
+
+def _finite(*arrays: Array | float) -> bool:
+    return all(bool(np.isfinite(x).all()) for x in arrays)
