@@ -22,8 +22,11 @@ from dalembert.kkt import Status
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree.large import front_loops, inward
 from dalembert.tree.large.balance import accelerated, imbalance, joint_forces, needs
-from dalembert.tree.large.fronts import Fronts, plan
+from dalembert.tree.large.composite import row_jacobian
+from dalembert.tree.large.fronts import Fronts, closing_bodies, plan
 from dalembert.tree.large.outward import positions, velocities
+from dalembert.tree.large.passive import NO_FORCE
+from dalembert.tree.large.progress import progress
 from dalembert.tree.large.rows import Rows, RowValues
 from dalembert.tree.large.tree import LargeTree
 from dalembert.tree.proximal import CLEANINGS, STEPS
@@ -136,6 +139,51 @@ class LargeSystem:
             free = RowValues(wrenches, values.rate, values.drift, values.residual)
         found = self._answer(free, np.zeros((0, 6)), still, c)
         return found.acceleration, values.residual, found.status
+
+    def pull(self, values: RowValues, lam: Array) -> Array:
+        """Return A^T lam, (nv,)."""
+        layout, memory, rows = self.layout, self.tree.memory, self.rows
+        forces, pulled = np.zeros((layout.n, 6)), np.zeros(layout.mechanism.nv)
+        joint_forces(self._end_bodies, values.wrenches, lam, lam, memory.A, forces)
+        inward.transmitted(layout.topology, layout.gathering, layout.pitch, forces, memory.K, memory.T, pulled)
+        np.add.at(pulled, rows.place, rows.factor * lam[rows.row])
+        return pulled
+
+    def move_rows(self, values: RowValues, a: Array) -> Array:
+        """Return A a, (m,)."""
+        layout, memory, rows = self.layout, self.tree.memory, self.rows
+        inward.spread(layout.topology, layout.pitch, memory.K, a, memory.A)
+        still, forces = np.zeros(rows.m), np.zeros((layout.n, 6))
+        moved = -joint_forces(self._end_bodies, values.wrenches, still, still, memory.A, forces)[0]
+        np.add.at(moved, rows.row, rows.factor * a[rows.place])
+        return moved
+
+    def jacobian(self, q: Array, t: float) -> Array:
+        """Return A (m, nv), dense."""
+        layout, memory, rows = self.layout, self.tree.memory, self.rows
+        still, A = np.zeros(layout.mechanism.nv), np.zeros((rows.m, layout.mechanism.nv))
+        self.tree.move(q, still)
+        wrenches = self.values(q, still, t).wrenches
+        closing = closing_bodies(layout.parent, rows.touches)
+        row_jacobian(layout.topology, layout.pitch, memory.K, self._end_bodies, closing, wrenches, A)
+        np.add.at(A, (rows.row, rows.place), rows.factor)
+        return A
+
+    def delassus(self, q: Array, t: float) -> Array:
+        """Return G = A M^-1 A^T (m, m), one column after the other."""
+        layout, memory, tree, m = self.layout, self.tree.memory, self.tree, self.rows.m
+        still, a, G = np.zeros(layout.mechanism.nv), np.zeros(layout.mechanism.nv), np.zeros((m, m))
+        tree.move(q, still, gravity=False)
+        values = self.values(q, still, t)
+        for k in progress(range(m), "delassus"):
+            pulled = self.pull(values, np.eye(1, m, k)[0])
+            inward.articulated(
+                layout.topology, layout.gathering, layout.pitch, layout.inertia, tree.armature, pulled, NO_FORCE,
+                memory.K, memory.T, memory.Y, memory.worst,
+            )  # fmt: skip
+            inward.accelerations(layout.topology, layout.kept, layout.pitch, memory.K, memory.Y, a, memory.A)
+            G[:, k] = self.move_rows(values, a)
+        return (G + G.T) / 2
 
     def _nothing(self, status: Status) -> Answer:
         nan = np.nan

@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert.tree.large import inward, outward
 from dalembert.tree.large.articulate import GATHERED
+from dalembert.tree.large.balance import needs
 from dalembert.tree.large.frames import Frames
 from dalembert.tree.large.layout import Layout
 from dalembert.tree.large.passive import NO_FORCE, Passive
@@ -80,3 +81,9 @@ class LargeTree:
         resistance = self.passive.resistance(q, v) if passive else None
         if resistance is not None:
             out += resistance
+
+    def inertial_forces(self) -> Array:
+        """Return the forces (n, 6) that bodies need for the motion in memory, about their origins."""
+        need = np.empty((self.layout.n, 6))
+        needs(self.layout.inertia, self.memory.K, NO_FORCE, need)
+        return need
