@@ -303,3 +303,13 @@ def invert(U, S, armature, count, D):  # noqa: ANN001, ANN201
                 for e in range(count):
                     D[g * count + e] -= factor * D[c * count + e]
     return least / largest
+
+
+@njit(**COMPILED)
+def subspaces(topology, pitch, K, S):  # noqa: ANN001, ANN201
+    """Fill S (nv, 6) with the motion subspaces of all joints, one row per velocity."""
+    parent, code, _, iv = topology
+    block = np.empty((6, 6))
+    for i in range(len(parent)):
+        for c in range(subspace(i, code[i], pitch, K, block)):
+            S[iv[i] + c] = block[c]

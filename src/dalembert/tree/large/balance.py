@@ -53,8 +53,8 @@ def joint_forces(ends, wrenches, c, lam, A, forces):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def imbalance(topology, kept, Y, tau, needed, pulled):  # noqa: ANN001, ANN201
-    """Return the sum of |tau - needed - pulled| over that of its parts, both weighed by the roots of 1/D."""
+def imbalance(topology, kept, Y, weighed, tau, needed, pulled):  # noqa: ANN001, ANN201
+    """Return the sum of |tau - needed - pulled| over that of its parts, both `weighed` by the roots of 1/D."""
     parent, _, _, iv = topology
     left = size = 0.0
     for i in range(len(parent)):
@@ -62,7 +62,22 @@ def imbalance(topology, kept, Y, tau, needed, pulled):  # noqa: ANN001, ANN201
         count = 1 if kept_reals == 8 else 0 if kept_reals == 0 else 3 if kept_reals == 30 else 6
         for c in range(count):
             k = iv[i] + c
-            d = np.sqrt(abs(Y[kept[i] + 6 * count + c * count + c]))
+            d = np.sqrt(abs(Y[kept[i] + 6 * count + c * count + c])) if weighed else 1.0
             left += d * abs(tau[k] - needed[k] - pulled[k])
             size += d * (abs(tau[k]) + abs(needed[k]) + abs(pulled[k]))
     return left / size if size != 0.0 else left
+
+
+@njit(**COMPILED)
+def mobility(ends, inertia, wrenches, g):  # noqa: ANN001, ANN201
+    """Fill g (m,) with what unit multipliers would do to their bodies alone: a size for the rows of G."""
+    for row in range(len(ends)):
+        for end in range(2):
+            i = ends[row, end]
+            if i >= 0:
+                m, J = inertia[i, 0], inertia[i, 4] + inertia[i, 7] + inertia[i, 9]
+                for d in range(3):
+                    if m > 0.0:
+                        g[row] += wrenches[row, end, d] ** 2 / m
+                    if J > 0.0:
+                        g[row] += wrenches[row, end, 3 + d] ** 2 / J

@@ -12,27 +12,36 @@ The status is made of residuals that know nothing of the factors: Newton-Euler w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dalembert.kkt import Status
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree.large import front_loops, inward
-from dalembert.tree.large.balance import accelerated, imbalance, joint_forces, needs
+from dalembert.tree.large.balance import accelerated, imbalance, joint_forces, mobility, needs
 from dalembert.tree.large.composite import row_jacobian
-from dalembert.tree.large.fronts import Fronts, closing_bodies, plan
+from dalembert.tree.large.fronts import closing_bodies, plan
 from dalembert.tree.large.outward import positions, velocities
 from dalembert.tree.large.passive import NO_FORCE
 from dalembert.tree.large.progress import progress
 from dalembert.tree.large.rows import Rows, RowValues
+from dalembert.tree.large.singular import massless_coordinate
+from dalembert.tree.large.sparse import SparseBlock
 from dalembert.tree.large.tree import LargeTree
 from dalembert.tree.proximal import CLEANINGS, STEPS
 from dalembert.tree.verdict import MASSIVE, Thresholds
 
 Array = np.ndarray
+
+
+MOST_PER_BODY = 2e5
+"""Operations per body and row beyond which the tree's own order is given up for a sparse LU, which takes about that."""
+
+DEPENDENT = 1e-5
+"""Rows depend on each other where three proximal steps leave more than this of a vector that has a bit of everything."""
 
 
 class Answer(NamedTuple):
@@ -48,26 +57,43 @@ class Answer(NamedTuple):
 class _Factors:
     """What factoring leaves: Phi, closed rows, and the diagonal and pivots of the rows."""
 
-    phi: Array
-    closed: Array
+    shift: Array
     g: Array
     pivots: Array
-    shift: Array
-    worst: float
+    phi: Array = field(default_factory=lambda: np.empty(0))
+    closed: Array = field(default_factory=lambda: np.empty(0))
+    worst: float = 1.0
+    sparse: Any = None
 
 
 class LargeSystem:
     """The block system of a large mechanism, one state at a time."""
 
-    def __init__(self, tree: LargeTree, metric: Array | None = None) -> None:
+    def __init__(self, tree: LargeTree, metric: Array | None = None, route: str = "auto") -> None:
         self.tree, self.layout = tree, tree.layout
         self.rows = Rows(tree.layout)
-        self.fronts: Fronts = plan(tree.layout, self.rows.touches)
         mechanism = tree.layout.mechanism
+        most = MOST_PER_BODY * (tree.layout.n + self.rows.m)
+        self.fronts = plan(tree.layout, self.rows.touches, most) if route != "sparse" else None
+        self.block = SparseBlock(tree.layout, self.rows, self._end_bodies) if self.fronts is None else None
+        self.refuse_massless()
         self.limits = Thresholds(2.0**-52, BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
         self.metric = np.ones(self.rows.m) if metric is None else np.asarray(metric, dtype=float)
-        f = self.fronts
-        self.kinds = (f.kind, f.closed, f.open, f.start, f.child)
+
+    def refuse_massless(self) -> None:
+        """Turn to the sparse route where the tree has motions without mass, which its own order divides by."""
+        if self.block is None and massless_coordinate(self.tree) is not None:
+            self.fronts, self.block = None, SparseBlock(self.layout, self.rows, self._end_bodies)
+
+    @property
+    def width(self) -> int:
+        """The most rows that are eliminated together; 0 where a sparse LU sees to that."""
+        return 0 if self.fronts is None else self.fronts.sizes["width"]
+
+    @property
+    def bytes(self) -> int:
+        """Size of what the plan needs for its numbers; a sparse LU is not counted."""
+        return 0 if self.fronts is None else 8 * sum(k for word, k in self.fronts.sizes.items() if word != "width")
 
     def values(self, q: Array, v: Array, t: float) -> RowValues:
         """Return the rows at a state that is in memory."""
@@ -80,25 +106,48 @@ class LargeSystem:
     def factor(self, values: RowValues, shift: Array) -> _Factors:
         """Factor [M A^T; A -shift] at the state in memory."""
         layout, memory, f, m = self.layout, self.tree.memory, self.fronts, self.rows.m
+        if f is None:
+            return self._factor_sparse(values, shift)
         size = f.sizes
-        found = _Factors(
-            np.empty(size["phi"] + 1), np.empty(size["factor"] + 1), np.zeros(m), np.zeros(m), shift, 0.0
-        )  # fmt: skip
+        found = _Factors(shift, np.zeros(m), np.zeros(m), np.empty(size["phi"] + 1), np.empty(size["factor"] + 1))
         front_loops.factor(
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,
-            self.kinds, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
+            f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
             memory.T, memory.Y, np.empty(size["L"] + 1), np.empty(size["F"] + 1), found.phi, found.closed,
             found.g, found.pivots, memory.worst, max(size["width"], 1),
         )  # fmt: skip
         found.worst = float(memory.worst[0])
         return found
 
+    def _factor_sparse(self, values: RowValues, shift: Array) -> _Factors:
+        """Factor by a sparse LU; whether rows depend on each other is seen by what proximal steps leave of a vector."""
+        assert self.block is not None
+        memory, m = self.tree.memory, self.rows.m
+        mobility(self._end_bodies, self.layout.inertia, values.wrenches, g := np.zeros(m))
+        g[self.rows.row] += 1.0
+        found = _Factors(shift, g, np.zeros(m))
+        if not shift.any():
+            return found  # pivots of zero: proximal steps suit any rank
+        found.sparse = self.block.factor(memory.K, values, self.tree.armature, shift)
+        if found.sparse is None:
+            found.worst = 0.0
+            return found
+        still = np.zeros(len(self.tree.armature))
+        kept = trial = np.cos(np.arange(m))
+        for _ in range(STEPS):
+            kept = self.solve(found, np.zeros((0, 6)), still, -shift * kept)[1]
+        found.pivots = g * float(np.linalg.norm(kept) < DEPENDENT * np.linalg.norm(trial))
+        return found
+
     def solve(self, factors: _Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
         """Return a and lam for forces `need` (n, 6) that bodies need, joint forces tau and right sides c."""
         layout, memory, f = self.layout, self.tree.memory, self.fronts
+        if f is None:
+            assert self.block is not None
+            return self.block.solve(factors.sparse, need, tau, c)
         a, lam = np.empty(len(tau)), np.zeros(self.rows.m)
         front_loops.solve(
-            layout.topology, layout.gathering, layout.pitch, memory.K, self.kinds, f.ids, f.at, memory.Y,
+            layout.topology, layout.gathering, layout.pitch, memory.K, f.counts, f.ids, f.at, memory.Y,
             factors.phi, factors.closed, need, tau, np.array(c), memory.T, a, lam, memory.A,
         )  # fmt: skip
         return a, lam
@@ -204,6 +253,8 @@ class LargeSystem:
         smallest = scale[factors.g > 0].min(initial=np.inf)
         delta = limits.shift * (smallest if np.isfinite(smallest) else 1.0) * self.metric / self.metric.max()
         factors = self.factor(values, delta)
+        if not factors.worst > MASSIVE * limits.eps:
+            return self._nothing(Status.MASSLESS)
         a, lam = self._proximal(factors, need, tau, c)
         omega = self._residuals(values, factors, need, tau, c, a, lam)
         unique = bool((factors.pivots > limits.implied * scale).all())
@@ -257,7 +308,7 @@ class LargeSystem:
             bodies += need
         inward.transmitted(layout.topology, layout.gathering, layout.pitch, bodies, memory.K, memory.T, needed)
         needed += tree.armature * a
-        one = imbalance(layout.topology, layout.kept, memory.Y, tau, needed, pulled)
+        one = imbalance(layout.topology, layout.kept, memory.Y, self.fronts is not None, tau, needed, pulled)
         scale = 1.0 / np.sqrt(np.where(factors.g > 0, factors.g, 1.0))
         size = float((scale * gap[1]).sum())
         two = float((scale * np.abs(gap[0])).sum())

@@ -74,22 +74,22 @@ class Fronts:
     sizes: dict[str, int]
 
     @property
-    def operations(self) -> float:
-        """Products of the elimination, about: open rows squared at every joint, closed ones at every closing."""
-        w = (self.open + self.closed).astype(float)
-        return float((w * w / 2).sum() + (self.closed * w * w).sum())
+    def counts(self) -> tuple[Array, ...]:
+        """What the loops take first."""
+        return self.kind, self.closed, self.open, self.start, self.child
 
 
-def plan(layout: Layout, touches: Touches) -> Fronts:
-    """Return the plan."""
-    return _Planner(layout, touches).run()
+def plan(layout: Layout, touches: Touches, most: float = np.inf) -> Fronts | None:
+    """Return the plan; None where it would take more than `most` operations."""
+    return _Planner(layout, touches, most).run()
 
 
 class _Planner:
     """Goes from the leaves to the ground once."""
 
-    def __init__(self, layout: Layout, touches: Touches) -> None:
+    def __init__(self, layout: Layout, touches: Touches, most: float) -> None:
         self.layout, self.touches, n = layout, touches, layout.n
+        self.left = most
         self.closing: list[list[int]] = [[] for _ in range(n + 1)]
         for row, body in enumerate(closing_bodies(layout.parent, touches)):
             self.closing[body].append(row)
@@ -109,13 +109,17 @@ class _Planner:
         self.entries: tuple[list[int], ...] = tuple([0] if i in (0, 4, 8, 10) else [] for i in range(12))
         self.place: dict[int, int] = {}
 
-    def run(self) -> Fronts:
-        """Plan all bodies, then the ground."""
+    def run(self) -> Fronts | None:
+        """Plan all bodies, then the ground; give up where that takes too many operations."""
         parent = self.layout.parent
         velocities = VELOCITIES[self.layout.code]
         for i in range(self.layout.n, -1, -1):
             body = i - 1 if i else self.layout.n  # the ground comes last
             self._front(body)
+            width = float(self.open[body] + self.closed[body])
+            self.left -= width * width * (0.5 + float(self.closed[body]))
+            if self.left < 0:
+                return None
             self._joint(body, int(velocities[body]) if i else 0)
             if i and self.open[body]:
                 up = int(parent[body])

@@ -57,8 +57,8 @@ def _quantity(mechanism: Mechanism, inputs: str, outputs: dict[str, tuple[int, i
     }
     system: LargeSystem | None = mechanism.__dict__.get("_large_system")
     if system is not None:
-        figures |= {"rows": system.rows.m, "widest_front": system.fronts.sizes["width"]}
-        figures["memory_bytes"] += 8 * sum(size for word, size in system.fronts.sizes.items() if word != "width")
+        figures |= {"rows": system.rows.m, "widest_front": system.width}
+        figures["memory_bytes"] += system.bytes
     return Quantity(ports, tuple(Port(name, *size) for name, size in outputs.items()), evaluate, figures)
 
 
@@ -66,13 +66,9 @@ def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, 
     """q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers, status."""
     if route not in ROUTES:
         raise UnsupportedError(f"route={route!r} is unrolled; {mechanism.name!r} is looped over: backend='cpu' unrolls it")
-    refuse_singular(large_tree(mechanism))
     if not mechanism.names:
         return make_aba(mechanism)
-    system = large_system(mechanism)
-    weights = row_weights_of(mechanism, metric)
-    if weights is not None:
-        system = LargeSystem(large_tree(mechanism), weights)
+    system = _weighed(mechanism, metric)
 
     def evaluate(q: Array, v: Array, tau: Array, t: Array, a: Array, lam: Array, status: Array) -> None:
         found = system.forward(q, v, tau, float(t[0]))
