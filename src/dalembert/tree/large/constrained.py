@@ -282,6 +282,7 @@ class LargeSystem:
         """Return for each row the largest diagonal of its constraint."""
         largest = np.zeros(int(self.rows.owner.max(initial=-1)) + 1)
         np.maximum.at(largest, self.rows.owner, g)
+        largest[largest <= 0] = largest.max(initial=0.0) or 1.0  # a constraint that nothing can move is no measure
         return largest[self.rows.owner]
 
     def _residuals(
