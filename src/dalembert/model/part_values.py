@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from dalembert.model.placement import IDENTITY, Placement, exact
 Array = np.ndarray
 
 LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+COORDINATE_AXES = {(x, y, z): (float(x), float(y), float(z)) for x, y, z in ((1, 0, 0), (0, 1, 0), (0, 0, 1))}
+"""Axes that most joints have: found at once, whether their numbers are whole or not."""
 
 
 def checked_name(name: Any, what: str, source: Source | None) -> str:
@@ -35,6 +40,8 @@ def numbers(values: Any, what: str, source: Source | None) -> Array:
 
 def finite(value: Any, what: str, source: Source | None) -> float:
     """Return one finite number."""
+    if type(value) is float and isfinite(value):
+        return value
     array = numbers(value, what, source)
     if array.ndim or not np.isfinite(array):
         raise ModelError(f"{what} must be one finite number, not {value!r}", source)
@@ -43,6 +50,8 @@ def finite(value: Any, what: str, source: Source | None) -> float:
 
 def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float, float]:
     """Return an axis of length one; entries that are 0 or 1 up to rounding become so."""
+    if type(axis) is tuple and axis in COORDINATE_AXES:
+        return COORDINATE_AXES[axis]
     array = numbers(axis, what, source)
     length = np.linalg.norm(array) if array.shape == (3,) else np.nan
     if not np.isfinite(length) or length == 0:
@@ -53,6 +62,8 @@ def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float
 
 def per_velocity(value: Any, nv: int, what: str, source: Source | None) -> tuple[float, ...]:
     """Return one finite number for each velocity of a joint, or () for none; a single one serves all."""
+    if type(value) is tuple and not value:
+        return ()
     array = numbers(value, what, source)
     if array.size == 0 or nv == 0:
         return ()
@@ -115,7 +126,7 @@ def make_placement(
     try:
         if rpy is not None:
             return Placement.from_rpy(rpy, place)
-        turn = np.eye(3) if rotation is None else numbers(rotation, f"the rotation of {what}", source)
+        turn = IDENTITY.rotation if rotation is None else numbers(rotation, f"the rotation of {what}", source)
         return Placement.from_quaternion(turn, place) if turn.shape == (4,) else Placement(turn, place)
     except (DalembertError, TypeError, ValueError) as error:
         raise ModelError(f"{what}: {error}", source) from error

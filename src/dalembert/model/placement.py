@@ -30,6 +30,10 @@ def _frozen(values: Any) -> Array:
     return array
 
 
+UNIT = _frozen(np.eye(3))
+"""No rotation; the placements that have none share it, and it needs no check."""
+
+
 @dataclass(frozen=True, eq=False)
 class Placement:
     """A frame B seen from a frame A.
@@ -42,7 +46,7 @@ class Placement:
         p, B's origin in A, metres.
     """
 
-    rotation: Array = field(default_factory=lambda: np.eye(3))
+    rotation: Array = field(default_factory=lambda: UNIT)
     position: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
@@ -53,7 +57,8 @@ class Placement:
             )
         if not (np.isfinite(rotation).all() and np.isfinite(position).all()):
             raise ModelError(f"a placement has numbers that are not finite: {rotation.tolist()}, {position.tolist()}")
-        object.__setattr__(self, "rotation", _frozen(_orthogonal(rotation)))
+        if rotation is not UNIT:
+            object.__setattr__(self, "rotation", _frozen(_orthogonal(rotation)))
         object.__setattr__(self, "position", _frozen(position))
 
     @classmethod
