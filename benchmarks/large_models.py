@@ -7,6 +7,7 @@ import numpy as np
 import dalembert as da
 
 LINK = {"mass": 1.0, "center": (0.0, 0.0, -0.5), "inertia": (0.1, 0.12, 0.05)}
+RUNG = {"mass": 0.5, "center": (0.5, 0.0, 0.0), "inertia": (0.01, 0.05, 0.05)}
 AXES = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
@@ -33,21 +34,39 @@ def tree(n: int, branching: int = 2) -> da.Mechanism:
 
 
 def ladder(n: int) -> da.Mechanism:
-    """Two rails and rungs that close a loop with each pair of rail links; pins about y, n bodies in all."""
-    b = da.Builder(f"ladder of {n}", gravity=(0, 0, -9.81))
+    """A rail, rungs on it, and links between the rungs' far ends that close a loop each; pins about y, 3 bodies a step."""
+    b = da.Builder(f"ladder of {n}")
+    steps = n // 3
+    for i in range(steps):
+        b.body(f"left{i}", **LINK)
+        parent, place = (f"left{i - 1}", (0, 0, -1)) if i else ("world", (0, 0, 0))
+        b.joint(f"left{i}j", "revolute", parent=parent, child=f"left{i}", axis=(0, 1, 0), position=place)
+        b.body(f"rung{i}", **RUNG)
+        b.joint(f"rung{i}j", "revolute", parent=f"left{i}", child=f"rung{i}", axis=(0, 1, 0), position=(0, 0, -1))
+        b.body(f"right{i}", **LINK)
+        b.joint(f"right{i}j", "revolute", parent=f"rung{i}", child=f"right{i}", axis=(0, 1, 0), position=(1, 0, 0))
+    pins = [
+        da.Point(f"right{i}", f"rung{i + 1}", placement=(0, 0, -1), at=(1, 0, 0), name=f"pin{i}")
+        for i in range(steps - 1)
+    ]
+    return b.build().constrain(*pins)
+
+
+def rails(n: int) -> da.Mechanism:
+    """The same ladder with both rails hung from the ground and the rungs closing loops: all of them meet at the ground."""
+    b = da.Builder(f"rails of {n}")
     steps = n // 3
     for i in range(steps):
         for side, x in (("left", 0.0), ("right", 1.0)):
             b.body(f"{side}{i}", **LINK)
             parent, place = (f"{side}{i - 1}", (0, 0, -1)) if i else ("world", (x, 0, 0))
             b.joint(f"{side}{i}j", "revolute", parent=parent, child=f"{side}{i}", axis=(0, 1, 0), position=place)
-        b.body(f"rung{i}", mass=0.5, center=(0.5, 0, 0), inertia=(0.01, 0.05, 0.05))
+        b.body(f"rung{i}", **RUNG)
         b.joint(f"rung{i}j", "revolute", parent=f"left{i}", child=f"rung{i}", axis=(0, 1, 0), position=(0, 0, -1))
-    built = b.build()
-    ends = [
+    pins = [
         da.Point(f"rung{i}", f"right{i}", placement=(1, 0, 0), at=(0, 0, -1), name=f"pin{i}") for i in range(steps)
     ]
-    return built.constrain(*ends)
+    return b.build().constrain(*pins)
 
 
 def net(side: int) -> da.Mechanism:
@@ -59,7 +78,7 @@ def net(side: int) -> da.Mechanism:
             parent, place = (f"rope{i}.{k - 1}", (0, 0, -1)) if k else ("world", (float(i), 0, 0))
             b.joint(f"r{i}.{k}", "spherical", parent=parent, child=f"rope{i}.{k}", position=place)
             if i + 1 < side:
-                b.body(f"tie{i}.{k}", mass=0.5, center=(0.5, 0, 0), inertia=(0.01, 0.05, 0.05))
+                b.body(f"tie{i}.{k}", **RUNG)
                 b.joint(f"t{i}.{k}", "universal", parent=f"rope{i}.{k}", child=f"tie{i}.{k}", axis=(0, 1, 0),
                         axis2=(0, 0, 1), position=(0, 0, -1))  # fmt: skip
     built = b.build()

@@ -73,6 +73,12 @@ def rigid(i, inertia, K):  # noqa: ANN001, ANN201
     )  # fmt: skip
 
 
+@njit(**COMPILED)
+def body(i, inertia, K):  # noqa: ANN001, ANN201
+    """Return what `rigid` does, by a call: where time is not all, code is shorter."""
+    return rigid(i, inertia, K)
+
+
 @njit(inline="always")
 def plus(W, T):  # noqa: ANN001, ANN201
     """Return W + T."""

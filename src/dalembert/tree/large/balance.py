@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import rigid
+from dalembert.tree.large.articulate import body, subspace
 from dalembert.tree.large.outward import COMPILED
 
 
@@ -13,29 +13,14 @@ from dalembert.tree.large.outward import COMPILED
 def needs(inertia, K, ext, need):  # noqa: ANN001, ANN201
     """Fill need (n, 6) with the forces that bodies need for the motion in K, less ext (n, 6) where it has rows."""
     for i in range(len(inertia)):
-        w = rigid(i, inertia, K)
+        w = body(i, inertia, K)
         for d in range(6):
             need[i, d] = w[21 + d] - (ext[i, d] if ext.shape[0] else 0.0)
 
 
 @njit(**COMPILED)
-def accelerated(inertia, K, A, forces):  # noqa: ANN001, ANN201
-    """Fill forces (n, 6) with inertia times the accelerations A (n, 6)."""
-    for i in range(len(inertia)):
-        w = rigid(i, inertia, K)
-        m, hx, hy, hz = w[0], w[11], w[12], w[7]
-        ax, ay, az, bx, by, bz = A[i, 0], A[i, 1], A[i, 2], A[i, 3], A[i, 4], A[i, 5]
-        forces[i, 0] = m * ax + by * hz - bz * hy
-        forces[i, 1] = m * ay + bz * hx - bx * hz
-        forces[i, 2] = m * az + bx * hy - by * hx
-        forces[i, 3] = w[15] * bx + w[16] * by + w[17] * bz + hy * az - hz * ay
-        forces[i, 4] = w[16] * bx + w[18] * by + w[19] * bz + hz * ax - hx * az
-        forces[i, 5] = w[17] * bx + w[19] * by + w[20] * bz + hx * ay - hy * ax
-
-
-@njit(**COMPILED)
 def joint_forces(ends, wrenches, c, lam, A, forces):  # noqa: ANN001, ANN201
-    """Add the rows' forces A^T lam to forces (n, 6); return (2, m): c - A a, and the sizes of its parts."""
+    """Add the rows' forces A^T lam, and their sizes, to forces (2, n, 6); return (2, m): c - A a, sizes of its parts."""
     gap = np.empty((2, len(lam)))
     for row in range(len(lam)):
         left, size = c[row], abs(c[row])
@@ -45,7 +30,8 @@ def joint_forces(ends, wrenches, c, lam, A, forces):  # noqa: ANN001, ANN201
                 moved = 0.0
                 for d in range(6):
                     moved += wrenches[row, end, d] * A[i, d]
-                    forces[i, d] += wrenches[row, end, d] * lam[row]
+                    forces[0, i, d] += wrenches[row, end, d] * lam[row]
+                    forces[1, i, d] += abs(wrenches[row, end, d] * lam[row])
                 left -= moved
                 size += abs(moved)
         gap[0, row], gap[1, row] = left, size
@@ -53,19 +39,76 @@ def joint_forces(ends, wrenches, c, lam, A, forces):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def imbalance(topology, kept, Y, weighed, tau, needed, pulled):  # noqa: ANN001, ANN201
-    """Return the sum of |tau - needed - pulled| over that of its parts, both `weighed` by the roots of 1/D."""
-    parent, _, _, iv = topology
-    left = size = 0.0
-    for i in range(len(parent)):
-        kept_reals = kept[i + 1] - kept[i]
-        count = 1 if kept_reals == 8 else 0 if kept_reals == 0 else 3 if kept_reals == 30 else 6
+def imbalance(
+    topology, gathering, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load, a, coupled, T, left
+):  # noqa: ANN001, ANN201, PLR0913  # fmt: skip
+    """Fill left (nv,) with tau - M a - A^T lam by Newton-Euler, and return how large it is.
+
+    The smaller of two measures counts: the sum of all |left| over that of their parts, weighed by the roots of 1/D; and
+    the largest |left| over the sum of the sizes of all products it is made of, joint by joint (Oettli & Prager 1964).
+    The first forgives rounding where all is small, the second where long levers cancel.
+    """
+    parent, code, _, iv = topology
+    slot, first, kept = gathering
+    W, S = np.empty(18), np.empty((6, 6))
+    total = parts = largest = 0.0
+    for i in range(len(parent) - 1, -1, -1):
+        own(i, inertia, K, A, need, rowed, W)
+        if slot[i] >= 0:
+            for d in range(18):
+                W[d] += T[slot[i], d]
+        count = subspace(i, code[i], pitch, K, S)
         for c in range(count):
             k = iv[i] + c
-            d = np.sqrt(abs(Y[kept[i] + 6 * count + c * count + c])) if weighed else 1.0
-            left += d * abs(tau[k] - needed[k] - pulled[k])
-            size += d * (abs(tau[k]) + abs(needed[k]) + abs(pulled[k]))
-    return left / size if size != 0.0 else left
+            needed, pulled, size = armature[k] * a[k], coupled[k], abs(load[k]) + abs(armature[k] * a[k])
+            size += abs(pulled)
+            for d in range(6):
+                needed += S[c, d] * W[d]
+                pulled += S[c, d] * W[6 + d]
+                size += abs(S[c, d]) * W[12 + d]
+            left[k] = load[k] - needed - pulled
+            weight = np.sqrt(abs(Y[kept[i] + 6 * count + c * count + c])) if weighed else 1.0
+            total += weight * abs(left[k])
+            parts += weight * (abs(load[k]) + abs(needed) + abs(pulled))
+            ratio = abs(left[k]) / size if size > 0.0 else abs(left[k])
+            if not ratio <= largest:
+                largest = ratio
+        if parent[i] >= 0:
+            hand_down(K[i, 9], K[i, 10], K[i, 11], W, first[i], T[slot[parent[i]]])
+    normwise = total / parts if parts != 0.0 else total
+    return min(normwise, largest) if normwise == normwise else normwise
+
+
+@njit(**COMPILED)
+def own(i, inertia, K, A, need, rowed, W):  # noqa: ANN001, ANN201
+    """Fill W (18,) with a body's own inertial force, the rows' force on it, and the sizes of what both are made of."""
+    w = body(i, inertia, K)
+    m, hx, hy, hz = w[0], w[11], w[12], w[7]
+    ax, ay, az, bx, by, bz = A[i, 0], A[i, 1], A[i, 2], A[i, 3], A[i, 4], A[i, 5]
+    W[0], W[1], W[2] = m * ax + by * hz - bz * hy, m * ay + bz * hx - bx * hz, m * az + bx * hy - by * hx
+    W[3] = w[15] * bx + w[16] * by + w[17] * bz + hy * az - hz * ay
+    W[4] = w[16] * bx + w[18] * by + w[19] * bz + hz * ax - hx * az
+    W[5] = w[17] * bx + w[19] * by + w[20] * bz + hx * ay - hy * ax
+    for d in range(6):
+        W[12 + d] = abs(W[d]) + rowed[1, i, d]
+        W[6 + d] = rowed[0, i, d]
+        if need.shape[0]:
+            W[12 + d] += abs(need[i, d])
+            W[d] += need[i, d]
+
+
+@njit(**COMPILED)
+def hand_down(x, y, z, W, first, T):  # noqa: ANN001, ANN201
+    """Add forces and their sizes, moved to the parent's origin, to the parent's place."""
+    for k in range(0, 12, 6):
+        W[k + 3] += y * W[k + 2] - z * W[k + 1]
+        W[k + 4] += z * W[k] - x * W[k + 2]
+        W[k + 5] += x * W[k + 1] - y * W[k]
+    W[15] += abs(y) * W[14] + abs(z) * W[13]
+    W[16] += abs(z) * W[12] + abs(x) * W[14]
+    W[17] += abs(x) * W[13] + abs(y) * W[12]
+    for d in range(18):
+        T[d] = W[d] if first else T[d] + W[d]
 
 
 @njit(**COMPILED)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import rigid, subspace
+from dalembert.tree.large.articulate import body, subspace
 from dalembert.tree.large.outward import COMPILED
 
 
@@ -21,7 +21,7 @@ def composites(parent, inertia, K):  # noqa: ANN001, ANN201
     """Return m, h, J of every body with all it carries, (n, 10)."""
     comp = np.zeros((len(parent), 10))
     for i in range(len(parent) - 1, -1, -1):
-        w, c = rigid(i, inertia, K), comp[i]
+        w, c = body(i, inertia, K), comp[i]
         c[0] += w[0]
         c[1] += w[11]
         c[2] += w[12]

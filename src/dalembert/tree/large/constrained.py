@@ -21,7 +21,7 @@ import numpy as np
 from dalembert.kkt import Status
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree.large import front_loops, inward
-from dalembert.tree.large.balance import accelerated, imbalance, joint_forces, mobility, needs
+from dalembert.tree.large.balance import imbalance, joint_forces, mobility, needs
 from dalembert.tree.large.composite import row_jacobian
 from dalembert.tree.large.fronts import closing_bodies, plan
 from dalembert.tree.large.outward import positions, velocities
@@ -42,6 +42,10 @@ MOST_PER_BODY = 2e5
 
 DEPENDENT = 1e-5
 """Rows depend on each other where three proximal steps leave more than this of a vector that has a bit of everything."""
+
+
+FINE, REFINEMENTS = 1e-13, 3
+"""A first residual above this is worth another solve with it as right side; so many at most."""
 
 
 class Answer(NamedTuple):
@@ -186,15 +190,15 @@ class LargeSystem:
             wrenches = values.wrenches.copy()
             wrenches[held < 0] = 0.0
             free = RowValues(wrenches, values.rate, values.drift, values.residual)
-        found = self._answer(free, np.zeros((0, 6)), still, c)
+        found = self._answer(free, np.zeros((0, 6)), still, c, held >= 0)
         return found.acceleration, values.residual, found.status
 
     def pull(self, values: RowValues, lam: Array) -> Array:
         """Return A^T lam, (nv,)."""
         layout, memory, rows = self.layout, self.tree.memory, self.rows
-        forces, pulled = np.zeros((layout.n, 6)), np.zeros(layout.mechanism.nv)
+        forces, pulled = np.zeros((2, layout.n, 6)), np.zeros(layout.mechanism.nv)
         joint_forces(self._end_bodies, values.wrenches, lam, lam, memory.A, forces)
-        inward.transmitted(layout.topology, layout.gathering, layout.pitch, forces, memory.K, memory.T, pulled)
+        inward.transmitted(layout.topology, layout.gathering, layout.pitch, forces[0], memory.K, memory.T, pulled)
         np.add.at(pulled, rows.place, rows.factor * lam[rows.row])
         return pulled
 
@@ -202,7 +206,7 @@ class LargeSystem:
         """Return A a, (m,)."""
         layout, memory, rows = self.layout, self.tree.memory, self.rows
         inward.spread(layout.topology, layout.pitch, memory.K, a, memory.A)
-        still, forces = np.zeros(rows.m), np.zeros((layout.n, 6))
+        still, forces = np.zeros(rows.m), np.zeros((2, layout.n, 6))
         moved = -joint_forces(self._end_bodies, values.wrenches, still, still, memory.A, forces)[0]
         np.add.at(moved, rows.row, rows.factor * a[rows.place])
         return moved
@@ -238,32 +242,44 @@ class LargeSystem:
         nan = np.nan
         return Answer(np.full(self.layout.mechanism.nv, nan), np.full(self.rows.m, nan), status, (nan, nan))
 
-    def _answer(self, values: RowValues, need: Array, tau: Array, c: Array) -> Answer:
-        """Solve plainly, or by proximal steps where rows depend on each other, and judge."""
-        limits = self.limits
+    def _answer(self, values: RowValues, need: Array, tau: Array, c: Array, present: Any = slice(None)) -> Answer:
+        """Solve plainly, or by proximal steps where rows that are `present` depend on each other, and judge."""
+        limits, load = self.limits, (need, tau, c)
         factors = self.factor(values, np.zeros(self.rows.m))
         if not factors.worst > MASSIVE * limits.eps:
             return self._nothing(Status.MASSLESS)
         scale = self._scales(factors.g)
-        if (factors.pivots > limits.implied * scale).all():
-            a, lam = self.solve(factors, need, tau, c)
-            omega = self._residuals(values, factors, need, tau, c, a, lam)
-            if max(omega) <= limits.accept:
-                return Answer(a, lam, Status.UNIQUE, omega)
+        if (factors.pivots > limits.implied * scale)[present].all():
+            found = self._refined(values, factors, load, *self.solve(factors, *load))
+            if max(found.residuals) <= limits.accept:
+                return found._replace(status=Status.UNIQUE)
         smallest = scale[factors.g > 0].min(initial=np.inf)
         delta = limits.shift * (smallest if np.isfinite(smallest) else 1.0) * self.metric / self.metric.max()
         factors = self.factor(values, delta)
         if not factors.worst > MASSIVE * limits.eps:
             return self._nothing(Status.MASSLESS)
-        a, lam = self._proximal(factors, need, tau, c)
-        omega = self._residuals(values, factors, need, tau, c, a, lam)
-        unique = bool((factors.pivots > limits.implied * scale).all())
-        solved = omega[0] <= limits.accept and omega[1] <= (limits.accept if unique else limits.agree)
-        if not np.isfinite(omega).all():
+        found = self._refined(values, factors, load, *self._proximal(factors, *load))
+        unique = bool((factors.pivots > limits.implied * scale)[present].all())
+        one, two = found.residuals
+        if not np.isfinite(one + two):
             return self._nothing(Status.NONFINITE)
-        if solved:
-            return Answer(a, lam, Status.UNIQUE if unique else Status.REDUNDANT, omega)
-        return Answer(a, lam, Status.ILL_CONDITIONED if unique else Status.INCONSISTENT, omega)
+        if one <= limits.accept and two <= (limits.accept if unique else limits.agree):
+            return found._replace(status=Status.UNIQUE if unique else Status.REDUNDANT)
+        return found._replace(status=Status.ILL_CONDITIONED if unique else Status.INCONSISTENT)
+
+    def _refined(self, values: RowValues, factors: _Factors, load: tuple, a: Array, lam: Array) -> Answer:
+        """Return the answer with its residuals, improved by them where they are above `FINE`, as long as that helps."""
+        one, two, left, gap = self._residuals(values, factors, load, a, lam)
+        for _ in range(REFINEMENTS):
+            if not one > FINE:
+                break
+            more_a, more_lam = self.solve(factors, np.zeros((0, 6)), left, gap)
+            trial = a + more_a, lam + more_lam
+            found = self._residuals(values, factors, load, *trial)
+            if not max(found[:2]) < max(one, two):
+                break
+            (a, lam), (one, two, left, gap) = trial, found
+        return Answer(a, lam, Status.DECLINED, (one, two))
 
     def _proximal(self, factors: _Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
         """Return a and the least lam by `STEPS` proximal steps; rounding along null(A^T) is taken out again."""
@@ -286,34 +302,26 @@ class LargeSystem:
         return largest[self.rows.owner]
 
     def _residuals(
-        self, values: RowValues, factors: _Factors, need: Array, tau: Array, c: Array, a: Array, lam: Array
-    ) -> tuple[float, float]:  # fmt: skip
-        """Return the residuals of both block rows, relative to the sums of what they are made of."""
-        layout, tree, rows = self.layout, self.tree, self.rows
-        memory = tree.memory
+        self, values: RowValues, factors: _Factors, load: tuple, a: Array, lam: Array
+    ) -> tuple[float, float, Array, Array]:
+        """Return the residuals of both block rows, relative to the sums of what they are made of, and as they are."""
+        layout, memory, rows = self.layout, self.tree.memory, self.rows
+        need, tau, c = load
         inward.spread(layout.topology, layout.pitch, memory.K, a, memory.A)
-        ends = self._end_bodies
-        forces = np.zeros((layout.n, 6))
-        gap = joint_forces(ends, values.wrenches, c, lam, memory.A, forces)
-        pulled = np.zeros_like(tau)
-        inward.transmitted(layout.topology, layout.gathering, layout.pitch, forces, memory.K, memory.T, pulled)
+        forces, coupled, left = np.zeros((2, layout.n, 6)), np.zeros_like(tau), np.empty_like(tau)
+        gap, size = joint_forces(self._end_bodies, values.wrenches, c, lam, memory.A, forces)
         if len(rows.row):
-            np.add.at(pulled, rows.place, rows.factor * lam[rows.row])
+            np.add.at(coupled, rows.place, rows.factor * lam[rows.row])
             moved = rows.factor * a[rows.place]
-            np.subtract.at(gap[0], rows.row, moved)
-            np.add.at(gap[1], rows.row, np.abs(moved))
-        needed = np.zeros_like(tau)
-        bodies = np.zeros((layout.n, 6))
-        accelerated(layout.inertia, memory.K, memory.A, bodies)
-        if need.shape[0]:
-            bodies += need
-        inward.transmitted(layout.topology, layout.gathering, layout.pitch, bodies, memory.K, memory.T, needed)
-        needed += tree.armature * a
-        one = imbalance(layout.topology, layout.kept, memory.Y, self.fronts is not None, tau, needed, pulled)
+            np.subtract.at(gap, rows.row, moved)
+            np.add.at(size, rows.row, np.abs(moved))
+        one = imbalance(
+            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.Y,
+            self.fronts is not None, memory.A, need, forces, tau, a, coupled, memory.T, left,
+        )  # fmt: skip
         scale = 1.0 / np.sqrt(np.where(factors.g > 0, factors.g, 1.0))
-        size = float((scale * gap[1]).sum())
-        two = float((scale * np.abs(gap[0])).sum())
-        return one, two / size if size > 0 else two
+        total, two = float((scale * size).sum()), float((scale * np.abs(gap)).sum())
+        return one, two / total if total > 0 else two, left, gap
 
     @cached_property
     def _end_bodies(self) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import GATHERED, as_tuple, hand_over, hinge, other, plus, relieved, rigid, subspace
+from dalembert.tree.large.articulate import GATHERED, as_tuple, body, hand_over, hinge, other, plus, relieved, rigid, subspace
 from dalembert.tree.large.layout import CIRCLE, HINGE, SCREW, SLIDER
 from dalembert.tree.large.outward import COMPILED
 
@@ -116,7 +116,7 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau): 
     W, S = np.empty(GATHERED), np.empty((6, 6))
     loads = ext.shape[0] > 0
     for i in range(len(parent) - 1, -1, -1):
-        w = rigid(i, inertia, K)
+        w = body(i, inertia, K)
         s = slot[i]
         for d in range(21, 27):
             W[d] = w[d] + (T[s, d] if s >= 0 else 0.0) - (ext[i, d - 21] if loads else 0.0)

@@ -7,8 +7,8 @@ joint accelerations and multipliers,
     I da + F^T lam - f + sum over children of X^T f_c = -need       da - X da_p - S qdd = 0
     -S^T f - armature qdd - B^T lam = -tau                          F da + B qdd - delta lam = c
 
-is as sparse as the mechanism. SuperLU's minimum degree finds an order and its pivoting keeps the digits; links may be
-massless. The pattern is laid out once, its numbers are filled in for each state.
+is as sparse as the mechanism. SuperLU's approximate minimum degree (COLAMD) finds an order, once, and its pivoting keeps the digits;
+links may be massless.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class SparseBlock:
     def matrix(self, K: Array, values: RowValues, armature: Array, shift: Array) -> csc_array:
         """Return the matrix at a state."""
         i, j, x = (np.concatenate(parts) for parts in zip(*self._entries(K, values, armature, shift), strict=True))
-        return csc_array((x, (i, j)), shape=(self.size, self.size))
+        nonzero = x != 0.0
+        return csc_array((x[nonzero], (i[nonzero], j[nonzero])), shape=(self.size, self.size))
 
     def _entries(self, K: Array, values: RowValues, armature: Array, shift: Array) -> list[tuple[Array, Array, Array]]:
         """Return rows, columns and numbers of all blocks."""
@@ -84,17 +85,15 @@ class SparseBlock:
         A = self.matrix(K, values, armature, shift)
         try:
             if self.order is None:
-                lu = splu(A, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1, options={"SymmetricMode": True})
-                self.order = np.argsort(lu.perm_c)
-                return lambda b: lu.solve(b)
+                self.order = np.argsort(splu(A, permc_spec="COLAMD").perm_c)
             order = self.order
-            inner = splu(A[order][:, order], permc_spec="NATURAL", diag_pivot_thresh=0.1, options={"SymmetricMode": True})
+            inner = splu(A[:, order], permc_spec="NATURAL")
         except RuntimeError:
             return None
 
         def solve(b: Array) -> Array:
             x = np.empty_like(b)
-            x[order] = inner.solve(b[order])
+            x[order] = inner.solve(b)
             return x
 
         return solve
