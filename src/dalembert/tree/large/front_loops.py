@@ -23,21 +23,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import (
-    GATHERED,
-    PACKED,
-    as_tuple,
-    hand_over,
-    hinge,
-    other,
-    plus,
-    rigid,
-    subspace,
-)
+from dalembert.tree.large.articulate import GATHERED, PACKED, subspace
 from dalembert.tree.large.dense import cholesky, subtract_product
 from dalembert.tree.large.fronts import IN_PLACE, MERGED
-from dalembert.tree.large.inward import carried
-from dalembert.tree.large.layout import CIRCLE, HINGE
+from dalembert.tree.large.inward import carried, eliminate
 from dalembert.tree.large.outward import COMPILED
 
 
@@ -52,7 +41,7 @@ def factor(
     kind, closed, opened, start, taken = kinds
     n = len(parent)
     zero = np.zeros(len(armature))
-    still = np.zeros((1, 21))
+    no_force, nothing = np.empty((0, 6)), np.empty(0)
     W, S, E = np.empty(GATHERED), np.empty((6, 6)), np.empty(GATHERED)
     big, forces = np.empty((width, width)), np.empty((width, 6))
     worst[0], worst[1] = np.inf, -1.0
@@ -76,19 +65,11 @@ def factor(
             settle(m, f, e, w, L[at_L:], F[at_F:])
         if ground:
             break
-        x = rigid(i, inertia, K)
-        if slot[i] >= 0:
-            x = plus(x, T[slot[i]])
-        if kind[i] == MERGED:
-            x = plus(x, E)
-        k = iv[i]
-        if code[i] == HINGE or code[i] == CIRCLE:
-            x, ratio = hinge(K[i, 6], K[i, 7], K[i, 8], armature[k], 0.0, x, Y, kept[i])
-        else:
-            for d in range(GATHERED):
-                W[d] = x[d]
-            ratio = other(i, code[i], k, pitch, armature, zero, K, W, Y, kept[i], S)
-            x = as_tuple(W)
+        up = slot[parent[i]] if parent[i] >= 0 else -1
+        ratio = eliminate(
+            i, code[i], iv[i], slot[i], up, first[i], kept[i], pitch, inertia, armature, zero, no_force,
+            E if kind[i] == MERGED else nothing, K, T, Y, W, S,
+        )  # fmt: skip
         if not ratio >= worst[0]:
             worst[0], worst[1] = ratio, i
         if w:
@@ -97,9 +78,6 @@ def factor(
                 n - 1 - i, count, w, S, Y[kept[i] :], couplings, phi[at[2, i] :], L[at_L:], F[at_F:],
                 ids[start[i] + closed[i] :], g, K[i, 9], K[i, 10], K[i, 11],
             )  # fmt: skip
-        if parent[i] >= 0:
-            hand_over(K[i, 9], K[i, 10], K[i, 11], x, first[i], T[slot[parent[i]]])
-    return still[0, 0]
 
 
 @njit(**COMPILED)

@@ -19,27 +19,39 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
     """Eliminate all joints, leaves first; worst (2,) gets the least relative pivot and its body."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
-    W, S = np.empty(GATHERED), np.empty((6, 6))
+    W, S, nothing = np.empty(GATHERED), np.empty((6, 6)), np.empty(0)
     worst[0], worst[1] = np.inf, -1.0
-    loads = ext.shape[0] > 0
     for i in range(len(parent) - 1, -1, -1):
-        w = rigid(i, inertia, K)
-        if slot[i] >= 0:
-            w = plus(w, T[slot[i]])
-        if loads:
-            w = relieved(w, ext[i])
-        kind, k = code[i], iv[i]
-        if kind == HINGE or kind == CIRCLE:
-            w, ratio = hinge(K[i, 6], K[i, 7], K[i, 8], armature[k], tau[k], w, Y, kept[i])
-        else:
-            for d in range(GATHERED):
-                W[d] = w[d]
-            ratio = other(i, kind, k, pitch, armature, tau, K, W, Y, kept[i], S)
-            w = as_tuple(W)
+        up = slot[parent[i]] if parent[i] >= 0 else -1
+        ratio = eliminate(
+            i, code[i], iv[i], slot[i], up, first[i], kept[i], pitch, inertia, armature, tau, ext, nothing, K, T, Y, W, S
+        )  # fmt: skip
         if not ratio >= worst[0]:
             worst[0], worst[1] = ratio, i
-        if parent[i] >= 0:
-            hand_over(K[i, 9], K[i, 10], K[i, 11], w, first[i], T[slot[parent[i]]])
+
+
+@njit(**COMPILED)
+def eliminate(
+    i, kind, k, s, up, first, at, pitch, inertia, armature, tau, ext, more, K, T, Y, W, S
+):  # noqa: ANN001, ANN201, PLR0913  # fmt: skip
+    """Eliminate the joint of body i: gather at place s, add `more` (27,) where it has entries, hand over to place up."""
+    w = rigid(i, inertia, K)
+    if s >= 0:
+        w = plus(w, T[s])
+    if ext.shape[0]:
+        w = relieved(w, ext[i])
+    if more.shape[0]:
+        w = plus(w, more)
+    if kind == HINGE or kind == CIRCLE:
+        w, ratio = hinge(K[i, 6], K[i, 7], K[i, 8], armature[k], tau[k], w, Y, at)
+    else:
+        for d in range(GATHERED):
+            W[d] = w[d]
+        ratio = other(i, kind, k, pitch, armature, tau, K, W, Y, at, S)
+        w = as_tuple(W)
+    if up >= 0:
+        hand_over(K[i, 9], K[i, 10], K[i, 11], w, first, T[up])
+    return ratio
 
 
 @njit(**COMPILED)
