@@ -178,6 +178,7 @@ class Solving:
         a, lam, status = kernel(q, v, tau, t[..., None])
         status = status[..., 0].astype(int)
         if kernel.final:
+            self._refuse_unsolved(kernel, a, status)
             return a, lam, status
         left = (status == Status.DECLINED) | (status == Status.INCONSISTENT)
         if np.any(left):
@@ -190,6 +191,16 @@ class Solving:
             found = self.solve(q[left], v[left], tau[left], t[left])
             a[left], lam[left], status[left] = found.acceleration, found.multipliers, found.status
         return a, lam, status
+
+
+    def _refuse_unsolved(self, kernel: Any, a: Array, status: Array) -> None:
+        """Raise for a single state without an answer where no dense solver may explain it; NaN is told by its status."""
+        if status.ndim or Status(int(status)).solved or Status(int(status)) is Status.NONFINITE:
+            return
+        raise SolvabilityError(
+            f"{Status(int(status)).message}; {kernel.explain(a)}. A mechanism of {self.nv} velocities has no dense "
+            "diagnosis: look at a shorter one of its kind, or free these rows"
+        )
 
 
 def _square(metric: Any) -> Any:

@@ -211,6 +211,15 @@ class LargeSystem:
         np.add.at(moved, rows.row, rows.factor * a[rows.place])
         return moved
 
+    def furthest(self, q: Array, v: Array, t: float, a: Array) -> str:
+        """Return in words which rows accelerations a miss by most."""
+        self.tree.move(q, v)
+        values = self.values(q, v, t)
+        missed = np.abs(self.move_rows(values, a) + values.drift)
+        names = self.layout.mechanism.names
+        worst = [f"{names[i]!r} ({missed[i]:.2g})" for i in np.argsort(-missed)[:3]]
+        return f"the rows furthest from being met are {', '.join(worst)}"
+
     def jacobian(self, q: Array, t: float) -> Array:
         """Return A (m, nv), dense."""
         layout, memory, rows = self.layout, self.tree.memory, self.rows
@@ -320,7 +329,8 @@ class LargeSystem:
             self.fronts is not None, memory.A, need, forces, tau, a, coupled, memory.T, left,
         )  # fmt: skip
         scale = 1.0 / np.sqrt(np.where(factors.g > 0, factors.g, 1.0))
-        total, two = float((scale * size).sum()), float((scale * np.abs(gap)).sum())
+        # a structure at rest has no accelerations: its gaps are measured by what its forces would cause alone
+        total, two = float((scale * size + np.abs(lam) / scale).sum()), float((scale * np.abs(gap)).sum())
         return one, two / total if total > 0 else two, left, gap
 
     @cached_property

@@ -70,7 +70,7 @@ def factor(
             i, code[i], iv[i], slot[i], up, first[i], kept[i], pitch, inertia, armature, zero, no_force,
             E if kind[i] == MERGED else nothing, K, T, Y, W, S,
         )  # fmt: skip
-        if not ratio >= worst[0]:
+        if worst[0] > 0.0 and not ratio >= worst[0]:  # the first that fails is the one to name
             worst[0], worst[1] = ratio, i
         if w:
             count = subspace(i, code[i], pitch, K, S)

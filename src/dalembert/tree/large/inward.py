@@ -26,7 +26,7 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
         ratio = eliminate(
             i, code[i], iv[i], slot[i], up, first[i], kept[i], pitch, inertia, armature, tau, ext, nothing, K, T, Y, W, S
         )  # fmt: skip
-        if not ratio >= worst[0]:
+        if worst[0] > 0.0 and not ratio >= worst[0]:  # the first that fails is the one to name
             worst[0], worst[1] = ratio, i
 
 

@@ -36,12 +36,15 @@ class Quantity:
         evaluate(*inputs, *outputs) fills the outputs of one sample.
     figures
         What `report` says of it.
+    explain
+        explain(a) names the rows that accelerations a do not meet.
     """
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     evaluate: Callable[..., Any]
     figures: dict[str, Any] = field(default_factory=dict)
+    explain: Callable[[Array], str] = lambda a: ""  # noqa: E731
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,10 @@ class LoopedKernel(Kernel):
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made from."""
         return LoopedKernel, self._made
+
+    def explain(self, a: Any) -> str:
+        """Return which rows are furthest from being met by the accelerations a of the last state of this thread."""
+        return self.engine.quantity.explain(a)
 
     def report(self) -> LoopReport:
         """Return why nothing was unrolled, sizes, and how fast the last call was."""

@@ -5,6 +5,8 @@ Matrices with as many rows as columns have no place in memory beyond some size: 
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,11 +72,15 @@ def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, 
         return make_aba(mechanism)
     system = _weighed(mechanism, metric)
 
+    last = threading.local()
+
     def evaluate(q: Array, v: Array, tau: Array, t: Array, a: Array, lam: Array, status: Array) -> None:
         found = system.forward(q, v, tau, float(t[0]))
         a[:], lam[:], status[0] = found.acceleration, found.multipliers, found.status
+        last.state = (q, v, float(t[0]))
 
-    return _quantity(mechanism, "q v tau t", _solved(mechanism, "acceleration", "multipliers"), evaluate)
+    quantity = _quantity(mechanism, "q v tau t", _solved(mechanism, "acceleration", "multipliers"), evaluate)
+    return replace(quantity, explain=lambda a: system.furthest(*last.state, a))
 
 
 def _solved(mechanism: Mechanism, motion: str, forces: str) -> dict[str, tuple[int, int]]:
