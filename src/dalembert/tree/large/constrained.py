@@ -140,7 +140,8 @@ class LargeSystem:
         kept = trial = np.cos(np.arange(m))
         for _ in range(STEPS):
             kept = self.solve(found, np.zeros((0, 6)), still, -shift * kept)[1]
-        found.pivots = g * float(np.linalg.norm(kept) < DEPENDENT * np.linalg.norm(trial))
+        if np.linalg.norm(kept) < DEPENDENT * np.linalg.norm(trial):
+            found.pivots = np.full(m, np.inf)
         return found
 
     def solve(self, factors: _Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
@@ -160,11 +161,18 @@ class LargeSystem:
         """Return the constrained acceleration of one state."""
         if not _finite(q, v, tau, t):
             return self._nothing(Status.NONFINITE)
+        given = tau
         tau, ext = self.tree.load(q, v, tau, self.tree.move(q, v))
         values = self.values(q, v, t)
         need = np.empty((self.layout.n, 6))
         needs(self.layout.inertia, self.tree.memory.K, ext, need)
-        return self._answer(values, need, tau, -values.drift)
+
+        def free() -> Array:
+            a = np.empty_like(tau)
+            self.tree.forward(q, v, given, a)
+            return a
+
+        return self._answer(values, need, tau, -values.drift, free=free)
 
     def jump(self, q: Array, v: Array, t: float, taken: Array) -> Answer:
         """Return v', impulses: M (v' - v) + A^T P = 0, of the rows' rate the part `taken` is gone."""
@@ -251,7 +259,9 @@ class LargeSystem:
         nan = np.nan
         return Answer(np.full(self.layout.mechanism.nv, nan), np.full(self.rows.m, nan), status, (nan, nan))
 
-    def _answer(self, values: RowValues, need: Array, tau: Array, c: Array, present: Any = slice(None)) -> Answer:
+    def _answer(
+        self, values: RowValues, need: Array, tau: Array, c: Array, present: Any = slice(None), free: Any = None
+    ) -> Answer:
         """Solve plainly, or by proximal steps where rows that are `present` depend on each other, and judge."""
         limits, load = self.limits, (need, tau, c)
         factors = self.factor(values, np.zeros(self.rows.m))
@@ -272,9 +282,22 @@ class LargeSystem:
         one, two = found.residuals
         if not np.isfinite(one + two):
             return self._nothing(Status.NONFINITE)
+        if two > limits.accept and free is not None:
+            two = self._beside(values, factors, c, found.acceleration, free())
+            found = found._replace(residuals=(one, two))
         if one <= limits.accept and two <= (limits.accept if unique else limits.agree):
             return found._replace(status=Status.UNIQUE if unique else Status.REDUNDANT)
         return found._replace(status=Status.ILL_CONDITIONED if unique else Status.INCONSISTENT)
+
+    def _beside(self, values: RowValues, factors: _Factors, c: Array, a: Array, free: Array) -> float:
+        """Return the second residual beside what rows would do without their forces: a structure at rest moves nothing.
+
+        The matrix is not used any more: the free accelerations have overwritten its factors.
+        """
+        scale = 1.0 / np.sqrt(np.where(factors.g > 0, factors.g, 1.0))
+        gap, size = np.abs(self.move_rows(values, a) - c), np.abs(self.move_rows(values, free)) + np.abs(c)
+        total = float((scale * size).sum())
+        return float((scale * gap).sum()) / total if total > 0 else float((scale * gap).sum())
 
     def _refined(self, values: RowValues, factors: _Factors, load: tuple, a: Array, lam: Array) -> Answer:
         """Return the answer with its residuals, improved by them where they are above `FINE`, as long as that helps."""
@@ -329,8 +352,7 @@ class LargeSystem:
             self.fronts is not None, memory.A, need, forces, tau, a, coupled, memory.T, left,
         )  # fmt: skip
         scale = 1.0 / np.sqrt(np.where(factors.g > 0, factors.g, 1.0))
-        # a structure at rest has no accelerations: its gaps are measured by what its forces would cause alone
-        total, two = float((scale * size + np.abs(lam) / scale).sum()), float((scale * np.abs(gap)).sum())
+        total, two = float((scale * size).sum()), float((scale * np.abs(gap)).sum())
         return one, two / total if total > 0 else two, left, gap
 
     @cached_property
