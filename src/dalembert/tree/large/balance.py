@@ -44,16 +44,18 @@ def imbalance(
 ):  # noqa: ANN001, ANN201, PLR0913  # fmt: skip
     """Fill left (nv,) with tau - M a - A^T lam by Newton-Euler, and return how large it is.
 
-    The smaller of two measures counts: the sum of all |left| over that of their parts, weighed by the roots of 1/D; and
-    the largest |left| over the sum of the sizes of all products it is made of, joint by joint (Oettli & Prager 1964).
-    The first forgives rounding where all is small, the second where long levers cancel.
+    The smaller of two measures counts: the sum of all |left| over that of what each body contributes to its own joint,
+    weighed by the roots of 1/D; and the largest |left| over the sum of the sizes of all products it is made of, joint by
+    joint (Oettli & Prager 1964). The first forgives rounding where a joint carries nothing, the second long levers.
     """
     parent, code, _, iv = topology
     slot, first, kept = gathering
-    W, S = np.empty(18), np.empty((6, 6))
+    W, S, alone = np.empty(18), np.empty((6, 6)), np.empty(6)
     total = parts = largest = 0.0
     for i in range(len(parent) - 1, -1, -1):
         own(i, inertia, K, A, need, rowed, W)
+        for d in range(6):
+            alone[d] = W[12 + d]
         if slot[i] >= 0:
             for d in range(18):
                 W[d] += T[slot[i], d]
@@ -62,14 +64,16 @@ def imbalance(
             k = iv[i] + c
             needed, pulled, size = armature[k] * a[k], coupled[k], abs(load[k]) + abs(armature[k] * a[k])
             size += abs(pulled)
+            part = size
             for d in range(6):
+                part += abs(S[c, d]) * alone[d]
                 needed += S[c, d] * W[d]
                 pulled += S[c, d] * W[6 + d]
                 size += abs(S[c, d]) * W[12 + d]
             left[k] = load[k] - needed - pulled
             weight = np.sqrt(abs(Y[kept[i] + 6 * count + c * count + c])) if weighed else 1.0
             total += weight * abs(left[k])
-            parts += weight * (abs(load[k]) + abs(needed) + abs(pulled))
+            parts += weight * part
             ratio = abs(left[k]) / size if size > 0.0 else abs(left[k])
             if not ratio <= largest:
                 largest = ratio
