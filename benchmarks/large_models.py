@@ -23,7 +23,7 @@ def chain(n: int, held: bool = True) -> da.Mechanism:
 
 
 def tree(n: int, branching: int = 2) -> da.Mechanism:
-    """A tree in which every link carries `branching` others."""
+    """Return a tree in which every link carries `branching` others."""
     b = da.Builder(f"tree of {n}")
     for i in range(n):
         b.body(f"b{i}", **LINK)
@@ -34,7 +34,7 @@ def tree(n: int, branching: int = 2) -> da.Mechanism:
 
 
 def ladder(n: int) -> da.Mechanism:
-    """A rail, rungs on it, and links between the rungs' far ends that close a loop each; pins about y, 3 bodies a step."""
+    """Return a rail, rungs on it, and links between the rungs' far ends that close loops; pins about y."""
     b = da.Builder(f"ladder of {n}")
     steps = n // 3
     for i in range(steps):
@@ -53,7 +53,7 @@ def ladder(n: int) -> da.Mechanism:
 
 
 def rails(n: int) -> da.Mechanism:
-    """The same ladder with both rails hung from the ground and the rungs closing loops: all of them meet at the ground."""
+    """Return a ladder with both rails hung from the ground, rungs closing loops: all of them meet at the ground."""
     b = da.Builder(f"rails of {n}")
     steps = n // 3
     for i in range(steps):
@@ -63,14 +63,12 @@ def rails(n: int) -> da.Mechanism:
             b.joint(f"{side}{i}j", "revolute", parent=parent, child=f"{side}{i}", axis=(0, 1, 0), position=place)
         b.body(f"rung{i}", **RUNG)
         b.joint(f"rung{i}j", "revolute", parent=f"left{i}", child=f"rung{i}", axis=(0, 1, 0), position=(0, 0, -1))
-    pins = [
-        da.Point(f"rung{i}", f"right{i}", placement=(1, 0, 0), at=(0, 0, -1), name=f"pin{i}") for i in range(steps)
-    ]
+    pins = [da.Point(f"rung{i}", f"right{i}", placement=(1, 0, 0), at=(0, 0, -1), name=f"pin{i}") for i in range(steps)]
     return b.build().constrain(*pins)
 
 
 def net(side: int) -> da.Mechanism:
-    """A net of side x side meshes hung from one edge: ropes of links on ball joints, tied by cross links."""
+    """Return a net of side x side meshes hung from one edge: ropes of links on ball joints, tied by cross links."""
     b = da.Builder(f"net of {side} x {side}")
     for i in range(side):
         for k in range(side):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-_spec = spec_from_file_location(
-    "benchmark_large_models", Path(__file__).parents[2] / "benchmarks" / "large_models.py"
-)
-assert _spec is not None and _spec.loader is not None
+_spec = spec_from_file_location("benchmark_large_models", Path(__file__).parents[2] / "benchmarks" / "large_models.py")
+assert _spec is not None
+assert _spec.loader is not None
 models = module_from_spec(_spec)
 _spec.loader.exec_module(models)

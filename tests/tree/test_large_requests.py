@@ -1,4 +1,4 @@
-"""Every request that loops answer, beside the unrolled kernel of the same mechanism: the same ports, the same numbers."""
+"""Every request that loops answer, beside the unrolled kernel of the same mechanism: same ports, same numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FRAMED = ("velocity", "jacobian", "jacobian_drift")
 
 @pytest.fixture(scope="module")
 def mechanism():
-    """Return a tree of all kinds of joints with springs, dampers, a lift, loops, a coupling, a servo, a rolling ball."""
+    """Return a tree of all kinds of joints with springs, dampers, a lift, a loop, a coupling, a servo, a ball."""
     tree = random_tree([*MOVING, "fixed", "revolute", "prismatic"], 7, armature=True, passive=True)
     b = da.Builder("all of it", gravity=tree.gravity)
     for k, body in enumerate(tree.bodies):

@@ -75,9 +75,15 @@ def test_trees_equal_pinocchio(shape):
     place = np.argsort(order)
     data = model.createData()
     expected = pin.aba(model, data, q[place], v[place], tau[place])[order]
-    assert np.abs(mechanism.compile("forward", backend="looped")(q, v, tau) - expected).max() < 1e-8 * np.abs(expected).max()
+    assert (
+        np.abs(mechanism.compile("forward", backend="looped")(q, v, tau) - expected).max()
+        < 1e-8 * np.abs(expected).max()
+    )
     expected = pin.rnea(model, data, q[place], v[place], tau[place])[order]
-    assert np.abs(mechanism.compile("inverse", backend="looped")(q, v, tau) - expected).max() < 1e-9 * np.abs(expected).max()
+    assert (
+        np.abs(mechanism.compile("inverse", backend="looped")(q, v, tau) - expected).max()
+        < 1e-9 * np.abs(expected).max()
+    )
 
 
 @pytest.mark.parametrize("shape", ["ladder", "rails", "net"])
@@ -147,7 +153,9 @@ def test_every_status():
     batch[0][1, 7] = np.nan
     a, lam, status = held.forward(*batch)
     assert status.tolist() == [da.Status.UNIQUE, da.Status.NONFINITE]
-    assert np.isfinite(a[0]).all() and np.isnan(a[1]).all() and np.isnan(lam[1]).all()
+    assert np.isfinite(a[0]).all()
+    assert np.isnan(a[1]).all()
+    assert np.isnan(lam[1]).all()
 
 
 def test_massless_ends_are_named_and_need_rows():

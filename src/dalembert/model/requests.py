@@ -71,7 +71,7 @@ def register(*requests: Request) -> None:
 
 
 def register_looped(make: Callable[..., Kernel | None], names: tuple[str, ...]) -> None:
-    """Add a way to answer requests without unrolling: make(mechanism, what, options, kernel) returns None to decline."""
+    """Add a way to answer without unrolling: make(mechanism, what, options, kernel) returns None to decline."""
     _LOOPED.update(dict.fromkeys(names, make))
 
 

@@ -192,9 +192,8 @@ class Solving:
             a[left], lam[left], status[left] = found.acceleration, found.multipliers, found.status
         return a, lam, status
 
-
     def _refuse_unsolved(self, kernel: Any, a: Array, status: Array) -> None:
-        """Raise for a single state without an answer where no dense solver may explain it; NaN is told by its status."""
+        """Raise for a single state without an answer that no dense solver may explain; NaN has its status."""
         if status.ndim or Status(int(status)).solved or Status(int(status)) is Status.NONFINITE:
             return
         raise SolvabilityError(

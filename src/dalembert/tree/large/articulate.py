@@ -1,8 +1,8 @@
 """One joint eliminated: articulated inertia without the joint's own motion, handed to the parent.
 
 Symbols (Featherstone 2008, ch. 7), world axes, origin of the body: IA = [A B; B^T C] articulated inertia, p force that
-the subtree needs at zero acceleration beyond its velocity-product one; S motion subspace, U = IA S, D = S^T U + armature,
-u = tau - S^T p:
+the subtree needs at zero acceleration beyond its velocity-product one; S motion subspace, U = IA S, D = S^T U +
+armature, u = tau - S^T p:
 
     Ia = IA - U D^-1 U^T        pa = p + U D^-1 u
 
@@ -37,7 +37,7 @@ PACKED = np.array(
 
 
 @njit(inline="always")
-def rigid(i, inertia, K):  # noqa: ANN001, ANN201
+def rigid(i, inertia, K):
     """Return the 27 reals of body i alone: its inertia, and the force that its motion needs."""
     m = inertia[i, 0]
     xx, xy, xz, yx, yy, yz, zx, zy, zz = (
@@ -74,13 +74,13 @@ def rigid(i, inertia, K):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def body(i, inertia, K):  # noqa: ANN001, ANN201
+def body(i, inertia, K):
     """Return what `rigid` does, by a call: where time is not all, code is shorter."""
     return rigid(i, inertia, K)
 
 
 @njit(inline="always")
-def plus(W, T):  # noqa: ANN001, ANN201
+def plus(W, T):
     """Return W + T."""
     return (
         W[0] + T[0], W[1] + T[1], W[2] + T[2], W[3] + T[3], W[4] + T[4], W[5] + T[5],
@@ -92,13 +92,13 @@ def plus(W, T):  # noqa: ANN001, ANN201
 
 
 @njit(inline="always")
-def relieved(W, f):  # noqa: ANN001, ANN201
+def relieved(W, f):
     """Return W less the force f (6,) that acts on the body from outside."""
     return (*W[:21], W[21] - f[0], W[22] - f[1], W[23] - f[2], W[24] - f[3], W[25] - f[4], W[26] - f[5])
 
 
 @njit(inline="always")
-def as_tuple(W):  # noqa: ANN001, ANN201
+def as_tuple(W):
     """Return an array of 27 as a tuple."""
     return (
         W[0], W[1], W[2], W[3], W[4], W[5], W[6], W[7], W[8], W[9], W[10], W[11], W[12], W[13],
@@ -107,7 +107,7 @@ def as_tuple(W):  # noqa: ANN001, ANN201
 
 
 @njit(inline="always")
-def hinge(z0, z1, z2, armature, tau, W, Y, at):  # noqa: ANN001, ANN201
+def hinge(z0, z1, z2, armature, tau, W, Y, at):
     """Eliminate a hinge about (z0, z1, z2) from W; U, 1/D, u go to Y[at:]. Return what is left, and D over trace C."""
     U0, U1, U2 = (
         W[6] * z0 + W[7] * z1 + W[8] * z2, W[9] * z0 + W[10] * z1 + W[11] * z2, W[12] * z0 + W[13] * z1 + W[14] * z2
@@ -122,7 +122,7 @@ def hinge(z0, z1, z2, armature, tau, W, Y, at):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def slider(z0, z1, z2, h, turning, armature, tau, W, Y, at):  # noqa: ANN001, ANN201
+def slider(z0, z1, z2, h, turning, armature, tau, W, Y, at):
     """Eliminate S = [h z; turning z]: a slider (1, 0) or a screw (pitch, 1). Return D over what it is made of."""
     a, b = h, turning
     U0 = a * (W[0] * z0 + W[1] * z1 + W[2] * z2) + b * (W[6] * z0 + W[7] * z1 + W[8] * z2)
@@ -141,7 +141,7 @@ def slider(z0, z1, z2, h, turning, armature, tau, W, Y, at):  # noqa: ANN001, AN
 
 
 @njit(inline="always")
-def subtract(U0, U1, U2, U3, U4, U5, d, u, W, Y, at):  # noqa: ANN001, ANN201
+def subtract(U0, U1, U2, U3, U4, U5, d, u, W, Y, at):
     """Return IA - U d U^T, p + U d u; keep U, d, u."""
     Y[at], Y[at + 1], Y[at + 2], Y[at + 3], Y[at + 4], Y[at + 5] = U0, U1, U2, U3, U4, U5
     Y[at + 6], Y[at + 7] = d, u
@@ -157,7 +157,7 @@ def subtract(U0, U1, U2, U3, U4, U5, d, u, W, Y, at):  # noqa: ANN001, ANN201
 
 
 @njit(inline="always")
-def hand_over(r0, r1, r2, W, first, T):  # noqa: ANN001, ANN201
+def hand_over(r0, r1, r2, W, first, T):
     """Add W, moved to the parent's origin, to the parent's gathering place T (27,); set it for a first child."""
     A0, A1, A2, A3, A4, A5 = W[0], W[1], W[2], W[3], W[4], W[5]
     # B' = B - A [r]: the rows of A [r] are the rows of A, crossed with r
@@ -208,11 +208,11 @@ def hand_over(r0, r1, r2, W, first, T):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):  # noqa: ANN001, ANN201
+def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     """Eliminate a joint that is no hinge from the array W (27,); return its least pivot over its trace."""
     if kind == FIXED:
         return 1.0
-    if kind == BALL or kind == PLANE or kind == FLYING:
+    if kind in (BALL, PLANE, FLYING):
         return several(i, kind, k, pitch, armature, tau, K, W, Y, at, S)
     z0, z1, z2 = K[i, 6], K[i, 7], K[i, 8]
     if kind == SCREW:
@@ -221,12 +221,12 @@ def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):  # noqa: ANN001, AN
 
 
 @njit(**COMPILED)
-def subspace(i, kind, pitch, K, S):  # noqa: ANN001, ANN201
+def subspace(i, kind, pitch, K, S):
     """Fill S (6, 6) with the motion subspace, column by column as rows; return how many there are."""
     S[:] = 0.0
     if kind == FIXED:
         return 0
-    if kind == BALL or kind == FLYING:
+    if kind in (BALL, FLYING):
         linear = 3 if kind == FLYING else 0
         for d in range(3):
             for e in range(3):
@@ -238,7 +238,7 @@ def subspace(i, kind, pitch, K, S):  # noqa: ANN001, ANN201
         for e in range(3):
             S[0, e], S[1, e], S[2, 3 + e] = K[i, e], K[i, 3 + e], K[i, 6 + e]
         return 3
-    turning = kind == HINGE or kind == CIRCLE or kind == SCREW
+    turning = kind in (HINGE, CIRCLE, SCREW)
     h = pitch[i] if kind == SCREW else 0.0 if turning else 1.0
     for e in range(3):
         S[0, e] = h * K[i, 6 + e]
@@ -248,7 +248,7 @@ def subspace(i, kind, pitch, K, S):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def several(i, kind, k, pitch, armature, tau, K, W, Y, at, S):  # noqa: ANN001, ANN201
+def several(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     """Eliminate a joint with several velocities: D by Cholesky, then as `hinge`."""
     count = subspace(i, kind, pitch, K, S)
     U, D, u = Y[at : at + 6 * count], Y[at + 6 * count : at + 6 * count + count * count], at + 6 * count + count * count
@@ -274,7 +274,7 @@ def several(i, kind, k, pitch, armature, tau, K, W, Y, at, S):  # noqa: ANN001, 
 
 
 @njit(**COMPILED)
-def times(W, s, U):  # noqa: ANN001, ANN201
+def times(W, s, U):
     """U = IA s for IA in W (27,)."""
     for a in range(6):
         total = 0.0
@@ -285,7 +285,7 @@ def times(W, s, U):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def invert(U, S, armature, count, D):  # noqa: ANN001, ANN201
+def invert(U, S, armature, count, D):
     """Fill D (count^2,) with (S^T U + armature)^-1 by Gauss-Jordan; return the least pivot over the largest entry."""
     least, largest = np.inf, 0.0
     for c in range(count):
@@ -312,7 +312,7 @@ def invert(U, S, armature, count, D):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def subspaces(topology, pitch, K, S):  # noqa: ANN001, ANN201
+def subspaces(topology, pitch, K, S):
     """Fill S (nv, 6) with the motion subspaces of all joints, one row per velocity."""
     parent, code, _, iv = topology
     block = np.empty((6, 6))

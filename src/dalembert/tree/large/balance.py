@@ -10,7 +10,7 @@ from dalembert.tree.large.outward import COMPILED
 
 
 @njit(**COMPILED)
-def needs(inertia, K, ext, need):  # noqa: ANN001, ANN201
+def needs(inertia, K, ext, need):
     """Fill need (n, 6) with the forces that bodies need for the motion in K, less ext (n, 6) where it has rows."""
     for i in range(len(inertia)):
         w = body(i, inertia, K)
@@ -19,8 +19,8 @@ def needs(inertia, K, ext, need):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def joint_forces(ends, wrenches, c, lam, A, forces):  # noqa: ANN001, ANN201
-    """Add the rows' forces A^T lam, and their sizes, to forces (2, n, 6); return (2, m): c - A a, sizes of its parts."""
+def joint_forces(ends, wrenches, c, lam, A, forces):
+    """Add the rows' forces A^T lam, and their sizes, to forces (2, n, 6); return c - A a and its size, (2, m)."""
     gap = np.empty((2, len(lam)))
     for row in range(len(lam)):
         left, size = c[row], abs(c[row])
@@ -41,12 +41,12 @@ def joint_forces(ends, wrenches, c, lam, A, forces):  # noqa: ANN001, ANN201
 @njit(**COMPILED)
 def imbalance(
     topology, gathering, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load, a, coupled, T, left
-):  # noqa: ANN001, ANN201, PLR0913  # fmt: skip
+):  # fmt: skip
     """Fill left (nv,) with tau - M a - A^T lam by Newton-Euler, and return how large it is.
 
     The smaller of two measures counts: the sum of all |left| over that of what each body contributes to its own joint,
-    weighed by the roots of 1/D; and the largest |left| over the sum of the sizes of all products it is made of, joint by
-    joint (Oettli & Prager 1964). The first forgives rounding where a joint carries nothing, the second long levers.
+    weighed by the roots of 1/D; and the largest |left| over the sum of the sizes of all products it is made of, joint
+    by joint (Oettli & Prager 1964). The first forgives rounding where a joint carries nothing, the second long levers.
     """
     parent, code, _, iv = topology
     slot, first, kept = gathering
@@ -84,7 +84,7 @@ def imbalance(
 
 
 @njit(**COMPILED)
-def own(i, inertia, K, A, need, rowed, W):  # noqa: ANN001, ANN201
+def own(i, inertia, K, A, need, rowed, W):
     """Fill W (18,) with a body's own inertial force, the rows' force on it, and the sizes of what both are made of."""
     w = body(i, inertia, K)
     m, hx, hy, hz = w[0], w[11], w[12], w[7]
@@ -102,7 +102,7 @@ def own(i, inertia, K, A, need, rowed, W):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def hand_down(x, y, z, W, first, T):  # noqa: ANN001, ANN201
+def hand_down(x, y, z, W, first, T):
     """Add forces and their sizes, moved to the parent's origin, to the parent's place."""
     for k in range(0, 12, 6):
         W[k + 3] += y * W[k + 2] - z * W[k + 1]
@@ -116,7 +116,7 @@ def hand_down(x, y, z, W, first, T):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def mobility(ends, inertia, wrenches, g):  # noqa: ANN001, ANN201
+def mobility(ends, inertia, wrenches, g):
     """Fill g (m,) with what unit multipliers would do to their bodies alone: a size for the rows of G."""
     for row in range(len(ends)):
         for end in range(2):

@@ -17,7 +17,7 @@ from dalembert.tree.large.outward import COMPILED
 
 
 @njit(**COMPILED)
-def composites(parent, inertia, K):  # noqa: ANN001, ANN201
+def composites(parent, inertia, K):
     """Return m, h, J of every body with all it carries, (n, 10)."""
     comp = np.zeros((len(parent), 10))
     for i in range(len(parent) - 1, -1, -1):
@@ -48,7 +48,7 @@ def composites(parent, inertia, K):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def mass_matrix(topology, pitch, inertia, armature, K, M):  # noqa: ANN001, ANN201
+def mass_matrix(topology, pitch, inertia, armature, K, M):
     """Fill M (nv, nv)."""
     parent, code, _, iv = topology
     comp = composites(parent, inertia, K)
@@ -72,7 +72,7 @@ def mass_matrix(topology, pitch, inertia, armature, K, M):  # noqa: ANN001, ANN2
 
 
 @njit(**COMPILED)
-def walk(i, end, f, topology, pitch, K, S, row):  # noqa: ANN001, ANN201
+def walk(i, end, f, topology, pitch, K, S, row):
     """Add S^T f of all joints from body i up to, not including, body `end`; f (6,) is moved along and used up."""
     parent, code, _, iv = topology
     while i != end:
@@ -89,7 +89,7 @@ def walk(i, end, f, topology, pitch, K, S, row):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def row_jacobian(topology, pitch, K, ends, closing, wrenches, A):  # noqa: ANN001, ANN201
+def row_jacobian(topology, pitch, K, ends, closing, wrenches, A):
     """Fill A (m, nv): forces of rows walked up to the body that carries both ends (closing, n for the ground)."""
     n = len(topology[0])
     S, f = np.empty((6, 6)), np.empty(6)

@@ -2,8 +2,8 @@
 
 Symbols: M a + A^T lam = f, A a = c; G = A M^-1 A^T; delta shift of redundant rows, mu its part of G's diagonal.
 
-Rows are first taken to be independent. Where a pivot says otherwise the block matrix is factored again with -delta on the
-rows' diagonal, and proximal steps lead from lam = 0 to the multipliers of least norm, as `tree/proximal.py` does:
+Rows are first taken to be independent. Where a pivot says otherwise the block matrix is factored again with -delta on
+the rows' diagonal, and proximal steps lead from lam = 0 to the multipliers of least norm, as `tree/proximal.py` does:
 
     A a - delta lam_k+1 = c - delta lam_k
 
@@ -41,7 +41,7 @@ MOST_PER_BODY = 2e5
 """Operations per body and row beyond which the tree's own order is given up for a sparse LU, which takes about that."""
 
 DEPENDENT = 1e-5
-"""Rows depend on each other where three proximal steps leave more than this of a vector that has a bit of everything."""
+"""Rows depend on each other where three proximal steps leave more than this of a vector that is a bit of all."""
 
 
 FINE, REFINEMENTS = 1e-13, 3

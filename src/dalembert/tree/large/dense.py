@@ -17,7 +17,7 @@ HUGE = 1e150
 
 
 @njit(**COMPILED)
-def cholesky(m, e, rows, g, pivots):  # noqa: ANN001, ANN201
+def cholesky(m, e, rows, g, pivots):
     """Factor the first e columns of the lower triangle m (w, w), w >= e, in place; pivots go to pivots[rows]."""
     for begin in range(0, e, BLOCK):
         end = min(begin + BLOCK, e)
@@ -42,7 +42,7 @@ def cholesky(m, e, rows, g, pivots):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def subtract_product(m, e):  # noqa: ANN001, ANN201
+def subtract_product(m, e):
     """Subtract the product of what stands left of it from the lower right part of m."""
     w = m.shape[0]
     if e >= BLOCK // 2 and w - e >= BLOCK:

@@ -29,7 +29,9 @@ class Sites:
         mechanism = layout.mechanism
         ends = [(mechanism.frame(name), placement) for name, placement in ends]
         body = np.array([mechanism.body_index(frame.body) for frame, _ in ends], dtype=int)
-        within = [frame.placement if placement is IDENTITY else frame.placement @ placement for frame, placement in ends]
+        within = [
+            frame.placement if placement is IDENTITY else frame.placement @ placement for frame, placement in ends
+        ]
         R = np.array([x.rotation for x in within]).reshape(-1, 3, 3)
         p = np.array([x.position for x in within]).reshape(-1, 3)
         on = body >= 0

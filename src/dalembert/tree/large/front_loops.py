@@ -1,8 +1,8 @@
 """Fronts in numbers: the block matrix factored, and solved for any right side, in compiled loops along the tree.
 
 Symbols: IA, U, D, S, p, u as in `articulate.py`; rows l with forces F_l (6,) on the body, w of them open; lam their
-multipliers, y their right side, delta their shift. With da the acceleration of the body beyond its velocity-product one,
-what has been eliminated so far says
+multipliers, y their right side, delta their shift. With da the acceleration of the body beyond its velocity-product
+one, what has been eliminated so far says
 
     IA da + F^T lam + p = force on the joint          F da - L lam = y
 
@@ -14,8 +14,8 @@ and the *joint* with Phi = F S + its couplings:
 
     F -= Phi D^-1 U^T           L += Phi D^-1 Phi^T         y -= Phi D^-1 u
 
-This is L D L^T of [M A^T; A -delta] in the order of the plan, its pivots D and -L_ee. Sources: Featherstone 2008, ch. 7;
-Brandl, Johanni & Otter 1988; Popov & Vereshchagin 1978 for rows carried inward; Duff & Reid 1983 for fronts.
+This is L D L^T of [M A^T; A -delta] in the order of the plan, its pivots D and -L_ee. Sources: Featherstone 2008, ch.
+7; Brandl, Johanni & Otter 1988; Popov & Vereshchagin 1978 for rows carried inward; Duff & Reid 1983 for fronts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dalembert.tree.large.outward import COMPILED
 def factor(
     topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
     wrenches, shift, T, Y, L, F, phi, kept_factor, g, pivots, worst, width,
-):  # noqa: ANN001, ANN201, PLR0913  # fmt: skip
+):  # fmt: skip
     """Factor the block matrix; g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the joints' least."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
@@ -81,7 +81,7 @@ def factor(
 
 
 @njit(**COMPILED)
-def extend(L, F, old, w):  # noqa: ANN001, ANN201
+def extend(L, F, old, w):
     """Put zeros behind the rows that a front takes over."""
     for k in range(old * (old + 1) // 2, w * (w + 1) // 2):
         L[k] = 0.0
@@ -90,7 +90,7 @@ def extend(L, F, old, w):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def begin(entry, touches, wrenches, F):  # noqa: ANN001, ANN201
+def begin(entry, touches, wrenches, F):
     """Add the forces of rows that begin at a body."""
     starts, rows, places, ends = touches
     for k in range(starts[entry], starts[entry + 1]):
@@ -99,7 +99,7 @@ def begin(entry, touches, wrenches, F):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def assemble(entry, merges, opened, at, L, F, m, f):  # noqa: ANN001, ANN201
+def assemble(entry, merges, opened, at, L, F, m, f):
     """Gather children's fronts in the lower triangle m and the forces f."""
     starts, sources, map_starts, maps = merges
     m[:] = 0.0
@@ -119,7 +119,7 @@ def assemble(entry, merges, opened, at, L, F, m, f):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def close(m, f, e, rows, shift, g, pivots, kept, E):  # noqa: ANN001, ANN201
+def close(m, f, e, rows, shift, g, pivots, kept, E):
     """Eliminate the first e rows of a front; E (27,) gets what they add to the body's inertia."""
     for a in range(e):
         m[a, a] += shift[rows[a]]
@@ -151,7 +151,7 @@ def close(m, f, e, rows, shift, g, pivots, kept, E):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def settle(m, f, e, w, L, F):  # noqa: ANN001, ANN201
+def settle(m, f, e, w, L, F):
     """Put the rows that stay open onto the stacks."""
     for a in range(w):
         for d in range(6):
@@ -161,7 +161,7 @@ def settle(m, f, e, w, L, F):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2):  # noqa: ANN001, ANN201, PLR0913
+def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2):
     """Eliminate a joint from its open rows, and move their forces to the parent's origin."""
     starts, places, columns, factors = couplings
     D = 6 * count
@@ -194,7 +194,7 @@ def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2)
 @njit(**COMPILED)
 def solve(
     topology, gathering, pitch, K, kinds, ids, at, Y, phi, kept_factor, need, tau, y, T, qdd, lam, A
-):  # noqa: ANN001, ANN201, PLR0913  # fmt: skip
+):  # fmt: skip
     """Solve for joint forces tau, forces `need` (n, 6) on bodies and right sides y (m,), which is used up."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
@@ -235,7 +235,7 @@ def solve(
 
 
 @njit(**COMPILED)
-def move(r0, r1, r2, p, first, T):  # noqa: ANN001, ANN201
+def move(r0, r1, r2, p, first, T):
     """Add a force, moved to the parent's origin, to the parent's place."""
     n0, n1, n2 = p[3] + r1 * p[2] - r2 * p[1], p[4] + r2 * p[0] - r0 * p[2], p[5] + r0 * p[1] - r1 * p[0]
     if first:
@@ -250,7 +250,7 @@ def move(r0, r1, r2, p, first, T):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def descend(rows, e, w, kept, y, p):  # noqa: ANN001, ANN201
+def descend(rows, e, w, kept, y, p):
     """Eliminate closing rows from a right side: y_e becomes R^-1 y_e."""
     for a in range(e):
         x = y[rows[a]]
@@ -268,7 +268,7 @@ def descend(rows, e, w, kept, y, p):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def back(topology, kept, pitch, K, kinds, ids, at, Y, phi, kept_factor, y, qdd, lam, A):  # noqa: ANN001, ANN201, PLR0913
+def back(topology, kept, pitch, K, kinds, ids, at, Y, phi, kept_factor, y, qdd, lam, A):
     """Return to the leaves: qdd and lam, body by body."""
     parent, code, _, iv = topology
     kind, closed, opened, start, _ = kinds
@@ -300,7 +300,7 @@ def back(topology, kept, pitch, K, kinds, ids, at, Y, phi, kept_factor, y, qdd, 
 
 
 @njit(**COMPILED)
-def ascend(rows, e, w, kept, y, a, lam):  # noqa: ANN001, ANN201
+def ascend(rows, e, w, kept, y, a, lam):
     """Fill in lam of closed rows: R^T lam_e = F' da - L_eo lam_o - R^-1 y_e."""
     for b in range(e):
         x = -y[rows[b]]

@@ -1,10 +1,10 @@
 """The elimination plan of a mechanism with constraint rows: which rows each body carries, and where each is eliminated.
 
 A row pulls at two bodies. From each of them up to the body that carries both (the ground, in the end) its force is felt
-by every joint on the way: there the row is *open*. Where the two ways meet, all joints that the row can move relative to
-each other have been eliminated: the row is *closed*, eliminated itself, and what remains is an articulated body that is
-stiffer by it. So the block matrix is factored in an order in which joints of a tree go leaves first and every row goes
-as early as it can: the fill is rows that are open together, and nothing else.
+by every joint on the way: there the row is *open*. Where the two ways meet, all joints that the row can move relative
+to each other have been eliminated: the row is *closed*, eliminated itself, and what remains is an articulated body that
+is stiffer by it. So the block matrix is factored in an order in which joints of a tree go leaves first and every row
+goes as early as it can: the fill is rows that are open together, and nothing else.
 
 A *front* is the dense triangle L (w, w) over the rows open at a body, with their forces F (w, 6). Where a body's rows
 are those of its only child, and maybe more behind them, the front is worked on in place. Fronts of children lie on a
@@ -29,7 +29,7 @@ NONE, IN_PLACE, MERGED = range(3)
 
 @dataclass(frozen=True, eq=False)
 class Touches:
-    """Where rows touch the tree: (row, body, which end 0 or 1) of forces; (row, body, velocity, factor) of couplings."""
+    """Where rows touch the tree: (row, body, end 0 or 1) of forces; (row, body, velocity, factor) of couplings."""
 
     rows: int
     ends: Array
@@ -175,7 +175,7 @@ class _Planner:
         self.kind[i], self.start[i] = MERGED, len(self.ids)
         self.closed[i], self.open[i] = len(closing), len(rows) - len(closing)
         self.ids += rows
-        _, _, _, _, _, _, _, _, starts, sources, map_starts, maps = self.entries
+        *_, sources, map_starts, maps = self.entries
         for child, each in zip(children, lists, strict=True):
             sources.append(child)
             maps += [self.place[row] for row in each]
@@ -234,7 +234,7 @@ def closing_bodies(parent: Array, touches: Touches) -> Array:
 
 
 @njit(cache=True)
-def meet(parent, touches, found):  # noqa: ANN001, ANN201
+def meet(parent, touches, found):
     """Fill found (m,) with the nearest common carrier of all bodies that a row touches; -1 is the ground."""
     for k in range(len(touches)):
         row, a = touches[k]

@@ -9,13 +9,24 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import GATHERED, as_tuple, body, hand_over, hinge, other, plus, relieved, rigid, subspace
+from dalembert.tree.large.articulate import (
+    GATHERED,
+    as_tuple,
+    body,
+    hand_over,
+    hinge,
+    other,
+    plus,
+    relieved,
+    rigid,
+    subspace,
+)
 from dalembert.tree.large.layout import CIRCLE, HINGE, SCREW, SLIDER
 from dalembert.tree.large.outward import COMPILED
 
 
 @njit(**COMPILED)
-def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst):  # noqa: ANN001, ANN201
+def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst):
     """Eliminate all joints, leaves first; worst (2,) gets the least relative pivot and its body."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
@@ -24,7 +35,8 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
     for i in range(len(parent) - 1, -1, -1):
         up = slot[parent[i]] if parent[i] >= 0 else -1
         ratio = eliminate(
-            i, code[i], iv[i], slot[i], up, first[i], kept[i], pitch, inertia, armature, tau, ext, nothing, K, T, Y, W, S
+            i, code[i], iv[i], slot[i], up, first[i], kept[i], pitch, inertia, armature, tau, ext, nothing,
+            K, T, Y, W, S,
         )  # fmt: skip
         if worst[0] > 0.0 and not ratio >= worst[0]:  # the first that fails is the one to name
             worst[0], worst[1] = ratio, i
@@ -33,8 +45,8 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
 @njit(**COMPILED)
 def eliminate(
     i, kind, k, s, up, first, at, pitch, inertia, armature, tau, ext, more, K, T, Y, W, S
-):  # noqa: ANN001, ANN201, PLR0913  # fmt: skip
-    """Eliminate the joint of body i: gather at place s, add `more` (27,) where it has entries, hand over to place up."""
+):  # fmt: skip
+    """Eliminate the joint of body i: gather at place s, add `more` (27,) if it has entries, hand over to place up."""
     w = rigid(i, inertia, K)
     if s >= 0:
         w = plus(w, T[s])
@@ -42,7 +54,7 @@ def eliminate(
         w = relieved(w, ext[i])
     if more.shape[0]:
         w = plus(w, more)
-    if kind == HINGE or kind == CIRCLE:
+    if kind in (HINGE, CIRCLE):
         w, ratio = hinge(K[i, 6], K[i, 7], K[i, 8], armature[k], tau[k], w, Y, at)
     else:
         for d in range(GATHERED):
@@ -55,8 +67,8 @@ def eliminate(
 
 
 @njit(**COMPILED)
-def accelerations(topology, kept, pitch, K, Y, qdd, A):  # noqa: ANN001, ANN201
-    """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) accelerations beyond velocity-product ones."""
+def accelerations(topology, kept, pitch, K, Y, qdd, A):
+    """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) accelerations beyond those."""
     parent, code, _, iv = topology
     S = np.empty((6, 6))
     for i in range(len(parent)):
@@ -85,7 +97,7 @@ def accelerations(topology, kept, pitch, K, Y, qdd, A):  # noqa: ANN001, ANN201
 
 
 @njit(inline="always")
-def carried(i, p, K, A):  # noqa: ANN001, ANN201
+def carried(i, p, K, A):
     """Set A[i] to the parent's acceleration, at this body's origin."""
     if p < 0:
         for d in range(6):
@@ -99,7 +111,7 @@ def carried(i, p, K, A):  # noqa: ANN001, ANN201
 
 
 @njit(inline="always")
-def single(i, kind, pitch, x, K, A):  # noqa: ANN001, ANN201
+def single(i, kind, pitch, x, K, A):
     """Add S x of a joint with one velocity to A[i]."""
     turning = 0.0 if kind == SLIDER else 1.0
     h = pitch[i] if kind == SCREW else 1.0 - turning
@@ -109,7 +121,7 @@ def single(i, kind, pitch, x, K, A):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def spread(topology, pitch, K, qdd, A):  # noqa: ANN001, ANN201
+def spread(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the accelerations that joint accelerations qdd alone cause."""
     parent, code, _, iv = topology
     S = np.empty((6, 6))
@@ -121,7 +133,7 @@ def spread(topology, pitch, K, qdd, A):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):  # noqa: ANN001, ANN201
+def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
     """Newton-Euler, inward: joint forces tau for the motion in K, armature times acc included."""
     parent, code, _, iv = topology
     slot, first, _ = gathering
@@ -143,7 +155,7 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau): 
 
 
 @njit(inline="always")
-def lift(r0, r1, r2, W, first, T):  # noqa: ANN001, ANN201
+def lift(r0, r1, r2, W, first, T):
     """Add the force in W, moved to the parent's origin, to the parent's place."""
     f0, f1, f2 = W[21], W[22], W[23]
     n0, n1, n2 = W[24] + r1 * f2 - r2 * f1, W[25] + r2 * f0 - r0 * f2, W[26] + r0 * f1 - r1 * f0
@@ -159,7 +171,7 @@ def lift(r0, r1, r2, W, first, T):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def transmitted(topology, gathering, pitch, forces, K, T, tau):  # noqa: ANN001, ANN201
+def transmitted(topology, gathering, pitch, forces, K, T, tau):
     """Fill tau with the joint forces that forces (n, 6) on bodies amount to: J^T times them."""
     parent, code, _, iv = topology
     slot, first, _ = gathering

@@ -44,7 +44,7 @@ class Quantity:
     outputs: tuple[Port, ...]
     evaluate: Callable[..., Any]
     figures: dict[str, Any] = field(default_factory=dict)
-    explain: Callable[[Array], str] = lambda a: ""  # noqa: E731
+    explain: Callable[[Array], str] = lambda a: ""
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Inverse dynamics of a large constrained mechanism, every joint driven: the least joint forces that cause a motion.
 
-tau = b + A^T lam, b = M a + bias what the open tree would need; lam minimises |b + A^T lam|, itself least where rows are
-redundant. A is used as an operator only (one sweep each way), in LSMR (Fong & Saunders 2011), which begins at zero and so
-ends at the least lam.
+tau = b + A^T lam, b = M a + bias what the open tree would need; lam minimises |b + A^T lam|, itself least where rows
+are redundant. A is used as an operator only (one sweep each way), in LSMR (Fong & Saunders 2011), which begins at zero
+and so ends at the least lam.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
@@ -31,9 +33,12 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
     system.tree.move(q, v)
     values = system.values(q, v, t)
     size = np.abs(b).max() or 1.0
-    operator = LinearOperator(
-        (nv, m), lambda x: system.pull(values, np.ravel(x)), lambda x: system.move_rows(values, np.ravel(x)), dtype=float
-    )
+    operator: Any = LinearOperator(
+        shape=(nv, m),
+        matvec=lambda x: system.pull(values, np.ravel(x)),
+        rmatvec=lambda x: system.move_rows(values, np.ravel(x)),
+        dtype=float,
+    )  # type: ignore[call-arg]
     lam, stopped, *_ = lsmr(operator, -b / size, atol=EXACT, btol=EXACT, conlim=0, maxiter=MOST * m)
     lam = size * lam
     status = Status.UNIQUE if stopped < 7 else Status.ILL_CONDITIONED

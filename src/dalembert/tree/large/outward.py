@@ -27,7 +27,7 @@ COMPILED = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"
 
 
 @njit(**COMPILED)
-def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):  # noqa: ANN001, ANN201
+def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity."""
     parent, code, iq, iv = topology
     for i in range(len(parent)):
@@ -36,7 +36,7 @@ def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):  # noqa: A
         k, j = iv[i], iq[i]
         frame(i, p, C, K)
         c, s = 1.0, 0.0
-        if kind == HINGE or kind == SCREW:
+        if kind in (HINGE, SCREW):
             c, s = cosines[j], sines[j]
         elif kind == CIRCLE:
             c, s = q[j], q[j + 1]
@@ -58,7 +58,7 @@ def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):  # noqa: A
         sx = sy = sz = ox = oy = oz = 0.0
         ax = ay = az = bx = by = bz = 0.0
         zx, zy, zz = K[i, 6], K[i, 7], K[i, 8]
-        if kind == HINGE or kind == CIRCLE or kind == SCREW:
+        if kind in (HINGE, CIRCLE, SCREW):
             ox, oy, oz = zx * v[k], zy * v[k], zz * v[k]
             bx, by, bz = zx * acc[k], zy * acc[k], zz * acc[k]
             if kind == SCREW:
@@ -102,7 +102,7 @@ def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):  # noqa: A
 
 
 @njit(inline="always")
-def along(i, x, y, z, K):  # noqa: ANN001, ANN201
+def along(i, x, y, z, K):
     """Return a vector of a body's axes in world axes."""
     return (
         K[i, 0] * x + K[i, 3] * y + K[i, 6] * z,
@@ -112,7 +112,7 @@ def along(i, x, y, z, K):  # noqa: ANN001, ANN201
 
 
 @njit(inline="always")
-def slide(i, x, y, z, K):  # noqa: ANN001, ANN201
+def slide(i, x, y, z, K):
     """Move a body's origin by a vector of its axes."""
     dx, dy, dz = along(i, x, y, z, K)
     K[i, 9] += dx
@@ -121,7 +121,7 @@ def slide(i, x, y, z, K):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def turn_by(i, x, y, z, w, K):  # noqa: ANN001, ANN201
+def turn_by(i, x, y, z, w, K):
     """Turn a body's axes by a unit quaternion of these axes."""
     for d in range(3):
         a, b, c = K[i, d], K[i, 3 + d], K[i, 6 + d]
@@ -131,7 +131,7 @@ def turn_by(i, x, y, z, w, K):  # noqa: ANN001, ANN201
 
 
 @njit(inline="always")
-def frame(i, p, C, K):  # noqa: ANN001, ANN201
+def frame(i, p, C, K):
     """Set axes and origin of body i to those of its joint's frame on the parent."""
     if p < 0:
         for d in range(3):
@@ -149,7 +149,7 @@ def frame(i, p, C, K):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def straighten(i, K):  # noqa: ANN001, ANN201
+def straighten(i, K):
     """Make the axes orthonormal to rounding: one Newton step of the polar decomposition, R (3 - R^T R) / 2."""
     xx = yy = zz = xy = xz = yz = 0.0
     for d in range(3):
@@ -168,7 +168,7 @@ def straighten(i, K):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def velocities(topology, pitch, v, K, V):  # noqa: ANN001, ANN201
+def velocities(topology, pitch, v, K, V):
     """Fill V (n, 3) with the velocities of all origins: those of frames and springs need them, dynamics does not."""
     parent, code, _, iv = topology
     for i in range(len(parent)):
@@ -191,7 +191,7 @@ def velocities(topology, pitch, v, K, V):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def positions(parent, K, P):  # noqa: ANN001, ANN201
+def positions(parent, K, P):
     """Fill P (n, 3) with the places of all origins in the world."""
     for i in range(len(parent)):
         p = parent[i]

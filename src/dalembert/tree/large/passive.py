@@ -29,7 +29,7 @@ NO_FORCE = np.empty((0, 6))
 
 @dataclass(frozen=True, eq=False)
 class JointSprings:
-    """Springs in the joints of one kind: places of their coordinates (k, nq) and velocities (k, nv), stiffness, rest."""
+    """Springs in the joints of one kind: places of coordinates (k, nq) and velocities (k, nv), stiffness, rest."""
 
     kind: str
     iq: Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ def _shown(items: Sequence[T], what: str) -> Iterator[T]:
     from rich.progress import Progress
 
     begin = last = perf_counter()
-    bar: Progress | None = None
+    bar: Any = None
     try:
         for done, item in enumerate(items):
             yield item

@@ -6,6 +6,7 @@ Matrices with as many rows as columns have no place in memory beyond some size: 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,9 @@ def _quantity(mechanism: Mechanism, inputs: str, outputs: dict[str, tuple[int, i
 def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> Quantity:
     """q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers, status."""
     if route not in ROUTES:
-        raise UnsupportedError(f"route={route!r} is unrolled; {mechanism.name!r} is looped over: backend='cpu' unrolls it")
+        raise UnsupportedError(
+            f"route={route!r} is unrolled; {mechanism.name!r} is looped over: backend='cpu' unrolls it"
+        )
     if not mechanism.names:
         return make_aba(mechanism)
     system = _weighed(mechanism, metric)
@@ -91,14 +94,23 @@ def make_aba(mechanism: Mechanism) -> Quantity:
     """q, v, tau -> a of the open tree."""
     tree = large_tree(mechanism)
     refuse_singular(tree)
-    return _quantity(mechanism, "q v tau", {"a": (mechanism.nv, 1)}, tree.forward)
+    return _quantity(mechanism, "q v tau", {"a": (mechanism.nv, 1)}, _into(tree.forward))
+
+
+def _into(function: Callable[..., Any]) -> Callable[..., None]:
+    """Return a function of one state that returns nothing."""
+
+    def evaluate(*arrays: Array) -> None:
+        function(*arrays)
+
+    return evaluate
 
 
 def make_inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> Quantity:
     """q, v, a -> tau; with loops or constraints q, v, a, t -> tau, multipliers, status."""
     tree = large_tree(mechanism)
     if actuated is None and not mechanism.loops and not mechanism.constraints:
-        return _quantity(mechanism, "q v a", {"tau": (mechanism.nv, 1)}, tree.inverse)
+        return _quantity(mechanism, "q v a", {"tau": (mechanism.nv, 1)}, _into(tree.inverse))
     if actuated is not None:
         raise UnsupportedError(
             f"inverse dynamics of {mechanism.name!r} with some joints driven is not looped over; without actuated= all "
@@ -119,7 +131,7 @@ def make_bias(mechanism: Mechanism) -> Quantity:
 
 
 def make_gravity(mechanism: Mechanism) -> Quantity:
-    """q -> joint forces that hold still."""
+    """Q -> joint forces that hold still."""
     tree, still = large_tree(mechanism), np.zeros(mechanism.nv)
 
     def evaluate(q: Array, out: Array) -> None:
@@ -129,7 +141,7 @@ def make_gravity(mechanism: Mechanism) -> Quantity:
 
 
 def make_mass_matrix(mechanism: Mechanism) -> Quantity:
-    """q -> M."""
+    """Q -> M."""
     tree, n = large_tree(mechanism), mechanism.nv
     refuse_matrix(mechanism, "mass_matrix", n, n, "inverse(q, 0, a) less inverse(q, 0, 0) is M times a vector")
 
@@ -153,7 +165,7 @@ def refuse_matrix(mechanism: Mechanism, what: str, rows: int, columns: int, inst
 
 
 def make_kinematics(mechanism: Mechanism, frame: str | None = None) -> Quantity:
-    """q -> rotation, position of a frame, or of all bodies."""
+    """Q -> rotation, position of a frame, or of all bodies."""
     tree, n = large_tree(mechanism), len(mechanism.bodies)
     layout = tree.layout
 
@@ -167,7 +179,9 @@ def make_kinematics(mechanism: Mechanism, frame: str | None = None) -> Quantity:
         rotation[:] = (axes @ layout.place_R).reshape(3 * n, 3)
         position[:] = frames.origins[layout.row] + np.einsum("nij,nj->ni", axes, layout.place_p)
 
-    size = {"rotation": (3, 3), "position": (3, 1)} if frame is not None else {"rotation": (3 * n, 3), "position": (n, 3)}
+    size = (
+        {"rotation": (3, 3), "position": (3, 1)} if frame is not None else {"rotation": (3 * n, 3), "position": (n, 3)}
+    )
     return _quantity(mechanism, "q", size, evaluate)
 
 
@@ -211,7 +225,7 @@ def _named(frame: str | None, what: str) -> str:
 
 
 def make_jacobian(mechanism: Mechanism, frame: str | None = None, reference: str = "local") -> Quantity:
-    """q -> J (6, nv) of a frame."""
+    """Q -> J (6, nv) of a frame."""
     tree, name = large_tree(mechanism), _named(frame, "jacobian")
 
     def evaluate(q: Array, J: Array) -> None:
@@ -244,7 +258,7 @@ def make_energy(mechanism: Mechanism) -> Quantity:
 
     def evaluate(q: Array, v: Array, kinetic: Array, potential: Array) -> None:
         frames = tree.move(q, v)
-        p, L, m, h = _sums(tree, frames)
+        p, L, _, h = _sums(tree, frames)
         w, speed = tree.memory.K[:, 12:15], frames.speeds
         kinetic[0] = 0.5 * ((speed * p).sum() + (w * L).sum() + (tree.armature * v * v).sum())
         potential[0] = -(h @ tree.layout.gravity) + tree.passive.energy(q, frames)
@@ -280,7 +294,7 @@ def _centroidal(mechanism: Mechanism, inputs: str, name: str, size: int, of: Any
 
 
 def make_center_of_mass(mechanism: Mechanism) -> Quantity:
-    """q -> centre of mass."""
+    """Q -> centre of mass."""
 
     def center(tree: LargeTree, frames: Frames) -> Array:
         _, _, m, h = _sums(tree, frames)
@@ -411,5 +425,3 @@ def make_constraint_jacobian(mechanism: Mechanism) -> Quantity:
         A[:] = system.jacobian(q, float(t[0])).reshape(A.shape)
 
     return _quantity(mechanism, "q t", {"jacobian": (m, n)}, evaluate)
-
-

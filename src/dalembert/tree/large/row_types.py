@@ -1,8 +1,8 @@
 """Constraint rows by type: one compiled kernel for all constraints of a type, run over all of them as a batch.
 
 A row between two frames is linear in their velocities: its Jacobian with respect to them is a force and a moment on
-each. So a constraint's formulas (`model/constraints`) are traced once, on two frames that are inputs, and never again for
-the next constraint of the same type; lengths and gains are inputs, too.
+each. So a constraint's formulas (`model/constraints`) are traced once, on two frames that are inputs, and never again
+for the next constraint of the same type; lengths and gains are inputs, too.
 """
 
 from __future__ import annotations

@@ -48,7 +48,9 @@ class Group:
     @cached_property
     def ends(self) -> tuple[Array, Array, Array]:
         """Bodies (k, 2), rotations (k, 2, 3, 3) and positions (k, 2, 3) of both ends."""
-        return tuple(np.stack([getattr(s, word) for s in self.sites], axis=1) for word in ("row", "rotation", "position"))  # type: ignore[return-value]
+        return tuple(
+            np.stack([getattr(s, word) for s in self.sites], axis=1) for word in ("row", "rotation", "position")
+        )  # type: ignore[return-value]
 
 
 class Rows:
@@ -71,9 +73,9 @@ class Rows:
                 self.linear.append((start, constraint))
             else:
                 raise UnsupportedError(
-                    f"constraint {constraint.label!r} ({constraint.kind}) is an expression of the whole mechanism, which "
-                    "large mechanisms are not traced for; backend='cpu' unrolls the mechanism with it, where that is "
-                    "not too long; constraints between frames, couplers and servos are looped over"
+                    f"constraint {constraint.label!r} ({constraint.kind}) is an expression of the whole mechanism, "
+                    "which large mechanisms are not traced for; backend='cpu' unrolls the mechanism with it, where that "
+                    "is not too long; constraints between frames, couplers and servos are looped over"
                 )
         self.groups = [self._group(members) for members in pairs.values()]
         self._make_linear()
@@ -116,8 +118,7 @@ class Rows:
         for group in self.groups:
             bodies, k = group.ends[0], group.rows.shape[1]
             row = group.rows.reshape(-1)
-            for end in range(2):
-                ends.append(np.column_stack([row, np.repeat(bodies[:, end], k), np.full(len(row), end)]))
+            ends += [np.column_stack([row, np.repeat(bodies[:, end], k), np.full(len(row), end)]) for end in range(2)]
         joints = np.column_stack([self.row, self.body, self.place - self.layout.iv[self.body]]).astype(np.int64)
         return Touches(self.m, np.concatenate(ends).astype(np.int64), joints.reshape(-1, 3), self.factor)
 
@@ -175,7 +176,7 @@ class _Coordinates:
 
 
 @njit(**COMPILED)
-def gather(body, R, p, K, P, V, gravity, x, arms):  # noqa: ANN001, ANN201
+def gather(body, R, p, K, P, V, gravity, x, arms):
     """Fill x (k, ...) with the motion of both ends of every constraint, arms (k, 2, 3) with levers from origins."""
     for k in range(len(body)):
         for end in range(2):
@@ -212,7 +213,7 @@ def gather(body, R, p, K, P, V, gravity, x, arms):  # noqa: ANN001, ANN201
 
 
 @njit(**COMPILED)
-def scatter(forces, arms, rows, wrenches):  # noqa: ANN001, ANN201
+def scatter(forces, arms, rows, wrenches):
     """Put forces (k, r, 12) at frames into wrenches (m, 2, 6) about the bodies' origins."""
     for k in range(len(rows)):
         for r in range(rows.shape[1]):

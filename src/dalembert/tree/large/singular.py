@@ -33,6 +33,6 @@ def refuse_singular(tree: LargeTree) -> None:
     if name is not None:
         raise ModelError(
             f"nothing resists the coordinate {name!r} of {tree.layout.mechanism.name!r}: its pivot is "
-            f"{tree.memory.worst[0]:.0e} of the inertia it is made of; a massless link at the end of a branch, or between "
-            "two joints that move alike, most likely. Give it mass or armature, or constrain it"
+            f"{tree.memory.worst[0]:.0e} of the inertia it is made of; a massless link at the end of a branch, or "
+            "between two joints that move alike, most likely. Give it mass or armature, or constrain it"
         )

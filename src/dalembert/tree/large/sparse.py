@@ -1,14 +1,14 @@
 """Many loops side by side: the block system in the coordinates of all bodies, solved by a sparse LU.
 
-Where loops close only at the ground, as in a net of ropes that all hang from it, the fronts of the tree's own order hold
-all rows at once. Then the order must not be the tree's. With da, f, qdd, lam accelerations of bodies, forces in joints,
-joint accelerations and multipliers,
+Where loops close only at the ground, as in a net of ropes that all hang from it, the fronts of the tree's own order
+hold all rows at once. Then the order must not be the tree's. With da, f, qdd, lam accelerations of bodies, forces in
+joints, joint accelerations and multipliers,
 
     I da + F^T lam - f + sum over children of X^T f_c = -need       da - X da_p - S qdd = 0
     -S^T f - armature qdd - B^T lam = -tau                          F da + B qdd - delta lam = c
 
-is as sparse as the mechanism. SuperLU's approximate minimum degree (COLAMD) finds an order, once, and its pivoting keeps the digits;
-links may be massless.
+is as sparse as the mechanism. SuperLU's approximate minimum degree (COLAMD) finds an order, once, and its pivoting
+keeps the digits; links may be massless.
 """
 
 from __future__ import annotations
