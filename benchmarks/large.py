@@ -25,10 +25,10 @@ import pinocchio as pin
 
 import large_models as models
 
-CHAINS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+CHAINS = (10, 30, 100, 300, 1000, 10_000, 100_000)
 OTHERS = {
-    "tree": (1000, 10_000, 100_000),
-    "ladder": (300, 3000, 30_000, 99_999),
+    "tree": (1000, 100_000),
+    "ladder": (300, 3000, 99_999),
     "rails": (300, 3000, 30_000),
     "net": (5, 10, 20, 40),
 }
@@ -88,8 +88,9 @@ def chain_row(n: int, gib: float) -> dict[str, Any]:
     needed = 8 * TENSORS * n**3 / 2**30
     if needed <= gib / 2:
         aba, constrained = in_pinocchio(n)
-        a = constrained(q, v, tau)
-        mine = held.compile("forward")(q, v, tau, np.zeros(1))[0]
+        # at rest: where the held link moves, its rows and Pinocchio's contact differ by w x v, one being of a point
+        a = constrained(q, 0 * v, tau)
+        mine = held.compile("forward")(q, 0 * v, tau, np.zeros(1))[0]
         row["difference"] = float(np.abs(a - mine).max() / np.abs(a).max())
         row["pinocchio_open"], row["pinocchio_held"] = (best(lambda f=f: f(q, v, tau)) / n for f in (aba, constrained))
     else:
@@ -114,24 +115,27 @@ def other_row(shape: str, n: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show(chains: list[dict[str, Any]], others: list[dict[str, Any]]) -> None:
-    """Print the tables."""
-    print("chain, ns a body      open  by      Pinocchio  ratio |   m = 6  by       Pinocchio  ratio  difference")
-    for row in chains:
-        line = f"{row['bodies']:>12}"
-        for word in ("open", "held"):
-            line += f"{1e9 * row[word]:14.0f}  {row[word + '_by']:7}"
-            peer = row.get(f"pinocchio_{word}")
-            line += f"{1e9 * peer:9.0f} {peer / row[word]:6.1f}  " if peer else f"{'-':>9} {'-':>6}  "
-        needs = row.get("pinocchio_needs_gib")
-        line += f"needs {needs:.3g} GiB" if needs else f"{row['difference']:.1e}"
-        print(line)
-    print("\nshape      bodies    rows  front  status  ns a body  bytes a body  build, us a body")
-    for row in others:
-        print(
-            f"{row['shape']:8}{row['bodies']:>9}{row['rows']:>8}{row['front']:>7}{row['status']:>8}"
-            f"{1e9 * row['per_body']:>11.0f}{row['memory'] / row['bodies']:>14.0f}{1e6 * row['build']:>18.0f}"
-        )
+CHAIN_HEAD = "chain, ns a body      open  by      Pinocchio  ratio |   m = 6  by       Pinocchio  ratio  difference"
+OTHER_HEAD = "\nshape      bodies    rows  front  status  ns a body  bytes a body  build, us a body"
+
+
+def chain_line(row: dict[str, Any]) -> str:
+    """Return a line of the first table."""
+    line = f"{row['bodies']:>12}"
+    for word in ("open", "held"):
+        line += f"{1e9 * row[word]:14.0f}  {row[word + '_by']:7}"
+        peer = row.get(f"pinocchio_{word}")
+        line += f"{1e9 * peer:9.0f} {peer / row[word]:6.1f}  " if peer else f"{'-':>9} {'-':>6}  "
+    needs = row.get("pinocchio_needs_gib")
+    return line + (f"needs {needs:.3g} GiB" if needs else f"{row['difference']:.1e}")
+
+
+def other_line(row: dict[str, Any]) -> str:
+    """Return a line of the second table."""
+    return (
+        f"{row['shape']:8}{row['bodies']:>9}{row['rows']:>8}{row['front']:>7}{row['status']:>8}"
+        f"{1e9 * row['per_body']:>11.0f}{row['memory'] / row['bodies']:>14.0f}{1e6 * row['build']:>18.0f}"
+    )
 
 
 def plot(chains: list[dict[str, Any]], others: list[dict[str, Any]], file: Path) -> None:
@@ -165,9 +169,16 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=100_000, help="no mechanism with more bodies")
     parser.add_argument("--pinocchio-gib", type=float, default=8.0, help="memory that Pinocchio may need twice of")
     arguments = parser.parse_args()
-    chains = [chain_row(n, arguments.pinocchio_gib) for n in CHAINS if n <= arguments.largest]
-    others = [other_row(shape, n) for shape, sizes in OTHERS.items() for n in sizes if n <= arguments.largest]
-    show(chains, others)
+    chains: list[dict[str, Any]] = []
+    print(CHAIN_HEAD)
+    for n in (n for n in CHAINS if n <= arguments.largest):
+        chains.append(chain_row(n, arguments.pinocchio_gib))
+        print(chain_line(chains[-1]), flush=True)
+    others: list[dict[str, Any]] = []
+    print(OTHER_HEAD)
+    for shape, n in ((shape, n) for shape, sizes in OTHERS.items() for n in sizes if n <= arguments.largest):
+        others.append(other_row(shape, n))
+        print(other_line(others[-1]), flush=True)
     versions = {"pinocchio": pin.__version__, "python": sys.version.split()[0]}
     if arguments.json:
         arguments.json.write_text(json.dumps({"versions": versions, "chains": chains, "others": others}, indent=1))

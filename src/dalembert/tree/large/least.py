@@ -7,13 +7,12 @@ and so ends at the least lam.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
 from dalembert.tree.large.constrained import LargeSystem
+from dalembert.tree.large.rows import RowValues
 
 Array = np.ndarray
 
@@ -21,6 +20,20 @@ MOST = 20
 """Steps per row before LSMR gives up; exact arithmetic would need one."""
 
 EXACT = 1e-14
+
+
+class _Rows(LinearOperator):
+    """A^T as an operator."""
+
+    def __init__(self, system: LargeSystem, values: RowValues) -> None:
+        super().__init__(np.dtype(float), (system.layout.mechanism.nv, system.rows.m))
+        self.system, self.values = system, values
+
+    def _matvec(self, x: Array) -> Array:
+        return self.system.pull(self.values, np.ravel(x))
+
+    def _rmatvec(self, x: Array) -> Array:
+        return self.system.move_rows(self.values, np.ravel(x))
 
 
 def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) -> tuple[Array, Array, Status]:
@@ -33,12 +46,7 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
     system.tree.move(q, v)
     values = system.values(q, v, t)
     size = np.abs(b).max() or 1.0
-    operator: Any = LinearOperator(
-        shape=(nv, m),
-        matvec=lambda x: system.pull(values, np.ravel(x)),
-        rmatvec=lambda x: system.move_rows(values, np.ravel(x)),
-        dtype=float,
-    )  # type: ignore[call-arg]
+    operator = _Rows(system, values)
     lam, stopped, *_ = lsmr(operator, -b / size, atol=EXACT, btol=EXACT, conlim=0, maxiter=MOST * m)
     lam = size * lam
     status = Status.UNIQUE if stopped < 7 else Status.ILL_CONDITIONED

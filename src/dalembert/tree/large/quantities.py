@@ -74,7 +74,6 @@ def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, 
     if not mechanism.names:
         return make_aba(mechanism)
     system = _weighed(mechanism, metric)
-
     last = threading.local()
 
     def evaluate(q: Array, v: Array, tau: Array, t: Array, a: Array, lam: Array, status: Array) -> None:
@@ -83,7 +82,12 @@ def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, 
         last.state = (q, v, float(t[0]))
 
     quantity = _quantity(mechanism, "q v tau t", _solved(mechanism, "acceleration", "multipliers"), evaluate)
-    return replace(quantity, explain=lambda a: system.furthest(*last.state, a))
+
+    def explain(a: Array) -> str:
+        q, v, t = last.state
+        return system.furthest(q, v, t, a)
+
+    return replace(quantity, explain=explain)
 
 
 def _solved(mechanism: Mechanism, motion: str, forces: str) -> dict[str, tuple[int, int]]:

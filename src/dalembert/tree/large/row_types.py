@@ -63,10 +63,11 @@ def trace(mechanism: Mechanism, constraint: Pair) -> ca.Function:
     for k, word in enumerate(VALUES):
         if hasattr(one, word):
             object.__setattr__(one, word, x[2 * FRAME + k])
+    gains: Any = (x[INPUTS - 2], x[INPUTS - 1])
     made = one.rows(TwoFrames(mechanism, x))
     parts = made if isinstance(made, list) else [made]
     residual = [ca.SX(part.residual) for part in parts if part.residual is not None]
-    drift = [ca.SX(part.stabilized((x[INPUTS - 2], x[INPUTS - 1])).drift) for part in parts]
+    drift = [ca.SX(part.stabilized(gains).drift) for part in parts]
     outputs = {
         "forces": ca.densify(ca.vertcat(*(ca.SX(part.jacobian) for part in parts))),
         "rate": ca.densify(ca.vertcat(*(ca.SX(part.rate) for part in parts))),

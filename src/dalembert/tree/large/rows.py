@@ -74,8 +74,8 @@ class Rows:
             else:
                 raise UnsupportedError(
                     f"constraint {constraint.label!r} ({constraint.kind}) is an expression of the whole mechanism, "
-                    "which large mechanisms are not traced for; backend='cpu' unrolls the mechanism with it, where that "
-                    "is not too long; constraints between frames, couplers and servos are looped over"
+                    "which large mechanisms are not traced for; backend='cpu' unrolls the mechanism with it, where "
+                    "that is not too long; constraints between frames, couplers and servos are looped over"
                 )
         self.groups = [self._group(members) for members in pairs.values()]
         self._make_linear()
