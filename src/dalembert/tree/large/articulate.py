@@ -13,6 +13,8 @@ and, r from the parent's origin to this one, [r] its cross product:
 A gathering place holds 27 reals: A (xx xy xz yy yz zz), B row by row, C as A, p = (f, n).
 """
 
+# ruff: noqa: SIM109 - comparisons, not a search in a tuple: these are the innermost branches
+
 from __future__ import annotations
 
 import numpy as np
@@ -212,7 +214,7 @@ def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     """Eliminate a joint that is no hinge from the array W (27,); return its least pivot over its trace."""
     if kind == FIXED:
         return 1.0
-    if kind in (BALL, PLANE, FLYING):
+    if kind == BALL or kind == PLANE or kind == FLYING:
         return several(i, kind, k, pitch, armature, tau, K, W, Y, at, S)
     z0, z1, z2 = K[i, 6], K[i, 7], K[i, 8]
     if kind == SCREW:
@@ -226,7 +228,7 @@ def subspace(i, kind, pitch, K, S):
     S[:] = 0.0
     if kind == FIXED:
         return 0
-    if kind in (BALL, FLYING):
+    if kind == BALL or kind == FLYING:
         linear = 3 if kind == FLYING else 0
         for d in range(3):
             for e in range(3):
@@ -238,7 +240,7 @@ def subspace(i, kind, pitch, K, S):
         for e in range(3):
             S[0, e], S[1, e], S[2, 3 + e] = K[i, e], K[i, 3 + e], K[i, 6 + e]
         return 3
-    turning = kind in (HINGE, CIRCLE, SCREW)
+    turning = kind == HINGE or kind == CIRCLE or kind == SCREW
     h = pitch[i] if kind == SCREW else 0.0 if turning else 1.0
     for e in range(3):
         S[0, e] = h * K[i, 6 + e]

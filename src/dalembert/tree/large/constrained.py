@@ -285,9 +285,10 @@ class LargeSystem:
         if two > limits.accept and free is not None:
             two = self._beside(values, factors, c, found.acceleration, free())
             found = found._replace(residuals=(one, two))
-        if one <= limits.accept and two <= (limits.accept if unique else limits.agree):
+        met = two <= (limits.accept if unique else limits.agree)
+        if met and one <= limits.accept:
             return found._replace(status=Status.UNIQUE if unique else Status.REDUNDANT)
-        return found._replace(status=Status.ILL_CONDITIONED if unique else Status.INCONSISTENT)
+        return found._replace(status=Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT)
 
     def _beside(self, values: RowValues, factors: _Factors, c: Array, a: Array, free: Array) -> float:
         """Return the second residual beside what rows would do without their forces: a structure at rest moves nothing.

@@ -4,6 +4,8 @@ Symbols as in `articulate.py`; T gathering places (slots, 27), Y what is kept of
 Cost per hinge: about 420 operations; memory 29 reals beside the model's 26.
 """
 
+# ruff: noqa: SIM109 - comparisons, not a search in a tuple: these are the innermost branches
+
 from __future__ import annotations
 
 import numpy as np
@@ -54,7 +56,7 @@ def eliminate(
         w = relieved(w, ext[i])
     if more.shape[0]:
         w = plus(w, more)
-    if kind in (HINGE, CIRCLE):
+    if kind == HINGE or kind == CIRCLE:
         w, ratio = hinge(K[i, 6], K[i, 7], K[i, 8], armature[k], tau[k], w, Y, at)
     else:
         for d in range(GATHERED):

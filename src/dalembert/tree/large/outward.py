@@ -10,6 +10,8 @@ S is made of the child's own axes (`layout.py`), so that nothing else remains. W
 inertias then change their origin only on the way to the parent, and no lever is longer than a link.
 """
 
+# ruff: noqa: SIM109 - comparisons, not a search in a tuple: these are the innermost branches
+
 from __future__ import annotations
 
 import numpy as np
@@ -36,7 +38,7 @@ def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
         k, j = iv[i], iq[i]
         frame(i, p, C, K)
         c, s = 1.0, 0.0
-        if kind in (HINGE, SCREW):
+        if kind == HINGE or kind == SCREW:
             c, s = cosines[j], sines[j]
         elif kind == CIRCLE:
             c, s = q[j], q[j + 1]
@@ -58,7 +60,7 @@ def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
         sx = sy = sz = ox = oy = oz = 0.0
         ax = ay = az = bx = by = bz = 0.0
         zx, zy, zz = K[i, 6], K[i, 7], K[i, 8]
-        if kind in (HINGE, CIRCLE, SCREW):
+        if kind == HINGE or kind == CIRCLE or kind == SCREW:
             ox, oy, oz = zx * v[k], zy * v[k], zz * v[k]
             bx, by, bz = zx * acc[k], zy * acc[k], zz * acc[k]
             if kind == SCREW:
