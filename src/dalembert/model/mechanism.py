@@ -133,6 +133,14 @@ class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
         return {joint.name: i for i, joint in enumerate(self.joints)}
 
     @cached_property
+    def _coordinate_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.coordinates)}
+
+    @cached_property
+    def _configuration_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.configuration_names)}
+
+    @cached_property
     def _frames(self) -> dict[str, Frame]:
         """Every frame by name: joints, bodies and named places, the later winning."""
         table = {joint.name: Frame(joint.name, joint.child, joint.child_placement) for joint in self.joints}
@@ -171,7 +179,8 @@ class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
         if isinstance(name, str) and name in self._joint_index:
             i = self._joint_index[name]
             return slice(int(start[i]), int(start[i + 1]))
-        i = lookup(name, {each: i for i, each in enumerate(names)}, "joint or coordinate")
+        table = self._coordinate_index if names is self.coordinates else self._configuration_index
+        i = lookup(name, table, "joint or coordinate")
         return slice(i, i + 1)
 
     # --- configurations -----------------------------------------------------------------------------------------
