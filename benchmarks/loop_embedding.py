@@ -26,6 +26,7 @@ from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import Load
 from dalembert.tree.routes.caba import InsideTheTree
 from dalembert.tree.routes.cost import cost_of
+from dalembert.tree.routes.substitution import inward, outward
 from dalembert.tree.routes.tree_rows import TreeRows
 from dalembert.tree.scalars import Scalar, add, mul, neg, sub, total
 from dalembert.tree.sparse_factor import dense, sparse, sparse_factor
@@ -76,10 +77,10 @@ def embedding_operations(k: int) -> tuple[int, int]:
 def by_elimination(setting: constrained.Setting, rows: TreeRows, y1: Any, y2: Any) -> tuple[list[Scalar], list[Scalar]]:
     """Return a and lam by route "caba"."""
     inside = InsideTheTree.of(setting, rows.forces)
-    right = inside.made.inward(Load([REST] * len(setting.tree.links), y1), y2)
+    right = inward(inside.made, Load([REST] * len(setting.tree.links), y1), y2)
     at_ground = dense(inside.schur.solve(sparse([right.b[r] for r in inside.left])), len(inside.left))
     known = dict(zip(inside.left, at_ground, strict=True))
-    motion = inside.made.outward(right, known)
+    motion = outward(inside.made, right, known)
     return motion.joints, [known[r] for r in range(len(y2))]
 
 

@@ -8,7 +8,8 @@ Delassus matrix (request "delassus"; of it the factor of the tree is taken off).
 between the last two sizes; the bounds are upper ones, so a smaller exponent is no contradiction.
 
     n      a chain of n hinges, welded at its end: m = 6
-    m      a chain of 96 hinges, held at m / 3 points along it; the Delassus part
+    m      a chain of 16 hinges, held at m / 3 points of its last link; the Delassus part
+    along  a chain of 96 hinges, held at m / 3 points along it; the Delassus part
     d      limbs of d hinges, one of them held at its end by 12 rows; the Delassus part
     legs   limbs of three hinges on a flying body, each held at its end: n = 6 + m
     loops  rungs on a flying chain: each loop is two limbs of three hinges and a point where they meet
@@ -38,6 +39,7 @@ from loop_embedding import embedding_operations
 CLAIMS = {
     "n": {"aba": 1, "efpa": 1, "pv": 1, "caba": 1},
     "m": {"aba": 2, "efpa": 2, "pv": 2},
+    "along": {"aba": 2, "efpa": 2, "pv": 2},
     "d": {"aba": 1, "efpa": 1, "pv": 1},
     "legs": {"caba": 1},
     "loops": {"caba": 1},
@@ -70,6 +72,13 @@ def _hinge(b: da.Builder, rng: np.random.Generator, name: str, parent: str) -> N
 def chain(n: int) -> da.Mechanism:
     """Return a chain welded at its end."""
     return limbs("chain", [n]).constrain(da.Weld("end 0"))
+
+
+def bundle(m: int) -> da.Mechanism:
+    """Return a chain held at many points of its last link."""
+    rng = np.random.default_rng(1)
+    made = [da.Point("end 0", placement=rng.uniform(-0.5, 0.5, 3), name=f"p{i}") for i in range(m // 3)]
+    return limbs("bundle", [16]).constrain(*made)
 
 
 def points(m: int) -> da.Mechanism:
@@ -146,8 +155,9 @@ def delassus(setting: constrained.Setting, route: str) -> int:
 
 Count = Callable[[constrained.Setting, str], int]
 CASES: dict[str, tuple[Callable[[int], da.Mechanism], Count, tuple[int, ...], dict[str, int]]] = {
-    "n": (chain, solves, (25, 50, 100, 200), {"aba": 200, "efpa": 200, "pv": 200, "caba": 200, "matrix": 50}),
-    "m": (points, delassus, (12, 24, 48, 96), {"aba": 48, "efpa": 96, "pv": 96}),
+    "n": (chain, solves, (25, 50, 100, 200, 400), {"aba": 200, "efpa": 200, "pv": 200, "caba": 400, "matrix": 50}),
+    "m": (bundle, delassus, (24, 48, 96, 192), {"aba": 96, "efpa": 192, "pv": 192}),
+    "along": (points, delassus, (12, 24, 48, 96), {"aba": 48, "efpa": 96, "pv": 96}),
     "d": (star, delassus, (12, 24, 48, 96), {"aba": 96, "efpa": 96, "pv": 96}),
     "legs": (legs, solves, (2, 4, 8, 16), {"efpa": 16, "pv": 16, "caba": 16, "matrix": 16}),
     "loops": (ladder, solves, (2, 4, 8, 16), {"efpa": 16, "pv": 16, "caba": 16, "matrix": 16}),
@@ -197,26 +207,35 @@ def show_loops() -> dict[str, Any]:
 def plot(found: dict[str, Any], file: str) -> None:
     """Draw operations over size, one picture per case."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
 
+    plt.rcParams["svg.fonttype"] = "none"
     labels = {
         "n": ("velocities n (chain, m = 6)", "solve"),
-        "m": ("rows m (along 96 hinges)", "Delassus part"),
+        "m": ("rows m (on one link)", "Delassus part"),
+        "along": ("rows m (along 96 hinges)", "Delassus part"),
         "d": ("depth d (m = 12)", "Delassus part"),
         "legs": ("legs (n = 6 + m, m = 3 legs)", "solve"),
         "loops": ("loops (n = 5 + 7 loops)", "solve"),
     }
-    figure, axes = plt.subplots(1, len(found), figsize=(15, 3.4), layout="constrained")
+    figure, axes = plt.subplots(2, 3, figsize=(13, 7.2), layout="constrained")
     colours = {"aba": "C0", "efpa": "C1", "pv": "C2", "caba": "C3", "matrix": "C7"}
     marks = {"aba": "s", "efpa": "o", "pv": "^", "caba": "D", "matrix": "x"}
-    for ax, (case, routes) in zip(axes, found.items(), strict=True):
+    for ax, (case, routes) in zip(axes.flat, found.items(), strict=True):
         for route, figures in routes.items():
             text = f"{route}: {exponent(figures):.2f}"
             ax.loglog(list(figures), list(figures.values()), marks[route] + "-", color=colours[route], ms=4, label=text)
         ax.set_xlabel(labels[case][0])
-        ax.set_title(f"{labels[case][1]}", fontsize=10)
+        ax.set_title(labels[case][1], fontsize=10)
+        ax.minorticks_off()
+        sizes = sorted({size for figures in routes.values() for size in figures})
+        ax.set_xticks(sizes, [str(size) for size in sizes])
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         ax.grid(True, which="major", lw=0.4)
         ax.legend(fontsize=8, title="route: last slope", title_fontsize=8)
-    axes[0].set_ylabel("operations")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("operations")
     figure.savefig(file)
 
 

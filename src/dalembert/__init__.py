@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         Weld,
     )
     from dalembert.readers import load
-    from dalembert.simulate import Trajectory, simulate
+    from dalembert.simulate import Trajectory, resume, simulate
 
 _CONSTRAINTS = (
     "Coupler",
@@ -65,7 +65,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("Builder", "Lagrangian", "Mechanism", "System"), "dalembert.model"),
     **dict.fromkeys(_CONSTRAINTS, "dalembert.model.constraints"),
     "load": "dalembert.readers",
-    **dict.fromkeys(("Trajectory", "simulate"), "dalembert.simulate"),
+    **dict.fromkeys(("Trajectory", "resume", "simulate"), "dalembert.simulate"),
 }
 """Names by room: SciPy, CasADi and LLVM are imported with the room that needs them, when it is first used."""
 
@@ -103,6 +103,7 @@ __all__ = [
     "Weld",
     "__version__",
     "load",
+    "resume",
     "simulate",
 ]
 

@@ -61,6 +61,9 @@ class Kernel:
     5.0
     """
 
+    final = False
+    """Whether a status is the last word; if not, samples that are declined may be solved by other means."""
+
     def __init__(
         self,
         function: Any,

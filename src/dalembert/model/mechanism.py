@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.model.assembling import Assembling
 from dalembert.model.calls import Calls
 from dalembert.model.constrained import Constrained
 from dalembert.model.content import content_key
@@ -29,7 +30,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(JointValues, Constrained, Calls, Solving):
+class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
     """Bodies, joints and what else a model has, in the order in which states are numbered.
 
     Made by `da.Builder` or `da.load`. A `System`: solvers and integrators take it as it is.
@@ -132,6 +133,14 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
         return {joint.name: i for i, joint in enumerate(self.joints)}
 
     @cached_property
+    def _coordinate_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.coordinates)}
+
+    @cached_property
+    def _configuration_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.configuration_names)}
+
+    @cached_property
     def _frames(self) -> dict[str, Frame]:
         """Every frame by name: joints, bodies and named places, the later winning."""
         table = {joint.name: Frame(joint.name, joint.child, joint.child_placement) for joint in self.joints}
@@ -170,7 +179,8 @@ class Mechanism(JointValues, Constrained, Calls, Solving):
         if isinstance(name, str) and name in self._joint_index:
             i = self._joint_index[name]
             return slice(int(start[i]), int(start[i + 1]))
-        i = lookup(name, {each: i for i, each in enumerate(names)}, "joint or coordinate")
+        table = self._coordinate_index if names is self.coordinates else self._configuration_index
+        i = lookup(name, table, "joint or coordinate")
         return slice(i, i + 1)
 
     # --- configurations -----------------------------------------------------------------------------------------

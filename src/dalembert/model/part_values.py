@@ -16,8 +16,11 @@ from dalembert.model.placement import IDENTITY, Placement, exact
 
 Array = np.ndarray
 
-AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+COORDINATE_AXES = {(x, y, z): (float(x), float(y), float(z)) for x, y, z in ((1, 0, 0), (0, 1, 0), (0, 0, 1))}
+"""Axes that most joints have: found at once, whether their numbers are whole or not."""
 
 
 def checked_name(name: Any, what: str, source: Source | None) -> str:
@@ -84,8 +87,8 @@ def make_slack(rest: Any, what: str, source: Source | None) -> tuple[float, floa
 
 def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float, float]:
     """Return an axis of length one; entries that are 0 or 1 up to rounding become so."""
-    if type(axis) is tuple and all(type(x) is float for x in axis) and axis in AXES:
-        return AXES[AXES.index(axis)]
+    if type(axis) is tuple and axis in COORDINATE_AXES:
+        return COORDINATE_AXES[axis]
     array = numbers(axis, what, source)
     length = np.linalg.norm(array) if array.shape == (3,) else np.nan
     if not np.isfinite(length) or length == 0:
@@ -173,7 +176,7 @@ def make_placement(
     try:
         if rpy is not None:
             return Placement.from_rpy(rpy, place)
-        turn = np.eye(3) if rotation is None else numbers(rotation, f"the rotation of {what}", source)
+        turn = IDENTITY.rotation if rotation is None else numbers(rotation, f"the rotation of {what}", source)
         return Placement.from_quaternion(turn, place) if turn.shape == (4,) else Placement(turn, place)
     except (DalembertError, TypeError, ValueError) as error:
         raise ModelError(f"{what}: {error}", source) from error

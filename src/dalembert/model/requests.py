@@ -62,6 +62,9 @@ class Request:
 
 _TABLE: dict[str, Request] = {}
 
+_LOOPED: dict[str, Callable[..., Kernel | None]] = {}
+"""By request, who may answer it with loops instead of straight-line code."""
+
 
 def register(*requests: Request) -> None:
     """Add requests to the table; a name that is taken by another trace is refused."""
@@ -69,6 +72,11 @@ def register(*requests: Request) -> None:
         known = _TABLE.setdefault(request.name, request)
         if known.trace is not request.trace:
             raise ModelError(f"the request {request.name!r} is registered twice")
+
+
+def register_looped(make: Callable[..., Kernel | None], names: tuple[str, ...]) -> None:
+    """Add a way to answer without unrolling: make(mechanism, what, options, kernel) returns None to decline."""
+    _LOOPED.update(dict.fromkeys(names, make))
 
 
 def requests() -> dict[str, Request]:
@@ -134,6 +142,9 @@ def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], ker
     full = checked_options(mechanism, request, options)
     if "dtype" in full:
         full["dtype"] = type_name(kernel.get("dtype", full["dtype"]))
+    loops = _LOOPED[what](mechanism, what, full, kernel) if what in _LOOPED else None
+    if loops is not None:
+        return loops
     if not (mechanism.cacheable and request.own):
         return Kernel(request.trace(mechanism, **full), **kernel)
     key = ("mechanism", mechanism.content(), what, *(f"{name}={value!r}" for name, value in sorted(full.items())))

@@ -183,8 +183,12 @@ class Solving:
 
         q = self.manifold.configuration(q)
         v, tau, t = (reals(x, name) for x, name in ((v, "v"), (tau, "tau"), (t, "t")))
-        a, lam, status = self.compile("forward")(q, v, tau, t[..., None])
+        kernel = self.compile("forward")
+        a, lam, status = kernel(q, v, tau, t[..., None])
         status = status[..., 0].astype(int)
+        if kernel.final:
+            self._refuse_unsolved(kernel, a, status)
+            return a, lam, status
         left = (status == Status.DECLINED) | (status == Status.INCONSISTENT)
         if np.any(left):
             batch = status.shape
@@ -196,6 +200,17 @@ class Solving:
             found = self.solve(q[left], v[left], tau[left], t[left])
             a[left], lam[left], status[left] = found.acceleration, found.multipliers, found.status
         return a, lam, status
+
+    def _refuse_unsolved(self, kernel: Any, a: Array, status: Array) -> None:
+        """Raise for a single state without an answer that no dense solver may explain; NaN has its status."""
+        from dalembert.kkt import Status
+
+        if status.ndim or Status(int(status)).solved or Status(int(status)) is Status.NONFINITE:
+            return
+        raise SolvabilityError(
+            f"{Status(int(status)).message}; {kernel.explain(a)}. A mechanism of {self.nv} velocities has no dense "
+            "diagnosis: look at a shorter one of its kind, or free these rows"
+        )
 
 
 def _square(metric: Any) -> Any:

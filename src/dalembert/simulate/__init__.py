@@ -8,12 +8,15 @@ from functools import wraps
 from types import ModuleType
 from typing import Any
 
+from dalembert.simulate.entry import simulate
 from dalembert.simulate.event import MODES, Event
-from dalembert.simulate.simulate import METHODS, simulate
+from dalembert.simulate.mechanism_trajectory import MechanismTrajectory
+from dalembert.simulate.simulate import METHODS
 from dalembert.simulate.steppers import STEPPERS
+from dalembert.simulate.storage.resume import resume
 from dalembert.simulate.trajectory import Trajectory
 
-__all__ = ["METHODS", "MODES", "STEPPERS", "Event", "Trajectory", "simulate"]
+__all__ = ["METHODS", "MODES", "STEPPERS", "Event", "MechanismTrajectory", "Trajectory", "resume", "simulate"]
 
 
 class _Room(ModuleType):

@@ -43,7 +43,7 @@ class Trajectory:
 
     t: Float[Array, " N"]
     q: Float[Array, "N n"]
-    v: Float[Array, "N n"]
+    v: Float[Array, "N nv"]
     modes: Int[Array, "N m"]
     events: tuple[Event, ...]
     friction_work: Float[Array, " N"]
@@ -132,6 +132,13 @@ class Trajectory:
         near = get_close_matches(name, [*self.coordinates, *self.contacts], n=3)
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
         raise ModelError(f"no coordinate or contact is called {name!r}{hint}")
+
+    @staticmethod
+    def load(path: Any) -> Trajectory:
+        """Read the run of a mechanism from a file; one that was killed is read as far as it came."""
+        from dalembert.simulate.storage.read import load_run
+
+        return load_run(path)
 
     def plot(self, what: Sequence[str] = ("velocities", "forces")) -> Any:
         """Return a matplotlib figure of velocities and friction forces, phases shaded by who sticks."""

@@ -23,6 +23,7 @@ from dalembert.tree.judged import Asked, BlockAnswer, Solved, judged, relative
 from dalembert.tree.proximal import Proximal
 from dalembert.tree.routes.elimination import Elimination, Place, eliminate
 from dalembert.tree.routes.order import elimination_order
+from dalembert.tree.routes.substitution import inward, outward
 from dalembert.tree.row_forces import RowForce
 from dalembert.tree.scalars import Scalar, add, is_zero, mul, neg, sub, total
 from dalembert.tree.screws import Pair
@@ -57,10 +58,10 @@ class InsideTheTree:
     def solve(self, load: Load, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
         """Return a and lam with the verdict."""
         needs, limits = self.setting.needs, self.setting.limits
-        right = self.made.inward(load, c)
+        right = inward(self.made, load, c)
         forces, unrest = multipliers(self.schur, sparse([right.b[r] for r in self.left]))
         known = dict(zip(self.left, dense(forces, len(self.left)), strict=True))
-        motion = self.made.outward(right, known)
+        motion = outward(self.made, right, known)
         lam = [known[r] for r in range(len(c))]
         free, held = self._effort(load, c, motion, lam)
         own = replace(needs, row_scales=tuple(needs.row_scales[r] for r in self.left))

@@ -112,7 +112,9 @@ ROUTES = {
             "rows hop between the links where they join",
             _four_steps(delassus_by_hops),
             lambda setting, forces: delassus_by_hops(TreeSystem.of(setting.tree, setting.posed, forces)),
-            lambda setting: "no more than efpa: no bundle of rows is large enough to hop" if _short(setting) else "",
+            lambda setting: (
+                "like efpa here: no bundle of rows is large and far enough to hop" if _short(setting) else ""
+            ),
         ),
         Route(
             "caba",

@@ -1,0 +1,128 @@
+"""Forces and impulses of contacts: complementarity with Coulomb's cone, bilateral rows eliminated.
+
+Symbols: K = [M A^T; A 0]; B = the part of K^-1 that forces on motions see; G = W B W^T Delassus matrix of the contacts;
+r reactions (N, T, T per contact), u = G r + g accelerations or velocities of the contacts.
+
+    0 <= u_N  perp  r_N >= 0,     r_T in the disk of radius mu r_N, opposed to u_T where it is at its edge
+
+solved by `friction.contact_kernel`. Newton's restitution: u_N+ + e u_N-  in place of u_N. Poisson's: a first problem
+without
+restitution gives r_c, then r_N >= e r_c.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalembert.friction.cone_kernel import COULOMB, UNILATERAL
+from dalembert.friction.contact_kernel import solve_contacts
+
+Array = np.ndarray
+
+TOLERANCE, ACCEPTED = 1e-13, 1e-8
+"""What the kernel aims at, and what counts as an answer, relative to the terms."""
+
+SWEEPS, NEWTON = 12, 400
+
+
+@dataclass(frozen=True, eq=False)
+class Inverse:
+    """K^-1 applied: motions from forces, with bilateral rows held."""
+
+    K: Array
+    n: int
+
+    @classmethod
+    def of(cls, M: Array, A: Array) -> Inverse:
+        """Put the block matrix together."""
+        n, m = M.shape[0], A.shape[0]
+        K = np.zeros((n + m, n + m))
+        K[:n, :n], K[:n, n:], K[n:, :n] = M, A.T, A
+        return cls(K, n)
+
+    def solve(self, forces: Array, rows: Array) -> tuple[Array, Array]:
+        """Return motions (n, k) and multipliers (m, k) for forces (n, k) and accelerations of rows (m, k)."""
+        right = np.vstack([forces, rows])
+        try:
+            x = np.linalg.solve(self.K, right)
+            if not np.isfinite(x).all() or np.abs(self.K @ x - right).max() > 1e-9 * (1.0 + np.abs(right).max()):
+                raise np.linalg.LinAlgError
+        except np.linalg.LinAlgError:
+            x = np.linalg.lstsq(self.K, right, rcond=1e-12)[0]
+        return x[: self.n], x[self.n :]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Reactions of the contacts that were asked about, (3 per contact), and how well the laws hold."""
+
+    r: Array
+    residual: float
+
+    @property
+    def ok(self) -> bool:
+        """True when the laws hold."""
+        return self.residual <= ACCEPTED
+
+
+def complementarity(
+    G: Array,
+    g: Array,
+    mu: Array,
+    sliding: Array | None = None,
+    direction: Array | None = None,
+    warm: Array | None = None,
+) -> Answer:
+    """Solve u = G r + g over the cones of contacts with three rows each.
+
+    Parameters
+    ----------
+    sliding, direction
+        Per contact whether it slides, and along which unit vector (k, 2): its friction is then given.
+    """
+    k = mu.size
+    if k == 0:
+        return Answer(np.zeros(0), 0.0)
+    frictional = mu > 0.0
+    keep = np.array([j for i in range(k) for j in range(3 * i, 3 * i + (3 if frictional[i] else 1))], dtype=int)
+    first = np.concatenate([[0], np.cumsum(np.where(frictional, 3, 1))]).astype(np.int64)
+    slides = np.zeros(k, np.bool_) if sliding is None else sliding.astype(np.bool_)
+    s = np.zeros(3 * k)
+    if direction is not None:
+        s.reshape(k, 3)[:, 1:] = direction
+    r = np.zeros(keep.size) if warm is None else warm[keep].copy()
+    residual, _, _ = solve_contacts(
+        np.ascontiguousarray(G[np.ix_(keep, keep)]),
+        np.ascontiguousarray(g[keep]),
+        first,
+        np.ascontiguousarray(mu, float),
+        COULOMB,
+        np.full(k, UNILATERAL, np.int64),
+        slides,
+        s[keep],
+        r,
+        TOLERANCE,
+        SWEEPS,
+        NEWTON,
+    )
+    full = np.zeros(3 * k)
+    full[keep] = r
+    return Answer(full, float(residual))
+
+
+def impact_impulses(G: Array, u: Array, mu: Array, restitution: Array, law: list[str]) -> Answer:
+    """Return the impulses of closed contacts that meet with velocities u (3 k,)."""
+    normal = np.arange(0, u.size, 3)
+    newton = np.array([each == "newton" for each in law], dtype=bool)
+    g = u.copy()
+    g[normal] += np.where(newton, restitution * np.minimum(u[normal], 0.0), 0.0)
+    answer = complementarity(G, g, mu)
+    if newton.all() or not np.any(restitution[~newton]):
+        return answer
+    floor = np.zeros_like(answer.r)
+    floor[normal] = np.where(newton, 0.0, restitution * answer.r[normal])
+    expanded = complementarity(G, g + G @ (answer.r + floor), mu)
+    total = answer.r + floor + expanded.r
+    return Answer(total, max(answer.residual, expanded.residual))

@@ -1,0 +1,191 @@
+"""What may touch what: spheres (points are spheres without radius), boxes, planes, heightfields, joint limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError
+
+Array = np.ndarray
+
+LAWS = ("newton", "poisson")
+"""Laws of restitution: of velocities, or of impulses."""
+
+
+def _triple(values: Any, what: str) -> tuple[float, float, float]:
+    array = np.asarray(values, dtype=float)
+    if array.shape != (3,) or not np.isfinite(array).all():
+        raise ShapeError(f"{what} must be three finite numbers; got {values!r}")
+    return (float(array[0]), float(array[1]), float(array[2]))
+
+
+@dataclass(frozen=True)
+class Sphere:
+    """A sphere fixed to a frame; a point with radius 0.
+
+    Attributes
+    ----------
+    frame
+        A frame, body or joint of the mechanism.
+    radius
+        Metres.
+    at
+        Centre in the frame's axes, metres.
+    """
+
+    frame: str
+    radius: float = 0.0
+    at: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", _triple(self.at, f"the centre of a sphere on {self.frame!r}"))
+        if not (np.isfinite(self.radius) and self.radius >= 0.0):
+            raise ModelError(f"radius={self.radius!r} of a sphere on {self.frame!r} must be a finite number >= 0")
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box fixed to a frame; its eight corners touch.
+
+    Attributes
+    ----------
+    frame, at
+        As of a sphere; `at` is the centre.
+    size
+        Lengths of the edges along the frame's axes, metres; a length of zero makes a plate or a rod of it.
+    """
+
+    frame: str
+    size: tuple[float, float, float]
+    at: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", _triple(self.at, f"the centre of a box on {self.frame!r}"))
+        object.__setattr__(self, "size", _triple(self.size, f"the size of a box on {self.frame!r}"))
+        if min(self.size) < 0.0:
+            raise ModelError(f"size={self.size} of a box on {self.frame!r} must not be negative")
+
+    def corners(self) -> list[tuple[float, float, float]]:
+        """Return the corners that differ, in the frame's axes."""
+        signs = [(-0.5, 0.5) if length > 0.0 else (0.0,) for length in self.size]
+        return [
+            _triple(np.array(self.at) + np.array([x, y, z]) * self.size, "corner")
+            for x in signs[0] for y in signs[1] for z in signs[2]
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The ground: points x with normal . x = offset; free space is on the side of the normal."""
+
+    normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        n = np.array(_triple(self.normal, "the normal of a plane"))
+        if not np.linalg.norm(n) > 0.0:
+            raise ModelError("the normal of a plane must not be zero")
+        object.__setattr__(self, "normal", _triple(n / np.linalg.norm(n), "normal"))
+
+
+@dataclass(frozen=True, eq=False)
+class Heightfield:
+    """A ground of heights z[i, j] at x[i], y[j], bilinear between; level with its edge beyond."""
+
+    x: Any
+    y: Any
+    z: Any
+
+    def __post_init__(self) -> None:
+        x, y, z = (np.asarray(each, dtype=float) for each in (self.x, self.y, self.z))
+        if x.ndim != 1 or y.ndim != 1 or z.shape != (x.size, y.size) or min(x.size, y.size) < 2:
+            raise ShapeError(f"heights must be (len(x), len(y)) with at least two each; they are {z.shape}")
+        if not (np.isfinite(z).all() and (np.diff(x) > 0).all() and (np.diff(y) > 0).all()):
+            raise ModelError("a heightfield needs finite heights at increasing x and y")
+        for name, value in (("x", x), ("y", y), ("z", z)):
+            object.__setattr__(self, name, value)
+
+    def at(self, place: Array) -> tuple[float, Array]:
+        """Return height and unit normal below a place (3,)."""
+        i, u, dx = _cell(self.x, place[0])
+        j, w, dy = _cell(self.y, place[1])
+        z = self.z[i : i + 2, j : j + 2]
+        height = (1 - u) * ((1 - w) * z[0, 0] + w * z[0, 1]) + u * ((1 - w) * z[1, 0] + w * z[1, 1])
+        slope_x = ((1 - w) * (z[1, 0] - z[0, 0]) + w * (z[1, 1] - z[0, 1])) * dx
+        slope_y = ((1 - u) * (z[0, 1] - z[0, 0]) + u * (z[1, 1] - z[1, 0])) * dy
+        n = np.array([-slope_x, -slope_y, 1.0])
+        return float(height), n / np.linalg.norm(n)
+
+
+def _cell(grid: Array, x: float) -> tuple[int, float, float]:
+    """Return cell, place in it, and 1 / its width (0 beyond the edge)."""
+    i = int(np.clip(np.searchsorted(grid, x, side="right") - 1, 0, grid.size - 2))
+    width = grid[i + 1] - grid[i]
+    u = (x - grid[i]) / width
+    return i, float(np.clip(u, 0.0, 1.0)), float(1.0 / width if 0.0 <= u <= 1.0 else 0.0)
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Two things that may touch.
+
+    Attributes
+    ----------
+    shape
+        A `Sphere` or `Box`.
+    other
+        A `Plane`, a `Heightfield`, or another `Sphere` (then both are spheres).
+    friction
+        Coulomb's coefficient.
+    restitution
+        Between 0 (plastic) and 1 (elastic).
+    law
+        "newton": normal velocities are reversed by `restitution`; "poisson": impulses of expansion are that part of
+        those of compression.
+    name
+        By default made of the frames.
+    """
+
+    shape: Any
+    other: Any = field(default_factory=Plane)
+    friction: float = 0.0
+    restitution: float = 0.0
+    law: str = "newton"
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shape, Sphere | Box):
+            raise ModelError(f"a contact is of a Sphere or a Box, not of {type(self.shape).__name__}")
+        if not isinstance(self.other, Plane | Heightfield | Sphere):
+            raise ModelError(f"a contact is with a Plane, a Heightfield or a Sphere, not {type(self.other).__name__}")
+        if isinstance(self.other, Sphere) and not isinstance(self.shape, Sphere):
+            raise ModelError("a box touches planes and heightfields; put spheres on its corners for other bodies")
+        if not (np.isfinite(self.friction) and self.friction >= 0.0):
+            raise ModelError(f"friction={self.friction!r} must be a finite number >= 0")
+        if not 0.0 <= self.restitution <= 1.0:
+            raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1")
+        if self.law not in LAWS:
+            raise ModelError(f"law={self.law!r} is not one of {', '.join(map(repr, LAWS))}")
+        if not self.name:
+            other = self.other.frame if isinstance(self.other, Sphere) else "ground"
+            object.__setattr__(self, "name", f"{self.shape.frame}-{other}")
+
+
+@dataclass(frozen=True)
+class JointLimits:
+    """Every joint with limits, or those that are named, stops at them; without friction."""
+
+    joints: tuple[str, ...] = ()
+    restitution: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joints", tuple(self.joints))
+        if not 0.0 <= self.restitution <= 1.0:
+            raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1")
+
+
+CONTACT_CLASSES = (Sphere, Box, Plane, Heightfield, Contact, JointLimits)
+"""What a file may hold."""

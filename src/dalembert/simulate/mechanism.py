@@ -1,0 +1,212 @@
+"""Mechanisms in time: options checked, a stepper chosen with its reason, the run driven and kept whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.model.naming import near_matches
+from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
+from dalembert.simulate.methods import METHODS, WITH_CONTACTS, choose
+from dalembert.simulate.smooth.callbacks import as_user_error
+from dalembert.simulate.smooth.controller import controller
+from dalembert.simulate.smooth.session import Session, Settings
+from dalembert.simulate.smooth.watch import watches
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+Array = np.ndarray
+
+CONSISTENT = 1e-6
+"""Initial states may miss the constraints by this much (metres, radians, per second) and are then put onto them."""
+
+
+ON_MANIFOLD = 1e-13
+"""States that miss the constraints by less are taken as they are, so that a run can be repeated bit for bit."""
+
+
+def simulate_mechanism(
+    mechanism: Mechanism,
+    duration: float,
+    q: Any = None,
+    v: Any = None,
+    *,
+    t: float = 0.0,
+    torque: Any = None,
+    contacts: Any = None,
+    method: str = "auto",
+    rtol: float = 1e-9,
+    atol: float = 1e-10,
+    step: float | None = None,
+    every: float | None = None,
+    events: Any = None,
+    event_tolerance: float = 1e-14,
+    on_step: Callable[..., Any] | None = None,
+    file: Any = None,
+    progress: bool = False,
+    **options: Any,
+) -> MechanismTrajectory:
+    """Simulate a mechanism.
+
+    Parameters
+    ----------
+    mechanism
+        With whatever constraints it has.
+    duration, t
+        Length of the run and its start, seconds.
+    q, v
+        Initial configuration (nq,) and velocity (nv,); neutral and at rest by default. A state that misses the
+        constraints by less than 1e-6 is put onto them, one that misses them by more is refused
+        (`mechanism.assemble` closes loops).
+    torque
+        Joint forces: numbers (nv,); a dict by joint; (times, values), linear between times, or (times, values, kind)
+        with "cubic" or "previous"; a `casadi.Function` of (t, q, v), which is compiled in; or a Python function of
+        (t, q, v), which is called at every stage.
+    contacts
+        Unilateral contacts: a list of `dalembert.simulate.contact` shapes and planes.
+    method
+        "auto", or one of `dalembert.simulate.methods.METHODS`; `run.reason` says why it was taken.
+    rtol, atol
+        Tolerances of a step; errors of positions are metres and radians.
+    step
+        A fixed step, seconds, in place of an adaptive one.
+    every
+        Samples at equal times instead of at every step.
+    events
+        Functions g(t, q, v) whose zeros are wanted, Python or casadi: one, a list, or a dict by name; attributes
+        `terminal` and `direction` as in SciPy, or `Watch(function, name, terminal, direction)`.
+    event_tolerance
+        Tolerance of an event within its step, seconds.
+    on_step
+        Called after every step with (t, q, v).
+    file
+        A path: samples are written there, block by block, while the run goes on; `da.resume` continues it.
+    progress
+        Show a bar.
+    options
+        Of the method.
+
+    Returns
+    -------
+    MechanismTrajectory
+        Also where the run could not go on, or was interrupted: `status` and `message` say why. An error in a Python
+        function is raised, with the trajectory so far as its attribute `trajectory`.
+    """
+    numbers = _numbers(duration=duration, rtol=rtol, atol=atol, event_tolerance=event_tolerance)
+    numbers |= {
+        name: None if x is None else _numbers(**{name: x})[name] for name, x in (("step", step), ("every", every))
+    }
+    law = controller(mechanism, torque)
+    if method != "auto" and method not in METHODS:
+        raise ModelError(
+            f"method={method!r} is not one of 'auto', {', '.join(map(repr, METHODS))}",
+            near=near_matches(method, METHODS),
+        )
+    q, v = consistent_start(mechanism, q, v, float(t))
+    chosen, reason = choose(mechanism, law, contacts, q, v, numbers) if method == "auto" else (method, "asked for")
+    if (contacts is None) == (chosen in WITH_CONTACTS):
+        raise ModelError(
+            f"method={chosen!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
+            f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
+        )
+    settings = Settings(
+        chosen,
+        reason,
+        float(t),
+        numbers["duration"],
+        numbers["rtol"],
+        numbers["atol"],
+        numbers["step"],
+        numbers["every"],
+        float(duration),
+        numbers["event_tolerance"],
+    )
+    found, function, callables = watches(mechanism, events)
+    session = Session(mechanism, settings, law, q, v, found, function, callables, on_step)
+    session.extra |= {"contacts": contacts, "options": options}
+    return run_session(session, file, progress)
+
+
+def run_session(session: Session, file: Any = None, progress: bool = False) -> MechanismTrajectory:
+    """Drive a session to its end; keep what there is whatever happens."""
+    from dalembert.simulate.storage.sink import FileSink
+
+    sink = file if file is None or isinstance(file, FileSink) else FileSink(file, session)
+    session.sink = sink
+    bar = _bar(session) if progress else None
+    error: tuple[BaseException, float] | None = None
+    try:
+        METHODS[session.settings.method](session, **session.extra.get("options", {}))
+    except KeyboardInterrupt:
+        session.stop("interrupted", "stopped by the keyboard; da.resume continues a run that writes a file")
+    finally:
+        if bar is not None:
+            bar.stop()
+        if sink is not None:
+            sink.close()
+    error = session.extra.pop("error", None)
+    run = trajectory_of(session, tuple(session.extra.get("contact_names", ())))
+    if error is not None:
+        if isinstance(error[0], KeyboardInterrupt):
+            session.stop("interrupted", f"stopped by the keyboard at t = {error[1]:.9g} s")
+            return trajectory_of(session, run.contacts)
+        raise as_user_error(*error, run)
+    return run
+
+
+def consistent_start(mechanism: Mechanism, q: Any, v: Any, t: float) -> tuple[Array, Array]:
+    """Return the initial state on the constraints, or refuse it with the row that it misses."""
+    q = mechanism.neutral() if q is None else _vector(q, mechanism.nq, "q", mechanism.configuration_names)
+    v = np.zeros(mechanism.nv) if v is None else _vector(v, mechanism.nv, "v", mechanism.coordinates)
+    q = mechanism.normalize(q) if np.abs(mechanism.normalize(q) - q).max(initial=0.0) < CONSISTENT else q
+    mechanism.manifold.refuse_off_manifold(q)
+    if not mechanism.names:
+        return q, v
+    phi = np.asarray(mechanism.constraint(q, t))
+    names = [name for name, has in zip(mechanism.names, mechanism.holonomic, strict=True) if has]
+    _refuse(phi, names, "q", "mechanism.assemble(q) closes loops from a guess")
+    q = mechanism.project(q, t=t) if np.abs(phi).max(initial=0.0) > ON_MANIFOLD else q
+    rate = np.asarray(mechanism.constraint_velocity(q, v, t))
+    _refuse(rate, list(mechanism.names), "v", "mechanism.project(q, v)[1] is the nearest admissible one")
+    return q, mechanism.project(q, v, t)[1] if np.abs(rate).max(initial=0.0) > ON_MANIFOLD else v
+
+
+def _refuse(missing: Array, names: list[str], what: str, hint: str) -> None:
+    if missing.size and np.abs(missing).max() > CONSISTENT:
+        worst = int(np.argmax(np.abs(missing)))
+        raise ModelError(f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}; {hint}")
+
+
+def _vector(values: Any, size: int, what: str, names: tuple[str, ...]) -> Array:
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{what} is not an array of real numbers: {error}") from error
+    if array.shape != (size,):
+        raise ShapeError(f"{what} must have shape ({size},); it has {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ModelError(f"{what}[{bad[0]}] ({names[bad[0]]!r}) is {array[bad[0]]}; a state must be finite")
+    return array
+
+
+def _numbers(**values: Any) -> dict[str, Any]:
+    for name, value in values.items():
+        if not (isinstance(value, float | int | np.floating | np.integer) and np.isfinite(value) and value > 0):
+            raise ModelError(f"{name}={value!r} must be a finite number > 0")
+    return {name: float(value) for name, value in values.items()}
+
+
+def _bar(session: Session) -> Any:
+    """Return a running progress bar in terminals and notebooks."""
+    from rich.progress import Progress
+
+    bar = Progress()
+    task = bar.add_task(session.mechanism.name, total=session.settings.duration)
+    bar.start()
+    session.progress = lambda t: bar.update(task, completed=t - session.settings.start)
+    return bar

@@ -1,0 +1,81 @@
+"""Ways of a mechanism through time, and how one of them is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.simulate.contact.forces import Forces
+from dalembert.simulate.contact.hybrid import run_hybrid
+from dalembert.simulate.contact.moreau import run_moreau
+from dalembert.simulate.smooth.explicit import run_explicit
+from dalembert.simulate.smooth.stiff import run_stiff, suits
+from dalembert.simulate.smooth.variational import run_variational
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+    from dalembert.simulate.smooth.controller import Controller
+
+Array = np.ndarray
+
+METHODS: dict[str, Callable[..., None]] = {
+    "dop853": run_explicit,
+    "dopri5": run_explicit,
+    "bdf": run_stiff,
+    "radau": run_stiff,
+    "variational": run_variational,
+    "hybrid": run_hybrid,
+    "moreau": run_moreau,
+}
+"""Steppers behind one contract, (session, **options) -> None; being in the list is being tested."""
+
+WITH_CONTACTS = ("hybrid", "moreau")
+"""Those that take contacts, and need some."""
+
+FEW = 3
+"""Up to so many contacts are followed from event to event."""
+
+STIFF = 2e4
+"""Decays by more than this many powers of e in the run are stiff: explicit steps would be limited by stability."""
+
+DIFFERENCE = 1e-6
+"""Step of the differences by which decays are estimated."""
+
+
+def choose(
+    mechanism: Mechanism, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any]
+) -> tuple[str, str]:
+    """Return a method and the reason for it, in words."""
+    if contacts is not None:
+        from dalembert.simulate.contact.pairs import pairs_of
+
+        count = len(pairs_of(mechanism, contacts))
+        if count <= FEW and numbers["step"] is None:
+            return "hybrid", f"{count} contacts: from event to event, every impact located"
+        return "moreau", f"{count} contacts, or a step is given: time stepping, impacts as impulses of a step"
+    decays = fastest_decay(mechanism, law, q, v) * numbers["duration"]
+    if decays > STIFF and numbers["step"] is None:
+        said = f"stiff: the fastest motion decays by {decays:.1e} powers of e in the run"
+        if suits(mechanism, law):
+            return "bdf", f"{said}; backward differentiation in the stabilised form"
+        return "dop853", f"{said}, but implicit steppers do not take this model or its joint forces"
+    return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
+
+
+def fastest_decay(mechanism: Mechanism, law: Controller, q: Array, v: Array) -> float:
+    """Return the largest rate of decay of small velocities at a state, 1/s, from differences of accelerations."""
+    tau, n = Forces(law), mechanism.nv
+    slopes = np.zeros((n, n))
+    for j in range(n):
+        ends = []
+        for sign in (1.0, -1.0):
+            speed = v.copy()
+            speed[j] += sign * DIFFERENCE
+            found = mechanism.forward(q, speed, tau(0.0, q, speed))
+            ends.append(found[0] if isinstance(found, tuple) else found)
+        slopes[:, j] = (ends[0] - ends[1]) / (2 * DIFFERENCE)
+    if not np.isfinite(slopes).all():
+        return 0.0
+    return float(max(0.0, -np.linalg.eigvals(slopes).real.min(initial=0.0)))

@@ -1,0 +1,1 @@
+"""Mechanisms without contacts in time: explicit, implicit and variational steps."""

@@ -1,0 +1,307 @@
+"""Step after step without Python: step control, samples, changes of sign; back to Python where that has to decide.
+
+Source of the step control: Hairer, Norsett, Wanner, "Solving ODEs I", secs. II.4 and II.10.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.simulate.smooth.step_loops import (
+    CALLBACK,
+    CLOSE,
+    DECLINED,
+    EVENTS,
+    FINE,
+    NON_FINITE,
+    begin_at,
+    error_ratio,
+    settle,
+    stages,
+)
+from dalembert.tableau.graph_loops import compiled
+from dalembert.tableau.time.invoke_loops import invoke
+
+DONE, FULL, EVENT, STUCK, SHORT = 10, 11, 12, 13, 14
+"""Why the loop came back: end of the segment, buffer full or steps taken, a sign changed, the step size collapsed, or
+has become so short that a singular configuration may be near."""
+
+SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
+"""Part of the optimal step, and how much a step may shrink or grow at once."""
+
+SMALLEST = 16.0
+"""Steps below this many roundings of t are a collapse."""
+
+SAME = 1e-9
+"""A sample that is asked for within this part of a step of its end is that end."""
+
+MOST_REJECTIONS = 100
+"""Rejections in a row after which the run ends."""
+
+TROUBLE = 0.3
+"""Steps that have to be shorter than this part of the usual ones are taken with every stage on the manifold."""
+
+VERY_SHORT = 0.03
+"""Steps shorter than this part of the usual ones: Python looks whether rows are about to become dependent."""
+
+NOISY, LARGEST_NOISE = 3, 1e6
+"""Rejections in a row that do not halve the error; and the error over tolerance up to which noise is accepted."""
+
+T, H, BEGIN, STOP, TRIED, ORIGIN, ALLOWED, NOISE, LEAST_RATIO, LAST_RATIO, USUAL = range(11)
+"""Places in `clock`: time, next step, ends of the segment, step tried last, origin of fixed steps; error over tolerance
+that is allowed, rejections that have not helped, least and last error since the last step; longest step
+of late."""
+
+STEPS, REJECTED, EVALUATIONS, SAMPLES, ASKED, FIXED, RELAXED, CLOSING, IN_A_ROW = range(9)
+"""Places in `counts`."""
+
+
+class Limits(NamedTuple):
+    """What the loop must keep to."""
+
+    rtol: float
+    atol: float
+    fixed: float  # 0: adaptive
+    largest: float
+    every: float  # 0: every step is a sample
+    start: float
+    turn: float
+    scale_place: np.ndarray
+    rotations: np.ndarray
+
+
+class Samples(NamedTuple):
+    """Rows that the loop fills."""
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    multipliers: np.ndarray
+    work: np.ndarray
+    h: np.ndarray
+
+
+@compiled
+def write(work, samples, counts, t, done, h):
+    """Append what is in `work` as a sample."""
+    row = counts[SAMPLES]
+    samples.t[row] = t
+    samples.q[row] = work.q
+    samples.v[row] = work.v
+    samples.a[row] = work.acceleration
+    samples.multipliers[row] = work.multipliers
+    samples.work[row] = done
+    samples.h[row] = h
+    counts[SAMPLES] += 1
+
+
+@compiled
+def accept(work, tables, now, clock, counts, t):
+    """Make the settled end of a step the start of the next one; evaluate K[0] there."""
+    n = work.x.size
+    now.q[:] = work.q
+    now.v[:] = work.v
+    now.work[0] = now.y[2 * n]
+    clock[T] = t
+    counts[EVALUATIONS] += 1
+    return begin_at(work, tables, now, t, clock[BEGIN], clock[STOP])
+
+
+@compiled
+def asked_samples(work, tables, pair, now, clock, counts, limits, samples, h):
+    """Write the samples asked for strictly inside a step by h, each by a shorter step of full order."""
+    while True:
+        t = limits.start + (counts[ASKED] + 1) * limits.every
+        inside = t - clock[T]
+        if inside >= h * (1.0 - SAME):
+            return FINE
+        counts[ASKED] += 1
+        if inside <= h * SAME:
+            continue
+        if counts[SAMPLES] == samples.t.size:
+            counts[ASKED] -= 1
+            return FULL
+        code = stages(work, tables, pair, now, clock[T], inside, clock[BEGIN], clock[STOP], False, counts[CLOSING] > 0)
+        if code == FINE:
+            code = settle(work, now, t)
+        if code != FINE:
+            return code
+        kept_q, kept_v, kept_work = work.q.copy(), work.v.copy(), now.y[2 * work.x.size]
+        code = _at(work, tables, now, t, kept_q, kept_v, clock)
+        if code != FINE:
+            return code
+        write(work, samples, counts, t, kept_work, 0.0)
+
+
+@compiled
+def _at(work, tables, now, t, q, v, clock):
+    """Evaluate accelerations at a state beside the step; the stages of the step are lost, its start is not."""
+    first = now.K[0].copy()
+    kept_q, kept_v = now.q.copy(), now.v.copy()
+    now.q[:] = q
+    now.v[:] = v
+    code = begin_at(work, tables, now, t, clock[BEGIN], clock[STOP])
+    now.q[:] = kept_q
+    now.v[:] = kept_v
+    now.K[0] = first
+    work.q[:] = q
+    work.v[:] = v
+    return code
+
+
+@compiled
+def turned_too_far(now, limits):
+    """Return whether a body has turned further than the chart reaches."""
+    for k in range(limits.rotations.size):
+        i = limits.rotations[k]
+        if now.y[i] ** 2 + now.y[i + 1] ** 2 + now.y[i + 2] ** 2 > limits.turn**2:
+            return True
+    return False
+
+
+@compiled
+def sign_changed(work, now, t, signs, h):
+    """Return whether an event function changes its sign from the start of the step to its settled end."""
+    work.environment[0] = t
+    invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
+    for k in range(signs.size):
+        if signs[k] * work.event_values[k] < 0.0 or (work.event_values[k] == 0.0 and signs[k] != 0.0):
+            return True
+    return False
+
+
+@compiled
+def smallest(clock):
+    """Return the step below which time does not move any more."""
+    return SMALLEST * 2.2e-16 * max(abs(clock[T]), abs(clock[STOP]))
+
+
+@compiled
+def try_step(work, tables, pair, now, clock, counts, limits, h, end):
+    """Take the stages of a step and settle its end; return (what became of it, error over tolerance)."""
+    fixed = limits.fixed > 0.0
+    counts[EVALUATIONS] += pair.b.size - 1
+    code = stages(work, tables, pair, now, clock[T], h, clock[BEGIN], clock[STOP], fixed, counts[CLOSING] > 0)
+    if code != FINE:
+        return code, np.inf
+    if turned_too_far(now, limits):
+        return NON_FINITE, np.inf
+    ratio = error_ratio(work, pair, now, h, limits.scale_place, limits.rtol, limits.atol)
+    if not fixed and not ratio < clock[ALLOWED]:
+        return FINE, ratio
+    return settle(work, now, end), ratio
+
+
+@compiled
+def shrink(clock, counts, pair, h, ratio, can_close):
+    """Choose a shorter step after a rejection; notice errors that do not fall with the step: noise near a singularity.
+
+    Where three shorter steps in a row have not halved the error, it is not one of the method, and the smallest error
+    seen is allowed for the next step; `counts[RELAXED]` tells.
+    """
+    counts[REJECTED] += 1
+    counts[IN_A_ROW] += 1
+    noisy = ratio > 0.5 * clock[LAST_RATIO]
+    clock[NOISE] = clock[NOISE] + 1.0 if noisy else 0.0
+    clock[LEAST_RATIO] = min(clock[LEAST_RATIO], ratio)
+    clock[LAST_RATIO] = ratio
+    if h < TROUBLE * clock[USUAL] and counts[CLOSING] == 0:
+        counts[CLOSING] = can_close
+    if clock[NOISE] >= NOISY and clock[LEAST_RATIO] < LARGEST_NOISE:
+        clock[ALLOWED] = 2.0 * clock[LEAST_RATIO]
+        counts[RELAXED] += 1
+        clock[NOISE] = 0.0
+        clock[H] = 2.0 * h
+        return
+    factor = LEAST if not ratio < np.inf else max(LEAST, SAFETY * ratio ** (-1.0 / pair.order))
+    clock[H] = h * factor
+
+
+@compiled
+def grow(clock, counts, pair, h, ratio, last, after_rejection):
+    """Choose the next step after an accepted one."""
+    clock[USUAL] = max(0.95 * clock[USUAL], h)
+    counts[IN_A_ROW] = 0
+    if h > 2.0 * TROUBLE * clock[USUAL]:
+        counts[CLOSING] = 0
+    clock[ALLOWED], clock[NOISE], clock[LEAST_RATIO], clock[LAST_RATIO] = 1.0, 0.0, np.inf, np.inf
+    if last and h < clock[H] * 0.99:
+        return
+    factor = MOST if ratio == 0.0 else min(MOST, SAFETY * ratio ** (-1.0 / pair.order))
+    clock[H] = h * (min(factor, 1.0) if after_rejection else max(LEAST, factor))
+
+
+@compiled
+def sample_end(work, samples, now, counts, limits, h, end):
+    """Write the end of a step where it is wanted."""
+    if limits.every > 0.0:
+        t = limits.start + (counts[ASKED] + 1) * limits.every
+        if abs(t - end) > h * SAME:
+            return
+        counts[ASKED] += 1
+    work.q[:] = now.q
+    write(work, samples, counts, end, now.work[0], h)
+
+
+@compiled
+def sample_inside(work, tables, pair, now, clock, counts, limits, samples, h):
+    """Write the samples inside a step; its end is in `work` before and after."""
+    kept_q, kept_v, kept_y = work.q.copy(), work.v.copy(), now.y.copy()
+    code = asked_samples(work, tables, pair, now, clock, counts, limits, samples, h)
+    work.q[:] = kept_q
+    work.v[:] = kept_v
+    now.y[:] = kept_y
+    return code
+
+
+@compiled
+def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most_steps):
+    """Step to clock[STOP]; return why it came back. K[0] must belong to the start."""
+    taken = 0
+    rejected = False
+    fixed = limits.fixed > 0.0
+    while clock[T] < clock[STOP]:
+        if taken >= most_steps or counts[SAMPLES] >= samples.t.size:
+            return FULL
+        h = limits.fixed if fixed else min(clock[H], limits.largest)
+        left = clock[STOP] - clock[T]
+        last = h * (1.0 + 1e-9) >= left
+        if last:
+            h = left
+        elif not h > smallest(clock):
+            return STUCK
+        end = clock[STOP] if last else clock[T] + h
+        if fixed and not last:
+            end = clock[ORIGIN] + (counts[FIXED] + 1) * limits.fixed
+        clock[TRIED] = h
+        code, ratio = try_step(work, tables, pair, now, clock, counts, limits, h, end)
+        if code in (CALLBACK, DECLINED) or (fixed and code != FINE):
+            return code
+        if code != FINE or not (fixed or ratio < clock[ALLOWED]):
+            rejected = True
+            shrink(clock, counts, pair, h, np.inf if code != FINE else ratio, 1 if work.calls[CLOSE, 0] != 0 else 0)
+            if not clock[H] > smallest(clock) or counts[IN_A_ROW] > MOST_REJECTIONS:
+                return NON_FINITE if code != FINE else STUCK
+            if counts[CLOSING] == 1 and clock[H] < VERY_SHORT * clock[USUAL]:
+                return SHORT
+            continue
+        if signs.size and sign_changed(work, now, end, signs, h):
+            return EVENT
+        if limits.every > 0.0:
+            code = sample_inside(work, tables, pair, now, clock, counts, limits, samples, h)
+            if code != FINE:
+                return code
+        if not fixed:
+            grow(clock, counts, pair, h, ratio, last, rejected)
+        rejected = False
+        counts[STEPS] += 1
+        counts[FIXED] += 1
+        taken += 1
+        code = accept(work, tables, now, clock, counts, end)
+        if code != FINE:
+            return code
+        sample_end(work, samples, now, counts, limits, h, end)
+    return DONE

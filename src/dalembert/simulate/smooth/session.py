@@ -1,0 +1,94 @@
+"""A run on its way: what was asked for, where it is, what has been written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.simulate.event import Event
+from dalembert.simulate.smooth.controller import Controller
+from dalembert.simulate.smooth.watch import Watch
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+Array = np.ndarray
+
+FIELDS = ("t", "q", "v", "acceleration", "multipliers", "work", "step")
+"""What every sample has; reactions are the negative of the multipliers, `step` is that which led here."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked options of a run."""
+
+    method: str
+    reason: str
+    start: float
+    duration: float
+    rtol: float
+    atol: float
+    step: float | None
+    every: float | None
+    largest_step: float
+    event_tolerance: float
+
+    @property
+    def end(self) -> float:
+        """Time at which the run ends."""
+        return self.start + self.duration
+
+
+@dataclass(eq=False)
+class Session:
+    """One run of a mechanism.
+
+    Attributes
+    ----------
+    q, v
+        State at `settings.start`; what happens later is in the blocks.
+    blocks
+        Samples in the order in which they came, as dicts of arrays by `FIELDS`.
+    checkpoint
+        Arrays from which the run goes on bit for bit; the stepper knows what they mean.
+    sink
+        Called with (block, checkpoint) when samples are complete; writes files.
+    """
+
+    mechanism: Mechanism
+    settings: Settings
+    controller: Controller
+    q: Array
+    v: Array
+    watches: list[Watch] = field(default_factory=list)
+    event_function: Any = None
+    event_callables: list[Callable[..., Any]] = field(default_factory=list)
+    on_step: Callable[..., Any] | None = None
+    blocks: list[dict[str, Array]] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    checkpoint: dict[str, Array] | None = None
+    sink: Callable[[dict[str, Array], dict[str, Array]], None] | None = None
+    progress: Callable[[float], None] | None = None
+    status: str = "completed"
+    message: str = ""
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
+        """Keep a block of samples and the point from which the run goes on."""
+        if len(block["t"]):
+            self.blocks.append(block)
+        self.checkpoint = checkpoint
+        if self.sink is not None:
+            self.sink(block, checkpoint)
+        if self.progress is not None and len(block["t"]):
+            self.progress(float(block["t"][-1]))
+
+    def stop(self, status: str, message: str) -> None:
+        """End the run before its time, with the reason."""
+        self.status, self.message = status, message

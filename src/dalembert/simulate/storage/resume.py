@@ -1,0 +1,50 @@
+"""`da.resume`: continue a run from its file, bit for bit as if it had never stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dalembert.errors import ModelError
+from dalembert.simulate.mechanism_trajectory import MechanismTrajectory
+
+
+def resume(
+    file: Any, *, duration: float | None = None, progress: bool = False, mechanism: Any = None, torque: Any = None,
+    events: Any = None, contacts: Any = None,
+) -> MechanismTrajectory:  # fmt: skip
+    """Continue a run that was killed, interrupted or stopped, and write on in the same file.
+
+    Parameters
+    ----------
+    file
+        What `da.simulate(..., file=...)` or `run.save` has written.
+    duration
+        A new length of the whole run, seconds; by default the one it was begun with.
+    progress
+        Show a bar.
+    mechanism, torque, events, contacts
+        What the file could not hold: Python functions, and mechanisms with constraints made of them.
+
+    Returns
+    -------
+    MechanismTrajectory
+        The whole run, with what was in the file.
+    """
+    from dalembert.simulate.mechanism import run_session
+    from dalembert.simulate.storage.read import read_session
+    from dalembert.simulate.storage.sink import FileSink
+
+    session = read_session(file, {"mechanism": mechanism, "torque": torque, "events": events, "contacts": contacts})
+    if session.extra["missing"]:
+        word = session.extra["missing"][0]
+        raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
+    if duration is not None:
+        session.settings = replace(session.settings, duration=float(duration))
+    session.status, session.message = "completed", ""
+    old = session.blocks[0]
+    sink = FileSink(file, session, replace=True)
+    sink(old, session.checkpoint or {})
+    if sink.failed:
+        raise ModelError(f"the run cannot be written on: {sink.failed}")
+    return run_session(session, sink, progress)

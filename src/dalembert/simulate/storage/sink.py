@@ -1,0 +1,120 @@
+"""A file that grows with its run: every block complete before it counts, readable after the process was killed.
+
+HDF5's single-writer mode orders its writes so that the file is consistent at any time; a row of `checkpoint_samples` is
+written last and says how many samples count.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.simulate.storage.layout import CHUNK, EVENT, append, create, h5py, packed
+
+if TYPE_CHECKING:
+    from dalembert.simulate.smooth.session import Session
+
+Array = np.ndarray
+
+
+OVERHEAD = 1 << 18
+"""Bytes for everything but samples in the space that is asked for before a block."""
+
+
+class FileSink:
+    """Takes blocks of a session to a file."""
+
+    def __init__(self, path: Any, session: Session, replace: bool = False) -> None:
+        self.path, self.session = Path(path), session
+        h5py()
+        if self.path.exists() and not replace:
+            raise ModelError(f"{self.path} is there already: da.resume continues a run, or remove the file first")
+        if not self.path.parent.is_dir():
+            raise ModelError(f"{self.path}: there is no folder {self.path.parent}")
+        self.replace = replace
+        self.file: Any = None
+        self.samples = self.events = self.used = 0
+        self.failed = ""
+
+    def __call__(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
+        """Append a block; a disk that is full ends the writing, not the run."""
+        if self.failed:
+            return
+        try:
+            if self.file is None:
+                self._open(block, checkpoint)
+            self._reserve(block)
+            self._append(block, checkpoint)
+        except (OSError, RuntimeError) as error:
+            self.failed = f"{self.path} ends at sample {self.samples}: {error}"
+            self._abandon()
+
+    def _open(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
+        self.file = h5py().File(self._target, "w", libver="latest")
+        create(self.file, self.session, block, checkpoint)
+        self.file.flush()
+        self.file.swmr_mode = True
+
+    @property
+    def _target(self) -> Path:
+        """Where the file is: beside an old one until its first block is complete."""
+        return self.path.with_name(self.path.name + ".new") if self.replace else self.path
+
+    def _reserve(self, block: dict[str, Array]) -> None:
+        """Ask the system for the space of a block beforehand: HDF5 does not survive a write that fails."""
+        if not hasattr(os, "posix_fallocate"):
+            return
+        chunks = sum(CHUNK * rows[:1].nbytes for rows in block.values())
+        need = sum(rows.nbytes for rows in block.values()) + chunks + OVERHEAD
+        handle = os.open(self._target, os.O_RDWR)
+        try:
+            self.used = self.used or os.fstat(handle).st_size
+            os.posix_fallocate(handle, 0, self.used + need)
+            self.used += need - chunks - OVERHEAD * 3 // 4
+        finally:
+            os.close(handle)
+
+    def _append(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
+        for name, rows in block.items():
+            if name in self.file:
+                append(self.file[name], rows)
+        new = self.session.events[self.events :]
+        if new:
+            rows = [(e.time, e.index, e.contact.encode()[:64], e.old.encode()[:16], e.new.encode()[:16]) for e in new]
+            append(self.file["resume/event"], np.array(rows, dtype=EVENT))
+        append(self.file["resume/checkpoint"], packed(checkpoint)[None])
+        s = self.session
+        append(self.file["resume/checkpoint_steps"], np.array([[s.steps, s.rejected, s.evaluations]]))
+        self.samples += len(block["t"])
+        self.events += len(new)
+        append(self.file["resume/checkpoint_samples"], np.array([self.samples]))
+        if self.replace:
+            os.replace(self._target, self.path)
+            self.replace = False
+
+    def close(self) -> None:
+        """Finish the file: status and message; then any NetCDF-4 reader takes it."""
+        s = self.session
+        if self.failed:
+            s.message = f"{s.message} {self.failed}".strip()
+            s.status = "disk full" if s.status == "completed" else s.status
+            return
+        if self.file is None:
+            return
+        try:
+            self.file.close()
+            with h5py().File(self.path, "r+", libver="latest") as file:
+                file.attrs["status"], file.attrs["message"] = s.status, s.message
+        except (OSError, RuntimeError) as error:
+            s.stop("disk full", f"{self.path} could not be finished: {error}")
+
+    def _abandon(self) -> None:
+        """Let go of a file that cannot be written any more."""
+        with suppress(OSError, RuntimeError, AttributeError):
+            self.file.close()
+        self.file = None

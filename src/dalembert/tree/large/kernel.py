@@ -1,0 +1,189 @@
+"""Loops behind the face of a `Kernel`: the same call, the same shapes; `report()` says that nothing was unrolled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import UnsupportedError
+from dalembert.kernel import Kernel
+from dalembert.kernel.arrays import check_inputs, make_outputs
+from dalembert.kernel.engine import Options
+from dalembert.kernel.program import Port
+from dalembert.kernel.report import Report
+from dalembert.tree.large.progress import progress
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """One thing that loops compute.
+
+    Attributes
+    ----------
+    inputs, outputs
+        Names and shapes of one sample.
+    evaluate
+        evaluate(*inputs, *outputs) fills the outputs of one sample.
+    figures
+        What `report` says of it.
+    explain
+        explain(a) names the rows that accelerations a do not meet.
+    """
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    evaluate: Callable[..., Any]
+    figures: dict[str, Any] = field(default_factory=dict)
+    explain: Callable[[Array], str] = lambda a: ""
+
+
+@dataclass(frozen=True)
+class LoopReport(Report):
+    """Figures of a kernel of loops.
+
+    Attributes
+    ----------
+    reason
+        Why nothing was unrolled.
+    bodies, rows, widest_front
+        Sizes; the most constraint rows that are eliminated together.
+    memory_bytes
+        Of the model's arrays and the loops' memory.
+    """
+
+    reason: str = ""
+    bodies: int = 0
+    rows: int = 0
+    widest_front: int = 0
+    memory_bytes: int = 0
+
+    def __str__(self) -> str:
+        lines = [
+            f"kernel {self.name!r}, backend {self.backend}, {self.dtype}",
+            f"  not unrolled {self.reason}",
+            f"  loops over   {self.bodies} bodies, {self.rows} constraint rows, at most {self.widest_front} at once",
+            f"  memory       {self.memory_bytes / 2**20:.3g} MiB, ready in {self.start_seconds or 0.0:.2f} s",
+        ]
+        if self.samples_per_second is not None:
+            lines.append(f"  last call    {self.samples} samples, {self.samples_per_second:.3g} per second")
+        return "\n".join(lines)
+
+
+class LoopEngine:
+    """Runs a quantity over the samples of a batch."""
+
+    short = None
+
+    def __init__(self, name: str, quantity: Quantity, threads: int) -> None:
+        self.name, self.quantity, self.threads = name, quantity, threads
+        self.inputs, self.outputs = quantity.inputs, quantity.outputs
+        self.figures = quantity.figures
+
+    def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
+        """Evaluate one sample or a batch."""
+        dtype = np.dtype(float)
+        arguments = check_inputs(self.name, inputs, self.inputs, dtype)
+        outputs = make_outputs(self.name, arguments, self.outputs, dtype, out)
+        ports, batch = self.inputs, [arguments.is_batch(k, port) for k, port in enumerate(self.inputs)]
+
+        def sample(i: int) -> None:
+            given = [np.ascontiguousarray(x[i] if each else x) for x, each in zip(arguments.inputs, batch, strict=True)]
+            targets = outputs if arguments.single else [x[i] for x in outputs]
+            made = [np.empty(port.shape) for port in self.outputs]
+            self.quantity.evaluate(*given, *made)
+            for target, value in zip(targets, made, strict=True):
+                target[...] = value
+
+        assert len(ports) == len(batch)
+        if self.threads > 1 and arguments.samples > 1:
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(sample, range(arguments.samples)))
+        else:
+            for i in progress(range(arguments.samples), self.name):
+                sample(i)
+        if not with_status:
+            return outputs, None
+        flat = [x.reshape(arguments.samples, -1) for x in outputs]
+        finite = np.all([np.isfinite(x).all(axis=1) for x in flat], axis=0)
+        return outputs, (~finite).astype(np.uint8)
+
+    def elapsed(self) -> float | None:
+        """Return None: a call returns when it is done."""
+        return None
+
+    def peak(self) -> float | None:
+        """Return None: operations are not counted."""
+        return None
+
+
+class LoopedKernel(Kernel):
+    """A kernel whose code is loops over the bodies of a large mechanism."""
+
+    final = True
+    """Statuses are the last word: there is no dense solver behind it."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        what: str,
+        options: dict[str, Any],
+        make: Callable[..., Quantity],
+        kernel: dict[str, Any],
+        reason: str,
+    ) -> None:
+        start = perf_counter()
+        self._made = (mechanism, what, options, make, kernel, reason)
+        dtype = np.dtype(kernel.get("dtype", "float64")).name
+        if dtype != "float64":
+            raise UnsupportedError(
+                f"{mechanism.name!r} is looped over in double precision only, not in {dtype}; backend='cpu' unrolls it"
+            )
+        self.backend, self.options = "looped", Options(dtype, kernel.get("threads", 1), None)
+        quantity = make(mechanism, **options)
+        quantity.figures["reason"] = reason
+        self.engine = LoopEngine(what, quantity, self.options.threads)
+        self._face()
+        quantity.figures["start_seconds"] = perf_counter() - start
+
+    def _face(self) -> None:
+        """Set what every kernel has."""
+        self._short = None
+        self.name = self.engine.name
+        self._arity = len(self.inputs)
+        self._bare = len(self.outputs) == 1
+        self._axes = len(self.outputs[0].shape)
+        self._last = None
+
+    @property
+    def function(self) -> Any:
+        """There is none: refuse."""
+        raise UnsupportedError(
+            f"{self.name!r} of {self._made[0].name!r} is loops, not expressions: it has no derivatives and no C code; "
+            "compile(..., backend='cpu') unrolls it, for as many bodies as you have patience to compile"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it was made from."""
+        return LoopedKernel, self._made
+
+    def explain(self, a: Any) -> str:
+        """Return which rows are furthest from being met by the accelerations a of the last state of this thread."""
+        return self.engine.quantity.explain(a)
+
+    def report(self) -> LoopReport:
+        """Return why nothing was unrolled, sizes, and how fast the last call was."""
+        figures = dict(self.engine.figures)
+        if self._last is not None:
+            samples, seconds = self._last
+            figures |= {"samples": samples, "seconds": seconds, "samples_per_second": samples / seconds}
+        return LoopReport(self.name, self.backend, self.options.dtype, **figures)

@@ -1,0 +1,227 @@
+"""All constraint rows of a large mechanism at a state: forces on bodies, couplings of joints, rate, drift, residual."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dalembert.errors import UnsupportedError
+from dalembert.model.constraints.constraint import Constraint, Pair
+from dalembert.model.constraints.coordinates import coordinate_index
+from dalembert.model.constraints.coupler import Coupler
+from dalembert.model.constraints.servo import Servo
+from dalembert.model.placement import IDENTITY
+from dalembert.tree.large.frames import Sites
+from dalembert.tree.large.fronts import Touches
+from dalembert.tree.large.layout import VELOCITIES, Layout
+from dalembert.tree.large.outward import COMPILED
+from dalembert.tree.large.row_types import FRAME, INPUTS, type_kernel, type_of, values_of
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class RowValues:
+    """Rows at a state: forces (m, 2, 6) about bodies' origins, rate (m,), drift (m,), residual (h,)."""
+
+    wrenches: Array
+    rate: Array
+    drift: Array
+    residual: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """All constraints of one type: rows (k, r), places of residuals (k, h), both ends, inputs of the kernel."""
+
+    rows: Array
+    residuals: Array
+    holonomic: Array
+    sites: tuple[Sites, Sites]
+    x: Array
+    kernel: Any
+
+    @cached_property
+    def ends(self) -> tuple[Array, Array, Array]:
+        """Bodies (k, 2), rotations (k, 2, 3, 3) and positions (k, 2, 3) of both ends."""
+        return tuple(
+            np.stack([getattr(s, word) for s in self.sites], axis=1) for word in ("row", "rotation", "position")
+        )  # type: ignore[return-value]
+
+
+class Rows:
+    """The rows of `mechanism.all_constraints`, in the order of `mechanism.names`."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        mechanism = layout.mechanism
+        self.m, self.h = len(mechanism.names), int(sum(mechanism.holonomic))
+        self.owner = np.array(mechanism.row_groups, dtype=np.int64)
+        holonomic = np.array(mechanism.holonomic, dtype=bool)
+        self.residual_place = np.where(holonomic, np.cumsum(holonomic) - 1, -1)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(self.owner, minlength=len(mechanism.all_constraints)))])
+        pairs: dict[Any, list[tuple[int, Pair]]] = {}
+        self.linear: list[tuple[int, Constraint]] = []
+        for start, constraint in zip(starts.tolist(), mechanism.all_constraints, strict=False):
+            if isinstance(constraint, Pair):
+                pairs.setdefault(type_of(constraint), []).append((start, constraint))
+            elif isinstance(constraint, Coupler | Servo):
+                self.linear.append((start, constraint))
+            else:
+                raise UnsupportedError(
+                    f"constraint {constraint.label!r} ({constraint.kind}) is an expression of the whole mechanism, "
+                    "which large mechanisms are not traced for; backend='cpu' unrolls the mechanism with it, where "
+                    "that is not too long; constraints between frames, couplers and servos are looped over"
+                )
+        self.groups = [self._group(members) for members in pairs.values()]
+        self._make_linear()
+
+    def _group(self, members: list[tuple[int, Pair]]) -> Group:
+        """Return constraints of one type with a kernel."""
+        mechanism, first = self.layout.mechanism, members[0][1]
+        holonomic = np.array(first.holonomic(), dtype=bool)
+        rows = np.array([start for start, _ in members])[:, None] + np.arange(len(holonomic))
+        one = Sites.of(self.layout, [(c.frame, c.placement) for _, c in members])
+        two = Sites.of(self.layout, [(c.other or mechanism.ground, c.at or IDENTITY) for _, c in members])
+        if first.held:
+            two = Sites(np.full_like(two.row, -1), two.rotation, two.position)
+        x = np.zeros((len(members), INPUTS))
+        x[:, 2 * FRAME :] = [values_of(c) for _, c in members]
+        residuals = self.residual_place[rows[:, holonomic]]
+        return Group(rows, residuals, holonomic, (one, two), x, type_kernel(mechanism, first))
+
+    def _make_linear(self) -> None:
+        """Lay out couplers and servos: entries (row, body, column of its joint), place in v, factor."""
+        layout, mechanism = self.layout, self.layout.mechanism
+        rows, places, factors = [], [], []
+        for row, constraint in self.linear:
+            terms = constraint.terms if isinstance(constraint, Coupler) else ((constraint.coordinate, 1.0),)  # type: ignore[attr-defined]
+            for name, factor in terms:
+                rows.append(row)
+                places.append(coordinate_index(mechanism, name, constraint.label))
+                factors.append(factor)
+        self.row, self.place, self.factor = np.array(rows, int), np.array(places, int), np.array(factors, float)
+        moving = np.flatnonzero(VELOCITIES[layout.code])
+        moving = moving[np.argsort(layout.iv[moving])]
+        body = moving[np.searchsorted(layout.iv[moving], self.place, side="right") - 1] if len(rows) else self.place
+        self.body = body
+        self.gains = np.array([constraint.stabilize or (0.0, 0.0) for _, constraint in self.linear]).reshape(-1, 2)
+
+    @cached_property
+    def touches(self) -> Touches:
+        """Where rows act."""
+        ends = [np.zeros((0, 3), dtype=np.int64)]
+        for group in self.groups:
+            bodies, k = group.ends[0], group.rows.shape[1]
+            row = group.rows.reshape(-1)
+            ends += [np.column_stack([row, np.repeat(bodies[:, end], k), np.full(len(row), end)]) for end in range(2)]
+        joints = np.column_stack([self.row, self.body, self.place - self.layout.iv[self.body]]).astype(np.int64)
+        return Touches(self.m, np.concatenate(ends).astype(np.int64), joints.reshape(-1, 3), self.factor)
+
+    def at(self, K: Array, P: Array, V: Array, q: Array, v: Array, t: float) -> RowValues:
+        """Return the rows at a state that `outward` has left in K; P, V origins and their velocities."""
+        wrenches = np.zeros((self.m, 2, 6))
+        rate, drift, residual = np.zeros(self.m), np.zeros(self.m), np.zeros(self.h)
+        for group in self.groups:
+            body, R, p = group.ends
+            arms = np.zeros((len(body), 2, 3))
+            x = group.x.copy()
+            gather(body, R, p, K, P, V, self.layout.gravity, x, arms)
+            forces, rates, drifts, residuals = group.kernel(x)
+            forces = forces.reshape(len(body), -1, 12)
+            scatter(forces, arms, group.rows, wrenches)
+            rate[group.rows], drift[group.rows] = rates, drifts
+            if group.residuals.size:
+                residual[group.residuals] = residuals.reshape(len(body), -1)
+        if self.linear:
+            self._add_linear(q, v, t, rate, drift, residual)
+        return RowValues(wrenches, rate, drift, residual)
+
+    def _add_linear(self, q: Array, v: Array, t: float, rate: Array, drift: Array, residual: Array) -> None:
+        """Fill in couplers and servos."""
+        mechanism = self.layout.mechanism
+        rows = np.array([row for row, _ in self.linear])
+        np.add.at(rate, self.row, self.factor * v[self.place])
+        state = _Coordinates(mechanism, q, v, t)
+        for k, (row, constraint) in enumerate(self.linear):
+            if isinstance(constraint, Servo):
+                made = constraint.rows(state)  # type: ignore[arg-type]
+                rate[row], drift[row] = made.rate.item(), made.drift.item()
+                residual[self.residual_place[row]] = made.residual.item()  # type: ignore[union-attr]
+            elif self.gains[k].any() or self.h:
+                value = -constraint.offset  # type: ignore[attr-defined]
+                for name, factor in constraint.terms:  # type: ignore[attr-defined]
+                    value += factor * state.coordinate(name).item()
+                residual[self.residual_place[row]] = value
+        kp, kd = self.gains.T
+        drift[rows] += kp * residual[self.residual_place[rows]] + kd * rate[rows]
+
+
+class _Coordinates:
+    """What servos and couplers ask of a state."""
+
+    def __init__(self, mechanism: Any, q: Array, v: Array, t: float) -> None:
+        from dalembert.model.constraints.kinematics import Kinematics
+
+        self.mechanism, self.q, self.v, self.t = mechanism, q[:, None], v[:, None], np.full((1, 1), t)
+        self._coordinate = Kinematics.coordinate
+
+    def coordinate(self, name: str) -> Any:
+        """Return a length or angle, (1, 1)."""
+        return self._coordinate(self, name)  # type: ignore[arg-type]
+
+
+@njit(**COMPILED)
+def gather(body, R, p, K, P, V, gravity, x, arms):
+    """Fill x (k, ...) with the motion of both ends of every constraint, arms (k, 2, 3) with levers from origins."""
+    for k in range(len(body)):
+        for end in range(2):
+            i, at = body[k, end], 24 * end
+            if i < 0:
+                for a in range(3):
+                    for b in range(3):
+                        x[k, at + 3 * a + b] = R[k, end, a, b]
+                    x[k, at + 9 + a] = p[k, end, a]
+                for a in range(12, 24):
+                    x[k, at + a] = 0.0
+                continue
+            for a in range(3):
+                arm = 0.0
+                for c in range(3):
+                    arm += K[i, 3 * c + a] * p[k, end, c]
+                arms[k, end, a] = arm
+                x[k, at + 9 + a] = P[i, a] + arm
+                for b in range(3):
+                    total = 0.0
+                    for c in range(3):
+                        total += K[i, 3 * c + a] * R[k, end, c, b]
+                    x[k, at + 3 * a + b] = total
+            r0, r1, r2 = arms[k, end, 0], arms[k, end, 1], arms[k, end, 2]
+            w0, w1, w2 = K[i, 12], K[i, 13], K[i, 14]
+            d0, d1, d2 = K[i, 18], K[i, 19], K[i, 20]
+            s0, s1, s2 = w1 * r2 - w2 * r1, w2 * r0 - w0 * r2, w0 * r1 - w1 * r0
+            x[k, at + 12], x[k, at + 13], x[k, at + 14] = V[i, 0] + s0, V[i, 1] + s1, V[i, 2] + s2
+            x[k, at + 15], x[k, at + 16], x[k, at + 17] = w0, w1, w2
+            x[k, at + 18] = K[i, 15] + gravity[0] + d1 * r2 - d2 * r1 + w1 * s2 - w2 * s1
+            x[k, at + 19] = K[i, 16] + gravity[1] + d2 * r0 - d0 * r2 + w2 * s0 - w0 * s2
+            x[k, at + 20] = K[i, 17] + gravity[2] + d0 * r1 - d1 * r0 + w0 * s1 - w1 * s0
+            x[k, at + 21], x[k, at + 22], x[k, at + 23] = d0, d1, d2
+
+
+@njit(**COMPILED)
+def scatter(forces, arms, rows, wrenches):
+    """Put forces (k, r, 12) at frames into wrenches (m, 2, 6) about the bodies' origins."""
+    for k in range(len(rows)):
+        for r in range(rows.shape[1]):
+            for end in range(2):
+                out, at = wrenches[rows[k, r], end], 6 * end
+                f0, f1, f2 = forces[k, r, at], forces[k, r, at + 1], forces[k, r, at + 2]
+                a0, a1, a2 = arms[k, end, 0], arms[k, end, 1], arms[k, end, 2]
+                out[0], out[1], out[2] = f0, f1, f2
+                out[3] = forces[k, r, at + 3] + a1 * f2 - a2 * f1
+                out[4] = forces[k, r, at + 4] + a2 * f0 - a0 * f2
+                out[5] = forces[k, r, at + 5] + a0 * f1 - a1 * f0

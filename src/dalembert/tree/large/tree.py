@@ -1,0 +1,89 @@
+"""A large tree at work: layout, memory and the loops put together, one state after the other."""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+
+import numpy as np
+
+from dalembert.tree.large import inward, outward
+from dalembert.tree.large.articulate import GATHERED
+from dalembert.tree.large.balance import needs
+from dalembert.tree.large.frames import Frames
+from dalembert.tree.large.layout import Layout
+from dalembert.tree.large.passive import NO_FORCE, Passive
+
+Array = np.ndarray
+
+
+class Memory(threading.local):
+    """Arrays that the loops work in, made once for each thread."""
+
+    def __init__(self, layout: Layout) -> None:
+        n, nv = layout.n, layout.mechanism.nv
+        self.K, self.A = np.zeros((n, outward.MOTION)), np.zeros((n, 6))
+        self.T, self.Y = np.zeros((max(layout.slots, 1), GATHERED)), np.zeros(max(int(layout.kept[-1]), 1))
+        self.worst, self.still = np.zeros(2), np.zeros(nv)
+
+
+class LargeTree:
+    """The open tree of a mechanism: motion, forward and inverse dynamics of one state (nq,), (nv,)."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.passive = Passive(layout)
+        self.armature = np.array(layout.mechanism.armature)
+        self.memory = Memory(layout)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Size of the model's arrays and of one thread's memory."""
+        layout, memory = self.layout, self.memory
+        arrays = [x for x in vars(layout).values() if isinstance(x, np.ndarray)]
+        return sum(x.nbytes for x in (*arrays, memory.K, memory.A, memory.T, memory.Y))
+
+    def move(self, q: Array, v: Array, acc: Array | None = None, gravity: bool = True) -> Frames:
+        """Run outward; what it finds stays in memory until the next state."""
+        layout, memory = self.layout, self.memory
+        with np.errstate(invalid="ignore"):
+            sines, cosines = np.sin(q), np.cos(q)
+        start = -layout.gravity if gravity else np.zeros(3)
+        acc = memory.still if acc is None else acc
+        outward.outward(layout.topology, layout.C, layout.pitch, q, sines, cosines, v, acc, start, memory.K)
+        return Frames(layout, memory.K, v)
+
+    def load(self, q: Array, v: Array, tau: Array, frames: Frames) -> tuple[Array, Array]:
+        """Return tau less what joints resist with, and the forces of springs on bodies."""
+        resistance = self.passive.resistance(q, v)
+        return tau if resistance is None else tau - resistance, self.passive.forces(frames)
+
+    def forward(self, q: Array, v: Array, tau: Array, out: Array) -> float:
+        """Fill out (nv,) with accelerations; return the least relative pivot."""
+        layout, memory = self.layout, self.memory
+        tau, ext = self.load(q, v, tau, self.move(q, v))
+        inward.articulated(
+            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.armature, tau, ext,
+            memory.K, memory.T, memory.Y, memory.worst,
+        )  # fmt: skip
+        inward.accelerations(layout.topology, layout.kept, layout.pitch, memory.K, memory.Y, out, memory.A)
+        return float(memory.worst[0])
+
+    def inverse(self, q: Array, v: Array, acc: Array, out: Array, gravity: bool = True, passive: bool = True) -> None:
+        """Fill out (nv,) with joint forces."""
+        layout, memory = self.layout, self.memory
+        frames = self.move(q, v, acc, gravity)
+        ext = self.passive.forces(frames) if passive else NO_FORCE
+        inward.needed(
+            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.armature, acc, ext,
+            memory.K, memory.T, out,
+        )  # fmt: skip
+        resistance = self.passive.resistance(q, v) if passive else None
+        if resistance is not None:
+            out += resistance
+
+    def inertial_forces(self) -> Array:
+        """Return the forces (n, 6) that bodies need for the motion in memory, about their origins."""
+        need = np.empty((self.layout.n, 6))
+        needs(self.layout.inertia, self.memory.K, NO_FORCE, need)
+        return need

@@ -1,0 +1,187 @@
+"""Runs in files: nothing lost by a kill, a full disk or the keyboard; continued bit for bit; repeated from the file
+alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.simulate.storage.text import as_text, from_text
+from tests.model.closed_loops import parallelogram, slider_crank, stewart
+from tests.simulate.linkages import bricard, crank_rocker
+
+ROOT = Path(__file__).parents[2]
+
+FIRST_BLOCK = 1_000_000
+"""Bytes of a file that holds one block of samples and room for the next."""
+
+CHILD = """
+import sys
+import dalembert as da
+from tests.simulate.linkages import crank_rocker
+m, q, v = crank_rocker()
+print("go", flush=True)
+da.simulate(m, 100.0, q, v, method=sys.argv[2], step=1e-3, file=sys.argv[1])
+"""
+
+
+def started(path, method, code=CHILD):
+    """Start a run in another process; return when it has begun."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(path), method], stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "go\n"
+    return child
+
+
+@pytest.mark.parametrize("method", ["dop853", "variational"])
+def test_a_killed_run_is_readable_and_goes_on_bit_for_bit(tmp_path, method):
+    m, q, v = crank_rocker()
+    whole = da.simulate(m, 100.0, q, v, method=method, step=1e-3)
+    rng = np.random.default_rng(1)
+    for k in range(3):
+        path = tmp_path / f"{k}.h5"
+        child = started(path, method)
+        while not path.exists() or path.stat().st_size < FIRST_BLOCK:
+            time.sleep(0.01)
+        time.sleep(float(rng.uniform(0.05, 0.6)))
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        part = da.Trajectory.load(path)
+        assert part.status in ("interrupted", "completed")
+        np.testing.assert_array_equal(part.q, whole.q[: part.t.size])
+        run = da.resume(path)
+        assert run.ok
+        for name in ("t", "q", "v", "acceleration", "multipliers"):
+            np.testing.assert_array_equal(run.samples[name], whole.samples[name])
+        assert run.steps == whole.steps
+        again = da.Trajectory.load(path)
+        np.testing.assert_array_equal(again.q, whole.q)
+
+
+def test_adaptive_steps_and_events_go_on_bit_for_bit(tmp_path):
+    m, q, v = crank_rocker()
+    t, x, y = ca.SX.sym("t"), ca.SX.sym("q", 3), ca.SX.sym("v", 3)
+    options = {
+        "torque": ca.Function("f", [t, x, y], [ca.vertcat(ca.sin(3 * t), 0, -0.1 * y[2])]),
+        "events": {"turned": ca.Function("g", [t, x, y], [ca.sin(x[0])])},
+    }
+    whole = da.simulate(m, 60.0, q, v, **options)
+    path = tmp_path / "run.h5"
+    stop = whole.steps // 2
+
+    class Enough(KeyboardInterrupt):
+        pass
+
+    taken = []
+
+    def keyboard(t, q, v):
+        taken.append(t)
+        if len(taken) == stop:
+            raise Enough
+
+    part = da.simulate(m, 60.0, q, v, on_step=keyboard, file=path, **options)
+    assert part.status == "interrupted"
+    assert 0 < part.t.size < whole.t.size
+    run = da.resume(path)
+    np.testing.assert_array_equal(run.q, whole.q)
+    np.testing.assert_array_equal(run.t, whole.t)
+    assert run.events == whole.events
+    assert len(run.events) > 10
+
+
+def test_a_file_alone_repeats_its_run(tmp_path):
+    m, q, v = crank_rocker()
+    torque = {"drive": (np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, -1.0]))}
+    run = da.simulate(m, 2.0, q, v, torque=torque)
+    run.save(tmp_path / "run.h5")
+    read = da.Trajectory.load(tmp_path / "run.h5")
+    s = read.session
+    again = da.simulate(s.mechanism, s.settings.duration, s.q, s.v, torque=s.controller.given)
+    np.testing.assert_array_equal(again.q, run.q)
+    assert read.reason == run.reason
+    np.testing.assert_array_equal(read.at(0.77)[0], run.at(0.77)[0])
+    longer = da.resume(tmp_path / "run.h5", duration=3.0)
+    assert longer.t[-1] == 3.0
+    np.testing.assert_array_equal(longer.q[: run.t.size], run.q)
+
+
+def test_other_readers_take_the_file(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 1.0, q, v)
+    run.save(tmp_path / "run.h5")
+    with xarray.open_dataset(tmp_path / "run.h5", engine="h5netcdf") as data:
+        np.testing.assert_array_equal(data["q"].sel(configuration="drive"), run["drive"])
+        assert data["q"].dims == ("t", "configuration")
+    dataset = run.to_xarray()
+    np.testing.assert_array_equal(dataset["energy" if "energy" in dataset else "kinetic"], run.kinetic)
+    np.testing.assert_array_equal(dataset["reactions"], np.asarray(run.reactions))
+
+
+@pytest.mark.parametrize("make", [slider_crank, lambda: stewart()[0], parallelogram, bricard])
+def test_mechanisms_are_text(make):
+    m = make()
+    assert from_text(as_text(m)).content() == m.content()
+
+
+FULL = (
+    CHILD.replace(
+        "da.simulate(",
+        "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000))\nrun = da.simulate(",
+    )
+    + "print(run.status, run.t.size, run.message, sep='|', flush=True)\n"
+)
+
+
+def test_a_full_disk_ends_the_file_and_not_the_run(tmp_path):
+    child = started(tmp_path / "run.h5", "dop853", FULL)
+    said, _ = child.communicate(timeout=120)
+    status, count, message = said.strip().split("|")
+    assert status == "disk full"
+    assert int(count) == 100_001
+    assert "run.h5" in message
+
+
+def test_what_cannot_be_stored_is_asked_for_again(tmp_path):
+    m, q, v = crank_rocker()
+
+    def torque(t, q, v):
+        return np.array([np.sin(t), 0.0, 0.0])
+
+    run = da.simulate(m, 2.0, q, v, torque=torque, file=tmp_path / "run.h5")
+    read = da.Trajectory.load(tmp_path / "run.h5")
+    np.testing.assert_array_equal(read.q, run.q)
+    assert np.abs(read.at(0.77)[0] - run.at(0.77)[0]).max() < 1e-3
+    with pytest.raises(da.ModelError, match="torque="):
+        da.resume(tmp_path / "run.h5", duration=3.0)
+    longer = da.resume(tmp_path / "run.h5", duration=3.0, torque=torque)
+    assert longer.t[-1] == 3.0
+
+
+def test_misuse_of_files_is_refused_in_words(tmp_path):
+    m, q, v = crank_rocker()
+    (tmp_path / "there.h5").write_text("something")
+    with pytest.raises(da.ModelError, match="there already"):
+        da.simulate(m, 1.0, q, v, file=tmp_path / "there.h5")
+    with pytest.raises(da.ModelError, match="cannot be read"):
+        da.Trajectory.load(tmp_path / "there.h5")
+    with pytest.raises(da.ModelError, match="no file"):
+        da.resume(tmp_path / "nothing.h5")
+    with pytest.raises(da.ModelError, match="no folder"):
+        da.simulate(m, 1.0, q, v, file=tmp_path / "none" / "run.h5")
+    with pytest.raises(da.ModelError, match="does not know"):
+        from_text('{"class": "Popen", "fields": {}}')

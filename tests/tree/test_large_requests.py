@@ -1,0 +1,113 @@
+"""Every request that loops answer, beside the unrolled kernel of the same mechanism: same ports, same numbers."""
+
+from __future__ import annotations
+
+import pickle
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.errors import ShapeError, UnsupportedError
+from dalembert.model.requests import REFERENCES
+from dalembert.tree.large.requests import LOOPED
+from tests.tree.mechanisms import MOVING, random_tree
+
+FRAMED = ("velocity", "jacobian", "jacobian_drift")
+
+
+@pytest.fixture(scope="module")
+def mechanism():
+    """Return a tree of all kinds of joints with springs, dampers, a lift, a loop, a coupling, a servo, a ball."""
+    tree = random_tree([*MOVING, "fixed", "revolute", "prismatic"], 7, armature=True, passive=True)
+    b = da.Builder("all of it", gravity=tree.gravity)
+    for k, body in enumerate(tree.bodies):
+        b.body(body.name, inertia=body.inertia, compensation=0.3 if k == 4 else 0.0)
+    b.joints = {joint.name: joint for joint in tree.joints}
+    b.frames = {frame.name: frame for frame in tree.frames}
+    b.springs = {spring.name: spring for spring in tree.springs}
+    b.couple("gear", {"j0": 1.0, "j9": -0.5}, 0.1)
+    b.loop("rod", "distance", "b2", "b6", options={"length": 1.2})
+    return b.build().constrain(
+        da.Servo("j3", lambda t: 0.3 * ca.sin(2 * t), stabilize=1.0),
+        da.Point("f5", "f1", stabilize=(3.0, 0.5)),
+        da.Rolling("f7", radius=0.3),
+    )
+
+
+@pytest.fixture(scope="module")
+def given(mechanism):
+    rng = np.random.default_rng(0)
+    v, a = rng.standard_normal((2, mechanism.nv))
+    t, e = np.array([0.4]), rng.uniform(0, 1, len(mechanism.names))
+    return {"q": mechanism.random(rng), "v": v, "a": a, "tau": a, "t": t, "restitution": e}
+
+
+@pytest.mark.parametrize("what", LOOPED)
+def test_loops_equal_straight_line_code(mechanism, given, what):
+    for reference in REFERENCES if what in FRAMED else (None,):
+        options = {} if reference is None else {"frame": "f6", "reference": reference}
+        one, two = mechanism.compile(what, **options), mechanism.compile(what, backend="looped", **options)
+        assert (one.inputs, one.outputs) == (two.inputs, two.outputs)
+        x = [given[port.name] for port in one.inputs]
+        for port, expected, found in zip(one.outputs, one.call(*x).outputs, two.call(*x).outputs, strict=True):
+            tolerance = 0 if port.name == "status" else 1e-9 * max(1.0, np.abs(expected).max(initial=0.0))
+            assert np.abs(expected - found).max(initial=0.0) <= tolerance, (port.name, reference)
+            assert port.name != "status" or da.Status(int(found[0])).solved
+
+
+def test_one_frame_and_all_bodies(mechanism, given):
+    for frame in (None, "f6", "world"):
+        one, two = (mechanism.compile("kinematics", frame=frame, **x) for x in ({}, {"backend": "looped"}))
+        for expected, found in zip(one(given["q"]), two(given["q"]), strict=True):
+            assert np.abs(expected - found).max() < 1e-12
+
+
+def test_batches_threads_and_out(mechanism, given):
+    """A sample's numbers do not depend on its place, the batch or the threads."""
+    rng = np.random.default_rng(1)
+    q, v, tau = mechanism.random(rng, 5), *rng.standard_normal((2, 5, mechanism.nv))
+    kernel = mechanism.compile("forward", backend="looped")
+    a, lam, status = kernel(q, v, tau, given["t"])
+    alone = kernel(q[3], v[3], tau[3], given["t"])
+    shared = mechanism.compile("forward", backend="looped", threads=2)(q, v, tau, given["t"])
+    for batch, single, threaded in zip((a, lam, status), alone, shared, strict=True):
+        assert np.array_equal(batch[3], single)
+        assert np.array_equal(batch, threaded)
+    target = np.empty_like(a), np.empty_like(lam), np.empty_like(status)
+    assert kernel(q, v, tau, given["t"], out=target)[0] is target[0]
+    assert np.array_equal(target[0], a)
+
+
+def test_kernels_say_that_they_are_loops(mechanism, given):
+    kernel = mechanism.compile("forward", backend="looped")
+    kernel(*(given[port.name] for port in kernel.inputs))
+    said = str(kernel.report())
+    assert "not unrolled as asked" in said
+    assert f"{len(mechanism.names)} constraint rows" in said
+    assert kernel.report().samples == 1
+    with pytest.raises(UnsupportedError, match="loops, not expressions"):
+        kernel.jacobian()
+    with pytest.raises(UnsupportedError, match="double precision only"):
+        mechanism.compile("forward", backend="looped", dtype="float32")
+    with pytest.raises(UnsupportedError, match="is unrolled"):
+        mechanism.compile("forward", backend="looped", route="matrix")
+    with pytest.raises(UnsupportedError, match="some joints driven"):
+        mechanism.compile("inverse", backend="looped", actuated=["j0"])
+    with pytest.raises(ShapeError, match="expected"):
+        kernel(np.zeros(3), *(given[port.name] for port in kernel.inputs[1:]))
+
+
+def test_pickled_kernels_give_the_same(given):
+    chain = random_tree(["revolute"] * 4, 2)
+    kernel = chain.compile("forward", backend="looped")
+    x = np.random.default_rng(0).standard_normal((3, 4))
+    assert np.array_equal(pickle.loads(pickle.dumps(kernel))(*x), kernel(*x))
+
+
+def test_expressions_of_the_whole_mechanism_are_refused():
+    tree = random_tree(["revolute", "revolute"], 0)
+    held = tree.constrain(da.Expression(lambda k: k.coordinate("j0") + k.coordinate("j1") ** 2, name="sum"))
+    with pytest.raises(UnsupportedError, match="couplers and servos"):
+        held.compile("forward", backend="looped")

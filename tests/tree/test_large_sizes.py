@@ -1,0 +1,174 @@
+"""Hundreds to a hundred thousand bodies: who chooses loops, whether numbers hold, what is refused, every status."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import dalembert as da
+from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.tree.large.constrained import LargeSystem
+from dalembert.tree.large.quantities import large_system, large_tree
+from tests.tree.large_models import models
+
+
+@pytest.fixture(scope="module")
+def longest():
+    """Return the chain of a hundred thousand hinges, its end welded to where it is."""
+    return models.chain(100_000)
+
+
+def test_small_mechanisms_are_unrolled_and_large_ones_are_not():
+    small, large = models.chain(8, held=False), models.chain(400, held=False)
+    assert small.compile("bias").backend == "cpu"
+    kernel = large.compile("forward")
+    assert kernel.backend == "looped"
+    assert "operations are more than" in str(kernel.report())
+    assert large.compile("energy").backend == "looped"
+
+
+def test_accelerations_of_a_hundred_thousand_bodies_need_the_forces_that_caused_them(longest):
+    """Inverse after forward, entry by entry relative to what base joints carry; residuals of the block rows."""
+    q, v, tau = models.state(longest)
+    found = large_system(longest).forward(q, v, tau, 0.0)
+    assert found.status == da.Status.UNIQUE
+    assert max(found.residuals) < 1e-12
+    tree = longest.open_tree()
+    a = tree.forward(q, v, tau)
+    back = tree.inverse(q, v, a)
+    ratio = np.abs(back - tau) / (np.abs(tree.inverse(q, v, np.zeros_like(a))) + np.abs(tau))
+    assert np.median(ratio) < 1e-12
+    assert ratio.max() < 1e-6
+
+
+def test_memory_grows_with_the_bodies(longest):
+    short, long = (large_system(m) for m in (models.chain(1000), longest))
+    for one, two in ((short.bytes, long.bytes), (short.tree.bytes, long.tree.bytes)):
+        assert two / one == pytest.approx(100, rel=0.05)
+    assert long.width == 6
+
+
+def test_energy_rate_is_power():
+    """d/dt (T + V) = tau . v of the open chain, by a central difference along the motion."""
+    tree = models.chain(300, held=False)
+    q, v, tau = models.state(tree)
+    a, h = tree.forward(q, v, tau), 1e-5
+    ahead, behind = (sum(tree.energy(tree.integrate(q, s * v + s * s * a / 2), v + s * a)) for s in (h, -h))
+    assert (ahead - behind) / (2 * h) == pytest.approx(tau @ v, rel=5e-3)
+
+
+@pytest.mark.parametrize("shape", ["chain", "tree"])
+def test_trees_equal_pinocchio(shape):
+    """ABA and RNEA of another library on the same 200 links (its data hold nv^3 reals)."""
+    mechanism = models.chain(200, held=False) if shape == "chain" else models.tree(200)
+    model = pin.Model()
+    names = {"world": 0}
+    kinds = {(1.0, 0.0, 0.0): pin.JointModelRX, (0.0, 1.0, 0.0): pin.JointModelRY, (0.0, 0.0, 1.0): pin.JointModelRZ}
+    for body, joint in zip(mechanism.bodies, mechanism.joints, strict=True):
+        place = pin.SE3(joint.placement.rotation, joint.placement.position)
+        k = names[body.name] = model.addJoint(names[joint.parent], kinds[joint.axis](), place, joint.name)
+        x = body.inertia
+        model.appendBodyToJoint(k, pin.Inertia(x.mass, x.center, x.rotational), pin.SE3.Identity())
+    order = [model.joints[names[body.name]].idx_v for body in mechanism.bodies]
+    q, v, tau = models.state(mechanism)
+    place = np.argsort(order)
+    data = model.createData()
+    expected = pin.aba(model, data, q[place], v[place], tau[place])[order]
+    assert (
+        np.abs(mechanism.compile("forward", backend="looped")(q, v, tau) - expected).max()
+        < 1e-8 * np.abs(expected).max()
+    )
+    expected = pin.rnea(model, data, q[place], v[place], tau[place])[order]
+    assert (
+        np.abs(mechanism.compile("inverse", backend="looped")(q, v, tau) - expected).max()
+        < 1e-9 * np.abs(expected).max()
+    )
+
+
+@pytest.mark.parametrize("shape", ["ladder", "rails", "net"])
+@pytest.mark.parametrize("route", ["auto", "sparse"])
+def test_loops_equal_the_dense_block_matrix(shape, route):
+    """Ladders and nets against `KKT` on M and A of the open tree; multipliers where they are unique."""
+    mechanism = models.net(4) if shape == "net" else getattr(models, shape)(24)
+    q, v, tau = models.state(mechanism, 0.1)
+    system = LargeSystem(large_tree(mechanism), route=route)
+    found = system.forward(q, v, tau, 0.0)
+    M = mechanism.compile("mass_matrix", backend="looped")(q)
+    f = tau - mechanism.compile("bias", backend="looped")(q, v)
+    A = mechanism.compile("constraint_jacobian", backend="looped")(q, np.zeros(1))
+    drift = mechanism.compile("constraint_drift", backend="looped")(q, v, np.zeros(1))
+    expected = da.KKT(M, A, mechanism.names).solve(f, drift, inconsistent="least_squares")
+    assert found.status.solved
+    assert np.abs(found.acceleration - expected.acceleration).max() < 1e-7 * np.abs(expected.acceleration).max()
+    assert np.abs(found.multipliers - expected.multipliers).max() < 1e-6 * np.abs(expected.multipliers).max()
+
+
+def test_a_ladder_at_rest_is_solved_alike_by_both_routes():
+    """Rungs begin to fall, nothing else moves: residuals are not measured by the nothing."""
+    ladder = models.ladder(600)
+    still = np.zeros(ladder.nv)
+    answers = [
+        LargeSystem(large_tree(ladder), route=route).forward(ladder.neutral(), still, still, 0.0)
+        for route in ("auto", "sparse")
+    ]
+    assert [found.status for found in answers] == [da.Status.REDUNDANT] * 2
+    assert np.abs(answers[0].acceleration - answers[1].acceleration).max() < 1e-10
+    assert large_system(ladder).width <= 6
+
+
+def test_projection_and_impact_close_a_long_ladder():
+    mechanism = models.ladder(600)
+    rng = np.random.default_rng(0)
+    q = mechanism.project(mechanism.integrate(mechanism.neutral(), 1e-3 * rng.standard_normal(mechanism.nv)))
+    assert np.abs(mechanism.constraint(q)).max() < 1e-10
+    v = mechanism.project(q, rng.standard_normal(mechanism.nv))[1]
+    assert np.abs(mechanism.constraint_velocity(q, v)).max() < 1e-9
+
+
+def test_dense_matrices_are_refused_by_their_size(longest):
+    for what, size in (("mass_matrix", 8 * 100_000**2),):
+        with pytest.raises(UnsupportedError, match=f"{size:,} bytes"):
+            longest.compile(what)
+    with pytest.raises(UnsupportedError, match="GiB"):
+        longest.mass_matrix(longest.neutral())
+    assert longest.jacobian(longest.neutral()).shape == (6, 100_000)
+
+
+def test_every_status():
+    chain = models.chain(300, held=False)
+    q, v, tau = models.state(chain)
+    held = chain.constrain(da.Point("b299", name="one"), da.Point("b150", name="two"))
+    twice = held.constrain(da.Point("b299", name="again"))
+    assert held.forward(q, v, tau)[2] == da.Status.UNIQUE
+    a, lam, status = twice.forward(q, v, tau)
+    assert status == da.Status.REDUNDANT
+    assert np.abs(a - held.forward(q, v, tau)[0]).max() < 1e-6 * np.abs(a).max()
+    assert np.abs(lam[:3] - lam[6:]).max() < 1e-6 * np.abs(lam).max()
+    contrary = held.constrain(da.Point("b299", at=(0.0, 0.0, -1.0), name="contrary", stabilize=5.0))
+    batch = [np.stack([x, x]) for x in (q, v, tau)]
+    assert (contrary.forward(*batch)[2] == da.Status.INCONSISTENT).all()
+    with pytest.raises(SolvabilityError, match="contrary"):
+        contrary.forward(q, v, tau)
+    batch[0][1, 7] = np.nan
+    a, lam, status = held.forward(*batch)
+    assert status.tolist() == [da.Status.UNIQUE, da.Status.NONFINITE]
+    assert np.isfinite(a[0]).all()
+    assert np.isnan(a[1]).all()
+    assert np.isnan(lam[1]).all()
+
+
+def test_massless_ends_are_named_and_need_rows():
+    """An open tree has no such acceleration; with rows that hold the end the sparse route solves it."""
+    b = da.Builder("with a massless end")
+    for i in range(300):
+        b.body(f"b{i}", **(models.LINK if i < 299 else {}))
+        parent, place = (f"b{i - 1}", (0, 0, -1)) if i else ("world", (0, 0, 0))
+        b.joint(f"j{i}", "revolute", parent=parent, child=f"b{i}", axis=models.AXES[i % 3], position=place)
+    chain = b.build()
+    with pytest.raises(ModelError, match="'j299'"):
+        chain.compile("forward")
+    held = chain.constrain(da.Point("b299", placement=(0.3, 0.4, -1.0)))
+    q, v, tau = models.state(held)
+    tau[299] = 0.0
+    assert held.forward(q, v, tau)[2] == da.Status.UNIQUE
