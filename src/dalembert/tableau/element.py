@@ -150,10 +150,11 @@ def _differentiated(
     G = ca.vertcat(*rows, *others, *angles)
     J = ca.sparsify(ca.jacobian(G, x) + s * ca.jacobian(G, x_dot))
     at = [np.array(part, dtype=np.int64) for part in J.sparsity().get_triplet()]
+    nonzeros: list[Any] = J.nonzeros()
     inputs = [x, x_dot, u]
     return Formulas(
         ca.Function("residual", inputs, [ca.densify(G)]),
-        ca.Function("jacobian", [*inputs, s], [ca.vertcat(*J.nonzeros(), ca.SX(0, 1))]),
+        ca.Function("jacobian", [*inputs, s], [ca.vertcat(*nonzeros, ca.SX(0, 1))]),
         *at,
     )
 
