@@ -77,7 +77,7 @@ def ours(name):
 
 
 def exudyn_plane(bars, joints, watched, duration, steps):
-    """Run rods in the plane: bars (x, y, angle, vx, vy, w, mass, inertia), joints ((bar, end), (bar or none, end))."""
+    """Run rods in the plane: bars (x, y, angle, vx, vy, w, mass, inertia), joints ((bar, end), (bar or None, at))."""
     import exudyn as exu
     from exudyn.itemInterface import (
         Force,

@@ -87,7 +87,7 @@ def make_slack(rest: Any, what: str, source: Source | None) -> tuple[float, floa
 
 def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float, float]:
     """Return an axis of length one; entries that are 0 or 1 up to rounding become so."""
-    if type(axis) is tuple and axis in COORDINATE_AXES:
+    if type(axis) is tuple and all(type(x) in (float, int) for x in axis) and axis in COORDINATE_AXES:
         return COORDINATE_AXES[axis]
     array = numbers(axis, what, source)
     length = np.linalg.norm(array) if array.shape == (3,) else np.nan

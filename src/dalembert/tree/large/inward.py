@@ -44,7 +44,7 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
             worst[0], worst[1] = ratio, i
 
 
-@njit(**COMPILED)
+@njit(inline="always")
 def eliminate(
     i, kind, k, s, up, first, at, pitch, inertia, armature, tau, ext, more, K, T, Y, W, S
 ):  # fmt: skip
