@@ -133,17 +133,42 @@ class Problem:
 
     def held_acceleration(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " n"]:
         """Return accelerations with the sticking rows in the block matrix: at rest to the last digit, however light."""
-        S = np.flatnonzero(stick)
-        rows = np.vstack([self.system.A, self.W[:, S].T])
-        drift = np.concatenate([self.drift, self.contact_drift[S]])
         load = self.f + self.W @ np.where(stick, 0.0, T)
+        a = self._quickly_held(load, stick)
+        if np.isfinite(a).all():
+            return a
+        rows, drift = self._held_rows(stick)
+        return KKT(self.system.M, rows).solve(load[None], drift[None]).acceleration[0]
+
+    def holding_forces(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " s"]:
+        """Return the least-norm forces that keep the sticking contacts at rest, the others given; NaN where in doubt.
+
+        W_S T = M a - load is unique, however redundant the contacts are; without constraints alone.
+        """
+        load = self.f + self.W @ np.where(stick, 0.0, T)
+        a, W = self._quickly_held(load, stick), self.W[:, stick]
+        found = np.full(W.shape[1], np.nan)
+        if not np.isfinite(a).all():
+            return found
+        needed = self.system.M @ a - load
+        forces = np.linalg.lstsq(W, needed, rcond=1e-13)[0]
+        terms = np.abs(self.system.M) @ np.abs(a) + np.abs(load) + np.abs(W) @ np.abs(forces)
+        return forces if (np.abs(W @ forces - needed) <= 1e2 * HOLDS * terms).all() else found
+
+    def _held_rows(self, stick: Array) -> tuple[Array, Array]:
+        """Return the rows of constraints and sticking contacts, and what they drift."""
+        rows = np.vstack([self.system.A, self.W[:, stick].T])
+        return rows, np.concatenate([self.drift, self.contact_drift[stick]])
+
+    def _quickly_held(self, load: Array, stick: Array) -> Array:
+        """Return the acceleration with the sticking rows held, by independent ones; NaN where the others miss."""
+        rows, drift = self._held_rows(stick)
         if self.root is not None:
             kept = independent_rows(rows)
             a = held_by(self.system.M, rows[kept], load, drift[kept])
-            terms = np.abs(rows) @ np.abs(a) + np.abs(drift)
-            if (np.abs(rows @ a + drift) <= HOLDS * terms).all():
+            if (np.abs(rows @ a + drift) <= HOLDS * (np.abs(rows) @ np.abs(a) + np.abs(drift))).all():
                 return a
-        return KKT(self.system.M, rows).solve(load[None], drift[None]).acceleration[0]
+        return np.full(self.system.n, np.nan)
 
     @property
     def singular(self) -> bool:
