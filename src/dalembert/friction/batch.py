@@ -11,7 +11,7 @@ from dalembert.friction.batch_coulomb import reacting_batch, solved_reacting
 from dalembert.friction.law import Law
 from dalembert.friction.problem import checked_laws
 from dalembert.friction.reaction_problem import Reacting
-from dalembert.friction.resolve import resolve
+from dalembert.friction.resolve import refuse_negative, resolve
 from dalembert.friction.samples import BatchResolution, Samples, least_multipliers
 from dalembert.friction.status import FrictionStatus
 from dalembert.kkt.inputs import as_real, checked_names
@@ -59,6 +59,8 @@ def resolve_batch(
     N, n, m = len(f), f.shape[1], velocity.shape[1]
     if M.shape[1:] != (n, n) or W.shape[1:] != (n, m) or len(M) not in (1, N) or len(W) not in (1, N):
         raise ShapeError(f"M {M.shape} and W {W.shape} do not fit f {f.shape} and state {velocity.shape}")
+    refuse_negative(at_rest)
+    laws = [laws] if isinstance(laws, Reacting) else laws
     reacting = isinstance(laws, list | tuple) and any(isinstance(law, Reacting) for law in laws)
     c = len(laws) if reacting else m
     names = checked_names([f"contact {i}" for i in range(c)] if names is None else names, c, "names", "contacts")

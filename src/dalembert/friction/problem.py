@@ -124,8 +124,9 @@ class Problem:
     @cached_property
     def delassus(self) -> tuple[Float[Array, "m m"], Float[Array, " m"]]:
         """G and g of all contacts."""
+        g = self.W.T @ self.free_acceleration + self.contact_drift  # first: it refuses an indefinite M in words
         J = self.reduced[1]
-        return J.T @ J, self.W.T @ self.free_acceleration + self.contact_drift
+        return J.T @ J, g
 
     def acceleration(self, T: Float[Array, " m"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
         """Return accelerations and multipliers under these forces at the contacts (those in motion included)."""

@@ -171,6 +171,8 @@ def row_number(rows: tuple[str, ...], row: int | str, name: str) -> int:
         if row not in rows:
             raise ModelError(f"contact {name!r}: no constraint row is called {row!r}; there are {rows}")
         return rows.index(row)
+    if not isinstance(row, int | np.integer):
+        raise ModelError(f"contact {name!r}: a row is named or numbered; got {row!r}")
     if not 0 <= int(row) < len(rows):
         raise ModelError(f"contact {name!r}: there is no constraint row {row}; A has {len(rows)}")
     return int(row)
