@@ -9,8 +9,8 @@ import scipy.sparse as sps
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalembert.errors import ModelError, ShapeError, UnsupportedError
-from dalembert.friction import METHODS, Dry, FrictionStatus, Hyperbolic, StaticKinetic, resolve, resolve_batch
+from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
+from dalembert.friction import METHODS, Dry, FrictionStatus, Hyperbolic, Reacting, StaticKinetic, resolve, resolve_batch
 from dalembert.friction.box import solve_box_plain
 from dalembert.friction.box_kernel import solve_box
 from dalembert.friction.least_kernel import least_norm
@@ -358,3 +358,29 @@ def test_bad_input_is_named(change, error, words):
 def test_switch_refuses_too_many_combinations():
     with pytest.raises(UnsupportedError, match=r"3\^12"):
         resolve(np.eye(1), [1.0], np.ones((1, 12)), np.zeros(12), Dry(1.0), "switch")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"at_rest": -1.0}, ModelError, "at_rest=-1.0"),
+        ({"foo": 1}, ModelError, "does not know the option 'foo'"),
+        ({"associated": True}, ModelError, "given limits does not know the option 'associated'"),
+        ({"warm": [1.0]}, ShapeError, "warm must be"),
+        ({"warm": [np.nan, 0.0]}, ModelError, r"warm\[0\] is nan"),
+        ({"M": -np.eye(2)}, SolvabilityError, "negative"),
+        ({"laws": [Reacting(0.3, None), 1.0], "A": [[0.0, 1.0]]}, ModelError, "named or numbered"),
+        ({"laws": [Reacting(0.3, 0), 1.0], "A": [[0.0, 1.0]], "tolerance": 1e-8}, ModelError, "option 'tolerance'"),
+    ],
+)
+def test_misuse_of_options_is_named(change, error, words):
+    given = {"M": np.eye(2), "f": [1.0, 0.0], "W": np.eye(2), "state": [0.0, 0.0], "laws": [1.0, 1.0]}
+    with pytest.raises(error, match=words):
+        resolve(**{**given, **change})
+
+
+def test_one_reacting_law_needs_no_list():
+    given = {"M": np.eye(2), "f": [1.0, -10.0], "W": [[1.0], [0.0]], "state": [0.0], "A": [[0.0, 1.0]]}
+    r = resolve(**given, laws=Reacting(0.3, 0))
+    assert r.sets.sticking == ("contact 0",)
+    assert r.forces[0] == pytest.approx(-1.0)

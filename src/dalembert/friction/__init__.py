@@ -1,6 +1,6 @@
 """Dry friction: force laws, contacts, index sets, and stick-slip resolved exactly (seed 001)."""
 
-from dalembert.friction.batch import BatchResolution, resolve_batch
+from dalembert.friction.batch import resolve_batch
 from dalembert.friction.contacts import CONTACTS, Bounded, Contact, Coulomb, Joint
 from dalembert.friction.index_sets import IndexSets
 from dalembert.friction.law import Law
@@ -9,6 +9,7 @@ from dalembert.friction.methods import METHODS
 from dalembert.friction.reaction_problem import Reacting
 from dalembert.friction.resolution import FrictionCertificate, Resolution
 from dalembert.friction.resolve import resolve
+from dalembert.friction.samples import BatchResolution
 from dalembert.friction.status import FrictionStatus
 from dalembert.friction.uniqueness import UniquenessReport
 

@@ -1,67 +1,28 @@
-"""`resolve_batch`: many states of one system with bounded contacts, one status per sample."""
+"""`resolve_batch`: many states of one system, one status per sample."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
-from dalembert.errors import ShapeError, SolvabilityError
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.friction.batch_coulomb import reacting_batch, solved_reacting
 from dalembert.friction.law import Law
 from dalembert.friction.problem import checked_laws
-from dalembert.friction.resolve import resolve
+from dalembert.friction.reaction_problem import Reacting
+from dalembert.friction.resolve import refuse_negative, resolve
+from dalembert.friction.samples import BatchResolution, Samples, least_multipliers
 from dalembert.friction.status import FrictionStatus
 from dalembert.kkt.inputs import as_real, checked_names
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class BatchResolution:
-    """Answers of N states.
-
-    Attributes
-    ----------
-    acceleration, forces, contact_acceleration
-        (N, n), (N, m), (N, m); NaN where a sample has no answer.
-    multipliers
-        lam of the constraint rows, (N, k), the least-norm ones; the reactions are -lam.
-    sets
-        Per sample and contact: 0 sticks, 1 slides, +2 or -2 about to slip in that direction, (N, m).
-    status
-        Codes of `FrictionStatus`, (N,).
-    optimality
-        Residual of the laws per sample, as in `FrictionCertificate`.
-    iterations
-        Rounds per sample.
-    """
-
-    acceleration: Float[Array, "N n"]
-    forces: Float[Array, "N m"]
-    contact_acceleration: Float[Array, "N m"]
-    multipliers: Float[Array, "N k"]
-    sets: Int[Array, "N m"]
-    status: Int[Array, " N"]
-    optimality: Float[Array, " N"]
-    iterations: Int[Array, " N"]
-
-    @property
-    def ok(self) -> Array:
-        """Per sample, whether the forces obey the friction laws."""
-        return self.status == FrictionStatus.SOLVED
-
-    def __str__(self) -> str:
-        codes, counts = np.unique(self.status, return_counts=True)
-        lines = [f"{np.count_nonzero(self.ok)} of {self.status.size} samples ok"]
-        lines += [f"  {n:7d}  {FrictionStatus(int(code)).message}" for code, n in zip(codes, counts, strict=True)]
-        return "\n".join(lines)
-
-
 def resolve_batch(
     M: Any, f: Any, W: Any, state: Any, laws: Any, *, A: Any = None, drift: Any = None, contact_drift: Any = None,
-    loads: Any = None, names: Any = None, at_rest: float = 0.0, warm: Any = None,
+    loads: Any = None, names: Any = None, rows: Any = None, at_rest: float = 0.0, warm: Any = None,
+    associated: bool = False,
 ) -> BatchResolution:  # fmt: skip
     """Resolve many states exactly, in compiled code.
 
@@ -72,18 +33,24 @@ def resolve_batch(
     f, state
         Forces and relative velocities, (N, n) and (N, m).
     laws
-        One law, or one per contact, with given limits; laws that depend on the state of the system are refused.
+        One law, or one per contact, `Reacting` ones among them (two columns of W for a plane); laws that depend on the
+        state of the system are refused.
     A, drift
         Constraint rows, (k, n) or (N, k, n), and A_dot v, (N, k) or (k,); rows may be redundant.
     contact_drift, loads
-        (N, m) or (m,).
+        (N, m) or (m,); loads are per contact.
+    names, rows
+        Names of contacts and of constraint rows; a `Reacting` law names its row.
     warm
         First guesses, (N, m).
+    associated
+        With `Reacting` laws: solve the convex problem instead.
 
     Notes
     -----
-    A sample whose M is singular is resolved by itself, with sticking contacts that hold the massless motion. About a
-    microsecond for one contact, ten for ten.
+    A sample whose M is singular is resolved by itself, with sticking contacts that hold the massless motion; so is one
+    with reactions as limits that the kernel leaves unsolved: if all modes can be tried, its status says whether there
+    is an answer. About a microsecond for one contact, ten for ten.
     """
     M, W, f, velocity = (as_real(x, what)[0] for x, what in ((M, "M"), (W, "W"), (f, "f"), (state, "state")))
     M, W = (x[None] if x.ndim == 2 else x for x in (M, W))
@@ -92,42 +59,34 @@ def resolve_batch(
     N, n, m = len(f), f.shape[1], velocity.shape[1]
     if M.shape[1:] != (n, n) or W.shape[1:] != (n, m) or len(M) not in (1, N) or len(W) not in (1, N):
         raise ShapeError(f"M {M.shape} and W {W.shape} do not fit f {f.shape} and state {velocity.shape}")
-    names = checked_names([f"contact {i}" for i in range(m)] if names is None else names, m, "names", "contacts")
-    laws = checked_laws(laws, m, names)
+    refuse_negative(at_rest)
+    laws = [laws] if isinstance(laws, Reacting) else laws
+    reacting = isinstance(laws, list | tuple) and any(isinstance(law, Reacting) for law in laws)
+    c = len(laws) if reacting else m
+    names = checked_names([f"contact {i}" for i in range(c)] if names is None else names, c, "names", "contacts")
     A, k = _constraint_rows(A, N, n)
+    rows = checked_names([f"row {i}" for i in range(k)] if rows is None else rows, k, "rows", "constraint rows")
     rates = (
         _broadcast(x, default, (N, width), what)
         for x, default, width, what in (
-            (drift, 0.0, k, "drift"), (contact_drift, 0.0, m, "contact_drift"), (loads, 1.0, m, "loads")
+            (drift, 0.0, k, "drift"), (contact_drift, 0.0, m, "contact_drift"), (loads, 1.0, c, "loads")
         )
     )  # fmt: skip
-    data = _Samples(M, f, W, velocity, A, *rates)
-    out = _solved(data, laws, at_rest, warm)
-    for s in np.flatnonzero(out.status == FrictionStatus.MASSLESS).tolist():
-        _alone(out, s, data, laws, at_rest)
+    data = Samples(M, f, W, velocity, A, *rates)
+    start = np.zeros((N, m)) if warm is None else _broadcast(warm, 0.0, (N, m), "warm").copy()
+    options: dict[str, Any] = {"at_rest": at_rest, "names": names, "rows": rows}
+    if reacting:
+        contacts = reacting_batch(data, laws, names, rows, at_rest)
+        out, again = solved_reacting(data, contacts, start, associated), FrictionStatus.NOT_CONVERGED
+        options["associated"] = associated
+    else:
+        if associated:
+            raise ModelError("associated=True is for Reacting laws; with given limits the problem is convex as it is")
+        laws = checked_laws(laws, m, names)
+        out, again = _solved(data, laws, at_rest, start), FrictionStatus.MASSLESS
+    for s in np.flatnonzero(out.status == again).tolist():
+        _alone(out, s, data, list(laws), options)
     return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Samples:
-    """Checked data of N samples; M, W and A may have one sample for all."""
-
-    M: Array
-    f: Array
-    W: Array
-    velocity: Array
-    A: Array
-    drift: Array
-    contact_drift: Array
-    loads: Array
-
-    def one(self, s: int) -> dict[str, Any]:
-        """Return the arguments of `resolve` for one sample."""
-        M, W, A = (x[min(s, len(x) - 1)] for x in (self.M, self.W, self.A))
-        return {
-            "M": M, "f": self.f[s], "W": W, "state": self.velocity[s], "A": A if len(A) else None,
-            "drift": self.drift[s] if len(A) else None, "contact_drift": self.contact_drift[s], "loads": self.loads[s],
-        }  # fmt: skip
 
 
 def _constraint_rows(A: Any, N: int, n: int) -> tuple[Array, int]:
@@ -149,7 +108,7 @@ def _broadcast(values: Any, default: float, shape: tuple[int, int], what: str) -
         raise ShapeError(f"{what} must be {shape} or ({shape[1]},); it has shape {array.shape}") from None
 
 
-def _solved(data: _Samples, laws: tuple[Law, ...], at_rest: float, warm: Any) -> BatchResolution:
+def _solved(data: Samples, laws: tuple[Law, ...], at_rest: float, T: Array) -> BatchResolution:
     """Run the kernel."""
     from dalembert.friction.batch_kernel import resolve_samples
 
@@ -162,7 +121,6 @@ def _solved(data: _Samples, laws: tuple[Law, ...], at_rest: float, warm: Any) ->
     known = np.isfinite(velocity) & (weight >= 0.0)
     limits = np.where(known, weight * static, np.nan)
     moving = np.where(rest | ~known, 0.0, weight * np.nan_to_num(sliding))
-    T = np.zeros((N, m)) if warm is None else _broadcast(warm, 0.0, (N, m), "warm").copy()
     a, xi = np.full((N, n), np.nan), np.full((N, m), np.nan)
     code, status, rounds = np.zeros((N, m), dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64)
     residual = np.full(N, np.nan)
@@ -170,22 +128,10 @@ def _solved(data: _Samples, laws: tuple[Law, ...], at_rest: float, warm: Any) ->
     given = tuple(np.ascontiguousarray(x) for x in arrays)
     resolve_samples(*given, a, T, xi, code, status, residual, rounds)  # pyright: ignore[reportCallIssue]
     T[status != FrictionStatus.SOLVED] = np.nan
-    return BatchResolution(a, T, xi, _multipliers(data, a, T), code, status, residual, rounds)
+    return BatchResolution(a, T, xi, least_multipliers(data, a, T), code, status, residual, rounds)
 
 
-def _multipliers(data: _Samples, a: Array, T: Array) -> Array:
-    """Return the least-norm lam of A^T lam = f + W T - M a, NaN where there is no answer."""
-    lam = np.full((len(a), data.A.shape[1]), np.nan)
-    good = np.isfinite(a).all(axis=1) & np.isfinite(T).all(axis=1)
-    if not lam.size or not good.any():
-        return lam
-    M, W, A = (x if len(x) == 1 else x[good] for x in (data.M, data.W, data.A))
-    missing = data.f[good] + (W @ T[good][:, :, None] - M @ a[good][:, :, None])[:, :, 0]
-    lam[good] = (np.linalg.pinv(A.transpose(0, 2, 1), rcond=1e-12) @ missing[:, :, None])[:, :, 0]
-    return lam
-
-
-def _alone(out: BatchResolution, s: int, data: _Samples, laws: tuple[Law, ...], at_rest: float) -> None:
+def _alone(out: BatchResolution, s: int, data: Samples, laws: list, options: dict[str, Any]) -> None:
     """Resolve one sample through `resolve` and write its answer."""
     given = data.one(s)
     M = given["M"]
@@ -193,14 +139,15 @@ def _alone(out: BatchResolution, s: int, data: _Samples, laws: tuple[Law, ...], 
         out.status[s] = FrictionStatus.NONFINITE
         return
     try:
-        one = resolve(laws=list(laws), at_rest=at_rest, **given)
+        one = resolve(laws=laws, **options, **given)
     except SolvabilityError:
         out.status[s] = FrictionStatus.INCONSISTENT
         return
     out.status[s], out.optimality[s] = one.status, one.certificate.optimality
     out.iterations[s] = one.certificate.iterations
+    if not one.ok:
+        return
     out.acceleration[s], out.forces[s], out.multipliers[s] = one.acceleration, one.forces, one.multipliers
     out.contact_acceleration[s] = one.contact_acceleration
-    for i, name in enumerate(one.names):
-        sign = one.sets.about_to_slip.get(name)
-        out.sets[s, i] = 1 if name in one.sets.sliding else (0 if sign is None else int(2 * np.sign(sign)))
+    for i, name in enumerate(options["names"]):
+        out.sets[s, i] = one.sets.code(name)

@@ -47,6 +47,13 @@ class IndexSets:
         """I_s of the seed: contacts of zero relative velocity, sticking or about to slip."""
         return (*self.sticking, *self.about_to_slip)
 
+    def code(self, name: str) -> int:
+        """Return 0 for a contact that sticks, 1 slides, +2 or -2 about to slip (a plane: 2), 3 open."""
+        if name in self.about_to_slip:
+            sign = self.about_to_slip[name]
+            return 2 if np.ndim(sign) or sign > 0 else -2
+        return 1 if name in self.sliding else 3 if name in self.open else 0
+
     def __str__(self) -> str:
         onset = [
             f"{name} ({'+' if sign > 0 else '-'})" for name, sign in self.about_to_slip.items() if np.ndim(sign) == 0

@@ -30,6 +30,11 @@ class Dry(Law):
         """Return the limit."""
         return self.limit
 
+    def check(self, owner: str, state: Any = None) -> None:
+        """Refuse a limit that is negative or not finite; a sound one needs no probes."""
+        if not 0.0 <= self.limit < np.inf:
+            super().check(owner, state)
+
 
 @dataclass(frozen=True)
 class StaticKinetic(Law):

@@ -19,9 +19,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg as sla
 from jaxtyping import Bool, Float
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.friction.held import HOLDS, held_by, independent_rows
 from dalembert.friction.law import Law
 from dalembert.friction.laws import as_law
 from dalembert.kkt import KKT
@@ -31,6 +33,9 @@ Array = np.ndarray
 
 BALANCED = 1e-11
 """An acceleration belongs to given forces where the equations of motion hold up to this part of their terms."""
+
+DEFINITE = 1e-8
+"""Without constraints, M is factored at once where every pivot is at least this part of its diagonal entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +62,28 @@ class Problem:
     @cached_property
     def free_acceleration(self) -> Float[Array, " n"]:
         """Acceleration without any force at the contacts at rest."""
-        return self.system.solve(self.load, self.drift).acceleration
+        return self._solved(self.load)[0]
+
+    @cached_property
+    def root(self) -> Float[Array, "n n"] | None:
+        """L with M = L L^T where there are no constraints and M is definite beyond doubt, else None."""
+        if self.system.m:
+            return None
+        try:
+            L = np.linalg.cholesky(self.system.M)
+        except np.linalg.LinAlgError:
+            return None
+        pivots, diagonal = L.diagonal(), self.system.M.diagonal()
+        return L if (pivots * pivots >= DEFINITE * diagonal).all() else None
+
+    def _solved(self, load: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
+        """Return acceleration and multipliers under a load: by L where there is one, else by the block matrix."""
+        if self.root is None:
+            solved = self.system.solve(load, self.drift)
+            return solved.acceleration, solved.multipliers
+        a = sla.cho_solve((self.root, True), load, check_finite=False)
+        missing = load - self.system.M @ a
+        return a + sla.cho_solve((self.root, True), missing, check_finite=False), np.zeros(0)
 
     def balanced(self, a: Float[Array, " n"], T: Float[Array, " m"], loose: Bool[Array, " m"]) -> Float[Array, " m"]:
         """Return forces corrected so that Z^T (M a - f - W T) = 0 to rounding, the correction on loose contacts alone.
@@ -88,40 +114,67 @@ class Problem:
     @cached_property
     def reduced(self) -> tuple[Float[Array, "p m"], Float[Array, "p m"]]:
         """B = Z^T W and J with J^T J = G."""
-        analysis = self.system.analysis
         if self.system.m == 0:
-            return self.W, np.linalg.solve(np.linalg.cholesky(self.system.M), self.W)
-        motion = analysis.motion
+            L = np.linalg.cholesky(self.system.M) if self.root is None else self.root
+            return self.W, sla.solve_triangular(L, self.W, lower=True, check_finite=False)
+        analysis, motion = self.system.analysis, self.system.analysis.motion
         B = (analysis.rows.columns[:, None] * motion.Z).T @ self.W
         return B, (motion.vectors.T @ (motion.scale[:, None] * B)) / np.sqrt(motion.values)[:, None]
 
     @cached_property
     def delassus(self) -> tuple[Float[Array, "m m"], Float[Array, " m"]]:
         """G and g of all contacts."""
+        g = self.W.T @ self.free_acceleration + self.contact_drift  # first: it refuses an indefinite M in words
         J = self.reduced[1]
-        return J.T @ J, self.W.T @ self.free_acceleration + self.contact_drift
+        return J.T @ J, g
 
     def acceleration(self, T: Float[Array, " m"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
         """Return accelerations and multipliers under these forces at the contacts (those in motion included)."""
-        solved = self.system.solve(self.f + self.W @ T, self.drift)
-        return solved.acceleration, solved.multipliers
+        return self._solved(self.f + self.W @ T)
 
     def held_acceleration(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " n"]:
         """Return accelerations with the sticking rows in the block matrix: at rest to the last digit, however light."""
-        S = np.flatnonzero(stick)
-        rows = np.vstack([self.system.A, self.W[:, S].T])
-        drift = np.concatenate([self.drift, self.contact_drift[S]])
         load = self.f + self.W @ np.where(stick, 0.0, T)
+        a = self._quickly_held(load, stick)
+        if np.isfinite(a).all():
+            return a
+        rows, drift = self._held_rows(stick)
         return KKT(self.system.M, rows).solve(load[None], drift[None]).acceleration[0]
+
+    def holding_forces(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " s"]:
+        """Return the least-norm forces that keep the sticking contacts at rest, the others given; NaN where in doubt.
+
+        W_S T = M a - load is unique, however redundant the contacts are; without constraints alone.
+        """
+        load = self.f + self.W @ np.where(stick, 0.0, T)
+        a, W = self._quickly_held(load, stick), self.W[:, stick]
+        found = np.full(W.shape[1], np.nan)
+        if not np.isfinite(a).all():
+            return found
+        needed = self.system.M @ a - load
+        forces = np.linalg.lstsq(W, needed, rcond=1e-13)[0]
+        terms = np.abs(self.system.M) @ np.abs(a) + np.abs(load) + np.abs(W) @ np.abs(forces)
+        return forces if (np.abs(W @ forces - needed) <= 1e2 * HOLDS * terms).all() else found
+
+    def _held_rows(self, stick: Array) -> tuple[Array, Array]:
+        """Return the rows of constraints and sticking contacts, and what they drift."""
+        rows = np.vstack([self.system.A, self.W[:, stick].T])
+        return rows, np.concatenate([self.drift, self.contact_drift[stick]])
+
+    def _quickly_held(self, load: Array, stick: Array) -> Array:
+        """Return the acceleration with the sticking rows held, by independent ones; NaN where the others miss."""
+        rows, drift = self._held_rows(stick)
+        if self.root is not None:
+            kept = independent_rows(rows)
+            a = held_by(self.system.M, rows[kept], load, drift[kept])
+            if (np.abs(rows @ a + drift) <= HOLDS * (np.abs(rows) @ np.abs(a) + np.abs(drift))).all():
+                return a
+        return np.full(self.system.n, np.nan)
 
     @property
     def singular(self) -> bool:
         """True where a motion that A allows moves no mass: then there is no Delassus matrix."""
-        if self.system.m == 0:
-            diagonal = np.diag(self.system.M)
-            if np.count_nonzero(self.system.M) == np.count_nonzero(diagonal) == diagonal.size and diagonal.min() > 0.0:
-                return False
-        return bool(self.system.analysis.motion.massless)
+        return self.root is None and bool(self.system.analysis.motion.massless)
 
 
 def checked_problem(

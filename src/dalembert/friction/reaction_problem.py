@@ -135,7 +135,7 @@ def reaction_problem(
 
 def _reacting(found, system, W, velocity, shift, drift, law, name, at_rest, state) -> Array:
     """Add a contact with its normal row; return the rows of its columns."""
-    row = _row(system, law.row, name)
+    row = row_number(system.names, law.row, name)
     if row in found.normals:
         raise ModelError(f"contact {name!r}: the row {system.names[row]!r} is the normal of another contact already")
     if law.directions not in (1, 2):
@@ -165,13 +165,16 @@ def _add(found: _Rows, rows, drift, mu, kind, sliding, direction, name) -> None:
     found.names.append(name)
 
 
-def _row(system: KKT, row: int | str, name: str) -> int:
+def row_number(rows: tuple[str, ...], row: int | str, name: str) -> int:
+    """Return the number of the constraint row that a contact names."""
     if isinstance(row, str):
-        if row not in system.names:
-            raise ModelError(f"contact {name!r}: no constraint row is called {row!r}; there are {system.names}")
-        return system.names.index(row)
-    if not 0 <= int(row) < system.m:
-        raise ModelError(f"contact {name!r}: there is no constraint row {row}; A has {system.m}")
+        if row not in rows:
+            raise ModelError(f"contact {name!r}: no constraint row is called {row!r}; there are {rows}")
+        return rows.index(row)
+    if not isinstance(row, int | np.integer):
+        raise ModelError(f"contact {name!r}: a row is named or numbered; got {row!r}")
+    if not 0 <= int(row) < len(rows):
+        raise ModelError(f"contact {name!r}: there is no constraint row {row}; A has {len(rows)}")
     return int(row)
 
 

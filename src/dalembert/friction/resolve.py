@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from difflib import get_close_matches
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from dalembert.friction.resolution import FrictionCertificate, Resolution
 from dalembert.friction.resolve_coulomb import resolve_coulomb
 from dalembert.friction.status import FrictionStatus
 from dalembert.friction.uniqueness import UniquenessReport, undetermined_forces
+from dalembert.kkt.inputs import checked_vector, refuse_nonfinite
 
 Array = np.ndarray
 
@@ -61,7 +63,7 @@ def resolve(
         limit is a coefficient times the reaction of a row of A. A contact in a plane takes two columns of W.
     method
         One of `dalembert.friction.METHODS`: "exact", "flowchart" (options form, release), "switch", "regularised".
-        Contacts with `Reacting` laws need "exact" (options associated, tolerance).
+        Contacts with `Reacting` laws need "exact" (option associated).
     A, drift
         Constraint rows (k, n) and A_dot v.
     contact_drift
@@ -92,12 +94,19 @@ def resolve(
     (array([4. , 2.3, 2.3]), ('contact 0', 'contact 1', 'contact 2'))
     """
     _refuse_unknown(method)
+    refuse_negative(at_rest)
+    laws = [laws] if isinstance(laws, Reacting) else laws
+    if warm is not None:
+        warm = checked_vector(warm, np.shape(W)[-1] if np.ndim(W) else 0, "warm")
+        refuse_nonfinite(warm, "warm", [f"column {i}" for i in range(warm.size)])
     common = {"A": A, "drift": drift, "contact_drift": contact_drift, "names": names, "rows": rows}
     common |= {"coordinates": coordinates, "at_rest": at_rest, "loads": loads, "state_of_system": state_of_system}
     if isinstance(laws, list | tuple) and any(isinstance(law, Reacting) for law in laws):
         if method != "exact":
             raise ModelError(f"method={method!r} knows given limits only; reactions as limits need method='exact'")
+        _refuse_options(options, resolve_coulomb, method, "with Reacting laws")
         return resolve_coulomb(M, f, W, state, laws, warm=warm, **common, **options)
+    _refuse_options(options, METHODS[method], method, "with given limits")
     problem = checked_problem(M, f, W, state, laws, **common)
     if problem.singular:
         return hold_massless(problem, method, METHODS[method], finished)
@@ -181,3 +190,19 @@ def _refuse_unknown(method: str) -> None:
         near = get_close_matches(str(method), METHODS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"method={method!r} is not one of {', '.join(map(repr, METHODS))}{hint}")
+
+
+def refuse_negative(at_rest: float) -> None:
+    """Raise for a band of rest that is negative or no number: every contact would seem to slide."""
+    if not 0.0 <= at_rest < np.inf:
+        raise ModelError(f"at_rest={at_rest} must be finite and not negative: velocities up to it count as zero")
+
+
+def _refuse_options(options: dict[str, Any], function: Any, method: str, where: str) -> None:
+    """Raise for an option that the method does not have."""
+    known = [name for name, one in signature(function).parameters.items() if one.default is not one.empty]
+    known = [name for name in known if name != "warm"]
+    for name in options:
+        if name not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            raise ModelError(f"method={method!r} {where} does not know the option {name!r}; {has}")

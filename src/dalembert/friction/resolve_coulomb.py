@@ -67,10 +67,9 @@ def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> 
 
 def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, associated: bool) -> Resolution:
     reduced = problem.reduced
-    solved = reduced.system.solve(reduced.f + reduced.W @ r, reduced.drift)
-    a = solved.acceleration
+    a, others = reduced.acceleration(r)
     lam = np.zeros(problem.system.m)
-    lam[list(problem.others)] = solved.multipliers
+    lam[list(problem.others)] = others
     lam[list(problem.normals)] = -r[problem.first[:-1][problem.kind != FIXED]]
     forces = np.where(problem.columns >= 0, r[problem.columns] if r.size else 0.0, problem.known)
     u = reduced.W.T @ a + reduced.contact_drift
@@ -134,13 +133,8 @@ def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport
     if every is None:
         reason = "too many contacts (or a plane) to try all modes, and too strong a coupling for the contraction"
         return UniquenessReport(True, None, open_names, reason, nothing)
-    a = np.array(
-        [
-            problem.reduced.system.solve(problem.reduced.f + problem.reduced.W @ x, problem.reduced.drift).acceleration
-            for x in every
-        ]
-    )
-    here = problem.reduced.system.solve(problem.reduced.f + problem.reduced.W @ r, problem.reduced.drift).acceleration
+    a = np.array([problem.reduced.acceleration(x)[0] for x in every])
+    here = problem.reduced.acceleration(r)[0]
     scale = np.abs(a).max() + np.abs(here).max()
     others = a[np.abs(a - here).max(axis=1) > 1e-8 * scale]
     who = tuple(sorted({*open_names, *_differing(problem, r, every)}))

@@ -14,17 +14,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.friction import Coulomb, Law, Resolution, resolve
+from dalembert.friction.held import independent_rows
 from dalembert.kkt import KKT
 from dalembert.model.frictional import FrictionalSystem, limits_of
 
 Array = np.ndarray
-
-DEPENDENT = 1e-11
-"""A row counts as dependent below this part of the largest pivot, all rows being of unit size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,15 +80,7 @@ class Dynamics:
         """Return which constraint and sticking rows to impose: a largest set of independent ones."""
         x = self.terms(q, v, t)
         stuck = np.flatnonzero(mode == 0)
-        rows = np.vstack([x.A, x.rows[stuck]])
-        size = np.abs(rows).max(axis=1, initial=0.0)
-        unit = rows / np.where(size > 0.0, size, 1.0)[:, None]
-        if not rows.size:
-            return np.zeros(0, dtype=int)
-        _, R, order = sla.qr(unit.T, mode="economic", pivoting=True)  # pyright: ignore[reportAssignmentType]
-        diagonal = np.abs(np.diag(R))
-        rank = int(np.count_nonzero(diagonal > DEPENDENT * max(diagonal[0], np.finfo(float).tiny)))
-        return np.sort(order[:rank])
+        return independent_rows(np.vstack([x.A, x.rows[stuck]]))
 
     def motion(self, x: Terms, mode: Array, kept: Array, state: Any = None) -> Motion:
         """Solve the block system of the mode; `kept` are the independent rows."""

@@ -78,6 +78,10 @@ def _chart(
 
 def _static_forces(problem: Problem, T: Array, stick: Array, route: str) -> Float[Array, " s"]:
     """Return the forces that keep the contacts of the set at rest, the others given."""
+    if route == "auto":
+        quick = problem.holding_forces(T, stick)
+        if np.isfinite(quick).all():
+            return quick
     S = np.flatnonzero(stick)
     known = np.where(stick, 0.0, T)
     rows = np.vstack([problem.system.A, problem.W[:, S].T])

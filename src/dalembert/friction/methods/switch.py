@@ -45,6 +45,11 @@ def _forces(problem: Problem, R: Array, modes: Array) -> Float[Array, " m"] | No
     T = problem.forces_in_motion.copy()
     T[R] = -modes * problem.limits[R]
     S = R[modes == 0]
+    stick = np.isin(np.arange(T.size), S)
+    quick = problem.holding_forces(T, stick)
+    if np.isfinite(quick).all():
+        T[stick] = quick
+        return T
     rows = np.vstack([problem.system.A, problem.W[:, S].T])
     load, drift = problem.f + problem.W @ T, np.concatenate([problem.drift, problem.contact_drift[S]])
     solved = KKT(problem.system.M, rows).solve(load[None], drift[None])
@@ -60,5 +65,6 @@ def _consistent(problem: Problem, R: Array, modes: Array, T: Array, slack: float
         return False
     a, _ = problem.acceleration(T)
     xi = problem.W.T @ a + problem.contact_drift
-    size = np.abs(problem.W.T) @ np.abs(a) + np.abs(problem.contact_drift)
+    G, g = problem.delassus
+    size = np.abs(G) @ np.abs(np.where(problem.rest, T, 0.0)) + np.abs(g)
     return bool(np.all((modes * xi[R] >= -slack * size[R])[modes != 0]))

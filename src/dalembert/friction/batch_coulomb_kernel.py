@@ -1,0 +1,133 @@
+# pyright: reportCallIssue=false, reportArgumentType=false
+"""Many states with reactions as limits in compiled code, one after the other: the loop of `batch_coulomb.py`.
+
+Symbols as in `batch_kernel` and `cone_kernel`: M = L L^T, H contact rows (p, n), J = H L^-T without the span Q of the
+other constraint rows, G = J J^T, r reactions, u = H a + drift contact accelerations.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from dalembert.friction.batch_kernel import (
+    CONTRADICTS,
+    GOOD,
+    NOT_DEFINITE,
+    NOT_FINITE,
+    UNSOLVED,
+    backward,
+    dot,
+    factored,
+    forward,
+    orthonormal,
+    particular,
+    project,
+)
+from dalembert.friction.cone_kernel import FIXED, TINY, UNILATERAL
+from dalembert.friction.contact_kernel import solve_with_rows
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+FULL = 1.0 - 1e-12
+"""A force of at least this part of its limit is at the limit, as in `index_sets`."""
+
+
+@compiled
+def contact_rows(W, A, source, H):
+    """Write the rows H: columns of W, or rows of A."""
+    for i in range(source.size):
+        if source[i] >= 0:
+            H[i] = W[:, source[i]]
+        else:
+            H[i] = A[-1 - source[i]]
+
+
+@compiled
+def reacting_samples(
+    M, load, W, A, source, others, drift, rows_drift, mu, direction, first, kind, sliding, law, settings,
+    a, r, u, code, status, residual, steps,
+):  # fmt: skip
+    """Resolve all samples; M, W, A (N or 1, ...), the others (N, ...). Outputs are written; r is the first guess."""
+    (N, n), p, c = load.shape, source.size, others.size
+    L, J, H, b = np.zeros((n, n)), np.empty((p, n)), np.empty((p, n)), np.zeros(n)
+    Q, R, G = np.zeros((c, n)), np.zeros((c, c)), np.empty((p, p))
+    common, sound = M.shape[0] == 1 and W.shape[0] == 1 and A.shape[0] == 1, False
+    for s in range(N):
+        if s == 0 or not common:
+            As = A[min(s, A.shape[0] - 1)]
+            contact_rows(W[min(s, W.shape[0] - 1)], As, source, H)
+            sound = factored(M[min(s, M.shape[0] - 1)], L)
+            if sound:
+                orthonormal(As[others], L, Q, R)
+                for i in range(p):
+                    J[i] = H[i]
+                    forward(L, J[i])
+                    project(Q, J[i])
+                for i in range(p):
+                    for j in range(p):
+                        G[i, j] = dot(J[i], J[j])
+        finite = np.isfinite(load[s]).all() and np.isfinite(drift[s]).all() and np.isfinite(mu[s]).all()
+        if not (finite and np.isfinite(rows_drift[s]).all() and np.isfinite(H).all()):
+            status[s] = NOT_FINITE
+        elif not sound:
+            status[s] = NOT_DEFINITE
+        elif not particular(Q, R, rows_drift[s], b):
+            status[s] = CONTRADICTS
+        else:
+            residual[s], steps[s] = reacting_one(
+                L, J, H, Q, G, b, load[s], drift[s], mu[s], direction[s], first, kind, sliding[s], law, settings,
+                a[s], r[s], u[s], code[s],
+            )  # fmt: skip
+            status[s] = GOOD if residual[s] <= settings[1] else UNSOLVED
+
+
+@compiled
+def reacting_one(
+    L, J, H, Q, G, b, load, drift, mu, direction, first, kind, sliding, law, settings, a, r, u, code
+):  # fmt: skip
+    """Resolve one sample, its matrices factored; return residual and steps."""
+    tolerance, optimal, still, newton = settings
+    y, inward, g = load.copy(), b.copy(), np.empty(r.size)
+    forward(L, y)
+    backward(L, inward)
+    for i in range(r.size):
+        g[i] = dot(J[i], y) + dot(H[i], inward) + drift[i]
+    found, _, used = solve_with_rows(
+        J, G, g, first, mu, law, kind, sliding, direction, r, tolerance, 12, newton
+    )  # fmt: skip
+    for i in range(r.size):
+        for j in range(y.size):
+            y[j] += r[i] * J[i, j]
+    project(Q, y)
+    y += b
+    backward(L, y)
+    a[:] = y
+    size = np.empty(r.size)
+    for i in range(r.size):
+        size[i] = abs(g[i]) + TINY
+        for j in range(r.size):
+            size[i] += abs(G[i, j] * r[j])
+        u[i] = dot(H[i], a) + drift[i]
+        if abs(u[i]) <= 1e3 * still * size[i]:
+            u[i] = 0.0
+    for i in range(kind.size):
+        code[i] = mode_of(first[i], first[i + 1], mu[i], kind[i], sliding[i], G, r, u, size, optimal, still)
+    return found, used
+
+
+@compiled
+def mode_of(first, last, mu, kind, sliding, G, r, u, size, optimal, still):
+    """Return 0 sticks, 1 slides, +2 or -2 about to slip (a plane: 2), 3 open, of one contact."""
+    if kind == UNILATERAL and u[first] > 0.0 and G[first, first] * r[first] <= optimal * size[first]:
+        return 3
+    if sliding:
+        return 1
+    start = first if kind == FIXED else first + 1
+    force, speed, scale = 0.0, 0.0, 0.0
+    for j in range(start, last):
+        force, speed, scale = np.hypot(force, r[j]), np.hypot(speed, u[j]), max(scale, size[j])
+    bound = mu if kind == FIXED else mu * abs(r[first])
+    if force >= bound * FULL and speed > 1e2 * still * scale:
+        return -2 if last - start == 1 and u[start] < 0.0 else 2
+    return 0

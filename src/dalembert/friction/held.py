@@ -1,0 +1,57 @@
+"""Accelerations with sticking contacts as constraints: at rest to the last digit, however light the bodies.
+
+Symbols: rows R of constraints and sticking contacts, M = D^-1 (unit diagonal) D^-1, E the sizes of R D.
+
+    [ D M D    (E R D)^T ] [ D^-1 a ]   [ D load   ]
+    [ E R D        0     ] [ ...    ] = [ -E drift ]
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg as sla
+from jaxtyping import Float
+
+Array = np.ndarray
+
+DEPENDENT = 1e-11
+"""A row of unit size depends on others where less than this part of the largest pivot is left of it."""
+
+HOLDS = 1e-14
+"""A dependent row holds along with the others up to this part of its terms; else all rows are solved together."""
+
+
+def independent_rows(rows: Float[Array, "r n"]) -> Array:
+    """Return the numbers of a largest set of independent rows, by pivoted QR of the rows at unit size."""
+    if not rows.size:
+        return np.zeros(0, dtype=int)
+    size = np.abs(rows).max(axis=1)
+    unit = rows / np.where(size > 0.0, size, 1.0)[:, None]
+    _, R, order = sla.qr(unit.T, mode="economic", pivoting=True, check_finite=False)  # pyright: ignore[reportAssignmentType]
+    pivots = np.abs(R.diagonal())
+    return np.sort(order[: int(np.count_nonzero(pivots > DEPENDENT * max(pivots[0], np.finfo(float).tiny)))])
+
+
+def held_by(M: Float[Array, "n n"], rows: Float[Array, "r n"], load: Array, drift: Array) -> Float[Array, " n"]:
+    """Return the acceleration with independent rows, M definite: the block matrix at unit diagonal, refined once.
+
+    As many rows as coordinates leave no mass in it. NaN where the residual is above rounding.
+    """
+    n, r = M.shape[0], len(rows)
+    if r == n:
+        return np.linalg.solve(rows, -drift) + 0.0
+    d = 1.0 / np.sqrt(M.diagonal())
+    scaled = rows * d
+    e = 1.0 / np.abs(scaled).max(axis=1)
+    K, scale = np.zeros((n + r, n + r)), np.concatenate([d, e])
+    K[:n, :n], K[n:, :n] = M * d * d[:, None], scaled * e[:, None]
+    K[:n, n:] = K[n:, :n].T
+    b = scale * np.concatenate([load, -drift])
+    try:
+        inverse = np.linalg.inv(K)
+    except np.linalg.LinAlgError:
+        return np.full(n, np.nan)
+    x = inverse @ b
+    x = x + inverse @ (b - K @ x)
+    sound = np.abs(b - K @ x) <= HOLDS * (np.abs(K) @ np.abs(x) + np.abs(b))
+    return d * x[:n] if sound.all() else np.full(n, np.nan)
