@@ -20,7 +20,7 @@ from dalembert.tableau.time.plan_loops import plan_factor, plan_solve
 inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 """For functions with one call site: `work` holds dozens of arrays, and passing them costs as much as a Newton step."""
 
-steady = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+steady = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
 """For loops that allocate nothing: references to arrays are not counted, which took as long as all kernels."""
 
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
