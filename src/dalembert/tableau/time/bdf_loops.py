@@ -24,6 +24,8 @@ from dalembert.tableau.time.newton_loops import (
     correct,
     inlined,
     make_factors,
+    place,
+    steady,
 )
 from dalembert.tableau.time.rounding_loops import cross, turned_away, widen
 from dalembert.tableau.time.signal_loops import set_signals
@@ -33,6 +35,7 @@ from dalembert.tableau.time.state import (
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
     INTERRUPTED,
+    RUNNING,
     TOO_MANY_STEPS,
 )
 from dalembert.tableau.time.step_loops import (
@@ -45,6 +48,7 @@ from dalembert.tableau.time.step_loops import (
     first_size,
     grown,
     interrupted,
+    keep,
     limit,
     predict,
     step_back,
@@ -107,7 +111,8 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
             return cause
         if s.steps == 0:
             psi[0] = s.h
-            phi[1] *= s.h / s.h_first
+            for i in range(phi.shape[1]):
+                phi[1, i] *= s.h / s.h_first
             s.h_first = s.h
 
 
@@ -122,7 +127,7 @@ def _solve_stage(work, state, option, scale, correction, predicted, predicted_ra
         if level == 3 and work.dense.shape[0] == 0:
             break
         if level > 0:
-            work.x[:], work.rates[:] = predicted, predicted_rates
+            place((work.x, work.rates), predicted, predicted_rates)
             _relax(work.environment, option.relax[1 if level > 1 else 0])
             s.force_dense = 1 if level == 3 else 0
             s.relaxations += 1 if level == 2 else 0
@@ -145,31 +150,14 @@ def _relax(environment, values):
         environment[first + k] = values[k]
 
 
-@compiled
-def run(work, state, option, tables, mesh):
-    """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh: rows t, order, x, x'."""
+@steady
+def march(work, state, option, tables, past, mesh, rows):
+    """Step to the end or to trouble, until the mesh is full, or one step where events are wanted; return its rows."""
     s = state[0]
+    phi, psi, co, vectors, errors = past
     n, top = work.x.size, option.most_order
-    phi, psi = np.zeros((top + 2, n)), np.zeros(top + 2)
-    co = (np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2))
-    vectors = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n))
-    errors = np.zeros(3)
-    signs = np.zeros(work.event_values.size)
-    events = np.empty((0, n + 2))
-    point = (work.calls, work.x, work.rates, work.environment, work.event_values)
-    rows = 1
-    mesh[0, 0], mesh[0, 1], mesh[0, 2 : n + 2], mesh[0, n + 2 :] = s.t, 0.0, work.x, work.rates
-    s.t_begin = s.t
-    set_signals(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
-    s.h = first_size(work.x, work.rates, state, option, vectors[3])
-    limit(state, option)
-    s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
-    s.fresh, s.steps, s.shift_factored, s.t_avoided, s.trusted = 0, 0, 0.0, np.nan, np.inf
-    phi[0], phi[1], psi[0] = work.x, work.rates * s.h, s.h
-    if signs.size:
-        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
-        signs[:] = work.event_values
-    while True:
+    correction, scale, trial = vectors[2], vectors[3], vectors[4]
+    while rows < mesh.shape[0]:
         if s.steps >= option.most_steps:
             s.status = TOO_MANY_STEPS
             break
@@ -184,25 +172,57 @@ def run(work, state, option, tables, mesh):
         if work.calls[PROJECTION, 0] != 0:
             invoke(work.calls[PROJECTION, 0], work.calls[PROJECTION, 1], work.calls[PROJECTION, 2])
             for i in range(n):
-                vectors[2][i] += work.projected[i] - work.x[i]
+                correction[i] += work.projected[i] - work.x[i]
                 work.x[i] = work.projected[i]
         s.steps += 1
         s.order_counts[s.order] += 1
-        choose(state, phi, vectors[2], vectors[4], vectors[3], option.tested, option.tested_count, errors, top)
-        advance_differences(state, phi, vectors[2], top)
+        choose(state, phi, correction, trial, scale, option.tested, option.tested_count, errors, top)
+        advance_differences(state, phi, correction, top)
+        keep(mesh, rows, s.t, s.order_used, work.x, work.rates)
+        rows += 1
+        if s.t == s.t_stop:
+            s.status = DONE
+            break
+        limit(state, option.most_step)
+        if work.event_values.size:
+            break
+    return rows
+
+
+@compiled
+def run(work, state, option, tables, mesh):
+    """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh: rows t, order, x, x'."""
+    s = state[0]
+    n, top = work.x.size, option.most_order
+    phi, psi = np.zeros((top + 2, n)), np.zeros(top + 2)
+    co = (np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2))
+    vectors = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n))
+    signs = np.zeros(work.event_values.size)
+    events = np.empty((0, n + 2))
+    point = (work.calls, work.x, work.rates, work.environment, work.event_values)
+    keep(mesh, 0, s.t, 0, work.x, work.rates)
+    rows = 1
+    s.t_begin = s.t
+    set_signals(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+    s.h = first_size(work.x, work.rates, state, option, vectors[3])
+    limit(state, option.most_step)
+    s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
+    s.fresh, s.steps, s.shift_factored, s.t_avoided, s.trusted = 0, 0, 0.0, np.nan, np.inf
+    phi[0], phi[1], psi[0] = work.x, work.rates * s.h, s.h
+    if signs.size:
+        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+        signs[:] = work.event_values
+    past = (phi, psi, co, vectors, np.zeros(3))
+    s.status = RUNNING
+    while s.status == RUNNING:
         if rows == mesh.shape[0]:
             mesh = grown(mesh, 2 * rows)
-        mesh[rows, 0], mesh[rows, 1], mesh[rows, 2 : n + 2], mesh[rows, n + 2 :] = s.t, s.order_used, work.x, work.rates
-        rows += 1
-        if signs.size:
+        before = rows
+        rows = march(work, state, option, tables, past, mesh, rows)
+        if signs.size and rows > before:
             step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
             history = of_differences(phi, psi, s.order_used)
             events, ended = pass_events(point, tables, history, state, step, signs, option, events)
             if ended:
-                mesh[rows - 1, 0], mesh[rows - 1, 2 : n + 2], mesh[rows - 1, n + 2 :] = s.t, work.x, work.rates
-                break
-        if s.t == s.t_stop:
-            s.status = DONE
-            break
-        limit(state, option)
+                keep(mesh, rows - 1, s.t, s.order_used, work.x, work.rates)
     return mesh[:rows], events

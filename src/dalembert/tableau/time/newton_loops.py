@@ -20,6 +20,9 @@ from dalembert.tableau.time.plan_loops import plan_factor, plan_solve
 inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
 """For functions with one call site: `work` holds dozens of arrays, and passing them costs as much as a Newton step."""
 
+steady = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
+"""For loops that allocate nothing: references to arrays are not counted, which took as long as all kernels."""
+
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
 STRAIGHT, LOOPED, DENSE = range(3)
 CONVERGED, DIVERGED, NON_FINITE = range(3)
@@ -42,34 +45,56 @@ POOR_PIVOT = 1e-12
 
 
 @compiled
+def place(point, x, rates):
+    """Write x, x' into `point`, the pair that kernels read; element by element, which allocates nothing."""
+    for i in range(x.size):
+        point[0][i], point[1][i] = x[i], rates[i]
+
+
+@compiled
 def fill_dense(work):
     """Write J at the point in `work` into the dense matrix."""
     invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
-    work.dense[:] = 0.0
     p = work.plan
     for i in range(work.x.size):
+        work.dense[i] = 0.0
         for e in range(p.indptr[i], p.indptr[i + 1]):
             work.dense[i, p.indices[e]] = work.entries[e]
 
 
-@compiled
+@inlined
 def make_factors(work, state):
     """Factor J at the point in `work`; a plan in trouble is repaired by dense elimination. Return success."""
     s = state[0]
     s.factorizations += 1
-    straight = work.calls[FACTOR, 0] != 0
-    s.solver = STRAIGHT if straight else LOOPED
+    if work.calls[FACTOR, 0] == 0 or s.force_dense == 1:
+        return _other_factors(work, state)
+    s.solver = STRAIGHT
+    invoke(work.calls[FACTOR, 0], work.calls[FACTOR, 1], work.calls[FACTOR, 2])
+    if s.fresh == 1:
+        s.quality = work.quality[0]
+    return True if work.quality[0] >= POOR_PIVOT else _dense_factors(work, state)
+
+
+@compiled
+def _other_factors(work, state):
+    """Factor J by the looped plan or, where that is wanted or necessary, by dense elimination."""
+    s = state[0]
     if s.force_dense == 0:
-        if straight:
-            invoke(work.calls[FACTOR, 0], work.calls[FACTOR, 1], work.calls[FACTOR, 2])
-            quality = work.quality[0]
-        else:
-            invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
-            quality = plan_factor(work.plan, work.entries)
+        s.solver = LOOPED
+        invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
+        quality = plan_factor(work.plan, work.entries)
         if s.fresh == 1:
             s.quality = quality
         if quality >= POOR_PIVOT:
             return True
+    return _dense_factors(work, state)
+
+
+@compiled
+def _dense_factors(work, state):
+    """Factor J by dense elimination, where there is room."""
+    s = state[0]
     if work.dense.shape[0] == 0:
         return False
     s.solver = DENSE

@@ -196,7 +196,7 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         signs[:] = work.event_values
     s.h = first_size(x, rates, state, option, scale)
     s.fresh = 0
-    limit(state, option)
+    limit(state, option.most_step)
     while True:
         if s.steps >= option.most_steps:
             s.status = TOO_MANY_STEPS
@@ -237,7 +237,7 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         if s.rate > KEEP_RATE or not 1.0 <= history[2] <= KEEP_RATIO:
             s.h = h * history[2]
             s.fresh = 0
-        limit(state, option)
+        limit(state, option.most_step)
         _extrapolate(radau, x, z, s.h / h, start)
         z[:] = start
     return mesh[:rows], events

@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.dense_loops import dense_factor, dense_solve
-from dalembert.tableau.time.newton_loops import fill_dense
+from dalembert.tableau.time.newton_loops import fill_dense, inlined, place
 
 EPS = np.finfo(np.float64).eps
 SAMPLES = 4
@@ -29,22 +29,28 @@ DECAY = 0.5
 """The history remembers what was undetermined for some steps; tolerances narrow again by this factor a step."""
 
 
-@compiled
+@inlined
 def widen(work, state, option, predicted, predicted_rates, floor, scale):
     """Widen the weights at the point predicted; return what rounding does to tested unknowns, in tolerances."""
     s = state[0]
-    size, n = 0.0, work.x.size
+    size = 0.0
     suspect = s.quality < s.trusted and s.quality * s.quality * SUSPECT * option.rtol < EPS
     if suspect and s.steps > 0 and work.dense.shape[0] > 0:
-        work.x[:], work.rates[:] = predicted, predicted_rates
+        place((work.x, work.rates), predicted, predicted_rates)
         size = _undetermined(work, option, floor, scale)
         s.trusted = TRUSTED * s.quality if size < NEGLIGIBLE else np.inf
-    for i in range(n):
+        s.widened += 1 if size > 1.0 else 0
+    _raise_floor(floor, scale)
+    return size
+
+
+@compiled
+def _raise_floor(floor, scale):
+    """Put what is undetermined into the weights, and let it decay."""
+    for i in range(floor.size):
         if floor[i] > 0.0:
             scale[i] = 1.0 / (1.0 / scale[i] + floor[i])
             floor[i] *= DECAY
-    s.widened += 1 if size > 1.0 else 0
-    return size
 
 
 @compiled
@@ -52,7 +58,11 @@ def _undetermined(work, option, floor, scale):
     """Raise `floor` to |J^-1 e|, e_i = +-eps (|J| |x|)_i for some signs; return its norm in tolerances."""
     n = work.x.size
     fill_dense(work)
-    sizes = EPS * (np.abs(work.dense) @ np.abs(work.x))
+    sizes = work.residual
+    for i in range(n):
+        sizes[i] = 0.0
+        for j in range(n):
+            sizes[i] += EPS * abs(work.dense[i, j] * work.x[j])
     if not dense_factor(work.dense, work.exchanges):
         return np.inf
     worst = 0.0

@@ -8,6 +8,7 @@ import numpy as np
 
 DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON_FINITE = range(6)
 ROW_OPENED, INTERRUPTED, EVENT_NOT_FINITE = range(6, 9)
+RUNNING = -1
 
 _REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
 _REAL += ("shift", "shift_factored", "rate", "quality", "trusted", "t_avoided")

@@ -213,15 +213,25 @@ def first_size(x, rates, state, option, scale):
 
 
 @compiled
-def limit(state, option):
+def limit(state, most):
     """Keep h below its largest, and from passing the stop."""
     s = state[0]
-    if abs(s.h) > option.most_step:
-        s.h = option.most_step if s.h > 0.0 else -option.most_step
+    if abs(s.h) > most:
+        s.h = most if s.h > 0.0 else -most
     if (s.t + 1.0001 * s.h - s.t_stop) * s.h > 0.0:
         s.h = s.t_stop - s.t
     elif (s.t + 2.0 * s.h - s.t_stop) * s.h > 0.0:
         s.h = 0.5 * (s.t_stop - s.t)
+
+
+@compiled
+def keep(mesh, row, t, order, x, rates):
+    """Write a row of the mesh: t, order, x, x'."""
+    n = x.size
+    mesh[row, 0], mesh[row, 1] = t, order
+    for i in range(n):
+        mesh[row, 2 + i] = x[i]
+        mesh[row, 2 + n + i] = rates[i]
 
 
 @compiled
