@@ -118,7 +118,11 @@ class Kernel:
         self.backend = backend
         self.options = options
         self.engine = make_engine(source, backend, self.options)
-        self._short = self.engine.short or _refuse
+        self._face()
+
+    def _face(self) -> None:
+        """Set what every kernel has, from its engine."""
+        self._short = getattr(self.engine, "short", None) or _refuse
         self._record = getattr(self.engine, "short_record", None)
         self._plain = _refuse if self._record is None else self._record.plain
         self.name: str = self.engine.name

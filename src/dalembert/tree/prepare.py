@@ -83,12 +83,12 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
         tuple((s.frame, s.other, s.stiffness, s.rest, s.damping) for s in springs),
         _lifts(mechanism),
         mechanism.coordinates,
-        _tendons(mechanism),
+        tendon_data(mechanism),
     )
     return regroup(tree) if regrouped else tree
 
 
-def _tendons(mechanism: Mechanism) -> tuple[TendonData, ...]:
+def tendon_data(mechanism: Mechanism) -> tuple[TendonData, ...]:
     """Return the springs along sums of coordinates, where passive forces act."""
     return tuple(
         (

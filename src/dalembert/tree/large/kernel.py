@@ -155,15 +155,6 @@ class LoopedKernel(Kernel):
         self._face()
         quantity.figures["start_seconds"] = perf_counter() - start
 
-    def _face(self) -> None:
-        """Set what every kernel has."""
-        self._short = None
-        self.name = self.engine.name
-        self._arity = len(self.inputs)
-        self._bare = len(self.outputs) == 1
-        self._axes = len(self.outputs[0].shape)
-        self._last = None
-
     @property
     def function(self) -> Any:
         """There is none: refuse."""

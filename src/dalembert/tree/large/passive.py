@@ -14,6 +14,7 @@ import numpy as np
 from dalembert.errors import UnsupportedError
 from dalembert.model.joints import quaternion
 from dalembert.tree.large.layout import Layout
+from dalembert.tree.prepare import tendon_data
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -70,7 +71,8 @@ class Passive:
         self.damping = np.array(mechanism.damping) if on and mechanism.damping.any() else None
         self.joints = _joint_springs(mechanism) if on and mechanism.stiffness.any() else []
         self.springs = mechanism.springs if on else ()
-        held = [i for i, body in enumerate(mechanism.bodies) if body.compensation] if on else []
+        self.tendons = tendon_data(mechanism)
+        held = [i for i, body in enumerate(mechanism.bodies) if body.compensation]
         self.lifted = layout.row[np.array(held, dtype=int)]
         self.share = np.array([mechanism.bodies[i].compensation for i in held])
         self.layout = layout
@@ -82,22 +84,32 @@ class Passive:
 
     def resistance(self, q: Array, v: Array) -> Array | None:
         """Return what joints take from tau, (nv,); None where nothing does."""
-        if self.damping is None and not self.joints:
+        if self.damping is None and not self.joints and not self.tendons:
             return None
         tau = np.zeros_like(v) if self.damping is None else self.damping * v
         for each in self.joints:
             tau[each.iv] += each.force(q)
+        for terms, k, rest, c in self.tendons:
+            pull = k * _stretch(terms, rest, q) + c * sum(factor * v[place] for _, place, factor in terms)
+            for _, place, factor in terms:
+                tau[place] += factor * pull
         return tau
+
+    def lifts(self, frames: Frames) -> Array:
+        """Return the forces that hold weights, (n, 6) about the origins of bodies; no rows where there are none."""
+        if not len(self.lifted):
+            return NO_FORCE
+        ext = np.zeros((self.layout.n, 6))
+        m, h = self.layout.inertia[self.lifted, 0], frames.moments(self.lifted)
+        ext[self.lifted, :3] -= self.share[:, None] * m[:, None] * self.layout.gravity
+        ext[self.lifted, 3:] -= self.share[:, None] * np.cross(h, self.layout.gravity)
+        return ext
 
     def forces(self, frames: Frames) -> Array:
         """Return the forces on bodies, (n, 6) about their origins in world axes; no rows where there are none."""
         if not self.acts_on_bodies:
             return NO_FORCE
-        ext = np.zeros((self.layout.n, 6))
-        if len(self.lifted):
-            m, h = self.layout.inertia[self.lifted, 0], frames.moments(self.lifted)
-            ext[self.lifted, :3] -= self.share[:, None] * m[:, None] * self.layout.gravity
-            ext[self.lifted, 3:] -= self.share[:, None] * np.cross(h, self.layout.gravity)
+        ext = self.lifts(frames) if len(self.lifted) else np.zeros((self.layout.n, 6))
         if self.springs:
             one, two = (frames.places([getattr(s, end) for s in self.springs]) for end in ("frame", "other"))
             k, rest, c = np.array([(s.stiffness, s.rest, s.damping) for s in self.springs]).T
@@ -113,6 +125,7 @@ class Passive:
     def energy(self, q: Array, frames: Frames) -> float:
         """Return what springs and lifts hold, in joules."""
         total = sum(0.5 * float((each.stiffness * each.deviation(q) ** 2).sum()) for each in self.joints)
+        total += sum(0.5 * k * float(_stretch(terms, rest, q)) ** 2 for terms, k, rest, _ in self.tendons)
         if self.springs:
             one, two = (frames.places([getattr(s, end) for s in self.springs]) for end in ("frame", "other"))
             length, _ = _line(one.position, two.position)
@@ -123,6 +136,13 @@ class Passive:
             lifted = h + m[:, None] * frames.origins[self.lifted]
             total += float((self.share * (lifted @ self.layout.gravity)).sum())
         return total
+
+
+def _stretch(terms: tuple[tuple[int, int, float], ...], rest: tuple[float, float], q: Array) -> float:
+    """Return how much longer a tendon is than its rest, or shorter (negative); zero while it is slack."""
+    length = sum(factor * q[place] for place, _, factor in terms)
+    low, high = rest
+    return max(length - high, 0.0) + min(length - low, 0.0)
 
 
 def _joint_springs(mechanism: Mechanism) -> list[JointSprings]:

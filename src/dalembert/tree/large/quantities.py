@@ -65,12 +65,17 @@ def _quantity(mechanism: Mechanism, inputs: str, outputs: dict[str, tuple[int, i
     return Quantity(ports, tuple(Port(name, *size) for name, size in outputs.items()), evaluate, figures)
 
 
-def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> Quantity:
-    """q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers, status."""
+def _refuse_route(mechanism: Mechanism, route: str) -> None:
+    """Refuse routes that are not loops."""
     if route not in ROUTES:
         raise UnsupportedError(
             f"route={route!r} is unrolled; {mechanism.name!r} is looped over: backend='cpu' unrolls it"
         )
+
+
+def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> Quantity:
+    """q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers, status."""
+    _refuse_route(mechanism, route)
     if not mechanism.names:
         return make_aba(mechanism)
     system = _weighed(mechanism, metric)
@@ -381,8 +386,9 @@ def make_project_step(mechanism: Mechanism, dtype: str = "float64") -> Quantity:
     return _quantity(mechanism, "q t", outputs, evaluate)
 
 
-def make_delassus(mechanism: Mechanism) -> Quantity:
+def make_delassus(mechanism: Mechanism, route: str = "auto") -> Quantity:
     """q, t -> G = A M^-1 A^T, a column for each run of the articulated-body algorithm."""
+    _refuse_route(mechanism, route)
     system, m = large_system(mechanism), len(mechanism.names)
     refuse_matrix(mechanism, "delassus", m, m, "'impact' and 'forward' solve with it without forming it")
 

@@ -73,7 +73,7 @@ class LargeTree:
         """Fill out (nv,) with joint forces."""
         layout, memory = self.layout, self.memory
         frames = self.move(q, v, acc, gravity)
-        ext = self.passive.forces(frames) if passive else NO_FORCE
+        ext = self.passive.forces(frames) if passive else self.passive.lifts(frames) if gravity else NO_FORCE
         inward.needed(
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.armature, acc, ext,
             memory.K, memory.T, out,
