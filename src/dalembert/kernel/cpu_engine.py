@@ -31,7 +31,7 @@ from dalembert.kernel.threads import Workers
 # own interval of switching (5 ms); and those that are not worth sharing among threads, some ten.
 # Programs that are also compiled one sample wide, for single calls: their values fit the caches better, and a scalar
 # operation takes half the time of one on 512 bits. Shorter ones gain nothing, longer ones compile for seconds.
-SINGLE_LEAST, SINGLE_MOST = 300, 6000
+SINGLE_LEAST, SINGLE_MOST = 300, 20_000
 SHORT_WORK = 3_000_000
 SHORT_WORK_THREADED = 500_000
 
