@@ -26,8 +26,8 @@ def cone(rng: np.random.Generator, contacts: int, mu: float = 0.5) -> tuple[Arra
     return (H / M) @ H.T, H @ rng.normal(size=n), np.full(contacts, mu)
 
 
-def stack(rng: np.random.Generator, contacts: int) -> tuple[Array, Array, Array]:
-    """Return boxes on each other, four points of contact each, with unequal coefficients: sparse and redundant."""
+def stack_rows(rng: np.random.Generator, contacts: int) -> tuple[Array, Array, Array]:
+    """Return boxes on each other, four points of contact each, with unequal coefficients: rows over the root of M."""
     bodies = max(1, contacts // 4)
     H = np.zeros((contacts, 3, bodies, 6))
     for c in range(contacts):
@@ -40,4 +40,10 @@ def stack(rng: np.random.Generator, contacts: int) -> tuple[Array, Array, Array]
     H = H.reshape(3 * contacts, 6 * bodies)
     mass = np.tile([1.0, 1.0, 1.0, 0.1, 0.1, 0.1], bodies)
     v = np.tile([0.0, 0.0, -0.1, 0.0, 0.0, 0.0], bodies) + 0.05 * rng.normal(size=6 * bodies)
-    return (H / mass) @ H.T, H @ v, rng.uniform(0.2, 0.9, contacts)
+    return H / np.sqrt(mass), H @ v, rng.uniform(0.2, 0.9, contacts)
+
+
+def stack(rng: np.random.Generator, contacts: int) -> tuple[Array, Array, Array]:
+    """Return the same as a Delassus matrix, sparse and redundant."""
+    J, g, mu = stack_rows(rng, contacts)
+    return J @ J.T, g, mu

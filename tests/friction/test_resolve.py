@@ -48,6 +48,22 @@ def test_O8_optimality_conditions_of_exact(seed):
     assert r.report.exists
 
 
+def test_O8_acceleration_belongs_to_the_forces_where_a_heavy_coordinate_is_lost_in_rounding():
+    """Masses from 1e-4 to 1e4: all contacts seem to stick to 1e-11 of their terms, yet the heavy coordinates move."""
+    mass, limits = (
+        np.array([0.0479, 8680.0, 1.1e-4, 1230.0, 1.76e-4]),
+        np.array([2.74, 1, 2.74, 1, 1, 0, 0, 1, 0, 2.74]),
+    )
+    f = np.array([-2.84, -0.515, -3.24, 1.34, -2.87])
+    W = np.array([[-1, 2, 0, 3, 0, -4, -3, 1, -2, -1], [-3, 1, 2, -1, -1, -1, 1, 5, 0, -1],
+                  [6, -1, 2, 0, 3, 2, 1, 4, 2, 5], [3, -2, -3, -1, 2, 0, -2, -3, 0, 2],
+                  [4, 8, 4, 5, 2, 2, 3, 5, 2, 1]], dtype=float)  # fmt: skip
+    r = resolve(np.diag(mass), f, W, np.zeros(10), list(limits))
+    assert r.ok
+    np.testing.assert_allclose(mass * r.acceleration, f + W @ r.forces, atol=1e-10 * np.abs(f).max())
+    assert conditions(np.diag(mass), f, W, limits, r) <= 1e-10
+
+
 @given(seeds)
 def test_O8_compiled_and_plain_box_solvers_agree(seed):
     M, f, W, limits = bounded(np.random.default_rng(seed), spread=1.0)
@@ -241,6 +257,53 @@ def test_batch_equals_one_by_one(seed):
         np.testing.assert_allclose(M @ many.acceleration[s], M @ one.acceleration, atol=1e-11 * scale)
         np.testing.assert_allclose(many.forces[s], one.forces, atol=1e-9 * (1 + limits.max()))
         assert {one.names[i] for i in np.flatnonzero(many.sets[s] == 1)} == set(one.sets.sliding)
+
+
+@given(seeds, st.integers(1, 3), st.booleans())
+def test_batch_with_constraint_rows_equals_one_by_one(seed, k, common):
+    """Also redundant rows (the last is a sum of the others), per sample or common; lam least-norm."""
+    rng = np.random.default_rng(seed)
+    n, m, N = int(rng.integers(k + 1, 7)), int(rng.integers(1, 6)), 4
+    root = rng.normal(size=(N, n, n))
+    M = root @ root.transpose(0, 2, 1) + np.eye(n)
+    W, A = rng.normal(size=(N, n, m)), rng.normal(size=(N, k, n))
+    if k == 3:
+        A[:, 2] = A[:, 0] + A[:, 1]
+    if common:
+        M, W, A = M[:1], W[:1], A[:1]
+    f, drift, shift = rng.normal(size=(N, n)) * 3, rng.normal(size=(N, k)), rng.normal(size=(N, m))
+    if k == 3:
+        drift[:, 2] = drift[:, 0] + drift[:, 1]
+    velocity, limits = rng.normal(size=(N, m)) * (rng.random((N, m)) < 0.3), rng.choice([0.0, 0.7, 2.0], m)
+    many = resolve_batch(M, f, W, velocity, list(limits), A=A, drift=drift, contact_drift=shift)
+    assert many.ok.all()
+    for s in range(N):
+        t = 0 if common else s
+        one = resolve(M[t], f[s], W[t], velocity[s], list(limits), A=A[t], drift=drift[s], contact_drift=shift[s])
+        scale = np.abs(one.acceleration).max() + 1.0
+        np.testing.assert_allclose(many.acceleration[s], one.acceleration, atol=1e-8 * scale)
+        np.testing.assert_allclose(many.forces[s], one.forces, atol=1e-7)
+        np.testing.assert_allclose(A[t] @ many.acceleration[s], -drift[s], atol=1e-9 * scale)
+        left = M[t] @ many.acceleration[s] + A[t].T @ many.multipliers[s] - f[s] - W[t] @ many.forces[s]
+        np.testing.assert_allclose(left, 0.0, atol=1e-8 * scale * np.abs(M[t]).max())
+        np.testing.assert_allclose(
+            many.multipliers[s], one.multipliers, atol=1e-6 * (np.abs(one.multipliers).max() + 1)
+        )
+
+
+def test_batch_with_constraint_rows_gives_bad_samples_their_status():
+    A, drift = np.array([[1.0, -1.0], [2.0, -2.0]]), np.zeros((3, 2))
+    drift[1, 1], drift[2, 0] = 1.0, np.nan  # the second row asks for what the first forbids
+    r = resolve_batch(M, np.ones((3, 2)), W, np.zeros((3, 3)), LIMITS, A=A, drift=drift)
+    assert [FrictionStatus(int(x)).name for x in r.status] == ["SOLVED", "INCONSISTENT", "NONFINITE"]
+    assert np.isnan(r.multipliers[1:]).all()
+    assert np.isfinite(r.multipliers[0]).all()
+    massless = resolve_batch(np.diag([4.0, 0.0]), np.ones((1, 2)), W, np.zeros((1, 3)), LIMITS, A=A)
+    assert massless.ok.all()  # the rows hold the massless coordinate
+    with pytest.raises(ShapeError, match="A must be"):
+        resolve_batch(M, np.ones((3, 2)), W, np.zeros((3, 3)), LIMITS, A=np.ones((1, 3)))
+    with pytest.raises(ShapeError, match="drift must be"):
+        resolve_batch(M, np.ones((3, 2)), W, np.zeros((3, 3)), LIMITS, A=A, drift=np.ones(3))
 
 
 def test_batch_gives_bad_samples_their_status():

@@ -92,7 +92,7 @@ def test_a_coin_rolls_in_a_circle():
         assert status == da.Status.UNIQUE
         return a[3] + spin * turning * np.cos(lean)  # seen from axes that lean and turn, but do not spin
 
-    solve = numeric(constrained.forward(mechanism, "tree"))
+    solve = numeric(constrained.forward(mechanism, "efpa"))
     start, slope = lean_rate(0.0), lean_rate(1.0) - lean_rate(0.0)
     steady = -start / slope  # the lean accelerates linearly with the spin
     assert lean_rate(steady) == pytest.approx(0, abs=1e-12)
@@ -120,7 +120,7 @@ def test_inverse_undoes_forward(name):
     A = numbers.A(q)
     v = rng.standard_normal(mechanism.nv)
     v, tau = v - np.linalg.pinv(A, rcond=1e-10) @ (A @ v), 5 * rng.standard_normal(mechanism.nv)
-    solve = routes(mechanism)["tree"]
+    solve = routes(mechanism)["efpa"]
     a, _, status = solve(q, v, tau, 0)
     assert status.solved
     least, lam, status = numeric(constrained_inverse.inverse(mechanism))(q, v, a, 0)

@@ -78,7 +78,7 @@ def states(robot: Robot, mechanism, model, count=STATES):
 
 
 PRESENT = [robot for robot in (GO2, TALOS, G1, PANDA, ICUB, *OTHERS) if Path(robot.path).exists()]
-ROUTED = [(robot, list(constrained.ROUTES)[i % 2]) for i, robot in enumerate(PRESENT)]
+ROUTED = [(robot, list(constrained.ROUTES)[i % len(constrained.ROUTES)]) for i, robot in enumerate(PRESENT)]
 
 
 @pytest.mark.parametrize(("robot", "route"), ROUTED, ids=[f"{x.file.split('/')[-1]}-{y}" for x, y in ROUTED])
@@ -93,8 +93,8 @@ def test_contacts(robot, route):
 
 
 LOOPS = [
-    (replace(GO2, frames=("FL_foot", "RR_foot"), rows=3), "tree"),
-    (replace(TALOS, frames=("gripper_left_base_link", "gripper_right_base_link")), "tree"),
+    (replace(GO2, frames=("FL_foot", "RR_foot"), rows=3), "efpa"),
+    (replace(TALOS, frames=("gripper_left_base_link", "gripper_right_base_link")), "efpa"),
     (replace(ICUB, frames=("l_gripper", "r_gripper")), "matrix"),
     (replace(PANDA, frames=("panda_hand_tcp", "panda_link2"), rows=3), "matrix"),
 ]

@@ -119,8 +119,8 @@ def test_reordering_of_branches(seed):
     q, v, tau = one.random(rng), rng.standard_normal(one.nv), rng.standard_normal(one.nv)
     to_q = [one.configuration_names.index(name) for name in two.configuration_names]
     to_v = [one.coordinates.index(name) for name in two.coordinates]
-    a, lam, status = numeric(constrained.forward(one, "tree"))(q, v, tau, 0)
-    b, mu, same = numeric(constrained.forward(two, "tree"))(q[to_q], v[to_v], tau[to_v], 0)
+    a, lam, status = numeric(constrained.forward(one, "efpa"))(q, v, tau, 0)
+    b, mu, same = numeric(constrained.forward(two, "efpa"))(q[to_q], v[to_v], tau[to_v], 0)
     assert status == same
     np.testing.assert_allclose(b, a[to_v], atol=1e-9 * np.abs(a).max())
     np.testing.assert_allclose(mu, lam, atol=1e-9 * np.abs(lam).max())
@@ -162,8 +162,8 @@ def test_rerooting(seed, root):
         there[two.index_q(hinge)] = q[one.index_q(hinge)]
         speed[two.index_v(hinge)] = v[one.index_v(hinge)]
         torque[two.index_v(hinge)] = tau[one.index_v(hinge)]
-    a, lam, status = numeric(constrained.forward(one, "tree"))(q, v, tau, 0)
-    b, mu, same = numeric(constrained.forward(two, "tree"))(there, speed, torque, 0)
+    a, lam, status = numeric(constrained.forward(one, "efpa"))(q, v, tau, 0)
+    b, mu, same = numeric(constrained.forward(two, "efpa"))(there, speed, torque, 0)
     assert status == same == da.Status.UNIQUE
     for hinge in hinges:
         np.testing.assert_allclose(b[two.index_v(hinge)], a[one.index_v(hinge)], atol=1e-8 * np.abs(a).max())

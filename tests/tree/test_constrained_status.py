@@ -114,9 +114,9 @@ def test_one_bad_sample_does_not_stop_a_batch():
 
 
 MISUSE = [
-    (lambda m: m.compile("forward", route="tre"), da.ModelError, "route='tre' is not one of 'auto', 'tree', 'matrix'"),
+    (lambda m: m.compile("forward", route="tre"), da.ModelError, "route='tre' is not one of 'auto', 'efpa', 'pv'"),
     (
-        lambda m: m.compile("forward", rout="tree"),
+        lambda m: m.compile("forward", rout="efpa"),
         da.ModelError,
         "'forward' has no option 'rout'.*did you mean 'route'",
     ),

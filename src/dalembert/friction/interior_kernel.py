@@ -1,19 +1,21 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""Many redundant contacts, in compiled code: a primal-dual interior-point method on the cones of friction.
+"""Many redundant contacts, in compiled code: primal-dual interior points in the space of accelerations.
 
-Symbols, per contact: x = (mu r_N, r_T) and z = (u_N / mu, u_T), both in the second-order cone Q; G, g in these units;
-shift = |u_T| on the normal (De Saxce), 0 for the associated problem, tilt its derivative; J = diag(1, -1, -1).
+Symbols, per contact: x = (mu r_N, r_T) forces and z = (u_N / mu, u_T), both in the second-order cone Q; R rows in these
+units, divided by the root of the mass; y = R^T x acceleration times that root; h free contact acceleration; shift =
+|u_T| on the normal (De Saxce), 0 for the associated problem, tilt its derivative; V the scaling of Nesterov and Todd.
 
-    G x + g + shift = z,   x in Q,   z in Q,   x o z = (centre) e         o: the Jordan product
-    ((I + tilt) G + V^2) dx = V c - (G x + g + shift - z),   dz = V (c - V dx),   lam = V x = V^-1 z
+    u = R y + h,   u + shift = z,   y = R^T x,   x in Q,   z in Q,   x o z = (centre) e        o: the Jordan product
+    (I + R^T V^-2 (I + tilt) R) dy = R^T (V^-1 c - V^-2 missed) - (y - R^T x),   missed = u + shift - z
+    dz = missed + (I + tilt) R dy,   dx = V^-1 (c - V^-1 dz),   c by Mehrotra's predictor and corrector
 
-V = eta (2 v v^T - J) of Nesterov and Todd; c by Mehrotra's predictor and corrector. G + V^2 is definite however
-redundant the contacts are, and as sparse as G. For Coulomb's law nothing is proved: where steps no longer help the
-method stops with the best point met, and what it returns is judged elsewhere, by De Saxce's form.
+The matrix is definite however redundant the contacts are, and of the size of the mass matrix: half of the contact rows
+in a stack of boxes, and banded. |u_T| is convex: after a step z_N is raised by what the linear prediction misses,
+which keeps it in the cone and the first equation exact. For Coulomb's law nothing is proved: where steps no longer
+help, the best point met is returned, and judged elsewhere by De Saxce's form. The plain twin is `interior.py`.
 
-Sources: S. Mehrotra, SIAM J. Optim. 2 (1992) 575-601; Yu. E. Nesterov, M. J. Todd, SIAM J. Optim. 8 (1998) 324-364;
-L. Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010), sec. 4, 5. Cost: p b^2 a step, b rows of
-envelope.
+Sources: S. Mehrotra, SIAM J. Optim. 2 (1992) 575-601; Yu. E. Nesterov, M. J. Todd, SIAM J. Optim. 8 (1998) 324-364.
+Cost a step, w the width of a span: 3 w^2 + 30 w + 150 multiplications a contact, w^2 a coordinate.
 """
 
 from __future__ import annotations
@@ -21,234 +23,147 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from dalembert.friction.envelope_kernel import block_envelope, factor, substitute, times
+from dalembert.friction.cone_algebra_kernel import corrected, image, reach, scaling
+from dalembert.friction.span_kernel import add_forces, assemble, factor, rows_times, substitute
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 TINY = 1e-300
 """Keeps quotients of zero data finite."""
 
-NEAR = 0.99
-"""Part of the way to the boundary that a step may take."""
-
-PROXIMAL = 1e-14
-"""Part of the mean diagonal added to the matrix of a step (not to the equations): null(G) would divide by nothing."""
-
-STALLED = 3
+STALLED = 6
 """Steps in a row that do not halve the gap, after which the method stops."""
 
 
 @compiled
-def indefinite(x, y, a, b):
-    """Return x^T J y of one contact."""
-    total = x[a] * y[a]
-    for j in range(a + 1, b):
-        total -= x[j] * y[j]
-    return total
-
-
-@compiled
-def determinant(x, a, b):
-    """Return x^T J x of one contact, (x_0 - |x_1|)(x_0 + |x_1|): near the boundary squares would cancel."""
-    reach = 0.0
-    for j in range(a + 1, b):
-        reach += x[j] * x[j]
-    reach = np.sqrt(reach)
-    return (x[a] - reach) * (x[a] + reach)
-
-
-@compiled
-def scaling(x, z, a, b, v):
-    """Write v with V = eta (2 v v^T - J), V x = V^-1 z; return eta."""
-    xx, zz = np.sqrt(determinant(x, a, b)), np.sqrt(determinant(z, a, b))
-    dot = 0.0
-    for j in range(a, b):
-        dot += x[j] / xx * z[j] / zz
-    gamma = np.sqrt(0.5 * (1.0 + dot))
-    v[a] = (z[a] / zz + x[a] / xx) / (2.0 * gamma)
-    for j in range(a + 1, b):
-        v[j] = (z[j] / zz - x[j] / xx) / (2.0 * gamma)
-    root = np.sqrt(2.0 * (v[a] + 1.0))
-    v[a] = (v[a] + 1.0) / root
-    for j in range(a + 1, b):
-        v[j] /= root
-    return np.sqrt(zz / xx)
-
-
-@compiled
-def scaled(v, eta, a, b, x, out, inverse):
-    """Write V x, or V^-1 x, of one contact."""
-    sign, size = (-1.0, 1.0 / eta) if inverse else (1.0, eta)
-    dot = v[a] * x[a]
-    for j in range(a + 1, b):
-        dot += sign * v[j] * x[j]
-    out[a] = size * (2.0 * v[a] * dot - x[a])
-    for j in range(a + 1, b):
-        out[j] = size * (2.0 * sign * v[j] * dot + x[j])
-
-
-@compiled
-def add_square(v, eta, a, b, L):
-    """Add V^2 to the block of one contact."""
-    column, image = np.zeros(3), np.zeros(3)
-    for j in range(b - a):
-        column[:] = 0.0
-        column[j] = 1.0
-        for _ in range(2):
-            dot = 0.0
-            for k in range(b - a):
-                dot += v[a + k] * column[k]
-            for k in range(b - a):
-                image[k] = eta * (2.0 * v[a + k] * dot - (column[k] if k == 0 else -column[k]))
-            column[:] = image
-        for k in range(b - a):
-            L[a + k, a + j] += column[k]
-
-
-@compiled
-def reach(x, dx, first):
-    """Return the longest step, at most 1e3, that keeps x + step dx in the cones."""
-    longest = 1e3
-    for i in range(first.size - 1):
-        a, b = first[i], first[i + 1]
-        q, h, c = indefinite(dx, dx, a, b), indefinite(x, dx, a, b), determinant(x, a, b)
-        if b - a == 1:
-            if dx[a] < 0.0:
-                longest = min(longest, -x[a] / dx[a])
-            continue
-        under = h * h - q * c
-        if under >= 0.0 and (q < 0.0 or h < 0.0):
-            longest = min(longest, c / (np.sqrt(under) - h))
-    return longest
-
-
-@compiled
-def divide(lam, c, a, b):
-    """Divide c by lam, the inverse of the Jordan product, of one contact."""
-    det, dot = determinant(lam, a, b), lam[a] * c[a]
-    for j in range(a + 1, b):
-        dot -= lam[j] * c[j]
-    c[a] = dot / det
-    for j in range(a + 1, b):
-        c[j] = (c[j] - c[a] * lam[j]) / lam[a]
-
-
-@compiled
-def complementarity(lam, dx, dz, centre, first, c):
-    """Write the quotient by lam of (centre e - lam o lam - dx o dz), dx and dz in scaled units."""
-    for i in range(first.size - 1):
-        a, b = first[i], first[i + 1]
-        c[a] = centre
-        for j in range(a, b):
-            c[a] -= lam[j] * lam[j] + dx[j] * dz[j]
-        for j in range(a + 1, b):
-            c[j] = -2.0 * lam[a] * lam[j] - dx[a] * dz[j] - dz[a] * dx[j]
-        divide(lam, c, a, b)
-
-
-@compiled
-def direction(L, U, low, first, v, eta, c, missed, dx, dz, sx, sz):
-    """Write the step dx, dz for a right side c, and both in scaled units, sx = V dx and sz = V^-1 dz."""
-    k = first.size - 1
+def in_cone_units(J, g, mu):
+    """Return R, h and the units, r = unit x, of contacts (k, 3); without friction the tangents are left out."""
+    k = mu.size
+    R, h, unit = J.copy(), g.copy(), np.ones((k, 3))
     for i in range(k):
-        scaled(v, eta[i], first[i], first[i + 1], c, dx, False)
-    dx -= missed
-    substitute(L, U, low, dx)
-    for i in range(k):
-        a, b = first[i], first[i + 1]
-        scaled(v, eta[i], a, b, dx, sx, False)
-        for j in range(a, b):
-            sz[j] = c[j] - sx[j]
-        scaled(v, eta[i], a, b, sz, dz, False)
+        if mu[i] > 0.0:
+            unit[i, 0] = 1.0 / mu[i]
+            R[i, 0] /= mu[i]
+            h[i, 0] /= mu[i]
+        else:
+            R[i, 1:], h[i, 1:], unit[i, 1:] = 0.0, 0.0, 0.0
+    return R, h, unit
 
 
 @compiled
-def in_cone_units(G, g, first, mu, low, high):
-    """Return G and g for x and z, and the units: r = unit x."""
-    p = g.size
-    S, unit = np.zeros((p, p)), np.ones(p)
-    for i in range(mu.size):
-        if first[i + 1] - first[i] > 1:
-            unit[first[i]] = 1.0 / mu[i]
-    for i in range(p):
-        for j in range(low[i], high[i] + 1):
-            S[i, j] = unit[i] * unit[j] * G[i, j]
-    return S, g * unit, unit
+def first_point(R, h, force, acceleration):
+    """Return x and z, (2, k, 3), on the axes of the cones: these factors times the sizes of the data."""
+    size, point = np.abs(h).max() + TINY, np.zeros((2, *h.shape))
+    point[0, :, 0] = force * h.size * size / (np.sum(R * R) + TINY)
+    point[1, :, 0] = acceleration * size
+    return point
 
 
 @compiled
-def missing(S, h, low, high, first, coulomb, x, z, missed, tilt):
-    """Write G x + g + shift - z, and tilt = d shift / d u_T; return the largest missing part and x^T z."""
-    wrong, gap = 0.0, 0.0
-    times(S, low, high, x, missed)
-    for i in range(first.size - 1):
-        a, b = first[i], first[i + 1]
+def missing(h, coulomb, u, z, tilt, missed):
+    """Turn u = R y into missed = u + h + shift - z; write tilt; return the largest missing part."""
+    wrong = 0.0
+    for i in range(h.shape[0]):
+        for j in range(3):
+            u[i, j] += h[i, j]
         shift = 0.0
-        for j in range(a, b):
-            missed[j] += h[j]
-            gap += x[j] * z[j]
-            shift += missed[j] * missed[j] if j > a else 0.0
         if coulomb:
-            shift = np.sqrt(shift) + TINY
-            missed[a] += shift
-            for j in range(a + 1, b):
-                tilt[j] = missed[j] / shift
-        for j in range(a, b):
-            missed[j] -= z[j]
-            wrong = max(wrong, abs(missed[j]))
-    return wrong, gap
+            shift = np.sqrt(u[i, 1] * u[i, 1] + u[i, 2] * u[i, 2]) + TINY
+            tilt[i, 1], tilt[i, 2] = u[i, 1] / shift, u[i, 2] / shift
+        missed[i, 0] = u[i, 0] + shift - z[i, 0]
+        missed[i, 1], missed[i, 2] = u[i, 1] - z[i, 1], u[i, 2] - z[i, 2]
+        wrong = max(wrong, abs(missed[i, 0]), abs(missed[i, 1]), abs(missed[i, 2]))
+    return wrong
 
 
 @compiled
-def assemble(S, low, high, first, coulomb, tilt, x, z, A, v, eta, lam):
-    """Write A = (I + tilt) G + V^2, the scaling v, eta and lam = V x."""
-    shift = PROXIMAL * np.trace(S) / x.size
-    for i in range(x.size):
-        A[i, low[i] : high[i] + 1] = S[i, low[i] : high[i] + 1]
-        A[i, i] += shift
-    for i in range(eta.size):
-        a, b = first[i], first[i + 1]
-        if coulomb:
-            for j in range(a + 1, b):
-                A[a, low[j] : high[j] + 1] += tilt[j] * S[j, low[j] : high[j] + 1]
-        eta[i] = scaling(x, z, a, b, v)
-        scaled(v, eta[i], a, b, x, lam, False)
-        add_square(v, eta[i], a, b, A)
+def scaled(x, z, tilt, V, D, C, lam):
+    """Write V^-1, D = V^-2, C = V^-2 (I + tilt) and lam = V^-1 z of all contacts."""
+    for i in range(x.shape[0]):
+        scaling(x[i], z[i], V[i], D[i])
+        image(V[i], z[i], lam[i])
+        for j in range(3):
+            C[i, j, 0] = D[i, j, 0]
+            C[i, j, 1], C[i, j, 2] = D[i, j, 1] + D[i, j, 0] * tilt[i, 1], D[i, j, 2] + D[i, j, 0] * tilt[i, 2]
 
 
 @compiled
-def interior(G, g, first, mu, coulomb, r, tolerance, steps):
-    """Write reactions r; return the steps taken and the best gap, relative. All contacts unilateral, mu > 0."""
-    p, k = g.size, first.size - 1
-    low, high = block_envelope(G, first)
-    S, h, unit = in_cone_units(G, g, first, mu, low, high)
-    A, L, U = np.zeros((p, p)), np.zeros((p, p)), np.zeros((p, p))
-    size, x, z, eta, tilt = np.abs(h).max() + TINY, np.zeros(p), np.zeros(p), np.empty(k), np.zeros(p)
-    x[first[:-1]], z[first[:-1]] = size * p / (np.trace(S) + TINY), size
-    v, lam, c, missed = np.empty(p), np.empty(p), np.empty(p), np.empty(p)
-    dx, dz, sx, sz = np.empty(p), np.empty(p), np.empty(p), np.empty(p)
+def direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz):
+    """Write the step dy, dx, dz for a right side c, and the last two in scaled units: sz = V^-1 dz, sx = V dx."""
+    k = c.shape[0]
+    for i in range(k):
+        image(V[i], c[i], dx[i])
+        image(D[i], missed[i], dz[i])
+        for j in range(3):
+            dx[i, j] -= dz[i, j]
+    dy[:] = apart
+    add_forces(R, span, dx, dy)
+    substitute(A, envelope, dy)
+    rows_times(R, span, dy, dz)
+    for i in range(k):
+        dz[i, 0] += missed[i, 0] + tilt[i, 1] * dz[i, 1] + tilt[i, 2] * dz[i, 2]
+        dz[i, 1] += missed[i, 1]
+        dz[i, 2] += missed[i, 2]
+        image(V[i], dz[i], sz[i])
+        for j in range(3):
+            sx[i, j] = c[i, j] - sz[i, j]
+        image(V[i], sx[i], dx[i])
+
+
+@compiled
+def raised(R, span, h, y, step, missed, u, z):
+    """Raise z_N by what |u_T| has grown beyond its linear prediction."""
+    rows_times(R, span, y, u)
+    for i in range(h.shape[0]):
+        p, q = u[i, 1] + h[i, 1], u[i, 2] + h[i, 2]
+        z[i, 0] = max(z[i, 0], u[i, 0] + h[i, 0] + np.sqrt(p * p + q * q) - (1.0 - step) * missed[i, 0])
+
+
+@compiled
+def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps):
+    """Go on from point = (x, z), overwritten; write the best x met; return the steps taken and its gap, relative.
+
+    Rows R (k, 3, w) and h (k, 3) in cone units; all contacts unilateral and at rest. A step goes `near` of the way to
+    the boundary.
+    """
+    k, n, x, z = R.shape[0], envelope.shape[0], point[0], point[1]
+    blocks, vectors, flat = np.empty((3, k, 3, 3)), np.zeros((9, k, 3)), np.zeros((3, n))
+    V, D, C = blocks[0], blocks[1], blocks[2]
+    u, tilt, missed, lam, c = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    dx, dz, sx, sz = vectors[5], vectors[6], vectors[7], vectors[8]
+    A, work, size = np.empty((n, n)), np.empty((3, R.shape[2])), np.abs(h).max() + TINY
+    y, dy, apart = flat[0], flat[1], flat[2]
+    add_forces(R, span, x, y)
     used, best, stalled = 0, np.inf, 0
     while used < steps:
-        used += 1
-        wrong, total = missing(S, h, low, high, first, coulomb, x, z, missed, tilt)
-        centre = total / k
+        rows_times(R, span, y, u)
+        wrong = missing(h, coulomb, u, z, tilt, missed)
+        apart[:] = -y
+        add_forces(R, span, x, apart)
+        centre = np.sum(x * z) / k
         if not 0.0 <= centre < np.inf:  # rounding has left the cones
             break
         gap = max(wrong / size, centre / (size * (np.abs(x).max() + TINY)))
+        gap = max(gap, np.abs(apart).max() / (np.abs(y).max() + TINY))
         stalled = stalled + 1 if gap > 0.5 * best else 0
         if gap < best:
-            best, r[:] = gap, x * unit
+            best, kept[:] = gap, x
         if gap <= tolerance or stalled == STALLED:
             break
-        assemble(S, low, high, first, coulomb, tilt, x, z, A, v, eta, lam)
-        factor(A, L, U, low)
-        sx[:], sz[:] = 0.0, 0.0
-        complementarity(lam, sx, sz, 0.0, first, c)
-        direction(L, U, low, first, v, eta, c, missed, dx, dz, sx, sz)
-        step = min(1.0, reach(x, dx, first), reach(z, dz, first))
-        complementarity(lam, sx, sz, centre * (1.0 - step) ** 3, first, c)
-        direction(L, U, low, first, v, eta, c, missed, dx, dz, sx, sz)
-        step = min(1.0, NEAR * min(reach(x, dx, first), reach(z, dz, first)))
+        used += 1
+        scaled(x, z, tilt, V, D, C, lam)
+        assemble(R, span, envelope, C, A, work)
+        factor(A, envelope)
+        c[:] = -lam
+        direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
+        step = min(1.0, reach(x, dx), reach(z, dz))
+        for i in range(k):
+            corrected(lam[i], sx[i], sz[i], centre * (1.0 - step) ** 3, c[i])
+        direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
+        step = min(1.0, near * min(reach(x, dx), reach(z, dz)))
         x += step * dx
         z += step * dz
+        y += step * dy
+        if coulomb:
+            raised(R, span, h, y, step, missed, u, z)
     return used, best

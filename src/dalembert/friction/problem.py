@@ -29,6 +29,9 @@ from dalembert.kkt.inputs import as_real, checked_names, checked_vector, refuse_
 
 Array = np.ndarray
 
+BALANCED = 1e-11
+"""An acceleration belongs to given forces where the equations of motion hold up to this part of their terms."""
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -62,12 +65,25 @@ class Problem:
         G weighs forces by inverse masses, so the balance of a coordinate a million times heavier loses six digits.
         """
         L = np.flatnonzero(loose)
-        missing = self.system.M @ a - self.f - self.W @ T
-        if self.system.m:
-            missing = (self.system.analysis.rows.columns[:, None] * self.system.analysis.motion.Z).T @ missing
         corrected = T.copy()
-        corrected[L] += np.linalg.lstsq(self.reduced[0][:, L], missing, rcond=1e-13)[0]
+        corrected[L] += np.linalg.lstsq(self.reduced[0][:, L], self._imbalance(a, T), rcond=1e-13)[0]
         return np.where(loose, np.clip(corrected, -self.limits, self.limits), T)
+
+    def in_balance(self, a: Float[Array, " n"], T: Float[Array, " m"]) -> bool:
+        """Say whether Z^T (M a - f - W T) = 0 up to `BALANCED` of the largest of its terms."""
+        size = np.abs(self.system.M) @ np.abs(a) + np.abs(self.f) + np.abs(self.W) @ np.abs(T)
+        missing = np.abs(self._imbalance(a, T)).max(initial=0.0)
+        return bool(missing <= BALANCED * np.abs(self._admissible(size, np.abs)).max(initial=0.0))
+
+    def _imbalance(self, a: Array, T: Array) -> Array:
+        return self._admissible(self.system.M @ a - self.f - self.W @ T)
+
+    def _admissible(self, forces: Array, part: Any = np.asarray) -> Array:
+        """Return Z^T forces, or of the parts of Z; the forces themselves without constraints."""
+        if not self.system.m:
+            return forces
+        analysis = self.system.analysis
+        return part(analysis.rows.columns[:, None] * analysis.motion.Z).T @ forces
 
     @cached_property
     def reduced(self) -> tuple[Float[Array, "p m"], Float[Array, "p m"]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -119,12 +120,13 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
     if stick.any():
         held = problem.held_acceleration(T, stick)
         if np.isfinite(held).all():
-            a = held
             inside = stick & (np.abs(T) < problem.limits * (1.0 - AT_LIMIT))
-            T = problem.balanced(a, T, inside) if method == "exact" and inside.any() else T
+            forces = problem.balanced(held, T, inside) if method == "exact" and inside.any() else T
+            if problem.in_balance(held, forces):
+                a, T = held, forces
     xi = problem.W.T @ a + problem.contact_drift
     xi[stick] = 0.0
-    certificate = certify(problem, method, found, size)
+    certificate = certify(problem, method, replace(found, forces=T), size)
     status = found.status
     if status is None or status is FrictionStatus.NOT_CONVERGED:
         status = FrictionStatus.SOLVED if certificate.ok else status or FrictionStatus.NOT_OPTIMAL

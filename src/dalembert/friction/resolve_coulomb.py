@@ -45,7 +45,7 @@ def resolve_coulomb(
 def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> tuple[Array, float, int]:
     """Run the kernel on the contact rows; return reactions, residual and Newton steps."""
     from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
-    from dalembert.friction.contact_kernel import solve_contacts
+    from dalembert.friction.contact_kernel import solve_with_rows
 
     G, g = problem.delassus
     r = np.zeros(g.size)
@@ -57,9 +57,10 @@ def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> 
     if g.size == 0:
         return r, 0.0, 0
     law = ASSOCIATED if associated else COULOMB
-    residual, _, steps = solve_contacts(
-        np.ascontiguousarray(G), np.ascontiguousarray(g), problem.first, problem.mu, law, problem.kind, problem.sliding,
-        problem.direction, r, TOLERANCE, 12, NEWTON,
+    J = np.ascontiguousarray(problem.reduced.reduced[1].T)
+    residual, _, steps = solve_with_rows(
+        J, np.ascontiguousarray(G), np.ascontiguousarray(g), problem.first, problem.mu, law, problem.kind,
+        problem.sliding, problem.direction, r, TOLERANCE, 12, NEWTON,
     )  # fmt: skip
     return r, float(residual), int(steps)
 

@@ -16,6 +16,7 @@ class FrictionStatus(IntEnum):
     NO_SOLUTION = 5
     MASSLESS = 6
     NONFINITE = 7
+    INCONSISTENT = 8
 
     @property
     def message(self) -> str:
@@ -37,4 +38,5 @@ _MESSAGES = {
     FrictionStatus.NO_SOLUTION: "no forces obey the friction laws here (Painleve's paradox)",
     FrictionStatus.MASSLESS: "a motion without mass is held by no contact, so its acceleration does not exist",
     FrictionStatus.NONFINITE: "the data hold NaN or infinity",
+    FrictionStatus.INCONSISTENT: "constraint rows contradict each other: no acceleration obeys them all",
 }

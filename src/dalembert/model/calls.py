@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.model.manifold import reals
-from dalembert.model.requests import make_kernel, plain, refuse_unhashable
+from dalembert.model.requests import make_kernel, plain, refuse_unhashable, route_table
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
+    from dalembert.model.route_table import RouteTable
 
 Array = np.ndarray
 
@@ -59,6 +60,13 @@ class Calls:
             rest = {name: value for name, value in options.items() if name not in KERNEL_OPTIONS}
             self._kernels[key] = make_kernel(self, what, rest, kernel)  # type: ignore[arg-type]
         return self._kernels[key]
+
+    def routes(self, what: str = "forward") -> RouteTable:
+        """Return the ways in which a request can be computed: `print` shows operations, depth and why for each.
+
+        A route is taken by `compile(what, route=...)`; "auto", the default, takes the one with the fewest operations.
+        """
+        return route_table(self, what)  # type: ignore[arg-type]
 
     def forward(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
         """Return the acceleration a (nv,) under the joint forces tau (nv,).

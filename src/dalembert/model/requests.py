@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dalembert.kernel import Kernel
     from dalembert.model.mechanism import Mechanism
+    from dalembert.model.route_table import RouteTable
 
 REFERENCES = ("local", "world", "local_world_aligned")
 """Axes and point of a frame's velocity or Jacobian: the frame's own; the world's; the world's axes at the frame."""
@@ -42,12 +43,15 @@ class Request:
         Inputs -> outputs and what they are, in a line.
     options
         Options that it takes, with their defaults; among them may be "frame" and "reference".
+    routes
+        routes(mechanism) returns the table of ways to compute it; None where there is one way.
     """
 
     name: str
     trace: Callable[..., ca.Function]
     summary: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    routes: Callable[[Mechanism], RouteTable] | None = None
 
     @property
     def own(self) -> bool:
@@ -91,6 +95,15 @@ def checked_options(mechanism: Mechanism, request: Request, options: Mapping[str
     if "reference" in full:
         lookup(full["reference"], dict.fromkeys(REFERENCES), "reference")
     return full
+
+
+def route_table(mechanism: Mechanism, what: str) -> RouteTable:
+    """Return the ways to compute a request."""
+    request = lookup(what, requests(), "request")
+    if request.routes is None:
+        names = ", ".join(repr(name) for name, each in requests().items() if each.routes is not None)
+        raise ModelError(f"{what!r} is computed in one way only; there are routes for {names}")
+    return request.routes(mechanism)
 
 
 def plain(value: Any) -> Any:

@@ -58,8 +58,8 @@ def from_mechanism(mechanism: Mechanism) -> Multibody:
     if mechanism.passive and mechanism.tendons:
         names = ", ".join(repr(tendon.name) for tendon in mechanism.tendons)
         raise UnsupportedError(
-            f"tendon {names}: the tableau has springs in joints and between frames. `mechanism.with_passive(False)` leaves "
-            "all springs and dampers out"
+            f"tendon {names}: the tableau has springs in joints and between frames. "
+            "`mechanism.with_passive(False)` leaves all springs and dampers out"
         )
     draft = _Draft(places={mechanism.ground: (BASE, IDENTITY)})
     for body, joint in zip(mechanism.bodies, mechanism.joints, strict=True):

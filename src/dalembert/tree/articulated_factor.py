@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dalembert.errors import ModelError
+from dalembert.tree import vectors
 from dalembert.tree.articulated import NONE, Articulated, along, articulated, carried, give_way
 from dalembert.tree.link import Link, Tree
 from dalembert.tree.posed import Posed
@@ -28,6 +29,14 @@ from dalembert.tree.sweep import inward, outward, pair_add
 from dalembert.tree.vectors import ZERO
 
 REST: Pair = (ZERO, ZERO)
+
+
+class UnresistedError(ModelError):
+    """A coordinate has no inertia at all, by structure."""
+
+    def __init__(self, coordinate: str, message: str) -> None:
+        super().__init__(message)
+        self.coordinate = coordinate
 
 
 @dataclass(frozen=True)
@@ -66,21 +75,30 @@ class ArticulatedFactor:
 
     def push(self, forces: Mapping[int, Pair], tau: Vector) -> Vector:
         """Return u for joint forces tau less forces (f, n) on links, each in its link's frame: L^-T (tau - J^T f)."""
+        return self.propagate(forces, tau)[0]
+
+    def propagate(self, forces: Mapping[int, Pair], tau: Vector) -> tuple[Vector, dict[int, Pair]]:
+        """Return u, and pA of every link that a force arrives at, before its joint gives way."""
         u: Vector = {}
 
         def step(i: int, link: Posed, pA: Pair) -> Pair:
-            for place, pivot in enumerate(self.links[i]):
-                k = link.link.v + place
-                own = tau.get(k, 0.0)
-                height = sub(own, _along(pivot.column, pA))
-                if not is_zero(height):
-                    u[k] = height
-                pA = _yielded(pA, pivot, mul(height, pivot.r), own)
-            return REST if link.link.parent < 0 else link.force_out(pA)
+            heights, share = self.passed(i, pA, tau)
+            u.update((k, height) for k, height in heights.items() if not is_zero(height))
+            return share
 
         own = [forces.get(i, REST) for i in range(len(self.posed))]
-        inward(self.posed, own, REST, step, pair_add)
-        return u
+        arrived, _ = inward(self.posed, own, REST, step, pair_add)
+        return u, {i: pA for i, pA in enumerate(arrived) if not all(map(vectors.is_zero, pA))}
+
+    def passed(self, i: int, pA: Pair, tau: Vector) -> tuple[Vector, Pair]:
+        """Return u of the joint of link i under pA, and what the joint hands down, in the parent's frame."""
+        heights: Vector = {}
+        for place, pivot in enumerate(self.links[i]):
+            k = self.posed[i].link.v + place
+            own = tau.get(k, 0.0)
+            heights[k] = sub(own, along_column(pivot.column, pA))
+            pA = yielded(pA, pivot, mul(heights[k], pivot.r), own)
+        return heights, REST if self.posed[i].link.parent < 0 else self.posed[i].force_out(pA)
 
     def half_solve(self, tau: Vector) -> Vector:
         """Return u = L^-T tau."""
@@ -103,7 +121,7 @@ class ArticulatedFactor:
             a = link.motion_into(parent)
             for place in reversed(range(len(self.links[i]))):
                 pivot, k = self.links[i][place], link.link.v + place
-                qdd[k], a = _accelerated(a, pivot, mul(u.get(k, 0.0), pivot.r))
+                qdd[k], a = accelerated(a, pivot, mul(u.get(k, 0.0), pivot.r))
             return a
 
         return qdd, outward(self.posed, REST, step)
@@ -115,7 +133,7 @@ def articulated_factor(tree: Tree, posed: list[Posed]) -> ArticulatedFactor:
 
     def step(i: int, link: Posed, IA: Articulated) -> Articulated:
         for place, column in enumerate(columns(link.link)):
-            IA, pivot = _pivot(tree, link.link, place, column, IA)
+            IA, pivot = joint_pivot(tree, link.link, place, column, IA)
             pivots[i].append(pivot)
         return NONE if link.link.parent < 0 else carried(link, IA)
 
@@ -130,24 +148,25 @@ def columns(link: Link) -> list[list[tuple[int, float]]]:
     return [[(axis, 1.0)] for axis in link.axes]
 
 
-def _pivot(
+def joint_pivot(
     tree: Tree, link: Link, place: int, column: list[tuple[int, float]], IA: Articulated
 ) -> tuple[Articulated, Pivot]:
     """Let a joint give way along one of its velocities."""
     U = along(IA, column)
     D = plus(total(*(mul(value, U[axis]) for axis, value in column)), link.armature[place])
     if type(D) is float and D <= 0.0:
-        raise ModelError(
+        raise UnresistedError(
+            tree.coordinates[link.v + place],
             f"nothing resists the coordinate {tree.coordinates[link.v + place]!r}: link {link.name!r} is massless (or "
             "its mass lies on the joint's axis) and terminal, so the open tree has no acceleration there; give it mass "
-            "or armature, or constrain it and use the block form (KKT)"
+            "or armature, or constrain it and use the block form (KKT)",
         )
     axis = column[0][0] if len(column) == 1 and is_zero(link.armature[place]) else None
     IA, r, scaled = give_way(IA, U, D, axis)
     return IA, Pivot(column, U, D, r, scaled, axis)
 
 
-def _yielded(pA: Pair, pivot: Pivot, height: Scalar, tau: Scalar) -> Pair:
+def yielded(pA: Pair, pivot: Pivot, height: Scalar, tau: Scalar) -> Pair:
     """Return pA + U u / D; along a unit axis without armature this is tau."""
     entries = [sub(p, mul(U, height)) for p, U in zip([*pA[0], *pA[1]], pivot.U, strict=True)]
     if pivot.axis is not None:
@@ -155,11 +174,11 @@ def _yielded(pA: Pair, pivot: Pivot, height: Scalar, tau: Scalar) -> Pair:
     return (entries[0], entries[1], entries[2]), (entries[3], entries[4], entries[5])
 
 
-def _accelerated(a: Pair, pivot: Pivot, height: Scalar) -> tuple[Scalar, Pair]:
+def accelerated(a: Pair, pivot: Pivot, height: Scalar) -> tuple[Scalar, Pair]:
     """Return qdd = (u - U^T a) / D and a + S qdd; along a unit axis without armature U/D is one."""
     entries = [*a[0], *a[1]]
     others = [(k, x) for k, x in enumerate(pivot.scaled) if k != pivot.axis]
-    value = sub(_along(others, a), height)
+    value = sub(along_column(others, a), height)
     if pivot.axis is not None:
         qdd = sub(value, entries[pivot.axis])
         entries[pivot.axis] = value
@@ -170,7 +189,7 @@ def _accelerated(a: Pair, pivot: Pivot, height: Scalar) -> tuple[Scalar, Pair]:
     return qdd, ((entries[0], entries[1], entries[2]), (entries[3], entries[4], entries[5]))
 
 
-def _along(column: list[tuple[int, Scalar]], pair: Pair) -> Scalar:
+def along_column(column: list[tuple[int, Scalar]], pair: Pair) -> Scalar:
     """Return S^T (f, n)."""
     entries = [*pair[0], *pair[1]]
     return total(*(mul(value, entries[axis]) for axis, value in column))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from dalembert.tree import vectors
 from dalembert.tree.articulated_factor import ArticulatedFactor, articulated_factor
@@ -44,25 +45,32 @@ class TreeAcceleration:
 
 
 @dataclass(frozen=True, eq=False)
-class ArticulatedSystem:
-    """A `BlockSystem` of a tree and rows of forces."""
+class TreeSystem:
+    """A factored tree and rows of forces on its links: what all routes through the tree share."""
 
     tree: Tree
     posed: list[Posed]
     forces: list[RowForce]
     mass: ArticulatedFactor
-    rows: list[Vector]
 
     @classmethod
-    def of(cls, tree: Tree, posed: list[Posed], forces: list[RowForce]) -> ArticulatedSystem:
-        """Factor the tree and push every row through it."""
-        mass = articulated_factor(tree, posed)
-        rows = [mass.push({i: _scaled(-1.0, F) for i, F in row.links.items()}, row.joints) for row in forces]
-        return cls(tree, posed, forces, mass, rows)
+    def of(cls, tree: Tree, posed: list[Posed], forces: list[RowForce]) -> Self:
+        """Factor the tree."""
+        return cls(tree, posed, forces, articulated_factor(tree, posed))
 
     def start(self, load: Load, c: Sequence[Scalar]) -> Vector:
         """Return z."""
         return self.mass.push(dict(enumerate(load.links)), sparse(load.joints))
+
+    def loaded(self, load: Load, lam: Sequence[Scalar]) -> Load:
+        """Return the load with the forces of multipliers beside it: f - A^T lam."""
+        links, joints = list(load.links), list(load.joints)
+        for row, force in zip(self.forces, lam, strict=True):
+            for i, F in row.links.items():
+                links[i] = pair_add(links[i], scaled(force, F))
+            for k, value in row.joints.items():
+                joints[k] = sub(joints[k], mul(value, force))
+        return Load(links, joints)
 
     def finish(self, z: Vector) -> tuple[list[Scalar], TreeAcceleration]:
         """Return a, and the acceleration of all links."""
@@ -72,20 +80,15 @@ class ArticulatedSystem:
 
     def imbalance(self, load: Load, motion: TreeAcceleration, lam: Sequence[Scalar]) -> list[Scalar]:
         """Return tau less the joint forces of everything that acts on the links."""
+        left = self.loaded(load, lam)
         acting = [
             pair_add(force, momentum(link.inertia, *a))
-            for link, force, a in zip(self.tree.links, load.links, motion.links, strict=True)
+            for link, force, a in zip(self.tree.links, left.links, motion.links, strict=True)
         ]
-        left = list(load.joints)
-        for row, force in zip(self.forces, lam, strict=True):
-            for i, F in row.links.items():
-                acting[i] = pair_add(acting[i], _scaled(force, F))
-            for k, value in row.joints.items():
-                left[k] = sub(left[k], mul(value, force))
         needed, _ = joint_forces(self.tree, self.posed, acting)
         armature = [each for link in self.tree.links for each in link.armature]
         rotors = map(mul, armature, motion.joints)
-        return [sub(sub(x, need), rotor) for x, need, rotor in zip(left, needed, rotors, strict=True)]
+        return [sub(sub(x, need), rotor) for x, need, rotor in zip(left.joints, needed, rotors, strict=True)]
 
     def reached(self, motion: TreeAcceleration) -> list[Scalar]:
         """Return A a = F . J a."""
@@ -98,5 +101,29 @@ class ArticulatedSystem:
         ]
 
 
-def _scaled(factor: Scalar, F: Pair) -> Pair:
+@dataclass(frozen=True, eq=False)
+class ArticulatedSystem(TreeSystem):
+    """A `BlockSystem`: every row pushed through the tree.
+
+    Attributes
+    ----------
+    rows
+        Y^T by rows: heights u of each row.
+    arrived
+        Per row the force that arrives at each link on its way to the ground, in the link's frame.
+    """
+
+    rows: list[Vector]
+    arrived: list[dict[int, Pair]]
+
+    @classmethod
+    def of(cls, tree: Tree, posed: list[Posed], forces: list[RowForce]) -> Self:
+        """Factor the tree and push every row through it."""
+        mass = articulated_factor(tree, posed)
+        pushed = [mass.propagate({i: scaled(-1.0, F) for i, F in row.links.items()}, row.joints) for row in forces]
+        return cls(tree, posed, forces, mass, [row for row, _ in pushed], [arrived for _, arrived in pushed])
+
+
+def scaled(factor: Scalar, F: Pair) -> Pair:
+    """Return a force times a factor."""
     return vectors.scale(factor, F[0]), vectors.scale(factor, F[1])

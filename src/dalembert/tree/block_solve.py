@@ -17,54 +17,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dalembert.tree.judged import Asked, BlockAnswer, Judged, Needs, Solved, judged, relative
 from dalembert.tree.proximal import Proximal
 from dalembert.tree.scalars import Scalar, mul, neg, sub, total
-from dalembert.tree.sparse_factor import SparseFactor, Vector, dense, sparse, sparse_factor
-from dalembert.tree.verdict import DOUBLE, Evidence, Thresholds, residuals, verdict
+from dalembert.tree.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
+from dalembert.tree.verdict import DOUBLE, Thresholds
 
 
-@dataclass(frozen=True, eq=False)
-class Needs:
-    """What the straight-line code has to cope with, and typical sizes; see `probe.py`.
-
-    Attributes
-    ----------
-    redundant, massless
-        Whether rows of A may depend on each other, whether M may be singular.
-    mass_scales, row_scales
-        Constants near H_ii^-1/2 (n,) and G_ii^-1/2 (m,).
-    groups
-        Per row the constraint it belongs to: a row that does next to nothing beside others of its group is rounding of
-        the model's numbers, not a row of its own.
-    """
-
-    redundant: bool
-    massless: bool
-    mass_scales: tuple[float, ...]
-    row_scales: tuple[float, ...]
-    groups: tuple[int, ...]
-
-
-class MassFactor(Protocol):
-    """H = L D L^T: pivots D, and -D^-1 times a vector."""
-
-    @property
-    def pivots(self) -> Vector:
-        """D, by velocity."""
-        ...
-
-    def scaled(self, y: Vector) -> Vector:
-        """Return -D^-1 y."""
-        ...
-
-
-class BlockSystem(Protocol):
-    """M and A as the solver sees them; what a load and a motion are is the system's own affair."""
-
-    @property
-    def mass(self) -> MassFactor:
-        """The factor of H."""
-        ...
+class BlockSystem(Judged, Protocol):
+    """The same as the solver sees them."""
 
     @property
     def rows(self) -> list[Vector]:
@@ -78,24 +39,6 @@ class BlockSystem(Protocol):
     def finish(self, z: Vector) -> tuple[list[Scalar], Any]:
         """Return a = L^-T D^-1 z, and the motion that it is."""
         ...
-
-    def imbalance(self, load: Any, motion: Any, lam: Sequence[Scalar]) -> list[Scalar]:
-        """Return f - M a - A^T lam, not by way of the factors."""
-        ...
-
-    def reached(self, motion: Any) -> list[Scalar]:
-        """Return A a, not by way of the factors."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class BlockAnswer:
-    """Scalars of one solve: a (n,), lam (m,), status (`kkt.Status`), residuals of the two block rows (2,)."""
-
-    acceleration: list[Scalar]
-    multipliers: list[Scalar]
-    status: Scalar
-    residuals: list[Scalar]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +65,10 @@ class BlockSolver:
         needs: Needs,
         metric: Sequence[float] | None = None,
         limits: Thresholds = DOUBLE,
+        G: Matrix | None = None,
     ) -> BlockSolver:
         """Factor the Delassus matrix; `metric` (m,) weighs the squares of redundant multipliers, ones by default."""
-        G = delassus(system)
-        redundant = needs.redundant and G
-        schur = Proximal.of(G, metric, limits.shift, needs.groups) if redundant else sparse_factor(G, range(len(G)))
-        return cls(system, needs, limits, schur)
+        return cls(system, needs, limits, factored(delassus(system) if G is None else G, needs, metric, limits))
 
     def solve(self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
         """Return a and lam for a load and a right side c (m,) of the rows, with the verdict.
@@ -137,47 +78,40 @@ class BlockSolver:
         system = self.system
         z = system.start(load, c)
         pulled = system.mass.scaled(z)
-        free = [sub(neg(_dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
-        forces, unrest = self._multipliers(sparse(free))
+        free = [sub(neg(dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
+        forces, unrest = multipliers(self.schur, sparse(free))
         lam = dense(forces, len(free))
-        a, motion = system.finish(self._pulled(z, lam))
-        evidence = Evidence(
-            imbalance=system.imbalance(load, motion, lam),
-            gap=[sub(*pair) for pair in zip(c, system.reached(motion), strict=True)],
-            c=c,
-            free=neg(_dot(z, pulled)),
-            held=total(*map(mul, lam, free)),
-            unrest=unrest,
-            mass_pivots=_scaled(system.mass.pivots, self.needs.mass_scales),
-            row_pivots=self._row_pivots(),
-            mass_scales=self.needs.mass_scales,
-            row_scales=self.needs.row_scales,
-            inputs=inputs,
-        )
-        omega = residuals(evidence)
-        return BlockAnswer(a, lam, verdict(evidence, omega, self.needs.redundant, self.limits), omega)
-
-    def _multipliers(self, free: Vector) -> tuple[Vector, Scalar]:
-        """Return lam, and |Y x|^2 in D^-1 for its last change x: twice the energy of what that did to a."""
-        if not isinstance(self.schur, Proximal):
-            return self.schur.solve(free), 0.0
-        lam, change = self.schur.solve(free)
-        moved = self._pulled({}, dense(change, len(self.system.rows)))
-        return lam, neg(_dot(moved, self.system.mass.scaled(moved)))
-
-    def _pulled(self, z: Vector, lam: Sequence[Scalar]) -> Vector:
-        """Return z - Y lam."""
-        pulled = dict(z)
-        for row, force in zip(self.system.rows, lam, strict=True):
+        slowed = dict(z)
+        for row, force in zip(system.rows, lam, strict=True):
             for k, value in row.items():
-                pulled[k] = sub(pulled.get(k, 0.0), mul(value, force))
-        return pulled
+                slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
+        a, motion = system.finish(slowed)
+        effort = neg(dot(z, pulled)), total(*map(mul, lam, free))
+        found = Solved(a, motion, lam, *effort, unrest, row_pivots(self.schur, self.needs))
+        return judged(system, self.needs, self.limits, Asked(load, c, inputs), found)
 
-    def _row_pivots(self) -> list[Scalar]:
-        """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
-        if isinstance(self.schur, Proximal):
-            return list(self.schur.factor.pivots.values())
-        return _scaled(self.schur.pivots, self.needs.row_scales)
+
+def factored(
+    G: Matrix, needs: Needs, metric: Sequence[float] | None, limits: Thresholds, rows: Sequence[int] | None = None
+) -> SparseFactor | Proximal:
+    """Return what solves G lam = r; `rows` are those that G is about, all by default."""
+    if not (needs.redundant and G):
+        return sparse_factor(G, range(len(G)))
+    rows = range(len(G)) if rows is None else rows
+    weights = None if metric is None else [metric[i] for i in rows]
+    return Proximal.of(G, weights, limits.shift, [needs.groups[i] for i in rows])
+
+
+def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scalar]:
+    """Return lam with G lam = r, and what its last correction moved, in the measure of T_l^2; 0 without corrections."""
+    return schur.corrected(r) if isinstance(schur, Proximal) else (schur.solve(r), 0.0)
+
+
+def row_pivots(schur: SparseFactor | Proximal, needs: Needs) -> list[Scalar]:
+    """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
+    return (
+        list(schur.factor.pivots.values()) if isinstance(schur, Proximal) else relative(schur.pivots, needs.row_scales)
+    )
 
 
 def delassus(system: BlockSystem) -> list[list[Scalar]]:
@@ -187,14 +121,10 @@ def delassus(system: BlockSystem) -> list[list[Scalar]]:
     for i, row in enumerate(system.rows):
         scaled = system.mass.scaled(row)
         for j in range(i + 1):
-            G[i][j] = G[j][i] = neg(_dot(scaled, system.rows[j]))
+            G[i][j] = G[j][i] = neg(dot(scaled, system.rows[j]))
     return G
 
 
-def _dot(x: Vector, y: Vector) -> Scalar:
+def dot(x: Vector, y: Vector) -> Scalar:
+    """Return x . y of sparse vectors."""
     return total(*(mul(x[k], y[k]) for k in sorted(x.keys() & y.keys())))
-
-
-def _scaled(pivots: Vector, scales: Sequence[float]) -> list[Scalar]:
-    """Return pivots times the squares of their scales."""
-    return [mul(scales[k] ** 2, pivot) for k, pivot in sorted(pivots.items())]

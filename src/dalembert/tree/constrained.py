@@ -4,7 +4,7 @@
     impact            M (v+ - v) + A^T P = 0                 rate(v+) = -e rate(v)
     project_velocity  M (v' - v) + A^T mu = 0                rate(v') = 0           (least energy, seed 000 sec. 3)
     project_step      M dq + A^T mu = 0                      A dq = -phi            (one step of Newton's method)
-    delassus          G = A H^-1 A^T
+    kkt               M a + A^T lam = y1                     A a = y2
 
 rate = A v + offset is what the rows do at velocity level. Each is traced on the prepared tree with the fewest
 operations.
@@ -18,25 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from dalembert.errors import ModelError
 from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.joints import as_expression
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree import dynamics
-from dalembert.tree.articulated_system import ArticulatedSystem, Load
-from dalembert.tree.block_solve import BlockAnswer, BlockSolver, Needs, delassus
+from dalembert.tree.articulated_factor import REST
+from dalembert.tree.articulated_system import Load
+from dalembert.tree.block_solve import BlockSolver
 from dalembert.tree.choice import cheapest
 from dalembert.tree.crba import crba
 from dalembert.tree.frame_kinematics import TreeKinematics
+from dalembert.tree.judged import BlockAnswer, Needs
 from dalembert.tree.link import Tree
 from dalembert.tree.matrix_system import MatrixSystem, product
 from dalembert.tree.needs import needs_of, row_weights_of
-from dalembert.tree.passive import joint_resistance, spring_forces
 from dalembert.tree.posed import Posed, pose_tree
-from dalembert.tree.rnea import accelerations, body_forces
-from dalembert.tree.row_forces import TreeMotion, scalar
+from dalembert.tree.routes.table import ROUTES as ROUTES
+from dalembert.tree.routes.table import Route, quickest, routes_to_take
+from dalembert.tree.routes.tree_rows import TreeRows
+from dalembert.tree.row_forces import scalar
 from dalembert.tree.scalars import Scalar, add, mul, neg, sub
-from dalembert.tree.sweep import pair_add
 from dalembert.tree.verdict import DOUBLE, SINGLE, Thresholds
 
 if TYPE_CHECKING:
@@ -81,6 +82,11 @@ class Setting:
         column = self.symbols.setdefault(name, ca.SX.sym(name, size))
         return [column[i] for i in range(column.numel())]
 
+    def column(self, name: str) -> ca.SX:
+        """Return an input as an expression."""
+        self.symbol(name)
+        return self.symbols[name]
+
     @cached_property
     def posed(self) -> list[Posed]:
         """The links in their configuration."""
@@ -123,56 +129,53 @@ class Setting:
 
 def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:
     """Return q, v, tau, t -> acceleration, multipliers, status by a named route, or that with fewest operations."""
-    if route not in ("auto", *ROUTES):
-        raise ModelError(f"route={route!r} is not one of 'auto', {', '.join(map(repr, ROUTES))}")
     setting = Setting.of(mechanism, metric, dtype)
-    if setting.needs.massless and route == "tree":
-        raise ModelError(
-            f"{mechanism.name!r} may hold massless motion, which the articulated-body algorithm divides by; "
-            "route='matrix' (or 'auto') solves it by the block form"
-        )
-    names = ("matrix",) if setting.needs.massless else tuple(ROUTES) if route == "auto" else (route,)
-    return min((_forward(setting, name) for name in names), key=lambda function: function.n_instructions())
+    return quickest(forward_by(setting, each) for each in routes_to_take(setting, route))
 
 
-def _forward(setting: Setting, route: str) -> ca.Function:
-    inputs = ("q", "v", "tau", "t")
-    for name in inputs:
+def forward_by(setting: Setting, route: Route) -> ca.Function:
+    """Return forward dynamics by one route."""
+    names = ("q", "v", "tau", "t")
+    q, v, tau, _ = (setting.symbol(name) for name in names)
+    inputs = setting.inputs(names)
+    if route.through_tree is None:
+        f = [sub(*pair) for pair in zip(tau, dynamics.bias(setting.tree, setting.posed, q, v), strict=True)]
+        c = [neg(value) for value in scalars(setting.rows.drift)]
+        answer = setting.by_matrices().solve(f, c, inputs)
+    else:
+        rows = TreeRows.of(setting)
+        answer = route.through_tree(setting, rows.forces).solve(rows.load(setting), rows.c, inputs)
+        answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
+    return solution(setting, "forward", names, answer)
+
+
+def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
+    """Return q, y1 (nv,), y2 (m,), t -> acceleration, multipliers, status of M a + A^T lam = y1, A a = y2."""
+    setting = Setting.of(mechanism, metric, dtype)
+    return quickest(block_solution_by(setting, each) for each in routes_to_take(setting, route))
+
+
+def block_solution_by(setting: Setting, route: Route) -> ca.Function:
+    """Return the solution of the block matrix for right sides y1, y2 by one route."""
+    y1, y2 = setting.symbol("y1"), setting.symbol("y2", len(setting.mechanism.names))
+    names = ("q", "y1", "y2", "t")
+    for name in ("q", "t"):
         setting.symbol(name)
-    answer = ROUTES[route](setting)
+    inputs = setting.inputs(names)
+    if route.through_tree is None:
+        answer = setting.by_matrices().solve(y1, y2, inputs)
+    else:
+        rows = TreeRows.of(setting)
+        load = Load([REST] * len(setting.tree.links), y1)
+        answer = route.through_tree(setting, rows.forces).solve(load, rows.from_world(y2), inputs)
+        answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
+    return solution(setting, "kkt", names, answer)
+
+
+def solution(setting: Setting, name: str, inputs: tuple[str, ...], answer: BlockAnswer) -> ca.Function:
+    """Return an answer as a function."""
     outputs = {"acceleration": answer.acceleration, "multipliers": answer.multipliers, "status": [answer.status]}
-    return setting.function("forward", inputs, outputs)
-
-
-def forward_by_matrices(setting: Setting) -> BlockAnswer:
-    """Solve by M and A: sparse L^T D L, then the Schur complement over the rows."""
-    q, v, tau = (setting.symbol(name) for name in ("q", "v", "tau"))
-    f = [sub(*pair) for pair in zip(tau, dynamics.bias(setting.tree, setting.posed, q, v), strict=True)]
-    c = [neg(value) for value in scalars(setting.rows.drift)]
-    return setting.by_matrices().solve(f, c, setting.inputs(("q", "v", "tau", "t")))
-
-
-def forward_by_tree(setting: Setting) -> BlockAnswer:
-    """Solve by the articulated-body algorithm and the forces of the rows on links."""
-    tree, posed, mechanism = setting.tree, setting.posed, setting.mechanism
-    q, v, tau = (setting.symbol(name) for name in ("q", "v", "tau"))
-    motions = accelerations(tree.gravity, posed, v, [0.0] * tree.nv)
-    x = setting.symbols
-    motion = TreeMotion(mechanism, tree, posed, x["q"], x["v"], x["t"], motions)
-    rows = [motion.rows(constraint) for constraint in mechanism.all_constraints]
-    forces = [row for group in rows for row in group]
-    needed = [pair_add(*pair) for pair in zip(body_forces(tree, motions), spring_forces(tree, posed, v), strict=True)]
-    load = Load(needed, [sub(*pair) for pair in zip(tau, joint_resistance(tree, posed, q, v), strict=True)])
-    solver = BlockSolver.of(ArticulatedSystem.of(tree, posed, forces), setting.needs, setting.metric, setting.limits)
-    answer = solver.solve(load, [neg(row.drift) for row in forces], setting.inputs(("q", "v", "tau", "t")))
-    lam: list[Scalar] = []
-    for constraint, group in zip(mechanism.all_constraints, rows, strict=True):
-        lam += motion.in_world(constraint, answer.multipliers[len(lam) : len(lam) + len(group)])
-    return BlockAnswer(answer.acceleration, lam, answer.status, answer.residuals)
-
-
-ROUTES = {"tree": forward_by_tree, "matrix": forward_by_matrices}
-"""Ways to solve; being here is being tested."""
+    return setting.function(name, inputs, outputs)
 
 
 def impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
@@ -215,13 +218,6 @@ def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
     answer = solver.solve(still, [neg(each) for each in phi], setting.inputs(("q", "t")))
     outputs = {"step": answer.acceleration, "residual": phi, "status": [answer.status]}
     return setting.function("project_step", ("q", "t"), outputs)
-
-
-def delassus_matrix(mechanism: Mechanism) -> ca.Function:
-    """Return q, t -> G (m, m) in the units of the rows."""
-    setting = Setting.of(mechanism)
-    system = MatrixSystem.of(setting.M, setting.A, setting.needs.massless, mechanism.coordinates)
-    return setting.function("delassus", ("q", "t"), {"G": delassus(system)})
 
 
 def scalars(column: Any) -> list[Scalar]:

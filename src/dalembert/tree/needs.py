@@ -14,10 +14,10 @@ from dalembert.model.constraints import assemble
 from dalembert.model.joints import as_expression
 from dalembert.model.sampling import closed_samples
 from dalembert.model.solving import SLACK
-from dalembert.tree.block_solve import Needs
 from dalembert.tree.choice import candidates
 from dalembert.tree.crba import crba
 from dalembert.tree.frame_kinematics import TreeKinematics
+from dalembert.tree.judged import Needs
 from dalembert.tree.posed import pose_tree
 from dalembert.tree.probe import probe
 
@@ -48,11 +48,30 @@ def needs_of(mechanism: Mechanism) -> Needs:
 def closed_matrices(mechanism: Mechanism) -> list[tuple[Any, Any, Any]]:
     """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be."""
     at = matrices(mechanism)
+    return [at(q) for q in closed_configurations(mechanism)]
+
+
+@lru_cache(maxsize=8)
+def closed_configurations(mechanism: Mechanism) -> list[Any]:
+    """Return `PROBES` random configurations that meet the constraints where that can be."""
+    if not any(mechanism.holonomic):
+        return list(mechanism.random(np.random.default_rng(0), PROBES))
+    at = matrices(mechanism)
     samples = closed_samples(mechanism, lambda q: _closed(mechanism, at, q), PROBES, seed=0)
     closed = [q for q, met in samples if met]
-    return [at(q) for q in closed or [q for q, _ in samples]]
+    return closed or [q for q, _ in samples]
 
 
+def neutral_if_met(mechanism: Mechanism) -> list[Any]:
+    """Return the neutral configuration where it meets constraints and limits: many robots have straight legs there."""
+    q = mechanism.neutral()
+    within = ((mechanism.lower <= 0) & (mechanism.upper >= 0)).all()
+    if not within or not any(mechanism.holonomic):
+        return [q] if within else []
+    return [q] if np.abs(matrices(mechanism)(q)[2]).max() <= SLACK else []
+
+
+@lru_cache(maxsize=4)
 def matrices(mechanism: Mechanism) -> Matrices:
     """Return M, A and phi as a function of numbers."""
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")

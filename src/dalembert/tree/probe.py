@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.tree.block_solve import Needs
+from dalembert.tree.judged import Needs
 
 Array = np.ndarray
 

@@ -55,8 +55,12 @@ class Proximal:
         shifted = [[add(scaled[i][j], shift[i] if i == j else 0.0) for j in range(m)] for i in range(m)]
         return cls(s, scaled, shift, sparse_factor(shifted, range(m)))
 
-    def solve(self, r: Vector) -> tuple[Vector, Vector]:
-        """Return the least-norm lam with G lam = r, and its last change.
+    def solve(self, r: Vector) -> Vector:
+        """Return the least-norm lam with G lam = r."""
+        return self.corrected(r)[0]
+
+    def corrected(self, r: Vector) -> tuple[Vector, Scalar]:
+        """Return the least-norm lam with G lam = r, and x^T S G S x for its last change x.
 
         That change, the second of what is taken out again, moves accelerations by next to nothing where every sigma is
         much larger than mu, or so much smaller that it counts as zero.
@@ -72,11 +76,9 @@ class Proximal:
             for _ in range(STEPS):
                 astray = self._step([mul(*pair) for pair in zip(self.shift, astray, strict=True)])
             x = [sub(*pair) for pair in zip(x, astray, strict=True)]
-        return self._forces(x), self._forces(astray)
-
-    def _forces(self, x: list[Scalar]) -> Vector:
-        """Return S x."""
-        return {i: mul(*pair) for i, pair in enumerate(zip(self.scales, x, strict=True))}
+        moved = [total(*map(mul, row, astray)) for row in self.scaled]
+        lam = {i: mul(*pair) for i, pair in enumerate(zip(self.scales, x, strict=True))}
+        return lam, total(*map(mul, astray, moved))
 
     def _step(self, right: list[Scalar]) -> list[Scalar]:
         """Return (S G S + mu E)^-1 times a right side."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import casadi as ca
 
     from dalembert.model.mechanism import Mechanism
+    from dalembert.model.route_table import RouteTable
 
 
 def _later(name: str) -> Callable[..., ca.Function]:
@@ -27,6 +28,15 @@ def _later(name: str) -> Callable[..., ca.Function]:
     return trace
 
 
+def _routes(what: str) -> Callable[[Mechanism], RouteTable]:
+    """Return the table of routes of a request, made when it is called."""
+
+    def table(mechanism: Mechanism) -> RouteTable:
+        return import_module("dalembert.tree.routes.report").route_table(mechanism, what)
+
+    return table
+
+
 FRAME = {"frame": None, "reference": "local"}
 
 REQUESTS = (
@@ -35,6 +45,7 @@ REQUESTS = (
         _later("forward"),
         "q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers (m,), status (1,)",
         {"route": "auto", "metric": None, "dtype": "float64"},
+        _routes("forward"),
     ),
     Request("aba", _later("aba"), "q, v, tau -> a: the same by the articulated-body algorithm, couplings left out"),
     Request(
@@ -84,7 +95,28 @@ SOLVES = (
         "q, t -> step (nv,), residual (h,), status (1,): Newton's step onto the constraints, least in kinetic energy",
         {"dtype": "float64"},
     ),
-    Request("delassus", _later("delassus"), "q, t -> G (m, m) = A M^-1 A^T"),
+    Request(
+        "kkt",
+        _later("kkt"),
+        "q, y1 (nv,), y2 (m,), t -> acceleration, multipliers (m,), status (1,): M a + A^T lam = y1, A a = y2",
+        {"route": "auto", "metric": None, "dtype": "float64"},
+        _routes("kkt"),
+    ),
+    Request("delassus", _later("delassus"), "q, t -> G (m, m) = A M^-1 A^T", {"route": "auto"}, _routes("delassus")),
+    Request(
+        "delassus_factor",
+        _later("delassus_factor"),
+        "q, t -> L (m, m), D (m,), shift (m,): G + diag(shift) = L D L^T; no shift where rows are independent",
+        {"route": "auto", "metric": None, "dtype": "float64"},
+        _routes("delassus_factor"),
+    ),
+    Request(
+        "delassus_solve",
+        _later("delassus_solve"),
+        "q, b (m,), t -> x (m,): G x = b, the least x where rows are redundant",
+        {"route": "auto", "metric": None, "dtype": "float64"},
+        _routes("delassus_solve"),
+    ),
 )
 """What solves the block system of a constrained mechanism, besides forward and inverse dynamics."""
 

@@ -114,6 +114,19 @@ class TreeMotion:
             result[start : start + 3] = u
         return result
 
+    def from_world(self, constraint: Constraint, c: list[Scalar]) -> list[Scalar]:
+        """Return right sides of the user's rows as the observer has them: the inverse of `in_world`."""
+        result = list(c)
+        if not isinstance(constraint, PairConstraint):
+            return result
+        for start in constraint.vectors:
+            link, place = self.place(constraint.frame, constraint.placement)
+            u: vectors.Vector = (c[start], c[start + 1], c[start + 2])
+            for i in reversed(self.tree.ancestors(link)):
+                u = self.posed[i].into(u)
+            result[start : start + 3] = vectors.transposed_times(columns(place.rotation), u)
+        return result
+
     def place(self, name: str, placement: Placement) -> tuple[int, Placement]:
         """Return the link that a frame is on, and where it stands in the link's frame."""
         self.mechanism.frame(name)

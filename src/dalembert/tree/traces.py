@@ -20,6 +20,7 @@ from dalembert.tree.link import Tree
 from dalembert.tree.passive import elastic_energy
 from dalembert.tree.pivots import refuse_singular
 from dalembert.tree.posed import Posed, pose_tree
+from dalembert.tree.routes import delassus_kernels
 from dalembert.tree.scalars import Scalar, add
 
 if TYPE_CHECKING:
@@ -212,4 +213,7 @@ def trace_jacobian_drift(mechanism: Mechanism, frame: str, reference: str) -> ca
 trace_impact = constrained.impact
 trace_project_velocity = constrained.project_velocity
 trace_project_step = constrained.project_step
-trace_delassus = constrained.delassus_matrix
+trace_kkt = constrained.block_solution
+trace_delassus = delassus_kernels.delassus_matrix
+trace_delassus_factor = delassus_kernels.delassus_factor
+trace_delassus_solve = delassus_kernels.delassus_solve

@@ -13,14 +13,15 @@ from dalembert.view.figure import ACCENT, INK, QUIET, SECOND
 
 
 def draw_law(axes: Any, law: Law, speed: float = 1.0) -> None:
-    """Draw the graph of a law with its vertical line at rest (Fig. 1)."""
+    """Draw the graph of a law with its vertical line at rest (Fig. 1): resistance, minus the force on the system."""
     velocity, force = law.graph(speed)
     axes.axhline(0.0, color=QUIET, lw=0.6)
     axes.plot(velocity, -force, color=ACCENT, lw=1.8)
     limit = law.static()
     axes.annotate("static limit", (0.0, limit), (0.12 * speed, 1.06 * limit), color=INK, fontsize=9)
     axes.margins(y=0.15)
-    axes.set(xlabel="sliding velocity", ylabel="friction force", xlim=(-speed, speed))
+    axes.set(xlabel="sliding velocity, m/s", ylabel="resistance, N", xlim=(-speed, speed))
+    axes.set_xticks([-speed, -0.5 * speed, 0.0, 0.5 * speed, speed])
     axes.spines[["top", "right"]].set_visible(False)
 
 

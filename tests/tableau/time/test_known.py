@@ -149,6 +149,20 @@ def test_wrong_knowledge_is_refused_by_name(known, words):
         Problem(four_bar((1, 1, 1), (0.4, 1.0, 0.8, 1.1)), known=known, time=T)
 
 
+def test_what_a_callable_returns_must_be_a_number():
+    q, v, u = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("u")
+    mass = da.Lagrangian(q, v, kinetic=v**2 / 2, forces=u, controls=u)
+    for wrong in (None, "strong", np.ones(2)):
+        with pytest.raises(ModelError, match="known u at t = 0"):
+            integrate(mass, (0, 1), [0.0], known={"u": lambda t, wrong=wrong: wrong})
+    with pytest.raises(ModelError, match="give a mapping"):
+        Problem(mass, known=[1.0])
+    late = integrate(mass, (0, 1), [0.0], known={"u": lambda t: "off" if t > 0.5 else 1.0})
+    assert late.status == -1
+    assert "known u at t" in late.message
+    assert 0.2 < late.t[-1] <= 0.5
+
+
 def test_a_motion_that_no_control_can_produce_is_refused():
     """The torque acts on x; the known coordinate is y, which it does not reach."""
     q, v, u = ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("u")

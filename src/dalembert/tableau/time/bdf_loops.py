@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
-from dalembert.tableau.time.event_loops import evaluate, interpolate, roots
+from dalembert.tableau.time.event_loops import evaluate, of_differences, pass_events
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import (
     CONVERGED,
@@ -25,13 +25,14 @@ from dalembert.tableau.time.newton_loops import (
     inlined,
     make_factors,
 )
+from dalembert.tableau.time.rounding_loops import cross, turned_away, widen
 from dalembert.tableau.time.signal_loops import set_signals
 from dalembert.tableau.time.state import (
     DONE,
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
-    STOPPED,
+    INTERRUPTED,
     TOO_MANY_STEPS,
 )
 from dalembert.tableau.time.step_loops import (
@@ -43,10 +44,10 @@ from dalembert.tableau.time.step_loops import (
     estimate,
     first_size,
     grown,
+    interrupted,
     limit,
     predict,
     step_back,
-    until_terminal,
     weigh,
     worst_unknown,
 )
@@ -54,13 +55,18 @@ from dalembert.tableau.time.step_loops import (
 FIRST_RATE = 20.0
 """rho / (1 - rho) assumed for new factors: at least two iterations unless the first step is tiny."""
 
+KEPT_PIVOT = 1e-2
+"""Factors whose worst pivot lost more than this are not kept: near a singular configuration A turns within a step, and
+what kept factors leave in its lost directions is more than the tolerance.
+"""
+
 
 @inlined
 def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
     """Try one step until it is accepted; return DONE or why the step size collapsed."""
     s = state[0]
     alpha, beta, sigma, gamma = co
-    predicted, predicted_rates, correction, scale, trial = vectors
+    predicted, predicted_rates, correction, scale, trial, floor = vectors
     failures, divergences = 0, 0
     t_old = s.t
     while True:
@@ -72,6 +78,10 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         weigh(phi[0], option.rtol, option.atol, option.power, s.h, scale)
         work.environment[1] = s.shift
         set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
+        if turned_away(state, widen(work, state, option, predicted, predicted_rates, floor, scale)):
+            step_back(state, psi, beta, phi)
+            s.t, s.h = t_old, 0.5 * s.h
+            continue
         outcome = _solve_stage(work, state, option, scale, correction, predicted, predicted_rates)
         if outcome == CONVERGED:
             size = estimate(state, sigma, phi, correction, trial, scale, option.tested, option.tested_count, errors)
@@ -106,7 +116,7 @@ def _solve_stage(work, state, option, scale, correction, predicted, predicted_ra
     """Solve for the new point: with kept factors, new ones, relaxed ones, at last relaxed and dense ones."""
     s = state[0]
     ratio = s.shift / s.shift_factored if s.shift_factored != 0.0 else 0.0
-    keep = s.fresh == 1 and option.shift_range <= ratio <= 1.0 / option.shift_range
+    keep = s.fresh == 1 and s.quality >= KEPT_PIVOT and option.shift_range <= ratio <= 1.0 / option.shift_range
     outcome = DIVERGED
     for level in range(0 if keep else 1, 4):
         if level == 3 and work.dense.shape[0] == 0:
@@ -142,7 +152,7 @@ def run(work, state, option, tables, mesh):
     n, top = work.x.size, option.most_order
     phi, psi = np.zeros((top + 2, n)), np.zeros(top + 2)
     co = (np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2))
-    vectors = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n))
+    vectors = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n))
     errors = np.zeros(3)
     signs = np.zeros(work.event_values.size)
     events = np.empty((0, n + 2))
@@ -154,7 +164,7 @@ def run(work, state, option, tables, mesh):
     s.h = first_size(work.x, work.rates, state, option, vectors[3])
     limit(state, option)
     s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
-    s.fresh, s.steps, s.shift_factored = 0, 0, 0.0
+    s.fresh, s.steps, s.shift_factored, s.t_avoided, s.trusted = 0, 0, 0.0, np.nan, np.inf
     phi[0], phi[1], psi[0] = work.x, work.rates * s.h, s.h
     if signs.size:
         evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
@@ -163,6 +173,10 @@ def run(work, state, option, tables, mesh):
         if s.steps >= option.most_steps:
             s.status = TOO_MANY_STEPS
             break
+        if interrupted(option.keyboard):
+            s.status = INTERRUPTED
+            break
+        cross(state)
         outcome = attempt(work, state, option, tables, phi, psi, co, vectors, errors)
         if outcome != DONE:
             s.status = outcome
@@ -182,15 +196,9 @@ def run(work, state, option, tables, mesh):
         rows += 1
         if signs.size:
             step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
-            found = roots(
-                point, tables, phi, psi, s.order_used, s.t, step, (s.t_begin, s.t_stop), signs, option.directions
-            )
-            used = until_terminal(found, option.terminal)
-            events = np.concatenate((events, found[: abs(used)]))
-            if used < 0:
-                s.status = STOPPED
-                interpolate(phi, psi, s.order_used, found[-used - 1, 1] - s.t, work.x, work.rates)
-                s.t = found[-used - 1, 1]
+            history = of_differences(phi, psi, s.order_used)
+            events, ended = pass_events(point, tables, history, state, step, signs, option, events)
+            if ended:
                 mesh[rows - 1, 0], mesh[rows - 1, 2 : n + 2], mesh[rows - 1, n + 2 :] = s.t, work.x, work.rates
                 break
         if s.t == s.t_stop:

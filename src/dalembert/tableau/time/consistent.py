@@ -24,6 +24,7 @@ from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
 from dalembert.tableau.time.least_change import RANK, fits, least_change, metric, negligible, row_rank, scales
 from dalembert.tableau.time.motion import Motion
+from dalembert.tableau.time.numbers import real, reals
 
 Array = np.ndarray
 
@@ -157,9 +158,9 @@ class Finder:
                     raise ModelError(
                         f"{what}: no coordinate is called {name!r}; there are {', '.join(m.system.coordinates)}"
                     )
-                full[m.system.coordinates.index(name)] = value
+                full[m.system.coordinates.index(name)] = real(f"{what} of {name}", value)
         else:
-            full = np.asarray(given, dtype=float)
+            full = reals(what, given)
         if full.shape == (n,):
             full = full[list(m.free)]
         elif full.shape != (len(m.free),):
@@ -172,6 +173,8 @@ class Finder:
     def _held(self, hold: Any) -> Array:
         m = self.motion
         own = [m.system.coordinates[i] for i in m.free]
+        if not isinstance(hold, list | tuple | set):
+            raise ModelError(f"hold={hold!r}: a list of names of coordinates is needed")
         for name in hold:
             if name not in own:
                 raise ModelError(f"hold: no free coordinate is called {name!r}; there are {', '.join(own)}")

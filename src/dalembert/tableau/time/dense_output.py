@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.tableau.time.numbers import reals
 from dalembert.tableau.time.output_loops import through_points, through_rates
 
 Array = np.ndarray
@@ -21,9 +22,9 @@ class Dense:
     t, x, order, begins
         Times (N,), values (N, n), orders, and for each row the first row of its segment.
     rates
-        (N, n): interpolate values and rates by cubics instead.
+        (N, n): interpolate values and rates by Hermite's polynomials instead.
     columns
-        How many of the columns of x are wanted; default all.
+        How many of the columns of (x, x') are wanted; default all that x has.
     """
 
     def __init__(
@@ -45,12 +46,12 @@ class Dense:
 
     def __call__(self, t: Any) -> Array:
         """Return x(t), (n,) or (n, len(t)); beyond the ends the nearest polynomial is continued."""
-        at = np.atleast_1d(np.asarray(t, dtype=float)).ravel()
+        at = np.atleast_1d(reals("t", t)).ravel()
         out = np.empty((at.size, self.columns))
         if len(self.t) == 1:
             out[:] = self.x[0, : self.columns]
         elif self.rates is not None:
-            through_rates(self.t, self.x, self.rates, self.begins, at, out)
+            through_rates(self.t, self.x[:, : self.rates.shape[1]], self.rates, self.begins, at, out)
         else:
             through_points(self.t, self.x, self.order, self.begins, at, out)
         return out[0] if np.ndim(t) == 0 else out.T

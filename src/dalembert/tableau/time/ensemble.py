@@ -9,6 +9,8 @@ import numpy as np
 
 from dalembert.errors import DalembertError, ShapeError
 from dalembert.tableau.time.dense_output import Dense
+from dalembert.tableau.time.numbers import reals, whole
+from dalembert.tableau.time.options import Settings
 from dalembert.tableau.time.result import Result, Statistics
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ def integrate_many(
         return []
     if not {len(starts), len(speeds)} <= {1, count}:
         raise ShapeError(f"{len(starts)} starts q and {len(speeds)} starts v; give as many of both, or one for all")
-    if threads < 1:
+    Settings.of(t_span, problem.dae, options)  # misuse is told once, not with every start
+    if whole("threads", threads) < 1:
         raise ShapeError(f"threads={threads!r}: a positive whole number is needed")
     pairs = [(starts[i % len(starts)], speeds[i % len(speeds)]) for i in range(count)]
 
@@ -51,7 +54,7 @@ def _rows(given: Any) -> list[Any]:
     """Return a list of starts."""
     if given is None:
         return [None]
-    array = np.asarray(given, dtype=float)
+    array = reals("starts", given)
     if array.ndim not in (1, 2):
         raise ShapeError(f"starts have shape {array.shape}; expected (N, n) or (n,)")
     return list(np.atleast_2d(array))

@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.signal_loops import set_signals
+from dalembert.tableau.time.state import EVENT_NOT_FINITE, STOPPED
 
 EVENTS = 5
 MOST_BISECTIONS = 100
@@ -19,19 +20,27 @@ EPS = np.finfo(np.float64).eps
 
 
 @compiled
-def interpolate(phi, psi, k, dt, x, rates):
-    """Evaluate the polynomial through the last k + 1 points at t_n + dt."""
+def interpolate(history, dt, x, rates):
+    """Evaluate sum_j phi_j prod_i<j (dt + offset_i) / size_i at t_n + dt, and its derivative: Newton's form."""
+    phi, offsets, sizes, k = history
     c, d = 1.0, 0.0
-    gap = dt / psi[0]
     for i in range(x.size):
         x[i], rates[i] = phi[0, i], 0.0
     for j in range(1, k + 1):
-        d = d * gap + c / psi[j - 1]
+        gap = (dt + offsets[j - 1]) / sizes[j - 1]
+        d = d * gap + c / sizes[j - 1]
         c = c * gap
-        gap = (dt + psi[j - 1]) / psi[j]
         for i in range(x.size):
             x[i] += c * phi[j, i]
             rates[i] += d * phi[j, i]
+
+
+@compiled
+def of_differences(phi, psi, k):
+    """Return the history of a multistep method: the polynomial through its last k + 1 points."""
+    offsets = np.zeros(k + 1)
+    offsets[1:] = psi[:k]
+    return phi, offsets, psi, k
 
 
 @compiled
@@ -42,7 +51,7 @@ def evaluate(calls, environment, tables, t, begin, stop):
 
 
 @compiled
-def locate(point, tables, phi, psi, k, t, span, event, low, g_low, g_high):
+def locate(point, tables, history, t, span, event, low, g_low, g_high):
     """Return the time offset of the root of one event between the offsets `low` and 0."""
     calls, x, rates, environment, values = point
     side, high = 0, 0.0
@@ -52,7 +61,7 @@ def locate(point, tables, phi, psi, k, t, span, event, low, g_low, g_high):
         middle = low + (high - low) * (g_low / (g_low - g_high))
         if not min(low, high) < middle < max(low, high):
             middle = 0.5 * (low + high)
-        interpolate(phi, psi, k, middle, x, rates)
+        interpolate(history, middle, x, rates)
         evaluate(calls, environment, tables, t + middle, span[0], span[1])
         g = values[event]
         if g == 0.0:
@@ -71,7 +80,7 @@ def locate(point, tables, phi, psi, k, t, span, event, low, g_low, g_high):
 
 
 @compiled
-def roots(point, tables, phi, psi, k, t, step, span, signs, directions):
+def roots(point, tables, history, t, step, span, signs, directions):
     """Return the events of the last step in the order of time, rows (event, t, x); update the signs."""
     calls, x, rates, environment, values = point
     kept, kept_rates = x.copy(), rates.copy()
@@ -83,8 +92,8 @@ def roots(point, tables, phi, psi, k, t, step, span, signs, directions):
         before, after = signs[e], now[e]
         crossed = (before < 0.0 <= after) or (before > 0.0 >= after)
         if crossed and directions[e] * (after - before) >= 0.0:
-            offset = locate(point, tables, phi, psi, k, t, span, e, -step, before, after)
-            interpolate(phi, psi, k, offset, x, rates)
+            offset = locate(point, tables, history, t, span, e, -step, before, after)
+            interpolate(history, offset, x, rates)
             found[count, 0], found[count, 1], found[count, 2:] = e, t + offset, x
             count += 1
         if after != 0.0 or crossed:
@@ -98,3 +107,41 @@ def roots(point, tables, phi, psi, k, t, step, span, signs, directions):
                 found[j] = found[j - 1]
                 found[j - 1] = row
     return found[:count]
+
+
+@compiled
+def _until_terminal(found, terminal):
+    """Count down the terminal events; return how many events count, negative where one ends the integration.
+
+    Events at the same time as the one that ends it count as well.
+    """
+    ended = False
+    for k in range(found.shape[0]):
+        if ended and abs(found[k, 1] - found[k - 1, 1]) > 8.0 * EPS * abs(found[k, 1]):
+            return -k
+        e = int(found[k, 0])
+        terminal[e] -= 1
+        ended = ended or terminal[e] == 0
+    return -found.shape[0] if ended else found.shape[0]
+
+
+@compiled
+def pass_events(point, tables, history, state, step, signs, option, events):
+    """Find the events of the step that just ended at s.t; return all of them so far, and whether one ends the run.
+
+    If so, s.t and the point in `work` are those of the event.
+    """
+    s = state[0]
+    evaluate(point[0], point[3], tables, s.t, s.t_begin, s.t_stop)
+    for e in range(signs.size):
+        if not np.isfinite(point[4][e]):
+            s.status, s.worst = EVENT_NOT_FINITE, e
+            return events, True
+    found = roots(point, tables, history, s.t, step, (s.t_begin, s.t_stop), signs, option.directions)
+    used = _until_terminal(found, option.terminal)
+    events = np.concatenate((events, found[: abs(used)]))
+    if used < 0:
+        time = found[-used - 1, 1]
+        interpolate(history, time - s.t, point[1], point[2])
+        s.t, s.status = time, STOPPED
+    return events, used < 0

@@ -75,7 +75,14 @@ class Events:
 
 def _event(item: Any) -> Event:
     if isinstance(item, Event):
+        if int(item.terminal) < 0 or not np.isfinite(item.direction):
+            raise ModelError(f"{item!r}: terminal is True, False or a number of zeros; direction -1, 0 or 1")
         return item
     if isinstance(item, ca.SX) or callable(item):
-        return Event(item, getattr(item, "terminal", False), getattr(item, "direction", 0.0))
+        return _event_of(item)
     raise ModelError(f"an event is an SX expression, a callable g(t, x) or an Event, not {type(item).__name__}")
+
+
+def _event_of(item: Any) -> Event:
+    """Read SciPy's attributes."""
+    return _event(Event(item, getattr(item, "terminal", False), getattr(item, "direction", 0.0)))

@@ -36,11 +36,16 @@ FORMULATIONS = ("stabilised", "index3", "index2", "index1", "projection")
 """Every formulation, the default first."""
 
 
-def formulate(m: Motion, formulation: str = "stabilised") -> DAE:
-    """Return the DAE of a motion in one formulation."""
+def formulate(m: Motion, formulation: str = "stabilised", chosen: list[int] | None = None) -> DAE:
+    """Return the DAE of a motion in one formulation.
+
+    Of redundant rows only those `chosen` are constraints (default: all). The others exert no force, lam = 0, so the
+    unknowns are the same whichever rows are chosen.
+    """
     if formulation not in FORMULATIONS:
         raise ModelError(f"formulation={formulation!r} is not one of {', '.join(map(repr, FORMULATIONS))}")
     rows = m.holonomic_rows
+    chosen = list(range(m.lam.numel())) if chosen is None else chosen
     stabilised = formulation == "stabilised" and bool(rows)
     mu = ca.SX.sym("mu", len(rows) if stabilised else 0)
     rates = [ca.SX.sym(f"{s}'") for s in ca.vertsplit(ca.vertcat(m.q, m.v, m.tau, m.lam, mu))]
@@ -48,18 +53,22 @@ def formulate(m: Motion, formulation: str = "stabilised") -> DAE:
     q_rate, v_rate = ca.vertcat(*rates[:nf], ca.SX(0, 1)), ca.vertcat(*rates[nf : 2 * nf], ca.SX(0, 1))
     kinematics = q_rate - m.v
     if stabilised:
-        kinematics = kinematics + m.jacobian[rows, :].T @ mu
+        places = [k for k, i in enumerate(rows) if i in set(chosen)]
+        kinematics = kinematics + m.jacobian[[rows[k] for k in places], :].T @ mu[places]
     # A^T lam in all n rows: the constraint force on a known coordinate is balanced by its control
     dynamics = m.mass @ v_rate + m.bias
-    if m.lam.numel():
-        dynamics = dynamics + m.full_jacobian.T @ m.lam
+    if chosen:
+        dynamics = dynamics + m.full_jacobian[chosen, :].T @ m.lam[chosen]
     blocks, relaxed = _constraints(m, formulation, stabilised, v_rate)
     residual = ca.vertcat(kinematics, dynamics, *blocks)
     unknowns, equations = _names(m, stabilised, formulation)
+    x = ca.vertcat(m.q, m.v, m.tau, m.lam, mu)
+    if len(chosen) < m.lam.numel():
+        residual, equations, relaxed = _leave_out(m, set(chosen), stabilised, x, residual, equations, relaxed)
     tested, power = _kinds(m, formulation, mu.numel())
     system = m.system
     return DAE(
-        x=ca.vertcat(m.q, m.v, m.tau, m.lam, mu),
+        x=x,
         rates=ca.vertcat(*rates, ca.SX(0, 1)),
         residual=ca.densify(residual),
         time=m.time,
@@ -93,6 +102,23 @@ def _constraints(m: Motion, formulation: str, stabilised: bool, v_rate: ca.SX) -
         return [m.psi], tuple(relaxed)
     relaxed += [(first_row + count + k, first_lam + count + k, 1) for k in range(len(rows))]
     return [m.psi, m.phi], tuple(relaxed)
+
+
+def _leave_out(
+    m: Motion, chosen: set[int], stabilised: bool, x: ca.SX, residual: ca.SX, equations: tuple, relaxed: tuple
+) -> tuple[ca.SX, tuple[str, ...], tuple]:
+    """Replace the equations of rows that are not chosen by lam = 0 (and mu = 0)."""
+    count, rows = m.lam.numel(), m.holonomic_rows
+    first_row, first_lam = len(m.free) + m.bias.numel(), 2 * len(m.free) + m.tau.numel()
+    out = [i for i in range(count) if i not in chosen]
+    if stabilised:
+        out += [count + k for k, i in enumerate(rows) if i not in chosen]
+    residual, names = ca.SX(residual), list(equations)
+    for k in out:
+        residual[first_row + k] = x[first_lam + k]
+        names[first_row + k] = f"no force of {names[first_row + k]}, which depends on others"
+    gone = {first_row + k for k in out}
+    return residual, tuple(names), tuple(entry for entry in relaxed if entry[0] not in gone)
 
 
 def _names(m: Motion, stabilised: bool, formulation: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -17,10 +17,13 @@ from dalembert.tableau.signature import signature
 from dalembert.tableau.tableau import Tableau
 from dalembert.tableau.time.dae import DAE
 from dalembert.tableau.time.known import Signals
+from dalembert.tableau.time.numbers import reals
 
 
 def tableau_dae(tableau: Tableau, known: Mapping[str, Any] | None, time: ca.SX | None) -> tuple[DAE, Signals]:
     """Return the DAE of a tableau with functions of time for its known variables, matched anew if others are given."""
+    if known is not None and not isinstance(known, Mapping):
+        raise ModelError(f"known is a {type(known).__name__}; give a mapping from names to what is known of them")
     given = dict(known or {})
     if set(given) != set(tableau.known):
         tableau = tableau.with_known(given)
@@ -71,7 +74,7 @@ def general_dae(system: Any, known: Any, time: ca.SX | None, parameters: Any) ->
                 "known= is for a Lagrangian or a Tableau; in a DAE of your own, put the functions of time in"
             )
         size = system.parameters.numel()
-        values = np.zeros(0) if parameters is None else np.asarray(parameters, dtype=float)
+        values = np.zeros(0) if parameters is None else reals("parameters", parameters)
         if values.shape != (size,):
             raise ShapeError(f"parameters have shape {values.shape}; this DAE has {size}")
         return system, Signals(), values

@@ -16,6 +16,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.tableau.time.numbers import real, reals
 
 if TYPE_CHECKING:
     from dalembert.tableau.time.problem import Problem
@@ -46,13 +47,12 @@ def general_start(
     environment = problem.environment(t, 1.0, np.zeros(len(dae.relaxed)), side)
     change_x = np.flatnonzero(~dae.differential)
     change_r = np.flatnonzero(dae.differential)
-    J = ca.horzcat(
-        ca.jacobian(dae.residual, dae.x)[:, change_x.tolist()],
-        ca.jacobian(dae.residual, dae.rates)[:, change_r.tolist()],
-    )
+    J = ca.horzcat(ca.jacobian(dae.residual, dae.x), ca.jacobian(dae.residual, dae.rates))
+    changing = np.concatenate([change_x, dae.n + change_r])
     f = ca.Function("start", [dae.x, dae.rates, dae.environment], [dae.residual, ca.densify(J)])
     x1, r1 = x0.copy(), r0.copy()
-    size = np.concatenate([np.maximum(np.abs(x0[change_x]), 1.0), np.maximum(np.abs(r0[change_r]), 1.0)])
+    all_sizes = np.maximum(np.abs(np.concatenate([x0, r0])), 1.0)
+    size = all_sizes[changing]
     F, rows = np.zeros(dae.n), np.ones(dae.n)
     for _ in range(MOST_ITERATIONS):
         F, K = (np.asarray(z, dtype=float) for z in f(x1, r1, environment))
@@ -60,7 +60,9 @@ def general_start(
         if not (np.isfinite(F).all() and np.isfinite(K).all()):
             bad = [dae.equations[i] for i in np.flatnonzero(~np.isfinite(F) | ~np.isfinite(K).all(axis=1))]
             raise ModelError(f"the equations {', '.join(bad[:8])} are not finite at the start, t = {t:g}")
-        rows = 1.0 / np.maximum(np.abs(K * size).max(axis=1), 1e-300)
+        # a constraint among given unknowns has no entry that may change: it is weighed by those that it has
+        rows = 1.0 / np.maximum(np.abs(K * all_sizes).max(axis=1), np.finfo(float).tiny)
+        K = K[:, changing]
         if (np.abs(F) * rows <= TOLERANCE).all():
             break
         z = size * np.linalg.lstsq(rows[:, None] * K * size, -rows * F, rcond=RANK)[0]
@@ -91,9 +93,9 @@ def _vector(given: Any, names: tuple[str, ...], what: str) -> Array:
         for name, value in given.items():
             if name not in names:
                 raise ModelError(f"{what}: no unknown is called {name!r}; there are {', '.join(names)}")
-            found[names.index(name)] = value
+            found[names.index(name)] = real(f"{what} of {name}", value)
     else:
-        found = np.zeros(n) if given is None else np.asarray(given, dtype=float)
+        found = np.zeros(n) if given is None else reals(what, given)
     if found.shape != (n,):
         raise ShapeError(f"{what} has shape {found.shape}; expected ({n},)")
     if not np.isfinite(found).all():

@@ -1,8 +1,8 @@
 """SUNDIALS' IDA as a stepper on the same compiled problem, through scikit-sundae (extra `sundials`).
 
-Residual and Jacobian are the same kernels; IDA calls them through Python. Its error test includes every unknown, so
+Residual and Jacobian are the same kernels; IDA calls them through Python, step by step, so that events, stop times,
+restarts, limits and what is returned are those of the own steppers. Its error test includes every unknown, so
 multipliers get an absolute tolerance that takes them out of it (its Newton test does not see them then either).
-Events and jumps of inputs are left to the own stepper.
 
 Source: A. C. Hindmarsh et al., "SUNDIALS: Suite of Nonlinear and Differential/Algebraic Equation Solvers", ACM TOMS 31
 (2005) 363-396.
@@ -18,12 +18,17 @@ import numpy as np
 
 from dalembert.errors import MissingExtraError, UnsupportedError
 from dalembert.kernel import Kernel
-from dalembert.tableau.time.dense_output import Dense
-from dalembert.tableau.time.result import Result, Statistics
+from dalembert.tableau.time.event_loops import evaluate, pass_events
+from dalembert.tableau.time.hermite_loops import hermite
+from dalembert.tableau.time.signal_loops import set_signals
+from dalembert.tableau.time.state import DONE, FAILED_ERROR_TEST, FAILED_NON_FINITE, INTERRUPTED, TOO_MANY_STEPS, Option
+from dalembert.tableau.time.step_loops import grown, interrupted
 
 if TYPE_CHECKING:
+    from dalembert.tableau.time.compiled import Work
     from dalembert.tableau.time.options import Settings
     from dalembert.tableau.time.problem import Problem
+    from dalembert.tableau.time.signal_loops import Tables
 
 Array = np.ndarray
 
@@ -31,22 +36,19 @@ UNTESTED = 1e10
 """Absolute tolerance of unknowns that the error test must not see."""
 
 MOST_IDA_ORDER = 5
+EPS = np.finfo(np.float64).eps
 
 
-def ida_functions(problem: Problem, environment: Array) -> tuple[Callable[..., None], Callable[..., None]]:
-    """Return residual and Jacobian as IDA calls them, backed by kernels."""
+def ida_solver(problem: Problem, settings: Settings, environment: Array, set_time: Callable[[float], None]) -> Any:
+    """Return IDA on the kernels of a problem; `set_time` writes t and the signals into the environment."""
+    try:
+        from sksundae.ida import IDA
+    except ImportError as error:
+        raise MissingExtraError("scikit-sundae", "sundials", 'method="ida"') from error
     dae = problem.dae
-    inputs = [dae.x, dae.rates, dae.environment]
-    names = ["x", "rates", "environment"]
+    inputs, names = [dae.x, dae.rates, dae.environment], ["x", "rates", "environment"]
     residual = Kernel(ca.Function("residual", inputs, [dae.residual], names, ["residual"]), width=1)
     matrix = Kernel(ca.Function("matrix", inputs, [ca.densify(dae.jacobian)], names, ["matrix"]), width=1)
-    signals = problem.signals
-    first, count = 2, len(signals.symbols)
-
-    def set_time(t: float) -> None:
-        environment[0] = t
-        if count:
-            environment[first : first + count] = signals.values(t)
 
     def resfn(t: float, y: Array, yp: Array, res: Array) -> None:
         set_time(t)
@@ -57,22 +59,8 @@ def ida_functions(problem: Problem, environment: Array) -> tuple[Callable[..., N
         environment[1] = cj
         matrix(y, yp, environment, out=JJ)
 
-    return resfn, jacfn
-
-
-def integrate_ida(problem: Problem, settings: Settings, x: Array, rates: Array, start: Any, relax: Array) -> Result:
-    """Integrate by IDA; dense output is the Hermite cubic between its steps."""
-    try:
-        from sksundae.ida import IDA
-    except ImportError as error:
-        raise MissingExtraError("scikit-sundae", "sundials", 'method="ida"') from error
-    if len(problem.events) or problem.signals.jumps or settings.stop_times:
-        raise UnsupportedError('method="ida" takes neither events nor jumps of inputs; use method="bdf"')
-    dae = problem.dae
-    environment = problem.environment(settings.t0, 1.0, relax[0])
-    resfn, jacfn = ida_functions(problem, environment)
     tested = dae.tested if dae.tested.any() else np.ones(dae.n, bool)
-    solver = IDA(
+    return IDA(
         resfn,
         jacfn=jacfn,
         rtol=settings.rtol,
@@ -84,22 +72,70 @@ def integrate_ida(problem: Problem, settings: Settings, x: Array, rates: Array, 
         max_order=min(settings.max_order, MOST_IDA_ORDER),
         linsolver="dense",
     )
-    ends = (settings.t0, settings.t1)
-    times = np.asarray(ends if settings.t_eval is None else settings.t_eval, dtype=float)
-    found = solver.solve(times, x, rates)
-    t, y, yp = np.asarray(found.t), np.asarray(found.y), np.asarray(found.yp)
-    order = np.ones(len(t), np.int64)
-    steps = len(t) - 1 if settings.t_eval is None else 0
-    return Result(
-        t=t,
-        y=y.T,
-        rates=yp.T,
-        sol=Dense(t, np.ascontiguousarray(y), order, np.zeros(len(t), np.int64), yp),
-        t_events=[],
-        y_events=[],
-        status=0 if found.success else -1,
-        message=f"IDA: {found.message}",
-        statistics=Statistics(steps=steps, evaluations=int(found.nfev), factorizations=int(found.njev)),
-        names=dae.unknowns,
-        start=start,
-    )
+
+
+def ida_stepper(problem: Problem, settings: Settings) -> Callable[..., tuple[Array, Array]]:
+    """Return a loop of the same form as `bdf_loops.run`: mesh (rows t, order, x, x') and events."""
+    if problem.dae.projection is not None:
+        raise UnsupportedError('method="ida" cannot project within its steps; use formulation="stabilised"')
+
+    def advance(work: Work, state: Any, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
+        s = state[0]
+        s.t_begin = s.t
+
+        def set_time(t: float) -> None:
+            set_signals(work.calls, work.environment, tables, t, s.t_begin, s.t_stop)
+
+        solver = ida_solver(problem, settings, work.environment, set_time)
+        return _run(solver, work, state, option, tables, mesh)
+
+    return advance
+
+
+def _run(solver: Any, work: Work, state: Any, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
+    """Take IDA's own steps, one by one, until the end, an event, or trouble."""
+    s, n = state[0], work.x.size
+    point = (work.calls, work.x, work.rates, work.environment, work.event_values)
+    events, signs = np.empty((0, n + 2)), np.zeros(work.event_values.size)
+    mesh[0], rows = np.concatenate([[s.t, 0.0], work.x, work.rates]), 1
+    if signs.size:
+        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+        signs[:] = work.event_values
+    solver.init_step(s.t, work.x.copy(), work.rates.copy())
+    s.status = TOO_MANY_STEPS
+    while s.steps < option.most_steps:
+        if interrupted(option.keyboard):
+            s.status = INTERRUPTED
+            break
+        if not _step(solver, work, state, option):
+            break
+        mesh = grown(mesh, 2 * rows) if rows == len(mesh) else mesh
+        mesh[rows], rows = np.concatenate([[s.t, 1.0], work.x, work.rates]), rows + 1
+        if signs.size:
+            past = hermite(mesh[:, 0], mesh[:, 2 : n + 2], mesh[:, n + 2 :], 0, rows - 1)
+            events, ended = pass_events(point, tables, past, state, s.h_used, signs, option, events)
+            if ended:
+                mesh[rows - 1] = np.concatenate([[s.t, 1.0], work.x, work.rates])
+                break
+        if s.t == s.t_stop:
+            s.status = DONE
+            break
+    return mesh[:rows], events
+
+
+def _step(solver: Any, work: Work, state: Any, option: Option) -> bool:
+    """Take one step; return whether it got anywhere, and if not leave the reason in the state."""
+    s = state[0]
+    found = solver.step(float(s.t_stop), method="onestep", tstop=float(s.t_stop))
+    y = np.ravel(found.y)
+    if not np.isfinite(y).all():
+        s.status, s.worst = FAILED_NON_FINITE, int(np.flatnonzero(~np.isfinite(y))[0])
+        return False
+    if not found.success or abs(found.t - s.t) <= 4.0 * EPS * abs(s.t):
+        s.status, s.h_collapsed = FAILED_ERROR_TEST, found.t - s.t
+        s.worst = int(np.argmax(np.abs(y) * option.tested))
+        return False
+    s.h_used, s.t = found.t - s.t, float(found.t)
+    s.steps, s.evaluations, s.factorizations = s.steps + 1, int(found.nfev), int(found.njev)
+    work.x[:], work.rates[:] = y, np.ravel(found.yp)
+    return True

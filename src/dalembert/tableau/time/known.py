@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.tableau.time.numbers import real
 from dalembert.tableau.time.signal_loops import Tables
 
 Array = np.ndarray
@@ -132,7 +133,7 @@ class Signals:
             piece = int(np.clip(np.searchsorted(p.x, t, side=side) - 1, 0, p.c.shape[1] - 1))
             found[signal] = np.polyval(p.c[:, piece], t - p.x[piece])
         for signal, function in self.callables:
-            found[signal] = float(function(t))
+            found[signal] = real(f"known {self.symbols[signal]} at t = {t:g}", function(t))
         return found
 
 
@@ -156,6 +157,8 @@ def split_known(
     """Return known coordinates and known controls by place; refuse other names."""
     given: dict[int, Any] = {}
     driven: dict[int, Any] = {}
+    if known is not None and not isinstance(known, Mapping):
+        raise ModelError(f"known is a {type(known).__name__}; give a mapping from names to what is known of them")
     for name, value in (known or {}).items():
         if name in coordinates:
             given[list(coordinates).index(name)] = value

@@ -5,7 +5,7 @@ Known coordinates are replaced by their functions of time, and as many controls 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
@@ -56,21 +56,6 @@ class Motion:
     def holonomic_rows(self) -> list[int]:
         """Rows that constrain positions."""
         return [i for i, kind in enumerate(self.holonomic) if kind]
-
-    def keep(self, rows: list[int]) -> Motion:
-        """Return the motion under some of its constraint rows only."""
-        place = {row: k for k, row in enumerate(self.holonomic_rows)}
-        return replace(
-            self,
-            lam=self.lam[rows],
-            phi=self.phi[[place[i] for i in rows if i in place]],
-            psi=self.psi[rows],
-            jacobian=self.jacobian[rows, :],
-            full_jacobian=self.full_jacobian[rows, :],
-            drift=self.drift[rows],
-            names=tuple(self.names[i] for i in rows),
-            holonomic=tuple(self.holonomic[i] for i in rows),
-        )
 
 
 def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:

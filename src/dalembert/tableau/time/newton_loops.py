@@ -42,6 +42,17 @@ POOR_PIVOT = 1e-12
 
 
 @compiled
+def fill_dense(work):
+    """Write J at the point in `work` into the dense matrix."""
+    invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
+    work.dense[:] = 0.0
+    p = work.plan
+    for i in range(work.x.size):
+        for e in range(p.indptr[i], p.indptr[i + 1]):
+            work.dense[i, p.indices[e]] = work.entries[e]
+
+
+@compiled
 def make_factors(work, state):
     """Factor J at the point in `work`; a plan in trouble is repaired by dense elimination. Return success."""
     s = state[0]
@@ -55,18 +66,15 @@ def make_factors(work, state):
         else:
             invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
             quality = plan_factor(work.plan, work.entries)
+        if s.fresh == 1:
+            s.quality = quality
         if quality >= POOR_PIVOT:
             return True
     if work.dense.shape[0] == 0:
         return False
     s.solver = DENSE
     s.repairs += 1
-    invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
-    work.dense[:] = 0.0
-    p = work.plan
-    for i in range(work.x.size):
-        for e in range(p.indptr[i], p.indptr[i + 1]):
-            work.dense[i, p.indices[e]] = work.entries[e]
+    fill_dense(work)
     return dense_factor(work.dense, work.exchanges)
 
 

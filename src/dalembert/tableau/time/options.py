@@ -13,12 +13,15 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.time.dae import DAE
 from dalembert.tableau.time.newton_loops import NEWTON_SHARE
+from dalembert.tableau.time.numbers import real, reals, whole
 
 Array = np.ndarray
 
 METHODS = ("bdf", "radau", "ida")
 MOST_ORDER = 6
 LEAST_RTOL = 1e-14
+REALS = ("rtol", "max_step", "first_step", "newton")
+WHOLES = ("max_order", "max_steps")
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +64,7 @@ class Settings:
     @classmethod
     def of(cls, t_span: Any, dae: DAE, options: Mapping[str, Any]) -> Settings:
         """Check what a user passes."""
-        span = np.asarray(t_span, dtype=float)
+        span = reals("t_span", t_span)
         if span.shape != (2,) or not np.isfinite(span).all():
             raise ShapeError(f"t_span must be two finite times (start, end); got {t_span!r}")
         names = [f.name for f in fields(cls) if f.name not in ("t0", "t1", "atol_all")]
@@ -69,7 +72,13 @@ class Settings:
             if name not in names:
                 near = get_close_matches(name, names, n=1)
                 raise ModelError(f"no option is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        found = cls(float(span[0]), float(span[1]), _absolute(options.get("atol", cls.atol), dae), **options)
+        given = dict(options)
+        given |= {name: real(name, given[name]) for name in REALS if name in given}
+        given |= {name: whole(name, given[name]) for name in WHOLES if name in given}
+        if isinstance(given.get("hold"), str):
+            given["hold"] = (given["hold"],)
+        given["stop_times"] = tuple(reals("stop_times", given.get("stop_times", ())).ravel().tolist())
+        found = cls(float(span[0]), float(span[1]), _absolute(given.get("atol", cls.atol), dae), **given)
         found._check()
         return found
 
@@ -84,8 +93,10 @@ class Settings:
             )
         if not (self.max_step > 0 and self.first_step >= 0 and self.max_steps >= 1 and 0 < self.newton <= 1):
             raise ModelError("max_step, max_steps and newton must be positive, first_step not negative")
+        if not np.isfinite(self.stop_times).all():
+            raise ModelError(f"stop_times must be finite; got {self.stop_times}")
         if self.t_eval is not None:
-            times = np.asarray(self.t_eval, dtype=float)
+            times = reals("t_eval", self.t_eval)
             low, high = sorted((self.t0, self.t1))
             if times.ndim != 1 or not ((times >= low) & (times <= high)).all():
                 raise ModelError(f"t_eval must be a list of times between {low:g} and {high:g}")
@@ -103,10 +114,10 @@ class Settings:
 def _absolute(atol: Any, dae: DAE) -> Array:
     """Return one absolute tolerance per unknown."""
     if isinstance(atol, Mapping):
-        values = np.full(dae.n, float(atol.get("", Settings.atol)))
+        values = np.full(dae.n, real("atol", atol.get("", Settings.atol)))
         for name, value in atol.items():
             if name:
-                values[dae.place(name)] = value
+                values[dae.place(name)] = real(f"atol of {name}", value)
     else:
         try:
             values = np.broadcast_to(np.asarray(atol, dtype=float), (dae.n,)).copy()

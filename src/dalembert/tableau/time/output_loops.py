@@ -1,10 +1,12 @@
-"""Interpolation between mesh points: through the last k + 1 of them, or through values and rates at both ends."""
+"""Interpolation between mesh points: through the last k + 1 of them, or through values and rates of the last three."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
+from dalembert.tableau.time.event_loops import interpolate
+from dalembert.tableau.time.hermite_loops import hermite
 
 
 @compiled
@@ -39,12 +41,12 @@ def through_points(t, x, order, begins, at, out):
 
 @compiled
 def through_rates(t, x, rates, begins, at, out):
-    """Evaluate the cubic through values and rates at both ends of a step (for one-step methods)."""
+    """Evaluate Hermite's polynomial through values and rates, and its derivative where `out` has room for both."""
+    n = rates.shape[1]
+    value, slope = np.empty(n), np.empty(n)
     for j in range(at.size):
         i = step_of(t, begins, at[j])
-        h = t[i] - t[i - 1]
-        u = (at[j] - t[i - 1]) / h
-        a, b = (1.0 + 2.0 * u) * (1.0 - u) ** 2, u * (1.0 - u) ** 2 * h
-        c, d = u * u * (3.0 - 2.0 * u), u * u * (u - 1.0) * h
-        for k in range(out.shape[1]):
-            out[j, k] = a * x[i - 1, k] + b * rates[i - 1, k] + c * x[i, k] + d * rates[i, k]
+        interpolate(hermite(t, x, rates, begins[i], i), at[j] - t[i], value, slope)
+        out[j, :n] = value
+        if out.shape[1] > n:
+            out[j, n:] = slope

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import casadi as ca
@@ -20,7 +22,7 @@ from dalembert.tableau.time.from_tableau import general_dae
 from dalembert.tableau.time.motion import Motion, motion
 from dalembert.tableau.time.options import Settings
 from dalembert.tableau.time.radau import RadauCodes
-from dalembert.tableau.time.redundancy import chosen_multipliers, independent_rows, least_norm
+from dalembert.tableau.time.redundancy import chosen_multipliers, conditioning, independent_rows, least_norm
 from dalembert.tableau.time.result import Result
 from dalembert.tableau.time.segments import integrate_segments
 
@@ -28,6 +30,9 @@ Array = np.ndarray
 
 RELAXED_SHARE = 1e-9
 """Relaxation of constraints near a singular configuration, as a part of the diagonal of A M^-1 A^T."""
+
+NEARLY_BEST = 0.1
+"""Rows whose least singular value is this part of the best choice's are used again: nothing has to be compiled."""
 
 
 class Problem:
@@ -77,6 +82,8 @@ class Problem:
         self._compiled: Compiled | None = None
         self.formulation = formulation
         self.rows = list(range(len(self.motion.names))) if self.motion else []
+        self._variants: dict[tuple[int, ...], Problem] = {tuple(self.rows): self}
+        self._lock = Lock()
 
     @property
     def unknowns(self) -> tuple[str, ...]:
@@ -127,14 +134,9 @@ class Problem:
         unknowns, and v their rates. Backwards in time is a span whose end is before its start.
         """
         settings = Settings.of(t_span, self.dae, options)
-        x, rates, start, relax = self.begin(settings.t0, q, v, settings.hold)
-        if settings.method == "ida":
-            from dalembert.tableau.time.ida import integrate_ida
-
-            return integrate_ida(self, settings, x, rates, start, relax)
-        compiled = self.compile(settings, x, rates, relax)
+        problem, x, rates, start, relax = self.begin(settings.t0, q, v, settings.hold)
         with Callbacks(self.signals, self.events, self.dae) as callbacks:
-            return integrate_segments(self, compiled, settings, x, rates, start, relax, callbacks)
+            return integrate_segments(problem, settings, x, rates, start, relax, callbacks)
 
     @cached_property
     def radau(self) -> RadauCodes:
@@ -144,27 +146,29 @@ class Problem:
     @property
     def is_compiled(self) -> bool:
         """Whether an integration has already planned and compiled."""
-        return self._compiled is not None
+        return any(each._compiled is not None for each in list(self._variants.values()))
 
     def integrate_many(self, t_span: Any, q: Any, v: Any = None, threads: int = 1, **options: Any) -> list[Result]:
         """Integrate a batch of starts, (N, n) each, in threads without the interpreter lock; one result per start."""
         return integrate_many(self, t_span, q, v, threads, options)
 
-    def begin(self, t: float, q: Any, v: Any, hold: Sequence[str] = ()) -> tuple[Array, Array, Any, Array]:
-        """Return x, x', the report and the relaxation at the start."""
+    def begin(self, t: float, q: Any, v: Any, hold: Sequence[str] = ()) -> tuple[Problem, Array, Array, Any, Array]:
+        """Return the problem under independent rows, x, x', the report and the relaxation at the start."""
         if self.motion is None:
             from dalembert.tableau.time.general_start import general_start
 
             x, rates, report = general_start(self, t, q, v)
-            return x, rates, report, np.zeros((2, 0))
+            return self, x, rates, report, np.zeros((2, 0))
         start = self.finder.find(t, q, v, self.parameters, hold)
-        if start.redundant and len(self.rows) != start.rank:
-            self._choose_rows(start)
-        x, rates = self.pack(start)
-        return x, rates, start, self._relaxation(start)
+        problem = self.choose(start, start.rank) if start.redundant else self
+        x, rates = problem.pack(start)
+        return problem, x, rates, start, problem.relaxation(start)
 
-    def _choose_rows(self, start: Consistent) -> None:
-        """Keep independent rows only, chosen on the manifold."""
+    def choose(self, start: Consistent, rank: int) -> Problem:
+        """Return the same problem under `rank` independent rows, chosen at a point of the manifold.
+
+        Rows that were chosen before are chosen again where they are nearly as good as the best.
+        """
         m = self.motion
         assert m is not None
         if self.formulation == "projection":
@@ -172,9 +176,24 @@ class Problem:
                 'formulation "projection" needs independent rows; use "stabilised", which chooses them'
             )
         M, _, A, *_ = self._terms_at(start)
-        self.rows = independent_rows(A, M[list(m.free), :], start.rank)
-        self.dae, self._compiled = formulate(m.keep(self.rows), self.formulation), None
-        self.events = Events.of(self.events.events, self.dae)
+        M = M[list(m.free), :]
+        best = independent_rows(A, M, rank)
+        enough = NEARLY_BEST * conditioning(A, M, best)
+        with self._lock:
+            for rows, problem in self._variants.items():
+                if len(rows) == rank and conditioning(A, M, list(rows)) >= enough:
+                    return problem
+            return self._variants.setdefault(tuple(best), self._under(best))
+
+    def _under(self, rows: list[int]) -> Problem:
+        """Return a copy under some rows, nothing compiled yet."""
+        assert self.motion is not None
+        other = copy(self)
+        other.__dict__.pop("radau", None)
+        other.rows, other._compiled = rows, None
+        other.dae = formulate(self.motion, self.formulation, rows)
+        other.events = Events.of(self.events.events, other.dae)
+        return other
 
     def _terms_at(self, start: Consistent) -> list[Array]:
         signals = self.signals.values(start.t)
@@ -192,7 +211,7 @@ class Problem:
         rates[: 2 * nf] = np.concatenate([start.v, start.a])
         return x, rates
 
-    def _relaxation(self, start: Consistent) -> Array:
+    def relaxation(self, start: Consistent) -> Array:
         """Return the relaxation of J, (2, rows): none in the run, and what helps near a singular configuration."""
         m, relax = self.motion, np.zeros((2, len(self.dae.relaxed)))
         assert m is not None
@@ -208,14 +227,14 @@ class Problem:
     def multipliers(self, result: Result) -> dict[str, Array]:
         """Return the least-norm multipliers of all rows, by name, where rows are redundant; else nothing."""
         m = self.motion
-        if m is None or len(self.rows) == len(m.names):
+        if m is None or not (result.start.redundant or result.statistics.rechosen):
             return {}
         nf, first = len(m.free), 2 * len(m.free) + m.tau.numel()
         found = []
         for t, y in zip(result.t, result.y.T, strict=True):
             signals = self.signals.values(t)
             A = self.finder.terms(y[:nf], y[nf : 2 * nf], t, signals, self.parameters)[2]
-            found.append(least_norm(A, self.rows, y[first : first + len(self.rows)]))
+            found.append(least_norm(A, y[first : first + len(m.names)]))
         return {f"lam[{name}]": column for name, column in zip(m.names, np.array(found).T, strict=True)}
 
     def environment(self, t: float, shift: float, relax: Array, side: str = "right") -> Array:
@@ -224,6 +243,10 @@ class Problem:
 
     def compile(self, settings: Settings, x: Array, rates: Array, relax: Array) -> Compiled:
         """Plan and compile, once."""
+        with self._lock:
+            return self._compile(settings, x, rates, relax)
+
+    def _compile(self, settings: Settings, x: Array, rates: Array, relax: Array) -> Compiled:
         if self._compiled is None:
             rng = np.random.default_rng(0)
             span = abs(settings.t1 - settings.t0) or 1.0

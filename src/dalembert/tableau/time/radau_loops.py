@@ -12,11 +12,20 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
+from dalembert.tableau.time.event_loops import evaluate, pass_events
+from dalembert.tableau.time.hermite_loops import hermite
 from dalembert.tableau.time.invoke_loops import invoke
-from dalembert.tableau.time.newton_loops import FACTOR, POOR_PIVOT, RESIDUAL
+from dalembert.tableau.time.newton_loops import FACTOR, POOR_PIVOT, PROJECTION, RESIDUAL
 from dalembert.tableau.time.signal_loops import set_signals
-from dalembert.tableau.time.state import DONE, FAILED_CONVERGENCE, FAILED_ERROR_TEST, FAILED_NON_FINITE, TOO_MANY_STEPS
-from dalembert.tableau.time.step_loops import first_size, grown, limit, norm, weigh, worst_unknown
+from dalembert.tableau.time.state import (
+    DONE,
+    FAILED_CONVERGENCE,
+    FAILED_ERROR_TEST,
+    FAILED_NON_FINITE,
+    INTERRUPTED,
+    TOO_MANY_STEPS,
+)
+from dalembert.tableau.time.step_loops import first_size, grown, interrupted, limit, norm, weigh, worst_unknown
 
 EPS = np.finfo(np.float64).eps
 SOLVE, COMPLEX_FACTOR, COMPLEX_SOLVE = range(3)
@@ -172,7 +181,7 @@ def _extrapolate(radau, x, z, ratio, start):
 
 @compiled
 def run_radau(work, extra, state, option, tables, mesh, radau):
-    """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh: rows t, order, x, x'."""
+    """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh (rows t, order, x, x') and events."""
     s = state[0]
     n = work.x.size
     x, rates = work.x.copy(), work.rates.copy()
@@ -180,6 +189,11 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
     mesh[0, 0], mesh[0, 1], mesh[0, 2 : n + 2], mesh[0, n + 2 :] = s.t, 0.0, x, rates
     rows = 1
     s.t_begin = s.t
+    events, signs = np.empty((0, n + 2)), np.zeros(work.event_values.size)
+    point = (work.calls, work.x, work.rates, work.environment, work.event_values)
+    if signs.size:
+        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+        signs[:] = work.event_values
     s.h = first_size(x, rates, state, option, scale)
     s.fresh = 0
     limit(state, option)
@@ -187,21 +201,36 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         if s.steps >= option.most_steps:
             s.status = TOO_MANY_STEPS
             break
+        if interrupted(option.keyboard):
+            s.status = INTERRUPTED
+            break
         outcome = _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history)
         if outcome != DONE:
             s.status = outcome
             break
         s.steps += 1
         s.order_counts[5] += 1
-        h = s.h
+        h = s.h_used = s.h
         s.t = s.t_stop if abs(s.t + h - s.t_stop) <= 4.0 * EPS * (abs(s.t) + abs(h)) else s.t + h
         for k in range(n):
             x[k] += z[2, k]
             rates[k] = (radau.W[2, 0] * z[0, k] + radau.W[2, 1] * z[1, k] + radau.W[2, 2] * z[2, k]) / h
+        work.x[:], work.rates[:] = x, rates
+        if work.calls[PROJECTION, 0] != 0:
+            set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
+            invoke(work.calls[PROJECTION, 0], work.calls[PROJECTION, 1], work.calls[PROJECTION, 2])
+            x[:] = work.projected
+            work.x[:] = x
         if rows == mesh.shape[0]:
             mesh = grown(mesh, 2 * rows)
         mesh[rows, 0], mesh[rows, 1], mesh[rows, 2 : n + 2], mesh[rows, n + 2 :] = s.t, 5.0, x, rates
         rows += 1
+        if signs.size:
+            past = hermite(mesh[:, 0], mesh[:, 2 : n + 2], mesh[:, n + 2 :], 0, rows - 1)
+            events, ended = pass_events(point, tables, past, state, h, signs, option, events)
+            if ended:
+                mesh[rows - 1, 0], mesh[rows - 1, 2 : n + 2], mesh[rows - 1, n + 2 :] = s.t, work.x, work.rates
+                break
         if s.t == s.t_stop:
             s.status = DONE
             break
@@ -211,4 +240,4 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         limit(state, option)
         _extrapolate(radau, x, z, s.h / h, start)
         z[:] = start
-    return mesh[:rows]
+    return mesh[:rows], events

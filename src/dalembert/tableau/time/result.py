@@ -28,7 +28,9 @@ class Statistics:
     newton_iterations: int = 0
     plan_repairs: int = 0
     relaxations: int = 0
+    widened: int = 0
     restarts: int = 0
+    rechosen: int = 0
     orders: Mapping[int, int] = field(default_factory=dict)
 
     @property
@@ -41,7 +43,8 @@ class Statistics:
         return (
             f"{self.steps} steps (by order {orders}), {self.error_failures} + {self.newton_failures} rejected, "
             f"{self.newton_iterations} Newton iterations, {self.factorizations} factorizations, "
-            f"{self.plan_repairs} plan repairs, {self.relaxations} relaxations, {self.restarts} restarts"
+            f"{self.plan_repairs} plan repairs, {self.relaxations} relaxations, {self.widened} with widened tolerance, "
+            f"{self.restarts} restarts, rows chosen anew {self.rechosen} times"
         )
 
 

@@ -6,76 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import DalembertError, UnsupportedError
-from dalembert.tableau.time.bdf_loops import run
-from dalembert.tableau.time.dense_output import Dense
-from dalembert.tableau.time.result import Result, Statistics
+from dalembert.errors import DalembertError
+from dalembert.tableau.time.machine import Machine
 from dalembert.tableau.time.state import (
     DONE,
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
-    STOPPED,
-    TOO_MANY_STEPS,
-    Option,
-    new_state,
+    ROW_OPENED,
 )
+from dalembert.tableau.time.totals import Totals, ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dalembert.tableau.time.callbacks import Callbacks
-    from dalembert.tableau.time.compiled import Compiled, Work
     from dalembert.tableau.time.options import Settings
     from dalembert.tableau.time.problem import Problem
-    from dalembert.tableau.time.signal_loops import Tables
+    from dalembert.tableau.time.result import Result
 
 Array = np.ndarray
 
-FIRST_ROWS = 256
-SHIFT_RANGE = {True: 1.0 - 1e-9, False: 0.6}
-"""Factors are kept while c / c_old lies between this and its reciprocal. Straight-line factors cost two Newton steps
-and are made anew whenever c changes: half as many steps on Andrews' mechanism, since all rows then hold exactly.
-"""
-COUNTS = {
-    "steps": "steps",
-    "error_failures": "error_failures",
-    "newton_failures": "newton_failures",
-    "evaluations": "evaluations",
-    "factorizations": "factorizations",
-    "newton_iterations": "iterations",
-    "plan_repairs": "repairs",
-    "relaxations": "relaxations",
-}
-
-
-def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool) -> Option:
-    """Return the options as the loop reads them."""
-    dae = problem.dae
-    tested = dae.tested if dae.tested.any() else dae.differential if dae.differential.any() else np.ones(dae.n, bool)
-    reach = max(abs(settings.t0), abs(settings.t1), abs(settings.t1 - settings.t0))
-    return Option(
-        rtol=float(settings.rtol),
-        atol=settings.atol_all,
-        power=dae.power.astype(np.int64),
-        tested=tested,
-        tested_count=float(tested.sum()),
-        share=float(settings.newton),
-        shift_range=SHIFT_RANGE[straight],
-        relax=relax,
-        least=16 * np.finfo(float).eps * reach,
-        most_step=float(settings.max_step),
-        first_step=float(settings.first_step),
-        most_order=int(settings.max_order),
-        most_steps=int(settings.max_steps),
-        directions=problem.events.directions,
-        terminal=problem.events.counts,
-    )
+MOST_CHOICES = 1000
+"""Times that rows may be chosen anew in one integration."""
 
 
 def integrate_segments(
     problem: Problem,
-    compiled: Compiled,
     settings: Settings,
     x: Array,
     rates: Array,
@@ -84,51 +39,60 @@ def integrate_segments(
     callbacks: Callbacks,
 ) -> Result:
     """Run the stepper from jump to jump; what was found so far is always returned."""
-    work, alive = compiled.work(callbacks.addresses, len(problem.events))
-    callbacks.work = work
-    option = option_of(problem, settings, relax, compiled.straight)
-    tables, totals = problem.signals.tables(), Totals()
-    work.environment[:] = problem.environment(settings.t0, 1.0, relax[0])
-    advance, kept = stepper(problem, settings, work)
+    machine = Machine(problem, settings, x, rates, relax, callbacks)
+    totals = Totals(problem.events.counts)
     segments = settings.segments(problem.signals.jumps)
     message = ""
-    for k, (begin, end) in enumerate(segments):
-        if k:
-            try:
-                x, rates = restart(problem, begin, totals.meshes[-1][-1], end > begin)
-            except DalembertError as error:
-                message = f"no consistent restart at t = {begin:g}: {error}"
-                totals.status = FAILED_CONVERGENCE
+    try:
+        for k, (begin, end) in enumerate(segments):
+            if k:
+                x, rates = restart(machine.problem, begin, totals.meshes[-1][-1], end > begin)
+            machine, message = _span(machine, begin, end, x, rates, totals, callbacks)
+            if totals.status != DONE:
                 break
-        state = new_state()
-        state[0].t, state[0].t_stop = begin, end
-        work.x[:], work.rates[:] = x, rates
-        if begin == end:
-            totals.add(np.concatenate([[begin, 0.0], x, rates])[None, :], np.empty((0, 2 + len(x))), state[0])
-            break
-        mesh, found = advance(work, state, option, tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
-        totals.add(mesh, found, state[0])
-        if state[0].status != DONE:
-            break
-    del alive, kept
-    return totals.result(problem, settings, start, message or _message(totals, problem, callbacks))
+    except DalembertError as error:
+        message = f"no consistent restart at t = {totals.meshes[-1][-1, 0]:g}: {error}"
+        totals.status = FAILED_CONVERGENCE
+    return totals.result(problem, settings, start, message or ending(totals, problem, callbacks))
 
 
-def stepper(problem: Problem, settings: Settings, work: Work) -> tuple[Callable[..., tuple[Array, Array]], Any]:
-    """Return the compiled loop of a method, and what must be kept alive with it."""
-    if settings.method == "bdf":
-        return run, None
-    from dalembert.tableau.time.radau_coefficients import radau
-    from dalembert.tableau.time.radau_loops import run_radau
+def _span(
+    machine: Machine, begin: float, end: float, x: Array, rates: Array, totals: Totals, callbacks: Callbacks
+) -> tuple[Machine, str]:
+    """Run to the next jump, choosing rows anew where those left out open or the chosen ones become dependent."""
+    since = None
+    while True:
+        opened = machine.run(begin, end, x, rates, totals)
+        trouble = totals.status in (ROW_OPENED, FAILED_CONVERGENCE, FAILED_ERROR_TEST, FAILED_NON_FINITE)
+        if not trouble or machine.watch is None or callbacks.error is not None:
+            return machine, ""
+        begin = float(totals.meshes[-1][-1, 0])
+        chosen = _choose_anew(machine, totals, callbacks, end > begin)
+        reason = (
+            "" if opened is None else f"constraint {opened.name!r}, left out as dependent, opened to {opened.size:.3g}"
+        )
+        if chosen is None or begin == since or totals.rechosen >= MOST_CHOICES:
+            where = f" at t = {begin:.9g}: the rank changes there, and no choice of rows carries on"
+            return machine, reason + where if reason else ""
+        machine, x, rates = chosen
+        totals.rechosen += 1
+        since = begin
 
-    if len(problem.events):
-        raise UnsupportedError('method="radau" takes no events; use method="bdf"')
-    extra, kept = problem.radau.work(work)
 
-    def advance(work: Work, state: Array, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
-        return run_radau(work, extra, state, option, tables, mesh, radau()), np.empty((0, 2 + work.x.size))
-
-    return advance, kept
+def _choose_anew(
+    machine: Machine, totals: Totals, callbacks: Callbacks, forward: bool
+) -> tuple[Machine, Array, Array] | None:
+    """Return a machine on rows chosen at the last point, and x, x' there; None where the same rows failed."""
+    old, row = machine.problem, totals.meshes[-1][-1]
+    assert old.motion is not None
+    nf = len(old.motion.free)
+    side = "right" if forward else "left"
+    start = old.finder.find(float(row[0]), row[2 : nf + 2], row[nf + 2 : 2 * nf + 2], old.parameters, (), side)
+    new = old.choose(start, max(start.rank, len(old.rows)))
+    if new is old and totals.status != ROW_OPENED:
+        return None
+    x, rates = new.pack(start)
+    return Machine(new, machine.settings, x, rates, new.relaxation(start), callbacks), x, rates
 
 
 def restart(problem: Problem, t: float, row: Array, forward: bool) -> tuple[Array, Array]:
@@ -144,84 +108,3 @@ def restart(problem: Problem, t: float, row: Array, forward: bool) -> tuple[Arra
     nf = len(problem.motion.free)
     start = problem.finder.find(t, x[:nf], x[nf : 2 * nf], problem.parameters, (), side)
     return problem.pack(start)
-
-
-class Totals:
-    """What the segments gave, put together."""
-
-    def __init__(self) -> None:
-        self.meshes: list[Array] = []
-        self.events: list[Array] = []
-        self.counts: dict[str, int] = dict.fromkeys(COUNTS, 0)
-        self.orders = np.zeros(8, np.int64)
-        self.status = DONE
-        self.last: Any = None
-
-    def add(self, mesh: Array, events: Array, state: Any) -> None:
-        """Take over one segment."""
-        self.meshes.append(mesh)
-        self.events.append(events)
-        for name, field in COUNTS.items():
-            self.counts[name] += int(state[field])
-        self.orders += state["order_counts"]
-        self.status = int(state["status"])
-        self.last = state
-
-    def result(self, problem: Problem, settings: Settings, start: Any, message: str) -> Result:
-        """Return the trajectory."""
-        n = problem.dae.n
-        mesh = np.concatenate(self.meshes)
-        lengths = [len(part) for part in self.meshes]
-        begins = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
-        t, order = mesh[:, 0].copy(), mesh[:, 1].astype(np.int64)
-        both = np.ascontiguousarray(mesh[:, 2:])
-        rates = both[:, n:] if settings.method == "radau" else None
-        dense = Dense(t, both, order, begins)
-        if settings.t_eval is not None:
-            t = np.asarray(settings.t_eval, dtype=float)
-            inside = (t >= dense.t_min) & (t <= dense.t_max)
-            t = t[inside]
-            both = dense(t).T if len(t) else np.empty((0, 2 * n))
-            if rates is not None and len(t):
-                both[:, :n] = Dense(dense.t, dense.x, order, begins, rates, n)(t).T
-        events = np.concatenate(self.events) if self.events else np.empty((0, n + 2))
-        split = [events[events[:, 0] == k] for k in range(len(problem.events))]
-        orders = {k: int(c) for k, c in enumerate(self.orders) if c}
-        return Result(
-            t=t,
-            y=both[:, :n].T,
-            rates=both[:, n:].T,
-            sol=Dense(dense.t, dense.x, order, begins, rates, n),
-            t_events=[part[:, 1] for part in split],
-            y_events=[part[:, 2:] for part in split],
-            status={DONE: 0, STOPPED: 1}.get(self.status, -1),
-            message=message,
-            statistics=Statistics(**self.counts, restarts=len(self.meshes) - 1, orders=orders),
-            names=problem.dae.unknowns,
-            start=start,
-            known=problem.known_functions,
-            problem=problem,
-        )
-
-
-def _message(totals: Totals, problem: Problem, callbacks: Callbacks) -> str:
-    """Say how the integration ended, and if badly, where and why."""
-    status, s = totals.status, totals.last
-    if status == DONE:
-        return "the end was reached"
-    if status == STOPPED:
-        return f"stopped by an event at t = {s['t']:.9g}"
-    where = f"at t = {s['t']:.9g}"
-    if callbacks.error is not None:
-        return f"a callable raised {type(callbacks.error).__name__}: {callbacks.error} ({where})"
-    if status == TOO_MANY_STEPS:
-        return f"max_steps = {int(s['steps'])} steps were not enough; {where}, last step {s['h_used']:.3g}"
-    name = problem.dae.unknowns[int(s["worst"])]
-    causes = {
-        FAILED_ERROR_TEST: f"the error test failed again and again, worst for {name!r}: a discontinuity (declare it as "
-        "stop_times or an event), or tolerances below rounding",
-        FAILED_CONVERGENCE: f"Newton's method did not converge, worst for {name!r}: the iteration matrix may be "
-        "singular (a singular configuration, or redundant constraints that appeared on the way)",
-        FAILED_NON_FINITE: f"the residual is not finite, first seen in {name!r}: check its domain (roots, divisions)",
-    }
-    return f"the step size collapsed to {abs(s['h_collapsed']):.3g} {where}: {causes[status]}"

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON_FINITE = range(6)
+ROW_OPENED, INTERRUPTED, EVENT_NOT_FINITE = range(6, 9)
 
 _REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
-_REAL += ("shift", "shift_factored", "rate")
+_REAL += ("shift", "shift_factored", "rate", "quality", "trusted", "t_avoided")
 _WHOLE = (
     "order",
     "order_used",
@@ -30,6 +31,7 @@ _WHOLE = (
     "newton_failures",
     "repairs",
     "relaxations",
+    "widened",
 )
 STATE = np.dtype([*((name, "f8") for name in _REAL), *((name, "i8") for name in _WHOLE), ("order_counts", "i8", 8)])
 """Names as in `bdf_loops.py`; the last nine are counts."""
@@ -53,6 +55,7 @@ class Option(NamedTuple):
     most_steps: int
     directions: np.ndarray
     terminal: np.ndarray
+    keyboard: np.ndarray  # numbers of signals that arrived, see `interruptible.py`
 
 
 def new_state() -> np.recarray:

@@ -6,12 +6,15 @@ Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.newton_loops import UNKNOWN_RATE
 
 EPS = np.finfo(np.float64).eps
+SIGINT = int(signal.SIGINT)
 
 
 @compiled
@@ -230,16 +233,11 @@ def grown(array, length):
 
 
 @compiled
-def until_terminal(found, terminal):
-    """Count down the terminal events; return how many events count, negative where one ends the integration.
-
-    Events at the same time as the one that ends it count as well.
-    """
-    ended = False
-    for k in range(found.shape[0]):
-        if ended and abs(found[k, 1] - found[k - 1, 1]) > 8.0 * EPS * abs(found[k, 1]):
-            return -k
-        e = int(found[k, 0])
-        terminal[e] -= 1
-        ended = ended or terminal[e] == 0
-    return -found.shape[0] if ended else found.shape[0]
+def interrupted(keyboard):
+    """Return whether Ctrl-C was pressed."""
+    for i in range(keyboard.size):
+        if keyboard[i] == 0:
+            return False
+        if keyboard[i] == SIGINT:
+            return True
+    return False

@@ -1,0 +1,246 @@
+"""Operations of every route to the block matrix of a mechanism, against the bounds of seed 002.
+
+    python benchmarks/routes.py [--json FILE] [--plot FILE] [--quick]
+
+Symbols: n velocities, m rows, d velocities between a contact and the ground. Everything is counted, nothing is timed:
+the operations of the straight-line code that solves M x1 + A^T x2 = y1, A x1 = y2 (request "kkt"), or that makes the
+Delassus matrix (request "delassus"; of it the factor of the tree is taken off). Exponents are slopes in log-log axes
+between the last two sizes; the bounds are upper ones, so a smaller exponent is no contradiction.
+
+    n      a chain of n hinges, welded at its end: m = 6
+    m      a chain of 96 hinges, held at m / 3 points along it; the Delassus part
+    d      limbs of d hinges, one of them held at its end by 12 rows; the Delassus part
+    legs   limbs of three hinges on a flying body, each held at its end: n = 6 + m
+    loops  rungs on a flying chain: each loop is two limbs of three hinges and a point where they meet
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from math import log
+from typing import Any
+
+import numpy as np
+
+import dalembert as da
+from dalembert.tree import constrained, plain
+from dalembert.tree.articulated_factor import articulated_factor
+from dalembert.tree.prepare import prepare
+from dalembert.tree.probe import probe
+from dalembert.tree.routes.cost import cost_of
+from dalembert.tree.routes.delassus_kernels import matrix_by
+from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.tree_rows import TreeRows
+from loop_embedding import embedding_operations
+
+CLAIMS = {
+    "n": {"aba": 1, "efpa": 1, "pv": 1, "caba": 1},
+    "m": {"aba": 2, "efpa": 2, "pv": 2},
+    "d": {"aba": 1, "efpa": 1, "pv": 1},
+    "legs": {"caba": 1},
+    "loops": {"caba": 1},
+}
+"""Exponents that must not be exceeded."""
+
+SLACK = 0.03
+
+
+def limbs(name: str, depths: list[int], base: bool = False, seed: int = 0) -> da.Mechanism:
+    """Return limbs of hinges on the ground, or on a flying body; frames "end 0", "end 1", ... on their last links."""
+    rng, b = np.random.default_rng(seed), da.Builder(name)
+    if base:
+        b.body("base", mass=5.0, center=rng.uniform(-0.1, 0.1, 3), inertia=(1, 1, 1))
+        b.joint("base", "free", parent="world", child="base")
+    for k, depth in enumerate(depths):
+        for i in range(depth):
+            parent = f"b{k},{i - 1}" if i else "base" if base else "world"
+            _hinge(b, rng, f"{k},{i}", parent)
+        b.frame(f"end {k}", f"b{k},{depth - 1}", position=rng.uniform(-0.5, 0.5, 3))
+    return b.build()
+
+
+def _hinge(b: da.Builder, rng: np.random.Generator, name: str, parent: str) -> None:
+    b.body(f"b{name}", mass=1.0, center=rng.uniform(-0.3, 0.3, 3), inertia=rng.uniform(0.5, 1, 3))
+    place = {"position": rng.uniform(-0.5, 0.5, 3), "rotation": rng.standard_normal(4)}
+    b.joint(f"j{name}", "revolute", parent=parent, child=f"b{name}", axis=(0, 0, 1), **place)
+
+
+def chain(n: int) -> da.Mechanism:
+    """Return a chain welded at its end."""
+    return limbs("chain", [n]).constrain(da.Weld("end 0"))
+
+
+def points(m: int) -> da.Mechanism:
+    """Return a chain held by points along it."""
+    tree = limbs("points", [96])
+    places = np.linspace(0, 95, m // 3 + 1).astype(int)[1:]
+    return tree.constrain(*[da.Point(f"b0,{i}", placement=(0.1, 0.2, 0.3)) for i in places])
+
+
+def star(d: int) -> da.Mechanism:
+    """Return two limbs of d hinges, the first held by two welds."""
+    held = (da.Weld("end 0"), da.Weld("end 0", placement=(0.3, 0.2, 0.1), name="again"))
+    return limbs("star", [d, d]).constrain(*held)
+
+
+def legs(count: int) -> da.Mechanism:
+    """Return a body on legs with knees that stay bent."""
+    b = da.Builder("legs")
+    b.body("trunk", mass=8.0, inertia=(0.3, 0.4, 0.2))
+    b.joint("base", "free", parent="world", child="trunk")
+    for k in range(count):
+        for name in ("hip", "thigh", "shank"):
+            b.body(f"{name} {k}", mass=1.0, center=(0.01, 0.02, -0.2), inertia=(0.02, 0.02, 0.01))
+        place = {"position": (0.2 * k, 0.1, 0), "rpy": (0, 0, 0.7 * k)}
+        b.joint(f"abduct {k}", "revolute", parent="trunk", child=f"hip {k}", axis=(1, 0, 0), **place)
+        b.joint(f"swing {k}", "revolute", parent=f"hip {k}", child=f"thigh {k}", axis=(0, 1, 0), position=(0, 0.1, 0))
+        ends = {"parent": f"thigh {k}", "child": f"shank {k}", "position": (0, 0, -0.4), "limits": (0.8, 1.8)}
+        b.joint(f"knee {k}", "revolute", axis=(0, 1, 0), **ends)
+        b.frame(f"end {k}", f"shank {k}", position=(0, 0, -0.4))
+    return b.build().constrain(*[da.Point(f"end {k}") for k in range(count)])
+
+
+def ladder(count: int) -> da.Mechanism:
+    """Return a flying chain of hinges whose links carry two limbs each that meet in a point."""
+    rng, b = np.random.default_rng(2), da.Builder("ladder")
+    b.body("b0", mass=5.0, inertia=(1, 1, 1))
+    b.joint("base", "free", parent="world", child="b0")
+    loops = []
+    for k in range(count):
+        if k:
+            _hinge(b, rng, f"{k}", f"b{k - 1}")
+        limb = np.random.default_rng(5)  # every loop alike
+        for side in "lr":
+            for i in range(3):
+                _hinge(b, limb, f"{k}{side}{i}", f"b{k}{side}{i - 1}" if i else f"b{k}")
+            b.frame(f"{k}{side}", f"b{k}{side}2", position=(0.3, 0.1, 0.2))
+        loops.append(da.Point(f"{k}l", f"{k}r"))
+    return b.build().constrain(*loops)
+
+
+def setting_of(mechanism: da.Mechanism) -> constrained.Setting:
+    """Return what routes start from; ranks are looked at by the plain twins, which do not unroll."""
+    found = []
+    for q in mechanism.random(np.random.default_rng(0), 3):
+        state, rows = plain.State.at(mechanism, q), plain.RowForces.at(mechanism, q)
+        found.append((plain.crba(state), rows.matrix(state)))
+    needs = probe(np.array([M for M, _ in found]), np.array([A for _, A in found]), mechanism.row_groups)
+    return constrained.Setting(mechanism, prepare(mechanism), needs)
+
+
+def solves(setting: constrained.Setting, route: str) -> int:
+    """Return the operations of a solve."""
+    return cost_of(constrained.block_solution_by(setting, ROUTES[route])).operations
+
+
+def delassus(setting: constrained.Setting, route: str) -> int:
+    """Return the operations of the Delassus matrix beyond the factor of the tree."""
+    held = {i for row in TreeRows.of(setting).forces for link in row.links for i in setting.tree.ancestors(link)}
+    passed = {setting.tree.links[i].v for i in held}
+    pivots = articulated_factor(setting.tree, setting.posed).pivots
+    alone = setting.function("factor", ("q",), {"D": [pivots[k] for k in sorted(passed)]})
+    return cost_of(matrix_by(setting, ROUTES[route])).operations - cost_of(alone).operations
+
+
+Count = Callable[[constrained.Setting, str], int]
+CASES: dict[str, tuple[Callable[[int], da.Mechanism], Count, tuple[int, ...], dict[str, int]]] = {
+    "n": (chain, solves, (25, 50, 100, 200), {"aba": 200, "efpa": 200, "pv": 200, "caba": 200, "matrix": 50}),
+    "m": (points, delassus, (12, 24, 48, 96), {"aba": 48, "efpa": 96, "pv": 96}),
+    "d": (star, delassus, (12, 24, 48, 96), {"aba": 96, "efpa": 96, "pv": 96}),
+    "legs": (legs, solves, (2, 4, 8, 16), {"efpa": 16, "pv": 16, "caba": 16, "matrix": 16}),
+    "loops": (ladder, solves, (2, 4, 8, 16), {"efpa": 16, "pv": 16, "caba": 16, "matrix": 16}),
+}
+"""Per case: mechanism of a size, what is counted, sizes, and the largest size of each route."""
+
+
+def measured(quick: bool) -> dict[str, Any]:
+    """Return operations per case and route."""
+    found: dict[str, Any] = {}
+    for case, (make, count, sizes, largest) in CASES.items():
+        sizes = sizes[:-1] if quick else sizes
+        made = {size: setting_of(make(size)) for size in sizes}
+        found[case] = {
+            route: {size: count(made[size], route) for size in sizes if size <= top} for route, top in largest.items()
+        }
+        show({case: found[case]})
+    return found
+
+
+def exponent(figures: dict[int, int]) -> float:
+    """Return the slope between the last two sizes."""
+    (x0, y0), (x1, y1) = list(figures.items())[-2:]
+    return log(y1 / y0) / log(x1 / x0)
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print tables."""
+    for case, routes in found.items():
+        sizes = sorted({size for figures in routes.values() for size in figures})
+        print(f"\n{case:<8}" + "".join(f"{size:>12}" for size in sizes) + f"{'exponent':>12}{'claimed':>10}")
+        for route, figures in routes.items():
+            cells = "".join(f"{figures[size]:>12,}" if size in figures else f"{'':>12}" for size in sizes)
+            print(f"{route:<8}{cells}{exponent(figures):>12.3f}{CLAIMS[case].get(route, ''):>10}", flush=True)
+
+
+def show_loops() -> dict[str, Any]:
+    """Print elimination beside constraint embedding, for one loop of two limbs on a body."""
+    print(f"\n{'loop of 2 x k hinges, a point':<32}{'elimination':>12}{'embedding':>12}{'ratio':>8}")
+    found = {}
+    for k in (2, 3, 4, 6, 8):
+        found[k] = embedding_operations(k)
+        print(f"k = {k:<28}{found[k][0]:>12,}{found[k][1]:>12,}{found[k][1] / found[k][0]:>8.2f}")
+    return found
+
+
+def plot(found: dict[str, Any], file: str) -> None:
+    """Draw operations over size, one picture per case."""
+    import matplotlib.pyplot as plt
+
+    labels = {
+        "n": ("velocities n (chain, m = 6)", "solve"),
+        "m": ("rows m (along 96 hinges)", "Delassus part"),
+        "d": ("depth d (m = 12)", "Delassus part"),
+        "legs": ("legs (n = 6 + m, m = 3 legs)", "solve"),
+        "loops": ("loops (n = 5 + 7 loops)", "solve"),
+    }
+    figure, axes = plt.subplots(1, len(found), figsize=(15, 3.4), layout="constrained")
+    colours = {"aba": "C0", "efpa": "C1", "pv": "C2", "caba": "C3", "matrix": "C7"}
+    marks = {"aba": "s", "efpa": "o", "pv": "^", "caba": "D", "matrix": "x"}
+    for ax, (case, routes) in zip(axes, found.items(), strict=True):
+        for route, figures in routes.items():
+            text = f"{route}: {exponent(figures):.2f}"
+            ax.loglog(list(figures), list(figures.values()), marks[route] + "-", color=colours[route], ms=4, label=text)
+        ax.set_xlabel(labels[case][0])
+        ax.set_title(f"{labels[case][1]}", fontsize=10)
+        ax.grid(True, which="major", lw=0.4)
+        ax.legend(fontsize=8, title="route: last slope", title_fontsize=8)
+    axes[0].set_ylabel("operations")
+    figure.savefig(file)
+
+
+def main() -> None:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--plot", metavar="FILE")
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    options = parser.parse_args()
+    found = measured(options.quick)
+    loops = show_loops()
+    holds = all(
+        exponent(found[case][route]) <= claim + SLACK
+        for case, claims in CLAIMS.items()
+        for route, claim in claims.items()
+    )
+    print("\nevery claimed exponent holds" if holds else "\nan exponent is larger than claimed")
+    if options.plot:
+        plot(found, options.plot)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump({"operations": found, "loops": loops}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

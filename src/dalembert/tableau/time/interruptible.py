@@ -1,0 +1,68 @@
+"""A compiled loop that Ctrl-C ends.
+
+Python's handler of Ctrl-C does not run while compiled code runs in the main thread. But the signal's number is written
+to a file at once (`signal.set_wakeup_fd`), and this file is memory that the loop reads: it ends after its step, and
+what was found so far is returned. In other threads, and where the platform has none of this, nothing is done.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+LENGTH = 64
+"""Bytes that are written and read: as many signals of other kinds may arrive before."""
+
+NEVER = np.zeros(0, np.uint8)
+
+
+@contextmanager
+def interruptible() -> Iterator[Array]:
+    """Give the memory that a loop watches for `INTERRUPT`; empty where Ctrl-C is not ours to take."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not callable(signal.getsignal(signal.SIGINT)):
+        yield NEVER
+        return
+    descriptor, memory = _memory(os.getpid())
+    memory[:] = 0
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    before, handler = _wake(descriptor), signal.signal(signal.SIGINT, _nothing)
+    try:
+        yield memory if before is not None else NEVER
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if before is not None:
+            signal.set_wakeup_fd(before)
+
+
+@cache
+def _memory(process: int) -> tuple[int, Array]:
+    """Return a file and the same bytes as an array; one per process."""
+    with tempfile.TemporaryFile() as file:
+        descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, LENGTH)
+    os.set_blocking(descriptor, False)
+    return descriptor, np.frombuffer(mmap.mmap(descriptor, LENGTH), np.uint8)
+
+
+def _wake(descriptor: int) -> int | None:
+    """Have signals written to a file; return the one before, None where that is not possible."""
+    try:
+        return signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
+    except (ValueError, OSError):
+        return None
+
+
+def _nothing(number: int, frame: Any) -> None:
+    """Stand in for Python's handler while the loop runs."""

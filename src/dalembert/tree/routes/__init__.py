@@ -1,0 +1,1 @@
+"""Ways to solve the block matrix of a mechanism; `table.py` lists them."""

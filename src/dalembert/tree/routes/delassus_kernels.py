@@ -1,0 +1,100 @@
+"""The Delassus matrix as kernels of its own, for contact solvers: itself, its factor, its inverse times a vector.
+
+Symbols: G = A H^-1 A^T (m, m), H = M, or M + A^T R A where links are massless (`matrix_system.py`); S, E, mu as in
+`proximal.py`.
+
+    delassus           G                                           in the user's rows
+    delassus_factor    G + diag(shift) = L D L^T                   L unit lower triangular
+    delassus_solve     G x = b                                     least x^T W x where rows are redundant
+
+By whichever route makes G with the fewest operations. Three rows that the user has in world axes are turned before they
+travel, so that G need not be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+
+from dalembert.errors import ModelError
+from dalembert.tree.block_solve import delassus, factored
+from dalembert.tree.matrix_system import MatrixSystem
+from dalembert.tree.proximal import Proximal
+from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
+from dalembert.tree.routes.tree_rows import TreeRows
+from dalembert.tree.scalars import Scalar, mul
+from dalembert.tree.sparse_factor import SparseFactor, dense, sparse
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+    from dalembert.tree.constrained import Setting
+
+
+def delassus_matrix(mechanism: Mechanism, route: str = "auto") -> ca.Function:
+    """Return q, t -> G (m, m) in the units of the rows."""
+    return quickest(matrix_by(setting, each) for setting, each in _routes(mechanism, route))
+
+
+def delassus_factor(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
+    """Return q, t -> L, D, shift."""
+    return quickest(factor_by(setting, each) for setting, each in _routes(mechanism, route, metric, dtype))
+
+
+def delassus_solve(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
+    """Return q, b, t -> x."""
+    return quickest(solve_by(setting, each) for setting, each in _routes(mechanism, route, metric, dtype))
+
+
+def _routes(
+    mechanism: Mechanism, route: str, metric: Any = None, dtype: str = "float64"
+) -> list[tuple[Setting, Route]]:
+    """Return the routes that make a Delassus matrix, each beside what it starts from."""
+    from dalembert.tree.constrained import Setting
+
+    setting = Setting.of(mechanism, metric, dtype)
+    found = [each for each in routes_to_take(setting, route) if each.makes_delassus]
+    if not found:
+        makers = ", ".join(repr(name) for name, each in ROUTES.items() if each.makes_delassus)
+        raise ModelError(f"route={route!r} makes no Delassus matrix; 'auto', {makers} do")
+    return [(setting, each) for each in found]
+
+
+def _gram(setting: Setting, route: Route) -> list[list[Scalar]]:
+    """Return G."""
+    if route.delassus is not None:
+        return route.delassus(setting, TreeRows.of(setting).in_world())
+    return delassus(MatrixSystem.of(setting.M, setting.A, setting.needs.massless, setting.mechanism.coordinates))
+
+
+def matrix_by(setting: Setting, route: Route) -> ca.Function:
+    """Return q, t -> G by one route."""
+    return setting.function("delassus", ("q", "t"), {"G": _gram(setting, route)})
+
+
+def _schur(setting: Setting, route: Route) -> SparseFactor | Proximal:
+    return factored(_gram(setting, route), setting.needs, setting.metric, setting.limits)
+
+
+def factor_by(setting: Setting, route: Route) -> ca.Function:
+    """Return L, D, shift by one route."""
+    schur = _schur(setting, route)
+    m = len(setting.mechanism.names)
+    factor = schur.factor if isinstance(schur, Proximal) else schur
+    scales = schur.scales if isinstance(schur, Proximal) else [1.0] * m
+    shift = schur.shift if isinstance(schur, Proximal) else [0.0] * m
+    inverse = [1.0 / s for s in scales]
+    L: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(m)] for i in range(m)]
+    for j, column in factor.columns.items():
+        for i, entry in column.items():
+            L[i][j] = mul(mul(inverse[i], entry), scales[j])
+    D = [mul(mul(inverse[i], inverse[i]), factor.pivots[i]) for i in range(m)]
+    moved = [mul(mul(inverse[i], inverse[i]), shift[i]) for i in range(m)]
+    return setting.function("delassus_factor", ("q", "t"), {"L": L, "D": D, "shift": moved})
+
+
+def solve_by(setting: Setting, route: Route) -> ca.Function:
+    """Return x by one route."""
+    b = setting.symbol("b", len(setting.mechanism.names))
+    x = dense(_schur(setting, route).solve(sparse(b)), len(b))
+    return setting.function("delassus_solve", ("q", "b", "t"), {"x": x})

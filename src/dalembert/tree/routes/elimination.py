@@ -1,0 +1,276 @@
+"""The block matrix eliminated inside the tree: joints and rows in one inward pass.
+
+Symbols: IA, S, U, D, pA, u as in `articulated_factor.py`; F_r force of a row r that is still open, as it arrives at a
+link; L the part of the Delassus matrix that the joints eliminated so far make, b_r what they give the row at lam = 0,
+c_r its right side. At every link on the way
+
+    force = IA a + pA + sum F_r lam_r            F_r . a + b_r - sum_s L_rs lam_s = 0
+
+A joint gives way along S (kappa_r = S^T F_r, plus the row's force on the joint itself):
+
+    F_r -= U kappa_r / D      L_rs += kappa_r kappa_s / D      b_r += kappa_r u / D
+
+A row whose forces have all come together and whose pivot p = L_rr is safe is eliminated like one more joint,
+
+    lam_r = (F_r . a + b_r - sum_s L_rs lam_s) / p
+    IA += F_r F_r^T / p    pA += F_r b_r / p    F_s -= F_r L_rs / p    L_st -= L_rs L_rt / p    b_s -= L_rs b_r / p
+
+so that from there on the constraint is inertia. Rows that are still open at the ground are solved there. A contact at
+the end of a limb is gone after as many joints as it has rows: no row travels further, and the cost is linear in n and
+m. A loop travels from both of its ends to the link where they meet, and is gone there. A loop through the ground is
+gone where its second end begins, if the branch of the first has been dealt with (a platform feels each leg as
+inertia); so branches with fewer such loops come first: the loop-aware order. Sources: A. Sathya, J. Carpentier,
+"Constrained articulated body dynamics algorithms", IEEE T-RO 2025 (PV with early elimination); the loop-aware order
+after LCABA (ibid., proximal there, exact here).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dalembert.tree import vectors
+from dalembert.tree.articulated import Articulated, articulated, carried
+from dalembert.tree.articulated_factor import REST, Pivot, accelerated, along_column, columns, joint_pivot, yielded
+from dalembert.tree.articulated_system import Load, TreeAcceleration, scaled
+from dalembert.tree.link import Tree
+from dalembert.tree.posed import Posed
+from dalembert.tree.row_forces import RowForce
+from dalembert.tree.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub, total
+from dalembert.tree.screws import Pair
+from dalembert.tree.sparse_factor import Vector, dense
+from dalembert.tree.sweep import pair_add
+
+Place = tuple[int, int]
+"""(link, 0) before the link's joint gives way, (link, 1) after."""
+
+Decide = Callable[[Place, "Elimination", dict[int, Pair]], Sequence[int]]
+"""decide(place, elimination so far, forces of open rows that have come together) -> rows to eliminate, in order."""
+
+
+@dataclass(frozen=True, eq=False)
+class JointStep:
+    """A velocity that gave way: its pivot and kappa of the open rows."""
+
+    velocity: int
+    pivot: Pivot
+    kappa: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class RowStep:
+    """A row that was eliminated: F_r, p, r = -1/p and L_rs of the rows that were open."""
+
+    row: int
+    F: Pair
+    pivot: Scalar
+    r: Scalar
+    L: Vector
+
+
+@dataclass(eq=False)
+class Elimination:
+    """Steps by link, in the order in which they were made; what is left of L at the ground.
+
+    Attributes
+    ----------
+    order
+        The links, each after all that hang on it.
+    L
+        L[r][s] of open rows, both ways.
+    """
+
+    tree: Tree
+    posed: list[Posed]
+    forces: list[RowForce]
+    order: list[int]
+    steps: list[list[JointStep | RowStep]]
+    L: dict[int, Vector] = field(default_factory=dict)
+
+    @property
+    def pivots(self) -> Vector:
+        """D by velocity."""
+        joints = (step for steps in self.steps for step in steps if isinstance(step, JointStep))
+        return {step.velocity: step.pivot.D for step in joints}
+
+    def scaled(self, y: Vector) -> Vector:
+        """Return -D^-1 y."""
+        joints = (step for steps in self.steps for step in steps if isinstance(step, JointStep))
+        r = {step.velocity: step.pivot.r for step in joints}
+        return {k: mul(value, r[k]) for k, value in y.items()}
+
+    @property
+    def row_pivots(self) -> Vector:
+        """Pivots p by row, of rows eliminated inside the tree."""
+        return {step.row: step.pivot for steps in self.steps for step in steps if isinstance(step, RowStep)}
+
+    def inward(self, load: Load, c: Sequence[Scalar]) -> Right:
+        """Return what a right side leaves at joints, at rows and at the ground."""
+        right = Right({}, {r: neg(value) for r, value in enumerate(c)})
+        arriving = list(load.links)
+        for i in self.order:
+            pA = arriving[i]
+            for step in self.steps[i]:
+                pA = right.joint(pA, step, load) if isinstance(step, JointStep) else right.row(pA, step)
+            parent = self.posed[i].link.parent
+            if parent >= 0:
+                arriving[parent] = pair_add(arriving[parent], self.posed[i].force_out(pA))
+        return right
+
+    def outward(self, right: Right, lam: dict[int, Scalar]) -> TreeAcceleration:
+        """Return accelerations, with lam of the rows left at the ground given; fill in lam of all others."""
+        qdd: Vector = {}
+        links: list[Pair] = [REST] * len(self.posed)
+        for i in reversed(self.order):
+            link, parent = self.posed[i], self.posed[i].link.parent
+            a = REST if parent < 0 else link.motion_into(links[parent])
+            for step in reversed(self.steps[i]):
+                if isinstance(step, RowStep):
+                    others = total(*(mul(entry, lam[s]) for s, entry in step.L.items()))
+                    reach = total(*map(vectors.dot, step.F, a), sub(right.b[step.row], others))
+                    lam[step.row] = neg(mul(reach, step.r))
+                else:
+                    k = step.velocity
+                    height = sub(right.u[k], total(*(mul(x, lam[s]) for s, x in step.kappa.items())))
+                    qdd[k], a = accelerated(a, step.pivot, mul(height, step.pivot.r))
+            links[i] = a
+        return TreeAcceleration(dense(qdd, self.tree.nv), links)
+
+
+@dataclass(eq=False)
+class Right:
+    """u by velocity, b by row."""
+
+    u: Vector
+    b: Vector
+
+    def joint(self, pA: Pair, step: JointStep, load: Load) -> Pair:
+        """Pass a joint."""
+        k, pivot = step.velocity, step.pivot
+        tau = load.joints[k]
+        self.u[k] = sub(tau, along_column(pivot.column, pA))
+        height = mul(self.u[k], pivot.r)
+        for s, kappa in step.kappa.items():
+            self.b[s] = sub(self.b[s], mul(kappa, height))
+        return yielded(pA, pivot, height, tau)
+
+    def row(self, pA: Pair, step: RowStep) -> Pair:
+        """Pass a row."""
+        height = mul(self.b[step.row], step.r)
+        for s, entry in step.L.items():
+            self.b[s] = add(self.b[s], mul(entry, height))
+        return pair_add(pA, scaled(neg(height), step.F))
+
+
+def eliminate(tree: Tree, posed: list[Posed], forces: list[RowForce], decide: Decide) -> Elimination:
+    """Eliminate all joints, and the rows that `decide` names, leaves first."""
+    begins = [_begins(tree, row) for row in forces]
+    made = Elimination(tree, posed, forces, _loop_aware(tree, begins), [[] for _ in tree.links])
+    made.L = {r: {} for r in range(len(forces))}
+    inertias = [articulated(link.inertia) for link in tree.links]
+    arriving: list[dict[int, Pair]] = [{} for _ in tree.links]
+    for r, row in enumerate(forces):
+        for i, F in row.links.items():
+            arriving[i][r] = F
+    for i in made.order:
+        state = _AtLink(made, i, inertias[i], arriving[i])
+        state.rows(decide, (i, 0), begins)
+        state.joint()
+        state.rows(decide, (i, 1), begins)
+        parent = tree.links[i].parent
+        for held in begins:
+            if i in held:
+                held.remove(i)
+                held.update({parent} if parent >= 0 else ())
+        if parent < 0:
+            continue
+        inertias[parent] = inertias[parent].add(carried(posed[i], state.IA))
+        for r, F in state.open.items():
+            F = posed[i].force_out(F)
+            arriving[parent][r] = pair_add(arriving[parent][r], F) if r in arriving[parent] else F
+    return made
+
+
+def _begins(tree: Tree, row: RowForce) -> set[int]:
+    """Return the links at which a row's forces begin; one that acts on a joint begins at that joint's link."""
+    carriers = {link.v + k: i for i, link in enumerate(tree.links) for k in range(len(link.axes))}
+    return {*row.links, *(carriers[k] for k in row.joints)}
+
+
+def _loop_aware(tree: Tree, begins: list[set[int]]) -> list[int]:
+    """Return the links leaves first, branches on the ground with fewest rows to other branches before the others."""
+    root = [tree.ancestors(i)[-1] for i in range(len(tree.links))]
+    loops = Counter(
+        branch for begin in begins for branch in {root[i] for i in begin} if len({root[i] for i in begin}) > 1
+    )
+    return sorted(range(len(tree.links)), key=lambda i: (loops[root[i]], -root[i], -i))
+
+
+class _AtLink:
+    """One link while its rows and its joint are eliminated."""
+
+    def __init__(self, made: Elimination, i: int, IA: Articulated, arrived: dict[int, Pair]) -> None:
+        self.made, self.i, self.IA, self.open = made, i, IA, dict(arrived)
+        self.link = made.tree.links[i]
+
+    def rows(self, decide: Decide, place: Place, held: list[set[int]]) -> None:
+        """Eliminate the rows that `decide` names, of those that no other link holds: `held` says which links do."""
+        together = {
+            r: self.open.get(r, REST)
+            for r in self.made.L
+            if held[r] == {self.i} and (place[1] or not self._acts_here(r))
+        }
+        for r in decide(place, self.made, together) if together else ():
+            self._row(r)
+
+    def _acts_here(self, r: int) -> bool:
+        return any(self.link.v <= k < self.link.v + len(self.link.axes) for k in self.made.forces[r].joints)
+
+    def _row(self, r: int) -> None:
+        """Eliminate one row."""
+        F, L = self.open.pop(r, REST), self.made.L.pop(r)
+        p = L.pop(r)
+        minus = minus_inverse(p)
+        for s, entry in L.items():
+            weight = mul(entry, minus)
+            del self.made.L[s][r]
+            self.open[s] = pair_add(self.open.get(s, REST), scaled(weight, F))
+            for t, other in L.items():
+                if t <= s:
+                    value = add(self.made.L[s].get(t, 0.0), mul(weight, other))
+                    self.made.L[s][t] = self.made.L[t][s] = value
+        self.IA = _stiffened(self.IA, F, minus)
+        self.made.steps[self.i].append(RowStep(r, F, p, minus, L))
+
+    def joint(self) -> None:
+        """Let the joint give way along each of its velocities."""
+        for place, column in enumerate(columns(self.link)):
+            k = self.link.v + place
+            self.IA, pivot = joint_pivot(self.made.tree, self.link, place, column, self.IA)
+            kappa = {r: along_column(column, F) for r, F in self.open.items()}
+            for r in self.made.L:
+                if k in self.made.forces[r].joints:
+                    kappa[r] = add(kappa.get(r, 0.0), self.made.forces[r].joints[k])
+            kappa = {r: x for r, x in kappa.items() if not is_zero(x)}
+            for r, x in kappa.items():
+                height = mul(x, pivot.r)
+                own = self.made.forces[r].joints.get(k, 0.0)
+                # the force along a unit axis without armature passes whole: what is left there is what the joint bears
+                self.open[r] = yielded(self.open.get(r, REST), pivot, neg(height), neg(own))
+                for s, y in kappa.items():
+                    if s <= r:
+                        value = sub(self.made.L[r].get(s, 0.0), mul(height, y))
+                        self.made.L[r][s] = self.made.L[s][r] = value
+            self.made.steps[self.i].append(JointStep(k, pivot, kappa))
+
+
+def _stiffened(IA: Articulated, F: Pair, minus: Scalar) -> Articulated:
+    """Return IA + F F^T / p for -1/p."""
+    f = [*F[0], *F[1]]
+    weighed = [neg(mul(minus, x)) for x in f]
+    upper = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
+    A = tuple(mul(weighed[i], f[j]) for i, j in upper)
+    C = tuple(mul(weighed[i + 3], f[j + 3]) for i, j in upper)
+    B = tuple(tuple(mul(weighed[i], f[j]) for i in range(3)) for j in range(3, 6))
+    return IA.add(Articulated(A, B, C))  # type: ignore[arg-type]

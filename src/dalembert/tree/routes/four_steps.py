@@ -1,0 +1,79 @@
+"""Route "aba": the block matrix through calls of the articulated-body algorithm, in the four steps of seed 002.
+
+Symbols (P. Wensing's note): x = (x1, x2) solves  [M J^T; J 0] x = (y1, y2);  ABA(tau, f) gives the joint accelerations
+of the tree at rest, without gravity, under joint forces tau and forces -f at the contacts, and how the contacts
+accelerate: M theta'' = tau - J^T f, a_c = J theta''.  A^-1 = J M^-1 J^T, the Delassus matrix.
+
+    1  [*, a1]      = ABA(y1, 0)                O(n)
+    2  (A^-1)_j     = ABA(0, -e_j), j = 1..m    O(n m)
+    3  x2           = (A^-1)^-1 (a1 - y2)       O(m^3)
+    4  [x1, *]      = ABA(y1, x2)               O(n)
+
+y1 and y2 are arbitrary; where a mechanism moves, y1 holds velocity and gravity terms, as forces on links. Step 2 is a
+function that is handed over: another Delassus matrix, the same other steps (`hops.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dalembert.tree.articulated_factor import REST
+from dalembert.tree.articulated_system import Load, TreeAcceleration, TreeSystem
+from dalembert.tree.block_solve import dot, factored, multipliers, row_pivots
+from dalembert.tree.judged import Asked, BlockAnswer, Needs, Solved, judged
+from dalembert.tree.scalars import Scalar, mul, neg, sub, total
+from dalembert.tree.sparse_factor import dense, sparse
+from dalembert.tree.verdict import Thresholds
+
+Delassus = Callable[[TreeSystem], list[list[Scalar]]]
+
+
+@dataclass(frozen=True, eq=False)
+class FourSteps:
+    """A tree with rows, and how its Delassus matrix is made."""
+
+    system: TreeSystem
+    needs: Needs
+    metric: Any
+    limits: Thresholds
+    delassus: Delassus
+
+    def solve(self, y1: Load, y2: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
+        """Return x1, x2 with the verdict."""
+        none = [0.0] * len(y2)
+        free = ABA(self.system, y1, none)
+        inverse = self.delassus(self.system)
+        beyond = [sub(*pair) for pair in zip(free.contacts, y2, strict=True)]
+        schur = factored(inverse, self.needs, self.metric, self.limits)
+        forces, unrest = multipliers(schur, sparse(beyond))
+        x2 = dense(forces, len(beyond))
+        held = ABA(self.system, y1, x2)
+        effort = free.effort, total(*map(mul, x2, beyond))
+        found = Solved(held.motion.joints, held.motion, x2, *effort, unrest, row_pivots(schur, self.needs))
+        return judged(self.system, self.needs, self.limits, Asked(y1, y2, inputs), found)
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """What a call of ABA gives: accelerations of joints and links, those of the contacts (m,), tau^T M^-1 tau."""
+
+    motion: TreeAcceleration
+    contacts: list[Scalar]
+    effort: Scalar
+
+
+def ABA(system: TreeSystem, tau: Load, f: Sequence[Scalar]) -> Called:
+    """Return how the tree moves under tau and contact forces -f; the inward pass over inertias is made once."""
+    u = system.start(system.loaded(tau, f), ())
+    _, motion = system.finish(u)
+    return Called(motion, system.reached(motion), neg(dot(u, system.mass.scaled(u))))
+
+
+def delassus_by_columns(system: TreeSystem) -> list[list[Scalar]]:
+    """Return step 2: column j is how the contacts accelerate under a unit force at the j-th."""
+    m = len(system.forces)
+    nothing = Load([REST] * len(system.tree.links), [0.0] * system.tree.nv)
+    columns = [ABA(system, nothing, [-1.0 if i == j else 0.0 for i in range(m)]).contacts for j in range(m)]
+    return [[columns[j][i] if j <= i else columns[i][j] for j in range(m)] for i in range(m)]

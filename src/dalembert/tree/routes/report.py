@@ -1,0 +1,84 @@
+"""All routes of a mechanism side by side: what each costs, which one "auto" takes, and why not the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import casadi as ca
+
+from dalembert.errors import ModelError
+from dalembert.model.joints import as_expression
+from dalembert.model.route_table import RouteLine, RouteTable
+from dalembert.tree import constrained, dynamics
+from dalembert.tree.choice import candidates, cheapest
+from dalembert.tree.pivots import refuse_singular
+from dalembert.tree.posed import pose_tree
+from dalembert.tree.routes import delassus_kernels
+from dalembert.tree.routes.cost import Cost, cost_of
+from dalembert.tree.routes.table import ROUTES, Route
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+TRACES: dict[str, Callable[[constrained.Setting, Route], ca.Function]] = {
+    "forward": constrained.forward_by,
+    "kkt": constrained.block_solution_by,
+    "delassus": delassus_kernels.matrix_by,
+    "delassus_factor": delassus_kernels.factor_by,
+    "delassus_solve": delassus_kernels.solve_by,
+}
+"""Requests that have routes."""
+
+Found = dict[str, tuple[Cost | None, str, str]]
+"""Per route its cost and summary, or why it declines; why "auto" passes it over."""
+
+
+def route_table(mechanism: Mechanism, what: str) -> RouteTable:
+    """Return the table; every route is traced."""
+    if not mechanism.names and what != "forward":
+        raise ModelError(f"{mechanism.name!r} has no constraints, so there is nothing to choose for {what!r}")
+    found = _constrained(mechanism, what) if mechanism.names else _open(mechanism)
+    costs = {name: cost for name, (cost, _, over) in found.items() if cost and not over}
+    taken = min(costs, key=lambda name: costs[name])
+    lines = [_line(name, *found[name], taken, costs[taken]) for name in found]
+    lines.sort(key=lambda line: (line.operations is None, line.operations or 0))
+    return RouteTable(mechanism.name, what, f"{mechanism.nv} velocities, {len(mechanism.names)} rows", tuple(lines))
+
+
+def _line(name: str, cost: Cost | None, summary: str, over: str, taken: str, least: Cost) -> RouteLine:
+    if cost is None:
+        return RouteLine(name, None, None, f"declines: {summary}")
+    if name == taken:
+        return RouteLine(name, *cost, f"fewest operations; {summary}", competes=True, taken=True)
+    more = f"{cost.operations / least.operations:.2f} times {taken}" + (f" ({over})" if over else "")
+    return RouteLine(name, *cost, f"{more}; {summary}", competes=not over)
+
+
+def _constrained(mechanism: Mechanism, what: str) -> Found:
+    setting = constrained.Setting.of(mechanism)
+    found: Found = {}
+    for name, route in ROUTES.items():
+        reason = route.declines(setting)
+        if not reason and what.startswith("delassus") and not route.makes_delassus:
+            reason = "it makes no Delassus matrix"
+        over = route.passed_over(setting)
+        found[name] = (None, reason, "") if reason else (cost_of(TRACES[what](setting, route)), route.described(), over)
+    return found
+
+
+def _open(mechanism: Mechanism) -> Found:
+    """Return forward dynamics of a tree without constraints."""
+    refuse_singular(mechanism, candidates(mechanism)[0])
+    ways = {
+        "aba": (dynamics.forward_by_aba, "O(n): articulated-body algorithm"),
+        "matrix": (dynamics.forward_by_factor, "O(n d^2): mass matrix and its sparse factor"),
+    }
+    found: Found = {}
+    for name, (algorithm, summary) in ways.items():
+        tree, _ = cheapest(mechanism, algorithm)
+        q, v, tau = (ca.SX.sym(each, size) for each, size in (("q", tree.nq), ("v", tree.nv), ("tau", tree.nv)))
+        scalars = [ca.vertsplit(x) for x in (q, v, tau)]
+        a = algorithm(tree, pose_tree(tree, scalars[0]), *scalars)
+        found[name] = (cost_of(ca.Function(name, [q, v, tau], [as_expression(a)])), summary, "")
+    return found
