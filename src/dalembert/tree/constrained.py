@@ -144,7 +144,7 @@ def forward_by(setting: Setting, route: Route) -> ca.Function:
         c = [neg(value) for value in scalars(setting.rows.drift)]
         answer = setting.by_matrices().solve(f, c, inputs)
     else:
-        rows = TreeRows.of(setting)
+        rows = TreeRows.of(setting).in_short_bases(setting)
         answer = route.through_tree(setting, rows.forces).solve(rows.load(setting), rows.c, inputs)
         answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
     return solution(setting, "forward", names, answer)
@@ -166,7 +166,7 @@ def block_solution_by(setting: Setting, route: Route) -> ca.Function:
     if route.through_tree is None:
         answer = setting.by_matrices().solve(y1, y2, inputs)
     else:
-        rows = TreeRows.of(setting)
+        rows = TreeRows.of(setting).in_short_bases(setting)
         load = Load([REST] * len(setting.tree.links), y1)
         answer = route.through_tree(setting, rows.forces).solve(load, rows.from_world(y2), inputs)
         answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
