@@ -223,6 +223,7 @@ def test_the_kernel_of_both_projections():
     np.testing.assert_allclose(found, mechanism.project(start, t=0.4), atol=1e-12)
     mixed = b.build().constrain(*rows)  # rows that are held have a rate, and no residual
     step, _, residual, impulses, status = mixed.compile("project")(q[0], v[0], t[0])
-    assert residual.shape == (2,) and impulses.shape == (5,)
+    assert residual.shape == (2,)
+    assert impulses.shape == (5,)
     assert np.isnan(mixed.compile("project")(q[0] * np.nan, v[0], t[0])[0]).all()
     assert mixed.compile("project")(q[0], v[0] * np.nan, t[0])[-1] == da.Status.NONFINITE

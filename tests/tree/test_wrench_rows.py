@@ -52,7 +52,7 @@ def state(mechanism):
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("route", [name for name, route in ROUTES.items() if route.through_tree])
 def test_same_answer_as_by_matrices(name, route):
-    """M a + A^T lam = tau - bias, A a = -drift: the user's multipliers come back, also for any right side (seed 002)."""
+    """M a + A^T lam = tau - bias, A a = -drift: the user's multipliers come back, for any right side too (seed 002)."""
     mechanism = CASES[name]
     q, v, tau = state(mechanism)
     expected = numeric(constrained.forward(mechanism, "matrix"))(q, v, tau, 0)
@@ -73,7 +73,8 @@ def test_the_joint_of_a_welded_link_meets_one_row_alone():
     system = ArticulatedSystem.of(setting.tree, setting.posed, rows.forces)
     for group, joint in ((0, 12), (6, 19)):
         meeting = [r for r in range(12) if joint in system.rows[r]]
-        assert len(meeting) == 1 and set(system.rows[meeting[0]]) == {joint}
+        assert len(meeting) == 1
+        assert set(system.rows[meeting[0]]) == {joint}
         assert group <= meeting[0] < group + 6
 
 
