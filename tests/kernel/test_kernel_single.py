@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from dalembert.kernel import Kernel, cpu_engine
+from dalembert.kernel.llvm_backend import build
+from dalembert.kernel.lower import lower
+from dalembert.kernel.trace import scalar_function
 
 
 def arm(joints: int = 25) -> ca.Function:
@@ -35,6 +38,19 @@ def test_bits_of_single_calls(dtype, far):
             np.testing.assert_array_equal(found, expected[k])
         evaluation = kernel.call(q[k].copy(), v[k].copy())
         assert evaluation.status[0] == (k in (7, 8))
+
+
+def test_scratch_memory_serves_both_codes(monkeypatch):
+    """One sample wide, more blocks pass through a chunk together: the narrow code may need the larger memory."""
+    monkeypatch.setattr(cpu_engine, "SINGLE_LEAST", 0)
+    larger = 0
+    for joints in (14, 25):
+        program = lower(scalar_function(arm(joints))).program
+        wide, narrow = (build(program, "float64", width)[1].scratch_bytes for width in (None, 1))
+        _, header = cpu_engine._compile(arm(joints), Kernel(arm(joints)).options)
+        assert header["layout"]["scratch_bytes"] == max(wide, narrow)
+        larger += narrow > wide
+    assert larger
 
 
 @pytest.mark.parametrize("least", [0, 10**9])

@@ -322,7 +322,7 @@ def test_rows_that_only_digits_contradict_agree_in_motion(full_cassie):
     assert found.certificate.rank == 22
     expected = at_file_digits(full_cassie, q, v)
     np.testing.assert_allclose(found.acceleration, expected, atol=1e-5 * np.abs(expected).max())
-    traced = constrained.forward(full_cassie, "tree")
+    traced = constrained.forward(full_cassie, "efpa")
     assert float(traced(q, v, np.zeros(40), 0)[2]) == da.Status.DECLINED
 
 

@@ -190,3 +190,40 @@ def test_projection_is_idempotent_and_least():
         assert free @ M[i] @ (speed[i] - v[i]) == pytest.approx(0, abs=1e-12)
     with pytest.raises(da.SolvabilityError, match=r"no admissible configuration.*far x"):
         pendulum().constrain(da.Point("rod", at=(9, 0, 0), placement=(0, 0, -0.4), name="far")).project([0.1])
+
+
+def test_the_kernel_of_both_projections():
+    """`compile("project")` has Newton's step and the nearest velocity of its two halves; iterated, it is `project`."""
+    b = da.Builder("held and closed")
+    for i in range(4):
+        b.body(f"b{i}", mass=1.0, center=(0.3, 0.1, 0), inertia=(0.1, 0.2, 0.3))
+        parent = f"b{i - 1}" if i else "world"
+        b.joint(f"j{i}", "revolute", parent=parent, child=f"b{i}", axis=(i % 2, 0.2, 1), position=(0.5, 0, 0))
+    b.frame("tip", "b3", position=(0.5, 0, 0))
+    rod, drive = da.Distance("tip", length=1.2, name="rod"), da.Servo("j0", lambda t: 0.3 + 0.5 * t)
+    rows = (rod, drive, da.Point("b1", name="held"))
+    mechanism = b.build().constrain(*rows[:2])
+    kernel = mechanism.compile("project")
+    rng = np.random.default_rng(0)
+    q, v, t = rng.uniform(-1, 1, (6, 4)), rng.standard_normal((6, 4)), np.full((6, 1), 0.4)
+    step, velocity, residual, impulses, status = kernel(q, v, t)
+    np.testing.assert_allclose(step, mechanism.compile("project_step")(q, t)[0], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(velocity, mechanism.compile("project_velocity")(q, v, t)[0], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(residual, mechanism.constraint(q, t[:, 0]), atol=1e-14)
+    for i in range(6):
+        M, A = mechanism.mass_matrix(q[i]), mechanism.jacobian(q[i], 0.4)
+        np.testing.assert_allclose(M @ (velocity[i] - v[i]) + A.T @ impulses[i], 0, atol=1e-11)
+        np.testing.assert_allclose(mechanism.constraint_velocity(q[i], velocity[i], 0.4), 0, atol=1e-12)
+        np.testing.assert_allclose(A @ step[i], -residual[i], atol=1e-12)
+    assert not status.any()
+    start = mechanism.project(q[0], t=0.4) + 1e-3
+    found = start
+    for _ in range(4):
+        found = mechanism.integrate(found, kernel(found, v[0], t[0])[0])
+    np.testing.assert_allclose(found, mechanism.project(start, t=0.4), atol=1e-12)
+    mixed = b.build().constrain(*rows)  # rows that are held have a rate, and no residual
+    step, _, residual, impulses, status = mixed.compile("project")(q[0], v[0], t[0])
+    assert residual.shape == (2,)
+    assert impulses.shape == (5,)
+    assert np.isnan(mixed.compile("project")(q[0] * np.nan, v[0], t[0])[0]).all()
+    assert mixed.compile("project")(q[0], v[0] * np.nan, t[0])[-1] == da.Status.NONFINITE

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,9 @@ from dalembert.kernel.threads import Workers
 # Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's
 # own interval of switching (5 ms); and those that are not worth sharing among threads, some ten.
 # Programs that are also compiled one sample wide, for single calls: their values fit the caches better, and a scalar
-# operation takes half the time of one on 512 bits. Shorter ones gain nothing, longer ones compile for seconds.
-SINGLE_LEAST, SINGLE_MOST = 300, 6000
+# operation takes half the time of one on 512 bits. Shorter ones gain nothing, longer ones compile for seconds. Both
+# codes work in the same scratch memory.
+SINGLE_LEAST, SINGLE_MOST = 300, 20_000
 SHORT_WORK = 3_000_000
 SHORT_WORK_THREADED = 500_000
 
@@ -155,8 +156,9 @@ def _compile(function: Any, options: Options) -> tuple[list[Code], dict[str, Any
     code, layout, figures = build(lowering.program, options.dtype, options.width)
     codes = [code]
     if options.width is None and SINGLE_LEAST <= lowering.program.operations <= SINGLE_MOST:
-        single, _, more = build(lowering.program, options.dtype, 1)
+        single, narrow, more = build(lowering.program, options.dtype, 1)
         codes.append(single)
+        layout = replace(layout, scratch_bytes=max(layout.scratch_bytes, narrow.scratch_bytes))
         figures |= {key: figures[key] + more[key] for key in ("print_seconds", "compile_seconds", "code_bytes")}
     figures |= {
         "operations": lowering.program.count(),

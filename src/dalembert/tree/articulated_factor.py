@@ -21,7 +21,7 @@ from dalembert.tree import vectors
 from dalembert.tree.articulated import NONE, Articulated, along, articulated, carried, give_way
 from dalembert.tree.link import Link, Tree
 from dalembert.tree.posed import Posed
-from dalembert.tree.scalars import Scalar, is_zero, mul, sub, total
+from dalembert.tree.scalars import Scalar, cancelled, is_zero, mul, sub, total
 from dalembert.tree.scalars import add as plus
 from dalembert.tree.screws import Pair
 from dalembert.tree.sparse_factor import Vector
@@ -167,8 +167,8 @@ def joint_pivot(
 
 
 def yielded(pA: Pair, pivot: Pivot, height: Scalar, tau: Scalar) -> Pair:
-    """Return pA + U u / D; along a unit axis without armature this is tau."""
-    entries = [sub(p, mul(U, height)) for p, U in zip([*pA[0], *pA[1]], pivot.U, strict=True)]
+    """Return pA + U u / D; along a unit axis without armature this is tau. Constants that cancel leave no rounding."""
+    entries = [cancelled(p, mul(U, height)) for p, U in zip([*pA[0], *pA[1]], pivot.U, strict=True)]
     if pivot.axis is not None:
         entries[pivot.axis] = tau
     return (entries[0], entries[1], entries[2]), (entries[3], entries[4], entries[5])

@@ -4,6 +4,7 @@
     impact            M (v+ - v) + A^T P = 0                 rate(v+) = -e rate(v)
     project_velocity  M (v' - v) + A^T mu = 0                rate(v') = 0           (least energy, seed 000 sec. 3)
     project_step      M dq + A^T mu = 0                      A dq = -phi            (one step of Newton's method)
+    project           both
     kkt               M a + A^T lam = y1                     A a = y2
 
 rate = A v + offset is what the rows do at velocity level. Each is traced on the prepared tree with the fewest
@@ -143,7 +144,7 @@ def forward_by(setting: Setting, route: Route) -> ca.Function:
         c = [neg(value) for value in scalars(setting.rows.drift)]
         answer = setting.by_matrices().solve(f, c, inputs)
     else:
-        rows = TreeRows.of(setting)
+        rows = TreeRows.of(setting).in_short_bases(setting)
         answer = route.through_tree(setting, rows.forces).solve(rows.load(setting), rows.c, inputs)
         answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
     return solution(setting, "forward", names, answer)
@@ -165,7 +166,7 @@ def block_solution_by(setting: Setting, route: Route) -> ca.Function:
     if route.through_tree is None:
         answer = setting.by_matrices().solve(y1, y2, inputs)
     else:
-        rows = TreeRows.of(setting)
+        rows = TreeRows.of(setting).in_short_bases(setting)
         load = Load([REST] * len(setting.tree.links), y1)
         answer = route.through_tree(setting, rows.forces).solve(load, rows.from_world(y2), inputs)
         answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
@@ -193,31 +194,55 @@ def project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "flo
 
 def _jump(setting: Setting, name: str, taken: list[Scalar], inputs: tuple[str, ...], impulses: str) -> ca.Function:
     """Return the velocity of which `taken` times the rate of the rows has been taken."""
-    v, rate = setting.symbol("v"), scalars(setting.rows.rate)
-    c = [sub(Av, mul(*pair)) for Av, *pair in zip(product(setting.A, v), taken, rate, strict=True)]
-    answer = setting.by_matrices().solve(product(setting.M, v), c, setting.inputs(inputs))
+    answer = _jumped(setting, taken, inputs)
     outputs = {"velocity": answer.acceleration, impulses: answer.multipliers, "status": [answer.status]}
     return setting.function(name, inputs, outputs)
+
+
+def _jumped(setting: Setting, taken: list[Scalar], inputs: tuple[str, ...]) -> BlockAnswer:
+    v, rate = setting.symbol("v"), scalars(setting.rows.rate)
+    c = [sub(Av, mul(*pair)) for Av, *pair in zip(product(setting.A, v), taken, rate, strict=True)]
+    return setting.by_matrices().solve(product(setting.M, v), c, setting.inputs(inputs))
 
 
 def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
     """Return q, t -> step (nv,), residual (h,), status: Newton's step onto the rows that have a residual."""
     setting = Setting.of(mechanism, None, dtype)
-    kept = [i for i, has in enumerate(mechanism.holonomic) if has]
-    needs = Needs(
-        setting.needs.redundant,
-        setting.needs.massless,
-        setting.needs.mass_scales,
-        tuple(setting.needs.row_scales[i] for i in kept),
-        tuple(setting.needs.groups[i] for i in kept),
+    answer = _stepped(setting)
+    outputs = {"step": answer.acceleration, "residual": scalars(setting.rows.residual), "status": [answer.status]}
+    return setting.function("project_step", ("q", "t"), outputs)
+
+
+def _stepped(setting: Setting) -> BlockAnswer:
+    needs, kept = setting.needs, [i for i, has in enumerate(setting.mechanism.holonomic) if has]
+    needs = replace(
+        needs,
+        row_scales=tuple(needs.row_scales[i] for i in kept),
+        groups=tuple(needs.groups[i] for i in kept),
     )
     A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
-    system = MatrixSystem.of(setting.M, A, needs.massless, mechanism.coordinates)
-    still: list[Scalar] = [0.0] * mechanism.nv
+    system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates)
+    still: list[Scalar] = [0.0] * setting.mechanism.nv
     solver = BlockSolver.of(system, needs, None, setting.limits)
-    answer = solver.solve(still, [neg(each) for each in phi], setting.inputs(("q", "t")))
-    outputs = {"step": answer.acceleration, "residual": phi, "status": [answer.status]}
-    return setting.function("project_step", ("q", "t"), outputs)
+    return solver.solve(still, [neg(each) for each in phi], setting.inputs(("q", "t")))
+
+
+def project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
+    """Return q, v, t -> step, velocity (nv,), residual (h,), impulses (m,), status: both projections, one factor of M.
+
+    The status is the worse of the two.
+    """
+    setting = Setting.of(mechanism, metric, dtype)
+    inputs = ("q", "v", "t")
+    jump, step = _jumped(setting, [1.0] * len(mechanism.names), inputs), _stepped(setting)
+    outputs = {
+        "step": step.acceleration,
+        "velocity": jump.acceleration,
+        "residual": scalars(setting.rows.residual),
+        "impulses": jump.multipliers,
+        "status": [ca.fmax(jump.status, step.status)],
+    }
+    return setting.function("project", inputs, outputs)
 
 
 def scalars(column: Any) -> list[Scalar]:

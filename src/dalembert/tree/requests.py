@@ -84,6 +84,12 @@ SOLVES = (
         {"metric": None, "dtype": "float64"},
     ),
     Request(
+        "project",
+        _later("project"),
+        "q, v, t -> step, velocity (nv,), residual (h,), impulses (m,), status (1,): Newton's step, and the velocity",
+        {"metric": None, "dtype": "float64"},
+    ),
+    Request(
         "project_velocity",
         _later("project_velocity"),
         "q, v, t -> velocity (nv,), impulses (m,), status (1,): the admissible velocity nearest in kinetic energy",

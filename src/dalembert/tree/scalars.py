@@ -34,6 +34,13 @@ def sub(x: Scalar, y: Scalar) -> Scalar:
     return -y if is_zero(x) else x - y
 
 
+def cancelled(x: Scalar, y: Scalar) -> Scalar:
+    """Return x - y; known numbers that differ by rounding alone are equal."""
+    if type(x) is float and type(y) is float and math.isclose(x, y, rel_tol=1e-15):
+        return 0.0
+    return sub(x, y)
+
+
 def neg(x: Scalar) -> Scalar:
     """Return -x."""
     return 0.0 if is_zero(x) else -x

@@ -211,6 +211,7 @@ def trace_jacobian_drift(mechanism: Mechanism, frame: str, reference: str) -> ca
 
 
 trace_impact = constrained.impact
+trace_project = constrained.project
 trace_project_velocity = constrained.project_velocity
 trace_project_step = constrained.project_step
 trace_kkt = constrained.block_solution

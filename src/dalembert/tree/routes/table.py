@@ -6,11 +6,13 @@ forces on links. A route may decline a mechanism, and says why.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dalembert.errors import ModelError
+from dalembert.model.constraints.constraint import Pair
 from dalembert.tree.articulated_system import ArticulatedSystem, Load, TreeSystem
 from dalembert.tree.block_solve import BlockSolver
 from dalembert.tree.judged import BlockAnswer
@@ -82,12 +84,16 @@ def _four_steps(delassus: Delassus) -> Callable[[Setting, list[RowForce]], TreeS
 
 
 def _short(setting: Setting) -> bool:
-    """Say whether rows never hop: there are few, or the ground is near."""
-    path, deepest = {-1: 0}, 0
-    for i, link in enumerate(setting.tree.links):
-        path[i] = path[link.parent] + len(link.axes)
-        deepest = max(deepest, path[i])
-    return len(setting.mechanism.names) <= ALONE or deepest <= NEAR
+    """Say whether rows never hop: where more than a few pass one link, the ground is near."""
+    tree, mechanism = setting.tree, setting.mechanism
+    passing: Counter[int] = Counter()
+    for constraint in mechanism.all_constraints:
+        ends = (constraint.frame, constraint.other) if isinstance(constraint, Pair) else ()
+        links = [tree.places[end][0] for end in ends if end is not None] or range(len(tree.links))
+        rows = len(constraint.row_names())
+        passing.update(dict.fromkeys({i for link in links for i in tree.ancestors(link)}, rows))
+    before = {i: sum(len(tree.links[j].axes) for j in tree.ancestors(i)) for i in passing}
+    return all(rows <= ALONE or before[i] <= NEAR for i, rows in passing.items())
 
 
 def _propagated(setting: Setting, forces: list[RowForce]) -> TreeSolver:

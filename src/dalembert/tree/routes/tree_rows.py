@@ -13,6 +13,7 @@ from dalembert.model.constraints.constraint import Constraint
 from dalembert.tree.articulated_system import Load, scaled
 from dalembert.tree.passive import joint_resistance, spring_forces
 from dalembert.tree.rnea import Motion, accelerations, body_forces
+from dalembert.tree.routes.wrench_rows import WrenchRows, wrench_rows
 from dalembert.tree.row_forces import RowForce, TreeMotion
 from dalembert.tree.scalars import Scalar, mul, neg, sub, total
 from dalembert.tree.screws import Pair
@@ -25,10 +26,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class TreeRows:
-    """Constraints with their rows, in the order of `mechanism.names`."""
+    """Constraints with their rows, in the order of `mechanism.names`.
+
+    Attributes
+    ----------
+    bases
+        Per constraint the basis that its rows are in, where it is not the observer's axes.
+    """
 
     motion: TreeMotion
     groups: list[tuple[Constraint, list[RowForce]]]
+    bases: list[WrenchRows | None]
 
     @classmethod
     def of(cls, setting: Setting) -> TreeRows:
@@ -36,7 +44,14 @@ class TreeRows:
         q, v, t = (setting.column(name) for name in ("q", "v", "t"))
         motions = accelerations(setting.tree.gravity, setting.posed, setting.symbol("v"), [0.0] * setting.tree.nv)
         motion = TreeMotion(setting.mechanism, setting.tree, setting.posed, q, v, t, motions)
-        return cls(motion, [(each, motion.rows(each)) for each in setting.mechanism.all_constraints])
+        groups = [(each, motion.rows(each)) for each in setting.mechanism.all_constraints]
+        return cls(motion, groups, [None] * len(groups))
+
+    def in_short_bases(self, setting: Setting) -> TreeRows:
+        """Return the rows of welds in the basis with the shortest code; not for `in_world`."""
+        bases = [wrench_rows(setting, rows) for _, rows in self.groups]
+        pairs = zip(self.groups, bases, strict=True)
+        return TreeRows(self.motion, [(each, basis.rows if basis else rows) for (each, rows), basis in pairs], bases)
 
     @property
     def forces(self) -> list[RowForce]:
@@ -58,16 +73,18 @@ class TreeRows:
 
     def to_world(self, lam: list[Scalar]) -> list[Scalar]:
         """Return multipliers as the user's rows have them."""
-        return self._turned(lam, self.motion.in_world)
+        result: list[Scalar] = []
+        for (constraint, rows), basis in zip(self.groups, self.bases, strict=True):
+            own = lam[len(result) : len(result) + len(rows)]
+            result += self.motion.in_world(constraint, basis.multipliers(own) if basis else own)
+        return result
 
     def from_world(self, c: list[Scalar]) -> list[Scalar]:
         """Return right sides of the user's rows as these rows have them."""
-        return self._turned(c, self.motion.from_world)
-
-    def _turned(self, values: list[Scalar], turn: object) -> list[Scalar]:
         result: list[Scalar] = []
-        for constraint, rows in self.groups:
-            result += turn(constraint, values[len(result) : len(result) + len(rows)])  # type: ignore[operator]
+        for (constraint, rows), basis in zip(self.groups, self.bases, strict=True):
+            own = self.motion.from_world(constraint, c[len(result) : len(result) + len(rows)])
+            result += basis.right(own) if basis else own
         return result
 
     def in_world(self) -> list[RowForce]:
