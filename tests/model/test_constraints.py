@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import casadi as ca
 import numpy as np
+import pinocchio as pin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -296,6 +297,24 @@ def test_loops_and_couplings_of_a_model_are_constraints():
         _ = b.build().names
 
 
+def test_places_in_every_form():
+    """A place is what people have at hand: a homogeneous matrix, rotation and position, SE3, or a frame's name."""
+    place = Placement.from_rpy((0.3, -0.2, 0.9), (0.1, 0.2, 0.3))
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = place.rotation, place.position
+    pair = (place.rotation.tolist(), place.position.tolist())
+    same = [place, matrix, matrix.tolist(), pair, (place.quaternion(), place.position), pin.SE3(matrix)]
+    m = flying()
+    q = m.random(np.random.default_rng(0))
+    expected = m.constrain(da.Weld("f3", "ball", at=place, placement=place)).constraint(q)
+    for each in same:
+        found = m.constrain(da.Weld("f3", "ball", at=each, placement=each)).constraint(q)
+        np.testing.assert_allclose(found, expected, atol=1e-15)
+    named = m.constrain(da.Weld("f3", at="ball"))
+    assert named.names == m.constrain(da.Weld("f3", "ball")).names
+    np.testing.assert_array_equal(named.constraint(q), m.constrain(da.Weld("f3", "ball")).constraint(q))
+
+
 MISTAKES = [
     (lambda m: m.constrain(da.Point("f33")), "no frame 'f33'; did you mean 'f3'"),
     (lambda m: m.constrain(da.Weld("f3", "bo3")), "no frame 'bo3'; did you mean 'b3'"),
@@ -315,7 +334,14 @@ MISTAKES = [
     (lambda m: da.Universal("f3", axis=(1, 0, 0), axis2=(2, 0, 0)), "are parallel"),
     (lambda m: da.Distance("f3", length=0), "more than zero, not 0.*Point"),
     (lambda m: da.Rolling("f3", radius=-1), "radius of constraint 'f3' must be more than zero"),
-    (lambda m: da.Point("f3", at=(1, 2)), "three numbers or a Placement"),
+    (lambda m: da.Point("f3", at=(1, 2)), "a position .three numbers.*not .1, 2."),
+    (lambda m: da.Weld("f3", at=np.ones((4, 4))), "4x4 matrix with last row 0 0 0 1"),
+    (lambda m: da.Weld("f3", at=2 * np.eye(4)), "4x4 matrix with last row 0 0 0 1"),
+    (lambda m: da.Weld("f3", at=np.diag([2.0, 1, 1, 1])), "not a rotation matrix"),
+    (lambda m: da.Weld("f3", at=((0, 0, 0, 0), (1, 2, 3))), "constraint 'f3'.*quaternion"),
+    (lambda m: da.Weld("f3", "b1", at="f1"), "both name a frame"),
+    (lambda m: da.Weld("f3", placement="f1"), "a place of constraint 'f3' is a position"),
+    (lambda m: m.constrain(da.Weld("f3", at="f11")), "no frame 'f11'; did you mean 'f1'"),
     (lambda m: da.Point("f3", at=(1, 2, float("nan"))), "not finite"),
     (lambda m: da.Point("f3", stabilize=-1), "a rate w >= 0"),
     (lambda m: da.Point("f3", stabilize=(1, 2, 3)), "a rate w >= 0"),

@@ -25,7 +25,6 @@ from dalembert.model.part_values import (
     unsigned,
 )
 from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring, Tendon
-from dalembert.model.placement import Placement
 from dalembert.model.validation import check
 
 LOOP_KINDS = ("point", "weld", "revolute", "prismatic", "cylindrical", "universal", "planar", "distance")
@@ -109,8 +108,8 @@ class Builder:
         position: Any = None,
         rotation: Any = None,
         rpy: Any = None,
-        placement: Placement | None = None,
-        child_placement: Placement | None = None,
+        placement: Any = None,
+        child_placement: Any = None,
         axis2: Any = (0.0, 1.0, 0.0),
         pitch: float = 0.0,
         limits: Any = None,
@@ -153,7 +152,7 @@ class Builder:
         position: Any = None,
         rotation: Any = None,
         rpy: Any = None,
-        placement: Placement | None = None,
+        placement: Any = None,
         source: Source | None = None,
     ) -> None:
         """Add a named place on a body (or on the ground)."""
@@ -227,8 +226,8 @@ class Builder:
         kind: str,
         body: str,
         other: str,
-        placement: Placement | None = None,
-        other_placement: Placement | None = None,
+        placement: Any = None,
+        other_placement: Any = None,
         axis: Any = (1.0, 0.0, 0.0),
         options: Mapping[str, Any] | None = None,
         source: Source | None = None,

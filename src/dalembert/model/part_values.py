@@ -12,7 +12,7 @@ from dalembert.errors import DalembertError, ModelError
 from dalembert.model.inertia import Inertia
 from dalembert.model.naming import near_matches
 from dalembert.model.parts import Limits, Source
-from dalembert.model.placement import IDENTITY, Placement, exact
+from dalembert.model.placement import EYE, IDENTITY, Placement, exact
 
 Array = np.ndarray
 
@@ -150,23 +150,44 @@ def _are_checked(limits: Limits, nv: int) -> bool:
     )
 
 
-def checked_placement(placement: Any, what: str, source: Source | None) -> Placement:
-    """Return a placement; anything else is refused."""
-    if not isinstance(placement, Placement):
-        kind = type(placement).__name__
-        raise ModelError(f"{what}: a placement is a Placement(rotation, position), not {kind} {placement!r}", source)
-    return placement
+def checked_placement(value: Any, what: str, source: Source | None) -> Placement:
+    """Return a placement from itself, a position (3,), a pair (rotation, position), or a homogeneous matrix (4, 4).
+
+    A rotation is 3x3 or a quaternion [x y z w]; the SE3 of Pinocchio has `rotation` and `translation`.
+    """
+    if isinstance(value, Placement):
+        return value
+    if hasattr(value, "rotation") and hasattr(value, "translation"):
+        value = (value.rotation, value.translation)
+    try:
+        if isinstance(value, tuple | list) and len(value) == 2 and all(np.ndim(each) for each in value):
+            turn, position = (np.asarray(each, dtype=float) for each in value)
+            return Placement.from_quaternion(turn, position) if turn.shape == (4,) else Placement(turn, position)
+        array = np.asarray(value, dtype=float)
+        if array.shape == (3,):
+            return Placement(EYE, array)
+        if array.shape == (4, 4) and np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)):
+            return Placement(array[:3, :3], array[:3, 3])
+    except DalembertError as error:
+        raise ModelError(f"{what}: {error}", source) from error
+    except (TypeError, ValueError):
+        pass
+    raise ModelError(
+        f"{what} is a position (three numbers), a pair (rotation 3x3 or quaternion [x y z w], position), a 4x4 matrix "
+        f"with last row 0 0 0 1, or a Placement, not {value!r}",
+        source,
+    )
 
 
 def make_placement(
-    placement: Placement | None, position: Any, rotation: Any, rpy: Any, what: str, source: Source | None
+    placement: Any, position: Any, rotation: Any, rpy: Any, what: str, source: Source | None
 ) -> Placement:
     """Return a placement from itself, or from a position with a rotation (3x3, quaternion [x y z w]) or rpy."""
     given = [x is not None for x in (placement, rotation, rpy)]
     if sum(given) > 1 or (placement is not None and position is not None):
         raise ModelError(f"{what}: give a placement, or a position with one of rotation and rpy", source)
     if placement is not None:
-        return checked_placement(placement, what, source)
+        return checked_placement(placement, f"the placement of {what}", source)
     if position is None and rotation is None and rpy is None:
         return IDENTITY
     place = numbers((0.0, 0.0, 0.0) if position is None else position, f"the position of {what}", source)

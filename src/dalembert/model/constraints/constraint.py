@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints.coordinates import shared_carrier
-from dalembert.model.part_values import finite, numbers, unit_axis
+from dalembert.model.part_values import checked_placement, finite, numbers, unit_axis
 from dalembert.model.placement import IDENTITY, Placement
 
 if TYPE_CHECKING:
@@ -98,10 +98,11 @@ class Pair(Constraint):
     frame, other
         Names of frames, bodies or joints; without `other` it is the ground.
     at
-        Where in `other`: a position (3,) or a `Placement`. Without `other` and `at` the frame is held where it is:
-        its rows act on velocities and have no residual.
+        Where in `other`: a position (3,), a pair (rotation, position), a 4x4 matrix, or, instead of `other`, the name
+        of a frame. Without `other` and `at` the frame is held where it is: its rows act on velocities and have no
+        residual.
     placement
-        Where on `frame`, likewise.
+        Where on `frame`: numbers, likewise.
     """
 
     frame: str
@@ -110,7 +111,14 @@ class Pair(Constraint):
     placement: Any = field(default=IDENTITY, kw_only=True)
 
     def normalize(self) -> None:
-        """Make placements of positions."""
+        """Make placements of what stands for one."""
+        if isinstance(self.at, str):
+            if self.other is not None:
+                raise ModelError(
+                    f"constraint {self.label!r} ({self.kind}): other={self.other!r} and at={self.at!r} both name a "
+                    "frame; give the one it is to meet as `other`, and `at` as numbers in it"
+                )
+            self._set(other=self.at, at=None)
         self._set(at=_placement(self.at, self.label), placement=_placement(self.placement, self.label) or IDENTITY)
 
     @property
@@ -164,12 +172,7 @@ class Pair(Constraint):
 
 
 def _placement(value: Any, label: str) -> Placement | None:
-    if value is None or isinstance(value, Placement):
-        return value
-    position = numbers(value, f"a place of constraint {label!r}", None)
-    if position.shape != (3,):
-        raise ModelError(f"a place of constraint {label!r} is three numbers or a Placement, not {value!r}")
-    return Placement(np.eye(3), position)
+    return None if value is None else checked_placement(value, f"a place of constraint {label!r}", None)
 
 
 def _gains(value: Any, label: str) -> tuple[float, float] | None:
