@@ -1,4 +1,4 @@
-"""SDF 1.4 to 1.11: models with links, joints, frames and nested models; joints that close loops become loops.
+"""SDF 1.4 to 1.12: models with links, joints, frames and nested models; joints that close loops become loops.
 
 A model that is not static and that no joint holds to the world floats: its root has a free joint, as in a simulator.
 """
@@ -18,12 +18,12 @@ from dalembert.readers.files import Folders
 from dalembert.readers.meshes import note_meshes
 from dalembert.readers.sdf_include import Includes
 from dalembert.readers.sdf_joints import read_actuator, read_gearbox, read_joint, read_mimic
-from dalembert.readers.sdf_scope import Scope, pose_of, relative_to, text_of, version_of
+from dalembert.readers.sdf_scope import MODEL, Scope, pose_of, relative_to, text_of, version_of
 from dalembert.readers.spanning import as_loop, span
 from dalembert.readers.values import blame, number_text, numbers, truth_text
 from dalembert.readers.xml_tree import Element
 
-OLDEST, NEWEST = (1, 4), (1, 11)
+OLDEST, NEWEST = (1, 4), (1, 12)
 DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
 MODEL_PARTS = ("link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "allow_auto_disable")
 LINK_PARTS = ("inertial", "pose", "visual", "collision", "self_collide", "gravity", "enable_wind")
@@ -57,8 +57,8 @@ def read_sdf(root: Element, folders: Folders) -> Draft:
 
 def _checked_version(root: Element) -> tuple[int, int]:
     version = version_of(root)
-    if not OLDEST <= version <= (1, 12):
-        raise root.error(f"SDF {version[0]}.{version[1]} is not read; 1.4 to 1.11 are", UnsupportedError)
+    if not OLDEST <= version <= NEWEST:
+        raise root.error(f"SDF {version[0]}.{version[1]} is not read; 1.4 to 1.12 are", UnsupportedError)
     return version
 
 
@@ -107,6 +107,8 @@ class _Reading:
                 raise child.error(f"the name {own!r} is taken in {element}")
             scope.nested[own] = inner
             scope.named[own] = inner.element
+        if element.attributes.get("canonical_link", "").strip():
+            scope.link(MODEL, element)
         self.scopes[mine] = (scope, self._top_place(scope) if outer is None else IDENTITY, static)
         if entered:
             self.includes.leave()
