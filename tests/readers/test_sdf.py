@@ -336,7 +336,7 @@ def test_refusals_name_file_and_line(load, case):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (model(link("a"), "2.0"), "1.4 to 1.11"),
+        (model(link("a"), "2.0"), "1.4 to 1.12"),
         (model(link("a", inside='<inertial auto="true"/>')), "computed from shapes"),
         (
             model(link("a", inside="<gravity>0</gravity>"))

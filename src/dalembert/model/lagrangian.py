@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 from typing import Any
 
 import casadi as ca
@@ -20,6 +18,7 @@ from dalembert.model.contact_expressions import derive_contacts
 from dalembert.model.expressions import derive
 from dalembert.model.forward import forward
 from dalembert.model.frictional import resolve_state
+from dalembert.model.pickled import as_state, restore
 from dalembert.model.quantities import quantity
 from dalembert.model.requests import refuse_unhashable
 from dalembert.model.states import States
@@ -114,7 +113,8 @@ class Lagrangian:
 
     def with_parameters(self, **values: Any) -> Lagrangian:
         """Return the same system, and its compiled kernels, with other default values of parameters."""
-        other = copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other.parameters = self.parameters.with_defaults(values)
         return other
 
@@ -224,14 +224,11 @@ class Lagrangian:
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the expressions, which CasADi writes together; kernels are made anew where it arrives."""
-        state = {name: value for name, value in vars(self).items() if name != "_kernels"}
-        with ca.global_pickle_context():
-            return {"expressions": pickle.dumps(state)}
+        """Pickle the expressions; kernels are loaded from the cache, or compiled, where it arrives."""
+        return as_state(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        with ca.global_unpickle_context():
-            self.__dict__.update(pickle.loads(state["expressions"]), _kernels={})
+        restore(self, state)
 
     def __repr__(self) -> str:
         rows = f"{len(self.names)} constraint rows" + (f" ({', '.join(self.names)})" if self.names else "")

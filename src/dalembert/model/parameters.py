@@ -70,7 +70,7 @@ class Parameters:
         return packed
 
     def pack(self, values: Any = None) -> Array:
-        """Return the column as numbers, (k,) or (..., k): from a mapping over the defaults, or from an array as it is."""
+        """Return the column as numbers, (k,) or (..., k): from a mapping over the defaults, or an array as it is."""
         if values is None:
             return self._packed_defaults
         if isinstance(values, Mapping):

@@ -70,7 +70,7 @@ class Solving:
         system = KKT(M, rows.A, self.names, self.coordinates, _square(metric), rank_tolerance=rows.tolerance)
         return system, rows.drift, rows.agree
 
-    def solve(self, q: Any, v: Any, tau: Any = None, t: float = 0.0, metric: Any = None, **options: Any) -> Solution:
+    def solve(self, q: Any, v: Any, tau: Any = None, t: Any = 0.0, metric: Any = None, **options: Any) -> Solution:
         """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
 
         Parameters

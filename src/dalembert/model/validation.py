@@ -62,8 +62,8 @@ def _circles(parts: Builder, joints: Sequence[Joint]) -> list[str]:
     """Return notes on couplings and springs of angles that are only known up to whole turns."""
     circles = {joint.name for joint in joints if joint.kind == "continuous"}
     springs = [
-        f"joint {joint.name!r}: continuous, so the torque of its spring jumps half a turn from rest; make it 'revolute', "
-        "without limits, if it turns further"
+        f"joint {joint.name!r}: continuous, so the torque of its spring jumps half a turn from rest; make it "
+        "'revolute', without limits, if it turns further"
         for joint in joints
         if joint.kind == "continuous" and any(joint.stiffness)
     ]

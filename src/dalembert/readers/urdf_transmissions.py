@@ -26,7 +26,9 @@ def read_transmission(element: Element, joints: dict[str, Joint], draft: Draft) 
     name = draft.new_name("actuators", wanted)
     effort = named.limits.effort[0] if named.limits.effort else float("inf")
     if effort < 0:
-        draft.notes.append(f"{element.source}: the effort of its joint is negative ({effort:g}); the motor has no limit")
+        draft.notes.append(
+            f"{element.source}: the effort of its joint is negative ({effort:g}); the motor has no limit"
+        )
         effort = float("inf")
     gear = _gear(element, actuator[0])
     if gear == 0:
