@@ -42,12 +42,13 @@ def read_sdf(root: Element, folders: Folders) -> Draft:
         raise root.error("no <model>")
     if not worlds and len(tops) > 1:
         raise tops[1].error("a second model outside a <world>; put both into one <world>, or load one file each")
-    if worlds and (joint := holder.first("joint")) is not None:
-        raise joint.error("joints of a world are not read; put the models that it joins into one", UnsupportedError)
-    reading.draft.leave_out_unknown(holder, ("model", "include", "gravity"))
+    reading.draft.leave_out_unknown(holder, ("model", "include", "gravity", "joint", "frame"))
     _gravity(holder, reading.draft)
-    for top in tops:
-        reading.enter(top, version, None, alone=len(tops) == 1)
+    if worlds and (holder.all("joint") or holder.all("frame")):
+        reading.enter_world(holder, version)
+    else:
+        for top in tops:
+            reading.enter(top, version, None, alone=len(tops) == 1)
     for scope, place, static in reading.scopes:
         reading.links(scope, place, static)
     reading.connect()
@@ -94,25 +95,40 @@ class _Reading:
         prefix = "" if alone else f"{'' if outer is None else outer.prefix}{name}::"
         if alone:
             self.draft.name = name
-        nested = [child for child in element.children if child.tag in ("model", "include")]
         scope = Scope(_without_includes(element), prefix, version)
         place = IDENTITY
         static = truth_text(element, "static", False)
         self.scopes.append((scope, place, static))
         mine = len(self.scopes) - 1
-        for child in nested:
-            inner = self.enter(child, version, scope)
-            own = inner.element.attribute("name")
-            if own in scope.nested or (own in scope.named and scope.named[own].tag != "model"):
-                raise child.error(f"the name {own!r} is taken in {element}")
-            scope.nested[own] = inner
-            scope.named[own] = inner.element
+        self._enter_nested(element, scope)
         if element.attributes.get("canonical_link", "").strip():
             scope.link(MODEL, element)
         self.scopes[mine] = (scope, self._top_place(scope) if outer is None else IDENTITY, static)
         if entered:
             self.includes.leave()
         return scope
+
+    def enter_world(self, world: Element, version: tuple[int, int]) -> None:
+        """Add a world with joints or frames: the models in it are nested, and its own frame is the ground."""
+        own = Element("world", world.attributes, world.line, world.file)
+        own.children = [child for child in world.children if child.tag in ("joint", "frame")]
+        scope = Scope(own, "", version, placed={MODEL: IDENTITY, GROUND: IDENTITY})
+        scope.carried[MODEL] = scope.carried[GROUND] = (scope, GROUND)
+        self.places[GROUND] = IDENTITY
+        self.scopes.append((scope, IDENTITY, False))
+        self._enter_nested(world, scope)
+
+    def _enter_nested(self, element: Element, scope: Scope) -> None:
+        """Add the models in a model or a world."""
+        for child in element.children:
+            if child.tag not in ("model", "include"):
+                continue
+            inner = self.enter(child, scope.version, scope)
+            own = inner.element.attribute("name")
+            if own in scope.nested or (own in scope.named and scope.named[own].tag != "model"):
+                raise child.error(f"the name {own!r} is taken in {element}")
+            scope.nested[own] = inner
+            scope.named[own] = inner.element
 
     def _top_place(self, scope: Scope) -> Placement:
         """Return where a model stands that is in no other."""
@@ -195,14 +211,11 @@ class _Reading:
         ends = []
         for tag in ("parent", "child"):
             given = text_of(element, tag)
-            if given == GROUND:
-                if tag == "child":
-                    raise element.error("the world cannot be a child")
-                ends.append(GROUND)
-            else:
-                owner, link = scope.link(given, element)
-                ends.append(owner.prefix + link)
+            owner, link = (scope, GROUND) if given == GROUND else scope.link(given, element)
+            ends.append(GROUND if link == GROUND else owner.prefix + link)
         parent, child = ends
+        if child == GROUND:
+            raise element.error("the world cannot be a child")
         if parent == child:
             raise element.error(f"joins {parent!r} to itself")
         if child in self.static and parent in (*self.static, GROUND):
