@@ -18,6 +18,7 @@ from dalembert.readers.files import Folders
 from dalembert.readers.meshes import note_meshes
 from dalembert.readers.sdf_include import Includes
 from dalembert.readers.sdf_joints import read_actuator, read_gearbox, read_joint, read_mimic
+from dalembert.readers.sdf_merge import is_merged, merged
 from dalembert.readers.sdf_scope import MODEL, Scope, pose_of, relative_to, text_of, version_of
 from dalembert.readers.spanning import as_loop, span
 from dalembert.readers.values import blame, number_text, numbers, truth_text
@@ -37,6 +38,8 @@ def read_sdf(root: Element, folders: Folders) -> Draft:
         raise (worlds[1:] or models)[0].error("more than one world or model in a file; one is read at a time")
     holder = worlds[0] if worlds else root
     reading = _Reading(Draft("model", root.file), Includes(folders))
+    for include in filter(is_merged, holder.children):
+        raise include.error("only a model can merge another into itself", UnsupportedError)
     tops = [*models, *(holder.all("model") if worlds else []), *holder.all("include")]
     if not tops:
         raise root.error("no <model>")
@@ -91,6 +94,7 @@ class _Reading:
         if entered:
             root, element = self.includes.enter(element)
             version = _checked_version(root)
+        element = self._merged(element)
         name = element.attribute("name")
         prefix = "" if alone else f"{'' if outer is None else outer.prefix}{name}::"
         if alone:
@@ -107,6 +111,20 @@ class _Reading:
         if entered:
             self.includes.leave()
         return scope
+
+    def _merged(self, element: Element) -> Element:
+        """Return a model with the parts of those that it merges."""
+        if not any(map(is_merged, element.children)):
+            return element
+        whole = Element(element.tag, element.attributes, element.line, element.file)
+        for child in element.children:
+            if not is_merged(child):
+                whole.children.append(child)
+                continue
+            root, inner = self.includes.enter(child)
+            whole.children += merged(self._merged(inner), _checked_version(root), child)
+            self.includes.leave()
+        return whole
 
     def enter_world(self, world: Element, version: tuple[int, int]) -> None:
         """Add a world with joints or frames: the models in it are nested, and its own frame is the ground."""
