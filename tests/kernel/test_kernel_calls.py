@@ -221,7 +221,8 @@ def test_calls_with_a_status_fill_given_arrays(kernel):
     assert all(a is b for a, b in zip(again.outputs, given, strict=True))
     for a, b in zip(fresh.outputs, again.outputs, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert fresh.status.tolist() == again.status.tolist() == [1]
+    assert fresh.status == again.status == 1
+    assert fresh.status.shape == ()
     outputs, status = fresh
     assert outputs is fresh.outputs
     assert status is fresh.status
@@ -319,3 +320,33 @@ def test_erfinv_near_one():
         exact = np.array([[float(mpmath.erfinv(mpmath.mpf(float(value))))] for (value,) in values])
     for backend in ("cpu", "c"):
         np.testing.assert_allclose(Kernel(f, backend=backend)(values), exact, rtol=4 * np.finfo(float).eps)
+
+
+def square() -> ca.Function:
+    x = ca.SX.sym("x")
+    return ca.Function("square", [x], [x**2], ["x"], ["y"])
+
+
+MISUSE = {
+    "key": lambda folder: Kernel.cached(3, square),
+    "build": lambda folder: Kernel.cached(["square"], 3),
+    "backend": lambda folder: Kernel(square(), backend=["cpu"]),
+    "threads": lambda folder: Kernel(square(), threads=True),
+    "input": lambda folder: Kernel(square()).jacobian(inputs=0),
+    "masked": lambda folder: Kernel(square())(np.ma.masked_invalid([np.nan])),
+    "a file": lambda folder: Kernel(square()).export_c(folder / "file"),
+    "no folder": lambda folder: Kernel(square()).export_c(None),
+    "not writable": lambda folder: Kernel(square()).export_c(folder / "file" / "below"),
+}
+
+
+@pytest.mark.parametrize("what", list(MISUSE))
+def test_misuse_is_ours_to_name(tmp_path, what):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DalembertError):
+        MISUSE[what](tmp_path)
+
+
+def test_whole_numbers_of_numpy():
+    kernel = Kernel(square(), threads=np.int64(2), width=np.int32(4))
+    np.testing.assert_array_equal(kernel(np.arange(3.0)[:, None])[:, 0], [0, 1, 4])

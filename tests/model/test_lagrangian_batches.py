@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import casadi as ca
@@ -10,7 +11,7 @@ import pytest
 
 import dalembert as da
 from dalembert.model import QUANTITIES
-from tests.model.lagrangians import SYSTEMS, bead, pendulum, sleigh
+from tests.model.lagrangians import SYSTEMS, bead, double_pendulum, pendulum, sleigh
 
 VALUES = {"m1": 1.0, "m2": 0.7, "l1": 0.9, "l2": 1.3}
 
@@ -201,3 +202,37 @@ def test_chain_on_both_sides_of_the_straight_line_limit(links):
             system.compile()
     else:
         assert (system.compile()(q, v)[2] == da.Status.UNIQUE).all()
+
+
+def test_batches_of_several_axes():
+    """The same samples, in a row or on two axes: terms, forward dynamics, parameters; a bad one among them."""
+    system = double_pendulum()
+    rng = np.random.default_rng(5)
+    q, v = rng.standard_normal((2, 2, 3, len(system.coordinates)))
+    q[1, 2, 0] = np.nan
+    values = {name: rng.uniform(1, 2, (2, 3)) for name in system.parameters.names}
+    flat = {name: value.reshape(6) for name, value in values.items()}
+    rows = [x.reshape(6, -1) for x in (q, v)]
+    M = system.mass_matrix(q, parameters=values)
+    np.testing.assert_array_equal(M.reshape(6, *M.shape[2:]), system.mass_matrix(rows[0], parameters=flat))
+    found, plain = system.forward(q, v, parameters=values), system.forward(*rows, parameters=flat)
+    assert found.status.shape == (2, 3)
+    np.testing.assert_array_equal(found.status.reshape(6), plain.status)
+    np.testing.assert_array_equal(found.acceleration.reshape(6, -1), plain.acceleration)
+
+
+def test_one_bad_state_is_a_status():
+    system = pendulum()
+    for bad in (np.nan, np.inf):
+        single, batch = system.forward([bad, 0.0], [0.0, 0.0]), system.forward([[bad, 0.0]], [0.0, 0.0])
+        assert single.status == batch.status[0] != da.Status.UNIQUE
+
+
+def test_a_system_can_be_pickled():
+    system = pendulum().with_parameters(length=2.0)
+    copy = pickle.loads(pickle.dumps(system))
+    assert (copy.names, copy.coordinates, repr(copy)) == (system.names, system.coordinates, repr(system))
+    state = [1.2, 1.6], [0.8, -0.6]
+    np.testing.assert_array_equal(copy.solve(*state).acceleration, system.solve(*state).acceleration)
+    np.testing.assert_array_equal(copy.energy(*state), system.energy(*state))
+    assert copy.holonomic == system.holonomic

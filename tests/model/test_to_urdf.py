@@ -126,3 +126,54 @@ def test_names_are_escaped(again):
     b = da.Builder('a<b>"c"&d')
     b.body("x & y <z>", mass=1.0)
     assert again(b.build()).bodies[0].name == "x & y <z>"
+
+
+def motors(**actuators: tuple[str, float]) -> da.Mechanism:
+    """Return two links with motors on them, {name: (coordinate, effort)}; the second joint has a limit of 5 N m."""
+    b = da.Builder("motors")
+    for name, parent, limits in (("a", "world", None), ("b", "a", {"effort": 5.0})):
+        b.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+        b.joint(f"j{name}", "revolute", parent, name, limits=limits)
+    for name, (coordinate, effort) in actuators.items():
+        b.actuator(name, coordinate, gear=10.0, effort=effort)
+    return b.build()
+
+
+def test_efforts_of_motors_survive(again):
+    robot = motors(one=("ja", 4.0), two=("jb", 5.0))
+    assert [motor.effort for motor in again(robot).actuators] == [4.0, 5.0]
+    robot.to_urdf(strict=True)
+    for wrong in (motors(two=("jb", 3.0)), motors(two=("jb", np.inf)), motors(one=("ja", 1.0), other=("ja", 2.0))):
+        with pytest.raises(da.UnsupportedError, match="effort of actuator"):
+            wrong.to_urdf(strict=True)
+
+
+def test_a_motor_on_one_of_several_coordinates_is_listed():
+    b = da.Builder("ball")
+    b.body("a", mass=1.0, inertia=(1, 1, 1))
+    b.joint("ball", "spherical", "world", "a")
+    b.actuator("m", "ball.wx")
+    with pytest.raises(da.UnsupportedError, match="actuator m on ball"):
+        b.build().to_urdf(strict=True)
+
+
+def test_springs_survive_any_number_of_copies(again):
+    """Names and forces are the same in the third generation, for ends in frames, joints, bodies and the ground."""
+    robot = machine()
+    for _ in range(3):
+        copy = again(robot, passive=True)
+        assert [spring.name for spring in copy.springs] == ["coil"]
+        (spring,), (was,) = copy.springs, robot.springs
+        assert (spring.stiffness, spring.rest, spring.damping) == (was.stiffness, was.rest, was.damping)
+        assert [copy.frame(end).name for end in (spring.frame, spring.other)] == ["tip", "d"]
+        robot = copy
+    b = da.Builder("s")
+    b.body("a", mass=1.0, inertia=(1, 1, 1))
+    b.joint("j", "prismatic", "world", "a", child_placement=(0.1, 0.2, 0.3))
+    b.spring("s", "a", "world", 3.0)
+    robot = b.build()
+    q = np.array([0.7])
+    for _ in range(3):
+        copy = again(robot, passive=True)
+        np.testing.assert_allclose(copy.forward(q, [0.0], [0.0]), robot.forward(q, [0.0], [0.0]), rtol=1e-14)
+        robot = copy

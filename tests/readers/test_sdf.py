@@ -276,6 +276,47 @@ def test_two_models_of_a_world(load):
     assert robot.nq == 14
 
 
+def test_joints_of_a_world(load):
+    """Models that a world joins move as one model with the same links; its frames are the ground's or a link's."""
+    pose, turn = "<pose>0 0 1 0 0.3 0</pose>", "<pose>0 1 0 0.2 0 0</pose>"
+    hinges = [axis("0 1 0"), f"<pose>0.1 0 0 0 0 0.4</pose>{axis('1 0 0')}"]
+    parts = f'<model name="m">{pose}{link("a")}</model><model name="n">{turn}{link("b", POSES[0])}</model>'
+    frames = '<frame name="post"><pose>1 0 0 0 0 0</pose></frame><frame name="tip" attached_to="n::b"/>'
+    joints = joint("i", "post", "m::a", inside=hinges[0]) + joint("j", "m::a", "n::b", inside=hinges[1])
+    robot = load(f'<sdf version="1.11"><world name="w">{parts}{frames}{joints}</world></sdf>')
+    joints = joint("i", "world", "m::a", inside=hinges[0]) + joint("j", "m::a", "n::b", inside=hinges[1])
+    whole = load(model(parts + joints))
+    assert [b.name for b in robot.bodies] == ["m::a", "n::b"]
+    assert [(f.name, f.body) for f in robot.frames] == [("post", "world"), ("tip", "n::b")]
+    q = [0.4, -0.7]
+    for name in ("m::a", "n::b"):
+        for one, other in zip(robot.kinematics(q, name), whole.kinematics(q, name), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-14)
+    with pytest.raises(da.ModelError, match="cannot be a child"):
+        load(f'<sdf version="1.11"><world name="w">{parts}{frames}{joint("j", "m::a", "post")}</world></sdf>')
+
+
+def test_merged_models(load, tmp_path):
+    """A model that is merged moves as one that is nested at the same place; its parts have names of the outer one."""
+    frames = '<frame name="f"><pose>0 1 0 0 0 0</pose></frame><frame name="g" attached_to="y"/>'
+    inside = (
+        link("x", POSES[0]) + link("y", "<pose relative_to='f'>1 0 0 0 0 0</pose>") + frames
+        + joint("k", "x", "y", inside=axis("0 1 0", ' expressed_in="__model__"'))
+    )  # fmt: skip
+    (tmp_path / "part.sdf").write_text(model(inside, name="inner"))
+    include = "<include {}><uri>part.sdf</uri><pose>0 0 1 0.1 0.2 0.3</pose></include>"
+    outer = link("a") + joint("w", "world", "a", "fixed")
+    whole = load(model(outer + include.format('merge="true"') + joint("j", "a", "x", inside=axis("1 0 0"))))
+    nested = load(model(outer + include.format("") + joint("j", "a", "inner::x", inside=axis("1 0 0"))))
+    assert [body.name for body in whole.bodies] == ["a", "x", "y"]
+    q = [0.4, -0.7]
+    for name in ("x", "y", "f", "g"):
+        for one, other in zip(whole.kinematics(q, name), nested.kinematics(q, f"inner::{name}"), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-14)
+    with pytest.raises(da.ModelError, match="the name is taken"):
+        load(model(link("x") + include.format('merge="true"')))
+
+
 def test_includes(load, tmp_path):
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "model.sdf").write_text(model(link("x", "<pose>1 0 0 0 0 0</pose>"), name="inner"))
@@ -336,16 +377,10 @@ def test_refusals_name_file_and_line(load, case):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (model(link("a"), "2.0"), "1.4 to 1.11"),
+        (model(link("a"), "2.0"), "1.4 to 1.12"),
         (model(link("a", inside='<inertial auto="true"/>')), "computed from shapes"),
-        (
-            model(link("a", inside="<gravity>0</gravity>"))
-            .replace("<model", '<world name="w"><joint name="j"/><model')
-            .replace("</model>", "</model></world>"),
-            "joints of a world",
-        ),
         (model("<pose relative_to='x'/>" + link("a")), "relative to others"),
-        (model(link("a") + '<include merge="true"><uri>x</uri></include>'), "merge"),
+        ('<sdf version="1.9"><include merge="true"><uri>x</uri></include></sdf>', "only a model can merge"),
     ],
 )
 def test_unsupported(load, text, words):

@@ -166,3 +166,27 @@ def test_pinocchio_has_cos_and_sin_of_a_joint_that_others_follow(tmp_path):
     np.testing.assert_allclose(states.from_q(there), q)
     expected = pin.rnea(model, model.createData(), there, states.to_v(q, v), states.to_a(q, v, a))
     np.testing.assert_allclose(states.to_tau(q, robot.inverse(q, v, a)), expected, rtol=1e-12)
+
+
+TURNING = """<robot name="r"><link name="a"/>{}
+<joint name="j1" type="continuous"><parent link="a"/><child link="b1"/></joint>
+<joint name="j2" type="{}"><parent link="b1"/><child link="b2"/><limit lower="-99" upper="99" effort="1" velocity="1"/>
+<mimic joint="j1" multiplier="2" offset="1"/></joint></robot>"""
+
+
+@pytest.mark.parametrize("kind", ["revolute", "continuous"])
+def test_turns_of_coupled_joints_come_back(tmp_path, kind):
+    """Pinocchio keeps (cos, sin); the coupling j2 = 2 j1 + 1 says how often they have turned."""
+    mass = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = "".join(f'<link name="b{i}">{mass}</link>' for i in (1, 2))
+    (tmp_path / "r.urdf").write_text(TURNING.format(links, kind))
+    robot = da.load(tmp_path / "r.urdf")
+    model = pin.buildModelFromUrdf(str(tmp_path / "r.urdf"))
+    states = state_map(robot, "pinocchio", model)
+    angle = np.array([4.0, -20.0, 1.0])
+    q = np.stack([angle, 2 * angle + 1], axis=-1)
+    found = states.from_q(states.to_q(q))
+    np.testing.assert_allclose(robot.constraint(found), 0, atol=1e-13)
+    np.testing.assert_allclose(np.cos(found - q), 1, atol=1e-13)
+    if kind == "revolute":
+        np.testing.assert_allclose(found, q, atol=1e-13)

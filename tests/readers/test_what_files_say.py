@@ -178,3 +178,61 @@ MISUSE = {
 def test_misuse_of_load(what):
     with pytest.raises(da.DalembertError):
         MISUSE[what]()
+
+
+MOTORS = """<mujoco><worldbody><body name="a"><joint name="j" {}/><geom size=".1"/></body></worldbody>
+<actuator><motor name="m" joint="j" gear="10" {}/></actuator></mujoco>"""
+
+NEGATIVE = '<limit lower="-1" upper="2" effort="-3" velocity="4"/>'
+
+
+def mimic(name: str, other: str, parent: str, child: str) -> str:
+    return joint(name, parent, child, inside=f'{LIMIT}<mimic joint="{other}"/>')
+
+
+NOTED = {
+    "negative effort of a motor": ("r.urdf", pair(NEGATIVE, more=transmission("")), "the motor has no limit"),
+    "misspelt rotation": ("r.urdf", pair(LIMIT + '<origin wxyz="0 0 1 0"/>'), "<origin> (its attribute 'wxyz'"),
+    "unknown attribute": ("r.urdf", pair().replace('name="j"', 'name="j" speed="3"'), "its attribute 'speed'"),
+    "version": ("r.urdf", pair().replace("<robot", '<robot version="9.9"'), "version '9.9'"),
+    "limits of a continuous joint": ("r.urdf", pair(kind="continuous"), "lower and upper of a continuous joint"),
+    "mimics in a circle": (
+        "r.urdf",
+        f'<robot name="r">{link("a")}{link("b")}{link("c")}'
+        f'{mimic("j", "k", "a", "b")}{mimic("k", "j", "b", "c")}</robot>',
+        "circle, j -> k -> j",
+    ),
+    "stops of an axis": (
+        "m.sdf",
+        model(sdf_link("a") + sdf_link("b") + sdf_joint("j", "a", "b", inside="<axis><xyz>0 0 1</xyz><limit><lower>-1"
+              "</lower><upper>1</upper><stiffness>5</stiffness><dissipation>2</dissipation></limit></axis>")),
+        "<dissipation> (in <limit>)",
+    ),
+    "uneven range of a joint": ("m.xml", MOTORS.format('actuatorfrcrange="-3 5"', ""), "forces from -3 to 5"),
+    "uneven range of a motor": ("m.xml", MOTORS.format("", 'forcerange="-7 2"'), "forces from -7 to 2"),
+}  # fmt: skip
+"""A file, and what is to be said about it."""
+
+
+@pytest.mark.parametrize("what", list(NOTED))
+def test_what_is_not_used_is_noted(load, what):
+    name, text, words = NOTED[what]
+    assert any(words in note for note in load(text, name).notes)
+
+
+def test_usual_attributes_are_not_noted(load):
+    drake = pair().replace("<robot", '<robot xmlns:drake="http://drake.mit.edu" version="1.0"')
+    assert not any("attribute" in note or "version" in note for note in load(drake).notes)
+
+
+def test_a_canonical_link_must_exist(load):
+    with pytest.raises(da.ModelError, match="no link or frame 'zz'"):
+        load(model(sdf_link("a"), attributes=' canonical_link="zz"'), "m.sdf")
+
+
+def test_a_chain_of_300_bodies(load):
+    body = '<body><joint axis="0 1 0"/><geom size=".1"/>'
+    text = f"<mujoco><worldbody>{body * 300}{'</body>' * 300}</worldbody></mujoco>"
+    assert load(text, "m.xml").nv == 300
+    with pytest.raises(da.ModelError, match="451 deep"):
+        load(text.replace(body * 300, body * 470), "m.xml")

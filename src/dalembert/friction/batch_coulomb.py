@@ -125,7 +125,8 @@ def solved_reacting(data: Samples, c: ReactingBatch, T: Array, associated: bool)
     residual, steps = np.full(N, np.nan), np.zeros(N, dtype=np.int64)
     code, status = np.zeros((N, c.kind.size), dtype=np.int64), np.zeros(N, dtype=np.int64)
     given = (data.M, load, data.W, data.A, c.source, c.others, drift, data.drift[:, c.others], c.mu, c.direction)
-    reacting_samples(  # pyright: ignore[reportCallIssue]
+    compiled: Any = reacting_samples
+    compiled(
         *(np.ascontiguousarray(x) for x in given), c.first, c.kind, c.sliding, ASSOCIATED if associated else COULOMB,
         (TOLERANCE, OPTIMAL, STILL, NEWTON), a, r, u, code, status, residual, steps,
     )  # fmt: skip

@@ -80,6 +80,8 @@ def check_inputs(
 
 def as_real(value: Any, port: Port, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return an input as an aligned array of real numbers."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise UnsupportedError(f"input {port.name!r} is a masked array; fill what is masked: x.filled(...)")
     try:
         array = np.asarray(value)
     except ValueError as error:

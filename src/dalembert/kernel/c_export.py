@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,9 @@ def export_c(function: Any, folder: str | Path, dtype: str = "float64", name: st
     text = print_c(lower(function), dtype, name)
     if name is not None and text.name != name:
         raise ModelError(f"{name!r} cannot name a C function: it is no identifier, or C has a use for it")
+    if not isinstance(folder, str | PathLike):
+        raise ModelError(f"export_c writes into a folder, not into {folder!r}")
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
     export = Export(
         text.name,
         target / f"{text.name}.c",
@@ -65,10 +67,18 @@ def export_c(function: Any, folder: str | Path, dtype: str = "float64", name: st
         target / "CMakeLists.txt",
         target / "main.c",
     )
-    export.source.write_text(text.source)
-    export.header.write_text(text.header)
-    export.cmake.write_text(CMAKE.format(name=text.name))
-    export.example.write_text(_example(text, function, dtype))
+    files = {
+        export.source: text.source,
+        export.header: text.header,
+        export.cmake: CMAKE.format(name=text.name),
+        export.example: _example(text, function, dtype),
+    }
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            file.write_text(content)
+    except (OSError, ValueError) as error:
+        raise ModelError(f"export_c cannot write into the folder {str(target)!r}: {error}") from error
     return export
 
 

@@ -5,7 +5,7 @@ Elements of matrices count in C order, as in the arrays of a call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -169,7 +169,7 @@ def _chosen(ports: Sequence[Port], names: Sequence[str] | None, what: str) -> li
     known = [port.name for port in ports]
     if names is None:
         return list(range(len(known)))
-    wanted = [names] if isinstance(names, str) else list(names)
+    wanted: list[Any] = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else [names]
     for name in wanted:
         if name not in known:
             raise ModelError(f"{what} {name!r} does not exist; there are {', '.join(map(repr, known))}")

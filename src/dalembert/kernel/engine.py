@@ -79,13 +79,25 @@ def type_name(dtype: Any) -> str:
     return name
 
 
+def make_options(dtype: Any, threads: Any, width: Any) -> Options:
+    """Return checked options; whole numbers may be NumPy's."""
+    count = _whole(threads)
+    if count is None or count < 1:
+        raise UnsupportedError(f"threads={threads!r}: a positive whole number is needed")
+    samples = None if width is None else _whole(width)
+    if width is not None and samples not in WIDTHS:
+        raise UnsupportedError(f"width={width!r}: samples per vector are one of {', '.join(map(str, WIDTHS))}")
+    return Options(type_name(dtype), count, samples)
+
+
+def _whole(value: Any) -> int | None:
+    """Return a whole number; None for anything else, truth values among it."""
+    return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
+
+
 def make_engine(source: Source, backend: str, options: Options) -> Engine:
     """Return the engine of a backend, or say which backends and types there are."""
-    if backend not in BACKENDS:
+    if not isinstance(backend, str) or backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS))
         raise UnsupportedError(f"backend {backend!r} does not exist; there are {known}")
-    if not isinstance(options.threads, int) or options.threads < 1:
-        raise UnsupportedError(f"threads={options.threads!r}: a positive whole number is needed")
-    if options.width is not None and options.width not in WIDTHS:
-        raise UnsupportedError(f"width={options.width!r}: samples per vector are one of {', '.join(map(str, WIDTHS))}")
     return BACKENDS[backend](source, options)

@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kernel.axes import call_flat, leading_axes
-from dalembert.kernel.engine import Options, make_engine, type_name
+from dalembert.kernel.engine import Options, make_engine, make_options
 from dalembert.kernel.evaluation import Evaluation
 from dalembert.kernel.report import Report
 from dalembert.kernel.source import Source
@@ -73,7 +73,7 @@ class Kernel:
         threads: int = 1,
         width: int | None = None,
     ) -> None:
-        self._start(Source(function), backend, Options(type_name(dtype), threads, width))
+        self._start(Source(function), backend, make_options(dtype, threads, width))
 
     @classmethod
     def cached(
@@ -108,8 +108,10 @@ class Kernel:
         >>> float(norm(np.array([3.0, 4.0]))[0])
         5.0
         """
+        if not callable(build):
+            raise ModelError(f"build is a function that returns the casadi.Function, not {build!r:.80}")
         kernel = cls.__new__(cls)
-        kernel._start(Source(build=build, parts=key), backend, Options(type_name(dtype), threads, width))
+        kernel._start(Source(build=build, parts=key), backend, make_options(dtype, threads, width))
         return kernel
 
     def _start(self, source: Source, backend: str, options: Options) -> None:
@@ -177,9 +179,15 @@ class Kernel:
             given = () if out is None else _arrays(out)
             result = self._short(*inputs, *given, None)
             if result is not NotImplemented:
-                return Evaluation(result[:-1], result[-1]) if out is None else Evaluation(given, result)
+                outputs, status = (result[:-1], result[-1]) if out is None else (given, result)
+                return self._evaluation(outputs, status)
         outputs, status = self._evaluate(inputs, out, True)
-        return Evaluation(tuple(outputs), status)
+        return self._evaluation(tuple(outputs), status)
+
+    def _evaluation(self, outputs: tuple[Any, ...], status: Any) -> Evaluation:
+        """Return outputs and status, whose shape is that of the batch: () for one sample."""
+        single = bool(outputs) and outputs[0].ndim == self._axes
+        return Evaluation(outputs, status.reshape(()) if single else status)
 
     def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         if self._record is not None:

@@ -85,7 +85,12 @@ def check_function(function: Any) -> None:
 
 
 def _check_parts(parts: Sequence[str]) -> None:
-    if isinstance(parts, str) or not parts or not all(isinstance(part, str) for part in parts):
+    if (
+        isinstance(parts, str)
+        or not isinstance(parts, Sequence)
+        or not parts
+        or not all(isinstance(part, str) for part in parts)
+    ):
         raise ModelError(f"the key of a kernel is a list of strings that determine its content, not {parts!r:.80}")
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dalembert.model.lagrangian import Lagrangian
     from dalembert.model.matrices import Matrices
     from dalembert.model.mechanism import Mechanism
+    from dalembert.model.placement import Placement
     from dalembert.model.quantities import QUANTITIES
     from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
 
@@ -20,6 +21,7 @@ _ON_FIRST_USE = {
     "Lagrangian": "lagrangian",
     "Matrices": "matrices",
     "Mechanism": "mechanism",
+    "Placement": "placement",
     "QUANTITIES": "quantities",
     **dict.fromkeys(("System", "block_system", "solve", "unconstrained_acceleration"), "system"),
 }
@@ -32,6 +34,7 @@ __all__ = [
     "Lagrangian",
     "Matrices",
     "Mechanism",
+    "Placement",
     "System",
     "block_system",
     "solve",

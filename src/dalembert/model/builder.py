@@ -41,6 +41,20 @@ OTHER_WORDS = {
 }
 """What other tools call kinds of loops."""
 
+OTHER_JOINTS = {
+    "hinge": "revolute",
+    "pin": "revolute",
+    "slide": "prismatic",
+    "slider": "prismatic",
+    "ball": "spherical",
+    "floating": "free",
+    "freeflyer": "free",
+    "screw": "helical",
+    "weld": "fixed",
+    "cardan": "universal",
+}
+"""What other tools call kinds of joints."""
+
 
 class Builder:
     """Collects the parts of a mechanism; `build` checks them and puts them in order.
@@ -126,6 +140,8 @@ class Builder:
         with lower, upper, velocity, effort, or `Limits`. A single number serves all velocities of the joint.
         """
         what = f"joint {name!r}"
+        if isinstance(kind, str) and kind in OTHER_JOINTS:
+            raise ModelError(f"there is no kind of joint {kind!r}", source, (OTHER_JOINTS[kind],))
         known = lookup(kind, KINDS, "kind of joint", source)
         values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
         each = {word: per_velocity(value, known.nv, f"{word} of {what}", source) for word, value in values.items()}
@@ -232,7 +248,11 @@ class Builder:
         options: Mapping[str, Any] | None = None,
         source: Source | None = None,
     ) -> None:
-        """Add a joint that closes a loop; fields as in `Loop`."""
+        """Add a joint that closes a loop; fields as in `Loop`.
+
+        A placement, here as in joints and frames, is a position (3,), a pair (rotation, position), a 4x4 matrix or a
+        `dalembert.model.Placement`. `options` are further fields of the constraint: {"length": 0.3} of a "distance".
+        """
         if isinstance(kind, str) and kind in OTHER_WORDS:
             raise ModelError(f"there is no kind of loop {kind!r}", source, (OTHER_WORDS[kind],))
         lookup(kind, dict.fromkeys(LOOP_KINDS), "kind of loop", source)

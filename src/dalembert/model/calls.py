@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.manifold import reals
 from dalembert.model.requests import make_kernel, plain, refuse_unhashable, route_table
 
@@ -29,6 +30,7 @@ class Calls:
     loops: Any
     constraints: Any
     _constrained_forward: Any
+    diagnose: Any
 
     @cached_property
     def _kernels(self) -> dict[Any, Kernel]:
@@ -74,10 +76,33 @@ class Calls:
         Of a mechanism with constraint rows, which a mimic joint is enough for (`names` lists them): acceleration,
         multipliers (m,) and status (`da.Status`); samples that the compiled code declines are solved by `KKT`.
         `open_tree()` has no rows.
+
+        Without rows there is no status: where a state has no finite acceleration (a massless motion that nothing
+        holds, numbers beyond the range of doubles) a single one raises `SolvabilityError`, with the motion by name, and
+        a sample of a batch becomes NaN throughout.
         """
         if self.names:
             return self._constrained_forward(q, v, tau, t)
-        return self._call("forward", q, v, tau)
+        q = self.manifold.configuration(q)
+        self.manifold.refuse_off_manifold(q)
+        (a,), bad = self.compile("forward").call(q, v, tau)
+        return self._refused(a, q, v, tau) if bad.any() else a
+
+    def _refused(self, a: Array, q: Array, v: Any, tau: Any) -> Array:
+        """Return a batch with NaN for the samples that have no finite answer; refuse a single one, by name."""
+        if a.ndim > 1:
+            a[~np.isfinite(a).all(axis=-1)] = np.nan
+            return a
+        for name, x in (("q", q), ("v", reals(v, "v")), ("tau", reals(tau, "tau"))):
+            if not np.isfinite(x).all():
+                raise ModelError(f"{name}[{np.flatnonzero(~np.isfinite(x))[0]}] is not finite, so neither is forward")
+        diagnosis = self.diagnose(q)
+        raise SolvabilityError(
+            f"forward has no finite answer at this state: {diagnosis}\nA motion without mass moves at once under any "
+            "force: give its body mass or its joint armature, or constrain it; where there is none, v or tau is "
+            "beyond the range of numbers",
+            diagnosis,
+        )
 
     def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> Any:
         """Return the joint forces tau (nv,) that cause the acceleration a (nv,).

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, ShapeError
+from dalembert.model.manifold import reals
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
@@ -87,6 +88,11 @@ class Constrained:
     def jacobian(self, q: Any, t: Any = 0.0) -> Array:
         """Return A (m, nv) of the constraint rows; that of a frame is `frame_jacobian`."""
         shape = (len(self.names), self.nv)
+        if isinstance(t, str):
+            raise ModelError(
+                f"jacobian(q, t) is that of the constraint rows, at a time t; that of the frame {t!r} is "
+                f"frame_jacobian(q, {t!r})"
+            )
         A = self._rows("constraint_jacobian", shape, q, t)
         return A if 0 in shape else self._cleaned(self._with_columns(A), np.asarray(q, dtype=float))
 
@@ -139,9 +145,10 @@ class Constrained:
         """Return the rates of the rows, (m,); zero where they hold."""
         return self._rows("constraint_velocity", (len(self.names),), q, v, t)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def drift_size(self, A: Array, v: Any) -> Array:
         """Return lever times speed squared, (...,): the size that accelerations of the rows have at a = 0."""
-        speed = np.abs(np.asarray(v, dtype=float)).sum(axis=-1)
+        speed = np.abs(reals(v, "v")).sum(axis=-1)
         gains = [each.stabilize for each in self.all_constraints if each.stabilize is not None]
         kp, kd = np.max(gains, axis=0) if gains else (0.0, 0.0)
         lever = np.maximum(np.abs(A).max(axis=(-2, -1), initial=0.0), self._reach)
@@ -150,8 +157,13 @@ class Constrained:
     def _rows(self, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
         """Call a kernel; where there are no rows none is needed. The time comes last."""
         *others, t = rest
-        t = np.asarray(t, dtype=float)
+        t = reals(t, "t")
         if 0 in shape:
-            batch = np.broadcast_shapes(*(np.shape(x)[:-1] for x in (q, *others)), t.shape)
+            states = [self.manifold.configuration(q), *map(self.manifold.velocity, others)]
+            try:
+                batch = np.broadcast_shapes(*(x.shape[:-1] for x in states), t.shape)
+            except ValueError as error:
+                found = ", ".join(str(x.shape) for x in (*states, t))
+                raise ShapeError(f"batches must agree; the inputs are {found}") from error
             return np.zeros((*batch, *shape))
         return self._call(what, q, *others, t[..., None])

@@ -47,6 +47,8 @@ def by_kkt(states: States, samples: int, options: dict[str, Any]) -> Solution:
     M, bias, A, drift = states.terms()
     force = np.where(states.finite()[..., None], 0.0 - bias, np.nan)
     force = np.broadcast_to(force, (samples, force.shape[-1]))
+    if not (np.isfinite(M).all() and np.isfinite(A).all()):  # as a batch these are a status, alone they are refused
+        M, A = (np.broadcast_to(x, (samples, *x.shape[-2:])) for x in (M, A))
     return KKT(M, A, system.names, system.coordinates).solve(force, drift, **options)
 
 

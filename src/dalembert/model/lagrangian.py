@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import casadi as ca
@@ -19,7 +18,9 @@ from dalembert.model.contact_expressions import derive_contacts
 from dalembert.model.expressions import derive
 from dalembert.model.forward import forward
 from dalembert.model.frictional import resolve_state
+from dalembert.model.pickled import as_state, restore
 from dalembert.model.quantities import quantity
+from dalembert.model.requests import refuse_unhashable
 from dalembert.model.states import States
 from dalembert.model.symbols import Symbols
 
@@ -62,7 +63,7 @@ class Lagrangian:
     Notes
     -----
     Every quantity is compiled when first asked for (tens of milliseconds, then kept on disk), and takes about a
-    microsecond for one state. All methods take one state or a batch, (N, n).
+    microsecond for one state. All methods take one state or a batch, (..., n).
 
     Examples
     --------
@@ -112,7 +113,8 @@ class Lagrangian:
 
     def with_parameters(self, **values: Any) -> Lagrangian:
         """Return the same system, and its compiled kernels, with other default values of parameters."""
-        other = copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other.parameters = self.parameters.with_defaults(values)
         return other
 
@@ -167,7 +169,7 @@ class Lagrangian:
     def forward(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None, **options: Any) -> Solution:
         """Solve a batch of states in compiled code, and what that does not certify through `KKT`.
 
-        Any input may be single or a batch (N, ...); `options` go to `KKT.solve`. Returns one status per sample and
+        Any input may be single or a batch (..., n); `options` go to `KKT.solve`. Returns one status per sample and
         never raises for a bad sample.
         """
         self._refuse_friction("forward")
@@ -194,6 +196,7 @@ class Lagrangian:
         if what == "forward" and options.get("dtype", "float64") != "float64":
             raise UnsupportedError('certificates are in double precision; compile("terms") has every dtype')
         key = (what, *sorted(options.items()))
+        refuse_unhashable(key)
         if key not in self._kernels:
             function = quantity(self.expressions, self.symbols, what, self._contact_expressions)
             self._kernels[key] = Kernel(function, **options)
@@ -219,6 +222,13 @@ class Lagrangian:
                 f"{what} knows no friction, and this system has {len(self.contacts)} contacts: use resolve(q, v) for "
                 "one state, da.simulate in time"
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the expressions; kernels are loaded from the cache, or compiled, where it arrives."""
+        return as_state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state)
 
     def __repr__(self) -> str:
         rows = f"{len(self.names)} constraint rows" + (f" ({', '.join(self.names)})" if self.names else "")

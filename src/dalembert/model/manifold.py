@@ -23,6 +23,10 @@ OFF_MANIFOLD = 1e-6
 """Squared lengths of quaternions and (cos, sin) may be off by this much: integrators drift, files round."""
 
 
+QUIET = np.errstate(over="ignore", invalid="ignore")
+"""What is infinite leads to NaN, which the caller sees; there is nothing to warn of."""
+
+
 class Manifold:
     """Configurations q (nq,) and velocities v (nv,) of a row of joints, with leading axes as batches."""
 
@@ -65,11 +69,13 @@ class Manifold:
                 q[..., q_place] = kind.random(rng, self.lower[v_place], self.upper[v_place], batch)
         return q
 
+    @QUIET
     def integrate(self, q: Any, v: Any) -> Float[Array, "*batch nq"]:
         """Return where the constant velocity v leads from q in unit time."""
         q, v, batch = _together(self.configuration(q), self.velocity(v))
         return self._filled(True, lambda kind, iq, iv: kind.integrate(q[..., iq], v[..., iv]), batch)
 
+    @QUIET
     def difference(self, q0: Any, q1: Any) -> Float[Array, "*batch nv"]:
         """Return the least v with integrate(q0, v) = q1."""
         q0, q1, batch = _together(self.configuration(q0, "q0"), self.configuration(q1, "q1"))
@@ -79,6 +85,7 @@ class Manifold:
         """Return the configuration at the fraction u of the way from q0 to q1; u is a number or a batch."""
         return self.integrate(q0, reals(u, "u")[..., None] * self.difference(q0, q1))
 
+    @QUIET
     def normalize(self, q: Any) -> Float[Array, "*batch nq"]:
         """Return the nearest configuration whose quaternions and (cos, sin) are unit."""
         q = self.configuration(q)
@@ -93,6 +100,7 @@ class Manifold:
                 )
         return self._filled(True, lambda kind, iq, iv: kind.normalize(q[..., iq]), q.shape[:-1])
 
+    @QUIET
     def rate(self, q: Any, v: Any) -> Float[Array, "*batch nq"]:
         """Return dq/dt = N(q) v."""
         q, v, batch = _together(self.configuration(q), self.velocity(v))
@@ -166,10 +174,20 @@ def _together(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
 
 def reals(x: Any, name: str) -> Array:
     """Return an array of floats, or say what is none."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise ShapeError(f"{name} is a masked array; fill what is masked: {name}.filled(...)")
     try:
         return np.asarray(x, dtype=float)
     except (ValueError, TypeError) as error:
         raise ShapeError(f"{name} is not an array of real numbers: {error}") from error
+
+
+def one_number(x: Any, name: str) -> float:
+    """Return one float, or say what is none."""
+    number = reals(x, name)
+    if number.size != 1:
+        raise ShapeError(f"{name} is one number; it has shape {number.shape}")
+    return float(number.reshape(()))
 
 
 def _floats(x: Any, size: int, name: str, letter: str) -> Array:

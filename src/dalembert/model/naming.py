@@ -10,14 +10,21 @@ from dalembert.errors import ModelError
 
 Thing = TypeVar("Thing")
 
+LISTED = 30
+"""At most so many names are listed."""
+
 COMPARED = 5000
 """At most so many names are compared with a wrong one: a message must not take seconds in a huge model."""
 
 
 def near_matches(name: Any, names: Collection[str]) -> tuple[str, ...]:
-    """Return up to three of `names` that resemble `name`, the best first; case does not count."""
+    """Return up to three of `names` that resemble `name`, or hold it or a word of it; case does not count."""
     folded = {candidate.casefold(): candidate for candidate in list(names)[:COMPARED]}
-    return tuple(folded[match] for match in get_close_matches(str(name).casefold(), folded, n=3))
+    wanted = str(name).casefold()
+    close = get_close_matches(wanted, folded, n=3)
+    if not close and len(wanted) > 2:
+        close = [each for each in folded if wanted in each or each in wanted.split("_")][:3]
+    return tuple(folded[match] for match in close)
 
 
 def lookup(name: Any, table: Mapping[str, Thing], what: str, source: Any = None) -> Thing:
@@ -31,5 +38,6 @@ def lookup(name: Any, table: Mapping[str, Thing], what: str, source: Any = None)
 
 def _listed(table: Mapping[str, Any]) -> str:
     """Return the first names of a table, for a message."""
-    names = [repr(name) for name in list(table)[:6]]
-    return ", ".join(names) + (f" and {len(table) - 6} more" if len(table) > 6 else "") if names else "none at all"
+    names = [repr(name) for name in list(table)[:LISTED]]
+    more = f" and {len(table) - LISTED} more" if len(table) > LISTED else ""
+    return ", ".join(names) + more if names else "none at all"

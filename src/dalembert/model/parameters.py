@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.model.manifold import reals
 
 Array = np.ndarray
 
@@ -69,17 +70,17 @@ class Parameters:
         return packed
 
     def pack(self, values: Any = None) -> Array:
-        """Return the column as numbers, (k,) or (N, k): from a mapping over the defaults, or from an array as it is."""
+        """Return the column as numbers, (k,) or (..., k): from a mapping over the defaults, or an array as it is."""
         if values is None:
             return self._packed_defaults
         if isinstance(values, Mapping):
             return self._from_names(values)
         if not self.names:
             raise ModelError("this system has no parameters: give their symbols as parameters= where it is made")
-        array, k = np.asarray(values, dtype=float), self.column.numel()
-        if array.shape[-1:] != (k,) or array.ndim > 2:
+        array, k = reals(values, "parameters"), self.column.numel()
+        if array.shape[-1:] != (k,):
             raise ShapeError(
-                f"parameters must have shape ({k},) or (N, {k}), in the order {', '.join(self.names)}, "
+                f"parameters must have shape ({k},) or (..., {k}), in the order {', '.join(self.names)}, "
                 f"or be a mapping from these names; they have shape {array.shape}"
             )
         return array
@@ -105,10 +106,10 @@ class Parameters:
         ]
         if not columns:
             return np.zeros(0)
-        lengths = {len(column) for column in columns if column.ndim == 2}
-        if len(lengths) > 1:
-            raise ShapeError(f"parameter values have batches of different lengths: {sorted(lengths)}")
-        batch = tuple(lengths)
+        batches = {column.shape[:-1] for column in columns if column.ndim > 1}
+        if len(batches) > 1:
+            raise ShapeError(f"parameter values have batches of different shapes: {sorted(batches)}")
+        batch = next(iter(batches), ())
         return np.concatenate([np.broadcast_to(c, (*batch, c.shape[-1])) for c in columns], axis=-1)
 
     def _refuse_unknown(self, values: Mapping[str, Any]) -> None:
@@ -129,10 +130,10 @@ def _own_name(entry: Any) -> str:
 
 
 def _value(name: str, value: Any, size: int) -> Array:
-    """Return the value of one parameter as (size,) or, for a batch, (N, size); (N,) will do where size is 1."""
-    array = np.asarray(value, dtype=float)
-    if size == 1 and array.ndim < 2 and array.shape != (1,):
+    """Return the value of one parameter as (size,) or, for a batch, (..., size); (...) will do where size is 1."""
+    array = reals(value, f"the value of parameter {name!r}")
+    if size == 1 and array.shape[-1:] != (1,):
         array = array[..., None]
-    if array.shape[-1:] != (size,) or array.ndim > 2:
+    if array.shape[-1:] != (size,):
         raise ShapeError(f"parameter {name!r} takes {size} numbers; the value has shape {np.shape(value)}")
     return array

@@ -16,6 +16,9 @@ from dalembert.model.placement import EYE, IDENTITY, Placement, exact
 
 Array = np.ndarray
 
+UNLIMITED = 1e60
+"""Limits beyond it are none: files write 1e308 where they mean infinity."""
+
 LIMITS = ("lower", "upper", "velocity", "effort")
 
 
@@ -134,6 +137,7 @@ def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limit
         array = numbers(() if value is None else value, f"the {word} limit of {what}", source)
         if np.isnan(array).any():
             raise ModelError(f"the {word} limit of {what} is NaN", source)
+        array = np.where(np.abs(array) > UNLIMITED, np.copysign(np.inf, array), array)
         made[word] = _spread(array, nv, f"the {word} limit of {what}", source) if array.size else ()
     full = Limits(**made)
     pairs = zip(full.lower, full.upper, strict=False)
@@ -148,7 +152,7 @@ def _are_checked(limits: Limits, nv: int) -> bool:
     fit = all(type(side) is tuple and len(side) in (0, nv) for side in sides)
     return (
         fit
-        and all(type(x) is float and x == x for side in sides for x in side)
+        and all(type(x) is float and (abs(x) <= UNLIMITED or math.isinf(x)) for side in sides for x in side)
         and all(low <= high for low, high in zip(limits.lower, limits.upper, strict=False))
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.manifold import reals
+from dalembert.model.manifold import one_number, reals
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS, model_rows
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Solving:
         """
         return self._block(q, np.zeros(self.nv), np.zeros(len(self.names)), t, metric)[0]
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def _block(self, q: Any, v: Any, drift: Array, t: Any, metric: Any) -> tuple[KKT, Array, bool]:
         """Return the block matrix, the drift as the model's digits allow it, and whether they make rows agree."""
         from dalembert.kkt import KKT
@@ -69,7 +70,7 @@ class Solving:
         system = KKT(M, rows.A, self.names, self.coordinates, _square(metric), rank_tolerance=rows.tolerance)
         return system, rows.drift, rows.agree
 
-    def solve(self, q: Any, v: Any, tau: Any = None, t: float = 0.0, metric: Any = None, **options: Any) -> Solution:
+    def solve(self, q: Any, v: Any, tau: Any = None, t: Any = 0.0, metric: Any = None, **options: Any) -> Solution:
         """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
 
         Parameters
@@ -105,8 +106,9 @@ class Solving:
         with the rows that stay open, where a single configuration cannot be reached; in a batch such samples become
         NaN.
         """
-        start = np.asarray(self.manifold.configuration(q), dtype=float)
-        q = self._closed(np.array(start.reshape(-1, start.shape[-1])), float(t), tolerance).reshape(start.shape)
+        start, t = self.manifold.configuration(q), one_number(t, "t")
+        tolerance = one_number(tolerance, "tolerance")
+        q = self._closed(np.array(start.reshape(-1, start.shape[-1])), t, tolerance).reshape(start.shape)
         if q.ndim == 1 and np.isnan(q).any():
             self._refuse_open(start, t)
         if v is None:
@@ -116,7 +118,7 @@ class Solving:
             return q, v.copy()
         from dalembert.kkt import Status
 
-        velocity, _, status = self.compile("project_velocity")(q, v, np.array([float(t)]))
+        velocity, _, status = self.compile("project_velocity")(q, v, np.array([t]))
         solved = np.isin(status[..., 0], [Status.UNIQUE, Status.REDUNDANT])
         if not solved.all():
             velocity = np.where(solved[..., None], velocity, self.impact(q, v, 0.0, t).velocity)
@@ -175,13 +177,14 @@ class Solving:
     def _force(self, q: Any, v: Any, tau: Any) -> Array:
         """Return tau - bias."""
         bias = self.bias(q, v)
-        return -bias if tau is None else np.asarray(tau, dtype=float) - bias
+        return -bias if tau is None else reals(tau, "tau") - bias
 
     def _constrained_forward(self, q: Any, v: Any, tau: Any, t: Any) -> tuple[Array, Array, Array]:
         """Return acceleration (nv,), multipliers (m,), status; `KKT` decides what the kernel declines or contests."""
         from dalembert.kkt import Status
 
         q = self.manifold.configuration(q)
+        self.manifold.refuse_off_manifold(q)
         v, tau, t = (reals(x, name) for x, name in ((v, "v"), (tau, "tau"), (t, "t")))
         kernel = self.compile("forward")
         a, lam, status = kernel(q, v, tau, t[..., None])
@@ -191,13 +194,10 @@ class Solving:
             return a, lam, status
         left = (status == Status.DECLINED) | (status == Status.INCONSISTENT)
         if np.any(left):
-            batch = status.shape
-            q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, tau))
-            t = np.broadcast_to(t, batch)
-            if not batch:
-                found = self.solve(q, v, tau, float(t))
-                return found.acceleration, found.multipliers, np.asarray(int(found.status))  # type: ignore[arg-type]
-            found = self.solve(q[left], v[left], tau[left], t[left])
+            batch = status.shape  # one state is a batch of one, so that what is wrong with it is its status
+            q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1]))[left].reshape(-1, x.shape[-1]) for x in (q, v, tau))
+            found = self.solve(q, v, tau, np.broadcast_to(t, batch)[left].reshape(-1))
+            status = np.asarray(status)
             a[left], lam[left], status[left] = found.acceleration, found.multipliers, found.status
         return a, lam, status
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.model.manifold import reals
 from dalembert.model.quantities import input_names
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """One array per input by name, (size,) or (N, size); only inputs that the system has."""
+    """One array per input by name, (size,) or (..., size); only inputs that the system has."""
 
     system: Lagrangian
     arrays: dict[str, Array]
@@ -54,16 +55,17 @@ class States:
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """() for one state, (N,) for a batch."""
-        lengths = {len(array) for array in self.arrays.values() if array.ndim == 2}
-        if len(lengths) > 1:
+        """() for one state; the leading axes of a batch."""
+        batches = {array.shape[:-1] for array in self.arrays.values() if array.ndim > 1}
+        if len(batches) > 1:
             found = ", ".join(f"{name} {array.shape}" for name, array in self.arrays.items())
-            raise ShapeError(f"batches must have one length; the inputs are {found}")
-        return tuple(lengths)
+            raise ShapeError(f"batches must have the same leading axes; the inputs are {found}")
+        return next(iter(batches), ())
 
     def taken(self, index: Array) -> States:
-        """Return the samples of a batch with these numbers."""
-        taken = {name: array[index] if array.ndim == 2 else array for name, array in self.arrays.items()}
+        """Return the samples of a batch with these numbers, counted in C order."""
+        flat = {name: array.reshape(-1, array.shape[-1]) for name, array in self.arrays.items() if array.ndim > 1}
+        taken = self.arrays | {name: rows[index] for name, rows in flat.items()}
         return States(self.system, taken)
 
     def finite(self) -> Array:
@@ -74,7 +76,7 @@ class States:
     def refuse_batch_and_nonfinite(self) -> None:
         """Refuse what a single solve cannot take, by the name of the coordinate."""
         if self.batch:
-            raise ShapeError(f"solve takes one state; this is a batch of {self.batch[0]}: use forward")
+            raise ShapeError(f"solve takes one state; this is a batch of shape {self.batch}: use forward")
         for name, array in self.arrays.items():
             bad = np.flatnonzero(~np.isfinite(array))
             if bad.size:
@@ -83,15 +85,12 @@ class States:
 
 
 def _column(name: str, value: Any, size: int) -> Array:
-    """Return an input as floats, (size,) or (N, size)."""
+    """Return an input as floats, (size,) or (..., size)."""
     if value is None:
         return np.zeros(size)
-    try:
-        array = np.asarray(value, dtype=float)
-    except (ValueError, TypeError) as error:
-        raise ShapeError(f"{name} is not an array of real numbers: {error}") from error
-    if name == "t" and array.ndim < 2 and array.shape != (1,):
+    array = reals(value, name)
+    if name == "t" and array.shape[-1:] != (1,):
         array = array[..., None]
-    if array.ndim not in (1, 2) or array.shape[-1] != size:
-        raise ShapeError(f"{name} must have shape ({size},), or (N, {size}) for a batch; it has {np.shape(value)}")
+    if array.shape[-1:] != (size,):
+        raise ShapeError(f"{name} must have shape ({size},), or (..., {size}) for a batch; it has {np.shape(value)}")
     return array

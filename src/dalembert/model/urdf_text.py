@@ -51,6 +51,7 @@ class UrdfText:
     added: list[str] = field(default_factory=list)
     shifts: dict[str, Placement] = field(default_factory=dict)
     mimics: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+    efforts: dict[str, float] = field(default_factory=dict)
 
     def write(self) -> str:
         """Return the whole file."""
@@ -59,6 +60,7 @@ class UrdfText:
         self._general()
         for coupling in m.couplings:
             self._coupling(coupling)
+        self._efforts()
         grounded = [joint for joint in m.joints if joint.parent == m.ground]
         root = grounded[0] if len(grounded) == 1 and _is_root(grounded[0]) else None
         if root is None:
@@ -141,7 +143,7 @@ class UrdfText:
             self.lines.append(f'    <axis xyz="{words(joint.axis)}"/>')
         if joint.kind == "helical":
             self.lines.append(f'    <drake:screw_thread_pitch value="{word(2 * math.pi * joint.pitch)}"/>')
-        self.lines += limit(joint) + dynamics(joint)
+        self.lines += limit(joint, self.efforts.get(joint.name)) + dynamics(joint)
         if joint.name in self.mimics:
             other, factor, offset = self.mimics[joint.name]
             numbers = f'multiplier="{word(factor)}" offset="{word(offset)}"'
@@ -208,8 +210,26 @@ class UrdfText:
             "  </constraint>",
         ]
 
+    def _efforts(self) -> None:
+        """Find the efforts of motors, which `load` takes from the limit of their joint."""
+        m = self.mechanism
+        joints = {joint.name: joint for joint in m.joints}
+        for motor in m.actuators:
+            joint = joints.get(motor.coordinate)
+            if joint is None:
+                self.left_out.append(f"actuator {motor.name} on {motor.coordinate}, one of several coordinates")
+                continue
+            own = joint.limits.effort[0] if joint.limits.effort else self.efforts.get(joint.name)
+            if own is None and math.isfinite(motor.effort):
+                self.efforts[joint.name] = own = motor.effort
+                self.added.append(f"the effort of {motor.name} is written as the limit of its joint")
+            if motor.effort != (math.inf if own is None else own):
+                self.left_out.append(f"effort of actuator {motor.name}, {motor.effort:g}: that of its joint is another")
+
     def _actuator(self, actuator: Actuator) -> None:
         """Write a motor as a transmission, its rotor in Drake's syntax."""
+        if all(joint.name != actuator.coordinate for joint in self.mechanism.joints):
+            return
         rotor = f'<drake:rotor_inertia value="{word(actuator.rotor_inertia)}"/>' if actuator.rotor_inertia else ""
         if rotor:
             self.added.append(f"the rotor of {actuator.name}")
@@ -227,11 +247,14 @@ class UrdfText:
         """Write a spring between two frames in Drake's syntax."""
         self.added.append(f"the spring {spring.name}")
         tag = "drake:linear_spring_damper"
-        self.lines.append(f"  <{tag}>")
+        self.lines.append(f"  <{tag} name={quoteattr(spring.name)}>")
+        written = {frame.name for frame in self.mechanism.frames}
         for side, point, name in (("A", "p_AP", spring.frame), ("B", "p_BQ", spring.other)):
             frame = self.mechanism.frame(name)
-            place = self.shifts[frame.body].inverse() @ frame.placement
-            self.lines.append(f"    <{tag}_body_{side} name={quoteattr(frame.body)}/>")
+            body, place = name, IDENTITY
+            if name not in written:
+                body, place = frame.body, self.shifts[frame.body].inverse() @ frame.placement
+            self.lines.append(f"    <{tag}_body_{side} name={quoteattr(body)}/>")
             self.lines.append(f'    <{tag}_{point} value="{words(place.position)}"/>')
         values = (("free_length", spring.rest), ("stiffness", spring.stiffness), ("damping", spring.damping))
         self.lines += [f'    <{tag}_{name} value="{word(value)}"/>' for name, value in values]

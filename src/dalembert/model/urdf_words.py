@@ -14,15 +14,20 @@ UNLIMITED = 1e308
 """Stands for infinity, which urdfdom does not read."""
 
 
-def limit(joint: Joint) -> list[str]:
-    """Return the <limit> of a joint with one coordinate; URDF asks for it where the joint is revolute or prismatic."""
+def limit(joint: Joint, effort: float | None = None) -> list[str]:
+    """Return the <limit> of a joint with one coordinate; URDF asks for it where the joint is revolute or prismatic.
+
+    `effort` is that of its motor, for a joint without a limit of its own.
+    """
     if joint.kind not in ("revolute", "prismatic", "continuous", "helical"):
         return []
     values = vars(joint.limits)
+    if not joint.limits.effort and effort is not None:
+        values = values | {"effort": (effort,)}
     defaults = {"lower": -UNLIMITED, "upper": UNLIMITED, "effort": UNLIMITED, "velocity": UNLIMITED}
     if joint.kind in ("continuous", "helical"):
         del defaults["lower"], defaults["upper"]
-        if not joint.limits.velocity and not joint.limits.effort:
+        if not values["velocity"] and not values["effort"]:
             return []
     said = []
     for name, default in defaults.items():

@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS
 from dalembert.model.naming import lookup
-from dalembert.model.parts import Joint
+from dalembert.model.parts import Coupling, Joint, Tendon
 
 if TYPE_CHECKING:
     from dalembert.model.builder import Builder
@@ -29,12 +29,19 @@ def check(parts: Builder, joints: Sequence[Joint], ground: str, allow_unphysical
         _joint(joint)
     _frames(parts, joints, ground)
     _coordinates(parts, joints)
-    return [*notes, *_signs(joints), *_circles(parts, joints)]
+    _loops(parts)
+    return [*notes, *_signs(parts, joints), *_circles(parts, joints)]
 
 
-def _signs(joints: Sequence[Joint]) -> list[str]:
+def _signs(parts: Builder, joints: Sequence[Joint]) -> list[str]:
     """Return notes on numbers that should not be negative."""
-    notes = []
+    notes = [
+        f"{what} {part.name!r}: its {word} is negative ({getattr(part, word):g}); kept as it is"
+        for what, table in (("spring", parts.springs), ("tendon", parts.tendons))
+        for part in table.values()
+        for word in ("stiffness", "damping")
+        if getattr(part, word) < 0
+    ]
     for joint in joints:
         values = {
             "damping": joint.damping,
@@ -52,9 +59,15 @@ def _signs(joints: Sequence[Joint]) -> list[str]:
 
 
 def _circles(parts: Builder, joints: Sequence[Joint]) -> list[str]:
-    """Return notes on couplings of angles that are only known up to whole turns."""
+    """Return notes on couplings and springs of angles that are only known up to whole turns."""
     circles = {joint.name for joint in joints if joint.kind == "continuous"}
-    return [
+    springs = [
+        f"joint {joint.name!r}: continuous, so the torque of its spring jumps half a turn from rest; make it "
+        "'revolute', without limits, if it turns further"
+        for joint in joints
+        if joint.kind == "continuous" and any(joint.stiffness)
+    ]
+    return springs + [
         f"coupling {coupling.name!r}: the angle of the continuous joint {term!r} counts within (-pi, pi], where the "
         "relation jumps; make it 'revolute', without limits, if it turns further"
         for coupling in parts.couplings.values()
@@ -124,17 +137,35 @@ def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
             )
     kinds = {joint.name: joint.kind for joint in joints}
     for tendon in parts.tendons.values():
-        for term, _ in tendon.terms:
-            lookup(term, names, f"coordinate (of tendon {tendon.name!r})", tendon.source)
-            kind = kinds.get(term, kinds.get(term.rpartition(".")[0], ""))
-            if kind not in STRAIGHT:
-                raise ModelError(
-                    f"tendon {tendon.name!r}: {term!r} belongs to a {kind} joint, whose coordinates are no single "
-                    f"lengths and angles; it may be {', '.join(STRAIGHT)}",
-                    tendon.source,
-                )
+        _terms(tendon, f"tendon {tendon.name!r}", names, kinds, STRAIGHT)
     for coupling in parts.couplings.values():
         if not any(factor for _, factor in coupling.terms):
             raise ModelError(f"coupling {coupling.name!r} couples nothing: all its factors are zero", coupling.source)
-        for term, _ in coupling.terms:
-            lookup(term, names, f"coordinate (of coupling {coupling.name!r})", coupling.source)
+        _terms(coupling, f"coupling {coupling.name!r}", names, kinds, (*STRAIGHT, "continuous"))
+
+
+def _terms(
+    part: Tendon | Coupling, what: str, names: dict[str, None], kinds: dict[str, str], allowed: tuple[str, ...]
+) -> None:
+    """Check that a sum of coordinates has terms that are lengths and angles."""
+    for term, _ in part.terms:
+        lookup(term, names, f"coordinate (of {what})", part.source)
+        kind = kinds.get(term, kinds.get(term.rpartition(".")[0], ""))
+        if kind not in allowed:
+            raise ModelError(
+                f"{what}: {term!r} belongs to a {kind} joint, whose coordinates are no single lengths and angles; it "
+                f"may be {', '.join(allowed)}",
+                part.source,
+            )
+
+
+def _loops(parts: Builder) -> None:
+    """Check that loops are between two bodies, and that their options are those of their kind."""
+    if not parts.loops:
+        return
+    from dalembert.model.constraints.closure import from_loop
+
+    for loop in parts.loops.values():
+        if loop.body == loop.other:
+            raise ModelError(f"loop {loop.name!r} joins {loop.body!r} to itself", loop.source)
+        from_loop(loop)

@@ -60,6 +60,13 @@ class Draft:
             if child.tag not in known:
                 self.leave_out(child, f"in <{element.tag}>")
 
+    def leave_out_attributes(self, element: Element, known: frozenset[str]) -> None:
+        """Leave out attributes that are not known; those of other namespaces (xmlns:drake) are no concern of ours."""
+        if not element.attributes.keys() <= known:
+            unknown = [name for name in element.attributes if name not in known and ":" not in name and name != "xmlns"]
+            for name in unknown:
+                self.leave_out(element, f"its attribute {shortened(name, 40)!r}, which means nothing here")
+
     def all_notes(self) -> tuple[str, ...]:
         """Return the notes, with one line for each kind of element left out."""
         lines = []

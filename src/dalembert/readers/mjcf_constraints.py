@@ -8,6 +8,7 @@ import numpy as np
 
 from dalembert.model.parts import Actuator, Coupling, Loop, Spring, Tendon
 from dalembert.model.placement import Placement
+from dalembert.readers.mjcf_joints import largest_force
 from dalembert.readers.mjcf_spec import import_mujoco
 
 if TYPE_CHECKING:
@@ -200,9 +201,10 @@ def add_actuators(compiled: Compiled) -> None:
             continue
         gear = float(model.actuator_gear[i, 0])
         limited = bool(model.actuator_forcelimited[i])
-        effort = float(np.abs(model.actuator_forcerange[i]).max()) * abs(gear) if limited else float("inf")
         rotor = float(model.actuator_armature[i]) if hasattr(model, "actuator_armature") else 0.0
         coordinate, source = compiled.names["joint"][joint], compiled.source("motor", name)
+        between = model.actuator_forcerange[i]
+        effort = largest_force(compiled, between, source) * abs(gear) if limited else float("inf")
         draft.actuators.append(Actuator(name, coordinate, gear, rotor, effort, source))
         plain = model.actuator_gainprm[i, 0] == 1 and not np.any(model.actuator_biasprm[i])
         if not plain or model.actuator_dyntype[i] or np.any(getattr(model, "actuator_damping", np.zeros(model.nu))[i]):

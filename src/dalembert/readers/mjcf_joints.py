@@ -74,11 +74,21 @@ def _given(values: Array) -> tuple[float, ...]:
     return tuple(float(x) for x in values) if np.any(values) else ()
 
 
+def largest_force(compiled: Compiled, between: Array, source: Any) -> float:
+    """Return the larger side of a range of forces; one whose sides differ is noted."""
+    low, high = (float(x) for x in between)
+    if low != -high:
+        compiled.draft.notes.append(
+            f"{source}: forces from {low:g} to {high:g}; an effort has one limit for both directions, the larger"
+        )
+    return max(abs(low), abs(high))
+
+
 def _limits(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> Limits:
     model = compiled.model
     effort: tuple[float, ...] = ()
     if model.jnt_actfrclimited[j]:
-        effort = (float(np.abs(model.jnt_actfrcrange[j]).max()),) * nv
+        effort = (largest_force(compiled, model.jnt_actfrcrange[j], source),) * nv
     if not model.jnt_limited[j]:
         return Limits(effort=effort)
     lower, upper = (float(x) for x in model.jnt_range[j])

@@ -1,4 +1,4 @@
-"""SDF 1.4 to 1.11: models with links, joints, frames and nested models; joints that close loops become loops.
+"""SDF 1.4 to 1.12: models with links, joints, frames and nested models; joints that close loops become loops.
 
 A model that is not static and that no joint holds to the world floats: its root has a free joint, as in a simulator.
 """
@@ -18,12 +18,13 @@ from dalembert.readers.files import Folders
 from dalembert.readers.meshes import note_meshes
 from dalembert.readers.sdf_include import Includes
 from dalembert.readers.sdf_joints import read_actuator, read_gearbox, read_joint, read_mimic
-from dalembert.readers.sdf_scope import Scope, pose_of, relative_to, text_of, version_of
+from dalembert.readers.sdf_merge import is_merged, merged
+from dalembert.readers.sdf_scope import MODEL, Scope, pose_of, relative_to, text_of, version_of
 from dalembert.readers.spanning import as_loop, span
 from dalembert.readers.values import blame, number_text, numbers, truth_text
 from dalembert.readers.xml_tree import Element
 
-OLDEST, NEWEST = (1, 4), (1, 11)
+OLDEST, NEWEST = (1, 4), (1, 12)
 DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
 MODEL_PARTS = ("link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "allow_auto_disable")
 LINK_PARTS = ("inertial", "pose", "visual", "collision", "self_collide", "gravity", "enable_wind")
@@ -37,17 +38,20 @@ def read_sdf(root: Element, folders: Folders) -> Draft:
         raise (worlds[1:] or models)[0].error("more than one world or model in a file; one is read at a time")
     holder = worlds[0] if worlds else root
     reading = _Reading(Draft("model", root.file), Includes(folders))
+    for include in filter(is_merged, holder.children):
+        raise include.error("only a model can merge another into itself", UnsupportedError)
     tops = [*models, *(holder.all("model") if worlds else []), *holder.all("include")]
     if not tops:
         raise root.error("no <model>")
     if not worlds and len(tops) > 1:
         raise tops[1].error("a second model outside a <world>; put both into one <world>, or load one file each")
-    if worlds and (joint := holder.first("joint")) is not None:
-        raise joint.error("joints of a world are not read; put the models that it joins into one", UnsupportedError)
-    reading.draft.leave_out_unknown(holder, ("model", "include", "gravity"))
+    reading.draft.leave_out_unknown(holder, ("model", "include", "gravity", "joint", "frame"))
     _gravity(holder, reading.draft)
-    for top in tops:
-        reading.enter(top, version, None, alone=len(tops) == 1)
+    if worlds and (holder.all("joint") or holder.all("frame")):
+        reading.enter_world(holder, version)
+    else:
+        for top in tops:
+            reading.enter(top, version, None, alone=len(tops) == 1)
     for scope, place, static in reading.scopes:
         reading.links(scope, place, static)
     reading.connect()
@@ -57,8 +61,8 @@ def read_sdf(root: Element, folders: Folders) -> Draft:
 
 def _checked_version(root: Element) -> tuple[int, int]:
     version = version_of(root)
-    if not OLDEST <= version <= (1, 12):
-        raise root.error(f"SDF {version[0]}.{version[1]} is not read; 1.4 to 1.11 are", UnsupportedError)
+    if not OLDEST <= version <= NEWEST:
+        raise root.error(f"SDF {version[0]}.{version[1]} is not read; 1.4 to 1.12 are", UnsupportedError)
     return version
 
 
@@ -90,27 +94,59 @@ class _Reading:
         if entered:
             root, element = self.includes.enter(element)
             version = _checked_version(root)
+        element = self._merged(element)
         name = element.attribute("name")
         prefix = "" if alone else f"{'' if outer is None else outer.prefix}{name}::"
         if alone:
             self.draft.name = name
-        nested = [child for child in element.children if child.tag in ("model", "include")]
         scope = Scope(_without_includes(element), prefix, version)
         place = IDENTITY
         static = truth_text(element, "static", False)
         self.scopes.append((scope, place, static))
         mine = len(self.scopes) - 1
-        for child in nested:
-            inner = self.enter(child, version, scope)
+        self._enter_nested(element, scope)
+        if element.attributes.get("canonical_link", "").strip():
+            scope.link(MODEL, element)
+        self.scopes[mine] = (scope, self._top_place(scope) if outer is None else IDENTITY, static)
+        if entered:
+            self.includes.leave()
+        return scope
+
+    def _merged(self, element: Element) -> Element:
+        """Return a model with the parts of those that it merges."""
+        if not any(map(is_merged, element.children)):
+            return element
+        whole = Element(element.tag, element.attributes, element.line, element.file)
+        for child in element.children:
+            if not is_merged(child):
+                whole.children.append(child)
+                continue
+            root, inner = self.includes.enter(child)
+            whole.children += merged(self._merged(inner), _checked_version(root), child)
+            self.includes.leave()
+        return whole
+
+    def enter_world(self, world: Element, version: tuple[int, int]) -> None:
+        """Add a world with joints or frames: the models in it are nested, and its own frame is the ground."""
+        own = Element("world", world.attributes, world.line, world.file)
+        own.children = [child for child in world.children if child.tag in ("joint", "frame")]
+        scope = Scope(own, "", version, placed={MODEL: IDENTITY, GROUND: IDENTITY})
+        scope.carried[MODEL] = scope.carried[GROUND] = (scope, GROUND)
+        self.places[GROUND] = IDENTITY
+        self.scopes.append((scope, IDENTITY, False))
+        self._enter_nested(world, scope)
+
+    def _enter_nested(self, element: Element, scope: Scope) -> None:
+        """Add the models in a model or a world."""
+        for child in element.children:
+            if child.tag not in ("model", "include"):
+                continue
+            inner = self.enter(child, scope.version, scope)
             own = inner.element.attribute("name")
             if own in scope.nested or (own in scope.named and scope.named[own].tag != "model"):
                 raise child.error(f"the name {own!r} is taken in {element}")
             scope.nested[own] = inner
             scope.named[own] = inner.element
-        self.scopes[mine] = (scope, self._top_place(scope) if outer is None else IDENTITY, static)
-        if entered:
-            self.includes.leave()
-        return scope
 
     def _top_place(self, scope: Scope) -> Placement:
         """Return where a model stands that is in no other."""
@@ -193,14 +229,11 @@ class _Reading:
         ends = []
         for tag in ("parent", "child"):
             given = text_of(element, tag)
-            if given == GROUND:
-                if tag == "child":
-                    raise element.error("the world cannot be a child")
-                ends.append(GROUND)
-            else:
-                owner, link = scope.link(given, element)
-                ends.append(owner.prefix + link)
+            owner, link = (scope, GROUND) if given == GROUND else scope.link(given, element)
+            ends.append(GROUND if link == GROUND else owner.prefix + link)
         parent, child = ends
+        if child == GROUND:
+            raise element.error("the world cannot be a child")
         if parent == child:
             raise element.error(f"joins {parent!r} to itself")
         if child in self.static and parent in (*self.static, GROUND):

@@ -26,10 +26,6 @@ class Includes:
 
     def enter(self, include: Element) -> tuple[Element, Element]:
         """Return the <sdf> and the <model> of an included file, with the changes that the <include> asks for."""
-        if include.attributes.get("merge", "").strip() in ("1", "true"):
-            raise include.error(
-                "merge is not supported; put the included model's elements into the file", UnsupportedError
-            )
         path = self._file(include)
         self.count += 1
         if path in self.open:

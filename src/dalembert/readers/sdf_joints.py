@@ -29,6 +29,7 @@ KINDS = {
     "fixed": "fixed",
 }
 AXES = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "universal": 2}
+DYNAMICS = ("damping", "friction", "spring_stiffness", "spring_reference")
 HUGE = 1e16
 """SDF's own word for no limit."""
 
@@ -58,9 +59,9 @@ def read_joint(element: Element, scope: Scope, ends: tuple[str, str], draft: Dra
         raise element.error(f"unknown type {shortened(given)!r}; known are {', '.join(KINDS)}, gearbox")
     kind = KINDS[given]
     axes = [_axis(element, tag, scope, draft) for tag in ("axis", "axis2")[: AXES.get(kind, 0)]]
-    dynamics = [(_dynamics(axis) if axis is not None else (0.0,) * 4) for axis, _ in axes]
+    dynamics = [(_dynamics(axis, draft) if axis is not None else (0.0,) * 4) for axis, _ in axes]
     if kind == "spherical" and (axis := element.only("axis")) is not None:
-        dynamics = [_dynamics(axis)] * 3
+        dynamics = [_dynamics(axis, draft)] * 3
     damping, friction, stiffness, rest = zip(*dynamics, strict=True) if dynamics else ((), (), (), ())
     directions = [direction for _, direction in axes] + [(0.0, 0.0, 1.0), (0.0, 1.0, 0.0)]
     return Joint(
@@ -71,7 +72,7 @@ def read_joint(element: Element, scope: Scope, ends: tuple[str, str], draft: Dra
         axis=directions[0],
         axis2=directions[1],
         pitch=_pitch(element) if kind == "helical" else 0.0,
-        limits=_limits([axis for axis, _ in axes]),
+        limits=_limits([axis for axis, _ in axes], draft),
         damping=_given(damping),
         friction=_given(friction),
         stiffness=_given(stiffness),
@@ -112,17 +113,17 @@ def direction_in(element: Element, axis: Element, scope: Scope, frame: str) -> t
     return float(x), float(y), float(z)
 
 
-def _dynamics(axis: Element) -> tuple[float, float, float, float]:
+def _dynamics(axis: Element, draft: Draft) -> tuple[float, float, float, float]:
     """Return damping, friction, stiffness and rest of an axis."""
     dynamics = axis.only("dynamics")
     if dynamics is None:
         return 0.0, 0.0, 0.0, 0.0
-    tags = ("damping", "friction", "spring_stiffness", "spring_reference")
-    damping, friction, stiffness, rest = (number_text(dynamics, tag, 0.0) for tag in tags)
+    draft.leave_out_unknown(dynamics, DYNAMICS)
+    damping, friction, stiffness, rest = (number_text(dynamics, tag, 0.0) for tag in DYNAMICS)
     return damping, friction, stiffness, rest
 
 
-def _limits(axes: list[Element | None]) -> Limits:
+def _limits(axes: list[Element | None], draft: Draft) -> Limits:
     """Return the limits of all axes; negative speeds and efforts mean none."""
     rows = []
     for axis in axes:
@@ -130,6 +131,7 @@ def _limits(axes: list[Element | None]) -> Limits:
         if limit is None:
             rows.append((-math.inf, math.inf, math.inf, math.inf))
             continue
+        draft.leave_out_unknown(limit, ("lower", "upper", "velocity", "effort"))
         defaults = (("lower", -math.inf), ("upper", math.inf), ("velocity", math.inf), ("effort", math.inf))
         values = [number_text(limit, tag, default, infinite=True) for tag, default in defaults]
         lower, upper = (math.copysign(math.inf, x) if abs(x) >= HUGE else x for x in values[:2])

@@ -24,6 +24,7 @@ from dalembert.readers.conventions import (
 )
 from dalembert.readers.draft import Draft
 from dalembert.readers.mjcf import names_of
+from dalembert.readers.turns import add_turns
 
 Array = np.ndarray
 
@@ -42,7 +43,8 @@ class StateMap:
     joints
         Names of the joints in the order of the tool.
     wound
-        Joints that have an angle here and (cos, sin) there; their angle comes back within (-pi, pi].
+        Joints that have an angle here and (cos, sin) there, which has no turns; their angle comes back with the turn
+        that their coupling asks for (see `turns.py`), and within (-pi, pi] where that leaves it open.
     """
 
     mechanism: Mechanism
@@ -89,6 +91,8 @@ class StateMap:
         out = np.empty((*q.shape[:-1], self.mechanism.nq))
         for kind, here, _, there, _ in self._parts:
             out[..., here] = q_from(self.convention, kind, q[..., there])
+        if self.wound:
+            add_turns(self.mechanism, self.wound, out)
         return out
 
     def to_v(self, q: Any, v: Any) -> Array:

@@ -15,7 +15,7 @@ from dalembert.model.placement import Placement
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders
 from dalembert.readers.meshes import note_meshes
-from dalembert.readers.urdf_joints import read_joint, read_mimic
+from dalembert.readers.urdf_joints import note_circles, read_joint, read_mimic
 from dalembert.readers.urdf_loops import LOOP_READERS
 from dalembert.readers.urdf_transmissions import read_transmission
 from dalembert.readers.values import blame, number_attribute, origin
@@ -24,12 +24,35 @@ from dalembert.readers.xml_tree import Element, shortened
 PRODUCTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 SHAPES = ("visual", "collision")
 JOINTS = ("joint", "drake:joint")
+ATTRIBUTES = {
+    tag: frozenset(names.split())
+    for tag, names in {
+        "robot": "name version",
+        "link": "name",
+        "inertial": "",
+        "mass": "value",
+        "inertia": " ".join(PRODUCTS),
+        "joint": "name type",
+        "drake:joint": "name type",
+        "parent": "link",
+        "child": "link",
+        "origin": "xyz rpy quat_xyzw",
+        "axis": "xyz",
+        "limit": "lower upper effort velocity",
+        "dynamics": "damping friction",
+        "mimic": "joint multiplier offset",
+    }.items()
+}
+"""Attributes of the elements that are read; others are named in the notes, for they may be misspelt."""
+
+VERSIONS = ("1.0", "1.1", "1.2")
 
 
 def read_urdf(root: Element, folders: Folders) -> Draft:
     """Return what a <robot> element says."""
     _refuse_xacro(root)
     draft = Draft(root.attributes.get("name", "").strip() or "robot", root.file)
+    _note_attributes(root, draft)
     for element in root.children:
         if element.tag == "link":
             draft.bodies.append(_link(element, draft))
@@ -49,8 +72,21 @@ def read_urdf(root: Element, folders: Folders) -> Draft:
             read_transmission(element, joints, draft)
         elif element.tag not in ("link", "material"):
             draft.leave_out(element)
+    note_circles(draft)
     note_meshes(root, "filename", folders, draft)
     return draft
+
+
+def _note_attributes(root: Element, draft: Draft) -> None:
+    """Name attributes of links and joints that mean nothing, and a version that nobody has written down."""
+    version = root.attributes.get("version", "1.0").strip()
+    if version not in VERSIONS:
+        draft.notes.append(f"{root.source}: version {shortened(version)!r} is not known; read as {VERSIONS[-1]}")
+    todo = [root]
+    while todo:
+        element = todo.pop()
+        draft.leave_out_attributes(element, ATTRIBUTES[element.tag])
+        todo += [child for child in reversed(element.children) if child.tag in ATTRIBUTES]
 
 
 def _link(element: Element, draft: Draft) -> Body:

@@ -72,6 +72,9 @@ def _limits(element: Element, kind: str, draft: Draft) -> Limits:
             draft.notes.append(f"{element.source}: no <limit>; the joint is taken as unlimited")
         return Limits()
     lower, upper = ((), ())
+    bounds = [word for word in ("lower", "upper") if word in limit.attributes]
+    if bounds and kind not in LIMITED:
+        draft.leave_out(limit, f"{' and '.join(bounds)} of a {element.attribute('type')} joint")
     if kind in LIMITED:
         lower, upper = ((_bound(limit, word, 0.0),) for word in ("lower", "upper"))
     speed, effort = (_bound(limit, word, math.inf) for word in ("velocity", "effort"))
@@ -104,3 +107,21 @@ def read_mimic(element: Element, joints: dict[str, Joint], draft: Draft) -> None
     factor, offset = number_attribute(mimic, "multiplier", 1.0), number_attribute(mimic, "offset", 0.0)
     draft.couplings.append(Coupling(f"{name}_mimic", ((name, 1.0), (other, -factor)), offset, mimic.source))
     return None
+
+
+def note_circles(draft: Draft) -> None:
+    """Name joints that mimic each other in a circle: one of their rows says nothing new, or contradicts the others."""
+    leaders = {coupling.terms[0][0]: coupling.terms[1][0] for coupling in draft.couplings}
+    seen: set[str] = set()
+    for start in leaders:
+        path: list[str] = []
+        name = start
+        while name in leaders and name not in seen:
+            seen.add(name)
+            path.append(name)
+            name = leaders[name]
+        if name in path:
+            circle = [*path[path.index(name) :], name]
+            draft.notes.append(
+                f"{draft.file}: joints mimic each other in a circle, {' -> '.join(circle[:6])}; all their rows are kept"
+            )

@@ -117,17 +117,17 @@ def _spring(element: Element, draft: Draft) -> None:
         for short, word in (("stiffness", "stiffness"), ("rest", "free_length"), ("damping", "damping"))
     }
     ends = []
+    draft.taken.setdefault("frames", {body.name: 1 for body in draft.bodies})
     for side, point in (("A", "p_AP"), ("B", "p_BQ")):
-        body = element.required(f"{element.tag}_body_{side}").attribute("name")
-        frame = Frame(
-            draft.new_name("frames", f"{body}_spring_end"),
-            body,
-            _point(element, f"{element.tag}_{point}"),
-            element.source,
-        )
+        body, place = element.required(f"{element.tag}_body_{side}").attribute("name"), f"{element.tag}_{point}"
+        placement = _point(element, place)
+        if placement.is_identity():
+            ends.append(body)
+            continue
+        frame = Frame(draft.new_name("frames", f"{body}_spring_end"), body, placement, element.source)
         draft.frames.append(frame)
         ends.append(frame.name)
-    name = draft.new_name("springs", "spring")
+    name = draft.new_name("springs", element.attributes.get("name", "").strip() or "spring")
     draft.springs.append(Spring(name, ends[0], ends[1], **values, source=element.source))
 
 

@@ -25,6 +25,11 @@ def read_transmission(element: Element, joints: dict[str, Joint], draft: Draft) 
     wanted = actuator[0].attributes.get("name", "").strip() or f"{named.name}_motor"
     name = draft.new_name("actuators", wanted)
     effort = named.limits.effort[0] if named.limits.effort else float("inf")
+    if effort < 0:
+        draft.notes.append(
+            f"{element.source}: the effort of its joint is negative ({effort:g}); the motor has no limit"
+        )
+        effort = float("inf")
     gear = _gear(element, actuator[0])
     if gear == 0:
         return draft.leave_out(element, "its reduction is zero")

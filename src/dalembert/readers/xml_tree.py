@@ -15,8 +15,9 @@ from dalembert.errors import ModelError
 from dalembert.model.parts import Source
 from dalembert.readers.files import read_file
 
-DEEPEST = 200
-"""Elements nested deeper are refused; robot files need about 15."""
+DEEPEST, DEEPEST_BODIES = 200, 450
+"""Elements nested deeper are refused; robot files need about 15. In MJCF bodies are nested: a chain takes a level a
+body. MuJoCo itself stops at 500."""
 
 MOST = 5_000_000
 """Elements in a file; 10^5 links with inertias, shapes and joints need 1.2 million."""
@@ -109,7 +110,7 @@ class _Tree:
     """The handlers of one reading."""
 
     def __init__(self, content: bytes, file: str) -> None:
-        self.file, self.count = file, 0
+        self.file, self.count, self.deepest = file, 0, DEEPEST
         self.open: list[Element] = []
         self.pieces: list[list[str]] = []
         self.found: Element | None = None
@@ -139,8 +140,8 @@ class _Tree:
         longest = max(len(tag), len(attributes.get("name", "")))
         if longest > LONGEST_NAME:
             raise self.refusal(f"a tag or name of {longest} characters; the limit is {LONGEST_NAME}")
-        if len(self.open) >= DEEPEST:
-            raise self.refusal(f"<{tag}> is nested {len(self.open) + 1} deep; the limit is {DEEPEST}")
+        if len(self.open) >= self.deepest:
+            raise self.refusal(f"<{tag}> is nested {len(self.open) + 1} deep; the limit is {self.deepest}")
         if self.count > MOST:
             raise self.refusal(f"more than {MOST} elements")
         element = Element(tag, attributes, self.parser.CurrentLineNumber, self.file)
@@ -148,6 +149,7 @@ class _Tree:
             self.open[-1].children.append(element)
         else:
             self.found = element
+            self.deepest = DEEPEST_BODIES if tag == "mujoco" else DEEPEST
         self.open.append(element)
         self.pieces.append([])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any
 
 from dalembert.errors import ModelError
@@ -15,7 +16,7 @@ from dalembert.model.constraints.prismatic import Prismatic
 from dalembert.model.constraints.revolute import Revolute
 from dalembert.model.constraints.universal import Universal
 from dalembert.model.constraints.weld import Weld
-from dalembert.model.naming import lookup
+from dalembert.model.naming import lookup, near_matches
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -48,6 +49,7 @@ def from_loop(loop: Loop) -> Constraint:
     """Return a loop as the constraint of its kind; `options` of the loop are fields of the constraint."""
     kind, has_axis = lookup(loop.kind, LOOPS, "kind of loop", loop.source)
     given = dict(loop.options) | ({"axis": loop.axis} if has_axis else {})
+    _check_options(loop, kind, given)
     try:
         return kind(
             loop.body,
@@ -57,5 +59,24 @@ def from_loop(loop: Loop) -> Constraint:
             name=f"loop {loop.name}",
             **given,
         )
-    except (TypeError, ModelError) as error:
+    except (TypeError, ValueError, ModelError) as error:
         raise ModelError(f"loop {loop.name!r} ({loop.kind}): {error}", loop.source) from error
+
+
+def _check_options(loop: Loop, kind: Any, given: dict[str, Any]) -> None:
+    """Refuse options that the constraint does not have, and ask for those that it needs."""
+    own = {each.name: each for each in fields(kind) if each.name not in ("frame", "other", "placement", "at", "name")}
+    for name in given:
+        if name not in own:
+            raise ModelError(
+                f"loop {loop.name!r} ({loop.kind}) has no option {name!r}; it takes {', '.join(own)}",
+                loop.source,
+                near_matches(name, own),
+            )
+    needed = [name for name, each in own.items() if each.default is MISSING and each.default_factory is MISSING]
+    missing = [name for name in needed if name not in given]
+    if missing:
+        raise ModelError(
+            f"loop {loop.name!r} ({loop.kind}) needs options={{{', '.join(f'{name!r}: ...' for name in missing)}}}",
+            loop.source,
+        )

@@ -22,10 +22,12 @@ def coordinate_index(mechanism: Mechanism, name: str, label: str) -> int:
     # of joints that begin at one place only the last moves, those before it are fixed
     i = int(np.searchsorted(mechanism.manifold.v_start[:-1], place.start, side="right")) - 1
     joint = mechanism.joints[i]
-    if place.stop - place.start != 1 or joint.kind not in SINGLE:
+    count = place.stop - place.start
+    if count != 1 or joint.kind not in SINGLE:
+        why = f"has {count} velocities" if count != 1 else f"belongs to a {joint.kind} joint, where no angle counts on"
         raise ModelError(
-            f"constraint {label!r}: {name!r} is no single length or angle, it has {place.stop - place.start} "
-            f"velocities or belongs to a {joint.kind} joint; constrain frames instead (Point, Weld, Expression)"
+            f"constraint {label!r}: {name!r} is no single length or angle, it {why}; constrain frames instead (Point, "
+            "Weld, Expression)"
         )
     return place.start
 
