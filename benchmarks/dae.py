@@ -74,7 +74,7 @@ def accuracy() -> list[dict[str, Any]]:
             problem = Problem(p.build(), formulation=form)
             for method in ("bdf", "radau", "ida"):
                 if (p.name in SLOW and method == "radau") or (form == "index3" and method == "ida"):
-                    continue  # too many operations for the one; IDA is not made for index 3 (hours, or no first step)
+                    continue  # too many operations for the one; IDA is not made for index 3
                 for rtol in TOLERANCES:
                     try:
                         row = run(problem, p, rtol, method, 1 if p.name in SLOW or method == "ida" else 3)

@@ -4,7 +4,7 @@
 
 Problems of IFToMM's library of computational benchmark problems with converged references: A01 pendulum, A02 double
 four-bar through its singular configurations, A04 Bricard's overconstrained mechanism. Exudyn (pip install exudyn) runs
-its generalized-alpha method with the settings of its own test models; times are those of its solver and of a whole call
+its generalized-alpha method; times are those of its solver and of a whole call
 of `da.simulate`, models being assembled and compiled before. With --long: 10^6 steps of a crank-rocker.
 """
 

@@ -79,8 +79,11 @@ def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, 
     name = "exact, associated" if associated else "exact, Coulomb cones"
     certificate = FrictionCertificate(name, residual, 0.0, rounds)
     status = FrictionStatus.SOLVED if residual <= OPTIMAL else FrictionStatus.NOT_CONVERGED
+    sets = _sets(problem, r, u, size)
+    if not status.solved:
+        a, forces, lam, xi = (np.full_like(x, np.nan) for x in (a, forces, lam, xi))
     return Resolution(
-        a, forces, lam, xi, _sets(problem, r, u, size), status, certificate, problem.column_names,
+        a, forces, lam, xi, sets, status, certificate, problem.column_names,
         problem.system.coordinates, lambda: report(problem, r, status.solved),
     )  # fmt: skip
 
