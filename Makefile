@@ -4,12 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: help demo test lint format types layers pytest bench docs clean
+.PHONY: help demo test lint format types layers pytest coverage bench docs clean
 
 help:
 	@echo "make demo    set up, run the demonstration, write its report"
 	@echo "make test    set up, lint, types, layers, then all tests"
-	@echo "make lint | format | types | layers | pytest | bench | docs | clean"
+	@echo "make lint | format | types | layers | pytest | coverage | bench | docs | clean"
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,9 @@ layers: $(STAMP)
 	$(BIN)/lint-imports
 
 pytest: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=15
+
+coverage: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term
 
 bench: $(STAMP)
