@@ -69,6 +69,8 @@ def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping
     multipliers
         Found without the redundant rows, by element, "lam joint1[0]"; those that are not given are zero.
 
+    Notes
+    -----
     Least length shares a reaction between the rows that could bear it; forces in N and moments in N m count alike,
     hence another choice of units shares differently. Bodies that give way a little, not rigid ones, decide it in truth.
     """

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 from jaxtyping import Float, Int
+from scipy.sparse.csgraph import structural_rank
 
 from dalembert.errors import SolvabilityError
 from dalembert.tableau.checks import ACCEPTED_ERROR, Outcome, Statistics, sound, trusted
@@ -109,6 +110,9 @@ class Repair:
         """Solve with partial pivoting at run time; singular if no digit is certain."""
         nothing = np.full(len(b), np.nan), np.array([np.nan, 0.0, np.nan]), int(Outcome.SINGULAR)
         A = sp.csc_array(self.plan.pattern.matrix(values))
+        A.eliminate_zeros()
+        if structural_rank(A) < len(b):  # SuperLU does not survive every empty or doubled column
+            return nothing
         row, col = _scales(A)
         scaled = sp.csc_array(sp.diags_array(row) @ A @ sp.diags_array(col))
         try:

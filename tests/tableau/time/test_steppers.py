@@ -400,3 +400,19 @@ def test_wrong_systems_and_starts_are_refused():
         Problem(pendulum()).integrate_many((0, 1), np.zeros((2, 2)), rtool=1e-3)
     with pytest.raises(ModelError, match="different names"):
         from_expressions(x, ca.SX.sym("r", 2), [x[0], x[1]], unknowns=["a", "a"])
+
+
+@pytest.mark.parametrize("method", ["bdf", "radau"])
+def test_an_event_exactly_at_the_end_of_a_step_is_found_there(method):
+    t, x, r = ca.SX.sym("t"), ca.SX.sym("x"), ca.SX.sym("r")
+    run = integrate(from_expressions(x, r, r - 1, time=t), (0, 2), [0.0], events=Event(t - 2.0, True), method=method)
+    assert run.t_events[0] == pytest.approx([2.0], abs=1e-14)
+
+
+@pytest.mark.parametrize("method", ["bdf", "radau"])
+def test_steps_may_be_tiny_beside_the_span_but_not_beside_the_time(method):
+    x, r = ca.SX.sym("x"), ca.SX.sym("r")
+    assert integrate(from_expressions(x, r, r + 1e6 * (x - 1)), (0, 1e10), [0.0], method=method).status == 0
+    run = integrate(from_expressions(x, r, r - x**2), (0, 2), [1.0], method=method)
+    assert run.status == -1
+    assert (np.diff(run.t) > 0).all()

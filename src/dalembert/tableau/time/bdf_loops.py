@@ -73,6 +73,9 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
     predicted, predicted_rates, correction, scale, trial, floor = vectors
     failures, divergences = 0, 0
     t_old = s.t
+    if t_old + s.h == t_old:
+        s.h_collapsed = s.h
+        return FAILED_ERROR_TEST
     while True:
         constant = coefficients(state, psi, alpha, beta, sigma, gamma, phi)
         s.t = t_old + s.h
@@ -106,7 +109,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         else:
             s.h *= 0.25
             s.fresh = 0
-        if abs(s.h) <= option.least or failures + divergences > 60:
+        if abs(s.h) <= option.least * abs(s.t) or failures + divergences > 60:
             s.h_collapsed = s.h
             return cause
         if s.steps == 0:

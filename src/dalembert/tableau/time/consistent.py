@@ -22,16 +22,7 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
-from dalembert.tableau.time.least_change import (
-    RANK,
-    fits,
-    least_change,
-    metric,
-    negligible,
-    regular_solution,
-    row_rank,
-    scales,
-)
+from dalembert.tableau.time.least_change import RANK, fits, least_change, metric, negligible, row_rank, scales
 from dalembert.tableau.time.motion import Motion
 from dalembert.tableau.time.numbers import real, reals
 
@@ -137,9 +128,6 @@ class Finder:
         M, bias, A, full, drift, _, _, effect = self.terms(q, v, t, signals, p)
         rank = row_rank(A)
         if not m.tau.numel():
-            found = regular_solution(M, A, -bias, -drift) if rank == len(A) else None
-            if found is not None:
-                return found[: len(bias)], np.zeros(0), found[len(bias) :], rank
             solution = KKT(M, A, m.names, [m.system.coordinates[i] for i in m.free]).solve(
                 -bias, drift, inconsistent="least_squares"
             )

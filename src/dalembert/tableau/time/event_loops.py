@@ -55,6 +55,8 @@ def locate(point, tables, history, t, span, event, low, g_low, g_high):
     """Return the time offset of the root of one event between the offsets `low` and 0."""
     calls, x, rates, environment, values = point
     side, high = 0, 0.0
+    if g_high == 0.0:
+        return high
     for _ in range(MOST_BISECTIONS):
         if abs(high - low) <= 4.0 * EPS * (abs(t) + abs(low)):
             break

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dgesvx  # pyright: ignore[reportAttributeAccessIssue]
 
 Array = np.ndarray
 
 RANK = 1e-10
 """Singular values of A below this part of the largest are zero: a consistent point has them at rounding level."""
-
-CLEARLY_REGULAR, EXACT = 1e-8, 1e-14
-"""Reciprocal condition (after scaling) and backward error of a system that needs no closer look."""
-
-
-def regular_solution(M: Array, A: Array, f: Array, c: Array) -> Array | None:
-    """Return (a, lam) of M a + A^T lam = f, A a = c, refined; None where it is not clearly regular (then: `KKT`)."""
-    n, m = len(f), len(c)
-    K = np.zeros((n + m, n + m))
-    K[:n, :n], K[:n, n:], K[n:, :n] = M, A.T, A
-    *_, x, rcond, _, backward, info = dgesvx(K, np.concatenate([f, c]), fact="E")
-    regular = info == 0 and rcond > CLEARLY_REGULAR and backward.max() < EXACT and np.isfinite(x).all()
-    return x.ravel() if regular else None
 
 
 def fits(residual: Array, A: Array, x: Array, share: float) -> Array:

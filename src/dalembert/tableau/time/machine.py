@@ -34,7 +34,6 @@ def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool
     """Return the options as the loop reads them."""
     dae = problem.dae
     tested = dae.tested if dae.tested.any() else dae.differential if dae.differential.any() else np.ones(dae.n, bool)
-    reach = max(abs(settings.t0), abs(settings.t1), abs(settings.t1 - settings.t0))
     return Option(
         rtol=float(settings.rtol),
         atol=settings.atol_all,
@@ -44,7 +43,7 @@ def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool
         share=float(settings.newton),
         shift_range=SHIFT_RANGE[straight],
         relax=relax,
-        least=16 * np.finfo(float).eps * reach,
+        least=16 * np.finfo(float).eps,
         most_step=float(settings.max_step),
         first_step=float(settings.first_step),
         most_order=int(settings.max_order),

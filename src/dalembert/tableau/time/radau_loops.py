@@ -121,6 +121,9 @@ def _error(work, extra, state, radau, x, z, error):
 def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history):
     """Try one step until it is accepted; return DONE or why the step size collapsed."""
     s = state[0]
+    if s.t + s.h == s.t:
+        s.h_collapsed = s.h
+        return FAILED_ERROR_TEST
     while True:
         weigh(x, option.rtol, option.atol, option.power, s.h, scale)
         if s.fresh == 0 or s.h != s.h_factored:
@@ -161,7 +164,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
         s.worst = worst_unknown(error, scale, option.tested)
         s.h *= factor
         z[:] = 0.0
-        if abs(s.h) <= option.least:
+        if abs(s.h) <= option.least * abs(s.t):
             s.h_collapsed = s.h
             return cause
 
