@@ -123,7 +123,7 @@ def backward_error(indptr, indices, data, right, x):
     """Return max_i |b - A x|_i / s_i, zero rows left out; NaN if anything is.
 
     s_i = (|A| |x| + |b|)_i; where this is itself only rounding, s_i gains |A_i| |x| in the maximum norm, x taken over
-    the unknowns that enter row i (after M. Arioli, J. W. Demmel, I. S. Duff, "Solving sparse linear systems with sparse
+    the unknowns of row i (after M. Arioli, J. W. Demmel, I. S. Duff, "Solving sparse linear systems with sparse
     backward error", SIAM J. Matrix Anal. Appl. 10 (1989) 165-190).
     """
     worst = 0.0
@@ -135,8 +135,7 @@ def backward_error(indptr, indices, data, right, x):
             term = data[e] * x[indices[e]]
             residual -= term
             size += abs(term)
-            if data[e] != 0.0:
-                entry, x_size = max(entry, abs(data[e])), max(x_size, abs(x[indices[e]]))
+            entry, x_size = max(entry, abs(data[e])), max(x_size, abs(x[indices[e]]))
         if not np.isfinite(size):
             return np.nan
         if size <= rounding * (entry * x_size + abs(right[i])):
