@@ -142,7 +142,7 @@ def plot(chains: list[dict[str, Any]], others: list[dict[str, Any]], file: Path)
     """Draw time per body over the number of bodies."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7.5, 4.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(9.0, 4.6), layout="constrained")
     lines = {
         "held": ("chain, m = 6", "C0", "o-"),
         "pinocchio_held": ("Pinocchio, chain, m = 6", "C0", "o:"),
@@ -158,7 +158,7 @@ def plot(chains: list[dict[str, Any]], others: list[dict[str, Any]], file: Path)
             axes.loglog(*zip(*points, strict=True), "^-", color=f"C{2 + k}", label=shape, markersize=4, linewidth=1)
     axes.set(xlabel="bodies", ylabel="processor time per body, ns", title="Forward dynamics of large mechanisms")
     axes.grid(True, which="major", alpha=0.3)
-    axes.legend(fontsize=8, ncols=2)
+    figure.legend(fontsize=8, loc="outside right upper")
     figure.savefig(file)
 
 
