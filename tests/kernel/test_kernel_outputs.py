@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
+from dalembert.errors import ShapeError
 from dalembert.kernel import Kernel
 from dalembert.kernel.llvm_outputs import output_layout
 from dalembert.kernel.lower import lower
@@ -53,3 +54,15 @@ def test_a_zero_that_is_computed_is_no_structural_zero():
     result = kernel.call(np.array([[1.0], [np.nan]]))
     np.testing.assert_array_equal(result.outputs[0][0], [0.0, 0.0, 1.0])
     assert result.status.tolist() == [0, 1]
+
+
+def test_an_out_that_has_no_truth_value_is_asked_for_none():
+    """Arrays of other libraries raise where their truth is asked for: only the engine may judge them."""
+
+    class Tensor:
+        def __bool__(self) -> bool:
+            raise RuntimeError("the truth of an array is ambiguous")
+
+    x = ca.SX.sym("x", 3)
+    with pytest.raises(ShapeError, match="not Tensor"):
+        Kernel(ca.Function("f", [x], [2 * x]))(np.zeros(3), out=Tensor())

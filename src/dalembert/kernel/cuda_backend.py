@@ -23,8 +23,9 @@ from dalembert.kernel.program import Program
 from dalembert.kernel.recompute import plan
 
 ONE_PART = {"float64": 3000, "float32": 4500}  # operations up to which a program is one part
-RECOMPUTE = 8  # operations that storing or reading a value between parts is worth
-LONG = 9000  # operations from which on parts are shorter, since more is computed again in each
+PARTS = {"float64": (2500, 1800), "float32": (4500, 3000)}  # operations of a part: of programs up to LONG, and longer
+LONG = 9000
+RECOMPUTE, RECOMPUTE_LONG = 8, 3  # operations that passing a value between parts is worth; long parts lack registers
 REGISTERS = {"float64": 115, "float32": 240}  # values that a thread holds in its 255 registers
 
 
@@ -57,9 +58,8 @@ def choose_tuning(program: Program, dtype: str) -> Tuning:
     """Return what ran fastest for programs of this size, measured on an H200 (`benchmarks/gpu.py --tune`)."""
     if program.operations <= ONE_PART[dtype]:
         return Tuning(part=ONE_PART[dtype])
-    if dtype == "float64":
-        return Tuning(part=2500, recompute=RECOMPUTE)
-    return Tuning(part=4500 if program.operations <= LONG else 3000, recompute=RECOMPUTE)
+    part = PARTS[dtype][program.operations > LONG]
+    return Tuning(part=part, recompute=RECOMPUTE_LONG if program.operations > LONG else RECOMPUTE)
 
 
 def print_cuda(program: Program, dtype: str, tuning: Tuning | None = None) -> CudaSource:

@@ -269,7 +269,7 @@ def _arrays(out: Any) -> tuple[Any, ...]:
     """Return the arrays of `out=`; something that the short way refuses where there are none."""
     if isinstance(out, np.ndarray):
         return (out,)
-    if out and isinstance(out, tuple | list) and all(isinstance(array, np.ndarray) for array in out):
+    if isinstance(out, tuple | list) and out and all(isinstance(array, np.ndarray) for array in out):
         return tuple(out)
     return (NotImplemented,)
 
