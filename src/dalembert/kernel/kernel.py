@@ -64,6 +64,9 @@ class Kernel:
     final = False
     """Whether a status is the last word; if not, samples that are declined may be solved by other means."""
 
+    spare: tuple[Any, ...] = ()
+    """Values of the last inputs, where a call may leave these off."""
+
     def __init__(
         self,
         function: Any,
@@ -147,7 +150,7 @@ class Kernel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the function and the options; the code is loaded from the cache, or compiled, where it arrives."""
-        return _restore, (self._source, self.backend, self.options)
+        return _restore, (self._source, self.backend, self.options, self.spare)
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -170,6 +173,8 @@ class Kernel:
             result = self._short(*inputs, *given)
             if result is None:
                 return given[0] if self._bare else given
+        if self._left_off(inputs):
+            return self(*inputs, *self.spare, out=out)
         outputs, _ = self._evaluate(inputs, out, False)
         return outputs[0] if self._bare else tuple(outputs)
 
@@ -181,8 +186,14 @@ class Kernel:
             if result is not NotImplemented:
                 outputs, status = (result[:-1], result[-1]) if out is None else (given, result)
                 return self._evaluation(outputs, status)
+        elif self._left_off(inputs):
+            return self.call(*inputs, *self.spare, out=out)
         outputs, status = self._evaluate(inputs, out, True)
         return self._evaluation(tuple(outputs), status)
+
+    def _left_off(self, inputs: tuple[Any, ...]) -> bool:
+        """Return whether the spare inputs, and no others, were left off."""
+        return bool(self.spare) and len(inputs) == self._arity - len(self.spare)
 
     def _evaluation(self, outputs: tuple[Any, ...], status: Any) -> Evaluation:
         """Return outputs and status, whose shape is that of the batch: () for one sample."""
@@ -274,8 +285,9 @@ def _arrays(out: Any) -> tuple[Any, ...]:
     return (NotImplemented,)
 
 
-def _restore(source: Source, backend: str, options: Options) -> Kernel:
+def _restore(source: Source, backend: str, options: Options, spare: tuple[Any, ...]) -> Kernel:
     """Return a kernel that was pickled."""
     kernel = Kernel.__new__(Kernel)
     kernel._start(source, backend, options)
+    kernel.spare = spare
     return kernel

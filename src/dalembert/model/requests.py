@@ -134,7 +134,18 @@ def refuse_unhashable(key: tuple[Any, ...]) -> None:
 
 
 def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], kernel: Mapping[str, Any]) -> Kernel:
-    """Return the kernel of a request; `kernel` has the options of `Kernel` (backend, dtype, threads, width)."""
+    """Return the kernel of a request; `kernel` has the options of `Kernel` (backend, dtype, threads, width).
+
+    Only a function that the user gave (`Servo`, `Expression`) can depend on time: without one, t may be left off.
+    """
+    made = _compiled(mechanism, what, options, kernel)
+    if mechanism.cacheable and made.inputs and made.inputs[-1].name == "t":
+        made.spare = (np.zeros(1, made.options.dtype),)
+    return made
+
+
+def _compiled(mechanism: Mechanism, what: str, options: Mapping[str, Any], kernel: Mapping[str, Any]) -> Kernel:
+    """Return the kernel: loops where the mechanism is large, else from the cache or traced now."""
     from dalembert.kernel import Kernel
     from dalembert.kernel.engine import type_name
 
