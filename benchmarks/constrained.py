@@ -1,6 +1,7 @@
 """Constrained forward dynamics of real robots beside Pinocchio and MuJoCo: contacts, and Cassie's closed loops.
 
-    python benchmarks/constrained.py [--json FILE] [--quick]
+    python benchmarks/constrained.py [--json FILE] [--quick] [--robots Go2 Talos ...]
+    python benchmarks/constrained.py --markdown [FILE]     the table of docs/constrained.md, of a run now or from FILE
 
 Times are microseconds per state, the best of several repeats in one run, one thread; ratios from one run are what
 counts. "single" is one call from Python with one state, ours and theirs alike. "batch" is a call with 1024 states, per
@@ -16,8 +17,9 @@ at rest, relative to the largest acceleration.
 
 The limit is the operations of the traced program over what one core can issue; "share" is its inverse in per cent.
 "cold" is `compile` with an empty cache, tracing included; "cached" is the same for a fresh mechanism when the cache is
-filled, in a process that runs already. Drake is left out: it has no forward dynamics with hard constraints in
-continuous time.
+filled, in a process that runs already; CPU seconds of the process, which a busy machine does not change. Where pydrake
+is installed (a version in which constraints with the ground work, such as 1.40), one step of Drake's implicit discrete
+dynamics is timed beside: see `drake_peer.py`.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ import pinocchio as pin
 
 import dalembert as da
 from dalembert.kernel.peak import peak_operations
+from drake_peer import drake_step
 from robots import BATCH, REPEATS, best, find, mujoco_spec
 
 CALLS = 200  # single calls that are timed together
@@ -156,6 +159,13 @@ def in_mujoco(case: Case, peer: Peer, mechanism: da.Mechanism) -> tuple[Any, Any
     return model, data
 
 
+def places(case: Case, mechanism: da.Mechanism) -> list[list[tuple[str, Any]]]:
+    """Return bodies and placements on them of every constraint: one of a contact, two of a loop."""
+    held = [mechanism.frame(frame) for frame in case.frames]
+    loops = [[(x.body, x.placement), (x.other, x.other_placement)] for x in mechanism.loops]
+    return [[(frame.body, frame.placement)] for frame in held] if held else loops
+
+
 def states(case: Case, mechanism: da.Mechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return random q, v, tau; where loops must close, those near the neutral configuration that do."""
     rng = np.random.default_rng(0)
@@ -182,9 +192,9 @@ def compiled(case: Case) -> tuple[da.Mechanism, Any, dict[str, Any]]:
         os.environ["DALEMBERT_CACHE"] = folder
         for _ in range(2):
             mechanism = mechanism_of(case)
-            start = time.perf_counter()
+            start = time.process_time()
             kernel = mechanism.compile("forward")
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
         assert kernel.report().from_cache
         del os.environ["DALEMBERT_CACHE"]
     return mechanism, kernel, dict(zip(("cold", "cached"), seconds, strict=True))
@@ -210,7 +220,10 @@ def measure(name: str, case: Case, quick: bool) -> dict[str, Any]:
         "mujoco": lambda: [mujoco.mj_forward(model, data) for _ in range(CALLS)],
         "batch": lambda: kernel(q, v, tau, t, out=out),
     }
-    counts = {"batch": BATCH}
+    drake = drake_step(mechanism, places(case, mechanism), case.rows)
+    if drake is not None:
+        calls["drake"] = lambda: [drake() for _ in range(CALLS // 10)]
+    counts = {"batch": BATCH, "drake": CALLS // 10}
     times = {what: each / counts.get(what, CALLS) for what, each in in_turn(calls, repeats).items()}
     at_rest = kernel(q[:STATES], 0 * v[:STATES], tau[:STATES], t)[0][:, peer.order_v]
     expected = np.array([theirs(q_pin[i], 0 * v_pin[i], tau_pin[i]).copy() for i in range(STATES)])
@@ -240,6 +253,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[dict[str, Any]], Any]], ...] = (
     ("Pin us", ">7.2f", lambda row: row["pinocchio"]),
     ("lists", ">6.2f", lambda row: row["pinocchio_lists"]),
     ("MJ us", ">7.2f", lambda row: row["mujoco"]),
+    ("Drake us", ">8.0f", lambda row: row.get("drake", float("nan"))),
     ("x Pin", ">6.1f", lambda row: row["pinocchio"] / row["single"]),
     ("x MJ", ">6.1f", lambda row: row["mujoco"] / row["single"]),
     ("batch us", ">9.3f", lambda row: row["batch"]),
@@ -273,16 +287,55 @@ def show(rows: list[dict[str, Any]]) -> None:
         print(f"goals, {row['robot']}: {'; '.join(said)}")
 
 
+DOCS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
+    ("", lambda row: f"{row['robot']}, {HELD[row['robot']]}"),
+    ("rows", lambda row: RANKS.get(row["robot"], f"{row['rows']}")),
+    ("operations", lambda row: f"{row['traced']:,}"),
+    ("one state", lambda row: f"{row['single']:.2f}"),
+    ("Pinocchio", lambda row: f"{row['pinocchio']:.2f} ({row['pinocchio_lists']:.1f})"),
+    ("MuJoCo", lambda row: f"{row['mujoco']:.2f}"),
+    ("Drake", lambda row: f"{row['drake']:.0f}" if "drake" in row else "-"),
+    ("×", lambda row: f"{row['pinocchio'] / row['single']:.1f}"),
+    ("batch", lambda row: f"{row['batch']:.3f}"),
+    ("×", lambda row: f"{row['pinocchio'] / row['batch']:.1f}"),
+    ("× MuJoCo", lambda row: f"{row['mujoco'] / row['batch']:.0f}"),
+    ("over the limit", lambda row: f"{row['batch'] / row['limit']:.1f}"),
+    ("share of peak", lambda row: f"{100 * row['limit'] / row['batch']:.0f} %"),
+    ("cold", lambda row: f"{row['cold']:.1f} s"),
+    ("from cache", lambda row: f"{1e3 * row['cached']:.0f} ms"),
+)
+"""Heading and value of every column of the table in docs/constrained.md."""
+
+HELD = {"Go2": "four points", "Talos": "two welds", "G1": "two welds", "Panda": "one weld", "Cassie": "four loops"}
+RANKS = {"Cassie": "12, rank 10"}
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """Return the table of docs/constrained.md."""
+    lines = [[title for title, _ in DOCS], ["---"] * len(DOCS)]
+    lines += [[value(row) for _, value in DOCS] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="write all figures to this file")
     parser.add_argument("--quick", action="store_true", help="fewer repeats")
+    parser.add_argument("--robots", nargs="+", choices=CASES, default=list(CASES), help="only these")
+    parser.add_argument(
+        "--markdown", nargs="?", const="", metavar="FILE", help="print the table of the docs, of this run or from FILE"
+    )
     arguments = parser.parse_args()
+    if arguments.markdown:
+        print(markdown(json.loads(Path(arguments.markdown).read_text())["rows"]))
+        return
     load = os.getloadavg()[0]
-    rows = [measure(name, case, arguments.quick) for name, case in CASES.items()]
+    rows = [measure(name, CASES[name], arguments.quick) for name in arguments.robots]
     versions = {"pinocchio": pin.__version__, "mujoco": mujoco.__version__, "python": sys.version.split()[0]}
     print(f"{platform.processor() or platform.machine()}, {versions}, batch of {BATCH}, one thread, load {load:.1f}")
     show(rows)
+    if arguments.markdown is not None:
+        print(markdown(rows))
     if arguments.json:
         arguments.json.write_text(
             json.dumps({"versions": versions, "batch": BATCH, "load": load, "rows": rows}, indent=1)

@@ -85,18 +85,32 @@ GIVEN = {
     "prismatic": ("hand:base:z", 5),
     "cylindrical": ("hand:base:x", 4),
     "planar": ("hand:base:y", 3),
+    "universal": ("hand::y:x", 4),
+    "coupler": ("shoulder=1,elbow=-2:0.1", 1),
+    "point_on_line": ("hand:base:z", 2),
+    "point_in_plane": ("hand:base:0,0,1", 1),
+    "rolling": ("hand::0.3:y", 3),
+    "servo": ("elbow:0.4", 1),
 }
 
 
 @pytest.mark.parametrize("word", WORDS)
 def test_every_word_makes_its_rows(check, word):
     value, rows = GIVEN[word]
-    code, out, _ = check(f"--{word}", value, "--samples", "0", "--json")
+    code, out, _ = check(f"--{word.replace('_', '-')}", value, "--samples", "0", "--json")
     found = json.loads(out)
     assert code == 0
     assert len(found["rows"]) == rows
     assert len(found["configurations"]) == 1
     assert found["configurations"][0]["closed"]
+
+
+def test_names_with_colons_are_one_part(check):
+    text = arm().replace('"hand"', '"arm::hand"').replace('"elbow"', '"arm::elbow"')
+    code, out, _ = check("--revolute", "arm::hand::y", "--servo", "arm::elbow:0.4", "--samples", "0", text=text)
+    assert code == 0
+    assert "arm::hand: revolute, 5 rows" in out
+    assert "servo arm::elbow" in out
 
 
 def test_words_add_up(check):
@@ -129,14 +143,30 @@ def test_a_massless_link_is_solvable_once_it_is_held(check):
     [
         (("--point", "hnad"), "there is no frame 'hnad'; did you mean 'hand'?"),
         (("--point", "hand", "--point", "hand"), "two constraint rows are called 'hand x'"),
-        (("--point", "hand:base:upper"), "up to 2 of them joined by ':'"),
-        (("--weld", "hand:"), "'hand:' is not a name"),
+        (("--point", "hand:base:upper"), "3 parts; write FRAME or FRAME:OTHER"),
+        (("--weld", "hand:"), "--weld 'hand:': nothing stands after ':' for the other"),
+        (("--weld", ":hand"), "a name is missing"),
         (("--point", "hand:hand"), "it would hold nothing or be impossible"),
-        (("--distance", "hand:base"), "write frame:other:length"),
+        (("--distance", "hand:base"), "write FRAME:OTHER:LENGTH"),
         (("--distance", "hand:base:long"), "'long' is no length in metres"),
         (("--distance", "hand:base:nan"), "length"),
-        (("--revolute", "hand"), "write frame:other or frame:other:axis"),
-        (("--planar", "hand:base:w"), "one of x, y, z"),
+        (("--revolute", "hand:base:y:z"), "4 parts; write FRAME:OTHER:AXIS"),
+        (("--planar", "hand:base:w"), "--planar 'hand:base:w': 'w' is no part of an axis"),
+        (("--planar", "hand:base:1,0"), "'1,0' is no axis: x, y, z, -x"),
+        (("--planar", "hand:base:0,0,0"), "axis"),
+        (("--universal", "hand:base:x:-x"), "are parallel"),
+        (("--coupler", "shoulder"), "'shoulder' is not coordinate=factor"),
+        (("--coupler", "shoulder=1,shoulder=2"), "is there twice"),
+        (("--coupler", "shoulder=1,elbwo=2"), "did you mean 'elbow'?"),
+        (("--coupler", "shoulder=0"), "couples nothing"),
+        (("--servo", "elbow"), "write JOINT:VALUE"),
+        (("--servo", "elbow:up"), "'up' is no number"),
+        (("--servo", "elbwo:1"), "did you mean 'elbow'?"),
+        (("--servo", "wrist:1"), "no single length or angle"),
+        (("--rolling", "hand:base"), "write FRAME:OTHER:RADIUS"),
+        (("--rolling", "hand::-1"), "must be more than zero"),
+        (("--line", "hand:bse"), "did you mean 'base'?"),
+        (("--revolut", "hand:base:y"), "--revolute"),
         (("--point", "hand", "--samples", "-1"), "not negative; got -1, 0"),
         (("--point", "hand", "--seed", "-1"), "not negative; got 3, -1"),
         (("--base", "swimming"), "swimming"),

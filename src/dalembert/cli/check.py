@@ -38,11 +38,9 @@ class Check:
     weld: Words = ()
     """Hold a frame where it is (FRAME), or weld it to another (FRAME:OTHER)."""
 
-    distance: Words = ()
-    """Keep two frames apart: FRAME:OTHER:LENGTH, metres."""
-
     revolute: Words = ()
-    """Close a loop by a hinge: FRAME:OTHER:AXIS, the axis x, y or z of FRAME."""
+    """Close a loop by a hinge: FRAME:OTHER:AXIS. AXIS is x (taken if left out), y, z, -x, -y, -z or numbers 1,0,1; in
+    the axes of both frames. FRAME::AXIS: hinged to the ground where it is."""
 
     prismatic: Words = ()
     """Close a loop by a slider, likewise."""
@@ -50,8 +48,30 @@ class Check:
     cylindrical: Words = ()
     """Close a loop by a cylindrical joint, likewise."""
 
+    universal: Words = ()
+    """Close a loop by a cardan joint: FRAME:OTHER:AXIS:AXIS2, the axis of FRAME and that of OTHER."""
+
     planar: Words = ()
-    """Close a loop by a planar joint, likewise."""
+    """Close a loop by a planar joint: FRAME:OTHER:AXIS, the axis across the plane."""
+
+    distance: Words = ()
+    """Keep two frames apart: FRAME:OTHER:LENGTH, metres; FRAME::LENGTH from the ground's origin."""
+
+    coupler: Words = ()
+    """Gears: JOINT=FACTOR,JOINT=FACTOR:OFFSET, the sum of factors times coordinates is the offset (0 if left out)."""
+
+    point_on_line: Annotated[Words, tyro.conf.arg(aliases=["--line"])] = ()
+    """Keep a frame's origin on a line: FRAME:OTHER:AXIS, through the origin of OTHER along its axis."""
+
+    point_in_plane: Annotated[Words, tyro.conf.arg(aliases=["--plane"])] = ()
+    """Keep a frame's origin in a plane: FRAME:OTHER:NORMAL (z if left out), through the origin of OTHER."""
+
+    rolling: Words = ()
+    """Roll without slip on the plane z = 0 of OTHER: FRAME:OTHER:RADIUS a ball, FRAME:OTHER:RADIUS:AXIS a wheel, the
+    axis in FRAME; FRAME::RADIUS on the ground."""
+
+    servo: Words = ()
+    """Hold a joint coordinate at a value: JOINT:VALUE, radians or metres."""
 
     base: Literal["auto", "fixed", "floating"] = "auto"
     """What holds the root of a robot."""
@@ -76,7 +96,7 @@ class Check:
         from dalembert.model.survey import survey
 
         mechanism = load(self.file, self.base, allow_unphysical=self.allow_unphysical)
-        mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}))
+        mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}, mechanism))
         found = survey(mechanism, self.samples, self.seed)
         print(json.dumps(found.as_dict(), indent=2) if self.json else found)
         return 0 if found.solvable else 1

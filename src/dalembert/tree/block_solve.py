@@ -99,7 +99,9 @@ def factored(
         return sparse_factor(G, range(len(G)))
     rows = range(len(G)) if rows is None else rows
     weights = None if metric is None else [metric[i] for i in rows]
-    return Proximal.of(G, weights, limits.shift, [needs.groups[i] for i in rows])
+    apart = {each for i, each in enumerate(needs.groups) if i not in rows}
+    known = {place: needs.row_scales[i] for place, i in enumerate(rows) if needs.groups[i] in apart}
+    return Proximal.of(G, weights, limits.shift, [needs.groups[i] for i in rows], known)
 
 
 def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scalar]:

@@ -148,6 +148,11 @@ class Tree:
             i = self.links[i].parent
         return chain
 
+    def common_ancestor(self, i: int, j: int) -> int:
+        """Return the last link that carries both, which may be one of them; -1, the ground, where none does."""
+        others = set(self.ancestors(j))
+        return next((k for k in self.ancestors(i) if k in others), -1)
+
 
 def screw_placement(screw: Screw) -> Placement:
     """Return a screw of numbers as a placement."""

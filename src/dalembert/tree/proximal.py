@@ -19,7 +19,7 @@ limit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -44,10 +44,20 @@ class Proximal:
     factor: SparseFactor
 
     @classmethod
-    def of(cls, G: Matrix, metric: Sequence[float] | None, mu: float, groups: Sequence[int]) -> Proximal:
-        """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default."""
-        m = len(G)
-        s = _scales([G[i][i] for i in range(m)], groups)
+    def of(
+        cls,
+        G: Matrix,
+        metric: Sequence[float] | None,
+        mu: float,
+        groups: Sequence[int],
+        known: Mapping[int, float] | None = None,
+    ) -> Proximal:
+        """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default.
+
+        `known` gives scales of rows whose constraint has others that are not in G: their own diagonal tells nothing.
+        """
+        m, known = len(G), known or {}
+        s = [known.get(i, scale) for i, scale in enumerate(_scales([G[i][i] for i in range(m)], groups))]
         shift = [mul(1.0 if metric is None else float(metric[i]), mul(s[i], s[i])) for i in range(m)]
         largest = reduce(ca.fmax, shift)
         shift = [mu * each / largest for each in shift]

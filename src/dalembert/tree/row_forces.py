@@ -3,10 +3,12 @@
 A row is linear in the velocities of the frames it speaks of: A = sum of C_k J_k. So instead of J_k a frame is given six
 columns of its own, and what comes back is C_k: force and moment on that frame. No Jacobian is ever formed.
 
-All this happens in the axes of the frame that the constraint names first, the *observer*: velocities and accelerations
-are those against the ground, written in these axes. Rows made of scalar products do not notice; three rows that are a
-vector in world axes (`Pair.vectors`) come out in the observer's, and their multipliers are turned back at the end. So a
-foot that is held needs neither its pose nor that of the ground: C is constant.
+All this happens in the axes of one of the frames that the constraint names, the *observer*: of two bodies the second,
+in whose axes most rows are (their forces on it are constant), else the first. Velocities and accelerations are those
+against the *carrier*, the link next to both frames that carries them: rows do not feel how it moves. Rows made of
+scalar products do not notice the axes; three rows that are a vector in world axes (`Pair.vectors`) come out in the
+observer's, and their multipliers are turned back at the end. So a foot that is held needs neither its pose nor that of
+the ground: C is constant.
 
 Symbols: O the observer, X_Oi = (R, p) pose of link i in O; F = (f, n) force and moment about a link's origin.
 """
@@ -32,7 +34,7 @@ from dalembert.tree.frame_kinematics import TreeKinematics
 from dalembert.tree.kinematics import columns, vector, velocities
 from dalembert.tree.link import Tree
 from dalembert.tree.posed import Posed
-from dalembert.tree.rnea import Motion
+from dalembert.tree.rnea import Motion, accelerations
 from dalembert.tree.scalars import Scalar
 from dalembert.tree.screws import Pair, Pose
 from dalembert.tree.sparse_factor import Vector, sparse
@@ -55,6 +57,14 @@ class RowForce:
 
 
 @dataclass(frozen=True, eq=False)
+class Seen:
+    """Of every link, in its own frame: velocity, and motion at joint accelerations zero; as seen from some link."""
+
+    velocities: list[Pair]
+    motions: Sequence[Motion]
+
+
+@dataclass(frozen=True, eq=False)
 class TreeMotion:
     """A tree in a state, with what all constraints share.
 
@@ -73,9 +83,18 @@ class TreeMotion:
     motions: Sequence[Motion]
 
     @cached_property
-    def velocities(self) -> list[Pair]:
-        """Velocity of every link in its own frame."""
-        return velocities(self.posed, ca.vertsplit(self.v))
+    def _views(self) -> dict[int, Seen]:
+        return {-1: Seen(velocities(self.posed, ca.vertsplit(self.v)), self.motions)}
+
+    def seen_from(self, carrier: int) -> Seen:
+        """Return the motion of the links as seen from one that carries them, or from the ground, -1."""
+        if carrier not in self._views:
+            links = [self.tree.links[i] for i in self.tree.ancestors(carrier)]
+            still = {link.v + place for link in links for place in range(len(link.axes))}
+            v: list[Scalar] = [0.0 if i in still else self.v[i] for i in range(self.tree.nv)]
+            motions = accelerations(vectors.ZERO, self.posed, v, [0.0] * self.tree.nv)
+            self._views[carrier] = Seen(velocities(self.posed, v), motions)
+        return self._views[carrier]
 
     @cached_property
     def world(self) -> TreeKinematics:
@@ -143,12 +162,15 @@ class ObservedFrame(FrameKinematics):
 
 
 class Observed(Kinematics):
-    """What a constraint between frames sees from the first of them."""
+    """What a constraint between frames sees from one of them."""
 
     def __init__(self, motion: TreeMotion, constraint: PairConstraint) -> None:
         self.motion, self.constraint = motion, constraint
         self.mechanism, self.q, self.v, self.t = motion.mechanism, motion.q, motion.v, motion.t
-        self.link, self.origin = motion.place(constraint.frame, constraint.placement)
+        one = motion.place(constraint.frame, constraint.placement)
+        two = motion.place(constraint.other or motion.mechanism.ground, constraint.at or IDENTITY)
+        self.link, self.origin = one if two[0] < 0 else two
+        self.carrier = -1 if constraint.held else motion.tree.common_ancestor(one[0], two[0])
         self.slots: list[tuple[int, Pose, Placement]] = []
 
     def rows(self) -> list[RowForce]:
@@ -195,14 +217,17 @@ class Observed(Kinematics):
         )
 
     def _moving(self, link: int, pose: Pose, place: Placement) -> tuple[list[Scalar], list[Scalar]]:
-        """Return velocity and acceleration at a = 0 of a place on a link, in the observer's axes."""
+        """Return velocity and acceleration at a = 0 of a link's place against the carrier, in the observer's axes."""
         if link < 0:
             return [0.0] * 6, [0.0] * 6
         arm = vector(place.position)
-        v, w = self.motion.velocities[link]
-        motion = self.motion.motions[link]
+        seen = self.motion.seen_from(self.carrier)
+        v, w = seen.velocities[link]
+        motion = seen.motions[link]
         speed = vectors.add(v, cross(w, arm))
-        a = vectors.add(motion.a, self.motion.gravity(link), vectors.columns_times(motion.U, arm))
+        a = vectors.add(motion.a, vectors.columns_times(motion.U, arm))
+        if self.carrier < 0:
+            a = vectors.add(a, self.motion.gravity(link))
         linear, angular, a, wd = (vectors.columns_times(pose.R, u) for u in (speed, w, a, motion.wd))
         return [*linear, *angular], [*a, *wd]
 

@@ -6,12 +6,14 @@ A constraint may go where its forces have come together and the joints so far ca
 eigenvalue of s L s over its rows is above `SAFE` at every probe. Probes are random configurations that meet the
 constraints, and the neutral one if it is within the limits: a robot that may stand with straight knees carries its
 contacts further, past the joint that saves them. Where rows may be redundant, those with a part in a dependence stay
-open to the ground, where proximal steps find the least multipliers as on every other route. A configuration that is
-worse than all probes shows in the pivots.
+open to the ground, where proximal steps find the least multipliers as on every other route; the other rows of their
+constraints do not: of a planar loop closed by a ball joint only the row across the plane, which says nothing, travels
+on. A configuration that is worse than all probes shows in the pivots.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -35,11 +37,15 @@ Array = np.ndarray
 Order = dict[Place, list[int]]
 """Rows by the place at which they are eliminated."""
 
-SAFE = 1e-3
-"""Least eigenvalue of a constraint's rows that joints so far must make, relative to the whole Delassus matrix."""
+SAFE = 1e-4
+"""Least eigenvalue of a constraint's rows that joints so far must make, relative to the whole Delassus matrix.
+
+What is eliminated inside the tree costs accelerations as many digits as this has; four leave twelve.
+"""
 
 PART = 1e-6
-"""Component on a null vector of the Delassus matrix from which on a row has a part in it."""
+"""Component on a null vector of the Delassus matrix from which on a row has a part in it, if the model's digits are no
+coarser: ten times these otherwise."""
 
 DEPENDENT = 1e-8
 """Eigenvalue of the unit-diagonal Delassus matrix below which it is null."""
@@ -51,14 +57,14 @@ def elimination_order(setting: Setting, forces: list[RowForce]) -> Order:
     q = np.array([*closed_configurations(setting.mechanism), *neutral_if_met(setting.mechanism)])
     numbers = _numbers(setting, forces, q)
     kept = _dependent(setting) if needs.redundant else set()
+    wanted = Counter(group for r, group in enumerate(needs.groups) if r not in kept)
     order: Order = {}
 
     def decide(place: Place, made: Elimination, together: dict[int, Pair]) -> Sequence[int]:
         taken: list[int] = []
         for _, rows in groupby(sorted(together), key=lambda r: needs.groups[r]):
-            group = list(rows)
-            whole = len(group) == sum(each == needs.groups[group[0]] for each in needs.groups)
-            if whole and not kept & set(group) and _safe(made.L, group, taken, needs, len(q)):
+            group = [r for r in rows if r not in kept]
+            if group and len(group) == wanted[needs.groups[group[0]]] and _safe(made.L, group, taken, needs, len(q)):
                 taken += group
         order[place] = taken
         return taken
@@ -84,12 +90,13 @@ def _safe(L: dict[int, Vector], group: list[int], taken: list[int], needs: Needs
 def _dependent(setting: Setting) -> set[int]:
     """Return the rows that have a part in a dependence at some probe."""
     found: set[int] = set()
+    least = max(PART, 10 * setting.limits.digits)
     scales = np.array(setting.needs.row_scales)
     for M, A, _ in closed_matrices(setting.mechanism):
         G = scales[:, None] * (A @ np.linalg.pinv(M, hermitian=True) @ A.T) * scales
         values, vectors = np.linalg.eigh(G)
         parts = np.abs(vectors[:, values < max(DEPENDENT, DEPENDENT * values.max())]).max(axis=1, initial=0.0)
-        found |= set(np.flatnonzero(parts > PART).tolist())
+        found |= set(np.flatnonzero(parts > least).tolist())
     return found
 
 
