@@ -289,11 +289,3 @@ def test_bad_contacts_of_a_lagrangian_are_named(contact, words):
     q, v = ca.SX.sym("q"), ca.SX.sym("v")
     with pytest.raises(da.ModelError, match=words):
         da.Lagrangian(q, v, kinetic=v**2 / 2, friction=[contact(q, v)])
-
-
-def test_planes_are_refused_in_time():
-    floor = Matrices(
-        np.eye(3), [[0.0, 0.0, 1.0]], friction=[Coulomb("a", [np.eye(3)[0], np.eye(3)[1]], 0.3, normal="row 0")]
-    )
-    with pytest.raises(da.UnsupportedError, match="one direction each"):
-        da.simulate(floor, 1.0, np.zeros(3), np.zeros(3))

@@ -6,7 +6,7 @@ from dalembert.friction.index_sets import IndexSets
 from dalembert.friction.law import Law
 from dalembert.friction.laws import LAWS, Dry, Expression, Hyperbolic, StaticKinetic, Stribeck, Tabulated
 from dalembert.friction.methods import METHODS
-from dalembert.friction.reaction_problem import Reacting
+from dalembert.friction.reaction_problem import Limited, Reacting
 from dalembert.friction.resolution import FrictionCertificate, Resolution
 from dalembert.friction.resolve import resolve
 from dalembert.friction.samples import BatchResolution
@@ -29,6 +29,7 @@ __all__ = [
     "IndexSets",
     "Joint",
     "Law",
+    "Limited",
     "Reacting",
     "Resolution",
     "StaticKinetic",

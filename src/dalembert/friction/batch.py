@@ -10,7 +10,7 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction.batch_coulomb import reacting_batch, solved_reacting
 from dalembert.friction.law import Law
 from dalembert.friction.problem import checked_laws
-from dalembert.friction.reaction_problem import Reacting
+from dalembert.friction.reaction_problem import Limited, Reacting
 from dalembert.friction.resolve import refuse_negative, resolve
 from dalembert.friction.samples import BatchResolution, Samples, least_multipliers
 from dalembert.friction.status import FrictionStatus
@@ -60,8 +60,8 @@ def resolve_batch(
     if M.shape[1:] != (n, n) or W.shape[1:] != (n, m) or len(M) not in (1, N) or len(W) not in (1, N):
         raise ShapeError(f"M {M.shape} and W {W.shape} do not fit f {f.shape} and state {velocity.shape}")
     refuse_negative(at_rest)
-    laws = [laws] if isinstance(laws, Reacting) else laws
-    reacting = isinstance(laws, list | tuple) and any(isinstance(law, Reacting) for law in laws)
+    laws = [laws] if isinstance(laws, Reacting | Limited) else laws
+    reacting = isinstance(laws, list | tuple) and any(isinstance(law, Reacting | Limited) for law in laws)
     c = len(laws) if reacting else m
     names = checked_names([f"contact {i}" for i in range(c)] if names is None else names, c, "names", "contacts")
     A, k = _constraint_rows(A, N, n)

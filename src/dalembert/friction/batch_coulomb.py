@@ -15,7 +15,15 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.friction.index_sets import STILL
 from dalembert.friction.law import Law
 from dalembert.friction.laws import as_law
-from dalembert.friction.reaction_problem import BILATERAL, FIXED, UNILATERAL, Reacting, row_number
+from dalembert.friction.reaction_problem import (
+    BILATERAL,
+    FIXED,
+    UNILATERAL,
+    Limited,
+    Reacting,
+    directions_of,
+    row_number,
+)
 from dalembert.friction.resolution import OPTIMAL
 from dalembert.friction.resolve_coulomb import NEWTON, TOLERANCE
 from dalembert.friction.samples import BatchResolution, Samples, least_multipliers
@@ -46,7 +54,7 @@ class ReactingBatch:
 def reacting_batch(data: Samples, laws: Any, names: Any, rows: Any, at_rest: float) -> ReactingBatch:
     """Check the laws and evaluate them at all velocities; a bad sample has NaN for a coefficient."""
     (N, m), c = data.velocity.shape, len(laws)
-    widths = [law.directions if isinstance(law, Reacting) else 1 for law in laws]
+    widths = directions_of(laws, c)
     if sum(widths) != m:
         raise ShapeError(f"the {c} laws take {sum(widths)} columns of W (two for a plane); W has {m}")
     source, first, kind = [], [0], []
@@ -57,7 +65,7 @@ def reacting_batch(data: Samples, laws: Any, names: Any, rows: Any, at_rest: flo
         velocity = data.velocity[:, columns]
         speed = np.linalg.norm(velocity, axis=1)
         sliding[:, i] = ~(speed <= at_rest)
-        given = _law(law.law if isinstance(law, Reacting) else law, names[i])
+        given = _law(law.law if isinstance(law, Reacting | Limited) else law, names[i])
         moving = np.asarray(given.kinetic(np.nan_to_num(speed))) * np.ones(N)
         mu[:, i] = np.where(sliding[:, i], moving, float(given.static()))
         if isinstance(law, Reacting):
@@ -66,7 +74,8 @@ def reacting_batch(data: Samples, laws: Any, names: Any, rows: Any, at_rest: flo
             kind.append(UNILATERAL if law.unilateral else BILATERAL)
         else:
             load = np.where(data.loads[:, i] >= 0.0, data.loads[:, i], np.nan)
-            known[:, column] = np.where(sliding[:, i], -load * np.sign(velocity[:, 0]) * moving, 0.0)
+            unit = velocity / np.where(speed > 0.0, speed, 1.0)[:, None]
+            known[:, columns] = np.where(sliding[:, [i]], -(load * moving)[:, None] * unit, 0.0)
             mu[:, i] = np.where(sliding[:, i] & np.isfinite(load), 0.0, load * mu[:, i])
             kind.append(FIXED)
         mu[~np.isfinite(speed), i] = np.nan
@@ -91,8 +100,6 @@ def _normal(law: Reacting, name: str, rows: Any, source: list[int]) -> int:
     row = row_number(rows, law.row, name)
     if -1 - row in source:
         raise ModelError(f"contact {name!r}: the row {rows[row]!r} is the normal of another contact already")
-    if law.directions not in (1, 2):
-        raise ModelError(f"contact {name!r}: directions must be 1, or 2 for a plane, not {law.directions}")
     return row
 
 

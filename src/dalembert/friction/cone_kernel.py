@@ -7,7 +7,7 @@ mu coefficient, rho = 1 / trace(G_ii) step, y = r - rho u, K = {|r_T| <= mu r_N}
     at rest, unilateral    r_N = max(0, y_N),  r_T = projection of y_T onto the disk of radius mu r_N      (Coulomb)
     at rest, associated    r = P_K(y)                                                       (convex problem)
     bilateral row          r_N = y_N, that is u_N = 0, and radius mu |r_N|
-    given limit            r = clip(y) between -limit and limit
+    given limit            r = projection of y onto the disk (one direction: the interval) of radius limit
     sliding along s        r_T = -mu |r_N| s
 
 The Coulomb lines are equivalent to r = P_K(r - rho (u + mu |u_T| e_N)), De Saxce's form, by which answers are judged.
@@ -29,7 +29,7 @@ COULOMB, ASSOCIATED = 0, 1
 """Which problem: the true law, or the convex one that lets a sliding contact lift off."""
 
 UNILATERAL, BILATERAL, FIXED = 0, 1, 2
-"""Kind of the first row: a normal that pushes, one that pushes and pulls, or a tangent with the given limit mu."""
+"""First row: a normal that pushes, one that pushes and pulls, or a tangent (one or two, no normal) of given limit mu."""
 
 TINY = 1e-300
 """Stands for the size of a problem whose data are zero."""
@@ -64,14 +64,15 @@ def row_times(G, a, r, g):
 @compiled
 def local_map(y, a, b, mu, law, kind, sliding, s, out):
     """Write what r must be, given y, for the contact of rows a .. b - 1."""
-    n = y[a]
-    if kind == FIXED:
-        out[a] = min(max(n, -mu), mu)
-        return
-    reach = 0.0
-    for j in range(a + 1, b):
+    n, reach = y[a], 0.0
+    for j in range(a if kind == FIXED else a + 1, b):
         reach += y[j] * y[j]
     reach = np.sqrt(reach)
+    if kind == FIXED:
+        scale = 1.0 if reach <= mu else mu / reach
+        for j in range(a, b):
+            out[j] = scale * y[j]
+        return
     if law == ASSOCIATED and not sliding and kind == UNILATERAL:
         if n >= 0.0 and reach <= mu * n:
             scale, normal = 1.0, n
@@ -139,12 +140,15 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
     d = b - a
     P[:d, :d] = 0.0
     n, reach = y[a], 0.0
-    if kind == FIXED:
-        P[0, 0] = 1.0 if -mu < n < mu else 0.0
-        return
-    for j in range(a + 1, b):
+    for j in range(a if kind == FIXED else a + 1, b):
         reach += y[j] * y[j]
     reach = np.sqrt(reach)
+    if kind == FIXED:
+        for j in range(d):
+            for p in range(d):
+                same = 1.0 if j == p else 0.0
+                P[j, p] = same if reach < mu else mu / reach * (same - y[a + j] * y[a + p] / (reach * reach))
+        return
     if law == ASSOCIATED and not sliding and kind == UNILATERAL:
         if n >= 0.0 and reach <= mu * n:
             for j in range(d):

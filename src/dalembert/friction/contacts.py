@@ -4,7 +4,7 @@ A contact's relative velocity is  w(q, t)^T v - surface(t),  w its direction; it
 
 | contact | limit of the force |
 |---|---|
-| `Bounded` | load x law, a given load (seed 001: 1, the law being in newton) |
+| `Bounded` | load x law, a given load (seed 001: 1, the law being in newton); one direction, or two for a plane |
 | `Joint` | the same, along one coordinate |
 | `Coulomb` | reaction of a constraint row x law, the law being a coefficient; one direction, or two for a plane |
 """
@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.friction.laws import as_law
@@ -35,9 +37,10 @@ class Contact:
         A law, or a number for Coulomb's.
     surface
         Velocity of the other side along the direction, m/s: a number; in a `Lagrangian` also an expression of t; in
-        `Matrices` also a function of t that returns velocity and acceleration.
+        `Matrices` also a function of t that returns velocity and acceleration. Of a plane: one for both directions, or
+        a list of two.
     drift
-        For `Matrices` with a direction that is a function: w_dot^T v, a function of (q, v, t).
+        For `Matrices` with a direction that is a function: w_dot^T v, a function of (q, v, t); of a plane a list of two.
     """
 
     name: str
@@ -51,9 +54,22 @@ class Contact:
             raise ModelError(f"a contact needs a name; got {self.name!r}")
         object.__setattr__(self, "law", as_law(self.law, f"contact {self.name!r}"))
 
+    def part(self, what: str, j: int) -> Any:
+        """Return `surface` or `drift` along direction j: an entry of a list of two, or what holds for both."""
+        given = getattr(self, what)
+        if not isinstance(given, list | tuple):
+            return given
+        if len(given) != self.directions:
+            raise ModelError(
+                f"contact {self.name!r}: {what} has {len(given)} entries for {self.directions} direction(s)"
+            )
+        return given[j]
+
     @property
     def directions(self) -> int:
         """Number of tangential directions: 1, or 2 for a plane."""
+        if isinstance(self.along, np.ndarray) and self.along.ndim == 2:
+            return len(self.along)
         if not isinstance(self.along, list | tuple) or all(isinstance(x, Real) for x in self.along):
             return 1
         return len(self.along)
@@ -67,8 +83,7 @@ class Bounded(Contact):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.directions != 1:
-            raise ModelError(f"contact {self.name!r}: a bounded contact has one direction; use Coulomb for a plane")
+        _refuse_many(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +98,7 @@ class Coulomb(Contact):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.directions not in (1, 2):
-            raise ModelError(f"contact {self.name!r}: one direction or two for a plane, not {self.directions}")
+        _refuse_many(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +111,11 @@ class Joint(Contact):
         super().__post_init__()
         if not isinstance(self.along, str | int):
             raise ModelError(f"contact {self.name!r}: a joint's `along` is the name or number of a coordinate")
+
+
+def _refuse_many(one: Contact) -> None:
+    if one.directions not in (1, 2):
+        raise ModelError(f"contact {one.name!r}: one direction or two for a plane, not {one.directions}")
 
 
 CONTACTS = (Bounded, Coulomb, Joint)

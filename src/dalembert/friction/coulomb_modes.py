@@ -41,7 +41,7 @@ class _Mode:
 
 def all_solutions(problem: ReactionProblem) -> list[Array] | None:
     """Return reactions r of every mode that obeys the laws; None where there are too many modes, or planes."""
-    if np.any(np.diff(problem.first) > 2):
+    if np.any(np.diff(problem.first) + (problem.kind == FIXED) > 2):
         return None
     G, g = problem.delassus
     choices = [_modes(problem, i, G, g) for i in range(len(problem.names))]
@@ -170,18 +170,25 @@ def _reach(goal: Array, E: Array, F: Array, room: Array) -> Array | None:
     return best.x if best.status == 0 else None
 
 
+def _present_given(a: int, b: int, limit: float, r: Array, G: Array, g: Array) -> _Mode:
+    """Return the mode of a contact with a given limit, one direction or a plane (the square inside its disk)."""
+    e, rows = np.eye(g.size), range(a, b)
+    u = G[a:b] @ r + g[a:b]
+    still = np.linalg.norm(u) <= 1e-9 * (np.abs(G[a:b]) @ np.abs(r) + np.abs(g[a:b])).max(initial=1e-300)
+    if np.linalg.norm(r[a:b]) >= limit * (1.0 - 1e-9) and not still:
+        return _mode([(e[j], r[j]) for j in rows], [])
+    inner = limit / np.sqrt(b - a)
+    inner = limit if np.abs(r[a:b]).max() > inner else inner
+    return _mode([(G[j], -g[j]) for j in rows], [(t * e[j], inner) for j in rows for t in (1.0, -1.0)])
+
+
 def _present_mode(problem: ReactionProblem, i: int, r: Array, G: Array, g: Array) -> _Mode:
     """Return the mode that contact i is in at r."""
     a, b, mu = int(problem.first[i]), int(problem.first[i + 1]), float(problem.mu[i])
     p = g.size
     e, scale = np.eye(p), _scale(problem)
     if problem.kind[i] == FIXED:
-        if abs(r[a]) < mu * (1.0 - 1e-9):
-            return _mode([(G[a], -g[a])], [(e[a], mu), (-e[a], mu)])
-        u = G[a] @ r + g[a]
-        inside = [(e[a], mu), (-e[a], mu)]
-        moving = abs(u) > 1e-9 * (np.abs(G[a]) @ np.abs(r) + abs(g[a]))
-        return _mode([(e[a], r[a])], []) if moving else _mode([(G[a], -g[a])], inside)
+        return _present_given(a, b, mu, r, G, g)
     if problem.kind[i] == UNILATERAL and r[a] <= 1e-9 * scale:
         return _mode([(e[j], 0.0) for j in range(a, b)], [])
     sign = 1.0 if r[a] >= 0.0 else -1.0

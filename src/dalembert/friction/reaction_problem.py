@@ -46,14 +46,30 @@ class Reacting:
     directions: int = 1
 
 
+@dataclass(frozen=True)
+class Limited:
+    """A given limit in a plane: |T| <= load x law, a disk; the contact takes two columns of W.
+
+    Attributes
+    ----------
+    law
+        Limit: a number or a law, in newton for a load of 1.
+    directions
+        2 (or 1: the same as the law itself).
+    """
+
+    law: Any
+    directions: int = 2
+
+
 @dataclass(frozen=True, eq=False)
 class ReactionProblem:
     """Contacts (k) on their rows (p), ready for the kernel.
 
     `first` (k + 1,) are offsets of rows, `mu` (k,) coefficients (or the limit of a bounded contact), `kind` (k,),
     `sliding` (k,), `direction` (p,) unit vectors of sliding on the tangential rows. `columns` maps a column of W to
-    its row, or
-    -1 where its force is known. `normals` are the rows of A in order of contacts that have one.
+    its row, or -1 where its force is known; `moving` are the contacts of the latter. `normals` are the rows of A in
+    order of contacts that have one.
     """
 
     reduced: Problem
@@ -69,6 +85,7 @@ class ReactionProblem:
     normals: tuple[int, ...]
     others: tuple[int, ...]
     system: KKT
+    moving: tuple[str, ...]
 
     @property
     def delassus(self) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
@@ -89,6 +106,7 @@ class _Rows:
     direction: list[float]
     names: list[str]
     normals: list[int]
+    moving: list[str]
 
 
 def reaction_problem(
@@ -100,7 +118,7 @@ def reaction_problem(
     system = KKT(M, A, rows, coordinates)
     W = checked_directions(W, system.n)
     m, k = W.shape[1], len(laws)
-    widths = [law.directions if isinstance(law, Reacting) else 1 for law in laws]
+    widths = directions_of(laws, k)
     if sum(widths) != m:
         raise ShapeError(f"the {k} laws take {sum(widths)} columns of W (two for a plane); W has {m}")
     names = checked_names([f"contact {i}" for i in range(k)] if names is None else names, k, "names", "contacts")
@@ -113,7 +131,7 @@ def reaction_problem(
     for values, what in ((velocity, "state"), (shift, "contact_drift")):
         refuse_nonfinite(values, what, columns_of)
     refuse_nonfinite(W, "W", system.coordinates, columns_of)
-    found = _Rows([], [], [0], [], [], [], [], [], [])
+    found = _Rows([], [], [0], [], [], [], [], [], [], [])
     columns, known = np.full(m, -1), np.zeros(m)
     c = 0
     for i, law in enumerate(laws):
@@ -122,13 +140,8 @@ def reaction_problem(
             columns[cols] = _reacting(found, system, W[:, cols], velocity[cols], shift[cols], drift, law, names[i],
                                       at_rest, state_of_system)  # fmt: skip
         else:
-            limit, moving, rest = forces_by_law(
-                [as_law(law, f"contact {names[i]!r}")], velocity[cols], loads[[i]], [names[i]], at_rest, state_of_system
-            )
-            known[c] = moving[0]
-            if rest[0]:
-                columns[c] = found.first[-1]
-                _add(found, [W[:, c]], [shift[c]], float(limit[0]), FIXED, False, [0.0], names[i])
+            columns[cols], known[cols] = _limited(found, W[:, cols], velocity[cols], shift[cols], law, names[i], loads[i],
+                                                  at_rest, state_of_system)  # fmt: skip
         c += widths[i]
     return _assembled(found, system, f + W @ known, drift, columns, known, names, tuple(columns_of))
 
@@ -138,8 +151,6 @@ def _reacting(found, system, W, velocity, shift, drift, law, name, at_rest, stat
     row = row_number(system.names, law.row, name)
     if row in found.normals:
         raise ModelError(f"contact {name!r}: the row {system.names[row]!r} is the normal of another contact already")
-    if law.directions not in (1, 2):
-        raise ModelError(f"contact {name!r}: directions must be 1, or 2 for a plane, not {law.directions}")
     coefficient: Law = as_law(law.law, f"contact {name!r}")
     speed = float(np.linalg.norm(velocity))
     sliding = speed > at_rest
@@ -152,6 +163,28 @@ def _reacting(found, system, W, velocity, shift, drift, law, name, at_rest, stat
     _add(found, [system.A[row], *W.T], [drift[row], *shift], mu, UNILATERAL if law.unilateral else BILATERAL, sliding,
          [0.0, *unit], name)  # fmt: skip
     return start + 1 + np.arange(law.directions)
+
+
+def _limited(found, W, velocity, shift, law, name, load, at_rest, state) -> tuple[Array, Array]:
+    """Add a contact with a given limit where it is at rest; return the rows of its columns, or its force in motion."""
+    width, speed = velocity.size, float(np.linalg.norm(velocity))
+    law = as_law(law.law if isinstance(law, Limited) else law, f"contact {name!r}")
+    limit, moving, rest = forces_by_law([law], np.array([speed]), np.array([load]), [name], at_rest, state)
+    if not rest[0]:
+        found.moving.append(name)
+        return np.full(width, -1), moving[0] * velocity / speed
+    start = found.first[-1]
+    _add(found, list(W.T), list(shift), float(limit[0]), FIXED, False, [0.0] * width, name)
+    return start + np.arange(width), np.zeros(width)
+
+
+def directions_of(laws: Any, count: int) -> list[int]:
+    """Return how many columns of W each law takes."""
+    widths = [law.directions if isinstance(law, Reacting | Limited) else 1 for law in laws]
+    for i, width in enumerate(widths):
+        if width not in (1, 2):
+            raise ModelError(f"contact {i} of {count}: directions must be 1, or 2 for a plane, not {width!r}")
+    return widths
 
 
 def _add(found: _Rows, rows, drift, mu, kind, sliding, direction, name) -> None:
@@ -191,5 +224,5 @@ def _assembled(found: _Rows, system: KKT, load, drift, columns, known, names, co
     return ReactionProblem(
         reduced, np.array(found.first), np.array(found.mu), np.array(found.kind, dtype=np.int64),
         np.array(found.sliding, dtype=np.bool_), np.array(found.direction), tuple(found.names), column_names, columns,
-        known, tuple(found.normals), tuple(others), system,
+        known, tuple(found.normals), tuple(others), system, tuple(found.moving),
     )  # fmt: skip

@@ -14,7 +14,7 @@ from dalembert.friction.index_sets import AT_LIMIT, IndexSets, index_sets
 from dalembert.friction.massless import hold_massless
 from dalembert.friction.methods import METHODS, Found
 from dalembert.friction.problem import Problem, checked_problem
-from dalembert.friction.reaction_problem import Reacting
+from dalembert.friction.reaction_problem import Limited, Reacting
 from dalembert.friction.resolution import FrictionCertificate, Resolution
 from dalembert.friction.resolve_coulomb import resolve_coulomb
 from dalembert.friction.status import FrictionStatus
@@ -60,10 +60,11 @@ def resolve(
         Relative velocities of the contacts, (m,): zero (up to `at_rest`) is rest, where the law is set-valued.
     laws
         One law, or one per contact: a law of `dalembert.friction`, a number (Coulomb's law), or `Reacting` where the
-        limit is a coefficient times the reaction of a row of A. A contact in a plane takes two columns of W.
+        limit is a coefficient times the reaction of a row of A. A contact in a plane takes two columns of W: `Reacting`
+        with directions=2, or `Limited` for a given limit.
     method
         One of `dalembert.friction.METHODS`: "exact", "flowchart" (options form, release), "switch", "regularised".
-        Contacts with `Reacting` laws need "exact" (option associated).
+        `Reacting` and `Limited` laws need "exact" (option associated).
     A, drift
         Constraint rows (k, n) and A_dot v.
     contact_drift
@@ -95,16 +96,16 @@ def resolve(
     """
     _refuse_unknown(method)
     refuse_negative(at_rest)
-    laws = [laws] if isinstance(laws, Reacting) else laws
+    laws = [laws] if isinstance(laws, Reacting | Limited) else laws
     if warm is not None:
         warm = checked_vector(warm, np.shape(W)[-1] if np.ndim(W) else 0, "warm")
         refuse_nonfinite(warm, "warm", [f"column {i}" for i in range(warm.size)])
     common = {"A": A, "drift": drift, "contact_drift": contact_drift, "names": names, "rows": rows}
     common |= {"coordinates": coordinates, "at_rest": at_rest, "loads": loads, "state_of_system": state_of_system}
-    if isinstance(laws, list | tuple) and any(isinstance(law, Reacting) for law in laws):
+    if isinstance(laws, list | tuple) and any(isinstance(law, Reacting | Limited) for law in laws):
         if method != "exact":
-            raise ModelError(f"method={method!r} knows given limits only; reactions as limits need method='exact'")
-        _refuse_options(options, resolve_coulomb, method, "with Reacting laws")
+            raise ModelError(f"method={method!r} knows given limits in one direction only; others need method='exact'")
+        _refuse_options(options, resolve_coulomb, method, "with Reacting or Limited laws")
         return resolve_coulomb(M, f, W, state, laws, warm=warm, **common, **options)
     _refuse_options(options, METHODS[method], method, "with given limits")
     problem = checked_problem(M, f, W, state, laws, **common)
@@ -200,6 +201,8 @@ def refuse_negative(at_rest: float) -> None:
 
 def _refuse_options(options: dict[str, Any], function: Any, method: str, where: str) -> None:
     """Raise for an option that the method does not have."""
+    if not options:
+        return
     known = [name for name, one in signature(function).parameters.items() if one.default is not one.empty]
     known = [name for name in known if name != "warm"]
     for name in options:

@@ -110,8 +110,7 @@ def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSet
             sticking.append(name)
             if full:
                 limit.append(name)
-    known = [name for name, row in zip(problem.column_names, problem.columns, strict=True) if row < 0]
-    return IndexSets((*sliding, *known), tuple(sticking), onset, tuple(limit), tuple(apart))
+    return IndexSets((*sliding, *problem.moving), tuple(sticking), onset, tuple(limit), tuple(apart))
 
 
 def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport:
@@ -130,6 +129,8 @@ def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport
             "redundant reactions share their load in many ways, and the friction with them",
             spread,
         )
+    if np.all(problem.kind == FIXED):
+        return UniquenessReport(True, True, open_names, "given limits: a strictly convex problem", nothing)
     if proved_unique(problem.delassus[0], problem.first, problem.mu, problem.kind, problem.sliding):
         return UniquenessReport(True, True, (), "friction is weak enough for the coupling: a contraction", nothing)
     every = all_solutions(problem)

@@ -38,10 +38,11 @@ def derive_contacts(
     for one in contacts:
         if isinstance(one, Coulomb) and one.normal not in names:
             raise ModelError(f"contact {one.name!r}: no constraint is called {one.normal!r}; there are {names}")
-        if one.drift is not None or callable(one.surface):
-            raise ModelError(f"contact {one.name!r}: a Lagrangian derives drift and surface from expressions")
-        surface = symbols.scalar(one.surface, f"surface of contact {one.name!r}", "t parameters")
-        psi += [rate - surface for rate in _rates(symbols, one, coordinates)]
+        for j, rate in enumerate(_rates(symbols, one, coordinates)):
+            surface = one.part("surface", j)
+            if one.drift is not None or callable(surface):
+                raise ModelError(f"contact {one.name!r}: a Lagrangian derives drift and surface from expressions")
+            psi.append(rate - symbols.scalar(surface, f"surface of contact {one.name!r}", "t parameters"))
         loads.append(symbols.scalar(getattr(one, "load", 1.0), f"load of contact {one.name!r}", "q v t u parameters"))
     column = ca.densify(ca.vertcat(*psi)) if psi else ca.SX(0, 1)
     rows = ca.densify(ca.jacobian(column, symbols.v)) if psi else ca.SX(0, symbols.v.numel())

@@ -17,16 +17,16 @@ class ContactRows:
 
     def __init__(self, contacts: tuple[Contact, ...], coordinates: tuple[str, ...], names: tuple[str, ...]) -> None:
         self.contacts, self.n = contacts, len(coordinates)
-        self._rows: list[tuple[Any, Contact]] = []
+        self._rows: list[tuple[Any, Contact, int]] = []
         for one in contacts:
             if isinstance(one, Coulomb) and one.normal not in names:
                 raise ModelError(f"contact {one.name!r}: no constraint row is called {one.normal!r}; there are {names}")
             if isinstance(one, Joint):
-                self._rows.append((_unit(one, coordinates), one))
+                self._rows.append((_unit(one, coordinates), one, 0))
                 continue
-            for along in one.along if one.directions == 2 else [one.along]:
-                self._rows.append((along if callable(along) else self._row(along, one), one))
-            if any(callable(row) for row, owner in self._rows if owner is one) and one.drift is None:
+            for j, along in enumerate(one.along if one.directions == 2 else [one.along]):
+                self._rows.append((along if callable(along) else self._row(along, one), one, j))
+            if any(callable(row) for row, owner, _ in self._rows if owner is one) and one.drift is None:
                 raise ModelError(
                     f"contact {one.name!r}: its direction depends on the state, so drift= (w_dot^T v) is needed"
                 )
@@ -46,11 +46,12 @@ class ContactRows:
         """Return relative velocities, rows, drift and loads."""
         m = len(self._rows)
         rows, drift, velocity = np.zeros((m, self.n)), np.zeros(m), np.zeros(m)
-        for i, (row, one) in enumerate(self._rows):
+        for i, (row, one, j) in enumerate(self._rows):
             rows[i] = self._row(row(q, t), one) if callable(row) else row
-            speed, change = _value(one.surface, (t,), (one.surface, 0.0))
+            surface, turning = one.part("surface", j), one.part("drift", j)
+            speed, change = _value(surface, (t,), (surface, 0.0))
             velocity[i] = rows[i] @ v - speed
-            drift[i] = float(_value(one.drift, (q, v, t), one.drift or 0.0)) - change
+            drift[i] = float(_value(turning, (q, v, t), turning or 0.0)) - change
         loads = [getattr(one, "load", 1.0) for one in self.contacts]
         return velocity, rows, drift, np.array([_value(x, (q, v, t), x) for x in loads], dtype=float)
 

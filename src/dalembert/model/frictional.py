@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.friction import Contact, Coulomb, Reacting, Resolution, resolve
+from dalembert.friction import Contact, Coulomb, Limited, Reacting, Resolution, resolve
 from dalembert.model.system import System
 
 Array = np.ndarray
@@ -31,11 +31,14 @@ ContactTerms = tuple[Float[Array, " m"], Float[Array, "m n"], Float[Array, " m"]
 
 
 def limits_of(contacts: tuple[Contact, ...]) -> list[Any]:
-    """Return what `resolve` takes as laws: a law, or `Reacting` for a contact that a constraint row loads."""
-    return [
-        Reacting(one.law, one.normal, one.unilateral, one.directions) if isinstance(one, Coulomb) else one.law
-        for one in contacts
-    ]
+    """Return what `resolve` takes as laws: a law, `Reacting` where a constraint row is the load, `Limited` in a plane."""
+    return [_limit_of(one) for one in contacts]
+
+
+def _limit_of(one: Contact) -> Any:
+    if isinstance(one, Coulomb):
+        return Reacting(one.law, one.normal, one.unilateral, one.directions)
+    return Limited(one.law) if one.directions == 2 else one.law
 
 
 def resolve_state(

@@ -1,9 +1,10 @@
 """A system in one mode: sticking contacts are constraints, sliding ones forces by their laws.
 
-Symbols: M a + A^T lam = f + W T, sticking rows W_S^T a = -drift_S; sliding with direction s: T = -s load T_k(s xi') or
-T = -s mu |N|, N = -lam_j the reaction of the normal row. With a reaction as load the block matrix is not symmetric:
+Symbols: M a + A^T lam = f + W T, sticking rows W_S^T a = -drift_S; sliding with direction d (one direction: the sign of
+xi'; a plane: its unit vector) and speed s: T = -d load T_k(s) or T = -d mu |N|, N = -lam_j the reaction of the normal
+row. With a reaction as load the block matrix is not symmetric:
 
-    [ M    A^T - sum_i s_i mu_i sgn(N_j) w_i e_j^T    -W_S ] [ a   ]   [ f + W T ]
+    [ M    A^T - sum_i mu_i sgn(N_j) W_i d_i e_j^T    -W_S ] [ a   ]   [ f + W T ]
     [ A                    0                            0  ] [ lam ] = [ -drift  ]
     [ W_S^T                0                            0  ] [ T_S ]   [ -drift_S ]
 """
@@ -15,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.errors import ModelError, SolvabilityError
 from dalembert.friction import Coulomb, Law, Resolution, resolve
 from dalembert.friction.held import independent_rows
 from dalembert.kkt import KKT
 from dalembert.model.frictional import FrictionalSystem, limits_of
+from dalembert.simulate.planes import ALIGNED, ROUNDS, STICK, Columns
 
 Array = np.ndarray
 
@@ -40,7 +42,7 @@ class Terms:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """The motion of a state in its mode: a (n,), lam (k,), forces T (m,) (sticking: some member), friction W T (n,)."""
+    """The motion of a state in its mode: a (n,), lam (k,), forces T by column (sticking: some member), friction W T."""
 
     a: Array
     lam: Array
@@ -49,13 +51,12 @@ class Motion:
 
 
 class Dynamics:
-    """Evaluates a frictional system in modes; contacts have one direction each."""
+    """Evaluates a frictional system in modes, one per contact: 0 stick, +1 or -1 slip, in a plane 2."""
 
     def __init__(self, system: FrictionalSystem, force: Any = None) -> None:
         self.system, self.force = system, force
         self.contacts = tuple(getattr(system, "contacts", ()))
-        if any(one.directions != 1 for one in self.contacts):
-            raise UnsupportedError("contacts in a plane are resolved state by state; simulate takes one direction each")
+        self.columns = Columns(self.contacts)
         self.names = tuple(one.name for one in self.contacts)
         self.laws: list[Law] = [one.law for one in self.contacts]
         self.limits = limits_of(self.contacts)
@@ -79,21 +80,58 @@ class Dynamics:
     def independent(self, q: Array, v: Array, t: float, mode: Array) -> Array:
         """Return which constraint and sticking rows to impose: a largest set of independent ones."""
         x = self.terms(q, v, t)
-        stuck = np.flatnonzero(mode == 0)
-        return independent_rows(np.vstack([x.A, x.rows[stuck]]))
+        return independent_rows(np.vstack([x.A, x.rows[self.columns.stuck(mode)]]))
 
     def motion(self, x: Terms, mode: Array, kept: Array, state: Any = None) -> Motion:
-        """Solve the block system of the mode; `kept` are the independent rows."""
-        k, stuck = x.A.shape[0], np.flatnonzero(mode == 0)
-        T = self._sliding_forces(x, mode, state)
+        """Solve the block system of the mode; `kept` are the independent rows.
+
+        Planes that have just let go slide where they are accelerated to: their directions are found on the way.
+        """
+        unit, slow = self.columns.units(x.velocity, mode)
+        found = self._along(x, mode, unit, kept, state)
+        for _ in range(ROUNDS if slow else 0):
+            turned = self._turned(x, unit, found, slow)
+            settled = np.abs(turned - unit).max() <= ALIGNED
+            unit = turned
+            found = self._along(x, mode, unit, kept, state)
+            if settled:
+                break
+        self.columns.guess[self.columns.plane[self.columns.owner]] = unit[self.columns.plane[self.columns.owner]]
+        return found
+
+    def _turned(self, x: Terms, unit: Array, found: Motion, slow: list[int]) -> Array:
+        """Return directions nearer to those of the accelerations: unit(xi'' + k d)."""
+        turned, xi = unit.copy(), x.rows @ found.a + x.contact_drift
+        for i in slow:
+            at = self.columns.of(i)
+            towards = xi[at] + self.own_acceleration(x, found.T, i) * unit[at]
+            size = float(np.sqrt(towards @ towards))
+            if size > 0.0:
+                turned[at] = towards / size
+        return turned
+
+    def own_acceleration(self, x: Terms, T: Array, i: int) -> float:
+        """Return the largest relative acceleration that a friction force of the size of contact i's makes there."""
+        at = self.columns.of(i)
+        rows, size = x.rows[at], float(np.sqrt(T[at] @ T[at]))
+        try:
+            return size * float(np.linalg.norm(rows @ np.linalg.solve(x.M, rows.T), 2))
+        except np.linalg.LinAlgError:
+            return size * float(np.linalg.norm(rows @ np.linalg.pinv(x.M, hermitian=True) @ rows.T, 2))
+
+    def _along(self, x: Terms, mode: Array, unit: Array, kept: Array, state: Any) -> Motion:
+        """Solve the block system with given directions of sliding."""
+        k, stuck = x.A.shape[0], self.columns.stuck(mode)
+        speed = self.columns.speeds(x.velocity, mode)
+        T = self._sliding_forces(x, mode, unit, speed, state)
         rows = np.vstack([x.A, x.rows[stuck]])[kept]
         right = np.concatenate([x.f + x.rows.T @ T, -np.concatenate([x.drift, x.contact_drift[stuck]])[kept]])
         columns = rows.T.copy()
-        coupled = [i for i in np.flatnonzero(mode) if self.normals[i] >= 0]
+        coupled = {i: self.laws[i].continued(speed[i], state) * unit[self.columns.of(i)] for i in self._coupled(mode)}
         signs = np.ones(self.m)
         solution, full = np.zeros(0), np.zeros(0)
         for _ in range(2):
-            solution = self._solved(x.M, rows, self._coupling(x, mode, kept, columns, coupled, signs, state), right)
+            solution = self._solved(x.M, rows, self._coupling(x, kept, columns, coupled, signs), right)
             full = np.zeros(k + stuck.size)
             full[kept] = solution[self.n :]
             wrong = [i for i in coupled if -full[self.normals[i]] * signs[i] < 0.0]
@@ -103,25 +141,26 @@ class Dynamics:
         a, lam = solution[: self.n], full[:k]
         T = T.copy()
         T[stuck] = -full[k:]
-        for i in coupled:
-            T[i] = -mode[i] * self._kinetic(i, x, mode, state) * abs(lam[self.normals[i]])
+        for i, pull in coupled.items():
+            T[self.columns.of(i)] = -pull * abs(lam[self.normals[i]])
         return Motion(a, lam, T, x.rows.T @ T)
 
-    def _coupling(
-        self, x: Terms, mode: Array, kept: Array, columns: Array, coupled: list, signs: Array, state: Any
-    ) -> Array:
+    def _coupled(self, mode: Array) -> list[int]:
+        return [int(i) for i in np.flatnonzero(mode) if self.normals[i] >= 0]
+
+    def _coupling(self, x: Terms, kept: Array, columns: Array, coupled: dict[int, Array], signs: Array) -> Array:
         """Return the columns of the reactions, with the friction that each brings along."""
         if not coupled:
             return columns
         changed = columns.copy()
         place = {int(row): j for j, row in enumerate(kept)}
-        for i in coupled:
+        for i, pull in coupled.items():
             if self.normals[i] not in place:
                 raise SolvabilityError(
                     f"the reaction of {self.system.names[self.normals[i]]!r} is not unique (redundant rows), so the "
                     f"friction of {self.names[i]!r} is not either"
                 )
-            changed[:, place[self.normals[i]]] -= mode[i] * self._kinetic(i, x, mode, state) * signs[i] * x.rows[i]
+            changed[:, place[self.normals[i]]] -= signs[i] * (pull @ x.rows[self.columns.of(i)])
         return changed
 
     def _solved(self, M: Array, rows: Array, columns: Array, right: Array) -> Array:
@@ -136,36 +175,33 @@ class Dynamics:
                 "the block matrix of this mode is singular: friction cancels the inertia (Painleve)"
             ) from None
 
-    def _kinetic(self, i: Any, x: Terms, mode: Array, state: Any) -> float:
-        return self.laws[i].continued(mode[i] * x.velocity[i], state)
-
-    def _sliding_forces(self, x: Terms, mode: Array, state: Any) -> Array:
-        T = np.zeros(self.m)
+    def _sliding_forces(self, x: Terms, mode: Array, unit: Array, speed: Array, state: Any) -> Array:
+        T = np.zeros(self.columns.owner.size)
         for i in np.flatnonzero(mode):
             if self.normals[i] < 0:
-                T[i] = -mode[i] * x.loads[i] * self._kinetic(i, x, mode, state)
-                if T[i] * mode[i] > 0.0 and mode[i] * x.velocity[i] >= 0.0:
+                size = x.loads[i] * self.laws[i].continued(speed[i], state)
+                if size < 0.0 <= speed[i]:
                     raise ModelError(
-                        f"contact {self.names[i]!r}: the friction law is not dissipative: force {T[i]:.6g} along a "
-                        f"relative velocity of {x.velocity[i]:.6g}"
+                        f"contact {self.names[i]!r}: the friction law is not dissipative: force {-size:.6g} along a "
+                        f"relative velocity of size {speed[i]:.6g}"
                     )
+                T[self.columns.of(i)] = -size * unit[self.columns.of(i)]
         return T
 
     def reserve(self, x: Terms, motion: Motion, mode: Array, state: Any = None) -> Array:
         """Return limit - |T| of the sticking contacts for the forces at hand; if all are positive, they hold."""
-        stuck = np.flatnonzero(mode == 0)
+        stuck = np.flatnonzero(mode == STICK)
         limit = [
             float(self.laws[i].static(state))
             * (x.loads[i] if self.normals[i] < 0 else abs(motion.lam[self.normals[i]]))
             for i in stuck
         ]
-        return np.array(limit) - np.abs(motion.T[stuck])
+        return np.array(limit) - self.columns.sizes(motion.T)[stuck]
 
     def resolved(self, x: Terms, mode: Array, state: Any, warm: Any = None) -> Resolution:
         """Resolve exactly, contacts in `mode` 0 being at rest whatever rounding says."""
-        speed = np.where(mode == 0, 0.0, mode * np.maximum(mode * x.velocity, np.finfo(float).tiny))
         return resolve(
-            x.M, x.f, x.rows.T, speed, self.limits, A=x.A, drift=x.drift, contact_drift=x.contact_drift,
+            x.M, x.f, x.rows.T, self.columns.for_resolve(x.velocity, mode), self.limits, A=x.A, drift=x.drift, contact_drift=x.contact_drift,
             names=self.names, rows=self.system.names, coordinates=self.system.coordinates, loads=x.loads,
             state_of_system=state, warm=warm,
         )  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MODES = {0: "stick", 1: "slip+", -1: "slip-"}
-"""Mode of a contact: at rest, or sliding with positive or negative relative velocity."""
+MODES = {0: "stick", 1: "slip+", -1: "slip-", 2: "slip"}
+"""Mode of a contact: at rest, or sliding with positive or negative relative velocity, or sliding in a plane."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Event:
     contact, index
         Name and number of the contact.
     old, new
-        "stick", "slip+" or "slip-".
+        "stick", "slip+" or "slip-"; in a plane "stick" or "slip".
     """
 
     time: float

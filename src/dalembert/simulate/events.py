@@ -9,9 +9,10 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.dynamics import Dynamics
 from dalembert.simulate.event import MODES, Event
-from dalembert.simulate.locate import Found, first_transition
+from dalembert.simulate.locate import Found, first_transition, time_to_rest
 from dalembert.simulate.manifold import on_manifold
 from dalembert.simulate.options import Options
+from dalembert.simulate.planes import HALF
 from dalembert.simulate.record import Record
 from dalembert.simulate.segment import ModeRate, Segment
 from dalembert.simulate.steppers import StepFailed
@@ -79,13 +80,14 @@ def _step(run: Run, rate: ModeRate, h: float) -> Segment:
     """Take one step within the tolerance."""
     o, stepper = run.options, run.options.stepper
     k = rate(run.t, run.y)
+    h = min(h, _half_way(run, k))
     while True:
         scale = o.atol + o.rtol * np.abs(run.y)
         try:
             new, ratio = stepper.step(rate, run.t, run.y, h, k, scale)
         except StepFailed:
             new, ratio = run.y, np.inf
-        sound = np.isfinite(ratio) and np.isfinite(new).all()
+        sound = np.isfinite(ratio) and np.isfinite(new).all() and not _turned_back(run, h, new)
         if o.step is not None and sound:
             run.h = o.step
             break
@@ -103,6 +105,24 @@ def _step(run: Run, rate: ModeRate, h: float) -> Segment:
     return Segment(rate, stepper, run.t, run.y, k, h, new, scale)
 
 
+def _half_way(run: Run, k: Array) -> float:
+    """Return the longest step that the planes allow: half of the way to rest."""
+    left = time_to_rest(run.dynamics, run.t, run.y, k, run.mode)
+    left = left[left > run.options.event_tolerance]
+    return HALF * float(left.min(initial=np.inf))
+
+
+def _turned_back(run: Run, h: float, new: Array) -> bool:
+    """Say whether a plane slides the other way at the end of a step: it has come to rest in between."""
+    planes = run.dynamics.columns.plane & (run.mode != 0)
+    if not planes.any():
+        return False
+    n, columns = run.dynamics.n, run.dynamics.columns
+    before = run.dynamics.system.contact_terms(*_qv(run), run.t)[0]
+    after = run.dynamics.system.contact_terms(new[:n], new[n : 2 * n], run.t + h)[0]
+    return any(before[columns.of(i)] @ after[columns.of(i)] < 0.0 for i in np.flatnonzero(planes))
+
+
 def _advance(run: Run, segment: Segment, h: float) -> None:
     """Record what lies within [0, h] and move there, on the manifold of the mode."""
     n = run.dynamics.n
@@ -110,6 +130,8 @@ def _advance(run: Run, segment: Segment, h: float) -> None:
     y, t = segment.at(h).copy(), segment.t + h
     y[:n], y[n : 2 * n] = on_manifold(run.dynamics, y[:n], y[n : 2 * n], t, run.mode)
     run.t, run.y = t, y
+    if run.dynamics.columns.plane.any():
+        run.dynamics.columns.get_going(run.dynamics.system.contact_terms(*_qv(run), t)[0])
     if h > 0.0:
         run.record.add(t, y, run.mode)
 
@@ -123,11 +145,11 @@ def _transit(run: Run, segment: Segment, found: Found) -> None:
         run.message = f"at t = {run.t:.9g} the normal row of {who} would have to pull: the contact opens"
         return
     if found.lost and not found.arrived:
-        q, v, mode = after_loss(dynamics, segment, found.h)
+        q, v, mode = after_loss(dynamics, segment, found.h, run.options.time_scale)
     else:
         q, v = _qv(run)
         mode = arrived_together(dynamics, q, v, run.t, run.mode, found.arrived)
-        q, v, mode = modes_at_rest(dynamics, q, v, run.t, mode)
+        q, v, mode = modes_at_rest(dynamics, q, v, run.t, mode, run.options.time_scale)
     run.y = run.y.copy()
     run.y[:n], run.y[n : 2 * n] = q, v
     run.mode = mode

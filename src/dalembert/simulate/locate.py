@@ -1,6 +1,7 @@
 """Find the first transition inside a step.
 
-Slip ends where the relative velocity in the direction of sliding, s xi', comes down to zero: a root. Stick ends where
+Slip ends where the relative velocity in the direction of sliding, s xi', comes down to zero: a root; in a plane where what
+is left to rest takes less than the tolerance (`planes`). Stick ends where
 the forces can hold no longer: the largest relative acceleration psi that the exact friction problem gives the
 sticking contacts, zero before, grows from zero after. Bisection comes near; a parabola through psi on the right gives
 the digits.
@@ -46,6 +47,7 @@ def first_transition(dynamics: Dynamics, segment: Segment, tolerance: float) -> 
         found
         for found in (
             _arrival(dynamics, segment, tolerance),
+            _rest_in_a_plane(dynamics, segment, tolerance),
             _loss(dynamics, segment, tolerance),
             _detachment(dynamics, segment, tolerance),
         )
@@ -55,27 +57,45 @@ def first_transition(dynamics: Dynamics, segment: Segment, tolerance: float) -> 
 
 
 def sliding_speeds(dynamics: Dynamics, segment: Segment, y: Array, h: float) -> Array:
-    """Return s xi' of all contacts (0 for sticking ones)."""
+    """Return s xi' of all contacts (0 for sticking ones); of a plane its speed."""
     n = dynamics.n
-    mode = segment.rate.mode
-    return mode * dynamics.system.contact_terms(y[:n], y[n : 2 * n], segment.t + h)[0]
+    velocity = dynamics.system.contact_terms(y[:n], y[n : 2 * n], segment.t + h)[0]
+    return dynamics.columns.speeds(velocity, segment.rate.mode)
 
 
 def _arrival(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
     """Return the first contact that comes to rest."""
     mode = segment.rate.mode
-    if not mode.any():
+    straight = np.flatnonzero((mode != 0) & ~dynamics.columns.plane)
+    if not straight.size:
         return None
     hs = np.linspace(0.0, segment.h, PROBES + 2)
     speeds = np.array([sliding_speeds(dynamics, segment, segment.sketch(h), h) for h in hs])
     speeds[0] = sliding_speeds(dynamics, segment, segment.y, 0.0)
     speeds[-1] = sliding_speeds(dynamics, segment, segment.end, segment.h)
     best, who = np.inf, -1
-    for i in np.flatnonzero(mode):
+    for i in straight:
         h = _root(dynamics, segment, hs, speeds[:, i], int(i), tolerance)
         if h is not None and h < best:
             best, who = h, int(i)
     return None if who < 0 else Found(best, (who,))
+
+
+def _rest_in_a_plane(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+    """Return the planes that are at rest at the start of the step, but for less than the tolerance."""
+    left = time_to_rest(dynamics, segment.t, segment.y, segment.k, segment.rate.mode)
+    resolution = 8.0 * np.finfo(float).eps * abs(segment.t)
+    who = tuple(np.flatnonzero(left <= max(tolerance, resolution)).tolist())
+    return Found(0.0, who) if who else None
+
+
+def time_to_rest(dynamics: Dynamics, t: float, y: Array, k: Array, mode: Array) -> Array:
+    """Return how long each plane that slides needs until it rests, at the rate k = y'; infinite for others."""
+    if not np.any(dynamics.columns.plane & (mode != 0)):
+        return np.full(dynamics.m, np.inf)
+    n = dynamics.n
+    velocity, rows, drift, _ = dynamics.system.contact_terms(y[:n], y[n : 2 * n], t)
+    return dynamics.columns.time_to_rest(velocity, rows @ k[n : 2 * n] + drift, mode)
 
 
 def _root(dynamics: Dynamics, segment: Segment, hs: Array, speeds: Array, i: int, tolerance: float) -> float | None:
@@ -139,7 +159,8 @@ def onset(dynamics: Dynamics, segment: Segment, y: Array, h: float) -> Array:
         raise SolvabilityError(f"at t = {t:.9g}: {answer.status.message}\n{answer.report}", answer.report)
     for name in answer.sets.about_to_slip:
         i = dynamics.names.index(name)
-        found[i] = answer.contact_acceleration[i]
+        along = answer.contact_acceleration[dynamics.columns.of(i)]
+        found[i] = along[0] if along.size == 1 else np.sqrt(along @ along)
     return found
 
 

@@ -40,7 +40,7 @@ def on_manifold(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -
 def velocity_rows(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -> tuple[Array, Array]:
     """Return rows and values of what must be zero at velocity level."""
     x = dynamics.terms(q, v, t)
-    stuck = mode == 0
+    stuck = dynamics.columns.stuck(mode)
     rows, values = x.rows[stuck], x.velocity[stuck]
     rate = getattr(dynamics.system, "constraint_velocity", None)
     if rate is not None and x.A.shape[0]:

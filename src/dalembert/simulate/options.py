@@ -27,6 +27,11 @@ class Options:
     event_tolerance: float
     every: float | None
 
+    @property
+    def time_scale(self) -> float:
+        """A time in which forces may have turned, where nothing better is known; for the onset of slip in a plane."""
+        return 0.1 * self.duration * float(np.clip(np.sqrt(self.rtol), 1e-6, 1e-3))
+
 
 def checked_options(
     duration: Any, stepper: Any, rtol: Any, atol: Any, step: Any, event_tolerance: Any, every: Any

@@ -40,7 +40,7 @@ def draw_panel(axes: Any, run: Trajectory, what: str) -> None:
         "coordinates": (run.q, list(run.coordinates), "coordinate, m"),
     }
     if what == "forces":
-        values, labels, unit = run.forces, list(run.contacts), "friction force, N"
+        values, labels, unit = run.forces, list(run.dynamics.columns.names), "friction force, N"
     elif what in panels:
         values, labels, unit = panels[what]
     else:

@@ -29,7 +29,7 @@ class ModeRate:
         q, v = y[:n], y[n : 2 * n]
         x = self.dynamics.terms(q, v, t)
         motion = self.dynamics.motion(x, self.mode, self.kept, (q, v, t))
-        slip = self.mode != 0
+        slip = (self.mode != 0)[self.dynamics.columns.owner]
         heat = -motion.T[slip] @ x.velocity[slip]
         return np.concatenate([v, motion.a, [v @ motion.friction, heat]])
 

@@ -15,6 +15,7 @@ from dalembert.simulate.events import Run, run_events
 from dalembert.simulate.fixed import run_fixed
 from dalembert.simulate.manifold import velocity_rows
 from dalembert.simulate.options import checked_options
+from dalembert.simulate.planes import SLIP, STICK
 from dalembert.simulate.record import Record
 from dalembert.simulate.trajectory import Trajectory
 from dalembert.simulate.transition import REST, settled
@@ -99,7 +100,7 @@ def simulate(
         checked.step or checked.duration / 100.0,
     )  # fmt: skip
     try:
-        run.mode = settled(dynamics, q, v, float(t), mode) if method == "events" else mode
+        run.mode = settled(dynamics, q, v, float(t), mode, checked.time_scale) if method == "events" else mode
     except SolvabilityError as refused:
         run.status, run.message = "no solution", str(refused)
     run.record.add(run.t, run.y, run.mode)
@@ -126,7 +127,9 @@ def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Seq
     """Return who is at rest and who slides; refuse initial values that contradict constraints or `sticking`."""
     x = dynamics.terms(q, v, t)
     size = np.abs(x.rows) @ np.abs(v) + np.abs(x.velocity - x.rows @ v)
-    mode = np.where(np.abs(x.velocity) <= REST * size, 0, np.sign(x.velocity)).astype(int)
+    columns = dynamics.columns
+    way = np.where(columns.plane, SLIP, np.sign(x.velocity[columns.first[:-1]])).astype(int)
+    mode = np.where(columns.at_rest(x.velocity, size, REST), STICK, way)
     for name in sticking or ():
         if name not in dynamics.names:
             raise ModelError(
@@ -135,7 +138,8 @@ def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Seq
         i = dynamics.names.index(name)
         if mode[i] != 0:
             raise ModelError(
-                f"contact {name!r} cannot stick at the start: its relative velocity is {x.velocity[i]:.6g} m/s; "
+                f"contact {name!r} cannot stick at the start: its relative velocity is "
+                f"{', '.join(f'{one:.6g}' for one in x.velocity[columns.of(i)])} m/s; "
                 "change v, or leave it out of sticking="
             )
     _refuse_inconsistent(dynamics, q, v, t, mode)

@@ -28,7 +28,7 @@ class Trajectory:
     t, q, v
         Times (N,), coordinates (N, n), velocities (N, n).
     modes
-        Per sample and contact: 0 stick, +1 or -1 slip in that direction, (N, m).
+        Per sample and contact: 0 stick, +1 or -1 slip in that direction, 2 slip in a plane, (N, m).
     events
         Changes of modes, in order.
     friction_work
@@ -73,14 +73,15 @@ class Trajectory:
     def _resolved(self) -> tuple[Array, Array, Array, Array]:
         """Accelerations, friction forces, reactions and relative velocities of all samples, resolved exactly."""
         d = self.dynamics
-        n, m, k = d.n, d.m, len(d.system.names)
+        n, m, k = d.n, d.columns.owner.size, len(d.system.names)
         a, T = np.full((self.t.size, n), np.nan), np.full((self.t.size, m), np.nan)
         lam, xi = np.full((self.t.size, k), np.nan), np.zeros((self.t.size, m))
         warm = None
         for s in range(self.t.size):
             q, v, t, mode = self.q[s], self.v[s], float(self.t[s]), self.modes[s]
             x = d.terms(q, v, t)
-            xi[s] = np.where(mode == 0, 0.0, x.velocity)
+            xi[s] = np.where((mode == 0)[d.columns.owner], 0.0, x.velocity)
+            mode = np.where(d.columns.plane & (d.columns.sizes(xi[s]) == 0.0), 0, mode)
             answer = d.resolved(x, mode, (q, v, t), warm)
             if answer.status in (FrictionStatus.SOLVED, FrictionStatus.NOT_OPTIMAL):
                 a[s], T[s], lam[s] = answer.acceleration, answer.forces, answer.multipliers
@@ -94,7 +95,7 @@ class Trajectory:
 
     @property
     def forces(self) -> Float[Array, "N m"]:
-        """Friction forces on the system along the contacts: least-norm ones where sticking contacts are redundant."""
+        """Friction forces by contact direction (two for a plane): least-norm ones where contacts that stick are redundant."""
         return self._resolved[1]
 
     @property
@@ -128,7 +129,8 @@ class Trajectory:
                 :, self.coordinates.index(base)
             ]
         if name in self.contacts:
-            return self.forces[:, self.contacts.index(name)]
+            found = self.forces[:, self.dynamics.columns.of(self.contacts.index(name))]
+            return found[:, 0] if found.shape[1] == 1 else found
         near = get_close_matches(name, [*self.coordinates, *self.contacts], n=3)
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
         raise ModelError(f"no coordinate or contact is called {name!r}{hint}")

@@ -9,12 +9,16 @@ problem is looked at a little later on the path that the sticking contacts would
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.dynamics import Dynamics
+from dalembert.friction import Resolution
+from dalembert.simulate.dynamics import Dynamics, Terms
 from dalembert.simulate.locate import let_go
 from dalembert.simulate.manifold import on_manifold
+from dalembert.simulate.planes import SLIP, STICK
 from dalembert.simulate.segment import Segment
 
 Array = np.ndarray
@@ -28,34 +32,49 @@ AHEAD = 1e-7
 SLACK = 1e-12
 
 
-def modes_at_rest(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -> tuple[Array, Array, Array]:
+def modes_at_rest(
+    dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array, time_scale: float
+) -> tuple[Array, Array, Array]:
     """Return q, v and the modes after contacts of mode 0 (candidates) were resolved; all of them are at rest now."""
     q, v = on_manifold(dynamics, q, v, t, mode)
-    return q, v, settled(dynamics, q, v, t, mode)
+    return q, v, settled(dynamics, q, v, t, mode, time_scale)
 
 
-def settled(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -> Array:
+def settled(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array, time_scale: float) -> Array:
     """Return the modes that follow from resolving the contacts of mode 0, with static limits, then kinetic forces."""
     mode = mode.copy()
     while (mode == 0).any():
-        state = (q, v, t)
-        answer = dynamics.resolved(dynamics.terms(q, v, t), mode, state)
+        state, x = (q, v, t), dynamics.terms(q, v, t)
+        answer = dynamics.resolved(x, mode, state)
         if not answer.ok:
             raise SolvabilityError(f"at t = {t:.9g}: {answer.status.message}\n{answer.report}", answer.report)
         if not answer.sets.about_to_slip:
             return mode
-        drops = False
-        for name, sign in answer.sets.about_to_slip.items():
-            i = dynamics.names.index(name)
-            mode[i] = int(sign)
-            law = dynamics.laws[i]
-            drops |= float(law.kinetic(0.0, state)) < float(law.static(state)) * (1.0 - SLACK)
-        if not drops:
+        if not _let_go(dynamics, x, answer, mode, state, time_scale):
             return mode
     return mode
 
 
-def after_loss(dynamics: Dynamics, segment: Segment, h: float) -> tuple[Array, Array, Array]:
+def _let_go(dynamics: Dynamics, x: Terms, answer: Resolution, mode: Array, state: Any, time_scale: float) -> bool:
+    """Set the modes of contacts that are about to slip; say whether the force of one of them drops.
+
+    A plane slides where it is accelerated to as long as its direction follows within `time_scale`.
+    """
+    drops = False
+    for name, way in answer.sets.about_to_slip.items():
+        i = dynamics.names.index(name)
+        if dynamics.columns.plane[i]:
+            mode[i] = SLIP
+            slow = time_scale * dynamics.own_acceleration(x, answer.forces, i)
+            dynamics.columns.let_go(i, np.asarray(way), slow)
+        else:
+            mode[i] = int(way)  # pyright: ignore[reportArgumentType]
+        law = dynamics.laws[i]
+        drops |= float(law.kinetic(0.0, state)) < float(law.static(state)) * (1.0 - SLACK)
+    return drops
+
+
+def after_loss(dynamics: Dynamics, segment: Segment, h: float, time_scale: float) -> tuple[Array, Array, Array]:
     """Return q, v and modes after the sticking contacts let go h after the start of the step."""
     n, t = dynamics.n, segment.t + h
     y = segment.at(h)
@@ -69,20 +88,17 @@ def after_loss(dynamics: Dynamics, segment: Segment, h: float) -> tuple[Array, A
     else:
         return q, v, segment.rate.mode.copy()
     q1, v1 = on_manifold(dynamics, later[:n], later[n : 2 * n], t + ahead, segment.rate.mode)
-    answer = dynamics.resolved(dynamics.terms(q1, v1, t + ahead), segment.rate.mode, (q1, v1, t + ahead))
-    mode, drops = segment.rate.mode.copy(), False
-    for name, sign in answer.sets.about_to_slip.items():
-        i = dynamics.names.index(name)
-        mode[i] = int(sign)
-        law, state = dynamics.laws[i], (q, v, t)
-        drops |= float(law.kinetic(0.0, state)) < float(law.static(state)) * (1.0 - SLACK)
-    return q, v, settled(dynamics, q, v, t, mode) if drops else mode
+    x = dynamics.terms(q1, v1, t + ahead)
+    mode = segment.rate.mode.copy()
+    answer = dynamics.resolved(x, mode, (q1, v1, t + ahead))
+    drops = _let_go(dynamics, x, answer, mode, (q, v, t), time_scale)
+    return q, v, settled(dynamics, q, v, t, mode, time_scale) if drops else mode
 
 
 def arrived_together(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array, arrived: tuple[int, ...]) -> Array:
     """Return the modes with every contact that is at rest now set to 0."""
     velocity, rows = dynamics.system.contact_terms(q, v, t)[:2]
     size = np.abs(rows) @ np.abs(v) + np.abs(velocity - rows @ v)
-    mode = np.where(np.abs(velocity) <= REST * size, 0, mode)
+    mode = np.where(dynamics.columns.at_rest(velocity, size, REST), STICK, mode)
     mode[list(arrived)] = 0
     return mode
