@@ -11,7 +11,7 @@ import dalembert as da
 from dalembert.simulate.methods import METHODS
 from dalembert.simulate.panels import PANELS
 from dalembert.simulate.smooth.watch import Watch
-from tests.simulate.linkages import bricard, crank_rocker, n_four_bar, pendulum
+from tests.simulate.linkages import crank_rocker, pendulum
 
 
 def flying_and_spinning():
@@ -39,35 +39,6 @@ def plain_run(m, q, v, duration, rtol):
 
     found = solve_ivp(rate, (0, duration), np.concatenate([q, v]), "DOP853", rtol=rtol, atol=1e-12)
     return m.normalize(found.y[: m.nq, -1]), found.y[m.nq :, -1]
-
-
-def test_A01_pendulum_in_closed_form():
-    run = da.simulate(pendulum(), 10.0, [np.pi], [0.0], rtol=1e-12, atol=1e-12)
-    x, y = np.cos(run.q[-1, 0]), np.sin(run.q[-1, 0])
-    np.testing.assert_allclose([x, y], [-0.27508746257611686005, -0.96141920509912506427], atol=1e-10)
-    assert run.ok
-    assert np.ptp(run.energy) < 1e-10
-    assert "explicit" in run.reason
-
-
-@pytest.mark.parametrize(("tolerance", "error"), [(1e-6, 1e-3), (1e-9, 1e-6), (1e-12, 1e-7)])
-def test_A02_double_four_bar_through_its_singular_configurations(tolerance, error):
-    m, q, v = n_four_bar(2)
-    run = da.simulate(m, 10.0, q, v, rtol=tolerance, atol=tolerance)
-    _, tip = m.kinematics(run.q[-1], "tip 0")
-    np.testing.assert_allclose(tip[:2], [0.32845811154081537865, 0.94451853817860096216], atol=error)
-    assert run.ok
-    assert run.position_residual.max() < 1e-12
-    assert run.velocity_residual.max() < 1e-12
-
-
-def test_A04_bricard_with_a_redundant_row():
-    m = bricard()
-    run = da.simulate(m, 2.0, rtol=1e-11, atol=1e-11)
-    _, P3 = m.kinematics(run.q[-1], "P3")
-    np.testing.assert_allclose(P3, [-0.9693403447776, -1.2212468949563, 0.7542780107798], atol=1e-10)
-    assert run.position_residual.max() < 1e-12
-    assert np.ptp(run.energy) < 1e-9
 
 
 def test_rotations_agree_with_the_embedded_equations():

@@ -28,21 +28,21 @@ def states_between(run: Any, t: Any) -> tuple[Array, Array]:
 
 
 def _continued(run: Any, i: int, t: float) -> tuple[Array, Array]:
-    from dalembert.simulate.smooth.explicit import PAIRS, run_explicit
+    from dalembert.simulate.methods import METHODS, WITH_CONTACTS
 
     s: Session = run.session
-    if s is None or s.settings.method not in PAIRS or s.extra.get("controller missing"):
+    if s is None or s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
         return _interpolated(run, i, t)
     settings = replace(s.settings, start=float(run.t[i]), duration=t - float(run.t[i]), every=None)
     short = Session(s.mechanism, settings, s.controller, run.q[i], run.v[i])
-    run_explicit(short)
+    METHODS[settings.method](short)
     if short.status != "completed":
         raise UnsupportedError(f"the run cannot be continued from t = {run.t[i]:g} s to {t:g} s: {short.message}")
     return short.blocks[-1]["q"][-1], short.blocks[-1]["v"][-1]
 
 
 def _interpolated(run: Any, i: int, t: float) -> tuple[Array, Array]:
-    """Return the cubic through both samples on the manifold: for steppers of low order, and lost controllers."""
+    """Return the cubic through both samples on the manifold: where contacts may change between them, and for lost controllers."""
     m = run.mechanism
     if i + 1 >= run.t.size:
         return run.q[i], run.v[i]

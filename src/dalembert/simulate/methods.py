@@ -58,9 +58,9 @@ def choose(
     decays = fastest_decay(mechanism, law, q, v) * numbers["duration"]
     if decays > STIFF and numbers["step"] is None:
         said = f"stiff: the fastest motion decays by {decays:.1e} powers of e in the run"
-        if suits(mechanism, law):
+        if suits(mechanism):
             return "bdf", f"{said}; backward differentiation in the stabilised form"
-        return "dop853", f"{said}, but implicit steppers do not take this model or its joint forces"
+        return "dop853", f"{said}, but implicit steppers take joints of angles and lengths alone"
     return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
 
 

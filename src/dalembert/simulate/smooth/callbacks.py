@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import DalembertError, ModelError, ShapeError
+from dalembert.errors import DalembertError, ModelError, ShapeError, SolvabilityError
+from dalembert.kkt import Status
 from dalembert.simulate.smooth.step_loops import FAILED_CALL, LAST_SOLVED
 from dalembert.tableau.time.invoke_loops import SIGNATURE
 
@@ -73,9 +74,15 @@ class Callbacks:
             getattr(work, name)[:] = np.ravel(value)
         if not work.status[0] <= LAST_SOLVED:
             q, t = self.codes.kernels["move"](work.base, work.x), float(work.environment[0])
-            solution = m.solve(q, work.v.copy(), self.forces(q, work.v, work.environment), t)
+            tau = self.forces(q, work.v, work.environment)
+            try:
+                solution = m.solve(q, work.v.copy(), tau, t)
+                work.status[0] = float(np.asarray(solution.status))
+            except SolvabilityError:
+                # a stage off the manifold, whose redundant rows contradict each other: nearest, and not certified
+                solution = m.solve(q, work.v.copy(), tau, t, inconsistent="least_squares")
+                work.status[0] = float(Status.INCONSISTENT)
             work.acceleration[:], work.multipliers[:] = solution.acceleration, solution.multipliers
-            work.status[0] = float(np.asarray(solution.status))
 
     def forces(self, q: Array, v: Array, environment: Array) -> Array:
         """Return the joint forces at a state."""

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
@@ -32,6 +33,13 @@ Array = np.ndarray
 
 CODES = ("rate", "move", "close", "admit", "events", "spare", "signals")
 """Rows of the table of calls; `signal_loops` finds its callback in the last."""
+
+
+KEPT = 128
+"""Kernels that stay in memory between runs: loading one takes as long as a short run."""
+
+_kept: dict[tuple[str, ...], Kernel] = {}
+_lock = Lock()
 
 
 class Work(NamedTuple):
@@ -102,8 +110,17 @@ class Codes:
 
 
 def _kernel(key: tuple[str, ...], build: Callable[[], ca.Function], cached: bool) -> Kernel:
-    """Compile for one sample at a time, by name where names say it all."""
-    return Kernel.cached(key, build, width=1) if cached else Kernel(build(), width=1)
+    """Compile for one sample at a time, by name where names say it all; the last ones used stay in memory."""
+    if not cached:
+        return Kernel(build(), width=1)
+    with _lock:
+        found = _kept.pop(key, None)
+    found = Kernel.cached(key, build, width=1) if found is None else found
+    with _lock:
+        _kept[key] = found
+        while len(_kept) > KEPT:
+            del _kept[next(iter(_kept))]
+    return found
 
 
 def _traced(mechanism: Mechanism, what: str) -> ca.Function:

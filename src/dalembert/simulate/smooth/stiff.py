@@ -1,24 +1,22 @@
 """`method="bdf"`, `"radau"`: a mechanism handed to the tableau's implicit steppers, in the stabilised form of index 2.
 
-The mechanism becomes a system in q with q' = v: joints of lengths and angles (a continuous joint by its angle).
-Positions and
-velocities of the constraints hold at every step; multipliers are unknowns. See `dalembert.tableau.time`.
+Positions and velocities of the constraints hold at every step; multipliers are unknowns. See `dalembert.tableau.time`.
+A run goes in blocks of `BLOCK` steps, each from a fresh consistent start: what is written after a block is all that the
+next one needs, so a run that was killed goes on bit for bit.
 """
 
 from __future__ import annotations
 
-from functools import cached_property
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
 from dalembert.errors import UnsupportedError
-from dalembert.simulate.smooth.chart import chart
-from dalembert.simulate.smooth.codes import _traced
-from dalembert.simulate.smooth.controller import Controller
+from dalembert.simulate.event import Event
+from dalembert.simulate.smooth.implicit_system import ImplicitSystem
 from dalembert.simulate.smooth.session import Session
+from dalembert.simulate.smooth.stiff_calls import StiffCalls
+from dalembert.simulate.smooth.work import work_along
 from dalembert.tableau.time import Problem
 
 if TYPE_CHECKING:
@@ -29,97 +27,160 @@ Array = np.ndarray
 ANGLES_AND_LENGTHS = ("revolute", "prismatic", "helical", "universal", "fixed", "continuous")
 """Kinds of joints whose velocities are rates of coordinates."""
 
+BLOCK = 4096
+"""Steps a block: what a killed run may lose."""
 
-class ImplicitSystem:
-    """A mechanism as `tableau.time.Problem` reads systems: symbols, expressions, names."""
 
-    def __init__(self, mechanism: Mechanism, controller: Controller, start: Array) -> None:
-        n = mechanism.nv
-        self.mechanism, self.controller = mechanism, controller
-        self.coordinates, self.names, self.holonomic = mechanism.coordinates, mechanism.names, mechanism.holonomic
-        q, v, t = ca.SX.sym("q", n), ca.SX.sym("v", n), controller.t
-        empty = SimpleNamespace(column=ca.SX(0, 1))
-        # controls need names that no coordinate has
-        names = [f"input {k}" for k in range(controller.symbols.numel())]
-        u = ca.vertcat(*(ca.SX.sym(name) for name in names), ca.SX(0, 1))
-        self.symbols = SimpleNamespace(q=q, v=v, u=u, t=t, parameters=empty)
-        self.parameters = SimpleNamespace(pack=lambda given: np.zeros(0))
-        self.base = start
+class Stiff:
+    """An implicit run of one session."""
 
-    @cached_property
-    def expressions(self) -> Any:
-        """M, bias with the joint forces in it, A, drift, phi and psi."""
-        m, c, s = self.mechanism, self.controller, self.symbols
-        rows = len(m.names)
-        place, _ = chart(m, ca.SX(ca.DM(self.base)), s.q, s.v)
-        tau = ca.substitute(c.tau, ca.vertcat(c.q, c.v, c.symbols), ca.vertcat(place, s.v, s.u))
-        empty = ca.SX(0, 1)
-        asked = {
-            "jacobian": ("constraint_jacobian", (place, s.t)),
-            "drift": ("constraint_drift", (place, s.v, s.t)),
-            "constraint": ("constraint", (place, s.t)),
-            "rate": ("constraint_velocity", (place, s.v, s.t)),
-        }
-        found = {name: _traced(m, what)(*given) if rows else empty for name, (what, given) in asked.items()}
-        found["jacobian"] = ca.reshape(found["jacobian"], rows, m.nv) if rows else ca.SX(0, m.nv)
-        mass = _traced(m, "mass_matrix")(place)
-        bias = _traced(m, "bias")(place, s.v) - tau
-        return SimpleNamespace(mass=mass, bias=bias, holonomic=m.holonomic, **found)
+    def __init__(self, session: Session) -> None:
+        refuse(session)
+        self.session, self.m = session, session.mechanism
+        self.calls = StiffCalls(session)
+        self.system = self.calls.system = ImplicitSystem(self.m, session.controller, self.calls.guarded)
+        self.problem = Problem(self.system, known=self.system.known(), events=self.calls.events())
 
-    def known(self) -> dict[str, Any]:
-        """Return the controller's tables by the names of their symbols."""
-        return {str(self.symbols.u[k]): p for k, p in self.controller.signals.polynomials.items()}
+        self.point: dict[str, Array] = {}
+
+    def run(self) -> None:
+        """Go to the end, or as far as it goes."""
+        s = self.session
+        if s.checkpoint is None:
+            self.t, self.work, self.asked = s.settings.start, 0.0, 0
+            self.x, self.v = self.m.difference(self.system.base, s.q), s.v
+            self._good(0)
+        else:
+            k = self.point = s.checkpoint
+            self.x, self.v = k["x"], k["v"]
+            self.t, self.work = (float(each) for each in k["time"])
+            self.asked, s.steps, s.rejected, s.evaluations = (int(each) for each in k["counts"])
+        while s.status == "completed" and self.t < s.settings.end:
+            self._block()
+
+    def _block(self) -> None:
+        """Take steps until the block is full, and write them down."""
+        s, settings = self.session, self.session.settings
+        if self.system.model is not None:
+            self.system.model.state = np.concatenate([self.x, self.v])
+        options: dict[str, Any] = {
+            "rtol": settings.rtol, "atol": settings.atol, "method": settings.method,
+            "max_step": settings.step or settings.largest_step, "max_steps": BLOCK,
+            "stop_times": s.controller.stops(settings.start, settings.end), "t_eval": self._asked_times(),
+        }  # fmt: skip
+        self.calls.last_step = self.t
+        result = self.problem.integrate((self.t, settings.end), self.x, self.v, **options)
+        full = not result.success and result.statistics.steps >= BLOCK and self.calls.error is None
+        s.steps += result.statistics.steps
+        s.rejected += result.statistics.rejections
+        s.evaluations += result.statistics.evaluations
+        self.calls.finish(result.sol.t_max)
+        if self.calls.error is not None:
+            self._failed()
+        elif result.status == 1:
+            s.stop("event", "")
+        elif not result.success and not full:
+            interrupted = "interrupted from the keyboard" in result.message
+            s.stop("interrupted" if interrupted else "no solution", result.message)
+        self._hand_over(result)
+
+    def _asked_times(self) -> Array | None:
+        s = self.session.settings
+        if s.every is None:
+            return None
+        count = int(np.floor(s.duration / s.every * (1 + 1e-12)))
+        times = s.start + s.every * np.arange(count + 1)
+        times = times if times[-1] >= s.end - 1e-12 * s.duration else np.append(times, s.end)
+        return np.clip(times[self.asked :], self.t, s.end)
+
+    def _failed(self) -> None:
+        error, t = self.calls.error, self.calls.error_time
+        if isinstance(error, KeyboardInterrupt):
+            self.session.stop("interrupted", f"stopped by the keyboard at t = {t:.9g} s")
+        else:
+            self.session.extra["error"] = error, t
+            self.session.stop("stopped", f"a Python function failed at t = {t:.9g} s: {error}")
+
+    def _hand_over(self, result: Any) -> None:
+        """Turn the tableau's unknowns into samples, events and a point from which the run goes on."""
+        s, n = self.session, self.m.nv
+        rows = _samples(self.system, result, first=not s.blocks)
+        self._events(result, rows)
+        mesh = result.sol.t
+        rows["work"], end_work = work_along(s.controller, self.system, result, rows["t"], self.work)
+        rows["step"] = np.diff(mesh, prepend=mesh[0])[np.searchsorted(mesh, rows["t"])] * np.isin(rows["t"], mesh)
+        if s.status in ("completed", "event"):
+            end = result.sol(mesh[-1])
+            self.x, self.v, self.t, self.work = end[:n].copy(), end[n : 2 * n].copy(), float(mesh[-1]), end_work
+            self.asked += result.t.size if s.settings.every is not None else 0
+            self._good(rows["t"].size)
+        s.add(rows, self.point)
+
+    def _good(self, new: int) -> None:
+        """Make the end of a block the point from which a run goes on; `kept` samples belong to what is behind it."""
+        s = self.session
+        self.point = {
+            "x": np.array(self.x), "v": np.array(self.v), "time": np.array([self.t, self.work]),
+            "counts": np.array([self.asked, s.steps, s.rejected, s.evaluations], float),
+            "kept": np.array([sum(len(block["t"]) for block in s.blocks) + new], float),
+        }  # fmt: skip
+
+    def _events(self, result: Any, rows: dict[str, Array]) -> None:
+        """Note the events in the order of time; each is a sample."""
+        s, n = self.session, self.m.nv
+        found = [
+            (float(t), k, x[: 2 * n])
+            for k in range(len(s.watches))
+            for t, x in zip(result.t_events[k], result.y_events[k], strict=True)
+        ]
+        for t, k, _ in sorted(found, key=lambda each: each[:2]):
+            way = "rising" if self.calls.slope(k, t, result.sol) > 0 else "falling"
+            s.events.append(Event(t, s.watches[k].name, k, "", way))
+            if s.status == "event" and s.watches[k].terminal:
+                s.message = f"ended by {s.watches[k].name!r} at t = {t:.12g} s"
+        if not found:
+            return
+        states = np.array([x for _, _, x in sorted(found, key=lambda each: each[:2])])
+        times = np.array(sorted(t for t, _, _ in found))
+        new = ~np.isin(times, rows["t"])
+        extra = _solved(self.session, self.system, times[new], states[new])
+        order = np.argsort(np.concatenate([rows["t"], times[new]]), kind="stable")
+        for name in rows:
+            rows[name] = np.concatenate([rows[name], extra[name]])[order]
+
+
+def _samples(system: ImplicitSystem, result: Any, first: bool) -> dict[str, Array]:
+    """Return t, q, v, accelerations and multipliers; the first sample of a later block is known already."""
+    m, n = system.mechanism, system.mechanism.nv
+    keep = slice(0 if first or result.t.size == 0 or result.t[0] > result.sol.t_min else 1, None)
+    multipliers = [result[f"lam[{name}]"] for name in m.names]
+    return {
+        "t": np.asarray(result.t, dtype=float)[keep], "q": system.configuration(result.y[:n].T[keep]),
+        "v": result.y[n : 2 * n].T[keep].copy(), "acceleration": result.rates[n : 2 * n].T[keep].copy(),
+        "multipliers": np.array(multipliers).T.reshape(result.t.size, len(multipliers))[keep],
+    }  # fmt: skip
+
+
+def _solved(session: Session, system: ImplicitSystem, t: Array, states: Array) -> dict[str, Array]:
+    """Return samples at states beside the mesh, their accelerations solved for."""
+    from dalembert.simulate.contact.forces import Forces
+
+    m, n = system.mechanism, system.mechanism.nv
+    forces = Forces(session.controller)
+    q, v = system.configuration(states[:, :n]), states[:, n : 2 * n]
+    tau = np.array([forces(float(t[k]), q[k], v[k]) for k in range(t.size)]).reshape(t.size, n)
+    found = m.forward(q, v, tau, t) if m.names else (m.forward(q, v, tau), np.zeros((t.size, 0)))
+    return {"t": t, "q": q, "v": v, "acceleration": np.asarray(found[0]), "multipliers": np.asarray(found[1])}
 
 
 def run_stiff(session: Session) -> None:
     """Integrate a session by an implicit method of the tableau."""
-    m, s = session.mechanism, session.settings
-    refuse(session)
-    base = m.neutral()
-    system = ImplicitSystem(m, session.controller, base)
-    problem = Problem(system, known=system.known())
-    options: dict[str, Any] = {"rtol": s.rtol, "atol": s.atol, "method": s.method, "max_step": s.largest_step}
-    options["stop_times"] = session.controller.stops(s.start, s.end)
-    if s.every is not None:
-        count = int(np.floor(s.duration / s.every * (1 + 1e-12)))
-        times = s.start + s.every * np.arange(count + 1)
-        options["t_eval"] = times if times[-1] >= s.end - 1e-12 * s.duration else np.append(times, s.end)
-    result = problem.integrate((s.start, s.end), m.difference(base, session.q), session.v, **options)
-    if not result.success:
-        session.stop("no solution", result.message)
-    session.steps, session.rejected = result.statistics.steps, result.statistics.rejections
-    session.evaluations = result.statistics.evaluations
-    _hand_over(session, base, result)
+    Stiff(session).run()
 
 
-def _hand_over(session: Session, base: Array, result: Any) -> None:
-    """Turn the tableau's unknowns into samples."""
-    m, n = session.mechanism, session.mechanism.nv
-    x, v, a = result.y[:n].T, result.y[n : 2 * n].T, result.rates[n : 2 * n].T
-    count = result.t.size
-    rows = [result[f"lam[{name}]"] for name in m.names]
-    q = m.integrate(np.broadcast_to(base, (count, m.nq)), x)
-    block = {
-        "t": np.asarray(result.t, dtype=float), "q": q, "v": v.copy(), "acceleration": a.copy(),
-        "multipliers": np.array(rows).T.reshape(count, len(rows)), "work": _work(session, result.t, q, v),
-        "step": np.diff(result.t, prepend=result.t[0]),
-    }  # fmt: skip
-    session.add(block, {"q": q[-1].copy(), "v": v[-1].copy()})
-
-
-def _work(session: Session, t: Array, q: Array, v: Array) -> Array:
-    """Return the work of the joint forces by the trapezoidal rule over the samples."""
-    from dalembert.simulate.contact.forces import Forces
-
-    tau = Forces(session.controller)
-    power = np.array([float(tau(float(t[k]), q[k], v[k]) @ v[k]) for k in range(t.size)])
-    return np.concatenate([[0.0], np.cumsum(0.5 * np.diff(t) * (power[1:] + power[:-1]))])
-
-
-def suits(session_mechanism: Mechanism, controller: Controller) -> bool:
-    """Return whether the implicit steppers take a mechanism and its joint forces."""
-    kinds = {joint.kind for joint in session_mechanism.joints}
-    return kinds <= set(ANGLES_AND_LENGTHS) and controller.function is None
+def suits(mechanism: Mechanism) -> bool:
+    """Return whether the implicit steppers take a mechanism."""
+    return {joint.kind for joint in mechanism.joints} <= set(ANGLES_AND_LENGTHS)
 
 
 def refuse(session: Session) -> None:
@@ -127,12 +188,11 @@ def refuse(session: Session) -> None:
     method = session.settings.method
     others = sorted({joint.kind for joint in session.mechanism.joints} - set(ANGLES_AND_LENGTHS))
     if others:
-        raise UnsupportedError(f'method="{method}" takes joints of angles and lengths, not {", ".join(others)} ones')
-    if session.controller.function is not None:
         raise UnsupportedError(
-            f'method="{method}" needs derivatives of the joint forces: give numbers, tables or a casadi.Function'
+            f'method="{method}" takes joints of angles and lengths, not {", ".join(others)} ones, whose velocities are '
+            'no rates of coordinates; method="dop853" takes all'
         )
-    if session.watches or session.on_step is not None or session.settings.step is not None:
-        raise UnsupportedError(f'method="{method}" chooses its steps, locates no events and calls nothing back')
-    if session.checkpoint is not None:
-        raise UnsupportedError(f'runs of method="{method}" are stored when they end: there is nothing to continue')
+    if session.settings.step is not None:
+        raise UnsupportedError(
+            f'method="{method}" chooses its steps by rtol and atol; leave step= out, or take method="variational"'
+        )

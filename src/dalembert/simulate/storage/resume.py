@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory
+
+if TYPE_CHECKING:
+    from dalembert.simulate.smooth.session import Session
+
+Array = np.ndarray
 
 
 def resume(
@@ -42,9 +49,20 @@ def resume(
     if duration is not None:
         session.settings = replace(session.settings, duration=float(duration))
     session.status, session.message = "completed", ""
-    old = session.blocks[0]
+    old = _behind_checkpoint(session)
     sink = FileSink(file, session, replace=True)
     sink(old, session.checkpoint or {})
     if sink.failed:
         raise ModelError(f"the run cannot be written on: {sink.failed}")
     return run_session(session, sink, progress)
+
+
+def _behind_checkpoint(session: Session) -> dict[str, Array]:
+    """Return the samples that a run goes on from: a stepper that restarts in blocks takes the last one again."""
+    block, point = session.blocks[0], session.checkpoint or {}
+    if "kept" in point:
+        kept = int(point["kept"][0])
+        block = {name: rows[:kept] for name, rows in block.items()}
+        session.blocks[:] = [block] if kept else []
+        session.events[:] = [each for each in session.events if each.time <= point["time"][0]]
+    return block

@@ -84,6 +84,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         predict(s.order, gamma, phi, predicted, predicted_rates)
         weigh(phi[0], option.rtol, option.atol, option.power, s.h, scale)
         work.environment[1] = s.shift
+        place((work.x, work.rates), predicted, predicted_rates)  # where inputs that depend on the state are asked for
         set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
         if turned_away(state, widen(work, state, option, predicted, predicted_rates, floor, scale)):
             step_back(state, psi, beta, phi)

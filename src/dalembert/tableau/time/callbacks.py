@@ -31,7 +31,7 @@ class Callbacks:
         self.addresses: dict[str, int] = {}
         self._kept: list[Any] = []
         self.work: Any = None
-        if signals.callables:
+        if signals.callables or signals.states:
             self._make("signals", self._set_signals)
         if events.callables:
             self._make("events", self._set_events)
@@ -59,6 +59,9 @@ class Callbacks:
         for signal, function in self.signals.callables:
             environment[FIRST_SIGNAL + signal] = np.nan
             environment[FIRST_SIGNAL + signal] = real(f"known {self.signals.symbols[signal]} at t = {t:g}", function(t))
+        for signal, _ in self.signals.states:
+            environment[FIRST_SIGNAL + signal] = np.nan
+        self.signals.at_state(t, self.work.x.copy(), environment[FIRST_SIGNAL:])
 
     def _set_events(self) -> None:
         values, t, x = self.work.event_values, float(self.work.environment[0]), self.work.x.copy()

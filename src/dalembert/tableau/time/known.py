@@ -56,11 +56,29 @@ class Table:
         return [] if self.kind == "cubic" else [float(x) for x in np.asarray(self.t)]
 
 
+@dataclass(frozen=True, eq=False)
+class StateInput:
+    """One of several inputs that a Python function gives at a state.
+
+    Attributes
+    ----------
+    function
+        Of (t, x), x the unknowns, or None where it was called last; returns all its inputs. It is called where Newton's
+        method starts, so inputs should be linear models of what they stand for.
+    place
+        Which of them.
+    """
+
+    function: Callable[[float, Array | None], Array]
+    place: int
+
+
 @dataclass
 class Signals:
     """All signals of a problem: symbols, their tables or callables, and the times of their jumps."""
 
     symbols: list[ca.SX] = field(default_factory=list)
+    states: list[tuple[int, StateInput]] = field(default_factory=list)
     polynomials: dict[int, Any] = field(default_factory=dict)
     callables: list[tuple[int, Callable[[float], Any]]] = field(default_factory=list)
     jumps: list[float] = field(default_factory=list)
@@ -69,6 +87,9 @@ class Signals:
         """Return value and derivatives of one known quantity as expressions of time and signals."""
         if isinstance(given, ca.SX):
             return _differentiated(name, given, derivatives, time)
+        if isinstance(given, StateInput) and not derivatives:
+            self.states.append((len(self.symbols), given))
+            return [self._symbol(name)]
         if isinstance(given, int | float | np.number):
             return [ca.SX(float(given)), *[ca.SX(0)] * derivatives]
         if isinstance(given, Table) or (hasattr(given, "c") and hasattr(given, "x")):
@@ -126,6 +147,14 @@ class Signals:
         rows = np.array(layout, np.int64).reshape(-1, 5)
         return Tables(rows, np.concatenate(breaks), np.concatenate(coefficients))
 
+    def at_state(self, t: float, x: Array | None, found: Array) -> None:
+        """Write the inputs that depend on the state into `found`; each function is called once."""
+        answers: dict[int, Array] = {}
+        for signal, given in self.states:
+            if id(given.function) not in answers:
+                answers[id(given.function)] = given.function(t, x)
+            found[signal] = answers[id(given.function)][given.place]
+
     def values(self, t: float, side: Any = "right") -> Array:
         """Return every signal at t."""
         found = np.zeros(len(self.symbols))
@@ -134,6 +163,7 @@ class Signals:
             found[signal] = np.polyval(p.c[:, piece], t - p.x[piece])
         for signal, function in self.callables:
             found[signal] = real(f"known {self.symbols[signal]} at t = {t:g}", function(t))
+        self.at_state(t, None, found)
         return found
 
 

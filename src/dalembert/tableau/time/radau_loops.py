@@ -63,10 +63,10 @@ def _stages(work, extra, state, radau, option, tables, x, z, scale, share):
     for iteration in range(MOST_ITERATIONS):
         for i in range(3):
             at = t + radau.c[i] * h
-            set_signals(work.calls, work.environment, tables, at, s.t_begin, s.t_stop)
             for k in range(n):
                 work.x[k] = x[k] + z[i, k]
                 work.rates[k] = (radau.W[i, 0] * z[0, k] + radau.W[i, 1] * z[1, k] + radau.W[i, 2] * z[2, k]) / h
+            set_signals(work.calls, work.environment, tables, at, s.t_begin, s.t_stop)
             invoke(work.calls[RESIDUAL, 0], work.calls[RESIDUAL, 1], work.calls[RESIDUAL, 2])
             F[i] = work.residual
         s.evaluations += 3
@@ -139,6 +139,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
             _stages(work, extra, state, radau, option, tables, x, z, scale, STAGE_SHARE * option.share) if sound else 2
         )
         if outcome == 0:
+            work.x[:] = x
             set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
             error[:] = 0.0
             size = 1.0

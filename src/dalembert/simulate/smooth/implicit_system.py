@@ -1,0 +1,120 @@
+"""A mechanism as the tableau's implicit steppers read systems: symbols, expressions, names.
+
+The mechanism becomes a system in x with x' = v: joints of lengths and angles (a continuous joint by its angle), x the
+chart around the neutral configuration. A Python function of (t, q, v) enters as a linear model,
+
+    tau = c + K x + D v,        c, K, D from the function and its differences at the point where Newton's method starts,
+
+whose error is of second order in the correction that follows, far below the tolerance that the correction keeps to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.simulate.smooth.callbacks import checked_forces
+from dalembert.simulate.smooth.chart import chart
+from dalembert.simulate.smooth.codes import _traced
+from dalembert.simulate.smooth.controller import Controller
+from dalembert.tableau.time.known import StateInput
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism import Mechanism
+
+Array = np.ndarray
+
+DIFFERENCE = 1e-7
+"""Step of the differences, times the size of a coordinate or one."""
+
+
+class ImplicitSystem:
+    """A mechanism under a controller."""
+
+    def __init__(self, mechanism: Mechanism, controller: Controller, guarded: Callable[..., Any]) -> None:
+        n = mechanism.nv
+        self.mechanism, self.controller = mechanism, controller
+        self.coordinates, self.names, self.holonomic = mechanism.coordinates, mechanism.names, mechanism.holonomic
+        self.base = mechanism.neutral()
+        self.model = None if controller.function is None else LinearModel(self, guarded)
+        count = controller.symbols.numel() if self.model is None else n + 2 * n * n
+        # controls need names that no coordinate has
+        u = ca.vertcat(*(ca.SX.sym(f"input {k}") for k in range(count)), ca.SX(0, 1))
+        empty = SimpleNamespace(column=ca.SX(0, 1))
+        q, v = ca.SX.sym("q", n), ca.SX.sym("v", n)
+        self.symbols = SimpleNamespace(q=q, v=v, u=u, t=controller.t, parameters=empty)
+        self.parameters = SimpleNamespace(pack=lambda given: np.zeros(0))
+
+    @cached_property
+    def place(self) -> ca.SX:
+        """The configuration at x."""
+        return chart(self.mechanism, ca.SX(ca.DM(self.base)), self.symbols.q, self.symbols.v)[0]
+
+    @cached_property
+    def expressions(self) -> Any:
+        """M, bias with the joint forces in it, A, drift, phi and psi."""
+        m, s, place = self.mechanism, self.symbols, self.place
+        rows, empty = len(m.names), ca.SX(0, 1)
+        asked = {
+            "jacobian": ("constraint_jacobian", (place, s.t)),
+            "drift": ("constraint_drift", (place, s.v, s.t)),
+            "constraint": ("constraint", (place, s.t)),
+            "rate": ("constraint_velocity", (place, s.v, s.t)),
+        }
+        found = {name: _traced(m, what)(*given) if rows else empty for name, (what, given) in asked.items()}
+        found["jacobian"] = ca.reshape(found["jacobian"], rows, m.nv) if rows else ca.SX(0, m.nv)
+        mass = _traced(m, "mass_matrix")(place)
+        bias = _traced(m, "bias")(place, s.v) - self.tau
+        return SimpleNamespace(mass=mass, bias=bias, holonomic=m.holonomic, **found)
+
+    @property
+    def tau(self) -> ca.SX:
+        """The joint forces as an expression of x, v, t and the inputs."""
+        c, s, n = self.controller, self.symbols, self.mechanism.nv
+        if self.model is None:
+            return ca.substitute(c.tau, ca.vertcat(c.q, c.v, c.symbols), ca.vertcat(self.place, s.v, s.u))
+        K, D = (ca.reshape(s.u[n + k * n * n : n + (k + 1) * n * n], n, n).T for k in range(2))
+        return s.u[:n] + K @ s.q + D @ s.v
+
+    def known(self) -> dict[str, Any]:
+        """Return tables, or the linear model, by the names of their symbols."""
+        names = [str(each) for each in ca.vertsplit(self.symbols.u)] if self.symbols.u.numel() else []
+        if self.model is not None:
+            return {name: StateInput(self.model, k) for k, name in enumerate(names)}
+        return {names[k]: p for k, p in self.controller.signals.polynomials.items()}
+
+    def configuration(self, x: Array) -> Array:
+        """Return q at x, (nv,) or (N, nv)."""
+        base = np.broadcast_to(self.base, (*x.shape[:-1], self.base.size))
+        return np.asarray(self.mechanism.integrate(base, x))
+
+
+class LinearModel:
+    """c, K, D of a Python function at a state; the last state is kept for starts."""
+
+    def __init__(self, system: ImplicitSystem, guarded: Callable[..., Any]) -> None:
+        self.system, self.guarded = system, guarded
+        self.state = np.zeros(0)
+
+    def __call__(self, t: float, x: Array | None) -> Array:
+        """Return c, K by rows, D by rows."""
+        n = self.system.mechanism.nv
+        if x is not None:
+            self.state = x[: 2 * n].copy()
+        here, tau = self.state, self._forces(t, self.state)
+        slopes = np.empty((n, 2 * n))
+        for j in range(2 * n):
+            beside = here.copy()
+            beside[j] += DIFFERENCE * max(1.0, abs(here[j]))
+            slopes[:, j] = (self._forces(t, beside) - tau) / (beside[j] - here[j])
+        return np.concatenate([tau - slopes @ here, slopes[:, :n].ravel(), slopes[:, n:].ravel()])
+
+    def _forces(self, t: float, state: Array) -> Array:
+        n = self.system.mechanism.nv
+        q, v = self.system.configuration(state[:n]), state[n:]
+        return self.guarded(t, lambda: checked_forces(self.system.controller.function(t, q, v.copy()), n, t))  # type: ignore[misc]
