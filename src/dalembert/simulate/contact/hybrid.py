@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.collision import ORDERS, Collision
 from dalembert.simulate.contact.flow import Flow, Here, Shot
 from dalembert.simulate.contact.forces import Chart, Forces
@@ -29,6 +29,9 @@ from dalembert.simulate.contact.zeno import Zeno
 from dalembert.simulate.smooth.session import Session
 
 Array = np.ndarray
+
+MOST_AT_ONCE = 1000
+"""Events at one instant at most."""
 
 
 class Hybrid:
@@ -49,6 +52,7 @@ class Hybrid:
         self.rows = Rows(session, len(self.pairs))
         self.here: Here
         self.next = 1
+        self.standstill = 0
 
     # --- the way through ----------------------------------------------------------------------------------------
 
@@ -113,6 +117,9 @@ class Hybrid:
             self._record(0.0 if changed is not None or struck is not None else shot.h)
         self.watching.note(self.here.t, self.here.q, self.here.v, watched[1] if watched is not None else None)
         self.session.steps += 1
+        self.standstill = 0 if shot.h > 0.0 else self.standstill + 1
+        if self.standstill > MOST_AT_ONCE:
+            raise SolvabilityError(f"at t = {self.here.t:.9g} s contacts change {MOST_AT_ONCE} times without a step")
 
     def _impact(self) -> None:
         self._record(0.0)
@@ -170,6 +177,7 @@ class Hybrid:
         t, self.flow.h, self.rows.work, self.rows.heat = (float(each) for each in kept["numbers"][:4])
         s.steps, self.flow.rejected, self.next = (int(each) for each in kept["numbers"][4:7])
         self.switch.zeno, self.watching.signs = Zeno.from_array(kept["impacts"]), kept["signs"].copy()
+        p.choose(q, v, t)
         self.here = Here(t, q, v, p.motion(q, v, t))
 
 

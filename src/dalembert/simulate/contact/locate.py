@@ -21,6 +21,9 @@ TRIALS = 200
 OPENING = 1e-9
 """Contacts accelerate apart, or begin to slide, where they do by more than this part of the accelerations."""
 
+WEAK = 1e-12
+"""Forces below this part of the largest are none: whether such a contact pulls is for the laws to say."""
+
 INSIDE = 17
 """Points of a step at which the cubic of a gap is looked at."""
 
@@ -103,8 +106,8 @@ class Locator:
 
     def _after_opening(self, here: Here, i: int, end: Shot, g1: float) -> tuple[float, float, Shot, float]:
         """Return (low, gap there, high, gap there) of a contact that has just opened: low < 0 where it never does."""
-        low = end.h
-        while low > 1e-9 * end.h:
+        low, least = end.h, 1e-9 * end.h
+        while low > least:
             low *= 0.5
             g, shot = self._gap(here, i, low)
             if g > 0.0:
@@ -158,15 +161,17 @@ class Locator:
 
 def margin(phase: Phase, motion: Motion, u: Array) -> float:
     """Return how far closed contacts are from a change: positive while they push, stick, and slide along as they do."""
+    pull = WEAK * (1.0 + float(np.abs(motion.r).max(initial=0.0)))
     noise = OPENING * (1.0 + float(np.abs(motion.a).max(initial=0.0)))
     force, apart = motion.r.reshape(-1, 3), motion.contact.reshape(-1, 3)
-    opening = np.where(force[:, 0] > 0.0, force[:, 0], np.where(apart[:, 0] > noise, -apart[:, 0], np.inf))
+    pushes = np.where(np.abs(force[:, 0]) <= pull, np.where(apart[:, 0] > noise, -apart[:, 0], np.inf), force[:, 0])
     along = np.where(phase.sliding, (u * phase.direction).sum(axis=1), np.inf)
-    reserve = np.maximum(phase.mu * force[:, 0] - np.linalg.norm(force[:, 1:], axis=1), np.finfo(float).tiny)
+    reserve = phase.mu * force[:, 0] - np.linalg.norm(force[:, 1:], axis=1)
     begins = np.linalg.norm(apart[:, 1:], axis=1)
-    sticking = ~phase.sliding & (phase.mu > 0.0) & (force[:, 0] > 0.0)
-    holding = np.where(sticking, np.where(begins > noise, -begins, reserve), np.inf)
-    return float(np.minimum(np.minimum(opening, along), holding)[phase.closed].min(initial=np.inf))
+    reserve = np.where(begins > noise, -begins, np.where(np.abs(reserve) <= pull, np.inf, reserve))
+    sticks = ~phase.sliding & (phase.mu > 0.0) & (force[:, 0] > pull)
+    holds = np.where(sticks, reserve, np.inf)
+    return float(np.minimum(np.minimum(pushes, along), holds)[phase.closed].min(initial=np.inf))
 
 
 def _lowest(h: float, gaps: tuple[float, float], rates: tuple[float, float]) -> float | None:

@@ -12,8 +12,8 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.collision import Collision
 from dalembert.simulate.contact.flow import Here
-from dalembert.simulate.contact.locate import OPENING
-from dalembert.simulate.contact.phase import Phase
+from dalembert.simulate.contact.locate import OPENING, WEAK
+from dalembert.simulate.contact.phase import Motion, Phase
 from dalembert.simulate.contact.zeno import Zeno
 from dalembert.simulate.event import Event
 from dalembert.simulate.smooth.session import Session
@@ -25,6 +25,14 @@ TOUCHING = 1e-9
 
 STILL = 1e-9
 """Contact velocities below this part of the velocities are rest."""
+
+CLINGS = 1e-6
+"""A landing foot may pull by this part of the largest force: rounding of the moment at which it lands."""
+
+CLINGING = (
+    "at t = {t:.9g} s the joint forces pull the massless limb of contact {name!r} off the ground with {force:.3g} N while "
+    "its body comes down: held, it would go through the ground; let it push, or give it mass"
+)
 
 ROUNDS = 50
 """Changes of mode at one instant at most."""
@@ -90,14 +98,13 @@ class Switch:
         p = self.phase
         for _ in range(ROUNDS):
             q, v = p.on_manifold(q, v, t)
-            found = p.motion(q, v, t)
-            noise = OPENING * (1.0 + float(np.abs(found.a).max(initial=0.0)))
-            force, apart = found.r.reshape(-1, 3), found.contact.reshape(-1, 3)
-            opened = p.closed & (force[:, 0] <= 0.0) & (apart[:, 0] > noise)
-            speed = np.linalg.norm(apart[:, 1:], axis=1)
-            begins = p.closed & ~opened & ~p.sliding & (p.mu > 0.0) & (force[:, 0] > 0.0) & (speed > noise)
+            found = p.decided(q, v, t)
+            p.choose(q, v, t)
+            held = p.motion(q, v, t)
+            opened, begins = self._must_change(found, held)
+            opened &= self._leaves(q, v, t, held, opened) if p.limbs.any else True
             if not (opened.any() or begins.any()):
-                return Here(t, q, v, found)
+                return Here(t, q, v, held)
             for i in np.flatnonzero(opened):
                 self._note(t, int(i), "closed", "open")
             p.closed &= ~opened
@@ -106,8 +113,34 @@ class Switch:
                 for i in np.flatnonzero(begins):
                     self._note(t, int(i), "stick", "slip")
                 p.sliding |= begins
-                p.direction[begins] = apart[begins, 1:] / speed[begins][:, None]
+                friction = found.r.reshape(-1, 3)[begins, 1:]
+                p.direction[begins] = -friction / np.linalg.norm(friction, axis=1)[:, None]
         raise SolvabilityError(f"at t = {t:.9g} s contacts change their modes without end")
+
+    def _must_change(self, found: Motion, held: Motion) -> tuple[Array, Array]:
+        """Return who opens and who begins to slide: by the laws, or by the forces that it would take to go on as now."""
+        p = self.phase
+        pull = WEAK * (1.0 + float(np.abs(held.r).max(initial=0.0)))
+        noise = OPENING * (1.0 + float(np.abs(found.a).max(initial=0.0)))
+        force, apart, needed = (each.reshape(-1, 3) for each in (found.r, found.contact, held.r))
+        opened = p.closed & (force[:, 0] <= pull) & ((apart[:, 0] > noise) | (needed[:, 0] < -pull))
+        friction = np.linalg.norm(force[:, 1:], axis=1)
+        beyond = p.mu * needed[:, 0] - np.linalg.norm(needed[:, 1:], axis=1) < -pull
+        begins = (np.linalg.norm(apart[:, 1:], axis=1) > noise) | beyond
+        sticks = p.closed & ~opened & ~p.sliding & (p.mu > 0.0) & (force[:, 0] > pull) & (friction > 0.0)
+        return opened, sticks & begins
+
+    def _leaves(self, q: Array, v: Array, t: float, held: Motion, opened: Array) -> Array:
+        """Return which contacts of massless limbs leave the ground when they are let go and held; others all do."""
+        p, x = self.phase, held.x
+        left = np.vstack([x.A, x.W[p.rows_of(np.flatnonzero(p.closed & ~opened), x.W)]])
+        still = p.limbs.held(x.M, left)
+        rate = x.W[::3] @ (v - still.T @ (still @ v))
+        stays = p.limbs.seen_by(x.M, x.A, x.W) & (rate < 0.0)
+        for i in np.flatnonzero(opened & stays):
+            if held.r[3 * i] < -CLINGS * (1.0 + np.abs(held.r).max()):
+                raise SolvabilityError(CLINGING.format(name=self.pairs[i].name, t=t, force=-held.r[3 * i]))
+        return ~stays
 
     def follow(self, here: Here) -> None:
         """Turn the directions of sliding contacts with their velocities."""
