@@ -1,12 +1,24 @@
-"""Impacts: which contacts take part, their impulses, and what stays closed."""
+"""Impacts: which contacts take part, their impulses, and what stays closed.
+
+Symbols: u = W v contact velocities; P impulses; S contacts that stay, those with an impulse; e restitution.
+
+Complementarity with Coulomb's cones says who stays, sticks and slides. Where all of S stick or are smooth, the jump is
+that of `KKT.impact` with the rows of S (seed 000, section 3), with its certificate; the two must agree:
+
+    M (v+ - v) = A^T L + W_S^T P,   A v+ = A v,   W_N v+ = -e W_N v,   W_T v+ = 0
+
+Limbs without mass take part in S always and pass no impulse (`massless.py`).
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dalembert.errors import SolvabilityError
+from dalembert.kkt import KKT
 from dalembert.simulate.contact.geometry import Geometry, State
-from dalembert.simulate.contact.laws import Inverse, impact_impulses
+from dalembert.simulate.contact.laws import Answer, Inverse, impact_impulses
+from dalembert.simulate.contact.massless import Limbs, stiffened
 
 Array = np.ndarray
 
@@ -19,19 +31,28 @@ APPROACH = 1e-12
 MOST_PAIRS = 10_000
 """Single impacts of a sequence at most; elastic chains take about the square of their length."""
 
+AGREES = 1e-7
+"""Velocities of both ways through an impact differ by less than this part of the largest."""
+
+INSIDE = 1e-7
+"""Impulses closer to the edge of their cone than this part slide."""
+
 
 class Collision:
-    """Resolves the impacts of one instant."""
+    """Resolves the impacts of one instant; `massless` says which contacts were those of massless limbs."""
 
-    def __init__(self, geometry: Geometry, order: str) -> None:
-        self.geometry, self.order = geometry, order
+    def __init__(self, geometry: Geometry, order: str, limbs: Limbs) -> None:
+        self.geometry, self.order, self.limbs = geometry, order, limbs
         self.mu = np.array([pair.friction for pair in geometry.pairs])
         self.e = np.array([pair.restitution for pair in geometry.pairs])
-        self.law = [pair.law for pair in geometry.pairs]
+        self.law = np.array([pair.law for pair in geometry.pairs])
+        self.massless = np.zeros(self.mu.size, bool)
+        self.certificates: list[object] = []
 
     def resolve(self, x: State, v: Array, touching: Array, plastic: Array) -> tuple[Array, Array]:
         """Return velocities after, and impulses (3 k,); `plastic` contacts have no restitution whatever they are."""
-        e = np.where(plastic, 0.0, self.e)
+        self.massless = self.limbs.seen_by(x.M, x.A, x.W)
+        e = np.where(plastic | self.massless, 0.0, self.e)
         if self.order == "simultaneous":
             return self._together(x, v, np.flatnonzero(touching), e)
         total = np.zeros(x.W.shape[0])
@@ -46,12 +67,61 @@ class Collision:
         raise SolvabilityError(f"{MOST_PAIRS} impacts one after the other did not separate the contacts")
 
     def _together(self, x: State, v: Array, index: Array, e: Array) -> tuple[Array, Array]:
+        """Solve for the contacts `index` at once."""
         rows = (3 * index[:, None] + np.arange(3)).ravel()
-        motions, _ = Inverse.of(x.M, x.A).solve(x.W[rows].T, np.zeros((x.A.shape[0], rows.size)))
+        M, A, free = self._free(x, v, index)
+        motions, _ = Inverse.of(M, A).solve(x.W[rows].T, np.zeros((A.shape[0], rows.size)))
         G = x.W[rows] @ motions
-        answer = impact_impulses(G, x.W[rows] @ v, self.mu[index], e[index], [self.law[i] for i in index])
+        before = x.W[rows] @ v
+        answer = impact_impulses(G, before, self.mu[index], e[index], list(self.law[index]), x.W[rows] @ free - before)
         if not answer.ok:
             raise SolvabilityError(f"no impulses obey the laws of impact (residual {answer.residual:.1e})")
         impulses = np.zeros(x.W.shape[0])
         impulses[rows] = answer.r
-        return v + motions @ answer.r, impulses
+        after = free + motions @ answer.r
+        return self._certified(x, v, after, impulses, index, answer, e)
+
+    def _free(self, x: State, v: Array, index: Array) -> tuple[Array, Array, Array]:
+        """Return M and A with massless limbs on the ground, and the velocity that no impulse of others changes."""
+        limb = index[self.massless[index]]
+        if not self.limbs.any:
+            return x.M, x.A, v
+        R = self._rows_of(limb)
+        M, _ = stiffened(x.M, x.W[R])
+        A = np.vstack([x.A, self.limbs.held(x.M, np.vstack([x.A, x.W[R]]))])
+        wanted = np.zeros(A.shape[0])
+        wanted[: x.A.shape[0]] = x.A @ v
+        free, _ = Inverse.of(M, A).solve((x.M @ v)[:, None], wanted[:, None])
+        return M, A, free[:, 0]
+
+    def _rows_of(self, index: Array) -> Array:
+        rough = index[self.mu[index] > 0.0]
+        return np.concatenate([3 * index, 3 * rough + 1, 3 * rough + 2]).astype(int)
+
+    def _certified(
+        self, x: State, v: Array, after: Array, impulses: Array, index: Array, answer: Answer, e: Array
+    ) -> tuple[Array, Array]:
+        """Return the jump by `KKT.impact` with the contacts that stay, where it has the same answer."""
+        P = answer.r.reshape(-1, 3)
+        stays = (P[:, 0] > 0.0) | self.massless[index]
+        edge = np.linalg.norm(P[:, 1:], axis=1) >= (1.0 - INSIDE) * self.mu[index] * P[:, 0]
+        slides = stays & (self.mu[index] > 0.0) & (P[:, 0] > 0.0) & edge
+        poisson = (self.law[index] == "poisson") & (e[index] > 0.0)
+        rates = np.abs(x.A @ v).max(initial=0.0)
+        if not stays.any() or slides.any() or poisson.any() or rates > AGREES:
+            return after, impulses
+        S = index[stays]
+        R = self._rows_of(S)
+        held = self.limbs.held(x.M, np.vstack([x.A, x.W[R]]))
+        restitution = np.zeros(x.A.shape[0] + held.shape[0] + R.size)
+        restitution[x.A.shape[0] + held.shape[0] :][: S.size] = e[S]
+        try:
+            found = KKT(x.M, np.vstack([x.A, held, x.W[R]])).impact(v, restitution)
+        except SolvabilityError:
+            return after, impulses
+        if np.abs(found.velocity - after).max() > AGREES * max(1.0, np.abs(after).max()):
+            return after, impulses
+        self.certificates.append(found.certificate)
+        exact = np.zeros_like(impulses)
+        exact[R] = found.reactions[x.A.shape[0] + held.shape[0] :]
+        return np.asarray(found.velocity), exact

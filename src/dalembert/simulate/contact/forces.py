@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
+from dalembert.errors import ModelError
 from dalembert.kernel import Kernel
 from dalembert.simulate.smooth.callbacks import checked_forces
 from dalembert.simulate.smooth.chart import chart, normalised
@@ -39,9 +41,19 @@ class Forces:
             return np.zeros(v.size)
         c = self.controller
         if c.function is not None:
-            return checked_forces(c.function(t, q.copy(), v.copy()), v.size, t)
+            return called(c.function, t, q, v)
         values = {"t": np.array([t]), "q": q, "v": v, "signals": c.signals.values(t)}
         return np.atleast_1d(self.law(*(values[name] for name in self.names)))
+
+
+def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:
+    """Return what a controller gives, checked; an error in it is raised with its name and time."""
+    try:
+        tau = function(t, q.copy(), v.copy())
+    except Exception as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ModelError(f"torque ({name}) failed at t = {t:.9g} s: {type(error).__name__}: {error}") from error
+    return checked_forces(tau, v.size, t)
 
 
 class Chart:

@@ -5,8 +5,7 @@ r reactions (N, T, T per contact), u = G r + g accelerations or velocities of th
 
     0 <= u_N  perp  r_N >= 0,     r_T in the disk of radius mu r_N, opposed to u_T where it is at its edge
 
-solved by `friction.contact_kernel`. Newton's restitution: u_N+ + e u_N-  in place of u_N. Poisson's: a first problem
-without
+solved by `friction.contact_kernel`. Newton's restitution: u_N+ + e u_N-  in place of u_N. Poisson's: a first problem without
 restitution gives r_c, then r_N >= e r_c.
 """
 
@@ -16,8 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dalembert.errors import SolvabilityError
 from dalembert.friction.cone_kernel import COULOMB, UNILATERAL
 from dalembert.friction.contact_kernel import solve_contacts
+from dalembert.kkt import KKT, Status
 
 Array = np.ndarray
 
@@ -25,14 +26,27 @@ TOLERANCE, ACCEPTED = 1e-13, 1e-8
 """What the kernel aims at, and what counts as an answer, relative to the terms."""
 
 SWEEPS, NEWTON = 12, 400
+"""Sweeps and steps of Newton's method that the kernel may take."""
+
+SOLVED, CONTRADICTION = 1e-9, 1e-5
+"""Residuals, relative to the data: above the first rows are redundant, above the second they contradict each other."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Inverse:
-    """K^-1 applied: motions from forces, with bilateral rows held."""
+    """K^-1 applied: motions from forces, with bilateral rows held.
+
+    Attributes
+    ----------
+    status, residual
+        Verdict of the last solve, as of a `KKT` (`Status.UNIQUE`, `Status.REDUNDANT`), and its residual relative to
+        the data.
+    """
 
     K: Array
     n: int
+    status: Status = Status.UNIQUE
+    residual: float = 0.0
 
     @classmethod
     def of(cls, M: Array, A: Array) -> Inverse:
@@ -43,15 +57,31 @@ class Inverse:
         return cls(K, n)
 
     def solve(self, forces: Array, rows: Array) -> tuple[Array, Array]:
-        """Return motions (n, k) and multipliers (m, k) for forces (n, k) and accelerations of rows (m, k)."""
+        """Return motions (n, k) and multipliers (m, k) for forces (n, k) and accelerations of rows (m, k).
+
+        Redundant rows are solved in least squares where they agree; where they contradict each other,
+        `SolvabilityError` names them.
+        """
         right = np.vstack([forces, rows])
+        size = 1.0 + np.abs(right).max(initial=0.0)
         try:
             x = np.linalg.solve(self.K, right)
-            if not np.isfinite(x).all() or np.abs(self.K @ x - right).max() > 1e-9 * (1.0 + np.abs(right).max()):
+            self.status, self.residual = Status.UNIQUE, float(np.abs(self.K @ x - right).max(initial=0.0) / size)
+            if not self.residual <= SOLVED:
                 raise np.linalg.LinAlgError
         except np.linalg.LinAlgError:
             x = np.linalg.lstsq(self.K, right, rcond=1e-12)[0]
+            self.status, self.residual = Status.REDUNDANT, float(np.abs(self.K @ x - right).max(initial=0.0) / size)
+            if not self.residual <= CONTRADICTION:
+                self._refuse(right)
         return x[: self.n], x[self.n :]
+
+    def _refuse(self, right: Array) -> None:
+        n = self.n
+        if not np.isfinite(right).all():
+            raise SolvabilityError("the motion is no longer finite")
+        said = str(KKT(self.K[:n, :n], self.K[n:, :n]).diagnose(-right[n:, 0]))
+        raise SolvabilityError(f"constraint rows have no common solution (residual {self.residual:.1e}): {said}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +142,16 @@ def complementarity(
     return Answer(full, float(residual))
 
 
-def impact_impulses(G: Array, u: Array, mu: Array, restitution: Array, law: list[str]) -> Answer:
-    """Return the impulses of closed contacts that meet with velocities u (3 k,)."""
+def impact_impulses(
+    G: Array, u: Array, mu: Array, restitution: Array, law: list[str], shift: Array | None = None
+) -> Answer:
+    """Return the impulses of closed contacts that meet with velocities u (3 k,).
+
+    `shift` is what velocities change by without any of these impulses (massless limbs that find their footing).
+    """
     normal = np.arange(0, u.size, 3)
     newton = np.array([each == "newton" for each in law], dtype=bool)
-    g = u.copy()
+    g = u.copy() if shift is None else u + shift
     g[normal] += np.where(newton, restitution * np.minimum(u[normal], 0.0), 0.0)
     answer = complementarity(G, g, mu)
     if newton.all() or not np.any(restitution[~newton]):

@@ -26,6 +26,7 @@ SCHEMA = 1
 DIMENSIONS = {
     "t": (), "q": ("configuration",), "v": ("velocity",), "acceleration": ("velocity",), "multipliers": ("row",),
     "work": (), "step": (), "heat": (), "contact_forces": ("contact_component",), "modes": ("contact",),
+    "contact_status": (), "contact_residual": (),
 }  # fmt: skip
 """Second dimension of every field of a sample."""
 

@@ -1,0 +1,102 @@
+"""Steps of order 8 between events: from here by any h, put back on the contacts that are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dalembert.errors import SolvabilityError
+from dalembert.simulate.contact.forces import Chart
+from dalembert.simulate.contact.phase import Motion, Phase
+from dalembert.simulate.smooth.session import Settings
+from dalembert.simulate.steppers.tables import DOP853_TABLE
+
+Array = np.ndarray
+
+SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
+"""Part of the optimal step, and how much a step may shrink or grow at once."""
+
+SHORTEST = 1e-11
+"""Steps that have no answer are shortened down to this, seconds: the run ends next to where the answer does."""
+
+TRIALS = 80
+"""Rejected steps in a row at most."""
+
+
+@dataclass(eq=False)
+class Here:
+    """Where a run is, and the motion there."""
+
+    t: float
+    q: Array
+    v: Array
+    motion: Motion
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """The state after a step by h: its error over the tolerance, what joint forces did and sliding took in it."""
+
+    h: float
+    q: Array
+    v: Array
+    ratio: float
+    work: float
+    heat: float
+
+
+class Flow:
+    """Steps in the mode that the phase is in."""
+
+    def __init__(self, phase: Phase, chart: Chart, settings: Settings) -> None:
+        self.phase, self.chart, self.settings = phase, chart, settings
+        self.h = settings.step or min(1e-3, settings.duration / 100)
+        self.rejected = 0
+        self.n = phase.n
+
+    def shot(self, here: Here, h: float) -> Shot:
+        """Return where a step by h leads."""
+        n, s = self.n, self.settings
+        y = np.concatenate([np.zeros(n), here.v, [0.0, 0.0]])
+        _, x_rate = self.chart.at(here.q, y[:n], here.v)
+        first = np.concatenate([x_rate, here.motion.a, [here.motion.power, here.motion.loss]])
+        size = np.concatenate([np.ones(n), np.abs(here.v), [np.inf, np.inf]])
+        end, ratio = DOP853_TABLE.step(self._rate(here.q), here.t, y, h, first, s.atol + s.rtol * size)
+        q, _ = self.chart.at(here.q, end[:n], end[n : 2 * n])
+        q, v = self.phase.on_manifold(q, end[n : 2 * n], here.t + h)
+        return Shot(h, q, v, ratio, float(end[2 * n]), float(end[2 * n + 1]))
+
+    def _rate(self, base: Array) -> Callable[[float, Array], Array]:
+        def rate(t: float, y: Array) -> Array:
+            v = y[self.n : 2 * self.n]
+            q, x_rate = self.chart.at(base, y[: self.n], v)
+            found = self.phase.motion(q, v, t)
+            return np.concatenate([x_rate, found.a, [found.power, found.loss]])
+
+        return rate
+
+    def accepted(self, here: Here, h: float) -> Shot:
+        """Return a step that meets the tolerance, and propose the next."""
+        fixed = self.settings.step is not None
+        for _ in range(TRIALS):
+            try:
+                shot = self.shot(here, h)
+            except SolvabilityError:
+                if h <= SHORTEST:
+                    raise
+                h *= LEAST
+                continue
+            if fixed or shot.ratio < 1.0:
+                best = SAFETY * shot.ratio ** (-1 / 8) if shot.ratio > 0.0 else MOST
+                self.h = h * float(np.clip(best, LEAST, MOST))
+                return shot
+            self.rejected += 1
+            h *= max(LEAST, SAFETY * shot.ratio ** (-1 / 8)) if np.isfinite(shot.ratio) else LEAST
+        raise SolvabilityError(f"at t = {here.t:.9g} s the step size collapsed to {h:.1e} s")
+
+    def go(self, here: Here, shot: Shot) -> Here:
+        """Return the end of a step, with the motion there."""
+        t = here.t + shot.h
+        return Here(t, shot.q, shot.v, self.phase.motion(shot.q, shot.v, t))
