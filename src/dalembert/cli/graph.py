@@ -60,7 +60,7 @@ class Graph:
         else:
             tableau = self._tableau()
             found = tableau.structure()
-            if tableau.conditions:
+            if tableau.conditions and not tableau.instant:
                 print(f"without unknowns, conditions on known data: {listed(tableau.conditions)}")
             if found.solvable and tableau.differential:
                 print(signature(tableau))
