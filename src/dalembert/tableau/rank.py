@@ -14,11 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
+from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.echelon import combination, echelon
 from dalembert.tableau.decomposition import blocks
 from dalembert.tableau.matching import match
 from dalembert.tableau.pattern import Pattern
-from dalembert.tableau.solvability import require_solvable
+from dalembert.tableau.solvability import listed, require_solvable
 
 Array = np.ndarray
 
@@ -32,6 +33,9 @@ SMALL = 1e-7
 """Coefficients of a null vector below this part of its largest are left out of the names."""
 
 SWEEPS = 3
+
+LONGEST = 400
+"""Characters shown of a relation between equations."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Dependence:
 
     def __str__(self) -> str:
         return "; ".join(
-            f"equations {', '.join(map(repr, e))} are dependent ({r}), and do not determine {', '.join(map(repr, u))}"
+            f"equations {listed(e)} are dependent ({_cut(r)}), and do not determine {listed(u)}"
             for e, u, r in zip(self.equations, self.unknowns, self.relations, strict=True)
         )
 
@@ -93,7 +97,16 @@ def rank_report(given: Any, values: Any) -> RankReport:
     matching = match(pattern)
     require_solvable(matching)
     order = blocks(matching)
-    points = np.atleast_2d(np.asarray(values, dtype=float))
+    points = np.atleast_2d(pattern.values_of(values, "values"))
+    if points.shape[-1] != pattern.entries or points.ndim != 2 or not len(points):
+        raise ShapeError(
+            f"values have shape {points.shape}; expected ({pattern.entries},) or (K, {pattern.entries}), row after row"
+        )
+    if not np.isfinite(points).all():
+        k, entry = np.argwhere(~np.isfinite(points))[0]
+        raise ModelError(
+            f"values at point {k} hold NaN or infinity in equation {pattern.equations[pattern.rows[entry]]!r}"
+        )
     found = []
     for k, data in enumerate(points):
         A = pattern.matrix(data)
@@ -105,6 +118,11 @@ def rank_report(given: Any, values: Any) -> RankReport:
                 unknowns = [pattern.unknowns[j] for j in cols]
                 found.append(_named(left, right, names, unknowns, k))
     return RankReport(len(points), tuple(found))
+
+
+def _cut(relation: str) -> str:
+    """Return a relation, a long one by its beginning."""
+    return relation if len(relation) <= LONGEST else f"{relation[:LONGEST]} ..."
 
 
 def _named(left: Array, right: Array, equations: list[str], unknowns: list[str], point: int) -> Dependence:
@@ -152,7 +170,7 @@ def _by_inverse_iteration(scaled: Any) -> tuple[Array, Array]:
     for _ in range(3):
         right, left = factors.solve(right), factors.solve(left, "T")
         right, left = right / np.linalg.norm(right), left / np.linalg.norm(left)
-    if np.linalg.norm(scaled @ right) > TOLERANCE * n * np.abs(scaled.data).max():
+    if np.linalg.norm(scaled @ right) > TOLERANCE * n * np.abs(scaled.data).max(initial=0.0):
         return np.empty((n, 0)), np.empty((n, 0))
     return left[:, None], right[:, None]
 

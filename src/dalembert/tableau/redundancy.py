@@ -18,8 +18,9 @@ import numpy as np
 from scipy.linalg import qr
 
 from dalembert.errors import ModelError
+from dalembert.tableau.inputs import as_mapping, as_names, as_scalar
 from dalembert.tableau.sample import sample_points
-from dalembert.tableau.tableau import Tableau
+from dalembert.tableau.tableau import Tableau, require_tableau
 from dalembert.tableau.variables import element_names
 
 ROWS = ("joint ", "row ", "coupling ")
@@ -40,6 +41,7 @@ def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ..
         Positions of all bodies by name, "p link1" (3) and "e link1" (4), that fulfil the constraints; "q joint1" where
         the tableau has angles. `body_positions` has them for a mechanism.
     """
+    require_tableau(tableau)
     _require_positions(tableau, values)
     places = [k for k, name in enumerate(tableau.unknowns) if name[:2] in ("p ", "e ", "q ")]
     chosen = [i for i, name in enumerate(tableau.equations) if name.startswith((*ROWS, "unit ", "angle "))]
@@ -74,22 +76,25 @@ def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping
     Least length shares a reaction between the rows that could bear it; forces in N and moments in N m count alike,
     hence another choice of units shares differently. Bodies that give way a little, not rigid ones, decide it in truth.
     """
+    require_tableau(tableau)
     at = {name: k for k, name in enumerate(tableau.unknowns) if name.startswith("lam ")}
-    strangers = sorted(set(multipliers) - set(at))
+    multipliers = as_mapping(multipliers, "multipliers")
+    strangers = sorted(str(name) for name in set(multipliers) - set(at))
     if strangers:
         raise ModelError(f"{', '.join(map(repr, strangers[:4]))}: no multiplier of this tableau")
     _require_positions(tableau, values)
     chosen = [i for i, name in enumerate(tableau.equations) if name.startswith(("force ", "moment "))]
     J = ca.jacobian(tableau.residual[chosen], tableau.x)[:, list(at.values())]
     B = _evaluated(tableau, J, values)
-    given = np.array([float(multipliers.get(name, 0.0)) for name in at])
+    given = np.array([as_scalar(multipliers.get(name, 0.0), name) for name in at])
     found = np.linalg.lstsq(B, B @ given, rcond=TOLERANCE)[0]
     return {name: float(x) for name, x in zip(at, found, strict=True)}
 
 
 def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
     """Return the tableau without these rows and their multipliers, which are zero: the forces of the others suffice."""
-    dropped = set(rows)
+    require_tableau(tableau)
+    dropped = set(as_names(rows, "rows"))
     unknown = sorted(dropped - set(tableau.equations))
     if unknown or not all(name.startswith(ROWS) for name in dropped):
         wrong = unknown or sorted(name for name in dropped if not name.startswith(ROWS))
@@ -107,13 +112,18 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
         left = ca.substitute(column, gone, ca.SX.zeros(gone.numel()))
         elements = zip(element_names(name, left.numel()), ca.vertsplit(left), strict=True)
         kept |= {element: row for element, row in elements if element not in dropped}
-    columns = {n: c for n, c in variables.items() if not multipliers & set(element_names(n, c.numel()))}
-    singles = {n: s for n, s in scalars.items() if n.split("[")[0] not in columns and n not in multipliers}
-    return Tableau(kept, columns | singles, rates, tableau.known, None, time, parameters, tableau.instant)
+    columns: dict[str, ca.SX] = {}
+    for name, column in variables.items():
+        own = element_names(name, column.numel())
+        touched = not multipliers.isdisjoint(own)
+        columns |= {e: scalars[e] for e in own if e not in multipliers} if touched else {name: column}
+    return Tableau(kept, columns, rates, tableau.known, None, time, parameters, tableau.instant)
 
 
 def _require_positions(tableau: Tableau, values: Mapping[str, Any]) -> None:
     """Refuse a configuration that leaves positions open."""
+    if not isinstance(values, Mapping):
+        raise ModelError(f"positions are values by name, {{'p link1': ...}}, not {type(values).__name__}")
     missing = [name for name in tableau.variables.groups if name[:2] in ("p ", "e ", "q ") and not _given(name, values)]
     if missing:
         raise ModelError(
@@ -122,9 +132,10 @@ def _require_positions(tableau: Tableau, values: Mapping[str, Any]) -> None:
 
 
 def _evaluated(tableau: Tableau, J: ca.SX, values: Mapping[str, Any]) -> np.ndarray:
-    """Return a matrix of expressions at a configuration."""
+    """Return a matrix of expressions at a configuration; angles that the tableau does not have are left out."""
     inputs = [tableau.x, tableau.x_dot, tableau.u, tableau.time, tableau.parameters.column]
-    point = [each[0] for each in sample_points(tableau, 1, values)]
+    kept = {name: x for name, x in values.items() if name in tableau.variables.groups or not name.startswith("q ")}
+    point = [each[0] for each in sample_points(tableau, 1, kept)]
     return np.array(ca.Function("rows", inputs, [J])(*point), dtype=float)
 
 

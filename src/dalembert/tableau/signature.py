@@ -23,7 +23,7 @@ from jaxtyping import Int
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.tableau.solvability import listed
-from dalembert.tableau.tableau import Tableau
+from dalembert.tableau.tableau import Tableau, require_tableau
 
 Array = np.ndarray
 
@@ -73,6 +73,7 @@ class Signature:
 
 def signature(tableau: Tableau) -> Signature:
     """Return offsets and structural index; raises `SolvabilityError`, by name, where no transversal exists."""
+    require_tableau(tableau)
     tableau.structure().require()
     orders = signature_matrix(tableau)
     row, col = min_weight_full_bipartite_matching(
