@@ -5,22 +5,29 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import body, subspace
-from dalembert.tree.large.outward import COMPILED
+from dalembert.tree.large.articulate import PLACE, force_needed, inertia_in_world, pair
+from dalembert.tree.large.inward import felt
+from dalembert.tree.large.lanes import WIDTH, cross, load, nothing, size, store, total, yzx
+from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
+from dalembert.tree.large.outward import COMPILED, MOTION
 
 
 @njit(**COMPILED)
 def needs(inertia, K, ext, need):
     """Fill need (n, 6) with the forces that bodies need for the motion in K, less ext (n, 6) where it has rows."""
     for i in range(len(inertia)):
-        w = body(i, inertia, K)
-        for d in range(6):
-            need[i, d] = w[21 + d] - (ext[i, d] if ext.shape[0] else 0.0)
+        h, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
+        f, n = force_needed(i, inertia[i, 0], h, Jx, Jy, Jz, K)
+        if ext.shape[0]:
+            push, moment = pair(ext[i])
+            f, n = f - push, n - moment
+        store(need, 6 * i, f)
+        store(need, 6 * i + 3, n)
 
 
 @njit(**COMPILED)
 def joint_forces(ends, wrenches, c, lam, A, forces):
-    """Add the rows' forces A^T lam, and their sizes, to forces (2, n, 6); return c - A a and its size, (2, m)."""
+    """Add the rows' forces A^T lam, and their sizes, to forces (n, 2, 6); return c - A a and its size, (2, m)."""
     gap = np.empty((2, len(lam)))
     for row in range(len(lam)):
         left, size = c[row], abs(c[row])
@@ -30,8 +37,8 @@ def joint_forces(ends, wrenches, c, lam, A, forces):
                 moved = 0.0
                 for d in range(6):
                     moved += wrenches[row, end, d] * A[i, d]
-                    forces[0, i, d] += wrenches[row, end, d] * lam[row]
-                    forces[1, i, d] += abs(wrenches[row, end, d] * lam[row])
+                    forces[i, 0, d] += wrenches[row, end, d] * lam[row]
+                    forces[i, 1, d] += abs(wrenches[row, end, d] * lam[row])
                 left -= moved
                 size += abs(moved)
         gap[0, row], gap[1, row] = left, size
@@ -40,7 +47,7 @@ def joint_forces(ends, wrenches, c, lam, A, forces):
 
 @njit(**COMPILED)
 def imbalance(
-    topology, gathering, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load, a, coupled, T, left
+    topology, gathering, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load_, a, coupled, T, left
 ):  # fmt: skip
     """Fill left (nv,) with tau - M a - A^T lam by Newton-Euler, and return how large it is.
 
@@ -50,69 +57,99 @@ def imbalance(
     """
     parent, code, _, iv = topology
     slot, first, kept = gathering
-    W, S, alone = np.empty(18), np.empty((6, 6)), np.empty(6)
-    total = parts = largest = 0.0
+    felt_here = np.zeros((4, 6))
+    up = nothing(), nothing(), nothing(), nothing(), nothing(), nothing()
+    sums = np.zeros(3)
     for i in range(len(parent) - 1, -1, -1):
-        own(i, inertia, K, A, need, rowed, W)
-        for d in range(6):
-            alone[d] = W[12 + d]
+        own = own_forces(i, inertia, K, A, need, rowed)
+        w = own
         if slot[i] >= 0:
-            for d in range(18):
-                W[d] += T[slot[i], d]
-        count = subspace(i, code[i], pitch, K, S)
-        for c in range(count):
-            k = iv[i] + c
-            needed, pulled, size = armature[k] * a[k], coupled[k], abs(load[k]) + abs(armature[k] * a[k])
-            size += abs(pulled)
-            part = size
-            for d in range(6):
-                part += abs(S[c, d]) * alone[d]
-                needed += S[c, d] * W[d]
-                pulled += S[c, d] * W[6 + d]
-                size += abs(S[c, d]) * W[12 + d]
-            left[k] = load[k] - needed - pulled
-            weight = np.sqrt(abs(Y[kept[i] + 6 * count + c * count + c])) if weighed else 1.0
-            total += weight * abs(left[k])
-            parts += weight * part
-            ratio = abs(left[k]) / size if size > 0.0 else abs(left[k])
-            if not ratio <= largest:
-                largest = ratio
-        if parent[i] >= 0:
-            hand_down(K[i, 9], K[i, 10], K[i, 11], W, first[i], T[slot[parent[i]]])
-    normwise = total / parts if parts != 0.0 else total
+            w = six_plus(w, up)
+            if not first[i + 1]:
+                w = six_plus(w, six_at(T, slot[i]))
+        kind, at = code[i], MOTION * i
+        x, y, z = load(K, at), load(K, at + 3), load(K, at + 6)
+        if kind == HINGE or kind == CIRCLE:
+            felt_here[0, 0], felt_here[1, 0] = total(z * w[1]), total(z * w[3])
+            felt_here[2, 0], felt_here[3, 0] = total(size(z) * w[5]), total(size(z) * own[5])
+            judge(iv[i], 1, kept[i], Y, weighed, armature, load_, a, coupled, felt_here, left, sums)
+        elif VELOCITIES[kind]:
+            felt(kind, 0, pitch[i], x, y, z, w[0], w[1], felt_here[0])
+            felt(kind, 0, pitch[i], x, y, z, w[2], w[3], felt_here[1])
+            felt(kind, 0, abs(pitch[i]), size(x), size(y), size(z), w[4], w[5], felt_here[2])
+            felt(kind, 0, abs(pitch[i]), size(x), size(y), size(z), own[4], own[5], felt_here[3])
+            judge(iv[i], VELOCITIES[kind], kept[i], Y, weighed, armature, load_, a, coupled, felt_here, left, sums)
+        up = six_moved(load(K, at + 9), w)
+        if parent[i] >= 0 and parent[i] != i - 1:
+            six_put(up, first[i], T, slot[parent[i]])
+    total_left, parts, largest = sums[0], sums[1], sums[2]
+    normwise = total_left / parts if parts != 0.0 else total_left
     return min(normwise, largest) if normwise == normwise else normwise
 
 
-@njit(**COMPILED)
-def own(i, inertia, K, A, need, rowed, W):
-    """Fill W (18,) with a body's own inertial force, the rows' force on it, and the sizes of what both are made of."""
-    w = body(i, inertia, K)
-    m, hx, hy, hz = w[0], w[11], w[12], w[7]
-    ax, ay, az, bx, by, bz = A[i, 0], A[i, 1], A[i, 2], A[i, 3], A[i, 4], A[i, 5]
-    W[0], W[1], W[2] = m * ax + by * hz - bz * hy, m * ay + bz * hx - bx * hz, m * az + bx * hy - by * hx
-    W[3] = w[15] * bx + w[16] * by + w[17] * bz + hy * az - hz * ay
-    W[4] = w[16] * bx + w[18] * by + w[19] * bz + hz * ax - hx * az
-    W[5] = w[17] * bx + w[19] * by + w[20] * bz + hx * ay - hy * ax
-    for d in range(6):
-        W[12 + d] = abs(W[d]) + rowed[1, i, d]
-        W[6 + d] = rowed[0, i, d]
-        if need.shape[0]:
-            W[12 + d] += abs(need[i, d])
-            W[d] += need[i, d]
+@njit(inline="always")
+def judge(k, count, at, Y, weighed, armature, load_, a, coupled, felt_here, left, sums):
+    """Add what is left at a joint, and what it is made of, to the sums: |left| and parts weighed, largest ratio."""
+    for c in range(count):
+        i = k + c
+        push = armature[i] * a[i]
+        size_here = abs(load_[i]) + abs(push) + abs(coupled[i])
+        rest = load_[i] - (push + felt_here[0, c]) - (coupled[i] + felt_here[1, c])
+        left[i] = rest
+        weight = np.sqrt(abs(Y[at + 6 * count + c * count + c])) if weighed else 1.0
+        sums[0] += weight * abs(rest)
+        sums[1] += weight * (size_here + felt_here[3, c])
+        size_here += felt_here[2, c]
+        if not abs(rest) <= sums[2] * size_here:  # a division for a new maximum only
+            sums[2] = abs(rest) / size_here if size_here > 0.0 else max(sums[2], abs(rest))
+
+
+@njit(inline="always")
+def own_forces(i, inertia, K, A, need, rowed):
+    """Return a body's own inertial force, the rows' force on it, and the sizes of what both are made of."""
+    h, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
+    a, b = load(A, 6 * i), load(A, 6 * i + 3)
+    f = inertia[i, 0] * a + cross(b, h)
+    n = A[i, 3] * Jx + A[i, 4] * Jy + A[i, 5] * Jz + cross(h, a)
+    pull, turn = load(rowed, 12 * i), load(rowed, 12 * i + 3)
+    large_f, large_n = size(f) + load(rowed, 12 * i + 6), size(n) + load(rowed, 12 * i + 9)
+    if need.shape[0]:
+        more_f, more_n = load(need, 6 * i), load(need, 6 * i + 3)
+        f, n, large_f, large_n = f + more_f, n + more_n, large_f + size(more_f), large_n + size(more_n)
+    return f, n, pull, turn, large_f, large_n
+
+
+@njit(inline="always")
+def six_plus(w, t):
+    """Return w + t."""
+    return w[0] + t[0], w[1] + t[1], w[2] + t[2], w[3] + t[3], w[4] + t[4], w[5] + t[5]
+
+
+@njit(inline="always")
+def six_moved(r, w):
+    """Return forces and their sizes about the parent's origin."""
+    s, t = size(r), w[4]
+    return (
+        w[0], w[1] + cross(r, w[0]), w[2], w[3] + cross(r, w[2]), t, w[5] + yzx(s * yzx(t) + t * yzx(s))
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def six_at(T, s):
+    """Return what has met in place s of T."""
+    at = PLACE * s
+    return load(T, at), load(T, at + 4), load(T, at + 8), load(T, at + 12), load(T, at + 16), load(T, at + 20)
 
 
 @njit(**COMPILED)
-def hand_down(x, y, z, W, first, T):
-    """Add forces and their sizes, moved to the parent's origin, to the parent's place."""
-    for k in range(0, 12, 6):
-        W[k + 3] += y * W[k + 2] - z * W[k + 1]
-        W[k + 4] += z * W[k] - x * W[k + 2]
-        W[k + 5] += x * W[k + 1] - y * W[k]
-    W[15] += abs(y) * W[14] + abs(z) * W[13]
-    W[16] += abs(z) * W[12] + abs(x) * W[14]
-    W[17] += abs(x) * W[13] + abs(y) * W[12]
-    for d in range(18):
-        T[d] = W[d] if first else T[d] + W[d]
+def six_put(w, is_first, T, s):
+    """Add w to place s of T, or set it where nothing is there yet."""
+    if not is_first:
+        w = six_plus(w, six_at(T, s))
+    at = PLACE * s
+    for each in w:
+        store(T, at, each)
+        at += WIDTH
 
 
 @njit(**COMPILED)

@@ -12,7 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import body, subspace
+from dalembert.tree.large.articulate import inertia_in_world
+from dalembert.tree.large.lanes import first, second, third
+from dalembert.tree.large.other_joints import subspace
 from dalembert.tree.large.outward import COMPILED
 
 
@@ -21,13 +23,18 @@ def composites(parent, inertia, K):
     """Return m, h, J of every body with all it carries, (n, 10)."""
     comp = np.zeros((len(parent), 10))
     for i in range(len(parent) - 1, -1, -1):
-        w, c = body(i, inertia, K), comp[i]
-        c[0] += w[0]
-        c[1] += w[11]
-        c[2] += w[12]
-        c[3] += w[7]
-        for d in range(6):
-            c[4 + d] += w[15 + d]
+        first_moment, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
+        c = comp[i]
+        c[0] += inertia[i, 0]
+        c[1] += first(first_moment)
+        c[2] += second(first_moment)
+        c[3] += third(first_moment)
+        c[4] += first(Jx)
+        c[5] += second(Jx)
+        c[6] += third(Jx)
+        c[7] += second(Jy)
+        c[8] += third(Jy)
+        c[9] += third(Jz)
         p = parent[i]
         if p < 0:
             continue

@@ -20,10 +20,11 @@ import numpy as np
 
 from dalembert.kkt import Status
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
-from dalembert.tree.large import front_loops, inward
+from dalembert.tree.large import front_loops, front_solve, inward
 from dalembert.tree.large.balance import imbalance, joint_forces, mobility, needs
 from dalembert.tree.large.composite import row_jacobian
-from dalembert.tree.large.fronts import closing_bodies, plan
+from dalembert.tree.large.fronts import FEW, closing_bodies, plan
+from dalembert.tree.large.lanes import padded
 from dalembert.tree.large.outward import positions, velocities
 from dalembert.tree.large.passive import NO_FORCE
 from dalembert.tree.large.progress import progress
@@ -102,7 +103,7 @@ class LargeSystem:
     def values(self, q: Array, v: Array, t: float) -> RowValues:
         """Return the rows at a state that is in memory."""
         layout, K = self.layout, self.tree.memory.K
-        P, V = np.empty((layout.n, 3)), np.empty((layout.n, 3))
+        P, V = padded(layout.n, 3), padded(layout.n, 3)
         positions(layout.parent, K, P)
         velocities(layout.topology, layout.pitch, v, K, V)
         return self.rows.at(K, P, V, q, v, t)
@@ -113,12 +114,13 @@ class LargeSystem:
         if f is None:
             return self._factor_sparse(values, shift)
         size = f.sizes
-        found = _Factors(shift, np.zeros(m), np.zeros(m), np.empty(size["phi"] + 1), np.empty(size["factor"] + 1))
+        phi, closed = np.empty(size["phi"] + FEW), np.empty(size["factor"] + 1)
+        found = _Factors(shift, np.zeros(m), np.zeros(m), phi, closed)
         front_loops.factor(
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,
             f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
             memory.T, memory.Y, np.empty(size["L"] + 1), np.empty(size["F"] + 1), found.phi, found.closed,
-            found.g, found.pivots, memory.worst, max(size["width"], 1),
+            found.g, found.pivots, memory.worst, max(size["width"], 1), f.narrow, f.calm,
         )  # fmt: skip
         found.worst = float(memory.worst[0])
         return found
@@ -151,7 +153,7 @@ class LargeSystem:
             assert self.block is not None
             return self.block.solve(factors.sparse, need, tau, c)
         a, lam = np.empty(len(tau)), np.zeros(self.rows.m)
-        front_loops.solve(
+        front_solve.solve(
             layout.topology, layout.gathering, layout.pitch, memory.K, f.counts, f.ids, f.at, memory.Y,
             factors.phi, factors.closed, need, tau, np.array(c), memory.T, a, lam, memory.A,
         )  # fmt: skip
@@ -164,7 +166,7 @@ class LargeSystem:
         given = tau
         tau, ext = self.tree.load(q, v, tau, self.tree.move(q, v))
         values = self.values(q, v, t)
-        need = np.empty((self.layout.n, 6))
+        need = padded(self.layout.n, 6)
         needs(self.layout.inertia, self.tree.memory.K, ext, need)
 
         def free() -> Array:
@@ -204,9 +206,9 @@ class LargeSystem:
     def pull(self, values: RowValues, lam: Array) -> Array:
         """Return A^T lam, (nv,)."""
         layout, memory, rows = self.layout, self.tree.memory, self.rows
-        forces, pulled = np.zeros((2, layout.n, 6)), np.zeros(layout.mechanism.nv)
+        forces, pulled = padded(layout.n, 12).reshape(-1, 2, 6), np.zeros(layout.mechanism.nv)
         joint_forces(self._end_bodies, values.wrenches, lam, lam, memory.A, forces)
-        inward.transmitted(layout.topology, layout.gathering, layout.pitch, forces[0], memory.K, memory.T, pulled)
+        inward.transmitted(layout.topology, layout.gathering, layout.pitch, forces[:, 0].copy(), memory.K, memory.T, pulled)
         np.add.at(pulled, rows.place, rows.factor * lam[rows.row])
         return pulled
 
@@ -214,7 +216,7 @@ class LargeSystem:
         """Return A a, (m,)."""
         layout, memory, rows = self.layout, self.tree.memory, self.rows
         inward.spread(layout.topology, layout.pitch, memory.K, a, memory.A)
-        still, forces = np.zeros(rows.m), np.zeros((2, layout.n, 6))
+        still, forces = np.zeros(rows.m), padded(layout.n, 12).reshape(-1, 2, 6)
         moved = -joint_forces(self._end_bodies, values.wrenches, still, still, memory.A, forces)[0]
         np.add.at(moved, rows.row, rows.factor * a[rows.place])
         return moved
@@ -341,7 +343,7 @@ class LargeSystem:
         layout, memory, rows = self.layout, self.tree.memory, self.rows
         need, tau, c = load
         inward.spread(layout.topology, layout.pitch, memory.K, a, memory.A)
-        forces, coupled, left = np.zeros((2, layout.n, 6)), np.zeros_like(tau), np.empty_like(tau)
+        forces, coupled, left = padded(layout.n, 12).reshape(-1, 2, 6), np.zeros_like(tau), np.empty_like(tau)
         gap, size = joint_forces(self._end_bodies, values.wrenches, c, lam, memory.A, forces)
         if len(rows.row):
             np.add.at(coupled, rows.place, rows.factor * lam[rows.row])

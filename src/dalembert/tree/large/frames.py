@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.model.placement import IDENTITY, Placement
+from dalembert.tree.large.lanes import padded
 from dalembert.tree.large.layout import Layout
 from dalembert.tree.large.outward import positions, velocities
 
@@ -63,14 +64,14 @@ class Frames:
     @cached_property
     def origins(self) -> Array:
         """Of all rows in the world, (n, 3)."""
-        P = np.empty((self.layout.n, 3))
+        P = padded(self.layout.n, 3)
         positions(self.layout.parent, self.K, P)
         return P
 
     @cached_property
     def speeds(self) -> Array:
         """Velocities of the origins, (n, 3)."""
-        V = np.empty((self.layout.n, 3))
+        V = padded(self.layout.n, 3)
         velocities(self.layout.topology, self.layout.pitch, self.v, self.K, V)
         return V
 

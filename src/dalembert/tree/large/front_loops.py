@@ -23,66 +23,127 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import GATHERED, PACKED, subspace
+from dalembert.tree.large.articulate import (
+    ROOM,
+    any_joint,
+    gathered,
+    hinge,
+    moved,
+    plus,
+    put,
+    stashed,
+    taken,
+    unpacked,
+)
 from dalembert.tree.large.dense import cholesky, subtract_product
-from dalembert.tree.large.fronts import IN_PLACE, MERGED
-from dalembert.tree.large.inward import carried, eliminate
+from dalembert.tree.large.fronts import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_L
+from dalembert.tree.large.inward import note
+from dalembert.tree.large.lanes import WIDTH, load, store
+from dalembert.tree.large.other_joints import GATHERED, PACKED, subspace
 from dalembert.tree.large.outward import COMPILED
 
 
 @njit(**COMPILED)
 def factor(
     topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
-    wrenches, shift, T, Y, L, F, phi, kept_factor, g, pivots, worst, width,
+    wrenches, shift, T, Y, L, F, phi, kept_factor, g, pivots, worst, width, narrow, calm,
 ):  # fmt: skip
     """Factor the block matrix; g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the joints' least."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
-    kind, closed, opened, start, taken = kinds
+    kind, closed, opened, start, taken_over = kinds
     n = len(parent)
     zero = np.zeros(len(armature))
-    no_force, nothing = np.empty((0, 6)), np.empty(0)
-    W, S, E = np.empty(GATHERED), np.empty((6, 6)), np.empty(GATHERED)
+    W, S, E = np.zeros(ROOM), np.empty((6, 6)), np.empty(GATHERED)
     big, forces = np.empty((width, width)), np.empty((width, 6))
     worst[0], worst[1] = np.inf, -1.0
     g[:] = 0.0
-    for turn in range(n - 1, -2, -1):
-        i = turn if turn >= 0 else n
-        ground = turn < 0
-        E[:] = 0.0
+    i = n - 1
+    while i >= 0:
+        if calm[i]:
+            i = calm_hinges(i, topology, gathering, calm, opened, at, inertia, armature, zero, K, T, Y, L, F, phi,
+                            worst, W)  # fmt: skip
+            continue
         w = opened[i]
-        at_L, at_F = at[0, i], at[1, i]
         if kind[i] == IN_PLACE:
-            extend(L[at_L:], F[at_F:], taken[i], w)
-            begin(n - 1 - i, touches, wrenches, F[at_F:])
+            extend(L[at[0, i] :], F[at[1, i] :], taken_over[i], w, narrow)
+            begin(n - 1 - i, touches, wrenches, F[at[1, i] :], narrow)
         elif kind[i] == MERGED:
-            e = closed[i]
-            m, f = big[: e + w, : e + w], forces[: e + w]
-            assemble(n - 1 - i if not ground else n, merges, opened, at, L, F, m, f)
-            begin(n - 1 - i if not ground else n, touches, wrenches, f.reshape(-1))
-            rows = ids[start[i] : start[i] + e]
-            close(m, f, e, rows, shift, g, pivots, kept_factor[at[3, i] : at[3, i] + e * (e + w + 6)], E)
-            settle(m, f, e, w, L[at_L:], F[at_F:])
-        if ground:
-            break
-        up = slot[parent[i]] if parent[i] >= 0 else -1
-        ratio = eliminate(
-            i, code[i], iv[i], slot[i], up, first[i], kept[i], pitch, inertia, armature, zero, no_force,
-            E if kind[i] == MERGED else nothing, K, T, Y, W, S,
-        )  # fmt: skip
-        if worst[0] > 0.0 and not ratio >= worst[0]:  # the first that fails is the one to name
-            worst[0], worst[1] = ratio, i
+            merge(n - 1 - i, i, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big,
+                  forces, E, narrow)  # fmt: skip
+        inertial = gathered(i, first, slot, inertia, K, T, taken(W, 0))
+        stashed(plus(inertial, unpacked(E)) if kind[i] == MERGED else inertial, W)
+        ratio = any_joint(i, code[i], iv[i], kept[i], pitch, armature, zero, K, Y, W, S)
+        note(ratio, i, worst)
+        if parent[i] >= 0 and parent[i] != i - 1:
+            put(taken(W, 0), first[i], T, slot[parent[i]])
         if w:
             count = subspace(i, code[i], pitch, K, S)
             pass_joint(
-                n - 1 - i, count, w, S, Y[kept[i] :], couplings, phi[at[2, i] :], L[at_L:], F[at_F:],
-                ids[start[i] + closed[i] :], g, K[i, 9], K[i, 10], K[i, 11],
+                n - 1 - i, count, w, S, Y[kept[i] :], couplings, phi[at[2, i] :], L[at[0, i] :], F[at[1, i] :],
+                ids[start[i] + closed[i] :], g, K[i, 9], K[i, 10], K[i, 11], narrow,
             )  # fmt: skip
+        i -= 1
+    if kind[n] == MERGED:
+        merge(n, n, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big, forces, E,
+              narrow)  # fmt: skip
 
 
 @njit(**COMPILED)
-def extend(L, F, old, w):
-    """Put zeros behind the rows that a front takes over."""
+def calm_hinges(i, topology, gathering, calm, opened, at, inertia, armature, zero, K, T, Y, L, F, phi, worst, W):
+    """Eliminate hinges where no row begins or ends and fronts are narrow: in registers, as `inward.hinges` does."""
+    parent, _, _, iv = topology
+    slot, first, kept = gathering
+    up = taken(W, 0)
+    while i >= 0 and calm[i]:
+        w = gathered(i, first, slot, inertia, K, T, up)
+        w, ratio = hinge(i, K, armature[iv[i]], zero[iv[i]], w, Y, kept[i])
+        note(ratio, i, worst)
+        up = moved(i, K, w)
+        if parent[i] >= 0 and parent[i] != i - 1:
+            put(up, first[i], T, slot[parent[i]])
+        if opened[i]:
+            pass_hinge(i, opened[i], K, Y, kept[i], phi, at[2, i], L, at[0, i], F, at[1, i])
+        i -= 1
+    stashed(up, W)
+    return i
+
+
+@njit(**COMPILED)
+def merge(entry, i, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big, forces, E,
+          narrow):  # fmt: skip
+    """Assemble a front of several children, close its rows; E (27,) gets what they add to the body's inertia."""
+    _, closed, opened, start, _ = kinds
+    e, w = closed[i], opened[i]
+    m, f = big[: e + w, : e + w], forces[: e + w]
+    E[:] = 0.0
+    assemble(entry, merges, kinds, ids, at, L, F, m, f, g, narrow)
+    begin(entry, touches, wrenches, f.reshape(-1), False)
+    rows = ids[start[i] : start[i] + e]
+    close(m, f, e, rows, shift, g, pivots, kept_factor[at[3, i] : at[3, i] + e * (e + w + 6)], E)
+    settle(m, f, e, w, L[at[0, i] :], F[at[1, i] :], narrow)
+
+
+@njit(inline="always")
+def strides(narrow):
+    """Return the steps in F from row to row and from entry to entry of a force."""
+    return (1, FEW) if narrow else (6, 1)
+
+
+@njit(inline="always")
+def line(a, narrow):
+    """Return where row a of L begins."""
+    return FEW * a if narrow else a * (a + 1) // 2
+
+
+@njit(**COMPILED)
+def extend(L, F, old, w, narrow):
+    """Put zeros behind the rows that a front takes over; those of a narrow one are there from its beginning."""
+    if narrow:
+        if old == 0:
+            L[:NARROW_L] = 0.0
+            F[:NARROW_F] = 0.0
+        return
     for k in range(old * (old + 1) // 2, w * (w + 1) // 2):
         L[k] = 0.0
     for k in range(6 * old, 6 * w):
@@ -90,28 +151,33 @@ def extend(L, F, old, w):
 
 
 @njit(**COMPILED)
-def begin(entry, touches, wrenches, F):
+def begin(entry, touches, wrenches, F, narrow):
     """Add the forces of rows that begin at a body."""
     starts, rows, places, ends = touches
+    by_row, by_entry = strides(narrow)
     for k in range(starts[entry], starts[entry + 1]):
         for d in range(6):
-            F[6 * places[k] + d] += wrenches[rows[k], ends[k], d]
+            F[by_row * places[k] + by_entry * d] += wrenches[rows[k], ends[k], d]
 
 
 @njit(**COMPILED)
-def assemble(entry, merges, opened, at, L, F, m, f):
-    """Gather children's fronts in the lower triangle m and the forces f."""
+def assemble(entry, merges, kinds, ids, at, L, F, m, f, g, narrow):
+    """Gather children's fronts in the lower triangle m and the forces f; of narrow ones the rows' diagonal in g."""
     starts, sources, map_starts, maps = merges
+    _, closed, opened, start, _ = kinds
+    by_row, by_entry = strides(narrow)
     m[:] = 0.0
     f[:] = 0.0
     for k in range(starts[entry], starts[entry + 1]):
         c = sources[k]
         to, from_L, from_F = maps[map_starts[k] :], at[0, c], at[1, c]
         for a in range(opened[c]):
+            if narrow:
+                g[ids[start[c] + closed[c] + a]] += F[from_F + 6 * FEW + a]
             for d in range(6):
-                f[to[a], d] += F[from_F + 6 * a + d]
+                f[to[a], d] += F[from_F + by_row * a + by_entry * d]
             for b in range(a + 1):
-                x = L[from_L + a * (a + 1) // 2 + b]
+                x = L[from_L + line(a, narrow) + b]
                 if to[a] >= to[b]:
                     m[to[a], to[b]] += x
                 else:
@@ -151,25 +217,30 @@ def close(m, f, e, rows, shift, g, pivots, kept, E):
 
 
 @njit(**COMPILED)
-def settle(m, f, e, w, L, F):
+def settle(m, f, e, w, L, F, narrow):
     """Put the rows that stay open onto the stacks."""
+    by_row, by_entry = strides(narrow)
+    extend(L, F, 0, 0, narrow)
     for a in range(w):
         for d in range(6):
-            F[6 * a + d] = f[e + a, d]
+            F[by_row * a + by_entry * d] = f[e + a, d]
         for b in range(a + 1):
-            L[a * (a + 1) // 2 + b] = m[e + a, e + b]
+            L[line(a, narrow) + b] = m[e + a, e + b]
+            if narrow:
+                L[line(b, narrow) + a] = m[e + a, e + b]
 
 
 @njit(**COMPILED)
-def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2):
+def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2, narrow):
     """Eliminate a joint from its open rows, and move their forces to the parent's origin."""
     starts, places, columns, factors = couplings
+    by_row, by_entry = strides(narrow)
     D = 6 * count
     for c in range(count):
         for a in range(w):
             x = 0.0
             for d in range(6):
-                x += S[c, d] * F[6 * a + d]
+                x += S[c, d] * F[by_row * a + by_entry * d]
             phi[c * w + a] = x
     for k in range(starts[entry], starts[entry + 1]):
         phi[columns[k] * w + places[k]] += factors[k]
@@ -180,139 +251,35 @@ def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2)
                 x = phi[c * w + a] * d
                 g[rows[a]] += x * phi[b * w + a]
                 for h in range(6):
-                    F[6 * a + h] -= x * Y[6 * b + h]
-                line = a * (a + 1) // 2
-                for h in range(a + 1):
-                    L[line + h] += x * phi[b * w + h]
+                    F[by_row * a + by_entry * h] -= x * Y[6 * b + h]
+                for h in range(w if narrow else a + 1):
+                    L[line(a, narrow) + h] += x * phi[b * w + h]
     for a in range(w):
-        f0, f1, f2 = F[6 * a], F[6 * a + 1], F[6 * a + 2]
-        F[6 * a + 3] += r1 * f2 - r2 * f1
-        F[6 * a + 4] += r2 * f0 - r0 * f2
-        F[6 * a + 5] += r0 * f1 - r1 * f0
+        k, one = by_row * a, by_entry
+        f0, f1, f2 = F[k], F[k + one], F[k + 2 * one]
+        F[k + 3 * one] += r1 * f2 - r2 * f1
+        F[k + 4 * one] += r2 * f0 - r0 * f2
+        F[k + 5 * one] += r0 * f1 - r1 * f0
 
 
-@njit(**COMPILED)
-def solve(
-    topology, gathering, pitch, K, kinds, ids, at, Y, phi, kept_factor, need, tau, y, T, qdd, lam, A
-):  # fmt: skip
-    """Solve for joint forces tau, forces `need` (n, 6) on bodies and right sides y (m,), which is used up."""
-    parent, code, _, iv = topology
-    slot, first, kept = gathering
-    kind, closed, opened, start, _ = kinds
-    n = len(parent)
-    S, p = np.empty((6, 6)), np.empty(6)
-    for turn in range(n - 1, -2, -1):
-        i = turn if turn >= 0 else n
-        p[:] = 0.0
-        if turn >= 0:
-            for d in range(6):
-                p[d] = need[i, d] if need.shape[0] else 0.0
-                if slot[i] >= 0:
-                    p[d] += T[slot[i], d]
-        if kind[i] == MERGED and closed[i]:
-            descend(ids[start[i] :], closed[i], opened[i], kept_factor[at[3, i] :], y, p)
-        if turn < 0:
-            break
-        count = subspace(i, code[i], pitch, K, S)
-        D, u, w = kept[i] + 6 * count, kept[i] + 6 * count + count * count, opened[i]
-        rows = ids[start[i] + closed[i] :]
-        for c in range(count):
-            x = tau[iv[i] + c]
-            for d in range(6):
-                x -= S[c, d] * p[d]
-            Y[u + c] = x
-        for c in range(count):
-            x = 0.0
-            for b in range(count):
-                x += Y[D + c * count + b] * Y[u + b]
-            for d in range(6):
-                p[d] += Y[kept[i] + 6 * c + d] * x
-            for a in range(w):
-                y[rows[a]] -= phi[at[2, i] + c * w + a] * x
-        if parent[i] >= 0:
-            move(K[i, 9], K[i, 10], K[i, 11], p, first[i], T[slot[parent[i]]])
-    back(topology, kept, pitch, K, kinds, ids, at, Y, phi, kept_factor, y, qdd, lam, A)
-
-
-@njit(**COMPILED)
-def move(r0, r1, r2, p, first, T):
-    """Add a force, moved to the parent's origin, to the parent's place."""
-    n0, n1, n2 = p[3] + r1 * p[2] - r2 * p[1], p[4] + r2 * p[0] - r0 * p[2], p[5] + r0 * p[1] - r1 * p[0]
-    if first:
-        T[0], T[1], T[2], T[3], T[4], T[5] = p[0], p[1], p[2], n0, n1, n2
-    else:
-        T[0] += p[0]
-        T[1] += p[1]
-        T[2] += p[2]
-        T[3] += n0
-        T[4] += n1
-        T[5] += n2
-
-
-@njit(**COMPILED)
-def descend(rows, e, w, kept, y, p):
-    """Eliminate closing rows from a right side: y_e becomes R^-1 y_e."""
-    for a in range(e):
-        x = y[rows[a]]
-        for b in range(a):
-            x -= kept[a * e + b] * y[rows[b]]
-        y[rows[a]] = x / kept[a * e + a]
-    for o in range(e, e + w):
-        x = 0.0
-        for b in range(e):
-            x += kept[o * e + b] * y[rows[b]]
-        y[rows[o]] -= x
-    for a in range(e):
-        for d in range(6):
-            p[d] -= kept[(e + w) * e + 6 * a + d] * y[rows[a]]
-
-
-@njit(**COMPILED)
-def back(topology, kept, pitch, K, kinds, ids, at, Y, phi, kept_factor, y, qdd, lam, A):
-    """Return to the leaves: qdd and lam, body by body."""
-    parent, code, _, iv = topology
-    kind, closed, opened, start, _ = kinds
-    n = len(parent)
-    S, still = np.empty((6, 6)), np.zeros(6)
-    if kind[n] == MERGED:
-        ascend(ids[start[n] :], closed[n], 0, kept_factor[at[3, n] :], y, still, lam)
-    for i in range(n):
-        carried(i, parent[i], K, A)
-        count, k, w = subspace(i, code[i], pitch, K, S), iv[i], opened[i]
-        D, u = kept[i] + 6 * count, kept[i] + 6 * count + count * count
-        rows = ids[start[i] + closed[i] :]
-        for c in range(count):
-            x = Y[u + c]
-            for d in range(6):
-                x -= Y[kept[i] + 6 * c + d] * A[i, d]
-            for a in range(w):
-                x -= phi[at[2, i] + c * w + a] * lam[rows[a]]
-            Y[u + c] = x
-        for c in range(count):
-            x = 0.0
-            for b in range(count):
-                x += Y[D + c * count + b] * Y[u + b]
-            qdd[k + c] = x
-            for d in range(6):
-                A[i, d] += S[c, d] * x
-        if kind[i] == MERGED and closed[i]:
-            ascend(ids[start[i] :], closed[i], w, kept_factor[at[3, i] :], y, A[i], lam)
-
-
-@njit(**COMPILED)
-def ascend(rows, e, w, kept, y, a, lam):
-    """Fill in lam of closed rows: R^T lam_e = F' da - L_eo lam_o - R^-1 y_e."""
-    for b in range(e):
-        x = -y[rows[b]]
-        for d in range(6):
-            x += kept[(e + w) * e + 6 * b + d] * a[d]
-        lam[rows[b]] = x
-    for o in range(e, e + w):
-        x = lam[rows[o]]
-        for b in range(e):
-            lam[rows[b]] -= kept[o * e + b] * x
-    for b in range(e - 1, -1, -1):
-        x = lam[rows[b]] / kept[b * e + b]
-        lam[rows[b]] = x
-        for c in range(b):
-            lam[rows[c]] -= kept[b * e + c] * x
+@njit(inline="always")
+def pass_hinge(i, w, K, Y, kept, phi, at_phi, L, at_L, F, at_F):
+    """Do what `pass_joint` does at a hinge of a narrow front that has no couplings: four rows in a register."""
+    z0, z1, z2, r0, r1, r2 = K[i, 6], K[i, 7], K[i, 8], K[i, 9], K[i, 10], K[i, 11]
+    for half in range(0, w, WIDTH):
+        f = at_F + half
+        store(phi, at_phi + half, z0 * load(F, f + 24) + z1 * load(F, f + 32) + z2 * load(F, f + 40))
+    for half in range(0, w, WIDTH):
+        f, mine = at_F + half, load(phi, at_phi + half)
+        x = Y[kept + 6] * mine
+        store(F, f + 48, load(F, f + 48) + x * mine)
+        F0, F1, F2 = load(F, f) - Y[kept] * x, load(F, f + 8) - Y[kept + 1] * x, load(F, f + 16) - Y[kept + 2] * x
+        store(F, f, F0)
+        store(F, f + 8, F1)
+        store(F, f + 16, F2)
+        store(F, f + 24, load(F, f + 24) - Y[kept + 3] * x + r1 * F2 - r2 * F1)
+        store(F, f + 32, load(F, f + 32) - Y[kept + 4] * x + r2 * F0 - r0 * F2)
+        store(F, f + 40, load(F, f + 40) - Y[kept + 5] * x + r0 * F1 - r1 * F0)
+        for a in range(w):
+            at = at_L + FEW * a + half
+            store(L, at, load(L, at) + phi[at_phi + a] * x)

@@ -20,11 +20,17 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.layout import VELOCITIES, Layout
+from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES, Layout
 
 Array = np.ndarray
 
 NONE, IN_PLACE, MERGED = range(3)
+
+FEW = 8
+"""Where no front has more open rows than this, all are *narrow*: room for so many, worked on in registers."""
+
+NARROW_L, NARROW_F = FEW * FEW, 7 * FEW
+"""Reals of a narrow front: L in full; the forces of all rows, entry by entry, then the rows' diagonal so far."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +65,10 @@ class Fronts:
         Children of a merged front, and where their rows go.
     sizes
         Reals of the stacks, of Phi, of factors; the widest front.
+    narrow
+        Whether all fronts are narrow.
+    calm : (n,)
+        Whether a body is on a hinge, no row begins or ends at it, and its front is narrow.
     """
 
     kind: Array
@@ -72,6 +82,8 @@ class Fronts:
     couplings: tuple[Array, ...]
     merges: tuple[Array, ...]
     sizes: dict[str, int]
+    narrow: bool
+    calm: Array
 
     @property
     def counts(self) -> tuple[Array, ...]:
@@ -104,7 +116,8 @@ class _Planner:
         self.at = np.zeros((4, n + 1), dtype=np.int64)
         self.ids: list[int] = []
         self.waiting: dict[int, list[int]] = {}
-        self.top_L = self.top_F = 0
+        self.top_L = self.top_F = self.top = 0
+        self.level = np.zeros(n + 1, dtype=np.int64)
         self.sizes = {"L": 0, "F": 0, "phi": 0, "factor": 0, "width": 0}
         self.entries: tuple[list[int], ...] = tuple([0] if i in (0, 4, 8, 10) else [] for i in range(12))
         self.place: dict[int, int] = {}
@@ -130,7 +143,10 @@ class _Planner:
         """Choose how a front comes about, and name its rows."""
         children, closing = self.waiting.pop(i, []), self.closing[i]
         own = list(dict.fromkeys(row for row, *_ in (*self.begins[i], *self.coupled[i])))
-        base_L, base_F = (min((int(self.at[k, c]) for c in children), default=top) for k, top in self._tops())
+        base_L, base_F, base = (
+            min((int(places[c]) for c in children), default=top)
+            for places, top in ((self.at[0], self.top_L), (self.at[1], self.top_F), (self.level, self.top))
+        )
         if not children and not own and not closing:
             return
         if len(children) < 2 and not closing:
@@ -138,13 +154,10 @@ class _Planner:
         else:
             self._merged(i, children, own, closing)
         w = int(self.open[i])
-        self.at[0, i], self.at[1, i] = base_L, base_F
+        self.at[0, i], self.at[1, i], self.level[i], self.top = base_L, base_F, base, base + (w > 0)
         self.top_L, self.top_F = base_L + w * (w + 1) // 2, base_F + 6 * w
         self.sizes["L"], self.sizes["F"] = max(self.sizes["L"], self.top_L), max(self.sizes["F"], self.top_F)
         self.sizes["width"] = max(self.sizes["width"], w + int(self.closed[i]))
-
-    def _tops(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        return (0, self.top_L), (1, self.top_F)
 
     def _in_place(self, i: int, children: list[int], own: list[int]) -> None:
         """Go on with a child's rows, new ones behind them."""
@@ -201,10 +214,23 @@ class _Planner:
         self.at[2, i] = self.sizes["phi"]
         self.sizes["phi"] += velocities * int(self.open[i])
 
+    def _calm(self, narrow: bool) -> Array:
+        """Return which bodies are on hinges without rows of their own."""
+        code, n = self.layout.code, self.layout.n
+        calm = ((code == HINGE) | (code == CIRCLE)) & (self.kind[:n] != MERGED)
+        begun = [i for i in range(n) if self.begins[i] or self.coupled[i]]
+        calm[begun] = False
+        return calm & (narrow | (self.open[:n] == 0))
+
     def _finished(self) -> Fronts:
         """Turn the lists, which were filled from the last body to the first, into arrays."""
         arrays = [np.array(each, dtype=float if k == 7 else np.int64) for k, each in enumerate(self.entries)]
         # entry number n - 1 - i belongs to body i; the ground's is the last
+        narrow = int(self.open.max()) <= FEW
+        if narrow:
+            levels = int(self.level.max()) + 1
+            self.at[0], self.at[1] = NARROW_L * self.level, NARROW_F * self.level
+            self.sizes |= {"L": NARROW_L * levels, "F": NARROW_F * levels}
         return Fronts(
             self.kind,
             self.closed,
@@ -217,6 +243,8 @@ class _Planner:
             tuple(arrays[4:8]),
             tuple(arrays[8:]),
             self.sizes,
+            narrow,
+            self._calm(narrow),
         )
 
 

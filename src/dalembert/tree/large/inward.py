@@ -1,7 +1,8 @@
 """From the leaves to the ground and back: the articulated-body algorithm and Newton-Euler as compiled loops.
 
-Symbols as in `articulate.py`; T gathering places (slots, 27), Y what is kept of every joint: U, D^-1, u.
-Cost per hinge: about 420 operations; memory 29 reals beside the model's 26.
+Symbols as in `articulate.py`; T gathering places (slots, 44), Y what is kept of every joint: U, D^-1, u. A child that is
+followed by its parent hands over in registers; only further children of a body meet in a place.
+Memory per hinge: 29 reals beside the model's 26.
 """
 
 # ruff: noqa: SIM109 - comparisons, not a search in a tuple: these are the innermost branches
@@ -12,19 +13,23 @@ import numpy as np
 from numba import njit
 
 from dalembert.tree.large.articulate import (
-    GATHERED,
-    as_tuple,
-    body,
-    hand_over,
+    PLACE,
+    ROOM,
+    any_joint,
+    force_needed,
+    gathered,
     hinge,
-    other,
-    plus,
+    inertia_in_world,
+    moved,
+    pair,
+    put,
     relieved,
-    rigid,
-    subspace,
+    stashed,
+    taken,
 )
-from dalembert.tree.large.layout import CIRCLE, HINGE, SCREW, SLIDER
-from dalembert.tree.large.outward import COMPILED
+from dalembert.tree.large.lanes import WIDTH, cross, load, nothing, store, total
+from dalembert.tree.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER, VELOCITIES
+from dalembert.tree.large.outward import COMPILED, MOTION, along
 
 
 @njit(**COMPILED)
@@ -32,106 +37,120 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
     """Eliminate all joints, leaves first; worst (2,) gets the least relative pivot and its body."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
-    W, S, nothing = np.empty(GATHERED), np.empty((6, 6)), np.empty(0)
+    W, S = np.zeros(ROOM), np.empty((6, 6))
     worst[0], worst[1] = np.inf, -1.0
-    for i in range(len(parent) - 1, -1, -1):
-        up = slot[parent[i]] if parent[i] >= 0 else -1
-        ratio = eliminate(
-            i, code[i], iv[i], slot[i], up, first[i], kept[i], pitch, inertia, armature, tau, ext, nothing,
-            K, T, Y, W, S,
-        )  # fmt: skip
-        if worst[0] > 0.0 and not ratio >= worst[0]:  # the first that fails is the one to name
-            worst[0], worst[1] = ratio, i
+    i = len(parent) - 1
+    while i >= 0:
+        if code[i] == HINGE or code[i] == CIRCLE:
+            i = hinges(i, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W)
+            continue
+        w = gathered(i, first, slot, inertia, K, T, taken(W, 0))
+        stashed(relieved(w, ext[i]) if ext.shape[0] else w, W)
+        ratio = any_joint(i, code[i], iv[i], kept[i], pitch, armature, tau, K, Y, W, S)
+        note(ratio, i, worst)
+        if parent[i] >= 0 and parent[i] != i - 1:
+            put(taken(W, 0), first[i], T, slot[parent[i]])
+        i -= 1
+
+
+@njit(**COMPILED)
+def hinges(i, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W):
+    """Eliminate hinges from body i on, as long as there are no other joints; return where it ended.
+
+    A loop of its own, so that what is handed from body to body, at the beginning of W before and after, has all
+    registers to itself.
+    """
+    parent, code, _, iv = topology
+    slot, first, kept = gathering
+    up = taken(W, 0)
+    while i >= 0 and (code[i] == HINGE or code[i] == CIRCLE):
+        w = gathered(i, first, slot, inertia, K, T, up)
+        if ext.shape[0]:
+            w = relieved(w, ext[i])
+        w, ratio = hinge(i, K, armature[iv[i]], tau[iv[i]], w, Y, kept[i])
+        note(ratio, i, worst)
+        up = moved(i, K, w)
+        if parent[i] >= 0 and parent[i] != i - 1:
+            put(up, first[i], T, slot[parent[i]])
+        i -= 1
+    stashed(up, W)
+    return i
 
 
 @njit(inline="always")
-def eliminate(
-    i, kind, k, s, up, first, at, pitch, inertia, armature, tau, ext, more, K, T, Y, W, S
-):  # fmt: skip
-    """Eliminate the joint of body i: gather at place s, add `more` (27,) if it has entries, hand over to place up."""
-    w = rigid(i, inertia, K)
-    if s >= 0:
-        w = plus(w, T[s])
-    if ext.shape[0]:
-        w = relieved(w, ext[i])
-    if more.shape[0]:
-        w = plus(w, more)
-    if kind == HINGE or kind == CIRCLE:
-        w, ratio = hinge(K[i, 6], K[i, 7], K[i, 8], armature[k], tau[k], w, Y, at)
-    else:
-        for d in range(GATHERED):
-            W[d] = w[d]
-        ratio = other(i, kind, k, pitch, armature, tau, K, W, Y, at, S)
-        w = as_tuple(W)
-    if up >= 0:
-        hand_over(K[i, 9], K[i, 10], K[i, 11], w, first, T[up])
-    return ratio
+def note(ratio, i, worst):
+    """Keep the least relative pivot and its body; of those that fail, the first."""
+    if worst[0] > 0.0 and not ratio >= worst[0]:
+        worst[0], worst[1] = ratio, i
 
 
 @njit(**COMPILED)
 def accelerations(topology, kept, pitch, K, Y, qdd, A):
     """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) accelerations beyond those."""
     parent, code, _, iv = topology
-    S = np.empty((6, 6))
+    a, b = nothing(), nothing()
     for i in range(len(parent)):
-        carried(i, parent[i], K, A)
-        at, k = kept[i], iv[i]
-        if kept[i + 1] - at == 8:
-            x = Y[at + 7]
-            for d in range(6):
-                x -= Y[at + d] * A[i, d]
-            x *= Y[at + 6]
+        a, b = carrier(i, parent[i], A, a, b)
+        at, k, r = kept[i], iv[i], load(K, MOTION * i + 9)
+        if code[i] == HINGE or code[i] == CIRCLE:
+            U = load(Y, at)
+            x = Y[at + 6] * (Y[at + 7] - total(U * a + (load(Y, at + 3) + cross(r, U)) * b))
             qdd[k] = x
-            single(i, code[i], pitch, x, K, A)
-        elif kept[i + 1] > at:
-            count = subspace(i, code[i], pitch, K, S)
-            D, u = at + 6 * count, at + 6 * count + count * count
-            for c in range(count):
-                qdd[k + c] = 0.0
-                for e in range(count):
-                    x = Y[u + e]
-                    for d in range(6):
-                        x -= Y[at + 6 * e + d] * A[i, d]
-                    qdd[k + c] += Y[D + c * count + e] * x
-            for c in range(count):
-                for d in range(6):
-                    A[i, d] += S[c, d] * qdd[k + c]
+            a, b = a + cross(b, r), b + x * load(K, MOTION * i + 6)
+        else:
+            a = a + cross(b, r)
+            yielded(VELOCITIES[code[i]], at, k, Y, Y, 0, kept, 0, Y, a, b, qdd)
+            a, b = onward(i, code[i], k, pitch[i], K, qdd, a, b)
+        store(A, 6 * i, a)
+        store(A, 6 * i + 3, b)
 
 
 @njit(inline="always")
-def carried(i, p, K, A):
-    """Set A[i] to the parent's acceleration, at this body's origin."""
+def carrier(i, p, A, a, b):
+    """Return the acceleration of the parent: what is in registers where it comes just before."""
     if p < 0:
-        for d in range(6):
-            A[i, d] = 0.0
-    else:
-        rx, ry, rz, bx, by, bz = K[i, 9], K[i, 10], K[i, 11], A[p, 3], A[p, 4], A[p, 5]
-        A[i, 0] = A[p, 0] + by * rz - bz * ry
-        A[i, 1] = A[p, 1] + bz * rx - bx * rz
-        A[i, 2] = A[p, 2] + bx * ry - by * rx
-        A[i, 3], A[i, 4], A[i, 5] = bx, by, bz
+        return nothing(), nothing()
+    if p != i - 1:
+        return load(A, 6 * p), load(A, 6 * p + 3)
+    return a, b
+
+
+@njit(**COMPILED)
+def yielded(count, at, k, Y, phi, at_phi, rows, w, lam, a, b, qdd):
+    """Fill in qdd of a joint of any kind: D^-1 (u - U^T a - Phi^T lam), w rows being open there."""
+    D, u = at + 6 * count, at + 6 * count + count * count
+    for c in range(count):
+        qdd[k + c] = 0.0
+    for e in range(count):
+        x = Y[u + e] - total(load(Y, at + 6 * e) * a + load(Y, at + 6 * e + 3) * b)
+        for row in range(w):
+            x -= phi[at_phi + e * w + row] * lam[rows[row]]
+        for c in range(count):
+            qdd[k + c] += Y[D + c * count + e] * x
 
 
 @njit(inline="always")
-def single(i, kind, pitch, x, K, A):
-    """Add S x of a joint with one velocity to A[i]."""
-    turning = 0.0 if kind == SLIDER else 1.0
-    h = pitch[i] if kind == SCREW else 1.0 - turning
-    for d in range(3):
-        A[i, d] += h * K[i, 6 + d] * x
-        A[i, 3 + d] += turning * K[i, 6 + d] * x
+def onward(i, kind, k, h, K, qdd, a, b):
+    """Return the acceleration of body i: its parent's, there, and S qdd."""
+    at = MOTION * i
+    s, o = along(kind, k, h, qdd, load(K, at), load(K, at + 3), load(K, at + 6))
+    return a + s, b + o
 
 
 @njit(**COMPILED)
 def spread(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the accelerations that joint accelerations qdd alone cause."""
     parent, code, _, iv = topology
-    S = np.empty((6, 6))
+    a, b = nothing(), nothing()
     for i in range(len(parent)):
-        carried(i, parent[i], K, A)
-        for c in range(subspace(i, code[i], pitch, K, S)):
-            for d in range(6):
-                A[i, d] += S[c, d] * qdd[iv[i] + c]
+        a, b = carrier(i, parent[i], A, a, b)
+        a = a + cross(b, load(K, MOTION * i + 9))
+        if code[i] == HINGE or code[i] == CIRCLE:
+            b = b + qdd[iv[i]] * load(K, MOTION * i + 6)
+        else:
+            a, b = onward(i, code[i], iv[i], pitch[i], K, qdd, a, b)
+        store(A, 6 * i, a)
+        store(A, 6 * i + 3, b)
 
 
 @njit(**COMPILED)
@@ -139,37 +158,19 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
     """Newton-Euler, inward: joint forces tau for the motion in K, armature times acc included."""
     parent, code, _, iv = topology
     slot, first, _ = gathering
-    W, S = np.empty(GATHERED), np.empty((6, 6))
-    loads = ext.shape[0] > 0
+    up, turn = nothing(), nothing()
     for i in range(len(parent) - 1, -1, -1):
-        w = body(i, inertia, K)
-        s = slot[i]
-        for d in range(21, 27):
-            W[d] = w[d] + (T[s, d] if s >= 0 else 0.0) - (ext[i, d - 21] if loads else 0.0)
-        k = iv[i]
-        for c in range(subspace(i, code[i], pitch, K, S)):
-            total = armature[k + c] * acc[k + c]
-            for d in range(6):
-                total += S[c, d] * W[21 + d]
-            tau[k + c] = total
-        if parent[i] >= 0:
-            lift(K[i, 9], K[i, 10], K[i, 11], W, first[i], T[slot[parent[i]]])
-
-
-@njit(inline="always")
-def lift(r0, r1, r2, W, first, T):
-    """Add the force in W, moved to the parent's origin, to the parent's place."""
-    f0, f1, f2 = W[21], W[22], W[23]
-    n0, n1, n2 = W[24] + r1 * f2 - r2 * f1, W[25] + r2 * f0 - r0 * f2, W[26] + r0 * f1 - r1 * f0
-    if first:
-        T[21], T[22], T[23], T[24], T[25], T[26] = f0, f1, f2, n0, n1, n2
-    else:
-        T[21] += f0
-        T[22] += f1
-        T[23] += f2
-        T[24] += n0
-        T[25] += n1
-        T[26] += n2
+        h, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
+        f, n = force_needed(i, inertia[i, 0], h, Jx, Jy, Jz, K)
+        if ext.shape[0]:
+            push, moment = pair(ext[i])
+            f, n = f - push, n - moment
+        f, n = with_children(i, first, slot, T, f, n, up, turn)
+        felt_by(i, code[i], iv[i], pitch[i], K, f, n, tau)
+        up, turn = f, n + cross(load(K, MOTION * i + 9), f)
+        put_pair(i, parent[i], first, slot, T, up, turn)
+    for k in range(len(tau)):
+        tau[k] += armature[k] * acc[k]
 
 
 @njit(**COMPILED)
@@ -177,14 +178,59 @@ def transmitted(topology, gathering, pitch, forces, K, T, tau):
     """Fill tau with the joint forces that forces (n, 6) on bodies amount to: J^T times them."""
     parent, code, _, iv = topology
     slot, first, _ = gathering
-    W, S = np.empty(GATHERED), np.empty((6, 6))
+    up, turn = nothing(), nothing()
     for i in range(len(parent) - 1, -1, -1):
-        for d in range(6):
-            W[21 + d] = forces[i, d] + (T[slot[i], 21 + d] if slot[i] >= 0 else 0.0)
-        for c in range(subspace(i, code[i], pitch, K, S)):
-            total = 0.0
-            for d in range(6):
-                total += S[c, d] * W[21 + d]
-            tau[iv[i] + c] = total
-        if parent[i] >= 0:
-            lift(K[i, 9], K[i, 10], K[i, 11], W, first[i], T[slot[parent[i]]])
+        f, n = pair(forces[i])
+        f, n = with_children(i, first, slot, T, f, n, up, turn)
+        felt_by(i, code[i], iv[i], pitch[i], K, f, n, tau)
+        up, turn = f, n + cross(load(K, MOTION * i + 9), f)
+        put_pair(i, parent[i], first, slot, T, up, turn)
+
+
+@njit(inline="always")
+def with_children(i, first, slot, T, f, n, up, turn):
+    """Return a force and moment with those of all children, the last of which is in registers."""
+    if slot[i] >= 0:
+        f, n = f + up, n + turn
+        if not first[i + 1]:
+            f, n = f + load(T, PLACE * slot[i]), n + load(T, PLACE * slot[i] + WIDTH)
+    return f, n
+
+
+@njit(inline="always")
+def put_pair(i, p, first, slot, T, f, n):
+    """Put a force and moment where children meet, unless the parent comes next."""
+    if p >= 0 and p != i - 1:
+        at = PLACE * slot[p]
+        if not first[i]:
+            f, n = f + load(T, at), n + load(T, at + WIDTH)
+        store(T, at, f)
+        store(T, at + WIDTH, n)
+
+
+@njit(inline="always")
+def felt_by(i, kind, k, h, K, f, n, tau):
+    """Set tau[k], tau[k + 1], ... of the joint of body i to S^T (f, n)."""
+    at = MOTION * i
+    if kind == HINGE or kind == CIRCLE:
+        tau[k] = total(load(K, at + 6) * n)
+    else:
+        felt(kind, k, h, load(K, at), load(K, at + 3), load(K, at + 6), f, n, tau)
+
+
+@njit(**COMPILED)
+def felt(kind, k, h, x, y, z, f, n, tau):
+    """Set tau[k], ... to S^T (f, n) for S made of the axes x, y, z; the other way of `along`."""
+    if kind == SLIDER:
+        tau[k] = total(z * f)
+    elif kind == SCREW:
+        tau[k] = h * total(z * f) + total(z * n)
+    elif kind == PLANE:
+        tau[k], tau[k + 1], tau[k + 2] = total(x * f), total(y * f), total(z * n)
+    elif kind == BALL:
+        tau[k], tau[k + 1], tau[k + 2] = total(x * n), total(y * n), total(z * n)
+    elif kind == FLYING:
+        tau[k], tau[k + 1], tau[k + 2] = total(x * f), total(y * f), total(z * f)
+        tau[k + 3], tau[k + 4], tau[k + 5] = total(x * n), total(y * n), total(z * n)
+    elif kind == HINGE or kind == CIRCLE:
+        tau[k] = total(z * n)

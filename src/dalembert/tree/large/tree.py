@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from dalembert.tree.large import inward, outward
-from dalembert.tree.large.articulate import GATHERED
+from dalembert.tree.large.articulate import PLACE
 from dalembert.tree.large.balance import needs
 from dalembert.tree.large.frames import Frames
+from dalembert.tree.large.lanes import padded
 from dalembert.tree.large.layout import Layout
 from dalembert.tree.large.passive import NO_FORCE, Passive
 
@@ -22,8 +23,8 @@ class Memory(threading.local):
 
     def __init__(self, layout: Layout) -> None:
         n, nv = layout.n, layout.mechanism.nv
-        self.K, self.A = np.zeros((n, outward.MOTION)), np.zeros((n, 6))
-        self.T, self.Y = np.zeros((max(layout.slots, 1), GATHERED)), np.zeros(max(int(layout.kept[-1]), 1))
+        self.K, self.A = padded(n, outward.MOTION), padded(n, 6)
+        self.T, self.Y = padded(max(layout.slots, 1), PLACE), padded(int(layout.kept[-1]), 1).ravel()
         self.worst, self.still = np.zeros(2), np.zeros(nv)
 
 
@@ -46,8 +47,7 @@ class LargeTree:
     def move(self, q: Array, v: Array, acc: Array | None = None, gravity: bool = True) -> Frames:
         """Run outward; what it finds stays in memory until the next state."""
         layout, memory = self.layout, self.memory
-        with np.errstate(invalid="ignore"):
-            sines, cosines = np.sin(q), np.cos(q)
+        sines, cosines = outward.circular(q)
         start = -layout.gravity if gravity else np.zeros(3)
         acc = memory.still if acc is None else acc
         outward.outward(layout.topology, layout.C, layout.pitch, q, sines, cosines, v, acc, start, memory.K)
@@ -84,6 +84,6 @@ class LargeTree:
 
     def inertial_forces(self) -> Array:
         """Return the forces (n, 6) that bodies need for the motion in memory, about their origins."""
-        need = np.empty((self.layout.n, 6))
+        need = padded(self.layout.n, 6)
         needs(self.layout.inertia, self.memory.K, NO_FORCE, need)
         return need
