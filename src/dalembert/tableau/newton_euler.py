@@ -105,6 +105,21 @@ def newton_euler(
     return Tableau(sheet.equations, variables, rates, known, sheet.outputs, added.time, instant=instant)
 
 
+def needed(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> ca.SX:
+    """Return the torques that a motion of the tree takes, as expressions: what bodies and joints need."""
+    sheet = Sheet(0)
+    moved = _outward(sheet, tree, q, qd, qdd)
+    columns = zip(
+        tree.joints,
+        _inward(sheet, tree, moved),
+        parts_of(tree, q, "nq"),
+        parts_of(tree, qd, "nv"),
+        parts_of(tree, qdd, "nv"),
+        strict=True,
+    )
+    return ca.vertcat(*[need + joint.resistance(own, rate, push) for joint, need, own, rate, push in columns])
+
+
 def _torques(
     sheet: Sheet, tree: Multibody, moved: list[dict[str, Any]], torque: list[ca.SX], columns: tuple[ca.SX, ...]
 ) -> None:

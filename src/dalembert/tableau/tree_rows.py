@@ -50,13 +50,10 @@ def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> T
     """Return what the mechanism's constraints and springs add to the equations of its tree."""
     if not isinstance(level, str) or level not in LEVELS:
         raise ModelError(f"level {level!r} is not one of {', '.join(map(repr, LEVELS))}")
-    forces = ca.SX(qd.numel(), 1)
     if tree.source is None:
-        return TreeRows(forces, {}, {}, None)
+        return TreeRows(ca.SX(qd.numel(), 1), {}, {}, None)
     mechanism, seen = tree.source.mechanism, JointKinematics(tree, tree.source, q, qd)
-    if mechanism.passive:
-        forces += _springs(mechanism, seen)
-    forces += _compensation(mechanism, seen)
+    forces = passive_forces(mechanism, seen)
     if not mechanism.names:
         return TreeRows(forces, {}, {}, None)
     rows = assemble(seen)
@@ -74,6 +71,12 @@ def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> T
     moving = ca.depends_on(ca.vertcat(*equations.values(), forces), seen.t)
     multipliers = {f"lam {name}": symbol for name, symbol in zip(mechanism.names, lam, strict=True)}
     return TreeRows(forces, equations, multipliers, seen.t if moving else None)
+
+
+def passive_forces(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
+    """Return what springs between frames and compensated weights take of tau."""
+    taken = _compensation(mechanism, seen)
+    return taken + _springs(mechanism, seen) if mechanism.passive else taken
 
 
 def _springs(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:

@@ -15,7 +15,7 @@ import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.event_loops import evaluate, of_differences, pass_events
-from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.tableau.time.interruptible import interrupted
 from dalembert.tableau.time.newton_loops import (
     CONVERGED,
     DIVERGED,
@@ -27,6 +27,7 @@ from dalembert.tableau.time.newton_loops import (
     place,
     steady,
 )
+from dalembert.tableau.time.projection_loops import project
 from dalembert.tableau.time.rounding_loops import cross, turned_away, widen
 from dalembert.tableau.time.signal_loops import set_signals
 from dalembert.tableau.time.state import (
@@ -47,7 +48,6 @@ from dalembert.tableau.time.step_loops import (
     estimate,
     first_size,
     grown,
-    interrupted,
     keep,
     limit,
     predict,
@@ -85,7 +85,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         weigh(phi[0], option.rtol, option.atol, option.power, s.h, scale)
         work.environment[1] = s.shift
         place((work.x, work.rates), predicted, predicted_rates)  # where inputs that depend on the state are asked for
-        set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
+        set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
         if turned_away(state, widen(work, state, option, predicted, predicted_rates, floor, scale)):
             step_back(state, psi, beta, phi)
             s.t, s.h = t_old, 0.5 * s.h
@@ -174,10 +174,11 @@ def march(work, state, option, tables, past, mesh, rows):
             s.status = outcome
             break
         if work.calls[PROJECTION, 0] != 0:
-            invoke(work.calls[PROJECTION, 0], work.calls[PROJECTION, 1], work.calls[PROJECTION, 2])
             for i in range(n):
-                correction[i] += work.projected[i] - work.x[i]
-                work.x[i] = work.projected[i]
+                correction[i] -= work.x[i]
+            project(work, state)
+            for i in range(n):
+                correction[i] += work.x[i]
         s.steps += 1
         s.order_counts[s.order] += 1
         choose(state, phi, correction, trial, scale, option.tested, option.tested_count, errors, top)
@@ -206,15 +207,14 @@ def run(work, state, option, tables, mesh):
     point = (work.calls, work.x, work.rates, work.environment, work.event_values)
     keep(mesh, 0, s.t, 0, work.x, work.rates)
     rows = 1
-    s.t_begin = s.t
-    set_signals(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+    set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
     s.h = first_size(work.x, work.rates, state, option, vectors[3])
     limit(state, option.most_step)
     s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
     s.fresh, s.steps, s.shift_factored, s.t_avoided, s.trusted = 0, 0, 0.0, np.nan, np.inf
     phi[0], phi[1], psi[0] = work.x, work.rates * s.h, s.h
     if signs.size:
-        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+        evaluate(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
         signs[:] = work.event_values
     past = (phi, psi, co, vectors, np.zeros(3))
     s.status = RUNNING
@@ -227,6 +227,8 @@ def run(work, state, option, tables, mesh):
             step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
             history = of_differences(phi, psi, s.order_used)
             events, ended = pass_events(point, tables, history, state, step, signs, option, events)
-            if ended:
+            if ended and s.t == mesh[rows - 2, 0]:
+                rows -= 1  # at the start
+            elif ended:
                 keep(mesh, rows - 1, s.t, s.order_used, work.x, work.rates)
     return mesh[:rows], events

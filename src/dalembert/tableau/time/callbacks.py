@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.errors import ModelError
 from dalembert.tableau.time.dae import DAE
 from dalembert.tableau.time.events import Events
 from dalembert.tableau.time.invoke_loops import SIGNATURE
 from dalembert.tableau.time.known import Signals
-from dalembert.tableau.time.numbers import real
+from dalembert.tableau.time.numbers import called
 from dalembert.tableau.time.signal_loops import FIRST_SIGNAL
 
 Array = np.ndarray
@@ -58,7 +59,10 @@ class Callbacks:
         t = float(environment[0])
         for signal, function in self.signals.callables:
             environment[FIRST_SIGNAL + signal] = np.nan
-            environment[FIRST_SIGNAL + signal] = real(f"known {self.signals.symbols[signal]} at t = {t:g}", function(t))
+            value = called(f"known {self.signals.symbols[signal]}", function, t)
+            if not np.isfinite(value):
+                raise ModelError(f"known {self.signals.symbols[signal]} is {value} at t = {t:g}")
+            environment[FIRST_SIGNAL + signal] = value
         for signal, _ in self.signals.states:
             environment[FIRST_SIGNAL + signal] = np.nan
         self.signals.at_state(t, self.work.x.copy(), environment[FIRST_SIGNAL:])
@@ -67,4 +71,4 @@ class Callbacks:
         values, t, x = self.work.event_values, float(self.work.environment[0]), self.work.x.copy()
         for k, function in enumerate(self.events.callables):
             values[k] = np.nan
-            values[k] = real(f"event {k} at t = {t:g}", function(t, x))
+            values[k] = called(f"event {k}", function, t, x)

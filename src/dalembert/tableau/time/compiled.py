@@ -6,7 +6,7 @@
 | `factor` | x, x', environment | factors, least pivot quality |
 | `residual` | x, x', environment | F |
 | `entries` | x, x', environment | J, its entries by rows |
-| `projection` | x, x', environment | x on the constraints |
+| `projection` | x, x', environment | matrix and right sides of the projection |
 
 Up to `STRAIGHT_LIMIT` operations all is straight-line code; above, `entries` feeds the looped plan.
 """
@@ -22,9 +22,10 @@ import numpy as np
 from dalembert.kernel import Kernel
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.plan import Plan, make_plan
-from dalembert.tableau.time.dae import DAE
+from dalembert.tableau.time.dae import DAE, Projection
 from dalembert.tableau.time.factors import factor, solve
 from dalembert.tableau.time.plan_loops import PlanArrays, plan_arrays
+from dalembert.tableau.time.projection_loops import ProjectionWork
 
 Array = np.ndarray
 
@@ -52,18 +53,18 @@ class Work(NamedTuple):
     step: Array
     residual: Array
     entries: Array
-    projected: Array
     event_values: Array
     plan: PlanArrays
     dense: Array
     exchanges: Array
+    projection: ProjectionWork
 
 
 class Compiled:
     """The codes of a DAE; made once, used by any number of integrations at the same time."""
 
-    def __init__(self, dae: DAE, plan: Plan, events: ca.SX | None = None) -> None:
-        self.dae, self.plan = dae, plan
+    def __init__(self, dae: DAE, plan: Plan, events: ca.SX | None = None, projection: Plan | None = None) -> None:
+        self.dae, self.plan, self.projection = dae, plan, projection
         self.straight = plan.operations <= STRAIGHT_LIMIT
         inputs = {"x": dae.x, "rates": dae.rates, "environment": dae.environment}
         entries = by_rows(dae.jacobian)
@@ -75,7 +76,7 @@ class Compiled:
         if self.straight:
             self._straight(inputs, entries)
         if dae.projection is not None:
-            self.kernels["projection"] = kernel_of("projection", inputs, {"projected": dae.projection})
+            self.kernels["projection"] = kernel_of("projection", inputs, _written(dae.projection))
         if events is not None and events.numel():
             self.kernels["events"] = kernel_of("events", inputs, {"event_values": events})
         self.events = 0 if events is None else events.numel()
@@ -110,22 +111,36 @@ class Compiled:
             "step": n,
             "residual": n,
             "entries": self.plan.pattern.entries,
-            "projected": n,
             "event_values": max(events, self.events),
         }
         arrays = {name: np.zeros(length) for name, length in size.items()}
+        projection = self._projection_work()
+        outputs = {f"projection_{k}": v for k, v in projection._asdict().items() if k in WRITTEN}
         calls = np.zeros((len(CODES), 3), np.int64)
         alive: list[Any] = [self]
         for row, code in enumerate(CODES):
             if code in self.kernels:
-                calls[row], kept = bind(self.kernels[code], arrays)
+                calls[row], kept = bind(self.kernels[code], arrays | outputs)
                 alive.append(kept)
         for code, address in (callbacks or {}).items():
             calls[CODES.index(code)] = address, 0, 0
         dense = np.zeros((n, n)) if n <= DENSE_LIMIT else np.zeros((0, 0))
         rest: dict[str, Any] = {"plan": plan_arrays(self.plan), "dense": dense, "exchanges": np.zeros(n, np.int64)}
-        work = Work(calls=calls, **arrays, **rest)
-        return work, alive
+        return Work(calls=calls, **arrays, **rest, projection=projection), alive
+
+    def _projection_work(self) -> ProjectionWork:
+        """Return memory of the projection, empty arrays where there is none."""
+        plan, wanted = self.projection, self.dae.projection
+        if plan is None or wanted is None:
+            none = PlanArrays(*[x[:0].copy() for x in plan_arrays(self.plan)])
+            empty = np.zeros(0)
+            whole = np.zeros(0, np.int64)
+            return ProjectionWork(none, empty, empty, empty, empty, np.zeros((0, 0)), whole, whole)
+        k = plan.n
+        dense = np.zeros((k, k)) if k <= DENSE_LIMIT else np.zeros((0, 0))
+        entries, free = np.zeros(plan.pattern.entries), np.array([wanted.free])
+        columns = [np.zeros(k) for _ in range(3)]
+        return ProjectionWork(plan_arrays(plan), entries, *columns, dense, np.zeros(k, np.int64), free)
 
 
 DENSE_LIMIT = 600
@@ -150,17 +165,46 @@ def by_rows(J: ca.SX) -> list[ca.SX]:
     return [turned.nz[k] for k in range(turned.nnz())]
 
 
+WRITTEN = ("entries", "right", "rate_right")
+"""What the projection's code writes."""
+
+
+def _written(projection: Projection) -> dict[str, ca.SX]:
+    values = (ca.vertcat(*by_rows(projection.matrix)), projection.right, projection.rate_right)
+    return {f"projection_{name}": value for name, value in zip(WRITTEN, values, strict=True)}
+
+
+def probes(x: Array, rates: Array, environments: list[Array]) -> tuple[Array, Array, Array]:
+    """Return points near a start at which pivots are probed: in every environment itself, and a hundredth away."""
+    rng = np.random.default_rng(0)
+    points, velocities = [], []
+    for _ in environments:
+        for noise in (0.0, 1e-2):
+            points.append(x * (1 + noise * rng.standard_normal(len(x))) + noise * rng.standard_normal(len(x)))
+            velocities.append(rates * (1 + noise * rng.standard_normal(len(x))))
+    return np.array(points), np.array(velocities), np.repeat(np.array(environments), 2, axis=0)
+
+
 def compile_dae(dae: DAE, points: Array, rates: Array, environments: Array, events: ca.SX | None = None) -> Compiled:
     """Plan the elimination at probed points, (K, n), (K, n), (K, environment), and compile."""
-    J = dae.jacobian
+    probes = list(zip(points, rates, environments, strict=True))
+    plan = _plan(dae, dae.jacobian, dae.equations, dae.unknowns, probes)
+    projection = None
+    if dae.projection is not None:
+        names = tuple(map(str, range(dae.projection.right.numel())))
+        projection = _plan(dae, dae.projection.matrix, names, names, probes)
+    return Compiled(dae, plan, events, projection)
+
+
+def _plan(dae: DAE, J: ca.SX, equations: tuple[str, ...], unknowns: tuple[str, ...], probes: list[Any]) -> Plan:
+    """Plan the elimination of a matrix of expressions by its values at probed points."""
     entries = by_rows(J)
-    pattern = Pattern.of(J.sparsity(), dae.equations, dae.unknowns)
+    pattern = Pattern.of(J.sparsity(), equations, unknowns)
     function = ca.Function("probe", [dae.x, dae.rates, dae.environment], [ca.vertcat(*entries)])
-    values = np.array([np.asarray(function(*p)).ravel() for p in zip(points, rates, environments, strict=True)])
+    values = np.array([np.asarray(function(*p)).ravel() for p in probes])
     finite = values[np.isfinite(values).all(axis=1)]
     constant = np.array([e.is_constant() for e in entries], dtype=bool)
-    plan = make_plan(pattern, values=finite if len(finite) else None, constant=constant)
-    return Compiled(dae, plan, events)
+    return make_plan(pattern, values=finite if len(finite) else None, constant=constant)
 
 
 def kernel_of(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Kernel:

@@ -22,7 +22,16 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
-from dalembert.tableau.time.least_change import RANK, fits, least_change, metric, negligible, row_rank, scales
+from dalembert.tableau.time.least_change import (
+    RANK,
+    fits,
+    least_change,
+    metric,
+    negligible,
+    row_rank,
+    scales,
+    well_posed,
+)
 from dalembert.tableau.time.motion import Motion
 from dalembert.tableau.time.numbers import real, reals
 
@@ -89,38 +98,29 @@ class Finder:
         flat = [ca.densify(ca.vertcat(ca.vec(e.T), 0)) for e in outputs]  # no output is empty
         return Kernel(ca.Function("start_terms", list(inputs.values()), flat, list(inputs), list("abcdefgh")), width=1)
 
-    def terms(self, q: Array, v: Array, t: float, signals: Array, p: Array) -> list[Array]:
-        """Return M, bias, A, full A, drift, phi, psi, dbias/dtau as numbers, tau = 0."""
-        given = {"q": q, "v": v, "tau": np.zeros(self.motion.tau.numel()), "t": np.array([t])}
+    def terms(self, q: Array, v: Array, t: Any, signals: Array, p: Array) -> list[Array]:
+        """Return M, bias, A, full A, drift, phi, psi, dbias/dtau as numbers, tau = 0; of one point or (N, ...)."""
+        lead = q.shape[:-1]
+        given = {"q": q, "v": v, "tau": np.zeros((*lead, self.motion.tau.numel())), "t": np.reshape(t, (*lead, 1))}
         given |= {"signals": signals, "parameters": p}
         kernel = self._terms
         found = kernel(*[np.ascontiguousarray(given[port.name], dtype=float) for port in kernel.inputs])
-        found = [x[:-1].reshape(shape) for x, shape in zip(found, self._shapes, strict=True)]
-        return [x.ravel() if i in (1, 4, 5, 6) else x for i, x in enumerate(found)]
+        found = [x[..., :-1].reshape(*lead, *shape) for x, shape in zip(found, self._shapes, strict=True)]
+        return [x.reshape(*lead, x.shape[-2] * x.shape[-1]) if i in (1, 4, 5, 6) else x for i, x in enumerate(found)]
 
-    def find(self, t: float, q: Any, v: Any, p: Array, hold: Any = (), side: str = "right") -> Consistent:
+    def find(self, t: float, q: Any, v: Any, p: Array, hold: Any = ()) -> Consistent:
         """Return consistent values at t, near q and v; coordinates named in `hold` do not move."""
         m = self.motion
         q0, v0 = self._start(q, "q"), self._start(v, "v")
-        signals = m.signals.values(t, side)
+        signals = m.signals.values(t)
         held = self._held(hold)
         given = self.terms(q0, v0, t, signals, p)
         q1 = self._positions(q0, v0, t, signals, p, held, given)
         there = given if q1 is q0 else self.terms(q1, v0, t, signals, p)
         v1 = self._velocities(q1, v0, t, signals, p, held, there)
         a, tau, lam, rank = self.accelerations(q1, v1, t, signals, p)
-        return Consistent(
-            t,
-            q1,
-            v1,
-            a,
-            tau,
-            lam,
-            self._moved(q0, v0, q1, v1),
-            self._violated(q0, v0, given, there),
-            rank,
-            m.lam.numel() - rank,
-        )
+        report = self._moved(q0, v0, q1, v1), self._violated(q0, v0, given, there)
+        return Consistent(t, q1, v1, a, tau, lam, *report, rank, m.lam.numel() - rank)
 
     def accelerations(self, q: Array, v: Array, t: float, signals: Array, p: Array) -> tuple[Array, Array, Array, int]:
         """Return a, tau, lam and the rank of A at a consistent point."""
@@ -128,6 +128,9 @@ class Finder:
         M, bias, A, full, drift, _, _, effect = self.terms(q, v, t, signals, p)
         rank = row_rank(A)
         if not m.tau.numel():
+            direct = well_posed(M, A, -bias, -drift) if rank == m.lam.numel() else None
+            if direct is not None:
+                return direct[0], np.zeros(0), direct[1], rank
             solution = KKT(M, A, m.names, [m.system.coordinates[i] for i in m.free]).solve(
                 -bias, drift, inconsistent="least_squares"
             )

@@ -7,6 +7,7 @@ dF/dx' the iteration matrix (eq. 13).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,8 +16,23 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.model.symbols import as_column, symbol_column
+from dalembert.tableau.time.hidden import indices, offsets
 
 Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """What puts q and v back on their constraints (`projection_loops.py`): [M A^T; A 0], (0, -phi), (0, -psi).
+
+    The first `free` unknowns are q, as many after them v.
+    """
+
+    matrix: ca.SX
+    right: ca.SX
+    rate_right: ca.SX
+    free: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +57,8 @@ class DAE:
     relaxed
         (row, column, power) triples: J loses relax / c^power there, which keeps redundant constraints solvable. F is
         what it was, so answers do not change.
-    initial_signals
-        Values of s where none is given.
+    projection
+        How a point is put back on constraints after a step, where that is wanted.
     """
 
     x: ca.SX
@@ -56,7 +72,7 @@ class DAE:
     signals: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     parameters: ca.SX = field(default_factory=lambda: ca.SX(0, 1))
     relaxed: tuple[tuple[int, int, int], ...] = ()
-    projection: ca.SX | None = None
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
         n = self.x.numel()
@@ -130,15 +146,18 @@ def from_expressions(
 ) -> DAE:
     """Return the DAE of a user's own expressions.
 
-    `index` maps names of unknowns to 1, 2 or 3: what index they have (default 1). Differential unknowns are in the
-    error test; one of index 3, or algebraic, is not.
+    `index` maps names of unknowns to 1, 2 or 3: what index they have (others 1); left out, the structure of the
+    equations says it (`hidden.py`). Differential unknowns are in the error test; one of index 3, or algebraic, is not.
+    `signals` are symbols of inputs, given by their names in `known=` of a problem.
     """
-    x, rates, residual = (ca.densify(ca.vertcat(*_parts(c))) for c in (x, rates, residual))
+    x, rates = symbol_column(x, "x"), symbol_column(rates, "rates")
+    residual = as_column(residual, "residual")
     names = tuple(str(s) for s in ca.vertsplit(x)) if unknowns is None else tuple(unknowns)
     rows = tuple(f"equation {i}" for i in range(residual.numel())) if equations is None else tuple(equations)
     none = ca.SX(0, 1)
-    power = np.zeros(len(names), np.int64)
-    for name, value in (index or {}).items():
+    found = offsets(x, rates, residual) if index is None and x.numel() == rates.numel() == residual.numel() else None
+    power = np.zeros(len(names), np.int64) if found is None else indices(*found)
+    for name, value in _items(index):
         if name not in names or value not in (1, 2, 3):
             raise ModelError(f"index={{{name!r}: {value!r}}}: names of unknowns and 1, 2 or 3 are needed")
         power[names.index(name)] = value - 1
@@ -148,15 +167,19 @@ def from_expressions(
         x=x,
         rates=rates,
         residual=residual,
-        time=ca.SX.sym("t") if time is None else time,
+        time=ca.SX.sym("t") if time is None else symbol_column(time, "time"),
         unknowns=names,
         equations=rows,
         tested=differential & (power < 2),
         power=power,
-        signals=none if signals is None else signals,
-        parameters=none if parameters is None else parameters,
+        signals=none if signals is None else symbol_column(signals, "signals"),
+        parameters=none if parameters is None else symbol_column(parameters, "parameters"),
     )
 
 
-def _parts(column: Any) -> list[Any]:
-    return list(column) if isinstance(column, list | tuple) else [column]
+def _items(index: Any) -> list[tuple[Any, Any]]:
+    if index is None:
+        return []
+    if not isinstance(index, Mapping):
+        raise ModelError(f"index={index!r}: a mapping from names of unknowns to 1, 2 or 3 is needed")
+    return list(index.items())

@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert.errors import DalembertError, ShapeError
 from dalembert.tableau.time.dense_output import Dense
+from dalembert.tableau.time.interruptible import interrupted, interruptible
 from dalembert.tableau.time.numbers import reals, whole
 from dalembert.tableau.time.options import Settings
 from dalembert.tableau.time.result import Result, Statistics
@@ -22,32 +23,35 @@ Array = np.ndarray
 def integrate_many(
     problem: Problem, t_span: Any, q: Any, v: Any, threads: int, options: dict[str, Any]
 ) -> list[Result]:
-    """Integrate every row of q and v, (N, n) each, or (n,) for all; a start that fails is a result with its reason."""
+    """Integrate every row of q and v, (N, n) each, or (n,) for all; a start that fails is a result with its reason.
+
+    Ctrl-C ends the runs under way after their step; those that had not begun are results that say so.
+    """
     starts, speeds = _rows(q), _rows(v)
-    count = max(len(starts), len(speeds))
-    if count == 0:
-        return []
-    if not {len(starts), len(speeds)} <= {1, count}:
+    count = max(len(starts), len(speeds)) if starts and speeds else 0
+    if count and not {len(starts), len(speeds)} <= {1, count}:
         raise ShapeError(f"{len(starts)} starts q and {len(speeds)} starts v; give as many of both, or one for all")
-    Settings.of(t_span, problem.dae, options)  # misuse is told once, not with every start
+    settings = Settings.of(t_span, problem.dae, options)  # misuse is told once, not with every start
+    problem.signals.require(settings.t0, settings.t1)
+    t0 = settings.t0
     if whole("threads", threads) < 1:
         raise ShapeError(f"threads={threads!r}: a positive whole number is needed")
     pairs = [(starts[i % len(starts)], speeds[i % len(speeds)]) for i in range(count)]
 
     def one(pair: tuple[Any, Any]) -> Result:
+        if interrupted(keyboard):
+            return _nothing(problem, t0, "interrupted from the keyboard before it began")
         try:
             return problem.integrate(t_span, *pair, **options)
         except DalembertError as error:
-            return _nothing(problem, float(np.asarray(t_span, dtype=float)[0]), str(error))
+            return _nothing(problem, t0, str(error))
 
     # until a start has worked nothing is compiled: threads would all compile the same
-    first = 0
     results: list[Result] = []
-    while first < count and not problem.is_compiled:
-        results.append(one(pairs[first]))
-        first += 1
-    with ThreadPoolExecutor(threads, "dalembert-time") as pool:
-        return results + list(pool.map(one, pairs[first:]))
+    with interruptible(shared=True) as keyboard, ThreadPoolExecutor(threads, "dalembert-time") as pool:
+        while len(results) < count and not problem.is_compiled:
+            results.append(one(pairs[len(results)]))
+        return results + list(pool.map(one, pairs[len(results) :]))
 
 
 def _rows(given: Any) -> list[Any]:
@@ -55,6 +59,8 @@ def _rows(given: Any) -> list[Any]:
     if given is None:
         return [None]
     array = reals("starts", given)
+    if array.ndim and not len(array):
+        return []
     if array.ndim not in (1, 2):
         raise ShapeError(f"starts have shape {array.shape}; expected (N, n) or (n,)")
     return list(np.atleast_2d(array))

@@ -1,7 +1,9 @@
 """Events: sign changes of g(t, x, x') between mesh points, located on the interpolating polynomial.
 
-A function that is zero at the start is armed once it has left zero, so an event at the start is not reported and does
-not stop the run. Roots are found by the Illinois method (M. Dowell, P. Jarratt, BIT 11 (1971) 168-174) to rounding of
+As in SciPy, a zero at the start counts, in the direction in which the function leaves it, and a terminal one ends the
+run there; a function that stays zero has no event. Behind a jump zeros are counted once, before it.
+
+Roots are found by the Illinois method (M. Dowell, P. Jarratt, BIT 11 (1971) 168-174) to rounding of
 t.
 """
 
@@ -44,9 +46,9 @@ def of_differences(phi, psi, k):
 
 
 @compiled
-def evaluate(calls, environment, tables, t, begin, stop):
+def evaluate(calls, environment, tables, t, low, high):
     """Evaluate g at the point that the codes read."""
-    set_signals(calls, environment, tables, t, begin, stop)
+    set_signals(calls, environment, tables, t, low, high)
     invoke(calls[EVENTS, 0], calls[EVENTS, 1], calls[EVENTS, 2])
 
 
@@ -82,8 +84,11 @@ def locate(point, tables, history, t, span, event, low, g_low, g_high):
 
 
 @compiled
-def roots(point, tables, history, t, step, span, signs, directions):
-    """Return the events of the last step in the order of time, rows (event, t, x); update the signs."""
+def roots(point, tables, history, t, step, span, signs, directions, opening):
+    """Return the events of the last step in the order of time, rows (event, t, x); update the signs.
+
+    In the `opening` step a zero at its beginning counts.
+    """
     calls, x, rates, environment, values = point
     kept, kept_rates = x.copy(), rates.copy()
     evaluate(calls, environment, tables, t, span[0], span[1])
@@ -93,8 +98,9 @@ def roots(point, tables, history, t, step, span, signs, directions):
     for e in range(signs.size):
         before, after = signs[e], now[e]
         crossed = (before < 0.0 <= after) or (before > 0.0 >= after)
-        if crossed and directions[e] * (after - before) >= 0.0:
-            offset = locate(point, tables, history, t, span, e, -step, before, after)
+        began = opening and before == 0.0 and after != 0.0
+        if (crossed or began) and directions[e] * (after - before) >= 0.0:
+            offset = -step if began else locate(point, tables, history, t, span, e, -step, before, after)
             interpolate(history, offset, x, rates)
             found[count, 0], found[count, 1], found[count, 2:] = e, t + offset, x
             count += 1
@@ -134,12 +140,14 @@ def pass_events(point, tables, history, state, step, signs, option, events):
     If so, s.t and the point in `work` are those of the event.
     """
     s = state[0]
-    evaluate(point[0], point[3], tables, s.t, s.t_begin, s.t_stop)
+    evaluate(point[0], point[3], tables, s.t, s.t_low, s.t_high)
     for e in range(signs.size):
         if not np.isfinite(point[4][e]):
             s.status, s.worst = EVENT_NOT_FINITE, e
             return events, True
-    found = roots(point, tables, history, s.t, step, (s.t_begin, s.t_stop), signs, option.directions)
+    span = (s.t_low, s.t_high)
+    found = roots(point, tables, history, s.t, step, span, signs, option.directions, s.opening == 1)
+    s.opening = 0
     used = _until_terminal(found, option.terminal)
     events = np.concatenate((events, found[: abs(used)]))
     if used < 0:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.tableau.time.dae import DAE
+from dalembert.tableau.time.numbers import real, whole
 
 Array = np.ndarray
 
@@ -43,9 +44,9 @@ class Events:
     callables: tuple[Callable[[float, Array], float], ...]
 
     @classmethod
-    def of(cls, given: Any, dae: DAE) -> Events:
-        """Read what a user passes."""
-        items = list(given) if isinstance(given, list | tuple) else [given]
+    def of(cls, given: Any, dae: DAE, replaced: tuple[ca.SX, ca.SX]) -> Events:
+        """Read what a user passes; known symbols of the system are replaced by their functions of time."""
+        items = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
         events = tuple(_event(item) for item in items)
         symbolic = [isinstance(e.g, ca.SX) for e in events]
         if not any(symbolic):
@@ -53,11 +54,17 @@ class Events:
         if not all(symbolic):
             raise ModelError("events are all expressions or all callables, not a mixture")
         known = {s.element_hash() for s in ca.symvar(ca.vertcat(dae.x, dae.rates, dae.environment))}
+        written = []
         for k, e in enumerate(events):
-            strangers = [str(s) for s in ca.symvar(e.g) if s.element_hash() not in known]
-            if strangers or e.g.numel() != 1:
-                raise ModelError(f"event {k} must be one expression of unknowns, rates and time; it has {strangers}")
-        return cls(events, ca.vertcat(*[e.g for e in events]), ())
+            g = ca.substitute(e.g, *replaced) if replaced[0].numel() else e.g
+            strangers = [str(s) for s in ca.symvar(g) if s.element_hash() not in known]
+            if strangers or g.numel() != 1:
+                raise ModelError(
+                    f"event {k} must be one expression of unknowns, their rates, what is known and time; it has "
+                    f"{', '.join(strangers) or f'shape {g.shape}'}"
+                )
+            written.append(g)
+        return cls(events, ca.vertcat(*written), ())
 
     def __len__(self) -> int:
         return len(self.events)
@@ -75,7 +82,10 @@ class Events:
 
 def _event(item: Any) -> Event:
     if isinstance(item, Event):
-        if int(item.terminal) < 0 or not np.isfinite(item.direction):
+        if not (isinstance(item.g, ca.SX) or callable(item.g)):
+            raise ModelError(f"an event is an SX expression or a callable g(t, x), not {type(item.g).__name__}")
+        count, direction = whole("terminal", item.terminal), real("direction", item.direction)
+        if count < 0 or not np.isfinite(direction):
             raise ModelError(f"{item!r}: terminal is True, False or a number of zeros; direction -1, 0 or 1")
         return item
     if isinstance(item, ca.SX) or callable(item):

@@ -25,9 +25,8 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError, UnsupportedError
-from dalembert.model.straight_line import straight_line
-from dalembert.tableau.time.dae import DAE
+from dalembert.errors import ModelError
+from dalembert.tableau.time.dae import DAE, Projection
 from dalembert.tableau.time.motion import Motion
 
 Array = np.ndarray
@@ -42,7 +41,7 @@ def formulate(m: Motion, formulation: str = "stabilised", chosen: list[int] | No
     Of redundant rows only those `chosen` are constraints (default: all). The others exert no force, lam = 0, so the
     unknowns are the same whichever rows are chosen.
     """
-    if formulation not in FORMULATIONS:
+    if not isinstance(formulation, str) or formulation not in FORMULATIONS:
         raise ModelError(f"formulation={formulation!r} is not one of {', '.join(map(repr, FORMULATIONS))}")
     rows = m.holonomic_rows
     chosen = list(range(m.lam.numel())) if chosen is None else chosen
@@ -56,7 +55,7 @@ def formulate(m: Motion, formulation: str = "stabilised", chosen: list[int] | No
         places = [k for k, i in enumerate(rows) if i in set(chosen)]
         kinematics = kinematics + m.jacobian[[rows[k] for k in places], :].T @ mu[places]
     # A^T lam in all n rows: the constraint force on a known coordinate is balanced by its control
-    dynamics = m.mass @ v_rate + m.bias
+    dynamics = m.forces(v_rate)
     if chosen:
         dynamics = dynamics + m.full_jacobian[chosen, :].T @ m.lam[chosen]
     blocks, relaxed = _constraints(m, formulation, stabilised, v_rate)
@@ -79,8 +78,17 @@ def formulate(m: Motion, formulation: str = "stabilised", chosen: list[int] | No
         signals=m.signals.column,
         parameters=system.symbols.parameters.column,
         relaxed=relaxed,
-        projection=_projection(m) if formulation == "projection" and m.lam.numel() else None,
+        projection=_projection(m, chosen) if formulation == "projection" and m.lam.numel() else None,
     )
+
+
+def refuse_formulation(formulation: str) -> None:
+    """Refuse another formulation than the default for equations that are already written down."""
+    if formulation != FORMULATIONS[0]:
+        raise ModelError(
+            f"formulation={formulation!r}: a Tableau or a DAE is integrated as it is written; formulations are for a "
+            "Lagrangian or a Mechanism"
+        )
 
 
 def _constraints(m: Motion, formulation: str, stabilised: bool, v_rate: ca.SX) -> tuple[list[ca.SX], tuple]:
@@ -138,19 +146,23 @@ def _names(m: Motion, stabilised: bool, formulation: str) -> tuple[tuple[str, ..
 def _kinds(m: Motion, formulation: str, mu: int) -> tuple[Array, Array]:
     """Return which unknowns are tested, and the powers of h that weigh them."""
     nf, others = len(m.free), m.tau.numel() + m.lam.numel() + mu
-    speed, force = {"index3": (1, 2), "index2": (0, 1), "stabilised": (0, 1)}.get(formulation, (0, 0))
+    speed, force = (1, 2) if formulation == "index3" else (0, 1)
     tested = np.array([True] * (2 * nf) + [False] * others)
     return tested, np.array([0] * nf + [speed] * nf + [force] * others, np.int64)
 
 
-def _projection(m: Motion) -> ca.SX:
-    """Return x with q one Newton step nearer to phi = 0, and v on psi = 0 there, both in the mass metric."""
-    if m.tau.numel():
-        raise UnsupportedError('formulation "projection" does not take known coordinates; use "stabilised"')
-    rows, q, v = m.holonomic_rows, m.q, m.v
-    near = q
-    if rows:
-        near = q + straight_line(m.mass, m.jacobian[rows, :], ca.SX(q.numel(), 1), -m.phi).acceleration
-    M, A, psi = ca.substitute([m.mass, m.jacobian, m.psi], [q], [near])
-    speed = v + straight_line(M, A, ca.SX(v.numel(), 1), -psi).acceleration
-    return ca.densify(ca.vertcat(near, speed, m.tau, m.lam))
+def _projection(m: Motion, chosen: list[int]) -> Projection:
+    """Return the matrix and right sides of the least change in the mass metric; rows not chosen move nothing."""
+    count, nf = m.lam.numel(), len(m.free)
+    place = {row: k for k, row in enumerate(m.holonomic_rows)}
+    K, right, rates = ca.SX(nf + count, nf + count), ca.SX(nf + count, 1), ca.SX(nf + count, 1)
+    K[:nf, :nf] = m.mass[list(m.free), :]
+    for i in range(count):
+        if i not in chosen:
+            K[nf + i, nf + i] = 1
+            continue
+        K[nf + i, :nf] = m.jacobian[i, :]
+        K[:nf, nf + i] = m.jacobian[i, :].T
+        right[nf + i] = -m.phi[place[i]] if i in place else 0
+        rates[nf + i] = -m.psi[i]
+    return Projection(ca.sparsify(K), ca.densify(right), ca.densify(rates), nf)

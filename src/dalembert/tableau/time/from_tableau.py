@@ -7,6 +7,7 @@ of position constraints (d = 0, max c = 2) of index 3, velocities (d = 1) of ind
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import casadi as ca
@@ -16,11 +17,15 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.signature import signature
 from dalembert.tableau.tableau import Tableau
 from dalembert.tableau.time.dae import DAE
+from dalembert.tableau.time.hidden import indices
 from dalembert.tableau.time.known import Signals
 from dalembert.tableau.time.numbers import reals
 
+Replaced = tuple[ca.SX, ca.SX]
+"""Symbols of what is known, and the expressions in their place."""
 
-def tableau_dae(tableau: Tableau, known: Mapping[str, Any] | None, time: ca.SX | None) -> tuple[DAE, Signals]:
+
+def tableau_dae(tableau: Tableau, known: Mapping[str, Any] | None, time: ca.SX | None) -> tuple[DAE, Signals, Replaced]:
     """Return the DAE of a tableau with functions of time for its known variables, matched anew if others are given."""
     if known is not None and not isinstance(known, Mapping):
         raise ModelError(f"known is a {type(known).__name__}; give a mapping from names to what is known of them")
@@ -38,14 +43,13 @@ def tableau_dae(tableau: Tableau, known: Mapping[str, Any] | None, time: ca.SX |
         found = signals.expressions(name, value, 0 if rate is None else 1, t)
         old += [tableau.inputs[name]] + ([] if rate is None else [rate])
         new += found
-    residual = tableau.residual
-    if old:
-        residual = ca.substitute(residual, ca.vertcat(*old), ca.vertcat(*new))
+    replaced = ca.vertcat(*old, ca.SX(0, 1)), ca.vertcat(*new, ca.SX(0, 1))
+    residual = ca.substitute(tableau.residual, *replaced) if old else tableau.residual
     rates = [ca.SX.sym(f"{name}'") for name in tableau.unknowns]
     for place, k in enumerate(tableau.differential):
         rates[k] = tableau.x_dot[place]
-    offsets = signature(tableau)
-    power = np.maximum(offsets.equation_offsets.max(initial=0) - offsets.unknown_offsets, 0).astype(np.int64)
+    found = signature(tableau)
+    power = indices(found.equation_offsets, found.unknown_offsets)
     differential = np.zeros(len(rates), bool)
     differential[list(tableau.differential)] = True
     dae = DAE(
@@ -60,22 +64,44 @@ def tableau_dae(tableau: Tableau, known: Mapping[str, Any] | None, time: ca.SX |
         signals=signals.column,
         parameters=tableau.parameters.column,
     )
-    return dae, signals
+    return dae, signals, replaced
 
 
-def general_dae(system: Any, known: Any, time: ca.SX | None, parameters: Any) -> tuple[DAE, Signals, np.ndarray]:
-    """Take a DAE as it is, or a tableau with its known variables."""
+def own_dae(dae: DAE, known: Mapping[str, Any] | None) -> tuple[DAE, Signals, Replaced]:
+    """Return a DAE of a user's own with functions of time for all its signals."""
+    names = [str(s) for s in ca.vertsplit(dae.signals)] if dae.signals.numel() else []
+    if known is not None and not isinstance(known, Mapping):
+        raise ModelError(f"known is a {type(known).__name__}; give a mapping from names to what is known of them")
+    given = dict(known or {})
+    if set(given) != set(names):
+        missing, strange = sorted(set(names) - set(given)), sorted(set(map(str, given)) - set(names))
+        raise ModelError(
+            f"known= of a DAE gives each of its signals: {', '.join(names) or 'it has none'}"
+            + (f"; missing are {', '.join(missing)}" if missing else "")
+            + (f"; no signal is called {', '.join(strange)} (declare it as signals=)" if strange else "")
+        )
+    signals = Signals()
+    if not names:
+        return dae, signals, (ca.SX(0, 1), ca.SX(0, 1))
+    new = ca.vertcat(*[signals.expressions(name, given[name], 0, dae.time)[0] for name in names])
+    residual = ca.substitute(dae.residual, dae.signals, new)
+    return replace(dae, residual=ca.densify(residual), signals=signals.column), signals, (dae.signals, new)
+
+
+def general_dae(
+    system: Any, known: Any, time: ca.SX | None, parameters: Any
+) -> tuple[DAE, Signals, np.ndarray, Replaced]:
+    """Take a DAE with its signals, or a tableau with its known variables."""
     if isinstance(system, Tableau):
-        dae, signals = tableau_dae(system, known, time)
-        return dae, signals, system.parameters.pack(parameters)
+        dae, signals, replaced = tableau_dae(system, known, time)
+        return dae, signals, system.parameters.pack(parameters), replaced
     if isinstance(system, DAE):
-        if known:
-            raise ModelError(
-                "known= is for a Lagrangian or a Tableau; in a DAE of your own, put the functions of time in"
-            )
         size = system.parameters.numel()
         values = np.zeros(0) if parameters is None else reals("parameters", parameters)
         if values.shape != (size,):
             raise ShapeError(f"parameters have shape {values.shape}; this DAE has {size}")
-        return system, Signals(), values
-    raise ModelError(f"a problem is made from a Lagrangian, a Tableau or a DAE, not from {type(system).__name__}")
+        dae, signals, replaced = own_dae(system, known)
+        return dae, signals, values, replaced
+    raise ModelError(
+        f"a problem is made from a Lagrangian, a Mechanism, a Tableau or a DAE, not from {type(system).__name__}"
+    )

@@ -20,15 +20,24 @@ from dalembert.errors import MissingExtraError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.tableau.time.event_loops import evaluate, pass_events
 from dalembert.tableau.time.hermite_loops import hermite
+from dalembert.tableau.time.interruptible import interrupted
 from dalembert.tableau.time.signal_loops import set_signals
-from dalembert.tableau.time.state import DONE, FAILED_ERROR_TEST, FAILED_NON_FINITE, INTERRUPTED, TOO_MANY_STEPS, Option
-from dalembert.tableau.time.step_loops import grown, interrupted
+from dalembert.tableau.time.state import (
+    DONE,
+    FAILED_CONVERGENCE,
+    FAILED_ERROR_TEST,
+    FAILED_NON_FINITE,
+    INTERRUPTED,
+    TOO_MANY_STEPS,
+    Option,
+)
+from dalembert.tableau.time.step_loops import grown
 
 if TYPE_CHECKING:
     from dalembert.tableau.time.compiled import Work
     from dalembert.tableau.time.options import Settings
     from dalembert.tableau.time.problem import Problem
-    from dalembert.tableau.time.signal_loops import Tables
+from dalembert.tableau.time.signal_loops import Tables
 
 Array = np.ndarray
 
@@ -36,6 +45,9 @@ UNTESTED = 1e10
 """Absolute tolerance of unknowns that the error test must not see."""
 
 MOST_IDA_ORDER = 5
+CAUSES = {-4: FAILED_CONVERGENCE, -5: FAILED_CONVERGENCE, -6: FAILED_CONVERGENCE, -9: FAILED_NON_FINITE}
+"""IDA's reasons (convergence, setup and solve of the linear system; residual) in our words; others: the error test."""
+
 EPS = np.finfo(np.float64).eps
 
 
@@ -57,7 +69,7 @@ def ida_solver(problem: Problem, settings: Settings, environment: Array, set_tim
     def jacfn(t: float, y: Array, yp: Array, res: Array, cj: float, JJ: Array) -> None:
         set_time(t)
         environment[1] = cj
-        matrix(y, yp, environment, out=JJ)
+        matrix(y, yp, environment, out=JJ if dae.n > 1 else JJ[0])  # one column comes out as a vector
 
     tested = dae.tested if dae.tested.any() else np.ones(dae.n, bool)
     return IDA(
@@ -81,10 +93,9 @@ def ida_stepper(problem: Problem, settings: Settings) -> Callable[..., tuple[Arr
 
     def advance(work: Work, state: Any, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
         s = state[0]
-        s.t_begin = s.t
 
         def set_time(t: float) -> None:
-            set_signals(work.calls, work.environment, tables, t, s.t_begin, s.t_stop)
+            set_signals(work.calls, work.environment, tables, t, s.t_low, s.t_high)
 
         solver = ida_solver(problem, settings, work.environment, set_time)
         return _run(solver, work, state, option, tables, mesh)
@@ -99,7 +110,7 @@ def _run(solver: Any, work: Work, state: Any, option: Option, tables: Tables, me
     events, signs = np.empty((0, n + 2)), np.zeros(work.event_values.size)
     mesh[0], rows = np.concatenate([[s.t, 0.0], work.x, work.rates]), 1
     if signs.size:
-        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+        evaluate(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
         signs[:] = work.event_values
     solver.init_step(s.t, work.x.copy(), work.rates.copy())
     s.status = TOO_MANY_STEPS
@@ -114,6 +125,9 @@ def _run(solver: Any, work: Work, state: Any, option: Option, tables: Tables, me
         if signs.size:
             past = hermite(mesh[:, 0], mesh[:, 2 : n + 2], mesh[:, n + 2 :], 0, rows - 1)
             events, ended = pass_events(point, tables, past, state, s.h_used, signs, option, events)
+            if ended and s.t == mesh[rows - 2, 0]:
+                rows -= 1  # at the start
+                break
             if ended:
                 mesh[rows - 1] = np.concatenate([[s.t, 1.0], work.x, work.rates])
                 break
@@ -132,7 +146,8 @@ def _step(solver: Any, work: Work, state: Any, option: Option) -> bool:
         s.status, s.worst = FAILED_NON_FINITE, int(np.flatnonzero(~np.isfinite(y))[0])
         return False
     if not found.success or abs(found.t - s.t) <= 4.0 * EPS * abs(s.t):
-        s.status, s.h_collapsed = FAILED_ERROR_TEST, found.t - s.t
+        s.status = CAUSES.get(int(getattr(found, "status", 0)), FAILED_ERROR_TEST)
+        s.h_collapsed = np.nan
         s.worst = int(np.argmax(np.abs(y) * option.tested))
         return False
     s.h_used, s.t = found.t - s.t, float(found.t)

@@ -2,7 +2,8 @@
 
 Python's handler of Ctrl-C does not run while compiled code runs in the main thread. But the signal's number is written
 to a file at once (`signal.set_wakeup_fd`), and this file is memory that the loop reads: it ends after its step, and
-what was found so far is returned. In other threads, and where the platform has none of this, nothing is done.
+what was found so far is returned. Loops in other threads watch it if the main thread waits for them (`ensemble.py`).
+Where the platform has none of this, nothing is done.
 """
 
 from __future__ import annotations
@@ -19,17 +20,30 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.tableau.graph_loops import compiled
+
 Array = np.ndarray
 
 LENGTH = 64
 """Bytes that are written and read: as many signals of other kinds may arrive before."""
 
 NEVER = np.zeros(0, np.uint8)
+SIGINT = int(signal.SIGINT)
+
+
+_shared: list[Array] = []
+"""Memory that loops in all threads watch, while many integrations run."""
 
 
 @contextmanager
-def interruptible() -> Iterator[Array]:
-    """Give the memory that a loop watches for `INTERRUPT`; empty where Ctrl-C is not ours to take."""
+def interruptible(shared: bool = False) -> Iterator[Array]:
+    """Give the memory that a loop watches for Ctrl-C; empty where that is not ours to take.
+
+    Where it is `shared`, every loop that runs meanwhile, in any thread, watches the same.
+    """
+    if _shared:
+        yield _shared[0]
+        return
     main = threading.current_thread() is threading.main_thread()
     if not main or not callable(signal.getsignal(signal.SIGINT)):
         yield NEVER
@@ -38,9 +52,13 @@ def interruptible() -> Iterator[Array]:
     memory[:] = 0
     os.lseek(descriptor, 0, os.SEEK_SET)
     before, handler = _wake(descriptor), signal.signal(signal.SIGINT, _nothing)
+    watched = memory if before is not None else NEVER
     try:
-        yield memory if before is not None else NEVER
+        if shared:
+            _shared.append(watched)
+        yield watched
     finally:
+        _shared.clear()
         signal.signal(signal.SIGINT, handler)
         if before is not None:
             signal.set_wakeup_fd(before)
@@ -66,3 +84,14 @@ def _wake(descriptor: int) -> int | None:
 
 def _nothing(number: int, frame: Any) -> None:
     """Stand in for Python's handler while the loop runs."""
+
+
+@compiled
+def interrupted(keyboard):
+    """Return whether Ctrl-C was pressed."""
+    for i in range(keyboard.size):
+        if keyboard[i] == 0:
+            return False
+        if keyboard[i] == SIGINT:
+            return True
+    return False

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Number
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.tableau.time.numbers import real
+from dalembert.tableau.time.numbers import called, real, reals
 from dalembert.tableau.time.signal_loops import Tables
 
 Array = np.ndarray
@@ -26,18 +27,21 @@ KINDS = ("cubic", "linear", "previous")
 class Table:
     """Values at times, interpolated: "cubic" (a C2 spline), "linear", or "previous" (held until the next time).
 
-    The integration restarts where a held value jumps, and where the slope of a linear one does.
+    The integration restarts where a held value jumps, and where the slope of a linear one does. A run that leaves the
+    times of the table is refused, unless `extrapolate`: then the first and the last piece go on. The last value of
+    "previous" is held for ever.
     """
 
     t: Any
     values: Any
     kind: str = "cubic"
+    extrapolate: bool = False
 
     def polynomial(self) -> Any:
         """Return the table as SciPy's PPoly, checked."""
         from scipy.interpolate import CubicSpline, PPoly
 
-        t, y = np.asarray(self.t, dtype=float), np.asarray(self.values, dtype=float)
+        t, y = reals("times of a table", self.t), reals("values of a table", self.values)
         if t.ndim != 1 or t.shape != y.shape or len(t) < 2:
             raise ShapeError(f"a table needs two equally long lists of at least 2 numbers; got {t.shape} and {y.shape}")
         if not (np.isfinite(t).all() and np.isfinite(y).all() and (np.diff(t) > 0).all()):
@@ -73,6 +77,20 @@ class StateInput:
     place: int
 
 
+def _jumps(polynomial: Any) -> list[float]:
+    """Return the times at which a piecewise polynomial or its slope jumps."""
+    found, x = [], polynomial.x
+    for k in range(1, polynomial.c.shape[1]):
+        h = x[k] - x[k - 1]
+        left, right = (np.poly1d(polynomial.c[:, j]) for j in (k - 1, k))
+        for a, b, size in ((left, right, 1.0), (left.deriv(), right.deriv(), h)):
+            scale = sum(abs(c) * h**p for p, c in enumerate(left.coeffs[::-1])) + abs(right(0.0)) + 1e-300
+            if abs(a(h) - b(0.0)) * size > 1e-6 * scale:
+                found.append(float(x[k]))
+                break
+    return found
+
+
 @dataclass
 class Signals:
     """All signals of a problem: symbols, their tables or callables, and the times of their jumps."""
@@ -82,16 +100,28 @@ class Signals:
     polynomials: dict[int, Any] = field(default_factory=dict)
     callables: list[tuple[int, Callable[[float], Any]]] = field(default_factory=list)
     jumps: list[float] = field(default_factory=list)
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def require(self, t0: float, t1: float) -> None:
+        """Refuse a span that a table does not cover."""
+        low, high = sorted((t0, t1))
+        for name, (first, last) in self.ranges.items():
+            slack = 1e-12 * max(abs(first), abs(low), abs(high))
+            if low < first - slack or high > last + slack:
+                raise ModelError(
+                    f"known {name!r} is a table from t = {first:g} to {last:g}; the run goes from {t0:g} to {t1:g}. "
+                    "Give more values, or Table(..., extrapolate=True)"
+                )
 
     def expressions(self, name: str, given: Any, derivatives: int, time: ca.SX) -> list[ca.SX]:
         """Return value and derivatives of one known quantity as expressions of time and signals."""
-        if isinstance(given, ca.SX):
+        if isinstance(given, ca.SX) and ca.symvar(given):
             return _differentiated(name, given, derivatives, time)
         if isinstance(given, StateInput) and not derivatives:
             self.states.append((len(self.symbols), given))
             return [self._symbol(name)]
-        if isinstance(given, int | float | np.number):
-            return [ca.SX(float(given)), *[ca.SX(0)] * derivatives]
+        if (number := _constant(name, given)) is not None:
+            return [ca.SX(number), *[ca.SX(0)] * derivatives]
         if isinstance(given, Table) or (hasattr(given, "c") and hasattr(given, "x")):
             return self._table(name, given, derivatives)
         if isinstance(given, tuple) and len(given) == 2 and not callable(given[0]):
@@ -115,6 +145,13 @@ class Signals:
             if derivatives and given.kind != "cubic":
                 raise ModelError(f"known coordinate {name!r} needs an acceleration; a {given.kind!r} table has none")
             self.jumps += given.jumps
+            held = given.kind == "previous"
+            beyond = given.extrapolate
+        else:
+            self.jumps += _jumps(polynomial)
+            held = beyond = False
+        if not beyond:
+            self.ranges[name] = (float(polynomial.x[0]), np.inf if held else float(polynomial.x[-1]))
         symbols = []
         for d in range(derivatives + 1):
             symbols.append(self._symbol(f"{name}{chr(39) * d}"))
@@ -155,16 +192,34 @@ class Signals:
                 answers[id(given.function)] = given.function(t, x)
             found[signal] = answers[id(given.function)][given.place]
 
-    def values(self, t: float, side: Any = "right") -> Array:
-        """Return every signal at t."""
+    def values(self, t: float, order: int = 0) -> Array:
+        """Return every signal at t, or a derivative of those that are tables (zero for callables)."""
         found = np.zeros(len(self.symbols))
-        for signal, p in self.polynomials.items():
-            piece = int(np.clip(np.searchsorted(p.x, t, side=side) - 1, 0, p.c.shape[1] - 1))
+        for signal, polynomial in self.polynomials.items():
+            p = polynomial.derivative(order) if order else polynomial
+            piece = int(np.clip(np.searchsorted(p.x, t, side="right") - 1, 0, p.c.shape[1] - 1))
             found[signal] = np.polyval(p.c[:, piece], t - p.x[piece])
-        for signal, function in self.callables:
-            found[signal] = real(f"known {self.symbols[signal]} at t = {t:g}", function(t))
-        self.at_state(t, None, found)
+        for signal, function in self.callables if not order else ():
+            found[signal] = called(f"known {self.symbols[signal]}", function, t)
+        if not order:
+            self.at_state(t, None, found)
         return found
+
+
+def _constant(name: str, given: Any) -> float | None:
+    """Return a finite number where one is given, of whatever kind: Python's, NumPy's, CasADi's without symbols."""
+    if isinstance(given, ca.SX | ca.DM):
+        number = given.numel() == 1
+        given = float(ca.DM(given)) if number else given
+    else:
+        number = isinstance(given, Number | np.number) or (isinstance(given, np.ndarray) and given.size == 1)
+        given = given.item() if isinstance(given, np.ndarray) and number else given
+    if not number:
+        return None
+    value = real(f"known {name}", given)
+    if not np.isfinite(value):
+        raise ModelError(f"known {name!r} is {value}: a finite number is needed")
+    return value
 
 
 def _differentiated(name: str, given: ca.SX, derivatives: int, time: ca.SX) -> list[ca.SX]:
@@ -183,15 +238,18 @@ def _differentiated(name: str, given: ca.SX, derivatives: int, time: ca.SX) -> l
 
 def split_known(
     known: Mapping[str, Any] | None, coordinates: Sequence[str], controls: Sequence[str]
-) -> tuple[dict, dict]:
-    """Return known coordinates and known controls by place; refuse other names."""
+) -> tuple[dict[int, Any], dict[int, Any], list[int]]:
+    """Return known coordinates and controls by place, and controls left open by None; refuse other names."""
     given: dict[int, Any] = {}
     driven: dict[int, Any] = {}
+    left_open: list[int] = []
     if known is not None and not isinstance(known, Mapping):
         raise ModelError(f"known is a {type(known).__name__}; give a mapping from names to what is known of them")
     for name, value in (known or {}).items():
         if name in coordinates:
             given[list(coordinates).index(name)] = value
+        elif name in controls and value is None:
+            left_open.append(list(controls).index(name))
         elif name in controls:
             driven[list(controls).index(name)] = value
         else:
@@ -199,4 +257,4 @@ def split_known(
                 f"known: no coordinate or control is called {name!r}; coordinates are {', '.join(coordinates)}, "
                 f"controls {', '.join(controls) or 'none'}"
             )
-    return given, driven
+    return given, driven, left_open

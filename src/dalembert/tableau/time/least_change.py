@@ -6,6 +6,9 @@ import numpy as np
 
 Array = np.ndarray
 
+SAFE = 1e8
+"""Scaled systems whose inverse is larger than this are left to `KKT`, which says what is wrong with them."""
+
 RANK = 1e-10
 """Singular values of A below this part of the largest are zero: a consistent point has them at rounding level."""
 
@@ -53,11 +56,32 @@ def row_rank(A: Array) -> int:
 
 
 def scales(K: Array) -> tuple[Array, Array]:
-    """Return row and column scales that make the largest entries about one."""
-    rows, cols = np.ones(K.shape[0]), np.ones(K.shape[1])
+    """Return row and column scales that make the largest entries of K, (..., m, n), about one."""
+    rows, cols = np.ones(K.shape[:-1]), np.ones((*K.shape[:-2], K.shape[-1]))
     for _ in range(3):
-        size = np.abs(rows[:, None] * K * cols).max(axis=1)
+        size = np.abs(rows[..., :, None] * K * cols[..., None, :]).max(axis=-1, initial=0.0)
         rows /= np.where(size > 0, size, 1.0)
-        size = np.abs(rows[:, None] * K * cols).max(axis=0)
+        size = np.abs(rows[..., :, None] * K * cols[..., None, :]).max(axis=-2, initial=0.0)
         cols /= np.where(size > 0, size, 1.0)
     return rows, cols
+
+
+def well_posed(M: Array, A: Array, f: Array, c: Array) -> tuple[Array, Array] | None:
+    """Return a, lam of M a + A^T lam = f, A a = c where the matrix is far from singular; None where it may be."""
+    n, count = M.shape[0], A.shape[0]
+    K = np.zeros((n + count, n + count))
+    K[:n, :n], K[:n, n:], K[n:, :n] = M, A.T, A
+    if not K.size or not np.isfinite(K).all():
+        return None
+    rows, cols = scales(K)
+    scaled = rows[:, None] * K * cols
+    try:
+        inverse = np.linalg.inv(scaled)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.abs(inverse).sum(axis=1).max() < SAFE:
+        return None
+    b = np.concatenate([f, c])
+    z = cols * (inverse @ (rows * b))
+    z += cols * (inverse @ (rows * (b - K @ z)))
+    return z[:n], z[n:]

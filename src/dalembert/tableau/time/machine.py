@@ -74,7 +74,9 @@ class Machine:
     def run(self, begin: float, end: float, x: Array, rates: Array, totals: Totals) -> Opened | None:
         """Run from one time to another; take over what is good, and say where a row that was left out opened."""
         state = new_state()
-        state[0].t, state[0].t_stop = begin, end
+        low, high = self.settings.bounds(begin, end, self.problem.signals.jumps)
+        state[0].t, state[0].t_stop, state[0].t_low, state[0].t_high = begin, end, low, high
+        state[0].opening = not totals.meshes
         work = self.work
         work.x[:], work.rates[:] = x, rates
         if begin == end:
@@ -85,7 +87,7 @@ class Machine:
         with interruptible() as keyboard:
             option = option._replace(keyboard=keyboard)
             mesh, found = self.advance(work, state, option, self.tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
-        opened = None if self.watch is None else self.watch.opened(mesh, self.settings)
+        opened = None if self.watch is None else self.watch.opened(mesh, self.settings, low, high)
         if opened is not None:
             good = max(opened.row, 1)
             state[0].steps -= len(mesh) - good

@@ -27,7 +27,11 @@ class Motion:
     mass, bias, phi, psi, jacobian, drift
         Expressions; `mass` (n, nf) times a, with `bias` (n,) containing what known accelerations cause.
     given
-        Expressions (value, rate) of the known coordinates by place.
+        Expressions (value, rate, acceleration) of the known coordinates by place.
+    replaced
+        Symbols of what is known, and the expressions in their place.
+    need
+        (n,), of `a`: the same as mass a + bias, written shorter, where the system has it.
     """
 
     system: Any
@@ -51,6 +55,12 @@ class Motion:
     names: tuple[str, ...]
     holonomic: tuple[bool, ...]
     free_controls: tuple[str, ...]
+    replaced: tuple[ca.SX, ca.SX]
+    need: Any = None
+
+    def forces(self, a: ca.SX) -> ca.SX:
+        """Return mass a + bias."""
+        return self.mass @ a + self.bias if self.need is None else ca.substitute(self.need, self.a, a)
 
     @property
     def holonomic_rows(self) -> list[int]:
@@ -63,7 +73,7 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
     e, symbols = system.expressions, system.symbols
     t = symbols.t if symbols.t.numel() else (ca.SX.sym("t") if time is None else time)
     controls = [str(s) for s in ca.vertsplit(symbols.u)] if symbols.u.numel() else []
-    given_values, driven_values = split_known(known, system.coordinates, controls)
+    given_values, driven_values, left_open = split_known(known, system.coordinates, controls)
     signals = Signals()
     given: dict[int, Any] = {
         i: tuple(signals.expressions(system.coordinates[i], x, 2, t)) for i, x in given_values.items()
@@ -72,11 +82,11 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
     free = tuple(i for i in range(len(system.coordinates)) if i not in given)
     undriven = [i for i in range(len(controls)) if i not in driven]
     if len(undriven) > len(given):
-        # controls that nobody mentioned are zero, as in every call of a Lagrangian, unless motion is prescribed
-        if given:
-            raise _unmatched(system, controls, undriven, given)
-        driven |= dict.fromkeys(undriven, ca.SX(0))
-        undriven = []
+        # controls that nobody mentioned are zero: all of them in forward dynamics; where motion is prescribed, those
+        # of other joints, or those that are not left open by name
+        kept = _open_controls(system, controls, undriven, given, left_open)
+        driven |= {i: ca.SX(0) for i in undriven if i not in kept}
+        undriven = kept
     if len(undriven) != len(given):
         raise _unmatched(system, controls, undriven, given)
     q, v = (ca.vertcat(*[column[i] for i in free], ca.SX(0, 1)) for column in (symbols.q, symbols.v))
@@ -84,8 +94,10 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
     old = [symbols.q[i] for i in given] + [symbols.v[i] for i in given] + [symbols.u[i] for i in driven]
     new = [x[0] for x in given.values()] + [x[1] for x in given.values()] + list(driven.values())
 
+    replaced = ca.vertcat(*old, ca.SX(0, 1)), ca.vertcat(*new, ca.SX(0, 1))
+
     def put(expression: ca.SX) -> ca.SX:
-        return ca.substitute(expression, ca.vertcat(*old), ca.vertcat(*new)) if old else expression
+        return ca.substitute(expression, *replaced) if old else expression
 
     mass, A, drift, bias = put(e.mass), put(e.jacobian), put(e.drift), put(e.bias)
     for i, (_, _, acceleration) in given.items():
@@ -113,7 +125,31 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
         names=system.names,
         holonomic=e.holonomic,
         free_controls=tuple(controls[i] for i in undriven),
+        replaced=replaced,
+        need=_need(system, put, given, free, a),
     )
+
+
+def _need(system: Any, put: Any, given: dict[int, Any], free: tuple[int, ...], a: ca.SX) -> ca.SX | None:
+    """Return the forces of all accelerations, known ones put in, of a system that has them as one expression."""
+    if getattr(system, "need", None) is None:
+        return None
+    place = {i: k for k, i in enumerate(free)}
+    full = [given[i][2] if i in given else a[place[i]] for i in range(len(system.coordinates))]
+    return ca.substitute(put(system.need), system.a, ca.vertcat(*full))
+
+
+def _open_controls(
+    system: Any, controls: list[str], undriven: list[int], given: dict[int, Any], left_open: list[int]
+) -> list[int]:
+    """Return the controls that stay unknown: those named so, or those of the joints whose motion is known."""
+    if left_open or not given:
+        return [i for i in undriven if i in left_open]
+    own = getattr(system, "own_controls", None)
+    if own is None:
+        raise _unmatched(system, controls, undriven, given)
+    wanted = {own[system.coordinates[i]] for i in given}
+    return [i for i in undriven if controls[i] in wanted]
 
 
 def _unmatched(system: Any, controls: list[str], undriven: list[int], given: dict[int, Any]) -> ModelError:
@@ -122,5 +158,5 @@ def _unmatched(system: Any, controls: list[str], undriven: list[int], given: dic
     return ModelError(
         f"{len(given)} known coordinates ({known}) need as many unknown controls; unknown are {len(undriven)} "
         f"({open_}); "
-        "name the other controls in known=, or know fewer coordinates"
+        "name the other controls in known=, leave open those wanted with None, or know fewer coordinates"
     )

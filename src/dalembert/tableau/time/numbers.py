@@ -19,6 +19,15 @@ def real(name: str, value: Any) -> float:
         raise ModelError(f"{name}={value!r}: one real number is needed") from error
 
 
+def called(name: str, function: Any, *arguments: Any) -> float:
+    """Return the number that a user's function gives; what it raises is told in words."""
+    try:
+        value = function(*arguments)
+    except Exception as error:
+        raise ModelError(f"{name} raised {type(error).__name__} at t = {arguments[0]:g}: {error}") from error
+    return real(f"{name} at t = {arguments[0]:g}", value)
+
+
 def whole(name: str, value: Any) -> int:
     """Return one whole number."""
     found = real(name, value)

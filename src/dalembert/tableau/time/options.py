@@ -85,7 +85,7 @@ class Settings:
     def _check(self) -> None:
         if not LEAST_RTOL <= self.rtol < 1.0:
             raise ModelError(f"rtol={self.rtol!r}: at least {LEAST_RTOL:g} (rounding) and less than 1 is needed")
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise ModelError(f"method={self.method!r} is not one of {', '.join(map(repr, METHODS))}")
         if not 1 <= self.max_order <= MOST_ORDER:
             raise ModelError(
@@ -100,6 +100,17 @@ class Settings:
             low, high = sorted((self.t0, self.t1))
             if times.ndim != 1 or not ((times >= low) & (times <= high)).all():
                 raise ModelError(f"t_eval must be a list of times between {low:g} and {high:g}")
+
+    def bounds(self, begin: float, end: float, jumps: Sequence[float]) -> tuple[float, float]:
+        """Return the times between which inputs are evaluated from `begin` to `end`: inside ends that are jumps."""
+        declared = {*map(float, jumps), *self.stop_times}
+        low, high = sorted((begin, end))
+        if begin == end:
+            return -np.inf, np.inf
+        return (
+            float(np.nextafter(low, high)) if low in declared else -np.inf,
+            float(np.nextafter(high, low)) if high in declared else np.inf,
+        )
 
     def segments(self, jumps: Sequence[float]) -> list[tuple[float, float]]:
         """Return the intervals between jumps, in the order of integration; one of no length for a horizon of none."""

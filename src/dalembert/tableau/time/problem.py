@@ -11,25 +11,26 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.errors import ModelError, ShapeError
+from dalembert.model.mechanism import Mechanism
+from dalembert.tableau.bodies import Multibody
 from dalembert.tableau.time.callbacks import Callbacks
-from dalembert.tableau.time.compiled import PROBED_STEPS, Compiled, compile_dae
+from dalembert.tableau.time.compiled import PROBED_STEPS, Compiled, compile_dae, probes
 from dalembert.tableau.time.consistent import Consistent, Finder
 from dalembert.tableau.time.ensemble import integrate_many
 from dalembert.tableau.time.events import Events
-from dalembert.tableau.time.formulation import formulate
+from dalembert.tableau.time.formulation import formulate, refuse_formulation
 from dalembert.tableau.time.from_tableau import general_dae
+from dalembert.tableau.time.hidden import Levels, levels
+from dalembert.tableau.time.mechanism_system import mechanism_system
 from dalembert.tableau.time.motion import Motion, motion
 from dalembert.tableau.time.options import Settings
 from dalembert.tableau.time.radau import RadauCodes
-from dalembert.tableau.time.redundancy import chosen_multipliers, conditioning, independent_rows, least_norm
+from dalembert.tableau.time.redundancy import chosen_multipliers, conditioning, independent_rows, relaxation
 from dalembert.tableau.time.result import Result
 from dalembert.tableau.time.segments import integrate_segments
 
 Array = np.ndarray
-
-RELAXED_SHARE = 1e-9
-"""Relaxation of constraints near a singular configuration, as a part of the diagonal of A M^-1 A^T."""
 
 NEARLY_BEST = 0.1
 """Rows whose least singular value is this part of the best choice's are used again: nothing has to be compiled."""
@@ -41,18 +42,20 @@ class Problem:
     Parameters
     ----------
     system
-        A `Lagrangian`, a `Tableau`, or a `DAE`.
+        A `Lagrangian`, a `Mechanism` (in joint coordinates, torques "tau joint1"), a `Tableau`, or a `DAE`.
     formulation
-        For a `Lagrangian`: one of `FORMULATIONS`, default "stabilised".
+        For a `Lagrangian` or `Mechanism`: one of `FORMULATIONS`, default "stabilised".
     known
         Name -> number, expression of time, `Table`, (times, values), PPoly, or callable. Of a `Lagrangian`: coordinates
-        and controls; controls not mentioned are zero; with known coordinates, as many controls become unknown. Of a
-        `Tableau`: every known variable.
+        and controls; controls not mentioned are zero; with known coordinates, as many controls become unknown: those
+        given as None, of a `Mechanism` else the torques of the same joints. Of a `Tableau`: every known variable. Of a
+        `DAE`: every signal.
     time
         The symbol of time that expressions in `known` use, where the system has none.
     events
-        Functions g whose zeros are wanted: SX expressions of the system's symbols, or Python callables g(t, x); with
-        attributes `terminal` and `direction` as in SciPy, or wrapped as `Event(g, terminal=..., direction=...)`.
+        Functions g whose zeros are wanted: SX expressions of the system's symbols (known ones, too), or Python
+        callables g(t, x); with attributes `terminal` and `direction` as in SciPy, or wrapped as `Event(g, terminal=...,
+        direction=...)`.
     parameters
         Values of the system's parameters.
     """
@@ -69,16 +72,20 @@ class Problem:
     ) -> None:
         self.system = system
         self.motion: Motion | None = None
-        if hasattr(system, "expressions") and hasattr(system, "holonomic"):
+        if isinstance(system, Mechanism | Multibody):
+            system = mechanism_system(system, time)
+        if hasattr(system, "expressions") and hasattr(system, "coordinates"):
             self.motion = motion(system, known, time)
             self.dae = formulate(self.motion, formulation)
             self.signals = self.motion.signals
             self.parameters = system.parameters.pack(parameters)
+            self._replaced = self.motion.replaced
         else:
-            self.dae, self.signals, self.parameters = general_dae(system, known, time, parameters)
+            refuse_formulation(formulation)
+            self.dae, self.signals, self.parameters, self._replaced = general_dae(system, known, time, parameters)
         if np.ndim(self.parameters) != 1:
             raise ShapeError("parameters of a problem are one set of values; make a problem per set")
-        self.events = Events.of(events, self.dae)
+        self.events = Events.of(events, self.dae, self._replaced)
         self._compiled: Compiled | None = None
         self.formulation = formulation
         self.rows = list(range(len(self.motion.names))) if self.motion else []
@@ -116,6 +123,11 @@ class Problem:
             )
         return Finder(self.motion)
 
+    @cached_property
+    def levels(self) -> Levels:
+        """The equations of a general DAE with their derivatives: hidden constraints written out."""
+        return levels(self.dae, self.signals)
+
     @property
     def compiled(self) -> Compiled:
         """The compiled codes; made by the first integration."""
@@ -134,7 +146,9 @@ class Problem:
         unknowns, and v their rates. Backwards in time is a span whose end is before its start.
         """
         settings = Settings.of(t_span, self.dae, options)
-        problem, x, rates, start, relax = self.begin(settings.t0, q, v, settings.hold)
+        self.signals.require(settings.t0, settings.t1)
+        at = np.clip(settings.t0, *settings.bounds(settings.t0, settings.t1, self.signals.jumps))
+        problem, x, rates, start, relax = self.begin(float(at), q, v, settings.hold)
         with Callbacks(self.signals, self.events, self.dae) as callbacks:
             return integrate_segments(problem, settings, x, rates, start, relax, callbacks)
 
@@ -157,7 +171,7 @@ class Problem:
         if self.motion is None:
             from dalembert.tableau.time.general_start import general_start
 
-            x, rates, report = general_start(self, t, q, v)
+            x, rates, report = general_start(self, t, q, v, hold)
             return self, x, rates, report, np.zeros((2, 0))
         start = self.finder.find(t, q, v, self.parameters, hold)
         problem = self.choose(start, start.rank) if start.redundant else self
@@ -171,10 +185,6 @@ class Problem:
         """
         m = self.motion
         assert m is not None
-        if self.formulation == "projection":
-            raise UnsupportedError(
-                'formulation "projection" needs independent rows; use "stabilised", which chooses them'
-            )
         M, _, A, *_ = self._terms_at(start)
         M = M[list(m.free), :]
         best = independent_rows(A, M, rank)
@@ -192,7 +202,7 @@ class Problem:
         other.__dict__.pop("radau", None)
         other.rows, other._compiled = rows, None
         other.dae = formulate(self.motion, self.formulation, rows)
-        other.events = Events.of(self.events.events, other.dae)
+        other.events = Events.of(self.events.events, other.dae, self._replaced)
         return other
 
     def _terms_at(self, start: Consistent) -> list[Array]:
@@ -213,53 +223,24 @@ class Problem:
 
     def relaxation(self, start: Consistent) -> Array:
         """Return the relaxation of J, (2, rows): none in the run, and what helps near a singular configuration."""
-        m, relax = self.motion, np.zeros((2, len(self.dae.relaxed)))
-        assert m is not None
-        if relax.size:
+        relax = np.zeros((2, len(self.dae.relaxed)))
+        if relax.size and self.motion is not None:
             M, _, A, *_ = self._terms_at(start)
-            A = A[self.rows]
-            masses = np.diag(M[list(m.free), :])
-            masses = np.where(masses > 0, masses, masses.max(initial=1.0))
-            rows = [k for k, i in enumerate(self.rows) if m.holonomic[i]] if self.formulation == "stabilised" else []
-            relax[1] = RELAXED_SHARE * np.concatenate([(A**2 / masses).sum(axis=1), (A[rows] ** 2).sum(axis=1)])
+            relax[1] = relaxation(self.motion, M, A[self.rows], self.rows, self.formulation == "stabilised")
         return relax
 
-    def multipliers(self, result: Result) -> dict[str, Array]:
-        """Return the least-norm multipliers of all rows, by name, where rows are redundant; else nothing."""
-        m = self.motion
-        if m is None or not (result.start.redundant or result.statistics.rechosen):
-            return {}
-        nf, first = len(m.free), 2 * len(m.free) + m.tau.numel()
-        found = []
-        for t, y in zip(result.t, result.y.T, strict=True):
-            signals = self.signals.values(t)
-            A = self.finder.terms(y[:nf], y[nf : 2 * nf], t, signals, self.parameters)[2]
-            found.append(least_norm(A, y[first : first + len(m.names)]))
-        return {f"lam[{name}]": column for name, column in zip(m.names, np.array(found).T, strict=True)}
-
-    def environment(self, t: float, shift: float, relax: Array, side: str = "right") -> Array:
+    def environment(self, t: float, shift: float, relax: Array) -> Array:
         """Return what kernels read beside x and x'."""
-        return np.concatenate([[t, shift], self.signals.values(t, side), self.parameters, relax])
+        return np.concatenate([[t, shift], self.signals.values(t), self.parameters, relax])
 
     def compile(self, settings: Settings, x: Array, rates: Array, relax: Array) -> Compiled:
         """Plan and compile, once."""
         with self._lock:
-            return self._compile(settings, x, rates, relax)
-
-    def _compile(self, settings: Settings, x: Array, rates: Array, relax: Array) -> Compiled:
-        if self._compiled is None:
-            rng = np.random.default_rng(0)
-            span = abs(settings.t1 - settings.t0) or 1.0
-            points, velocities, environments = [], [], []
-            for part in PROBED_STEPS:
-                for noise in (0.0, 1e-2):
-                    points.append(x * (1 + noise * rng.standard_normal(len(x))) + noise * rng.standard_normal(len(x)))
-                    velocities.append(rates * (1 + noise * rng.standard_normal(len(x))))
-                    environments.append(self.environment(settings.t0, 1.0 / (part * span), relax[0]))
-            self._compiled = compile_dae(
-                self.dae, np.array(points), np.array(velocities), np.array(environments), self.events.expressions
-            )
-        return self._compiled
+            if self._compiled is None:
+                span = abs(settings.t1 - settings.t0) or 1.0
+                environments = [self.environment(settings.t0, 1.0 / (part * span), relax[0]) for part in PROBED_STEPS]
+                self._compiled = compile_dae(self.dae, *probes(x, rates, environments), self.events.expressions)
+            return self._compiled
 
 
 def integrate(system: Any, t_span: Any, q: Any = None, v: Any = None, **options: Any) -> Result:

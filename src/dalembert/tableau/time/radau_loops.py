@@ -14,8 +14,10 @@ import numpy as np
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.event_loops import evaluate, pass_events
 from dalembert.tableau.time.hermite_loops import hermite
+from dalembert.tableau.time.interruptible import interrupted
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import FACTOR, POOR_PIVOT, PROJECTION, RESIDUAL
+from dalembert.tableau.time.projection_loops import project
 from dalembert.tableau.time.signal_loops import set_signals
 from dalembert.tableau.time.state import (
     DONE,
@@ -25,7 +27,7 @@ from dalembert.tableau.time.state import (
     INTERRUPTED,
     TOO_MANY_STEPS,
 )
-from dalembert.tableau.time.step_loops import first_size, grown, interrupted, limit, norm, weigh, worst_unknown
+from dalembert.tableau.time.step_loops import first_size, grown, limit, norm, weigh, worst_unknown
 
 EPS = np.finfo(np.float64).eps
 SOLVE, COMPLEX_FACTOR, COMPLEX_SOLVE = range(3)
@@ -66,7 +68,7 @@ def _stages(work, extra, state, radau, option, tables, x, z, scale, share):
             for k in range(n):
                 work.x[k] = x[k] + z[i, k]
                 work.rates[k] = (radau.W[i, 0] * z[0, k] + radau.W[i, 1] * z[1, k] + radau.W[i, 2] * z[2, k]) / h
-            set_signals(work.calls, work.environment, tables, at, s.t_begin, s.t_stop)
+            set_signals(work.calls, work.environment, tables, at, s.t_low, s.t_high)
             invoke(work.calls[RESIDUAL, 0], work.calls[RESIDUAL, 1], work.calls[RESIDUAL, 2])
             F[i] = work.residual
         s.evaluations += 3
@@ -128,7 +130,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
         weigh(x, option.rtol, option.atol, option.power, s.h, scale)
         if s.fresh == 0 or s.h != s.h_factored:
             work.x[:], work.rates[:] = x, rates
-            set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
+            set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
             s.factorizations += 1
             s.fresh, s.h_factored = 1, s.h
             sound = _factor(work, extra, radau, s.h)
@@ -140,7 +142,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
         )
         if outcome == 0:
             work.x[:] = x
-            set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
+            set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
             error[:] = 0.0
             size = 1.0
             for _ in range(2):
@@ -192,11 +194,10 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
     z, start, scale, error, history = np.zeros((3, n)), np.zeros((3, n)), np.empty(n), np.zeros(n), np.zeros(3)
     mesh[0, 0], mesh[0, 1], mesh[0, 2 : n + 2], mesh[0, n + 2 :] = s.t, 0.0, x, rates
     rows = 1
-    s.t_begin = s.t
     events, signs = np.empty((0, n + 2)), np.zeros(work.event_values.size)
     point = (work.calls, work.x, work.rates, work.environment, work.event_values)
     if signs.size:
-        evaluate(work.calls, work.environment, tables, s.t, s.t, s.t_stop)
+        evaluate(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
         signs[:] = work.event_values
     s.h = first_size(x, rates, state, option, scale)
     s.fresh = 0
@@ -221,10 +222,9 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
             rates[k] = (radau.W[2, 0] * z[0, k] + radau.W[2, 1] * z[1, k] + radau.W[2, 2] * z[2, k]) / h
         work.x[:], work.rates[:] = x, rates
         if work.calls[PROJECTION, 0] != 0:
-            set_signals(work.calls, work.environment, tables, s.t, s.t_begin, s.t_stop)
-            invoke(work.calls[PROJECTION, 0], work.calls[PROJECTION, 1], work.calls[PROJECTION, 2])
-            x[:] = work.projected
-            work.x[:] = x
+            set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
+            project(work, state)
+            x[:] = work.x
         if rows == mesh.shape[0]:
             mesh = grown(mesh, 2 * rows)
         mesh[rows, 0], mesh[rows, 1], mesh[rows, 2 : n + 2], mesh[rows, n + 2 :] = s.t, 5.0, x, rates
@@ -232,6 +232,9 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         if signs.size:
             past = hermite(mesh[:, 0], mesh[:, 2 : n + 2], mesh[:, n + 2 :], 0, rows - 1)
             events, ended = pass_events(point, tables, past, state, h, signs, option, events)
+            if ended and s.t == mesh[rows - 2, 0]:
+                rows -= 1  # at the start
+                break
             if ended:
                 mesh[rows - 1, 0], mesh[rows - 1, 2 : n + 2], mesh[rows - 1, n + 2 :] = s.t, work.x, work.rates
                 break

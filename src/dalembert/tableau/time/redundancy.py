@@ -10,10 +10,18 @@ reported.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.linalg import qr
 
+if TYPE_CHECKING:
+    from dalembert.tableau.time.motion import Motion
+
 Array = np.ndarray
+
+RELAXED_SHARE = 1e-9
+"""Relaxation of constraints near a singular configuration, as a part of the diagonal of A M^-1 A^T."""
 
 
 def independent_rows(A: Array, M: Array, rank: int) -> list[int]:
@@ -28,16 +36,19 @@ def conditioning(A: Array, M: Array, rows: list[int]) -> float:
     return float(np.linalg.svd(_scaled(A, M)[rows], compute_uv=False)[-1]) if rows else 1.0
 
 
-def least_norm(A: Array, full: Array) -> Array:
-    """Return all multipliers, of least norm, that exert the same forces as the given ones."""
-    return np.linalg.lstsq(A.T, A.T @ full, rcond=1e-9)[0]
-
-
 def chosen_multipliers(A: Array, rows: list[int], full: Array) -> Array:
     """Return multipliers that exert the same forces as all by the chosen rows alone; the others are zero."""
     found = np.zeros(len(full))
     found[rows] = np.linalg.lstsq(A[rows].T, A.T @ full, rcond=1e-12)[0]
     return found
+
+
+def relaxation(m: Motion, M: Array, A: Array, rows: list[int], stabilised: bool) -> Array:
+    """Return what relaxes the chosen rows A of J: a part of the diagonal of A M^-1 A^T, and of A A^T for positions."""
+    masses = np.diag(M[list(m.free), :])
+    masses = np.where(masses > 0, masses, masses.max(initial=1.0))
+    places = [k for k, i in enumerate(rows) if m.holonomic[i]] if stabilised else []
+    return RELAXED_SHARE * np.concatenate([(A**2 / masses).sum(axis=1), (A[places] ** 2).sum(axis=1)])
 
 
 def _scaled(A: Array, M: Array) -> Array:

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from dalembert.errors import ModelError
 from dalembert.tableau.time.dense_output import Dense
+from dalembert.tableau.time.forces import forces
 
 Array = np.ndarray
 
@@ -103,22 +104,43 @@ class Result:
         return self.statistics.factorizations
 
     @cached_property
-    def least_norm(self) -> dict[str, Array]:
-        """Multipliers of least norm, by name, where rows are redundant; found when first asked for."""
-        return {} if self.problem is None else self.problem.multipliers(self)
+    def forces(self) -> dict[str, Array]:
+        """Unknown controls and multipliers of a mechanical system, from its positions and velocities (`forces.py`)."""
+        return {} if self.problem is None else forces(self.problem, self)
+
+    @cached_property
+    def inside(self) -> Array:
+        """The times `t`; at a jump of an input, a number inside the segment that the value belongs to."""
+        jumps, at = self.sol.t[np.unique(self.sol.begins)[1:]], self.t.copy()
+        hit = np.isin(self.t, jumps)
+        after = hit & np.concatenate([[False], self.t[1:] == self.t[:-1]])[: len(self.t)]
+        end = np.inf if self.sol.t[-1] >= self.sol.t[0] else -np.inf
+        at[hit] = np.nextafter(self.t[hit], -end)
+        at[after] = np.nextafter(self.t[after], end)
+        return at
 
     def __getitem__(self, name: str) -> Array:
-        """Return one unknown, or one known function of time, at the times `t`, (N,)."""
-        if name in self.least_norm:
-            return self.least_norm[name]
-        if name in self.names:
+        """Return one unknown, or one known function of time, at the times `t`, (N,).
+
+        Torques and multipliers of a mechanical system are `forces`, found from positions and velocities; what the
+        stepper itself had is in `y`.
+        """
+        if name in self.names and name not in self.own_forces:
             return self.y[self.names.index(name)]
+        if name in self.forces:
+            return self.forces[name]
         if name in self.known:
-            return np.array([self.known[name](t) for t in self.t])
+            return np.array([self.known[name](t) for t in self.inside])
         from difflib import get_close_matches
 
         near = get_close_matches(str(name), [*self.names, *self.known], n=3, cutoff=0.4)
         raise ModelError(f"no unknown is called {name!r}; near are {', '.join(near) or ', '.join(self.names[:8])}")
+
+    @cached_property
+    def own_forces(self) -> frozenset[str]:
+        """Names that `forces` has."""
+        m = None if self.problem is None else self.problem.motion
+        return frozenset() if m is None else frozenset([*m.free_controls, *(f"lam[{name}]" for name in m.names)])
 
     def __repr__(self) -> str:
         span = f"t = {self.t[0]:g} ... {self.t[-1]:g}" if len(self.t) else "no time"

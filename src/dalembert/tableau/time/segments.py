@@ -46,11 +46,14 @@ def integrate_segments(
     try:
         for k, (begin, end) in enumerate(segments):
             if k:
-                x, rates = restart(machine.problem, begin, totals.meshes[-1][-1], end > begin)
+                at = np.clip(begin, *settings.bounds(begin, end, problem.signals.jumps))
+                x, rates = restart(machine.problem, float(at), totals.meshes[-1][-1])
             machine, message = _span(machine, begin, end, x, rates, totals, callbacks)
             if totals.status != DONE:
                 break
     except DalembertError as error:
+        if not totals.meshes:
+            raise
         message = f"no consistent restart at t = {totals.meshes[-1][-1, 0]:g}: {error}"
         totals.status = FAILED_CONVERGENCE
     return totals.result(problem, settings, start, message or ending(totals, problem, callbacks))
@@ -67,7 +70,7 @@ def _span(
         if not trouble or machine.watch is None or callbacks.error is not None:
             return machine, ""
         begin = float(totals.meshes[-1][-1, 0])
-        chosen = _choose_anew(machine, totals, callbacks, end > begin)
+        chosen = _choose_anew(machine, totals, callbacks)
         reason = (
             "" if opened is None else f"constraint {opened.name!r}, left out as dependent, opened to {opened.size:.3g}"
         )
@@ -79,15 +82,13 @@ def _span(
         since = begin
 
 
-def _choose_anew(
-    machine: Machine, totals: Totals, callbacks: Callbacks, forward: bool
-) -> tuple[Machine, Array, Array] | None:
+def _choose_anew(machine: Machine, totals: Totals, callbacks: Callbacks) -> tuple[Machine, Array, Array] | None:
     """Return a machine on rows chosen at the last point, and x, x' there; None where the same rows failed."""
     old, row = machine.problem, totals.meshes[-1][-1]
     assert old.motion is not None
     nf = len(old.motion.free)
-    side = "right" if forward else "left"
-    start = old.finder.find(float(row[0]), row[2 : nf + 2], row[nf + 2 : 2 * nf + 2], old.parameters, (), side)
+    at = float(np.clip(row[0], totals.last["t_low"], totals.last["t_high"]))
+    start = old.finder.find(at, row[2 : nf + 2], row[nf + 2 : 2 * nf + 2], old.parameters)
     new = old.choose(start, max(start.rank, len(old.rows)))
     if new is old and totals.status != ROW_OPENED:
         return None
@@ -95,16 +96,15 @@ def _choose_anew(
     return Machine(new, machine.settings, x, rates, new.relaxation(start), callbacks), x, rates
 
 
-def restart(problem: Problem, t: float, row: Array, forward: bool) -> tuple[Array, Array]:
+def restart(problem: Problem, t: float, row: Array) -> tuple[Array, Array]:
     """Return x and x' just after a jump: positions and velocities stay, accelerations and forces are found anew."""
     n = problem.dae.n
     x, rates = row[2 : n + 2], row[n + 2 :]
-    side = "right" if forward else "left"
     if problem.motion is None:
         from dalembert.tableau.time.general_start import general_start
 
-        found = general_start(problem, t, x, rates, side)
+        found = general_start(problem, t, x, rates)
         return found[0], found[1]
     nf = len(problem.motion.free)
-    start = problem.finder.find(t, x[:nf], x[nf : 2 * nf], problem.parameters, (), side)
+    start = problem.finder.find(t, x[:nf], x[nf : 2 * nf], problem.parameters)
     return problem.pack(start)

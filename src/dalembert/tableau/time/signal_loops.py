@@ -1,8 +1,8 @@
 """Inputs as functions of time, evaluated inside the loop: piecewise polynomials, or a callback for Python's.
 
 A table gives signal k on piece i as sum_j coefficients[place + i * length + j] (t - breaks[i])^(length - 1 - j),
-SciPy's order. At the end of a segment (a declared jump) the piece to its left counts, at its start the one to its
-right.
+SciPy's order. At a declared jump inputs of every kind take their limit from within the segment: they are evaluated at
+the next number inside.
 """
 
 from __future__ import annotations
@@ -28,19 +28,16 @@ class Tables(NamedTuple):
 
 
 @compiled
-def set_signals(calls, environment, tables, t, begin, stop):
-    """Write every signal at t into the environment; [begin, stop] is the segment without jumps that t lies in."""
+def set_signals(calls, environment, tables, t, low, high):
+    """Write t, kept between `low` and `high`, and every signal there into the environment."""
+    t = min(max(t, low), high)
     environment[0] = t
     if calls[SIGNALS, 0] != 0:
         invoke(calls[SIGNALS, 0], calls[SIGNALS, 1], calls[SIGNALS, 2])
     for k in range(tables.layout.shape[0]):
         signal, first, pieces, place, length = tables.layout[k]
         breaks = tables.breaks[first : first + pieces + 1]
-        if t >= max(begin, stop):
-            piece = np.searchsorted(breaks, t, side="left") - 1
-        else:
-            piece = np.searchsorted(breaks, t, side="right") - 1
-        piece = min(max(piece, 0), pieces - 1)
+        piece = min(max(np.searchsorted(breaks, t, side="right") - 1, 0), pieces - 1)
         u = t - breaks[piece]
         value = 0.0
         for j in range(length):

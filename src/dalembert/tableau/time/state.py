@@ -10,7 +10,7 @@ DONE, STOPPED, TOO_MANY_STEPS, FAILED_ERROR_TEST, FAILED_CONVERGENCE, FAILED_NON
 ROW_OPENED, INTERRUPTED, EVENT_NOT_FINITE = range(6, 9)
 RUNNING = -1
 
-_REAL = ("t", "t_begin", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
+_REAL = ("t", "t_low", "t_high", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
 _REAL += ("shift", "shift_factored", "rate", "quality", "trusted", "t_avoided")
 _WHOLE = (
     "order",
@@ -18,6 +18,7 @@ _WHOLE = (
     "order_new",
     "same",
     "phase",
+    "opening",
     "fresh",
     "solver",
     "force_dense",
@@ -35,7 +36,9 @@ _WHOLE = (
     "widened",
 )
 STATE = np.dtype([*((name, "f8") for name in _REAL), *((name, "i8") for name in _WHOLE), ("order_counts", "i8", 8)])
-"""Names as in `bdf_loops.py`; the last nine are counts."""
+"""Names as in `bdf_loops.py`; the last nine are counts. Inputs are evaluated between t_low and t_high, inside the jumps
+that a segment ends at; `opening` is 1 until the first step of a run is done.
+"""
 
 
 class Option(NamedTuple):

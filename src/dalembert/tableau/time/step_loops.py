@@ -6,15 +6,12 @@ Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.
 
 from __future__ import annotations
 
-import signal
-
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.newton_loops import UNKNOWN_RATE
 
 EPS = np.finfo(np.float64).eps
-SIGINT = int(signal.SIGINT)
 
 
 @compiled
@@ -240,14 +237,3 @@ def grown(array, length):
     new = np.empty((length, array.shape[1]))
     new[: array.shape[0]] = array
     return new
-
-
-@compiled
-def interrupted(keyboard):
-    """Return whether Ctrl-C was pressed."""
-    for i in range(keyboard.size):
-        if keyboard[i] == 0:
-            return False
-        if keyboard[i] == SIGINT:
-            return True
-    return False

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.errors import DalembertError
 from dalembert.tableau.time.dense_output import Dense
 from dalembert.tableau.time.result import Result, Statistics
 from dalembert.tableau.time.state import (
@@ -107,7 +108,7 @@ def ending(totals: Totals, problem: Problem, callbacks: Callbacks) -> str:
         return f"stopped by an event at t = {s['t']:.9g}"
     where = f"at t = {s['t']:.9g}"
     if callbacks.error is not None:
-        return f"a callable raised {type(callbacks.error).__name__}: {callbacks.error} ({where})"
+        return f"{_told(callbacks.error)} ({where})"
     if status == EVENT_NOT_FINITE:
         return f"event {int(s['worst'])} is not finite {where}"
     if status == INTERRUPTED:
@@ -122,4 +123,11 @@ def ending(totals: Totals, problem: Problem, callbacks: Callbacks) -> str:
         "singular (a singular configuration, or redundant constraints that appeared on the way)",
         FAILED_NON_FINITE: f"the residual is not finite, first seen in {name!r}: check its domain (roots, divisions)",
     }
-    return f"the step size collapsed to {abs(s['h_collapsed']):.3g} {where}: {causes[status]}"
+    size = abs(s["h_collapsed"])
+    to = f" to {size:.3g}" if np.isfinite(size) else ""
+    return f"the step size collapsed{to} {where}: {causes[status]}"
+
+
+def _told(error: BaseException) -> str:
+    """Say what a callable raised: an error of ours says it all."""
+    return str(error) if isinstance(error, DalembertError) else f"a callable raised {type(error).__name__}: {error}"

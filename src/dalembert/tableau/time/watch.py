@@ -50,9 +50,9 @@ class Watch:
         function = ca.Function("left", list(inputs.values()), [ca.densify(residual)], list(inputs), ["residual"])
         self.kernel = Kernel(function)
 
-    def opened(self, mesh: Array, settings: Settings) -> Opened | None:
-        """Return where along a mesh (rows t, order, x, x') a row opens first."""
-        n, t = self.count, mesh[:, 0]
+    def opened(self, mesh: Array, settings: Settings, low: float, high: float) -> Opened | None:
+        """Return where along a mesh (rows t, order, x, x') a row opens first; inputs between `low` and `high`."""
+        n, t = self.count, np.clip(mesh[:, 0], low, high)
         signals = self.problem.signals
         values = np.array([signals.values(x) for x in t]) if signals.symbols else np.zeros((len(t), 0))
         given = {"q": mesh[:, 2 : n + 2], "v": mesh[:, n + 2 : 2 * n + 2], "t": t[:, None], "signals": values}
