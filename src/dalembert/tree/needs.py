@@ -108,7 +108,10 @@ def row_weights_of(mechanism: Mechanism, metric: Any) -> Any:
     """Return the metric's weights, checked: one positive number per row, or None."""
     if metric is None:
         return None
-    weights = np.asarray(metric, dtype=float)
+    try:
+        weights = np.asarray(metric, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
     if weights.shape != (len(mechanism.names),) or not (np.isfinite(weights) & (weights > 0)).all():
         raise ModelError(f"metric is {len(mechanism.names)} positive weights, one per constraint row; got {metric!r}")
     return weights
