@@ -7,6 +7,7 @@ One evaluation of that step is the nearest answer to the same question: velociti
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,6 +78,7 @@ def _plant(text: str, mechanism: da.Mechanism) -> Any:
     from pydrake.multibody.parsing import Parser
     from pydrake.multibody.plant import MultibodyPlant
 
+    logging.getLogger("drake").setLevel(logging.ERROR)  # what it leaves out of the file concerns no constraint
     plant = MultibodyPlant(STEP)
     plant.SetUseSampledOutputPorts(False)  # a step is then an update of discrete variables alone
     (model,) = Parser(plant).AddModelsFromString(text, "urdf")

@@ -347,6 +347,16 @@ MISTAKES = [
     (lambda m: da.Point("f3", stabilize=(1, 2, 3)), "a rate w >= 0"),
     (lambda m: da.Expression(3.0, name="x"), "is a function of the mechanism in motion"),
     (lambda m: da.Expression(lambda k: k.q[0]), "needs a name"),
+    (lambda m: da.Coupler("j1"), "coordinates with factors.*not 'j1'"),
+    (lambda m: da.Coupler(None), "coordinates with factors.*not None"),
+    (lambda m: da.Coupler([("j1", 1, 2)]), "coordinates with factors"),
+    (lambda m: da.Point("f3", name=5), "name of a constraint is a text, not 5"),
+    (lambda m: da.Point("f3", stabilize=True), "a rate w >= 0.*not True"),
+    (lambda m: da.Rolling("f3", radius=1, contact="no"), "contact of constraint 'f3' is True or False"),
+    (lambda m: m.constrain(da.Servo("j1", lambda: 3)).jacobian(m.neutral()), "function of the time t.*it failed"),
+    (lambda m: m.constrain(da.Servo("j1", lambda t: 1 / 0)).jacobian(m.neutral()), "it failed: division"),
+    (lambda m: m.constrain(da.Servo("j1", lambda t: "x")).jacobian(m.neutral()), "function of the time t"),
+    (lambda m: m.constrain(da.Point("f3")).compile("forward", metric="x"), "metric is 3 positive weights"),
 ]  # fmt: skip
 
 

@@ -99,12 +99,17 @@ class Setting:
         for name in ("q", "v", "t"):
             self.symbol(name)
         x = self.symbols
-        return assemble(TreeKinematics(self.mechanism, self.tree, x["q"], x["v"], x["t"]))
+        return assemble(TreeKinematics(self.mechanism, self.tree, x["q"], x["v"], x["t"], posed=self.posed))
 
     @cached_property
     def A(self) -> list[list[Scalar]]:
         """The rows' Jacobian, (m, nv)."""
         return [scalars(ca.SX(self.rows.jacobian)[i, :]) for i in range(len(self.mechanism.names))]
+
+    @cached_property
+    def tree_rows(self) -> TreeRows:
+        """The rows as forces on links, those of welds in the shortest basis."""
+        return TreeRows.of(self).in_short_bases(self)
 
     @cached_property
     def M(self) -> list[list[Scalar]]:
@@ -144,7 +149,7 @@ def forward_by(setting: Setting, route: Route) -> ca.Function:
         c = [neg(value) for value in scalars(setting.rows.drift)]
         answer = setting.by_matrices().solve(f, c, inputs)
     else:
-        rows = TreeRows.of(setting).in_short_bases(setting)
+        rows = setting.tree_rows
         answer = route.through_tree(setting, rows.forces).solve(rows.load(setting), rows.c, inputs)
         answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
     return solution(setting, "forward", names, answer)
@@ -166,7 +171,7 @@ def block_solution_by(setting: Setting, route: Route) -> ca.Function:
     if route.through_tree is None:
         answer = setting.by_matrices().solve(y1, y2, inputs)
     else:
-        rows = TreeRows.of(setting).in_short_bases(setting)
+        rows = setting.tree_rows
         load = Load([REST] * len(setting.tree.links), y1)
         answer = route.through_tree(setting, rows.forces).solve(load, rows.from_world(y2), inputs)
         answer = replace(answer, multipliers=rows.to_world(answer.multipliers))

@@ -15,7 +15,7 @@ from dalembert.model.placement import IDENTITY, Placement
 from dalembert.tree import vectors
 from dalembert.tree.kinematics import columns, vector, velocities
 from dalembert.tree.link import Tree
-from dalembert.tree.posed import pose_tree
+from dalembert.tree.posed import Posed, pose_tree
 from dalembert.tree.rnea import Motion, accelerations
 from dalembert.tree.scalars import Scalar
 from dalembert.tree.screws import Pair, Pose
@@ -37,15 +37,19 @@ class TreeKinematics(Kinematics):
         SX columns (nq, 1), (nv, 1), (1, 1).
     base
         The link from which everything is seen; -1 is the ground.
+    posed
+        The links in the configuration q, where they are known.
     """
 
-    def __init__(self, mechanism: Mechanism, tree: Tree, q: Any, v: Any, t: Any, base: int = -1) -> None:
+    def __init__(
+        self, mechanism: Mechanism, tree: Tree, q: Any, v: Any, t: Any, base: int = -1, posed: list[Posed] | None = None
+    ) -> None:
         self.mechanism, self.tree = mechanism, tree
         self.q, self.v, self.t = q, v, t
         self._q = [q[i] for i in range(tree.nq)]
         self._v: list[Scalar] = [v[i] for i in range(tree.nv)]
         self._base = base
-        self._posed = pose_tree(tree, self._q)
+        self._posed = pose_tree(tree, self._q) if posed is None else posed
         self._views: dict[int, TreeKinematics] = {base: self}
         self._known: dict[tuple[int, Placement], FrameKinematics] = {}
 
@@ -62,27 +66,25 @@ class TreeKinematics(Kinematics):
         """Return the same motion as seen from a body: the link it is on stands still at the origin."""
         link = self.tree.places[body][0]
         if link not in self._views:
-            self._views[link] = TreeKinematics(self.mechanism, self.tree, self.q, self.v, self.t, link)
+            self._views[link] = TreeKinematics(self.mechanism, self.tree, self.q, self.v, self.t, link, self._posed)
         return self._views[link]
 
     @cached_property
-    def _poses(self) -> list[Pose]:
-        return outward(self._posed, Pose(), lambda i, link, parent: Pose() if i == self._base else link.pose(parent))
+    def _moved(self) -> set[int]:
+        """Links that the base carries; all others would move what is asked for alike."""
+        return self.tree.carried_by(self._base)
 
     @cached_property
-    def _relative(self) -> list[Scalar]:
-        """Velocities without those that move the base: they would move all that is asked for alike."""
-        links = [self.tree.links[i] for i in self.tree.ancestors(self._base)]
-        still = {link.v + place for link in links for place in range(len(link.axes))}
-        return [0.0 if i in still else x for i, x in enumerate(self._v)]
+    def _poses(self) -> list[Pose]:
+        return outward(self._posed, Pose(), lambda i, link, parent: link.pose(parent), self._moved)
 
     @cached_property
     def _velocities(self) -> list[Pair]:
-        return velocities(self._posed, self._relative)
+        return velocities(self._posed, self._v, self._moved)
 
     @cached_property
     def _motions(self) -> list[Motion]:
-        return accelerations(ZERO, self._posed, self._relative, [0.0] * self.tree.nv)
+        return accelerations(ZERO, self._posed, self._v, [0.0] * self.tree.nv, self._moved)
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
         """Return a frame by name, or a place on it."""

@@ -6,6 +6,7 @@ its own axes; a acceleration of its origin.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +27,10 @@ def poses(posed: list[Posed]) -> list[Pose]:
     return outward(posed, Pose(), lambda i, link, parent: link.pose(parent))
 
 
-def velocities(posed: list[Posed], v: list[Scalar]) -> list[Pair]:
-    """Return the velocity of every link in its own frame: V = X V_parent + S v."""
+def velocities(posed: list[Posed], v: list[Scalar], only: Collection[int] | None = None) -> list[Pair]:
+    """Return the velocity of every link in its own frame: V = X V_parent + S v; links not in `only` stand still."""
     return outward(
-        posed, (ZERO, ZERO), lambda i, link, parent: pair_add(link.motion_into(parent), link.link.relative(v))
+        posed, (ZERO, ZERO), lambda i, link, parent: pair_add(link.motion_into(parent), link.link.relative(v)), only
     )
 
 

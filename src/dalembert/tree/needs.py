@@ -76,8 +76,9 @@ def matrices(mechanism: Mechanism) -> Matrices:
     """Return M, A and phi as a function of numbers."""
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")
     tree = candidates(mechanism)[-1]
-    rows = assemble(TreeKinematics(mechanism, tree, q, v, t))
-    M = as_expression(crba(tree, pose_tree(tree, ca.vertsplit(q))))
+    posed = pose_tree(tree, ca.vertsplit(q))
+    rows = assemble(TreeKinematics(mechanism, tree, q, v, t, posed=posed))
+    M = as_expression(crba(tree, posed))
     function = ca.Function("probe", [q, t], [M, ca.SX(rows.jacobian), ca.SX(rows.residual)])
 
     def at(q: Any) -> tuple[Any, Any, Any]:
@@ -107,7 +108,10 @@ def row_weights_of(mechanism: Mechanism, metric: Any) -> Any:
     """Return the metric's weights, checked: one positive number per row, or None."""
     if metric is None:
         return None
-    weights = np.asarray(metric, dtype=float)
+    try:
+        weights = np.asarray(metric, dtype=float)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
     if weights.shape != (len(mechanism.names),) or not (np.isfinite(weights) & (weights > 0)).all():
         raise ModelError(f"metric is {len(mechanism.names)} positive weights, one per constraint row; got {metric!r}")
     return weights

@@ -16,6 +16,7 @@ products, 70 sums.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from dalembert.tree import vectors
@@ -39,8 +40,13 @@ class Motion(NamedTuple):
     U: Matrix = STILL
 
 
-def accelerations(gravity: Vector, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Motion]:
-    """Return every link's motion for joint velocities v and accelerations a; the ground accelerates with -gravity."""
+def accelerations(
+    gravity: Vector, posed: list[Posed], v: list[Scalar], a: list[Scalar], only: Collection[int] | None = None
+) -> list[Motion]:
+    """Return every link's motion for joint velocities v and accelerations a; the ground accelerates with -gravity.
+
+    Links that are not in `only`, where it is given, move as the ground does.
+    """
     lift = scale(-1.0, gravity)
 
     def step(i: int, link: Posed, parent: Motion) -> Motion:
@@ -54,7 +60,7 @@ def accelerations(gravity: Vector, posed: list[Posed], v: list[Scalar], a: list[
         moving = vectors.add(cross(vectors.add(carried, w), vJ), dvJ)
         return Motion(w, wd, vectors.add(start, moving, scale(link.slide, U[2])), U)
 
-    return outward(posed, Motion(a=lift), step)
+    return outward(posed, Motion(a=lift), step, only)
 
 
 def body_forces(tree: Tree, motions: list[Motion]) -> list[Pair]:

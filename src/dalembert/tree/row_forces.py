@@ -89,17 +89,15 @@ class TreeMotion:
     def seen_from(self, carrier: int) -> Seen:
         """Return the motion of the links as seen from one that carries them, or from the ground, -1."""
         if carrier not in self._views:
-            links = [self.tree.links[i] for i in self.tree.ancestors(carrier)]
-            still = {link.v + place for link in links for place in range(len(link.axes))}
-            v: list[Scalar] = [0.0 if i in still else self.v[i] for i in range(self.tree.nv)]
-            motions = accelerations(vectors.ZERO, self.posed, v, [0.0] * self.tree.nv)
-            self._views[carrier] = Seen(velocities(self.posed, v), motions)
+            v, only = ca.vertsplit(self.v), self.tree.carried_by(carrier)
+            motions = accelerations(vectors.ZERO, self.posed, v, [0.0] * self.tree.nv, only)
+            self._views[carrier] = Seen(velocities(self.posed, v, only), motions)
         return self._views[carrier]
 
     @cached_property
     def world(self) -> TreeKinematics:
         """The same in world axes, for rows that are not between frames."""
-        return TreeKinematics(self.mechanism, self.tree, self.q, self.v, self.t)
+        return TreeKinematics(self.mechanism, self.tree, self.q, self.v, self.t, posed=self.posed)
 
     def gravity(self, i: int) -> vectors.Vector:
         """Return gravity in the axes of link i."""

@@ -5,7 +5,7 @@ An algorithm hands over a short step; it never loops over links itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from dalembert.tree import vectors
@@ -15,12 +15,21 @@ from dalembert.tree.screws import Pair
 State = TypeVar("State")
 
 
-def outward(posed: Sequence[Posed], ground: State, step: Callable[[int, Posed, State], State]) -> list[State]:
-    """Return the state of every link: step(i, link, state of its parent), parents first."""
+def outward(
+    posed: Sequence[Posed],
+    ground: State,
+    step: Callable[[int, Posed, State], State],
+    only: Collection[int] | None = None,
+) -> list[State]:
+    """Return the state of every link: step(i, link, state of its parent), parents first.
+
+    Links that are not in `only`, where it is given, are left as the ground is.
+    """
     states: list[State] = []
     for i, link in enumerate(posed):
         parent = link.link.parent
-        states.append(step(i, link, ground if parent < 0 else states[parent]))
+        before = ground if parent < 0 else states[parent]
+        states.append(step(i, link, before) if only is None or i in only else ground)
     return states
 
 

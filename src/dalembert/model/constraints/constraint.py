@@ -37,6 +37,8 @@ class Constraint:
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise ModelError(f"the name of a constraint is a text, not {self.name!r}")
         object.__setattr__(self, "stabilize", _gains(self.stabilize, self.label))
         self.normalize()
 
@@ -181,7 +183,7 @@ def _gains(value: Any, label: str) -> tuple[float, float] | None:
         return None
     what = f"stabilize of constraint {label!r}"
     given = numbers(value, what, None)
-    if given.shape not in ((), (2,)) or not np.isfinite(given).all() or (given < 0).any():
+    if isinstance(value, bool) or given.shape not in ((), (2,)) or not np.isfinite(given).all() or (given < 0).any():
         raise ModelError(f"{what} is a rate w >= 0 in 1/s or a pair (kp, kd) >= 0, not {value!r}")
     return (float(given) ** 2, 2 * float(given)) if given.ndim == 0 else (float(given[0]), float(given[1]))
 

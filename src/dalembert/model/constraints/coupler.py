@@ -42,8 +42,7 @@ class Coupler(Constraint):
 
     def normalize(self) -> None:
         """Make the terms a tuple of pairs."""
-        pairs = self.terms.items() if isinstance(self.terms, Mapping) else self.terms
-        terms = tuple((str(name), checked_number(factor, self, "factor")) for name, factor in pairs)
+        terms = tuple((str(name), checked_number(factor, self, "factor")) for name, factor in _pairs(self.terms))
         self._set(terms=terms, offset=checked_number(self.offset, self, "offset"))
         if not any(factor for _, factor in terms):
             raise ModelError(f"constraint {self.label!r} couples nothing: {self.terms}")
@@ -51,8 +50,7 @@ class Coupler(Constraint):
     @property
     def label(self) -> str:
         """The name, or those of the coordinates."""
-        pairs = self.terms.items() if isinstance(self.terms, Mapping) else self.terms
-        return self.name or "coupler " + "-".join(str(name) for name, _ in pairs)
+        return self.name or "coupler " + "-".join(str(name) for name, _ in _pairs(self.terms))
 
     def row_names(self) -> tuple[str, ...]:
         """Return the constraint's own name."""
@@ -71,3 +69,13 @@ class Coupler(Constraint):
             A[0, coordinate_index(kinematics.mechanism, name, self.label)] += factor
             residual = residual + factor * kinematics.coordinate(name)
         return Rows(residual, A, A @ kinematics.v, np.zeros((1, 1)))
+
+
+def _pairs(terms: Any) -> list[tuple[Any, Any]]:
+    """Return coordinates with their factors, of a mapping or of pairs."""
+    try:
+        return [(name, factor) for name, factor in (terms.items() if isinstance(terms, Mapping) else terms)]
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"a coupler takes coordinates with factors, {{'left': 1, 'right': -2}}, not {terms!r}"
+        ) from error

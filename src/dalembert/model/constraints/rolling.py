@@ -59,6 +59,8 @@ class Rolling(Pair):
             normal=checked_axis(self.normal, self, "normal"),
             at=self.at or IDENTITY,
         )
+        if not isinstance(self.contact, bool):
+            raise ModelError(f"contact of constraint {self.label!r} is True or False, not {self.contact!r}")
         if self.radius <= 0:
             raise ModelError(f"the radius of constraint {self.label!r} must be more than zero, not {self.radius:g}")
 

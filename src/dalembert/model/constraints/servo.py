@@ -78,7 +78,13 @@ class Servo(Constraint):
         import casadi as ca
 
         time = ca.SX.sym("t")
-        x = ca.SX(self.motion(time))
+        try:
+            x = ca.SX(self.motion(time))
+        except Exception as error:
+            raise ModelError(
+                f"the motion of constraint {self.label!r} must be a function of the time t that returns one CasADi "
+                f"expression, as in lambda t: casadi.sin(t); it failed: {error}"
+            ) from error
         if x.shape != (1, 1) or any(not ca.is_equal(s, time) for s in ca.symvar(x)):
             raise ModelError(
                 f"the motion of constraint {self.label!r} must be one expression of the time alone, not {x.shape}, {x}"
