@@ -22,6 +22,7 @@ import numpy as np
 from dalembert.kkt import Status
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree.large import front_loops, front_solve, inward
+from dalembert.tree.large.backward import backward_error
 from dalembert.tree.large.balance import (
     all_finite,
     imbalance,
@@ -377,6 +378,12 @@ class LargeSystem:
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.Y,
             self.fronts is not None, memory.A, need, forces, tau, a, coupled, memory.T, left,
         )  # fmt: skip
+        if one > self.limits.accept:
+            error = backward_error(
+                layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,
+                need, forces, tau, a, coupled, memory.T, memory.A, left,
+            )  # fmt: skip
+            one = min(one, error)
         return one, relative(gap, size, factors.g), left, gap
 
     @cached_property
