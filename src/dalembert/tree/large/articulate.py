@@ -18,7 +18,6 @@ touches memory on its way inward.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from dalembert.tree.large.lanes import (
@@ -41,7 +40,6 @@ from dalembert.tree.large.lanes import (
     three,
     total,
     transposed,
-    yzx,
 )
 from dalembert.tree.large.layout import CIRCLE, HINGE
 from dalembert.tree.large.other_joints import GATHERED, other

@@ -1,5 +1,7 @@
 """What an answer is judged by: forces on bodies, rows' accelerations, and how far both block rows are from zero."""
 
+# ruff: noqa: SIM109 - comparisons, not a search in a tuple: these are the innermost branches
+
 from __future__ import annotations
 
 import numpy as np
@@ -27,8 +29,12 @@ def needs(inertia, K, ext, need):
 
 @njit(**COMPILED)
 def joint_forces(ends, wrenches, c, lam, A, forces):
-    """Add the rows' forces A^T lam, and their sizes, to forces (n, 2, 6); return c - A a and its size, (2, m)."""
+    """Set forces (n, 2, 6) of bodies that rows pull at to A^T lam and its size; return c - A a and its size, (2, m)."""
     gap = np.empty((2, len(lam)))
+    for row in range(len(lam)):
+        for end in range(2):
+            if ends[row, end] >= 0:
+                forces[ends[row, end]] = 0.0
     for row in range(len(lam)):
         left, size = c[row], abs(c[row])
         for end in range(2):
@@ -43,6 +49,39 @@ def joint_forces(ends, wrenches, c, lam, A, forces):
                 size += abs(moved)
         gap[0, row], gap[1, row] = left, size
     return gap
+
+
+@njit(**COMPILED)
+def relative(gap, size_of_gap, g):
+    """Return the sum of |gap| over that of its size, rows weighed by the roots of 1/g; as it is where all is zero."""
+    missed = made_of = 0.0
+    for row in range(len(g)):
+        weight = 1.0 / np.sqrt(g[row]) if g[row] > 0.0 else 1.0
+        missed += weight * abs(gap[row])
+        made_of += weight * size_of_gap[row]
+    return missed / made_of if made_of > 0.0 else missed
+
+
+@njit(**COMPILED)
+def largest_of_each(owner, count, g):
+    """Return for each row the largest diagonal g of its constraint; the largest of all where nothing can move it."""
+    largest = np.zeros(count)
+    for row in range(len(g)):
+        largest[owner[row]] = max(largest[owner[row]], g[row])
+    top = largest.max() if count else 0.0
+    for k in range(count):
+        if not largest[k] > 0.0:
+            largest[k] = top if top > 0.0 else 1.0
+    return largest[owner]
+
+
+@njit(**COMPILED)
+def all_finite(x):
+    """Return whether no entry is infinite or not a number."""
+    bad = 0.0
+    for k in range(len(x)):
+        bad += x[k] * 0.0
+    return bad == 0.0
 
 
 @njit(**COMPILED)

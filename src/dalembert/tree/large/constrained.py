@@ -12,6 +12,7 @@ The status is made of residuals that know nothing of the factors: Newton-Euler w
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -21,7 +22,16 @@ import numpy as np
 from dalembert.kkt import Status
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree.large import front_loops, front_solve, inward
-from dalembert.tree.large.balance import imbalance, joint_forces, mobility, needs
+from dalembert.tree.large.backward import backward_error
+from dalembert.tree.large.balance import (
+    all_finite,
+    imbalance,
+    joint_forces,
+    largest_of_each,
+    mobility,
+    needs,
+    relative,
+)
 from dalembert.tree.large.composite import row_jacobian
 from dalembert.tree.large.fronts import FEW, closing_bodies, plan
 from dalembert.tree.large.lanes import padded
@@ -71,6 +81,16 @@ class _Factors:
     sparse: Any = None
 
 
+class _Room(threading.local):
+    """Arrays that a system works in, made once for each thread: fresh ones cost more than what is done in them."""
+
+    def __init__(self, n: int, nv: int, sizes: dict[str, int]) -> None:
+        self.P, self.V, self.need = padded(n, 3), padded(n, 3), padded(n, 6)
+        self.forces, self.coupled, self.left = padded(n, 12).reshape(-1, 2, 6), np.zeros(nv), np.zeros(nv)
+        self.phi, self.closed = np.zeros(sizes.get("phi", 0) + FEW), np.zeros(sizes.get("factor", 0) + 1)
+        self.L, self.F = np.zeros(sizes.get("L", 0) + FEW), np.zeros(sizes.get("F", 0) + FEW)
+
+
 class LargeSystem:
     """The block system of a large mechanism, one state at a time."""
 
@@ -82,6 +102,7 @@ class LargeSystem:
         self.fronts = plan(tree.layout, self.rows.touches, most) if route != "sparse" else None
         self.block = SparseBlock(tree.layout, self.rows, self._end_bodies) if self.fronts is None else None
         self.refuse_massless()
+        self.room = _Room(tree.layout.n, mechanism.nv, {} if self.fronts is None else self.fronts.sizes)
         self.limits = Thresholds(2.0**-52, BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
         self.metric = np.ones(self.rows.m) if metric is None else np.asarray(metric, dtype=float)
 
@@ -103,23 +124,23 @@ class LargeSystem:
     def values(self, q: Array, v: Array, t: float) -> RowValues:
         """Return the rows at a state that is in memory."""
         layout, K = self.layout, self.tree.memory.K
-        P, V = padded(layout.n, 3), padded(layout.n, 3)
+        P, V = self.room.P, self.room.V
         positions(layout.parent, K, P)
         velocities(layout.topology, layout.pitch, v, K, V)
         return self.rows.at(K, P, V, q, v, t)
 
     def factor(self, values: RowValues, shift: Array) -> _Factors:
-        """Factor [M A^T; A -shift] at the state in memory."""
+        """Factor [M A^T; A -shift] at the state in memory; the factors before are overwritten."""
         layout, memory, f, m = self.layout, self.tree.memory, self.fronts, self.rows.m
         if f is None:
             return self._factor_sparse(values, shift)
         size = f.sizes
-        phi, closed = np.empty(size["phi"] + FEW), np.empty(size["factor"] + 1)
-        found = _Factors(shift, np.zeros(m), np.zeros(m), phi, closed)
+        room = self.room
+        found = _Factors(shift, np.zeros(m), np.zeros(m), room.phi, room.closed)
         front_loops.factor(
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,
             f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
-            memory.T, memory.Y, np.empty(size["L"] + 1), np.empty(size["F"] + 1), found.phi, found.closed,
+            memory.T, memory.Y, room.L, room.F, found.phi, found.closed,
             found.g, found.pivots, memory.worst, max(size["width"], 1), f.narrow, f.calm,
         )  # fmt: skip
         found.worst = float(memory.worst[0])
@@ -161,12 +182,12 @@ class LargeSystem:
 
     def forward(self, q: Array, v: Array, tau: Array, t: float) -> Answer:
         """Return the constrained acceleration of one state."""
-        if not _finite(q, v, tau, t):
+        if not _finite(t, q, v, tau):
             return self._nothing(Status.NONFINITE)
         given = tau
         tau, ext = self.tree.load(q, v, tau, self.tree.move(q, v))
         values = self.values(q, v, t)
-        need = padded(self.layout.n, 6)
+        need = self.room.need
         needs(self.layout.inertia, self.tree.memory.K, ext, need)
 
         def free() -> Array:
@@ -178,7 +199,7 @@ class LargeSystem:
 
     def jump(self, q: Array, v: Array, t: float, taken: Array) -> Answer:
         """Return v', impulses: M (v' - v) + A^T P = 0, of the rows' rate the part `taken` is gone."""
-        if not _finite(q, v, t) or not np.isfinite(taken).all():
+        if not _finite(t, q, v, taken):
             return self._nothing(Status.NONFINITE)
         self.tree.move(q, v)
         values = self.values(q, v, t)
@@ -188,7 +209,7 @@ class LargeSystem:
     def step(self, q: Array, t: float) -> tuple[Array, Array, Status]:
         """Return Newton's step onto the rows that have a residual, the residual, and the status."""
         still = np.zeros(self.layout.mechanism.nv)
-        if not _finite(q, still, t):
+        if not _finite(t, q):
             return still * np.nan, np.full(self.rows.h, np.nan), Status.NONFINITE
         self.tree.move(q, still)
         values = self.values(q, still, t)
@@ -208,7 +229,9 @@ class LargeSystem:
         layout, memory, rows = self.layout, self.tree.memory, self.rows
         forces, pulled = padded(layout.n, 12).reshape(-1, 2, 6), np.zeros(layout.mechanism.nv)
         joint_forces(self._end_bodies, values.wrenches, lam, lam, memory.A, forces)
-        inward.transmitted(layout.topology, layout.gathering, layout.pitch, forces[:, 0].copy(), memory.K, memory.T, pulled)
+        inward.transmitted(
+            layout.topology, layout.gathering, layout.pitch, forces[:, 0].copy(), memory.K, memory.T, pulled
+        )
         np.add.at(pulled, rows.place, rows.factor * lam[rows.row])
         return pulled
 
@@ -297,10 +320,8 @@ class LargeSystem:
 
         The matrix is not used any more: the free accelerations have overwritten its factors.
         """
-        scale = 1.0 / np.sqrt(np.where(factors.g > 0, factors.g, 1.0))
-        gap, size = np.abs(self.move_rows(values, a) - c), np.abs(self.move_rows(values, free)) + np.abs(c)
-        total = float((scale * size).sum())
-        return float((scale * gap).sum()) / total if total > 0 else float((scale * gap).sum())
+        gap, size = self.move_rows(values, a) - c, np.abs(self.move_rows(values, free)) + np.abs(c)
+        return relative(gap, size, factors.g)
 
     def _refined(self, values: RowValues, factors: _Factors, load: tuple, a: Array, lam: Array) -> Answer:
         """Return the answer with its residuals, improved by them where they are above `FINE`, as long as that helps."""
@@ -331,10 +352,12 @@ class LargeSystem:
 
     def _scales(self, g: Array) -> Array:
         """Return for each row the largest diagonal of its constraint."""
-        largest = np.zeros(int(self.rows.owner.max(initial=-1)) + 1)
-        np.maximum.at(largest, self.rows.owner, g)
-        largest[largest <= 0] = largest.max(initial=0.0) or 1.0  # a constraint that nothing can move is no measure
-        return largest[self.rows.owner]
+        return largest_of_each(self.rows.owner, self._owners, g)
+
+    @cached_property
+    def _owners(self) -> int:
+        """Number of constraints."""
+        return int(self.rows.owner.max(initial=-1)) + 1
 
     def _residuals(
         self, values: RowValues, factors: _Factors, load: tuple, a: Array, lam: Array
@@ -343,9 +366,10 @@ class LargeSystem:
         layout, memory, rows = self.layout, self.tree.memory, self.rows
         need, tau, c = load
         inward.spread(layout.topology, layout.pitch, memory.K, a, memory.A)
-        forces, coupled, left = padded(layout.n, 12).reshape(-1, 2, 6), np.zeros_like(tau), np.empty_like(tau)
+        forces, coupled, left = self.room.forces, self.room.coupled, self.room.left
         gap, size = joint_forces(self._end_bodies, values.wrenches, c, lam, memory.A, forces)
         if len(rows.row):
+            coupled[:] = 0.0
             np.add.at(coupled, rows.place, rows.factor * lam[rows.row])
             moved = rows.factor * a[rows.place]
             np.subtract.at(gap, rows.row, moved)
@@ -354,9 +378,13 @@ class LargeSystem:
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.Y,
             self.fronts is not None, memory.A, need, forces, tau, a, coupled, memory.T, left,
         )  # fmt: skip
-        scale = 1.0 / np.sqrt(np.where(factors.g > 0, factors.g, 1.0))
-        total, two = float((scale * size).sum()), float((scale * np.abs(gap)).sum())
-        return one, two / total if total > 0 else two, left, gap
+        if one > self.limits.accept:
+            error = backward_error(
+                layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,
+                need, forces, tau, a, coupled, memory.T, memory.A, left,
+            )  # fmt: skip
+            one = min(one, error)
+        return one, relative(gap, size, factors.g), left, gap
 
     @cached_property
     def _end_bodies(self) -> Array:
@@ -367,5 +395,5 @@ class LargeSystem:
         return found
 
 
-def _finite(*arrays: Array | float) -> bool:
-    return all(bool(np.isfinite(x).all()) for x in arrays)
+def _finite(t: float, *arrays: Array) -> bool:
+    return bool(np.isfinite(t)) and all(all_finite(x) for x in arrays)

@@ -1,6 +1,7 @@
 """Fronts in numbers: the block system solved for any right side, inward and back, with factors of `front_loops.py`.
 
-Symbols as there: rows' right sides y become R^-1 y where they close; u of joints goes into Y, lam comes on the way back.
+Symbols as there: rows' right sides y become R^-1 y where they close; u of joints goes into Y; lam comes on the way
+back.
 """
 
 from __future__ import annotations

@@ -11,14 +11,19 @@ than needed (`padded`), and what stands behind a vector is written after it.
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core.datamodel import models, register_default
+from numba.core.datamodel import models
+from numba.core.datamodel.registry import register_default
 from numba.extending import intrinsic, overload
 
 WIDTH = 4
+
+compiled: Any = intrinsic
+"""`intrinsic` for type checkers: what it makes has other arguments than what it is made from."""
 
 _REGISTER = ir.VectorType(ir.DoubleType(), WIDTH)
 _PLACE = ir.IntType(32)
@@ -48,7 +53,7 @@ def padded(rows: int, columns: int) -> np.ndarray:
 def _between(name: str):
     """Return an operation of LLVM between two registers; products and sums may be contracted."""
 
-    @intrinsic
+    @compiled
     def apply(typing, a, b):
         def emit(context, builder, signature, arguments):
             return getattr(builder, name)(*arguments, flags=("contract",))
@@ -61,7 +66,7 @@ def _between(name: str):
 _add, _subtract, _multiply = _between("fadd"), _between("fsub"), _between("fmul")
 
 
-@intrinsic
+@compiled
 def every(typing, x):
     """every(x): x in all lanes."""
 
@@ -75,7 +80,7 @@ def every(typing, x):
 def constant(*values: float):
     """Return a function of nothing: a register with these lanes."""
 
-    @intrinsic
+    @compiled
     def apply(typing):
         return LANES(), lambda context, builder, signature, arguments: ir.Constant(_REGISTER, list(values))
 
@@ -112,7 +117,7 @@ def _times(a, b):
 def shuffle(*places: int):
     """Return a function of two registers: lanes 0 to 3 are of the first, 4 to 7 of the second."""
 
-    @intrinsic
+    @compiled
     def apply(typing, a, b):
         def emit(context, builder, signature, arguments):
             return builder.shuffle_vector(*arguments, ir.Constant(ir.VectorType(_PLACE, WIDTH), list(places)))
@@ -125,7 +130,7 @@ def shuffle(*places: int):
 def lane(k: int):
     """Return a function of one register: its lane k, a real."""
 
-    @intrinsic
+    @compiled
     def apply(typing, a):
         def emit(context, builder, signature, arguments):
             return builder.extract_element(arguments[0], _PLACE(k))
@@ -135,7 +140,7 @@ def lane(k: int):
     return apply
 
 
-@intrinsic
+@compiled
 def lanes(typing, x, y, z):
     """lanes(x, y, z): three reals and a zero."""
 
@@ -148,7 +153,7 @@ def lanes(typing, x, y, z):
     return LANES(types.float64, types.float64, types.float64), emit
 
 
-@intrinsic
+@compiled
 def size(typing, a):
     """size(a): absolute values, lane by lane."""
 
@@ -165,7 +170,7 @@ def _address(context, builder, array_type, array, place):
     return builder.bitcast(pointer, _REGISTER.as_pointer())
 
 
-@intrinsic
+@compiled
 def load(typing, array, place):
     """load(array, place): four reals of a contiguous array, counted from its beginning; bounds are the caller's."""
 
@@ -175,7 +180,7 @@ def load(typing, array, place):
     return LANES(array, types.intp), emit
 
 
-@intrinsic
+@compiled
 def store(typing, array, place, x):
     """store(array, place, x): write four reals."""
 

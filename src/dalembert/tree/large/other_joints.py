@@ -1,4 +1,4 @@
-"""Joints that are not hinges, eliminated from an articulated inertia: sliders, screws, and those with several velocities.
+"""Joints that are not hinges, eliminated from an articulated inertia: sliders, screws, several velocities at once.
 
 Symbols as in `articulate.py`. Here an inertia is 27 reals in memory: A (xx xy xz yy yz zz), B row by row, C as A, then
 the force p = (f, n).

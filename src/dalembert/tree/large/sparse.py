@@ -19,8 +19,8 @@ import numpy as np
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
-from dalembert.tree.large.other_joints import subspaces
 from dalembert.tree.large.layout import VELOCITIES, Layout
+from dalembert.tree.large.other_joints import subspaces
 from dalembert.tree.large.rows import Rows, RowValues
 
 Array = np.ndarray
