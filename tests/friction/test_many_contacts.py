@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sps
 
 from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, evaluate, steps_of
-from dalembert.friction.contact_kernel import factor_of, has_interior, solve_contacts, solve_with_rows
+from dalembert.friction.contact_kernel import factor_of, solve_contacts, solve_with_rows
 from dalembert.friction.interior import interior_plain
 from dalembert.friction.interior_kernel import first_point, in_cone_units, interior
-from dalembert.friction.polish_kernel import inverted, polish
+from dalembert.friction.polish_kernel import has_interior, inverted, polish
 from dalembert.friction.span_kernel import add_forces, assemble, factor, gathered, rows_times, substitute
 from tests.friction.problems import stack, stack_rows
 from tests.friction.test_cones import de_saxce, solved
@@ -161,7 +161,7 @@ def test_rows_with_spans_are_the_dense_ones():
 def test_small_helpers_of_the_kernels():
     rng = np.random.default_rng(2)
     B, out = rng.normal(size=(3, 3)), np.empty((3, 3))
-    inverted(B, out)
+    inverted(B, 0, out)
     np.testing.assert_allclose(out @ B, np.eye(3), atol=1e-12)
     J, _, _ = stack_rows(rng, 12)
     G = J @ J.T

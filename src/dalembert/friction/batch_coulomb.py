@@ -25,11 +25,17 @@ from dalembert.friction.reaction_problem import (
     row_number,
 )
 from dalembert.friction.resolution import OPTIMAL
-from dalembert.friction.resolve_coulomb import NEWTON, TOLERANCE
+from dalembert.friction.resolve_coulomb import TOLERANCE
 from dalembert.friction.samples import BatchResolution, Samples, least_multipliers
 from dalembert.friction.status import FrictionStatus
 
 Array = np.ndarray
+
+NEWTON = 10
+"""Steps of Newton's method in the compiled loop; what is left unsolved then is resolved by itself."""
+
+REDUNDANT = 16
+"""With so many rows, more than there are coordinates, Newton's method is left out: samples are resolved by themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +80,7 @@ def reacting_batch(data: Samples, laws: Any, names: Any, rows: Any, at_rest: flo
             kind.append(UNILATERAL if law.unilateral else BILATERAL)
         else:
             load = np.where(data.loads[:, i] >= 0.0, data.loads[:, i], np.nan)
-            unit = velocity / np.where(speed > 0.0, speed, 1.0)[:, None]
+            unit = np.where(np.isfinite(velocity), velocity, 0.0) / np.where(speed > 0.0, speed, 1.0)[:, None]
             known[:, columns] = np.where(sliding[:, [i]], -(load * moving)[:, None] * unit, 0.0)
             mu[:, i] = np.where(sliding[:, i] & np.isfinite(load), 0.0, load * mu[:, i])
             kind.append(FIXED)
@@ -133,9 +139,10 @@ def solved_reacting(data: Samples, c: ReactingBatch, T: Array, associated: bool)
     code, status = np.zeros((N, c.kind.size), dtype=np.int64), np.zeros(N, dtype=np.int64)
     given = (data.M, load, data.W, data.A, c.source, c.others, drift, data.drift[:, c.others], c.mu, c.direction)
     compiled: Any = reacting_samples
+    stack = p >= REDUNDANT and p > n - c.others.size
     compiled(
         *(np.ascontiguousarray(x) for x in given), c.first, c.kind, c.sliding, ASSOCIATED if associated else COULOMB,
-        (TOLERANCE, OPTIMAL, STILL, NEWTON), a, r, u, code, status, residual, steps,
+        (TOLERANCE, OPTIMAL, STILL, 0 if stack else NEWTON), a, r, u, code, status, residual, steps,
     )  # fmt: skip
     forces, xi = c.known.copy(), np.full((N, m), np.nan)
     forces[:, c.source[tangent]] += r[:, tangent]

@@ -24,8 +24,7 @@ from dalembert.friction.batch_kernel import (
     particular,
     project,
 )
-from dalembert.friction.cone_kernel import FIXED, TINY, UNILATERAL
-from dalembert.friction.contact_kernel import solve_with_rows
+from dalembert.friction.cone_kernel import FIXED, TINY, UNILATERAL, attempt
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
@@ -93,9 +92,7 @@ def reacting_one(
     backward(L, inward)
     for i in range(r.size):
         g[i] = dot(J[i], y) + dot(H[i], inward) + drift[i]
-    found, _, used = solve_with_rows(
-        J, G, g, first, mu, law, kind, sliding, direction, r, tolerance, 12, newton
-    )  # fmt: skip
+    found, used = attempt(G, g, first, mu, law, kind, sliding, direction, r, tolerance, 12, newton)
     for i in range(r.size):
         for j in range(y.size):
             y[j] += r[i] * J[i, j]

@@ -8,6 +8,8 @@ and Todd, V x = V^-1 z = lam. With w the scaling point, v = (w + e) / sqrt(2 w_0
 
 A contact with fewer rows has zeros in their place: the faces x_2 = 0 and x_1 = x_2 = 0 of Q are the smaller cones.
 
+Functions take whole arrays and the number of a contact: a view of its part costs more than the arithmetic.
+
 Source: L. Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010), sec. 4, 5.
 """
 
@@ -23,49 +25,42 @@ FAR = 1e3
 
 
 @compiled
-def determinant(x):
-    """Return x^T J x = (x_0 - |x_1|)(x_0 + |x_1|): near the boundary squares would cancel."""
-    reach = np.sqrt(x[1] * x[1] + x[2] * x[2])
-    return (x[0] - reach) * (x[0] + reach)
+def determinant(x, i):
+    """Return x^T J x = (x_0 - |x_1|)(x_0 + |x_1|) of contact i: near the boundary squares would cancel."""
+    reach = np.sqrt(x[i, 1] * x[i, 1] + x[i, 2] * x[i, 2])
+    return (x[i, 0] - reach) * (x[i, 0] + reach)
 
 
 @compiled
-def scaling(x, z, inverse, square):
-    """Write V^-1 and V^-2, (3, 3)."""
-    xx, zz = np.sqrt(determinant(x)), np.sqrt(determinant(z))
+def scaling(x, z, i, inverse, square):
+    """Write V^-1 and V^-2 of contact i, (k, 3, 3)."""
+    xx, zz = np.sqrt(determinant(x, i)), np.sqrt(determinant(z, i))
     p, q = 1.0 / xx, 1.0 / zz
-    half = 0.5 / np.sqrt(0.5 + 0.5 * (x[0] * z[0] + x[1] * z[1] + x[2] * z[2]) * (p * q))
-    w0 = (z[0] * q + x[0] * p) * half
-    w1, w2 = (x[1] * p - z[1] * q) * half, (x[2] * p - z[2] * q) * half
+    half = 0.5 / np.sqrt(0.5 + 0.5 * (x[i, 0] * z[i, 0] + x[i, 1] * z[i, 1] + x[i, 2] * z[i, 2]) * (p * q))
+    w0 = (z[i, 0] * q + x[i, 0] * p) * half
+    w1, w2 = (x[i, 1] * p - z[i, 1] * q) * half, (x[i, 2] * p - z[i, 2] * q) * half
     mean, size = 1.0 / (w0 + 1.0), xx * q
-    _outer(w0, w1, w2, 2.0 * size, size, square)
+    _outer(w0, w1, w2, 2.0 * size, size, i, square)
     root = np.sqrt(size)
-    _outer(w0 + 1.0, w1, w2, mean * root, root, inverse)
+    _outer(w0 + 1.0, w1, w2, mean * root, root, i, inverse)
 
 
 @compiled
-def _outer(a, b, c, factor, size, out):
+def _outer(a, b, c, factor, size, i, out):
     """Write factor (a, b, c)(a, b, c)^T - size J."""
-    out[0, 0], out[1, 1], out[2, 2] = factor * a * a - size, factor * b * b + size, factor * c * c + size
-    out[0, 1] = out[1, 0] = factor * a * b
-    out[0, 2] = out[2, 0] = factor * a * c
-    out[1, 2] = out[2, 1] = factor * b * c
+    out[i, 0, 0], out[i, 1, 1], out[i, 2, 2] = factor * a * a - size, factor * b * b + size, factor * c * c + size
+    out[i, 0, 1] = out[i, 1, 0] = factor * a * b
+    out[i, 0, 2] = out[i, 2, 0] = factor * a * c
+    out[i, 1, 2] = out[i, 2, 1] = factor * b * c
 
 
 @compiled
-def image(B, x, out):
-    """Write B x of one contact; x and out may not be the same."""
-    out[0] = B[0, 0] * x[0] + B[0, 1] * x[1] + B[0, 2] * x[2]
-    out[1] = B[1, 0] * x[0] + B[1, 1] * x[1] + B[1, 2] * x[2]
-    out[2] = B[2, 0] * x[0] + B[2, 1] * x[1] + B[2, 2] * x[2]
-
-
-@compiled
-def product(A, B, out):
-    """Write A B of one contact."""
-    for i in range(3):
-        for j in range(3):
-            out[i, j] = A[i, 0] * B[0, j] + A[i, 1] * B[1, j] + A[i, 2] * B[2, j]
+def image(B, x, i, out):
+    """Write B x of contact i; x and out may not be the same."""
+    a, b, c = x[i, 0], x[i, 1], x[i, 2]
+    out[i, 0] = B[i, 0, 0] * a + B[i, 0, 1] * b + B[i, 0, 2] * c
+    out[i, 1] = B[i, 1, 0] * a + B[i, 1, 1] * b + B[i, 1, 2] * c
+    out[i, 2] = B[i, 2, 0] * a + B[i, 2, 1] * b + B[i, 2, 2] * c
 
 
 @compiled
@@ -73,13 +68,13 @@ def reach(x, dx):
     """Return the longest step, at most `FAR`, that keeps all x + step dx in the cones."""
     longest = FAR
     for i in range(x.shape[0]):
-        p, d = x[i], dx[i]
-        if d[1] == 0.0 and d[2] == 0.0 and p[1] == 0.0 and p[2] == 0.0:
-            if d[0] < 0.0:
-                longest = min(longest, -p[0] / d[0])
+        p0, p1, p2, d0, d1, d2 = x[i, 0], x[i, 1], x[i, 2], dx[i, 0], dx[i, 1], dx[i, 2]
+        if d1 == 0.0 and d2 == 0.0 and p1 == 0.0 and p2 == 0.0:
+            if d0 < 0.0:
+                longest = min(longest, -p0 / d0)
             continue
-        q, h = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], p[0] * d[0] - p[1] * d[1] - p[2] * d[2]
-        c = determinant(p)
+        q, h = d0 * d0 - d1 * d1 - d2 * d2, p0 * d0 - p1 * d1 - p2 * d2
+        c = determinant(x, i)
         under = h * h - q * c
         if under >= 0.0 and (q < 0.0 or h < 0.0):
             longest = min(longest, c / (np.sqrt(under) - h))
@@ -87,11 +82,12 @@ def reach(x, dx):
 
 
 @compiled
-def corrected(lam, dx, dz, centre, c):
-    """Write the quotient by lam, in the Jordan product, of centre e - lam o lam - dx o dz, of one contact."""
-    c0 = centre - (lam[0] * lam[0] + lam[1] * lam[1] + lam[2] * lam[2])
-    c0 -= dx[0] * dz[0] + dx[1] * dz[1] + dx[2] * dz[2]
-    c1 = -2.0 * lam[0] * lam[1] - dx[0] * dz[1] - dz[0] * dx[1]
-    c2 = -2.0 * lam[0] * lam[2] - dx[0] * dz[2] - dz[0] * dx[2]
-    c[0] = (lam[0] * c0 - lam[1] * c1 - lam[2] * c2) / determinant(lam)
-    c[1], c[2] = (c1 - c[0] * lam[1]) / lam[0], (c2 - c[0] * lam[2]) / lam[0]
+def corrected(lam, dx, dz, i, centre, c):
+    """Write the quotient by lam, in the Jordan product, of centre e - lam o lam - dx o dz, of contact i."""
+    l0, l1, l2, x0, x1, x2 = lam[i, 0], lam[i, 1], lam[i, 2], dx[i, 0], dx[i, 1], dx[i, 2]
+    z0, z1, z2 = dz[i, 0], dz[i, 1], dz[i, 2]
+    c0 = centre - (l0 * l0 + l1 * l1 + l2 * l2) - (x0 * z0 + x1 * z1 + x2 * z2)
+    c1 = -2.0 * l0 * l1 - x0 * z1 - z0 * x1
+    c2 = -2.0 * l0 * l2 - x0 * z2 - z0 * x2
+    first, part = (l0 * c0 - l1 * c1 - l2 * c2) / determinant(lam, i), 1.0 / l0
+    c[i, 0], c[i, 1], c[i, 2] = first, (c1 - first * l1) * part, (c2 - first * l2) * part

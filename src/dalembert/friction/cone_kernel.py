@@ -233,9 +233,9 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
 
 
 @compiled
-def attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, steps):
+def attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
     """Run sweeps, then damped Newton steps while they help; r is the best met; return its residual and the steps."""
-    size = g.size
+    size, rho = g.size, steps_of(G, first)
     u, y, out, F = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     for _ in range(sweeps):
         if sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out) == 0.0:

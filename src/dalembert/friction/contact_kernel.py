@@ -1,11 +1,13 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""Contacts with reactions as limits: which method when, in compiled code.
+"""Contacts with reactions as limits: which method when.
 
 | contacts | in this order, as long as the residual is too large |
 |---|---|
 | more rows than coordinates (stacks: redundant) | interior points and Newton, both in the space of accelerations |
 | others, or a first guess | sweeps and Newton in the space of reactions, then as above |
 | all | proximal points, the last resort |
+
+Each method is compiled when it is first needed, on its own: most problems never need the later ones.
 
 Symbols as in `cone_kernel`; J rows with J J^T = G. Interior points need unilateral contacts at rest; others go without.
 """
@@ -14,19 +16,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, TINY, UNILATERAL, attempt, compiled, evaluate, steps_of
+from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, TINY, attempt, compiled, evaluate, steps_of
 from dalembert.friction.interior_kernel import first_point, in_cone_units, interior
-from dalembert.friction.polish_kernel import polish
-from dalembert.friction.span_kernel import add_forces, gathered, rows_times
+from dalembert.friction.polish_kernel import has_interior, polish
+from dalembert.friction.span_kernel import gathered
 
 FEW = 16
 """Rows below which sweeps and Newton's method come first in any case."""
 
 INTERIOR = 40
-"""Steps of the interior-point method; 8 to 20 are usual."""
+"""Steps of the interior-point method; 6 to 15 are usual."""
 
-GAPS = (1e-9, 1e-12)
+GAPS = (1e-5, 1e-7, 1e-9, 1e-12)
 """Where interior points hand over to Newton's method, first and where that failed."""
+
+MANY, LATER = 100, 1
+"""From so many rows on so many of the first gaps are left out: some contact is still in the wrong mode there."""
 
 POLISH = 5
 """Steps of Newton's method after interior points; 1 to 3 are usual."""
@@ -39,15 +44,6 @@ DEPENDENT = 1e-12
 
 TRIALS = (((0.99, 3.0, 1.0), (0.99, 1.0, 1.0), (0.9, 1.0, 1.0)), ((0.99, 1.0, 0.3), (0.9, 1.0, 1.0), (0.9, 3.0, 1.0)))
 """Per law and trial: part of the way to the boundary that a step takes, sizes of the first forces and accelerations."""
-
-
-@compiled
-def has_interior(kind, sliding):
-    """Say whether the interior-point method knows all these contacts."""
-    for i in range(kind.size):
-        if kind[i] != UNILATERAL or sliding[i]:
-            return False
-    return kind.size > 0
 
 
 @compiled
@@ -82,46 +78,65 @@ def padded(values, first):
 
 
 @compiled
-def from_inside(J, G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, best):
-    """Interior points, then Newton's method for the digits; r is overwritten where better than `best`.
+def trial(J, inner, g, first, mu, law, coulomb, kind, sliding, s, tolerance, start, gaps, r):
+    """Interior points, then Newton's method for the digits; r is overwritten where the answer is good.
 
-    Where Newton's method fails, interior points go on to a smaller gap, then from another point. Where Coulomb's law
-    defeats them, convex problems with the tangential accelerations of the last one on the normals are solved in turn.
-    Returns the residual and the steps.
+    Where Newton's method fails, interior points go on to a smaller gap. `inner` is what the interior points see in
+    place of g, with the law `coulomb` or the convex problem. Returns the residual, and the steps.
     """
-    p, used, tries = g.size, 0, len(TRIALS[0])
+    if not has_interior(kind, sliding):
+        return np.inf, 0
     rows, span, envelope = gathered(J, first)
     free, along = padded(g, first), padded(s, first).ravel()
-    R, h, unit = in_cone_units(rows, free, mu)
-    shifted, x, v, y = h.copy(), np.zeros(h.shape), np.zeros(h.shape), np.zeros(envelope.shape[0])
-    trial, u, z, out, F = np.empty(p), np.empty(p), np.empty(p), np.empty(p), np.empty(p)
-    for turn in range(tries + (CONVEX if law == COULOMB else 0)):
-        whole = turn < tries
-        near, force, acceleration = TRIALS[law][turn] if whole else TRIALS[ASSOCIATED][0]
-        point = first_point(R, shifted, force, acceleration)
-        for gap in GAPS:
-            inner, reached = interior(
-                R, span, envelope, shifted, whole and law == COULOMB, near, point, x, gap, INTERIOR
-            )
-            if not whole:
-                y[:] = 0.0
-                add_forces(R, span, x, y)
-                rows_times(R, span, y, v)
-                for i in range(mu.size):
-                    shifted[i, 0] = h[i, 0] + np.sqrt((v[i, 1] + h[i, 1]) ** 2 + (v[i, 2] + h[i, 2]) ** 2)
-            x *= unit
-            _, more = polish(rows, span, envelope, free, mu, law, kind, sliding, along, x, 0.1 * tolerance, POLISH)
-            used += inner + more
+    R, h, unit = in_cone_units(rows, padded(inner, first), mu)
+    x, used, best = np.zeros(h.shape), 0, np.inf
+    point = first_point(R, h, start[1], start[2])
+    for gap in gaps:
+        more, reached = interior(R, span, envelope, h, coulomb, start[0], point, x, gap, INTERIOR)
+        for i in range(mu.size):
+            for j in range(3):
+                x[i, j] *= unit[i, j]
+        found, last = polish(rows, span, envelope, free, mu, law, kind, sliding, along, x, 0.1 * tolerance, POLISH)
+        used += more + last
+        if found < best:
+            best = found
             for i in range(mu.size):
                 for j in range(first[i + 1] - first[i]):
-                    trial[first[i] + j] = x[i, j]
-            worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, trial, u, z, out, F)
-            if worst / max(scale, TINY) < best:
-                best, r[:] = worst / max(scale, TINY), trial
-            if best <= tolerance:
-                return best, used
-            if reached > gap or not whole:
-                break
+                    r[first[i] + j] = x[i, j]
+        if best <= tolerance or reached > gap:
+            break
+    return best, used
+
+
+def from_inside(J, g, first, mu, law, kind, sliding, s, r, tolerance):
+    """Run the trials in turn, from r = 0; r is overwritten by the best answer. Returns its residual and the steps.
+
+    Where Coulomb's law defeats them, convex problems with the tangential accelerations of the last one on the normals
+    are solved in turn.
+    """
+    best, used, new, coulomb = np.inf, 0, r, law == COULOMB
+    gaps = GAPS if g.size < MANY else GAPS[LATER:]
+    for start in TRIALS[law]:
+        found, more = trial(J, g, g, first, mu, law, coulomb, kind, sliding, s, tolerance, start, gaps, new)
+        used += more
+        if found < best:
+            best, r[:] = found, new
+        if best <= tolerance or not more:
+            return best, used
+        new = np.zeros_like(r)
+    tangent, inner = np.ones(g.size, dtype=bool), g.copy()
+    tangent[first[:-1]] = False
+    owner = np.repeat(np.arange(mu.size), np.diff(first))
+    for _ in range(CONVEX if coulomb else 0):
+        start, new = TRIALS[ASSOCIATED][0], np.zeros_like(r)
+        found, more = trial(J, inner, g, first, mu, law, False, kind, sliding, s, tolerance, start, GAPS[2:3], new)
+        used += more
+        if found < best:
+            best, r[:] = found, new
+        if best <= tolerance:
+            break
+        u = J @ (J.T @ new) + g
+        inner[first[:-1]] = g[first[:-1]] + mu * np.sqrt(np.bincount(owner, np.where(tangent, u * u, 0.0), mu.size))
     return best, used
 
 
@@ -130,43 +145,44 @@ def solve_contacts(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps,
     return solve_with_rows(np.zeros((g.size, 0)), G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps)
 
 
-@compiled
 def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
     """Solve from a first guess r, overwritten; return |F| relative to its terms, proximal steps, all other steps.
 
     J (p, n) are rows divided by the root of the mass, J J^T = G; without columns they are made from G when needed.
     """
-    rho, p = steps_of(G, first), g.size
-    inside, best, used, kept = has_interior(kind, sliding), np.inf, 0, r.copy()
-    redundant = inside and p >= FEW and 0 < J.shape[1] < p and not np.any(r)
-    for turn in range(2):
-        if redundant == (turn == 0):
-            if inside:
-                rows = J if 0 < J.shape[1] < p else factor_of(G)
-                best, more = from_inside(rows, G, g, first, mu, law, kind, sliding, s, rho, kept, tolerance, best)
-                used += more
-        else:
-            r[:] = kept
-            found, more = attempt(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, sweeps, 10)
-            used += more
-            if found < best:
-                best, kept[:] = found, r
-        if best <= tolerance or used >= steps:
-            break
+    p, best, used = g.size, np.inf, 0
+    few = 0 < J.shape[1] < p
+    redundant = few and p >= FEW and not r.any()
+    if redundant:
+        best, used = from_inside(J, g, first, mu, law, kind, sliding, s, r, tolerance)
+        if best <= tolerance:
+            return best, 0, used
+    kept = r.copy()
+    found, more = attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, 10)
+    used += more
+    if found < best:
+        best, kept[:] = found, r
+    if best > tolerance and not redundant and used < steps:
+        rows = J if few else factor_of(G)
+        r[:] = 0.0
+        found, more = from_inside(rows, g, first, mu, law, kind, sliding, s, r, tolerance)
+        used += more
+        if found < best:
+            best, kept[:] = found, r
     r[:] = kept
     if best <= tolerance or used >= steps:
         return best, 0, used
-    return proximal(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, best, used, steps)
+    return proximal(G, g, first, mu, law, kind, sliding, s, r, tolerance, best, used, steps)
 
 
 @compiled
-def proximal(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, best, used, steps):
+def proximal(G, g, first, mu, law, kind, sliding, s, r, tolerance, best, used, steps):
     """Improve r by the proximal point method: G + delta I and g - delta r in place of G and g.
 
     Each step is a well-conditioned problem, and the steps end at an answer of the first; delta falls as long as that
     helps.
     """
-    size = g.size
+    size, rho = g.size, steps_of(G, first)
     trace = 0.0
     for j in range(size):
         trace += G[j, j] / size
@@ -176,9 +192,7 @@ def proximal(G, g, first, mu, law, kind, sliding, s, rho, r, tolerance, best, us
     for outer in range(200):
         for j in range(size):
             Gp[j, j] = G[j, j] + delta
-        near = steps_of(Gp, first)
-        centre = r.copy()
-        inner, more = attempt(Gp, g - delta * centre, first, mu, law, kind, sliding, s, near, r, 0.1 * tolerance, 8, 12)
+        inner, more = attempt(Gp, g - delta * r, first, mu, law, kind, sliding, s, r, 0.1 * tolerance, 8, 12)
         used += more
         worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
         found = worst / max(scale, TINY)

@@ -38,51 +38,68 @@ STALLED = 6
 @compiled
 def in_cone_units(J, g, mu):
     """Return R, h and the units, r = unit x, of contacts (k, 3); without friction the tangents are left out."""
-    k = mu.size
-    R, h, unit = J.copy(), g.copy(), np.ones((k, 3))
+    k, w = mu.size, J.shape[2]
+    R, h, unit = np.empty((k, 3, w)), np.empty((k, 3)), np.empty((k, 3))
     for i in range(k):
-        if mu[i] > 0.0:
-            unit[i, 0] = 1.0 / mu[i]
-            R[i, 0] /= mu[i]
-            h[i, 0] /= mu[i]
-        else:
-            R[i, 1:], h[i, 1:], unit[i, 1:] = 0.0, 0.0, 0.0
+        for j in range(3):
+            to_units, back = 1.0, 1.0
+            if mu[i] > 0.0 and j == 0:
+                to_units, back = 1.0 / mu[i], 1.0 / mu[i]
+            elif mu[i] <= 0.0 and j > 0:
+                to_units, back = 0.0, 0.0
+            unit[i, j], h[i, j] = back, to_units * g[i, j]
+            for m in range(w):
+                R[i, j, m] = to_units * J[i, j, m]
     return R, h, unit
+
+
+@compiled
+def largest(x):
+    """Return the largest |x|, (k, 3)."""
+    most = 0.0
+    for i in range(x.shape[0]):
+        most = max(most, abs(x[i, 0]), abs(x[i, 1]), abs(x[i, 2]))
+    return most
 
 
 @compiled
 def first_point(R, h, force, acceleration):
     """Return x and z, (2, k, 3), on the axes of the cones: these factors times the sizes of the data."""
-    size, point = np.abs(h).max() + TINY, np.zeros((2, *h.shape))
-    point[0, :, 0] = force * h.size * size / (np.sum(R * R) + TINY)
-    point[1, :, 0] = acceleration * size
+    size, total, point = largest(h) + TINY, TINY, np.zeros((2, h.shape[0], 3))
+    for i in range(h.shape[0]):
+        for j in range(3):
+            for m in range(R.shape[2]):
+                total += R[i, j, m] * R[i, j, m]
+    for i in range(h.shape[0]):
+        point[0, i, 0], point[1, i, 0] = force * h.size * size / total, acceleration * size
     return point
 
 
 @compiled
-def missing(h, coulomb, u, z, tilt, missed):
-    """Turn u = R y into missed = u + h + shift - z; write tilt; return the largest missing part."""
-    wrong = 0.0
+def missing(h, coulomb, x, u, z, tilt, missed):
+    """Turn u = R y into missed = u + h + shift - z; write tilt; return the largest missing part and x^T z."""
+    wrong, total = 0.0, 0.0
     for i in range(h.shape[0]):
-        for j in range(3):
-            u[i, j] += h[i, j]
-        shift = 0.0
+        a, b, c = u[i, 0] + h[i, 0], u[i, 1] + h[i, 1], u[i, 2] + h[i, 2]
         if coulomb:
-            shift = np.sqrt(u[i, 1] * u[i, 1] + u[i, 2] * u[i, 2]) + TINY
-            tilt[i, 1], tilt[i, 2] = u[i, 1] / shift, u[i, 2] / shift
-        missed[i, 0] = u[i, 0] + shift - z[i, 0]
-        missed[i, 1], missed[i, 2] = u[i, 1] - z[i, 1], u[i, 2] - z[i, 2]
-        wrong = max(wrong, abs(missed[i, 0]), abs(missed[i, 1]), abs(missed[i, 2]))
-    return wrong
+            shift = np.sqrt(b * b + c * c) + TINY
+            tilt[i, 1], tilt[i, 2] = b / shift, c / shift
+            a += shift
+        a, b, c = a - z[i, 0], b - z[i, 1], c - z[i, 2]
+        missed[i, 0], missed[i, 1], missed[i, 2] = a, b, c
+        wrong = max(wrong, abs(a), abs(b), abs(c))
+        total += x[i, 0] * z[i, 0] + x[i, 1] * z[i, 1] + x[i, 2] * z[i, 2]
+    return wrong, total
 
 
 @compiled
-def scaled(x, z, tilt, V, D, C, lam):
-    """Write V^-1, D = V^-2, C = V^-2 (I + tilt) and lam = V^-1 z of all contacts."""
+def scaled(x, z, tilt, V, D, C, lam, c):
+    """Write V^-1, D = V^-2, C = V^-2 (I + tilt), lam = V^-1 z and c = -lam of all contacts."""
     for i in range(x.shape[0]):
-        scaling(x[i], z[i], V[i], D[i])
-        image(V[i], z[i], lam[i])
+        scaling(x, z, i, V, D)
+        image(V, z, i, lam)
         for j in range(3):
+            c[i, j] = -lam[i, j]
             C[i, j, 0] = D[i, j, 0]
             C[i, j, 1], C[i, j, 2] = D[i, j, 1] + D[i, j, 0] * tilt[i, 1], D[i, j, 2] + D[i, j, 0] * tilt[i, 2]
 
@@ -92,11 +109,12 @@ def direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx
     """Write the step dy, dx, dz for a right side c, and the last two in scaled units: sz = V^-1 dz, sx = V dx."""
     k = c.shape[0]
     for i in range(k):
-        image(V[i], c[i], dx[i])
-        image(D[i], missed[i], dz[i])
+        image(V, c, i, dx)
+        image(D, missed, i, dz)
         for j in range(3):
             dx[i, j] -= dz[i, j]
-    dy[:] = apart
+    for j in range(dy.size):
+        dy[j] = apart[j]
     add_forces(R, span, dx, dy)
     substitute(A, envelope, dy)
     rows_times(R, span, dy, dz)
@@ -104,10 +122,21 @@ def direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx
         dz[i, 0] += missed[i, 0] + tilt[i, 1] * dz[i, 1] + tilt[i, 2] * dz[i, 2]
         dz[i, 1] += missed[i, 1]
         dz[i, 2] += missed[i, 2]
-        image(V[i], dz[i], sz[i])
+        image(V, dz, i, sz)
         for j in range(3):
             sx[i, j] = c[i, j] - sz[i, j]
-        image(V[i], sx[i], dx[i])
+        image(V, sx, i, dx)
+
+
+@compiled
+def moved(step, x, z, y, dx, dz, dy):
+    """Go a step."""
+    for i in range(x.shape[0]):
+        for j in range(3):
+            x[i, j] += step * dx[i, j]
+            z[i, j] += step * dz[i, j]
+    for j in range(y.size):
+        y[j] += step * dy[j]
 
 
 @compiled
@@ -117,6 +146,26 @@ def raised(R, span, h, y, step, missed, u, z):
     for i in range(h.shape[0]):
         p, q = u[i, 1] + h[i, 1], u[i, 2] + h[i, 2]
         z[i, 0] = max(z[i, 0], u[i, 0] + h[i, 0] + np.sqrt(p * p + q * q) - (1.0 - step) * missed[i, 0])
+
+
+@compiled
+def balance(R, span, x, y, apart):
+    """Write R^T x - y; return its largest entry, over that of y."""
+    for j in range(y.size):
+        apart[j] = -y[j]
+    add_forces(R, span, x, apart)
+    off, size = 0.0, TINY
+    for j in range(y.size):
+        off, size = max(off, abs(apart[j])), max(size, abs(y[j]))
+    return off / size
+
+
+@compiled
+def copied(x, out):
+    """Write x to out, (k, 3)."""
+    for i in range(x.shape[0]):
+        for j in range(3):
+            out[i, j] = x[i, j]
 
 
 @compiled
@@ -131,39 +180,34 @@ def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps)
     V, D, C = blocks[0], blocks[1], blocks[2]
     u, tilt, missed, lam, c = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     dx, dz, sx, sz = vectors[5], vectors[6], vectors[7], vectors[8]
-    A, work, size = np.empty((n, n)), np.empty((3, R.shape[2])), np.abs(h).max() + TINY
+    A, work, size = np.empty((n, n)), np.empty((3, R.shape[2])), largest(h) + TINY
     y, dy, apart = flat[0], flat[1], flat[2]
     add_forces(R, span, x, y)
     used, best, stalled = 0, np.inf, 0
     while used < steps:
         rows_times(R, span, y, u)
-        wrong = missing(h, coulomb, u, z, tilt, missed)
-        apart[:] = -y
-        add_forces(R, span, x, apart)
-        centre = np.sum(x * z) / k
+        wrong, total = missing(h, coulomb, x, u, z, tilt, missed)
+        centre = total / k
         if not 0.0 <= centre < np.inf:  # rounding has left the cones
             break
-        gap = max(wrong / size, centre / (size * (np.abs(x).max() + TINY)))
-        gap = max(gap, np.abs(apart).max() / (np.abs(y).max() + TINY))
+        gap = max(wrong / size, centre / (size * (largest(x) + TINY)), balance(R, span, x, y, apart))
         stalled = stalled + 1 if gap > 0.5 * best else 0
         if gap < best:
-            best, kept[:] = gap, x
+            best = gap
+            copied(x, kept)
         if gap <= tolerance or stalled == STALLED:
             break
         used += 1
-        scaled(x, z, tilt, V, D, C, lam)
+        scaled(x, z, tilt, V, D, C, lam, c)
         assemble(R, span, envelope, C, A, work)
         factor(A, envelope)
-        c[:] = -lam
         direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
         step = min(1.0, reach(x, dx), reach(z, dz))
         for i in range(k):
-            corrected(lam[i], sx[i], sz[i], centre * (1.0 - step) ** 3, c[i])
+            corrected(lam, sx, sz, i, centre * (1.0 - step) ** 3, c)
         direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
         step = min(1.0, near * min(reach(x, dx), reach(z, dz)))
-        x += step * dx
-        z += step * dz
-        y += step * dy
+        moved(step, x, z, y, dx, dz, dy)
         if coulomb:
             raised(R, span, h, y, step, missed, u, z)
     return used, best

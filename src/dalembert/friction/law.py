@@ -12,6 +12,7 @@ point.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,11 @@ PROBES = np.concatenate([[0.0], np.logspace(-9.0, 4.0, 105)])
 
 SLACK = 1e-12
 """Relative amount by which T_k(0) may exceed T_s through rounding."""
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a value is one real number (NaN and infinity are)."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 class Law(ABC):
@@ -60,8 +66,8 @@ class Law(ABC):
 
     def graph(self, speed: float, points: int = 101, state: Any = None) -> tuple[Array, Array]:
         """Return velocities and forces along the law's graph, from -speed to speed, the vertical line at 0 included."""
-        if not (np.isfinite(speed) and speed > 0.0) or points < 2:
-            raise ModelError(f"a graph needs a speed > 0 and at least 2 points a side; got {speed} and {points}")
+        if not (is_number(speed) and 0.0 < speed < np.inf) or not (isinstance(points, int) and points >= 2):
+            raise ModelError(f"a graph needs a speed > 0 and at least 2 points a side; got {speed!r} and {points!r}")
         s = np.linspace(0.0, speed, points)
         T, limit = np.asarray(self.kinetic(s, state)) * np.ones(points), self.static(state)
         velocity = np.concatenate([-s[::-1], [0.0, 0.0], s])

@@ -109,7 +109,10 @@ class Tabulated(Law):
     static_limit: float | None = None
 
     def __post_init__(self) -> None:
-        s, T = np.array(self.speeds, dtype=float), np.array(self.forces, dtype=float)
+        try:
+            s, T = np.array(self.speeds, dtype=float), np.array(self.forces, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"a table needs numbers: {error}") from error
         if s.ndim != 1 or s.shape != T.shape or s.size < 1:
             raise ShapeError(f"a table needs as many forces as speeds; got shapes {s.shape} and {T.shape}")
         if s[0] != 0.0 or not np.all(np.diff(s) > 0.0):
@@ -144,6 +147,8 @@ class Expression(Law):
     def __init__(self, speed: Any, kinetic: Any, static_limit: Any = None, state: Any = None) -> None:
         import casadi as ca
 
+        if state is not None and (not isinstance(state, list | tuple) or len(state) != 3):
+            raise ModelError("the state symbols of a law are (q, v, t); a group that it does not need may be None")
         try:
             T, limit = ca.SX(kinetic), ca.SX(kinetic if static_limit is None else static_limit)
             if static_limit is None:
@@ -176,8 +181,15 @@ class Expression(Law):
             return []
         if state is None:
             raise ModelError("this friction law depends on the state: pass state=(q, v, t)")
-        q, v, t = state
-        return [x if self._static.size1_in(i) else np.zeros((0, 1)) for i, x in enumerate((q, v, t))]
+        if not isinstance(state, list | tuple) or len(state) != 3:
+            raise ModelError(f"this friction law depends on the state: pass (q, v, t), not {state!r}")
+        given = []
+        for i, (x, what) in enumerate(zip(state, "qvt", strict=True)):
+            size = self._static.size1_in(i)
+            if size and np.size(x) != size:
+                raise ShapeError(f"this friction law depends on {size} entries of {what}; it is given {np.size(x)}")
+            given.append(x if size else np.zeros((0, 1)))
+        return given
 
 
 LAWS = (Dry, StaticKinetic, Stribeck, Hyperbolic, Tabulated, Expression)
@@ -187,11 +199,16 @@ LAWS = (Dry, StaticKinetic, Stribeck, Hyperbolic, Tabulated, Expression)
 def as_law(given: Any, owner: str) -> Law:
     """Return a law, a number being Coulomb's; checked where it needs no state, with the owner's name in complaints."""
     if not isinstance(given, Law):
+        if isinstance(given, bool | str):
+            raise ModelError(f"{owner}: a law is a number or one of dalembert.friction's laws; got {given!r}")
         try:
             given = Dry(float(given))
         except (TypeError, ValueError):
             raise ModelError(f"{owner}: a law is a number or one of dalembert.friction's laws; got {given!r}") from None
     if not given.needs_state and not getattr(given, "_sound", False):
-        given.check(owner)
+        try:
+            given.check(owner)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"{owner}: {given!r} cannot be evaluated: {error}") from error
         object.__setattr__(given, "_sound", True)
     return given

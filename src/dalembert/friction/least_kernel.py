@@ -34,6 +34,8 @@ DEPENDENT = 1e-13
 def row_space(B, index):
     """Return an orthonormal basis of the row space of B[:, index], (k, r), its rank decided on unit columns."""
     p, k = B.shape[0], index.size
+    if p == 0:
+        return np.empty((k, 0))
     F, d = np.empty((p, k)), np.ones(k)
     for j in range(k):
         size = 0.0

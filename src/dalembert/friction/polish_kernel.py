@@ -17,8 +17,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from dalembert.friction.cone_algebra_kernel import image, product
-from dalembert.friction.cone_kernel import TINY, derivative, local_map
+from dalembert.friction.cone_algebra_kernel import image
+from dalembert.friction.cone_kernel import TINY, UNILATERAL, derivative, local_map
+from dalembert.friction.interior_kernel import copied
 from dalembert.friction.span_kernel import add_forces, assemble, factor, rows_times, substitute
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
@@ -27,21 +28,35 @@ EPSILON = 1e-8
 """Proximal part: large against rounding, small against what a step may miss."""
 
 
+SLOW = 0.5
+"""A step that leaves more than this part of the distance has the wrong modes: better to go on with interior points."""
+
+
 @compiled
-def inverted(B, out):
-    """Write the inverse of a 3 x 3 block."""
-    a, b, c, d, e, f, g, h, i = B[0, 0], B[0, 1], B[0, 2], B[1, 0], B[1, 1], B[1, 2], B[2, 0], B[2, 1], B[2, 2]
-    p, q, s = e * i - f * h, f * g - d * i, d * h - e * g
+def has_interior(kind, sliding):
+    """Say whether interior points know all these contacts: unilateral ones at rest."""
+    for i in range(kind.size):
+        if kind[i] != UNILATERAL or sliding[i]:
+            return False
+    return kind.size > 0
+
+
+@compiled
+def inverted(B, i, out):
+    """Write the inverse of a 3 x 3 block to block i."""
+    a, b, c, d, e, f, g, h, k = B[0, 0], B[0, 1], B[0, 2], B[1, 0], B[1, 1], B[1, 2], B[2, 0], B[2, 1], B[2, 2]
+    p, q, s = e * k - f * h, f * g - d * k, d * h - e * g
     scale = 1.0 / (a * p + b * q + c * s)
-    out[0, 0], out[0, 1], out[0, 2] = scale * p, scale * (c * h - b * i), scale * (b * f - c * e)
-    out[1, 0], out[1, 1], out[1, 2] = scale * q, scale * (a * i - c * g), scale * (c * d - a * f)
-    out[2, 0], out[2, 1], out[2, 2] = scale * s, scale * (b * g - a * h), scale * (a * e - b * d)
+    out[i, 0, 0], out[i, 0, 1], out[i, 0, 2] = scale * p, scale * (c * h - b * k), scale * (b * f - c * e)
+    out[i, 1, 0], out[i, 1, 1], out[i, 1, 2] = scale * q, scale * (a * k - c * g), scale * (c * d - a * f)
+    out[i, 2, 0], out[i, 2, 1], out[i, 2, 2] = scale * s, scale * (b * g - a * h), scale * (a * e - b * d)
 
 
 @compiled
 def distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F):
     """Write u, y and F; return the largest |F| over the largest of its terms (NaN counts as infinite)."""
-    root[:] = 0.0
+    for j in range(root.size):
+        root[j] = 0.0
     add_forces(J, span, r, root)
     rows_times(J, span, root, u)
     worst, size = 0.0, TINY
@@ -67,11 +82,13 @@ def blocks_of(mu, law, kind, sliding, s, rho, y, F, E, C, right):
         for j in range(3):
             for m in range(3):
                 B[j, m] = (1.0 if j == m else 0.0) - (1.0 - EPSILON) * P[j, m]
-        inverted(B, E[i])
-        product(E[i], P, C[i])
-        C[i] *= rho[i]
-        image(E[i], F[i], right[i])
-    right *= -1.0
+        inverted(B, i, E)
+        for j in range(3):
+            for m in range(3):
+                C[i, j, m] = rho[i] * (E[i, j, 0] * P[0, m] + E[i, j, 1] * P[1, m] + E[i, j, 2] * P[2, m])
+        image(E, F, i, right)
+        for j in range(3):
+            right[i, j] *= -1.0
 
 
 @compiled
@@ -80,31 +97,40 @@ def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps)
     k, n = J.shape[0], envelope.shape[0]
     rho = np.ones(k)
     for i in range(k):
-        trace = np.sum(J[i] * J[i])
+        trace = 0.0
+        for j in range(3):
+            for m in range(J.shape[2]):
+                trace += J[i, j, m] * J[i, j, m]
         if trace > 0.0:
             rho[i] = 1.0 / trace
     vectors, blocks = np.zeros((5, k, 3)), np.empty((2, k, 3, 3))
-    F, u, right, step, kept = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    F, u, right, step, kept, E, C = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], blocks[0], blocks[1]
     y, out, root, work, A = np.zeros(3 * k), np.zeros(3 * k), np.zeros(n), np.empty((3, J.shape[2])), np.empty((n, n))
-    kept[:] = r
+    copied(r, kept)
     best = distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
     used = 0
     while used < steps and best > tolerance:
         used += 1
-        blocks_of(mu, law, kind, sliding, s, rho, y, F, blocks[0], blocks[1], right)
-        assemble(J, span, envelope, blocks[1], A, work)
+        blocks_of(mu, law, kind, sliding, s, rho, y, F, E, C, right)
+        assemble(J, span, envelope, C, A, work)
         factor(A, envelope)
-        root[:] = 0.0
+        for j in range(n):
+            root[j] = 0.0
         add_forces(J, span, right, root)
         substitute(A, envelope, root)
         rows_times(J, span, root, u)
         for i in range(k):
-            image(blocks[1, i], u[i], step[i])
-        r += right - step
+            image(C, u, i, step)
+            for j in range(3):
+                r[i, j] += right[i, j] - step[i, j]
         found = distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
         if not found < np.inf:
             break
+        slow = found > SLOW * best
         if found < best:
-            best, kept[:] = found, r
-    r[:] = kept
+            best = found
+            copied(r, kept)
+        if slow:
+            break
+    copied(kept, r)
     return best, used

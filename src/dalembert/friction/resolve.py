@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.friction.law import is_number
 from dalembert.friction.index_sets import AT_LIMIT, IndexSets, index_sets
 from dalembert.friction.massless import hold_massless
 from dalembert.friction.methods import METHODS, Found
@@ -187,7 +188,7 @@ def _without_answer(problem: Problem, method: str, found: Found) -> Resolution:
 
 
 def _refuse_unknown(method: str) -> None:
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         near = get_close_matches(str(method), METHODS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"method={method!r} is not one of {', '.join(map(repr, METHODS))}{hint}")
@@ -195,8 +196,8 @@ def _refuse_unknown(method: str) -> None:
 
 def refuse_negative(at_rest: float) -> None:
     """Raise for a band of rest that is negative or no number: every contact would seem to slide."""
-    if not 0.0 <= at_rest < np.inf:
-        raise ModelError(f"at_rest={at_rest} must be finite and not negative: velocities up to it count as zero")
+    if not is_number(at_rest) or not 0.0 <= at_rest < np.inf:
+        raise ModelError(f"at_rest={at_rest!r} must be finite and not negative: velocities up to it count as zero")
 
 
 def _refuse_options(options: dict[str, Any], function: Any, method: str, where: str) -> None:

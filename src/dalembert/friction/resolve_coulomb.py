@@ -19,6 +19,9 @@ Array = np.ndarray
 TOLERANCE = 1e-13
 """What the kernel aims at; `OPTIMAL` is what counts as an answer."""
 
+NOTHING = 1e-200
+"""A force below this is the remainder of a first guess."""
+
 NEWTON = 400
 """Steps before the kernel gives up; 3 to 10 are usual, 15 to 40 with many redundant contacts."""
 
@@ -71,7 +74,8 @@ def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, 
     lam = np.zeros(problem.system.m)
     lam[list(problem.others)] = others
     lam[list(problem.normals)] = -r[problem.first[:-1][problem.kind != FIXED]]
-    forces = np.where(problem.columns >= 0, r[problem.columns] if r.size else 0.0, problem.known)
+    forces = np.where(problem.columns >= 0, r[problem.columns] if r.size else 0.0, problem.known) + 0.0
+    forces[np.abs(forces) < NOTHING] = 0.0
     u = reduced.W.T @ a + reduced.contact_drift
     size = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
     u[np.abs(u) <= 1e3 * STILL * size] = 0.0

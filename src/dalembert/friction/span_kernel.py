@@ -63,11 +63,11 @@ def rows_times(R, span, y, u):
     """Write u = R y, (k, 3)."""
     for i in range(R.shape[0]):
         first, second, third, at = 0.0, 0.0, 0.0, span[i, 0]
-        a, b, c, part = R[i, 0], R[i, 1], R[i, 2], y[at : at + span[i, 1]]
+        part = y[at : at + span[i, 1]]
         for j in range(part.size):
-            first += a[j] * part[j]
-            second += b[j] * part[j]
-            third += c[j] * part[j]
+            first += R[i, 0, j] * part[j]
+            second += R[i, 1, j] * part[j]
+            third += R[i, 2, j] * part[j]
         u[i, 0], u[i, 1], u[i, 2] = first, second, third
 
 
@@ -76,9 +76,9 @@ def add_forces(R, span, x, y):
     """Add R^T x to y, (n,)."""
     for i in range(R.shape[0]):
         p, q, s, at = x[i, 0], x[i, 1], x[i, 2], span[i, 0]
-        a, b, c, part = R[i, 0], R[i, 1], R[i, 2], y[at : at + span[i, 1]]
+        part = y[at : at + span[i, 1]]
         for j in range(part.size):
-            part[j] += p * a[j] + q * b[j] + s * c[j]
+            part[j] += p * R[i, 0, j] + q * R[i, 1, j] + s * R[i, 2, j]
 
 
 @compiled
@@ -88,9 +88,9 @@ def assemble(R, span, envelope, C, A, work):
         A[j, envelope[j, 0] : envelope[j, 1]] = 0.0
         A[j, j] = 1.0
     for i in range(R.shape[0]):
-        at, width, B = span[i, 0], span[i, 1], C[i]
+        at, width = span[i, 0], span[i, 1]
         for m in range(3):
-            p, q, s = B[m, 0], B[m, 1], B[m, 2]
+            p, q, s = C[i, m, 0], C[i, m, 1], C[i, m, 2]
             for j in range(width):
                 work[m, j] = p * R[i, 0, j] + q * R[i, 1, j] + s * R[i, 2, j]
         for m in range(width):

@@ -49,11 +49,27 @@ class ContactRows:
         for i, (row, one, j) in enumerate(self._rows):
             rows[i] = self._row(row(q, t), one) if callable(row) else row
             surface, turning = one.part("surface", j), one.part("drift", j)
-            speed, change = _value(surface, (t,), (surface, 0.0))
-            velocity[i] = rows[i] @ v - speed
-            drift[i] = float(_value(turning, (q, v, t), turning or 0.0)) - change
-        loads = [getattr(one, "load", 1.0) for one in self.contacts]
-        return velocity, rows, drift, np.array([_value(x, (q, v, t), x) for x in loads], dtype=float)
+            try:
+                speed, change = _value(surface, (t,), (surface, 0.0))
+                velocity[i] = rows[i] @ v - speed
+                drift[i] = float(_value(turning, (q, v, t), turning or 0.0)) - change
+            except (TypeError, ValueError) as error:
+                raise ModelError(
+                    f"contact {one.name!r}: surface= is a velocity, or a function of t that returns velocity and "
+                    f"acceleration, drift= a number or a function of (q, v, t): {error}"
+                ) from error
+            if not np.isfinite(velocity[i] + drift[i]):
+                raise ModelError(f"contact {one.name!r}: its relative velocity is {velocity[i]}, its drift {drift[i]}")
+        return velocity, rows, drift, np.array([_load(one, q, v, t) for one in self.contacts], dtype=float)
+
+
+def _load(one: Contact, q: Array, v: Array, t: float) -> float:
+    """Return the load of a contact."""
+    given = getattr(one, "load", 1.0)
+    try:
+        return float(_value(given, (q, v, t), given))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"contact {one.name!r}: load= is a number or a function of (q, v, t): {error}") from error
 
 
 def _value(given: Any, state: tuple[Any, ...], constant: Any) -> Any:

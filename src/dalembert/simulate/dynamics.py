@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, SolvabilityError
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction import Coulomb, Law, Resolution, resolve
 from dalembert.friction.held import independent_rows
 from dalembert.kkt import KKT
@@ -54,6 +54,10 @@ class Dynamics:
     """Evaluates a frictional system in modes, one per contact: 0 stick, +1 or -1 slip, in a plane 2."""
 
     def __init__(self, system: FrictionalSystem, force: Any = None) -> None:
+        if not hasattr(system, "mass_matrix"):
+            raise ModelError(f"a system is a Mechanism, a Lagrangian or Matrices, not {type(system).__name__}")
+        if force is not None and not callable(force):
+            raise ModelError(f"force must be a function of (t, q, v) that returns forces, not {type(force).__name__}")
         self.system, self.force = system, force
         self.contacts = tuple(getattr(system, "contacts", ()))
         self.columns = Columns(self.contacts)
@@ -69,13 +73,28 @@ class Dynamics:
         s = self.system
         f = -s.bias(q, v, t)
         if self.force is not None:
-            f = f + np.asarray(self.force(t, q, v), dtype=float)
+            f = f + self._applied(t, q, v)
         if self.m:
             velocity, rows, shift, loads = s.contact_terms(q, v, t)
         else:
             velocity, rows, shift, loads = np.zeros(0), np.zeros((0, self.n)), np.zeros(0), np.zeros(0)
         self.evaluations += 1
         return Terms(s.mass_matrix(q, t), f, s.jacobian(q, t), s.drift(q, v, t), velocity, rows, shift, loads)
+
+    def _applied(self, t: float, q: Array, v: Array) -> Array:
+        """Return the forces of the user's function, checked."""
+        given = self.force(t, q, v)
+        try:
+            forces = np.asarray(given, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"force(t, q, v) must return {self.n} numbers; it returned {given!r}") from error
+        if forces.shape != (self.n,):
+            raise ShapeError(f"force(t, q, v) must return shape ({self.n},); it returned {forces.shape}")
+        bad = np.flatnonzero(~np.isfinite(forces))
+        if bad.size:
+            name = self.system.coordinates[bad[0]]
+            raise ModelError(f"force(t, q, v) is {forces[bad[0]]} along {name!r} at t = {t:.9g}")
+        return forces
 
     def independent(self, q: Array, v: Array, t: float, mode: Array) -> Array:
         """Return which constraint and sticking rows to impose: a largest set of independent ones."""

@@ -27,7 +27,7 @@ Array = np.ndarray
 
 def run_fixed(run: Run, resolver: str = "flowchart", **options: Any) -> None:
     """Integrate with run.options.step to the end; `resolver` is a method of `dalembert.friction.resolve`."""
-    if resolver not in METHODS:
+    if not isinstance(resolver, str) or resolver not in METHODS:
         raise ModelError(f"resolver={resolver!r} is not one of {', '.join(map(repr, METHODS))}")
     o, d = run.options, run.dynamics
     size = o.step or o.duration

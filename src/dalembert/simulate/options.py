@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.friction.law import is_number
 from dalembert.simulate.steppers import STEPPERS, Stepper
 
 Array = np.ndarray
@@ -37,15 +38,15 @@ def checked_options(
     duration: Any, stepper: Any, rtol: Any, atol: Any, step: Any, event_tolerance: Any, every: Any
 ) -> Options:
     """Refuse what cannot be meant."""
-    if stepper not in STEPPERS:
+    if not isinstance(stepper, str) or stepper not in STEPPERS:
         near = get_close_matches(str(stepper), STEPPERS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"stepper={stepper!r} is not one of {', '.join(map(repr, STEPPERS))}{hint}")
     for value, what in ((duration, "duration"), (rtol, "rtol"), (atol, "atol"), (event_tolerance, "event_tolerance")):
-        if not (isinstance(value, float | int | np.floating | np.integer) and np.isfinite(value) and value > 0):
+        if not (is_number(value) and np.isfinite(value) and value > 0):
             raise ModelError(f"{what}={value!r} must be a finite number > 0")
     for value, what in ((step, "step"), (every, "every")):
-        if value is not None and not (np.isfinite(value) and value > 0):
+        if value is not None and not (is_number(value) and np.isfinite(value) and value > 0):
             raise ModelError(f"{what}={value!r} must be a finite number > 0, or None")
     if not STEPPERS[stepper].adaptive and step is None:
         raise ModelError(f"stepper={stepper!r} does not adapt its step: give step=")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.friction.law import is_number
 from dalembert.model.system import System
 from dalembert.simulate.dynamics import Dynamics
 from dalembert.simulate.events import Run, run_events
@@ -44,7 +45,7 @@ def simulate(
     event_tolerance: float = 1e-13,
     every: float | None = None,
     force: Any = None,
-    sticking: Sequence[str] | None = None,
+    sticking: Sequence[str] | str | None = None,
     **options: Any,
 ) -> Trajectory:
     """Simulate a system with dry friction (or without).
@@ -81,7 +82,7 @@ def simulate(
     Trajectory
         Also where the run could not go on: `status` and `message` say why.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         near = get_close_matches(str(method), METHODS, n=1)
         raise ModelError(
             f"method={method!r} is not one of {', '.join(map(repr, METHODS))}"
@@ -92,6 +93,8 @@ def simulate(
         raise ModelError(f"method={method!r} does not know {', '.join(map(repr, options))}")
     if method == "fixed" and step is None:
         raise ModelError('method="fixed" needs step=')
+    if not (is_number(t) and np.isfinite(t)):
+        raise ModelError(f"t={t!r} must be a finite number, the time at the start")
     dynamics = Dynamics(system, force)  # pyright: ignore[reportArgumentType] - a plain System has no contacts
     q, v = _state(q, dynamics, "q"), _state(v, dynamics, "v")
     mode = _first_modes(dynamics, q, v, float(t), sticking)
@@ -123,14 +126,14 @@ def _state(values: Any, dynamics: Dynamics, what: str) -> Array:
     return array
 
 
-def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Sequence[str] | None) -> Array:
+def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Sequence[str] | str | None) -> Array:
     """Return who is at rest and who slides; refuse initial values that contradict constraints or `sticking`."""
     x = dynamics.terms(q, v, t)
     size = np.abs(x.rows) @ np.abs(v) + np.abs(x.velocity - x.rows @ v)
     columns = dynamics.columns
     way = np.where(columns.plane, SLIP, np.sign(x.velocity[columns.first[:-1]])).astype(int)
     mode = np.where(columns.at_rest(x.velocity, size, REST), STICK, way)
-    for name in sticking or ():
+    for name in [sticking] if isinstance(sticking, str) else sticking or ():
         if name not in dynamics.names:
             raise ModelError(
                 f"sticking: no contact is called {name!r}; there are {', '.join(dynamics.names) or 'none'}"

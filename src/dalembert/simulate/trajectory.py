@@ -123,6 +123,8 @@ class Trajectory:
 
     def __getitem__(self, name: str) -> Array:
         """Return the coordinate, or the friction force of the contact, of this name; "name.v", "name.a": the rates."""
+        if not isinstance(name, str):
+            raise ModelError(f"a trajectory is asked for a coordinate or contact by name, not {name!r}")
         base, _, rate = name.partition(".") if name.endswith((".v", ".a")) else (name, "", "")
         if base in self.coordinates:
             return {"": self.q, "v": self.v, "a": self.acceleration if rate == "a" else self.v}[rate][
@@ -142,13 +144,17 @@ class Trajectory:
 
         return load_run(path)
 
-    def plot(self, what: Sequence[str] = ("velocities", "forces")) -> Any:
+    def plot(self, what: Sequence[str] | str = ("velocities", "forces")) -> Any:
         """Return a matplotlib figure of velocities and friction forces, phases shaded by who sticks."""
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
             raise MissingExtraError("matplotlib", "view", "Plotting a trajectory") from error
         from dalembert.simulate.phases import draw_panel
+
+        what = [what] if isinstance(what, str) else list(what)
+        if not what:
+            raise ModelError("what= is empty: 'velocities', 'coordinates' or 'forces'")
 
         figure = Figure(figsize=(9.0, 2.8 * len(what) + 0.6), layout="constrained")
         for axes, one in zip(np.atleast_1d(figure.subplots(len(what), 1, sharex=True)), what, strict=True):

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.errors import ModelError
+from dalembert.friction.law import is_number
 from dalembert.friction.methods.contract import Found
 from dalembert.friction.problem import Problem
 
@@ -18,8 +19,8 @@ Array = np.ndarray
 
 def regularised(problem: Problem, warm: Float[Array, " m"] | None = None, width: float = 1e-3) -> Found:
     """Return the forces of the steep slope; they depend on the velocity alone, so `warm` is not used."""
-    if not width > 0.0:
-        raise ModelError(f"width={width} must be a velocity > 0")
+    if not is_number(width) or not 0.0 < width < np.inf:
+        raise ModelError(f"width={width!r} must be a velocity > 0")
     slope = np.tanh(np.abs(problem.velocity) / width)
     moving = np.abs(problem.forces_in_motion)
     size = np.where(problem.rest, problem.limits, moving)

@@ -15,8 +15,9 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import UnsupportedError
+from dalembert.errors import ModelError, UnsupportedError
 from dalembert.friction.index_sets import AT_LIMIT
+from dalembert.friction.law import is_number
 from dalembert.friction.methods.contract import Found
 from dalembert.friction.problem import Problem
 from dalembert.friction.status import FrictionStatus
@@ -30,6 +31,8 @@ MOST = 9
 
 def switch(problem: Problem, warm: Float[Array, " m"] | None = None, slack: float = 1e-11) -> Found:
     """Return the forces of the first combination without contradiction; `warm` is not used."""
+    if not is_number(slack) or not 0.0 <= slack < np.inf:
+        raise ModelError(f"slack={slack!r} must be a finite part >= 0")
     R = np.flatnonzero(problem.rest)
     if R.size > MOST:
         raise UnsupportedError(f"{R.size} contacts at rest have 3^{R.size} combinations; use method='exact'")
