@@ -51,7 +51,7 @@ def test_an_unknown_that_is_zero_by_symmetry_refuses_nothing(engine):
 @settings(max_examples=25)
 @given(regular_matrices(largest=6), st.integers(0, 10_000), st.sampled_from(["loop", "plain"]))
 def test_solved_is_right_unknown_by_unknown(matrix, seed, engine):
-    """|x - A^-1 b| <= 1e-11 |A^-1| (|A| |x| + |b|), the reach of data good to eleven digits, and <= 10 times `error`."""
+    """|x - A^-1 b| <= 1e-11 |A^-1| (|A| |x| + |b|), the reach of data to eleven digits, and <= 10 times `error`."""
     rng = np.random.default_rng(seed)
     n, N = matrix.shape[0], 6
     factor = rng.choice([0.0, 1e-12, 1e-6, 1.0, 1e6], (N, matrix.nnz), p=[0.05, 0.15, 0.2, 0.4, 0.2])

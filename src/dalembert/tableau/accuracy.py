@@ -62,7 +62,8 @@ class ScaledFactors:
         if n <= 4:
             return float(np.linalg.cond(scaled.toarray(), 1))
         solve: dict[str, Any] = {"matvec": self.factors.solve, "rmatvec": lambda y: self.factors.solve(y, "T")}
-        estimate: Any = sla.onenormest(sla.LinearOperator(scaled.shape, dtype=float, **solve))
+        solve["dtype"] = float
+        estimate: Any = sla.onenormest(sla.LinearOperator(scaled.shape, **solve))
         return float(estimate * sla.norm(scaled, 1))
 
     def errors(self, b: Float[Array, " n"], x: Float[Array, " n"]) -> tuple[float, Float[Array, " n"]]:

@@ -5,8 +5,8 @@ Symbols: r = b - A x, s = |A| |x| + |b|, d = A^-1 r; u_k given vectors with entr
     row by row           max_i |r|_i / s_i                         (Oettli and Prager 1964)
     unknown by unknown   max_j |d|_j / max(|x|, max_k |A^-1 (u_k s)|)_j
 
-Both are sizes of a change of data. The first says that x is exact for data changed so much; it fails where a row of s is
-itself only rounding, as with an unknown that is zero by symmetry. The second, never larger by more than the luck of
+Both are sizes of a change of data. The first says that x is exact for data changed so much; it fails where a row of s
+is itself only rounding, as with an unknown that is zero by symmetry. The second, never larger by more than the luck of
 u_k, says that x is as near to the solution as those of data changed so much are, every unknown for itself: |A^-1| s is
 the reach of such changes (R. D. Skeel, J. ACM 26 (1979) 494-526), and A^-1 (u_k s) one that is really reached (sampled
 as C. S. Kenney, A. J. Laub, M. S. Reese, SIAM J. Sci. Comput. 19 (1998) 566-583). A coefficient that is zero does not

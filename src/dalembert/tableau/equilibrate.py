@@ -3,9 +3,10 @@
 Symbols: l_ij = log2 |a_ij|; r, c exponents of the row and column scales; m(i) the column matched to row i.
 
 What no scaling changes are products along cycles of entries. So the matching of largest product is made the diagonal,
-its entries are brought to one (as I. S. Duff, J. Koster, "On algorithms for permuting large entries to the diagonal of a
-sparse matrix", SIAM J. Matrix Anal. Appl. 22 (2001) 973-996), and the scales left, t_k of pair k, make the largest other
-entries of row k and of column k equal (E. E. Osborne, "On pre-conditioning of matrices", J. ACM 7 (1960) 338-345).
+its entries are brought to one (as I. S. Duff, J. Koster, "On algorithms for permuting large entries to the diagonal of
+a sparse matrix", SIAM J. Matrix Anal. Appl. 22 (2001) 973-996), and the scales left, t_k of pair k, make the largest
+other entries of row k and of column k equal (E. E. Osborne, "On pre-conditioning of matrices", J. ACM 7 (1960)
+338-345).
 Entries that are only rounding, cos(pi/2) = 6e-17, set no scale unless nothing else closes a cycle.
 """
 
