@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from dalembert.cli.check import ROBOT_FILES
-from dalembert.errors import ModelError, SolvabilityError
+from dalembert.errors import ModelError
 
 if TYPE_CHECKING:
     from dalembert.model import Mechanism
@@ -96,25 +96,21 @@ class Graph:
         return tableau
 
     def _draw(self, found: Structure) -> None:
-        """Write the picture; a system that does not fit has a graph, but no order."""
-        from dalembert.tableau.picture import LARGEST_GRAPH, graph_svg
-        from dalembert.tableau.plan import make_plan
+        """Write the picture."""
+        from dalembert.tableau.graph_picture import LARGEST
+        from dalembert.tableau.picture import structure_picture
 
         assert self.output is not None
+        if self.output.suffix.lower() != ".svg":
+            raise ModelError(
+                f"{self.output}: the picture is an SVG; give a name that ends in .svg (a browser shows it)"
+            )
         if self.output.is_dir() or not self.output.resolve().parent.is_dir():
             raise ModelError(f"{self.output} cannot be written: it is a folder, or its folder does not exist")
         kind = self.kind
         if kind == "auto":
-            kind = "graph" if max(found.pattern.shape) <= LARGEST_GRAPH else "matrix"
-        try:
-            if kind == "graph":
-                text = graph_svg(found.matching)
-            else:
-                pairs = [(i, int(j)) for i, j in enumerate(found.matching.col_of_row) if j >= 0]
-                text = make_plan(found.pattern, preferred=pairs).picture("matrix")
-        except SolvabilityError as error:
-            raise ModelError("only a solvable system has a matrix in solving order; draw its graph") from error
-        self.output.write_text(text, encoding="utf-8")
+            kind = "graph" if max(found.pattern.shape) <= LARGEST else "matrix"
+        self.output.write_text(structure_picture(found, kind), encoding="utf-8")
 
 
 def _is_tree(mechanism: Mechanism) -> bool:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import ShapeError
-from dalembert.tableau.split import Split, connection_split
+from dalembert.errors import ModelError, ShapeError
+from dalembert.tableau.inputs import as_numbers
+from dalembert.tableau.split import Split, as_rows, connection_split
 
 Array = np.ndarray
 
@@ -34,13 +35,15 @@ class DiracStructure:
     @classmethod
     def of(cls, N: Any, independent: Sequence[int] | None = None) -> DiracStructure:
         """Make it from constraint rows (m, n); `independent` fixes the split."""
-        split = connection_split(N, independent)
-        return cls(np.asarray(N, dtype=float), split)
+        rows = as_rows(N)
+        return cls(rows, connection_split(rows, independent))
 
     @classmethod
     def at(cls, system: Any, q: Any, t: float = 0.0, independent: Sequence[int] | None = None) -> DiracStructure:
-        """Make it from a `System` at a configuration."""
-        return cls.of(system.jacobian(np.asarray(q, dtype=float), t), independent)
+        """Make it from a `System`, a `Lagrangian` or a `Mechanism` at a configuration."""
+        if not callable(getattr(system, "jacobian", None)):
+            raise ModelError(f"{type(system).__name__} has no constraint rows: give a System, Lagrangian or Mechanism")
+        return cls.of(system.jacobian(as_numbers(q, "q", finite=True), t), independent)
 
     @property
     def n(self) -> int:
@@ -75,7 +78,13 @@ class DiracStructure:
 
     def pairing(self, first: Any, second: Any) -> Float[Array, "..."]:
         """Return <alpha1, q_dot2> + <w1, p_dot2> + <alpha2, q_dot1> + <w2, p_dot1> of points as columns."""
-        (q1, p1, a1, w1), (q2, p2, a2, w2) = (np.split(np.asarray(x, dtype=float), 4) for x in (first, second))
+        points = [as_numbers(x, "a point") for x in (first, second)]
+        for x in points:
+            if x.ndim not in (1, 2) or len(x) != 4 * self.n:
+                raise ShapeError(
+                    f"points have {4 * self.n} numbers, ({4 * self.n},) or ({4 * self.n}, k); not {x.shape}"
+                )
+        (q1, p1, a1, w1), (q2, p2, a2, w2) = (np.split(x, 4) for x in points)
         return a1.T @ q2 + w1.T @ p2 + (a2.T @ q1 + w2.T @ p1).T
 
     def checks(self) -> dict[str, float]:
@@ -97,8 +106,9 @@ class DiracStructure:
 
     def _checked(self, *parts: Any) -> list[Array]:
         """Return four vectors of n numbers."""
-        arrays = [np.asarray(part, dtype=float) for part in parts]
-        for name, array in zip(("q_dot", "p_dot", "alpha", "w"), arrays, strict=True):
+        names = ("q_dot", "p_dot", "alpha", "w")
+        arrays = [as_numbers(part, name, finite=True) for part, name in zip(parts, names, strict=True)]
+        for name, array in zip(names, arrays, strict=True):
             if array.shape != (self.n,):
                 raise ShapeError(f"{name} must have shape ({self.n},); it has {array.shape}")
         return arrays

@@ -14,6 +14,7 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.tableau.accuracy import ScaledFactors
 from dalembert.tableau.checks import LinearSolution, Outcome, Statistics, planned, sound
 from dalembert.tableau.engines import ENGINES, STRAIGHT_LIMIT, errors_of
+from dalembert.tableau.inputs import as_numbers, known_options
 from dalembert.tableau.plan import Plan
 from dalembert.tableau.rank import rank_report
 from dalembert.tableau.repair import Repair
@@ -48,9 +49,11 @@ class Elimination:
     """
 
     def __init__(self, plan: Plan, engine: str = "auto") -> None:
-        if engine == "auto":
+        if not isinstance(plan, Plan):
+            raise ModelError(f"Elimination takes a Plan from `make_plan`, not {type(plan).__name__}; see `eliminate`")
+        if isinstance(engine, str) and engine == "auto":
             engine = "straight" if plan.operations <= STRAIGHT_LIMIT else "loop"
-        if engine not in ENGINES:
+        if not isinstance(engine, str) or engine not in ENGINES:
             raise ModelError(f"engine {engine!r} is not one of 'auto', {', '.join(map(repr, ENGINES))}")
         self.plan = plan
         self.engine = engine
@@ -66,7 +69,7 @@ class Elimination:
         Parameters
         ----------
         values
-            Entries of A in CSR order, (entries,) or (N, entries).
+            Entries of A in CSR order, (entries,) or (N, entries); or A as a SciPy sparse matrix of this pattern.
         right
             (n,) or (N, n).
 
@@ -126,7 +129,7 @@ class Elimination:
 
     def _checked(self, values: Any, right: Any) -> tuple[Array, Array, bool]:
         """Return values and right sides with a leading axis, and whether neither had one."""
-        data, b = np.asarray(values, dtype=float), np.asarray(right, dtype=float)
+        data, b = self.plan.pattern.values_of(values, "values"), as_numbers(right, "right")
         single = data.ndim == 1 and b.ndim == 1
         entries, n = self.plan.pattern.entries, self.plan.n
         for array, size, what in ((data, entries, "values"), (b, n, "right")):
@@ -179,8 +182,8 @@ def eliminate(given: Any, **options: Any) -> Any:
     if hasattr(given, "n_in") and hasattr(given, "sparsity_in"):
         from dalembert.tableau.newton_step import NewtonStep
 
-        return NewtonStep(given, **options)
+        return NewtonStep(given, **known_options(NewtonStep, options))
     from dalembert.tableau.plan import make_plan
 
     engine = options.pop("engine", "auto")
-    return Elimination(make_plan(given, **options), engine)
+    return Elimination(make_plan(given, **known_options(make_plan, options, "engine")), engine)

@@ -18,7 +18,8 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import SolvabilityError
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.tableau.inputs import as_mapping, named_values
 from dalembert.tableau.sample import sample_points
 from dalembert.tableau.signature import Signature, signature
 from dalembert.tableau.solvability import listed
@@ -101,17 +102,15 @@ def _system_jacobian(
     """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, checked to be regular."""
     highest = [derivatives.symbol(n, int(k)) for n, k in zip(tableau.unknowns, found.unknown_offsets, strict=True)]
     J = ca.jacobian(ca.vertcat(*[levels[-1] for levels in rows]), ca.vertcat(*highest))
-    plain = {k: v for k, v in (values or {}).items() if not k.endswith("'")}
-    x, _, u, t, p = (point[0] for point in sample_points(tableau, 1, plain))
-    numbers = dict(zip((*tableau.unknowns, *tableau.inputs), (*x, *u), strict=True)) | dict(values or {})
-    rng = np.random.default_rng(11)
-    symbols, point = [], []
-    for name, chain in derivatives.chains.items():
-        for k, s in enumerate(chain):
-            symbols.append(s)
-            point.append(float(np.ravel(numbers.get(name + "'" * k, rng.standard_normal()))[0]))
+    symbols, point, t, p = _sample(tableau, derivatives, values)
     f = ca.Function("J", [ca.vertcat(*symbols), tableau.time, tableau.parameters.column], [J])
     found_J = np.array(f(point, t, p), dtype=float)
+    if not np.isfinite(found_J).all():
+        i, j = (int(k) for k in np.argwhere(~np.isfinite(found_J))[0])
+        raise ModelError(
+            f"at the sample point {tableau.equations[i]!r} is not finite with respect to {tableau.unknowns[j]!r}; "
+            "give another one by name, values={...}"
+        )
     left, sizes, right = np.linalg.svd(found_J)
     if sizes[-1] <= SINGULAR * sizes[0]:
         equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > 1e-6]
@@ -122,6 +121,24 @@ def _system_jacobian(
             "the index: entries cancel. Give another sample point, or rewrite these equations"
         )
     return found_J
+
+
+def _sample(
+    tableau: Tableau, derivatives: _Derivatives, values: Any
+) -> tuple[list[ca.SX], list[float], Float[Array, " t"], Float[Array, " p"]]:
+    """Return the symbols of all derivatives with their values at the sample point, and time and parameters there."""
+    given = as_mapping(values, "values")
+    plain = {k: v for k, v in given.items() if not (isinstance(k, str) and k.endswith("'"))}
+    x, _, u, t, p = sample_points(tableau, 1, plain)
+    if len(x) != 1:
+        raise ShapeError(f"values: one sample point is needed; {len(x)} are given")
+    orders = {name + "'" * k: s for name, chain in derivatives.chains.items() for k, s in enumerate(chain)}
+    primed = {k: v for k, v in given.items() if k not in plain}
+    numbers = dict(zip((*tableau.unknowns, *tableau.inputs), (*x[0], *u[0]), strict=True))
+    numbers |= named_values(tableau.variables, primed, "values", orders, finite=True)
+    rng = np.random.default_rng(11)
+    point = [float(np.ravel(numbers.get(name, rng.standard_normal()))[0]) for name in orders]
+    return list(orders.values()), point, t[0], p[0]
 
 
 def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) -> set[tuple[int, int]]:

@@ -14,10 +14,11 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float, Int
 
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.tableau.checks import LinearSolution, Outcome, planned, sound
 from dalembert.tableau.elimination import Elimination
 from dalembert.tableau.engines import STRAIGHT_LIMIT
+from dalembert.tableau.inputs import as_flag, as_list, as_numbers
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.plan import make_plan
 from dalembert.tableau.straight_line import check_expressions, straight_line_solve
@@ -70,23 +71,26 @@ class NewtonStep:
         checks: bool = True,
         jacobian: Any = None,
     ) -> None:
-        self.inputs = [ca.SX.sym(function.name_in(i), function.sparsity_in(i)) for i in range(function.n_in())]
-        x, residual = self.inputs[0], ca.densify(function.call(self.inputs)[0])
+        self.inputs, residual = _written(function)
+        self._names = [function.name_in(i) for i in range(function.n_in())]
+        x = self.inputs[0]
         if not x.is_column() or residual.shape != x.shape:
             raise ShapeError(f"f must map x (n,) to n residuals; x is {x.shape}, the residual {residual.shape}")
-        J = ca.jacobian(residual, x) if jacobian is None else jacobian.call(self.inputs)[0]
+        J = ca.jacobian(residual, x) if jacobian is None else _called(jacobian, self.inputs, "jacobian")
+        if J.shape != (x.numel(), x.numel()):
+            raise ShapeError(f"jacobian must be {x.numel()} x {x.numel()}; it is {J.shape[0]} x {J.shape[1]}")
         pattern = Pattern.of(J.sparsity(), equations, unknowns)
         entries = _by_rows(J)
         self._entries = ca.Function("entries", self.inputs, [ca.vertcat(*entries), residual])
         constant = np.array([e.is_constant() for e in entries], dtype=bool)
         probed = self._probe(points)
-        self.plan = make_plan(pattern, values=probed, preferred=list(preferred), constant=constant)
-        if engine not in ("auto", "straight", "loop"):
+        self.plan = make_plan(pattern, values=probed, preferred=preferred, constant=constant)
+        if not isinstance(engine, str) or engine not in ("auto", "straight", "loop"):
             raise ModelError(f"engine {engine!r} is not one of 'auto', 'straight', 'loop'")
         if engine == "auto":
             engine = "straight" if self.plan.operations <= STRAIGHT_LIMIT else "loop"
-        self.engine, self.checks = engine, checks
-        self._watched = checks and engine == "straight"
+        self.engine, self.checks = engine, as_flag(checks, "checks")
+        self._watched = self.checks and engine == "straight"
         self._repairs = Elimination(self.plan, "loop")
         self._call = self._compile(entries, ca.vertsplit(residual)) if engine == "straight" else self.entries
 
@@ -102,9 +106,9 @@ class NewtonStep:
 
     def step(self, x: Any, *others: Any) -> Step:
         """Return the step and its checks, for one point or a batch (N, n)."""
-        given = [np.asarray(value, dtype=float) for value in (x, *others)]
+        given = [as_numbers(value, "an input of the step") for value in (x, *others)]
         if len(given) != len(self.inputs):
-            raise ShapeError(f"{len(given)} inputs for {len(self.inputs)}: {', '.join(map(str, self.inputs))}")
+            raise ShapeError(f"{len(given)} inputs for {len(self.inputs)}: {', '.join(self._names)}")
         single = all(value.ndim <= 1 for value in given)
         found = self._call(*given)
         if single and self._watched and found[2][3]:
@@ -154,13 +158,41 @@ class NewtonStep:
         if points is None:
             rng = np.random.default_rng(0)
             points = [rng.standard_normal((PROBES, x.numel())) for x in self.inputs]
-        points = [np.atleast_2d(np.asarray(p, dtype=float)) for p in points]
+        points = [np.atleast_2d(as_numbers(p, "points")) for p in as_list(points, "points", "arrays, one per input")]
+        sizes = [x.numel() for x in self.inputs]
+        shapes = [p.shape for p in points]
+        if [shape[-1] for shape in shapes] != sizes or len({shape[:-1] for shape in shapes}) != 1:
+            wanted = ", ".join(f"(K, {size})" for size in sizes)
+            raise ShapeError(f"points must be one array per input, {wanted}; they have {', '.join(map(str, shapes))}")
         found = [self._entries(*[p[k] for p in points])[0] for k in range(len(points[0]))]
         return np.stack([np.array(row, dtype=float).ravel() for row in found])
 
     def explain(self) -> str:
         """Return plan, engine and statistics in words."""
         return f"{self.plan.explain()}\nengine {self.engine}; {self.statistics}"
+
+
+def _written(function: Any) -> tuple[list[ca.SX], ca.SX]:
+    """Return symbols of a function's inputs, and its first output in them."""
+    if not isinstance(function, ca.Function) or not function.n_in() or not function.n_out():
+        raise ModelError(
+            f"f must be a casadi.Function f(x, ...) -> residual with an input and an output; got {function}"
+        )
+    inputs = [ca.SX.sym(function.name_in(i), function.sparsity_in(i)) for i in range(function.n_in())]
+    return inputs, ca.densify(_called(function, inputs, "f"))
+
+
+def _called(function: Any, inputs: list[ca.SX], what: str) -> ca.SX:
+    """Return the first output of a function of these inputs, as an expression."""
+    if not isinstance(function, ca.Function) or function.n_in() != len(inputs) or not function.n_out():
+        raise ModelError(f"{what} must be a casadi.Function of the {len(inputs)} input(s) of f; got {function}")
+    try:
+        return function.call(inputs)[0]
+    except RuntimeError as error:
+        raise UnsupportedError(
+            f"{what} cannot be written with SX symbols, as compiled elimination needs it: it calls something without a "
+            f"formula (a linear solver, an interpolant, an external function). {str(error).splitlines()[-1][:200]}"
+        ) from error
 
 
 def _by_rows(J: ca.SX) -> list[ca.SX]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Int
+from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt.inputs import checked_names
+from dalembert.tableau.inputs import as_list, as_numbers
 
 Array = np.ndarray
 
@@ -37,7 +39,7 @@ class Pattern:
     def of(cls, given: Any, equations: Any = None, unknowns: Any = None) -> Pattern:
         """Read a pattern, a SciPy sparse matrix, a CasADi sparsity, or a dense array (nonzeros count)."""
         if isinstance(given, Pattern):
-            return given
+            return given if equations is None and unknowns is None else given.named(equations, unknowns)
         matrix: Any = sp.csr_array(_as_sparse(given))
         matrix.sum_duplicates()
         matrix.sort_indices()
@@ -47,6 +49,14 @@ class Pattern:
             matrix.indices.astype(np.int64),
             default_names(equations, rows, "equation"),
             default_names(unknowns, cols, "unknown"),
+        )
+
+    def named(self, equations: Any = None, unknowns: Any = None) -> Pattern:
+        """Return the same pattern with other names; those that are None stay."""
+        return replace(
+            self,
+            equations=self.equations if equations is None else default_names(equations, self.shape[0], "equation"),
+            unknowns=self.unknowns if unknowns is None else default_names(unknowns, self.shape[1], "unknown"),
         )
 
     @property
@@ -65,11 +75,26 @@ class Pattern:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     def matrix(self, values: Any = None) -> sp.csr_array:
-        """Return the pattern as a sparse matrix; ones unless values (entries,) are given."""
-        data = np.ones(self.entries) if values is None else np.asarray(values, dtype=float)
+        """Return the pattern as a sparse matrix; ones unless values (entries,), row after row, are given."""
+        data = np.ones(self.entries) if values is None else self.values_of(values, "values")
         if data.shape != (self.entries,):
-            raise ShapeError(f"{data.shape} values for a pattern with {self.entries} entries")
+            raise ShapeError(f"values of shape {data.shape} for a pattern with {self.entries} entries")
         return sp.csr_array((data, self.indices, self.indptr), shape=self.shape)
+
+    def values_of(self, given: Any, what: str) -> Float[Array, "*K entries"]:
+        """Return values row after row (CSR): given so, or taken from a sparse matrix of this pattern."""
+        if not sp.issparse(given):
+            return as_numbers(given, what)
+        matrix = sp.csr_array(given)
+        matrix.sum_duplicates()
+        matrix.sort_indices()
+        same = matrix.shape == self.shape and np.array_equal(matrix.indptr, self.indptr)
+        if not same or not np.array_equal(matrix.indices, self.indices):
+            raise ShapeError(
+                f"{what}: the sparse matrix, {matrix.shape} with {matrix.nnz} entries, has not the pattern that was "
+                f"planned, {self.shape} with {self.entries}; store zeros where entries may be zero"
+            )
+        return as_numbers(matrix.data, what)
 
     @cached_property
     def transposed(self) -> Pattern:
@@ -93,6 +118,8 @@ def default_names(names: Any, size: int, what: str) -> tuple[str, ...]:
     """Return the given names, checked, or "equation 0", "equation 1", ..."""
     if names is None:
         return tuple(f"{what} {i}" for i in range(size))
+    if not isinstance(names, str):
+        names = as_list(names, f"names of {what}s", "strings")
     return checked_names(names, size, f"names of {what}s", f"{what}s")
 
 
@@ -102,6 +129,8 @@ def _as_sparse(given: Any) -> Any:
         structural = sp.csr_array(given).astype(float)
         structural.data = np.ones_like(structural.data)
         return structural
+    if isinstance(given, (ca.DM, ca.SX, ca.MX)):
+        given = given.sparsity()
     if hasattr(given, "get_triplet"):
         rows, cols = given.get_triplet()
         return sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=given.shape)

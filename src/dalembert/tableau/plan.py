@@ -17,12 +17,16 @@ from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.decomposition import blocks as find_blocks
+from dalembert.tableau.inputs import as_flag, as_numbers, as_pairs, as_scalar
 from dalembert.tableau.matching import match
 from dalembert.tableau.ordering import order_blocks
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.solvability import require_solvable
 
 Array = np.ndarray
+
+LEAST_THRESHOLD = 1e-12
+"""Below it a pivot may be no more than rounding of its row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +145,14 @@ def make_plan(
     pattern = Pattern.of(given, equations, unknowns)
     pattern.require_square()
     numbers = _probes(values, pattern)
+    threshold, paired = as_scalar(threshold, "threshold", LEAST_THRESHOLD, 1.0), as_flag(paired, "paired")
+    preferred = as_pairs(preferred, *pattern.shape, "preferred")
     matching = match(pattern, preferred)
     require_solvable(matching)
-    marks = np.zeros(pattern.entries, np.int64) if constant is None else np.asarray(constant).astype(np.int64)
+    marks = np.zeros(pattern.entries) if constant is None else as_numbers(constant, "constant", finite=True)
     if marks.shape != (pattern.entries,):
         raise ShapeError(f"constant has shape {marks.shape} for {pattern.entries} entries")
+    marks = (marks != 0).astype(np.int64)
     for i, j in preferred:
         place = pattern.indptr[i] + np.searchsorted(pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]], j)
         if place < pattern.indptr[i + 1] and pattern.indices[place] == j:
@@ -158,10 +165,11 @@ def _probes(values: Any, pattern: Pattern) -> Float[Array, "entries K"] | None:
     """Return probed values, one column per point."""
     if values is None:
         return None
-    numbers = np.atleast_2d(np.asarray(values, dtype=float))
+    numbers = np.atleast_2d(pattern.values_of(values, "values"))
     if numbers.ndim != 2 or numbers.shape[1] != pattern.entries:
+        hint = "; give A[A != 0], row after row" if numbers.shape == pattern.shape else ""
         raise ShapeError(
-            f"values have shape {np.shape(values)}; expected (K, {pattern.entries}) or ({pattern.entries},)"
+            f"values have shape {numbers.shape}; expected (K, {pattern.entries}) or ({pattern.entries},){hint}"
         )
     if not np.isfinite(numbers).all():
         point, entry = np.argwhere(~np.isfinite(numbers))[0]

@@ -14,12 +14,13 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
+from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.echelon import combination, echelon
 from dalembert.tableau.decomposition import blocks
 from dalembert.tableau.equilibrate import equilibrate
 from dalembert.tableau.matching import match
 from dalembert.tableau.pattern import Pattern
-from dalembert.tableau.solvability import require_solvable
+from dalembert.tableau.solvability import listed, require_solvable
 
 Array = np.ndarray
 
@@ -34,6 +35,9 @@ SMALL = 1e-7
 
 SUBSPACE = 8
 """Dependences that are looked for in one large block, at most."""
+
+LONGEST = 400
+"""Characters shown of a relation between equations."""
 
 
 @dataclass(frozen=True)
@@ -57,74 +61,62 @@ class Dependence:
 
     def __str__(self) -> str:
         return "; ".join(
-            f"equations {', '.join(map(repr, e))} are dependent ({r}), and do not determine {', '.join(map(repr, u))}"
+            f"equations {listed(e)} are dependent ({_cut(r)}), and do not determine {listed(u)}"
             for e, u, r in zip(self.equations, self.unknowns, self.relations, strict=True)
         )
 
 
 @dataclass(frozen=True)
 class RankReport:
-    """Rank of the Jacobian at probed points.
-
-    Attributes
-    ----------
-    points
-        How many were probed.
-    found
-        Blocks without full rank.
-    broken
-        Points with NaN or infinity, and the equations that hold them.
-    """
+    """Rank of the Jacobian at probed points."""
 
     points: int
     found: tuple[Dependence, ...]
-    broken: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     @property
     def full(self) -> bool:
         """Whether the rank is full at every probed point."""
-        return not self.found and not self.broken
+        return not self.found
 
     @property
     def always(self) -> bool:
         """Whether the rank is deficient at every probed point: likely for all values, not by accident."""
-        return bool(self.points) and len({dependence.point for dependence in self.found}) == self.points
+        return len({dependence.point for dependence in self.found}) == self.points
 
     def __str__(self) -> str:
         if self.full:
             return f"numerically regular at {self.points} probed point(s)"
-        lines = [
-            f"not finite at probed point {point}: NaN or infinity in equation(s) {', '.join(map(repr, names[:6]))}"
-            for point, names in self.broken
-        ]
-        if self.found:
-            bad = sorted({dependence.point for dependence in self.found})
-            where = "every probed point" if self.always else f"probed point(s) {', '.join(map(str, bad))}"
-            named = dict.fromkeys(str(dependence) for dependence in self.found)
-            lines.append(f"numerically singular at {where}: " + "\n".join(named))
-        return "\n".join(lines)
+        bad = sorted({dependence.point for dependence in self.found})
+        where = "every probed point" if self.always else f"probed point(s) {', '.join(map(str, bad))}"
+        lines = dict.fromkeys(str(dependence) for dependence in self.found)
+        return f"numerically singular at {where}: " + "\n".join(lines)
 
 
 def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE) -> RankReport:
     """Check the rank of a structurally solvable matrix at probed points, values (entries,) or (K, entries).
 
     Rank is decided on blocks scaled so that it does not depend on units (`equilibrate`). A point with NaN or infinity
-    is not regular: it is reported with the equations that hold them. `tolerance` times the size of a block is the part
-    of its largest singular value from which on a smaller one counts as zero.
+    is refused. `tolerance` times the size of a block is the part of its largest singular value below which one counts
+    as zero.
     """
     pattern = Pattern.of(given)
     pattern.require_square()
     matching = match(pattern)
     require_solvable(matching)
     order = blocks(matching)
-    points = np.atleast_2d(np.asarray(values, dtype=float))
-    found, broken = [], []
+    points = np.atleast_2d(pattern.values_of(values, "values"))
+    if points.shape[-1] != pattern.entries or points.ndim != 2 or not len(points):
+        raise ShapeError(
+            f"values have shape {points.shape}; expected ({pattern.entries},) or (K, {pattern.entries}), row after row"
+        )
+    if not np.isfinite(points).all():
+        k, entry = np.argwhere(~np.isfinite(points))[0]
+        raise ModelError(
+            f"values at point {k} hold NaN or infinity in equation {pattern.equations[pattern.rows[entry]]!r}"
+        )
+    found = []
     for k, data in enumerate(points):
         A = pattern.matrix(data)
-        if not np.isfinite(data).all():
-            rows = dict.fromkeys(pattern.rows[~np.isfinite(data)].tolist())
-            broken.append((k, tuple(pattern.equations[i] for i in rows)))
-            continue
         for first, last in zip(order.begins[:-1], order.begins[1:], strict=True):
             rows, cols = np.sort(order.rows[first:last]), np.sort(order.cols[first:last])
             left, right, scales = null_vectors(sp.csr_array(A[rows][:, cols]), tolerance)
@@ -132,7 +124,12 @@ def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE) -> RankRe
                 names = [pattern.equations[i] for i in rows]
                 unknowns = [pattern.unknowns[j] for j in cols]
                 found.append(_named(left, right, scales, names, unknowns, k))
-    return RankReport(len(points), tuple(found), tuple(broken))
+    return RankReport(len(points), tuple(found))
+
+
+def _cut(relation: str) -> str:
+    """Return a relation, a long one by its beginning."""
+    return relation if len(relation) <= LONGEST else f"{relation[:LONGEST]} ..."
 
 
 def _named(left: Array, right: Array, row: Array, equations: list[str], unknowns: list[str], point: int) -> Dependence:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from jaxtyping import Bool, Float
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.causal_start import causal_start
+from dalembert.tableau.inputs import as_count, as_mapping, as_numbers, as_scalar, named_values
 from dalembert.tableau.newton_step import NewtonStep, order_by_rows
 from dalembert.tableau.plan import make_plan
 
@@ -19,35 +21,31 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+TIME = "t'"
+"""Where the values of time stand among those of variables: time has no rate."""
 
-def sample_points(tableau: Tableau, count: int, values: Mapping[str, Any] | None) -> list[Float[Array, "K size"]]:
+
+def sample_points(tableau: Tableau, count: int, values: Any) -> list[Float[Array, "K size"]]:
     """Return x, x_dot, u, t, parameters at sample points: given values by name ("t": time), random ones else."""
     rng = np.random.default_rng(7)
-    given = dict(values or {})
-    sizes = {np.shape(v)[0] for v in given.values() if np.ndim(v) == 2}
-    if len(sizes) > 1:
-        raise ShapeError(f"sample values have different numbers of points: {sorted(sizes)}")
-    count = sizes.pop() if sizes else count
-    numbers: dict[str, Array] = {}
-    if tableau.time.numel() and "t" in given:
-        numbers["t"] = np.broadcast_to(np.asarray(given.pop("t"), dtype=float), (count,))
-    for name, value in given.items():
-        base = name.removesuffix("'")
-        scalars = tableau.variables.find([base], "values")
-        array = np.asarray(value, dtype=float)
-        column = np.broadcast_to(array[..., None] if array.ndim == 0 else array, (count, len(scalars)))
-        suffix = name[len(base) :]
-        numbers |= {tableau.variables.names[s] + suffix: column[:, k] for k, s in enumerate(scalars)}
-    names = [
-        list(tableau.unknowns),
-        [f"{tableau.unknowns[k]}'" for k in tableau.differential],
-        list(tableau.inputs),
-        ["t"] * tableau.time.numel(),
-    ]
-    columns = [[numbers.get(n, rng.standard_normal(count)) for n in group] for group in names]
+    given = as_mapping(values, "values")
+    owners = tableau.variables.groups
+    time = given.pop("t") if tableau.time.numel() and "t" in given and "t" not in owners else None
+    chosen = {name: given.pop(name) for name in tableau.parameters.names if name in given and name not in owners}
+    names = [list(tableau.unknowns), [f"{tableau.unknowns[k]}'" for k in tableau.differential], list(tableau.inputs)]
+    numbers = named_values(tableau.variables, given, "values", itertools.chain(*names), finite=True)
+    if time is not None:
+        numbers[TIME] = as_numbers(time, "values: the value of 't'", finite=True)
+    names.append([TIME] * tableau.time.numel())
+    lengths = {v.shape for v in numbers.values() if v.ndim}
+    if len(lengths) > 1 or any(len(shape) > 1 for shape in lengths):
+        raise ShapeError(f"values: one number or one per point, equally many; shapes {sorted(lengths)}")
+    count = as_count(lengths.pop()[0] if lengths else count, "points")
+    draws = [[numbers.get(n, rng.standard_normal(count)) for n in group] for group in names]
+    columns = [[np.broadcast_to(value, (count,)) for value in group] for group in draws]
     points = [np.stack(c, axis=1) if c else np.empty((count, 0)) for c in columns]
-    points.append(np.broadcast_to(_parameters(tableau, rng), (count, tableau.parameters.column.numel())))
-    free = np.array([name not in numbers for name in tableau.unknowns])
+    points.append(np.broadcast_to(_parameters(tableau, chosen, rng), (count, tableau.parameters.column.numel())))
+    free = np.array([name not in numbers for name in tableau.unknowns], dtype=bool)
     return [_consistent(tableau, points, free), *points[1:]]
 
 
@@ -61,19 +59,24 @@ def _consistent(tableau: Tableau, points: list[Array], free: Bool[Array, " n"]) 
     return np.where(free & np.isfinite(found), found, points[0])
 
 
-def _parameters(tableau: Tableau, rng: np.random.Generator) -> Array:
-    """Return default values of parameters, or random ones where some have none."""
-    try:
-        return tableau.parameters.pack()
-    except ModelError:
-        return rng.uniform(0.5, 1.5, tableau.parameters.column.numel())
+def _parameters(tableau: Tableau, chosen: Mapping[str, Any], rng: np.random.Generator) -> Array:
+    """Return given or default values of parameters, random ones where there is neither."""
+    own = tableau.parameters
+    sizes = {name: symbol.numel() for name, symbol in zip(own.names, own.symbols, strict=True)}
+    drawn = {n: rng.uniform(0.5, 1.5, k) for n, k in sizes.items() if n not in chosen and n not in own.defaults}
+    for name, value in chosen.items():
+        as_numbers(value, f"values: the value of {name!r}", finite=True)
+    packed = own.pack({**drawn, **chosen})
+    if packed.ndim > 1:
+        raise ShapeError(f"values: one value for each parameter; got shape {packed.shape[:-1]} of them")
+    return packed
 
 
 def sample_jacobian(
     tableau: Tableau, count: int = 3, shift: float = 1.0, values: Mapping[str, Any] | None = None
 ) -> Float[Array, "K entries"]:
     """Return the entries of dG/dx + shift dG/dx' (CSR order of `tableau.pattern`) at sample points."""
-    s = ca.SX.sym("shift")
+    s, shift = ca.SX.sym("shift"), as_scalar(shift, "shift")
     J = tableau.jacobian(s)
     inputs = [tableau.x, tableau.x_dot, tableau.u, tableau.time, tableau.parameters.column]
     f = ca.Function("J", [*inputs, s], [J.nz[:]])
@@ -86,6 +89,9 @@ def sample_jacobian(
 def newton_of(tableau: Tableau, values: Mapping[str, Any] | None, options: dict[str, Any]) -> NewtonStep:
     """Return the compiled Newton step of a tableau; empty inputs are left out."""
     tableau.structure().require()
+    for option in options:
+        if option not in ("engine", "checks"):
+            raise ModelError(f"{option!r} is no option of a tableau's Newton step; there are engine and checks")
     s = ca.SX.sym("shift", 1 if tableau.differential else 0)
     names = ("x", "x_dot", "shift", "u", "t", "parameters")
     symbols = (tableau.x, tableau.x_dot, s, tableau.u, tableau.time, tableau.parameters.column)

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
+from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.tableau.causal_start import causal_start
+from dalembert.tableau.inputs import as_count, as_scalar
 from dalembert.tableau.newton_step import NewtonStep
+from dalembert.tableau.packing import pack
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
@@ -68,7 +70,12 @@ def solve_tableau(
     known
         Name -> value, one state or a batch (N, size); "q'" gives a rate.
     guess
-        Start of Newton's method, (n,) or (N, n); zero if none is given. What causality gives explicitly replaces it.
+        Start of Newton's method: (n,) or (N, n), or values by name of some unknowns; zero where none is given. What
+        causality gives explicitly replaces it.
+    t
+        Time, one number or (N,), where the equations contain it.
+    parameters
+        Values by name, or (k,) or (N, k); defaults where none are given.
     newton
         Compiled steps from `tableau.newton()`, to be used again.
     tolerance
@@ -79,10 +86,10 @@ def solve_tableau(
         raise UnsupportedError(
             f"the equations contain rates of unknowns ({names} ...): this is a differential equation"
         )
-    newton = newton or tableau.newton()
-    u, single = pack_inputs(tableau, known)
-    others = _other_inputs(tableau, u, t, parameters)
-    x = np.zeros((len(u), len(tableau.unknowns))) + (0.0 if guess is None else np.asarray(guess, dtype=float))
+    tolerance, limit = as_scalar(tolerance, "tolerance", 0.0, 1.0), as_count(limit, "limit")
+    given = pack(tableau, known, guess, t, parameters)
+    x, others, single = given.guess, given.others, given.single
+    newton = _newton_of(tableau, newton)
     start = np.asarray(Kernel(causal_start(tableau, newton.plan))(x, *others))
     x = np.where(np.isfinite(start), start, x)
     x, done, iterations = _iterate(newton, x, others, tolerance, limit)
@@ -95,14 +102,16 @@ def solve_tableau(
     return TableauSolution(tableau, x[0] if single else x, done, residual, iterations)
 
 
-def _other_inputs(tableau: Tableau, u: Float[Array, "N k"], t: Any, parameters: Any) -> list[Array]:
-    """Return u, t and parameters as batches, empty ones left out."""
-    others: list[Array] = [u] if u.shape[1] else []
-    if tableau.time.numel():
-        others.append(np.broadcast_to(np.atleast_1d(np.asarray(t, dtype=float)), (len(u),))[:, None])
-    if tableau.parameters.names:
-        others.append(np.broadcast_to(tableau.parameters.pack(parameters), (len(u), tableau.parameters.column.numel())))
-    return others
+def _newton_of(tableau: Tableau, newton: Any) -> NewtonStep:
+    """Return the compiled steps, made here or given; those of other equations are refused."""
+    if newton is None:
+        return tableau.newton()
+    if not isinstance(newton, NewtonStep):
+        raise ModelError(f"newton must come from `tableau.newton()`; it is {type(newton).__name__}")
+    own = newton.plan.pattern
+    if (own.equations, own.unknowns) != (tableau.equations, tableau.unknowns):
+        raise ModelError("newton was made for other equations or unknowns; make it by this tableau's `newton()`")
+    return newton
 
 
 def _iterate(
@@ -119,30 +128,3 @@ def _iterate(
         if not found.linear.ok.any():
             break
     return x, done, iterations
-
-
-def pack_inputs(tableau: Tableau, known: Mapping[str, Any]) -> tuple[Float[Array, "N k"], bool]:
-    """Return the inputs of a tableau from values by name, and whether it is one state."""
-    values: dict[str, Array] = {}
-    for name, value in known.items():
-        base = name.rstrip("'")
-        scalars = tableau.variables.find([base], "known")
-        array = np.asarray(value, dtype=float)
-        if len(scalars) == 1 and (array.ndim == 0 or array.shape[-1] != 1):
-            array = array[..., None]
-        if array.ndim > 2 or array.shape[-1] != len(scalars):
-            raise ShapeError(f"{name!r} has {len(scalars)} elements; the value has shape {np.shape(value)}")
-        suffix = name[len(base) :]
-        values |= {tableau.variables.names[s] + suffix: array[..., k] for k, s in enumerate(scalars)}
-    missing = [name for name in tableau.inputs if name not in values]
-    if missing:
-        raise ModelError(f"no value for the known {', '.join(map(repr, missing[:6]))}")
-    extra = [name for name in values if name not in tableau.inputs]
-    if extra:
-        raise ModelError(f"{', '.join(map(repr, extra[:6]))} is not known in this tableau; with_known() chooses")
-    lengths = {len(v) for v in values.values() if v.ndim}
-    if len(lengths) > 1:
-        raise ShapeError(f"known values are batches of different lengths: {sorted(lengths)}")
-    count = next(iter(lengths), 1)
-    columns = [np.broadcast_to(values[name], (count,)) for name in tableau.inputs]
-    return np.stack(columns, axis=1) if columns else np.empty((count, 0)), not lengths

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import scipy.linalg
 from jaxtyping import Float, Int
 
-from dalembert.errors import ModelError, SolvabilityError
-from dalembert.kkt.inputs import as_real
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.scaling import row_scales
+from dalembert.tableau.inputs import as_indices, as_numbers
 
 Array = np.ndarray
 
@@ -52,10 +53,12 @@ class Split:
         basis[self.independent] = np.eye(len(self.independent))
         return basis
 
-    def dual(self, forces: Any) -> Float[Array, " f"]:
+    def dual(self, forces: Any) -> Float[Array, "*batch f"]:
         """Return J^T Q° + Q*, zero for constraint forces (eq. 5)."""
-        Q = np.asarray(forces, dtype=float)
-        return self.J.T @ Q[self.dependent] + Q[self.independent]
+        Q, n = as_numbers(forces, "forces"), len(self.dependent) + len(self.independent)
+        if Q.ndim == 0 or Q.shape[-1] != n:
+            raise ShapeError(f"forces must have shape ({n},) or (..., {n}), one per velocity; they have {Q.shape}")
+        return Q[..., self.dependent] @ self.J + Q[..., self.independent]
 
 
 def connection_split(N: Any, independent: Sequence[int] | None = None) -> Split:
@@ -68,12 +71,10 @@ def connection_split(N: Any, independent: Sequence[int] | None = None) -> Split:
     independent
         Indices that the user wants as v*; refused if the others do not follow from them.
     """
-    N, _ = as_real(N, "N")
-    if N.ndim != 2 or N.shape[1] == 0:
-        raise ModelError(f"N must be a matrix of constraint rows (m, n) with n > 0; it has shape {N.shape}")
-    if not np.isfinite(N).all():
-        raise ModelError("N holds NaN or infinity")
+    N = as_rows(N)
     if N.shape[0] == 0:
+        if independent is not None:
+            _others(independent, N.shape[1], 0)
         return Split(np.empty(0, np.int64), np.arange(N.shape[1]), np.empty((0, N.shape[1])), 1.0)
     d, e = row_scales(N)
     scaled = e[:, None] * N * d
@@ -92,6 +93,14 @@ def connection_split(N: Any, independent: Sequence[int] | None = None) -> Split:
     return Split(dependent, free, J, float(sizes[0] / sizes[-1]))
 
 
+def as_rows(N: Any) -> Float[Array, "m n"]:
+    """Return constraint rows as a finite matrix; a CasADi matrix of numbers will do."""
+    N = as_numbers(N.full() if isinstance(N, ca.DM) else N, "N", finite=True)
+    if N.ndim != 2 or N.shape[1] == 0:
+        raise ModelError(f"N must be a matrix of constraint rows (m, n) with n > 0; it has shape {N.shape}")
+    return N
+
+
 def pivot_columns(scaled: Float[Array, "m n"]) -> tuple[int, Int[Array, " n"]]:
     """Return the rank and the column order of QR with column pivoting."""
     factors: Any = scipy.linalg.qr(scaled, mode="r", pivoting=True)
@@ -102,9 +111,7 @@ def pivot_columns(scaled: Float[Array, "m n"]) -> tuple[int, Int[Array, " n"]]:
 
 def _others(independent: Sequence[int], n: int, rank: int) -> Int[Array, " r"]:
     """Return the indices that are not independent, checked."""
-    chosen = np.asarray(independent, dtype=np.int64)
-    if chosen.ndim != 1 or len(np.unique(chosen)) != len(chosen) or np.any((chosen < 0) | (chosen >= n)):
-        raise ModelError(f"independent must be distinct indices from 0 to {n - 1}; got {list(independent)}")
+    chosen = as_indices(independent, n, "independent")
     if len(chosen) != n - rank:
         raise ModelError(f"{len(chosen)} independent velocities named; N of rank {rank} leaves {n - rank} of {n}")
     return np.setdiff1d(np.arange(n), chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -10,16 +11,16 @@ import casadi as ca
 import numpy as np
 import scipy.sparse as sp
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, ShapeError
 from dalembert.model.parameters import Parameters
-from dalembert.model.symbols import symbol_column
+from dalembert.tableau.inputs import as_flag, as_mapping, as_scalar
 from dalembert.tableau.matching import Matching, match
 from dalembert.tableau.newton_step import NewtonStep
 from dalembert.tableau.pattern import Pattern
-from dalembert.tableau.picture import graph_svg
-from dalembert.tableau.plan import make_plan
+from dalembert.tableau.picture import structure_picture
 from dalembert.tableau.rank import RankReport, rank_report
 from dalembert.tableau.solvability import Structure
+from dalembert.tableau.strangers import refuse_strangers, time_column
 from dalembert.tableau.variables import Variables, scalar_equations
 
 Array = np.ndarray
@@ -75,14 +76,16 @@ class Tableau:
         instant: bool = False,
     ) -> None:
         self.variables = Variables.of(variables, rates)
-        self._all_names, self._all_rows = scalar_equations(equations)
+        self._groups, self._all_rows = scalar_equations(equations)
+        self._all_names = [name for group in self._groups.values() for name in group]
         self._all_symbols = [{s.element_hash(): s for s in ca.symvar(row)} for row in self._all_rows]
-        self.time = ca.SX(0, 1) if time is None else symbol_column(time, "time")
+        self.time = time_column(time)
         self.parameters = Parameters.of(parameters)
-        self.outputs = dict(outputs or {})
-        self.instant = instant
-        self.given = (equations, variables, rates, time, parameters)
-        self._refuse_strangers()
+        self.outputs = as_mapping(outputs, "outputs")
+        self.instant = as_flag(instant, "instant")
+        self.given = (equations, self.variables.columns, rates, time, parameters)
+        others = (self.variables, self.time, self.parameters)
+        refuse_strangers(self._all_names, self._all_rows, self._all_symbols, *others)
         chosen = set(self.variables.find(known, "known"))
         self.known = tuple(name for i, name in enumerate(self.variables.names) if i in chosen)
         self._unknown = [i for i in range(len(self.variables.names)) if i not in chosen]
@@ -139,7 +142,14 @@ class Tableau:
         return ca.Function("G", [self.x, self.x_dot, self.u, self.time, self.parameters.column], [self.residual])
 
     def jacobian(self, shift: Any = 0) -> ca.SX:
-        """Return dG/dx + shift dG/dx', the matrix of Newton's method with x' = shift x + ... (eq. 13, Fig. 3)."""
+        """Return dG/dx + shift dG/dx', the matrix of Newton's method with x' = shift x + ... (eq. 13, Fig. 3).
+
+        The shift is a number or an SX symbol.
+        """
+        if not isinstance(shift, ca.SX):
+            shift = as_scalar(shift, "shift")
+        elif not shift.is_scalar():
+            raise ShapeError(f"shift is one number or symbol; it has shape {shift.shape}")
         J = ca.jacobian(self.residual, self.x)
         if not self.differential:
             return J
@@ -163,9 +173,10 @@ class Tableau:
         cols = {i: k for k, i in enumerate(self._unknown)}
         pairs = []
         for equation, variable in self.outputs.items():
-            equations = [e for e in self._all_names if e == equation or e.startswith(f"{equation}[")]
+            equations = self._groups.get(equation, [equation] if equation in self._all_names else [])
             if not equations:
-                raise ModelError(f"outputs: no equation is called {equation!r}")
+                near = get_close_matches(str(equation), self._all_names, n=1)
+                raise ModelError(f"outputs: no equation is called {equation!r}", near=tuple(near))
             scalars = self.variables.find([variable], "outputs")
             if len(scalars) != len(equations):
                 raise ModelError(
@@ -205,9 +216,7 @@ class Tableau:
 
     def picture(self, kind: str = "graph") -> str:
         """Return an SVG: "graph", the bipartite graph with its matching (Figs. 5, 6), misfits marked; or "matrix"."""
-        if kind == "graph":
-            return graph_svg(self.matching)
-        return make_plan(self.pattern, preferred=self.preferred).picture(kind)
+        return structure_picture(self.structure(), kind)
 
     def rank(self, points: int = 3, shift: float = 1.0, values: Mapping[str, Any] | None = None) -> RankReport:
         """Check the rank of the Jacobian at random points, or at given values of variables by name (K, size)."""
@@ -242,33 +251,8 @@ class Tableau:
         self.residual = ca.vertcat(*[row for _, row, keep in pairs if keep], ca.SX(0, 1))
         self.conditions = {name: row for name, row, keep in pairs if not keep}
 
-    def _refuse_strangers(self) -> None:
-        """Refuse symbols that are nothing, and equations without variables."""
-        v = self.variables
-        ours = {s.element_hash() for s in [*v.symbols, *(r for r in v.rates if r is not None)]}
-        others = {s.element_hash() for s in ca.vertsplit(ca.vertcat(self.time, self.parameters.column))}
-        allowed = ours | others
-        for name, row, symbols in zip(self._all_names, self._all_rows, self._all_symbols, strict=True):
-            for found, symbol in symbols.items():
-                if found not in allowed:
-                    raise ModelError(
-                        f"equation {name!r} contains {str(symbol)!r}, which is no variable, rate, time or parameter"
-                    )
-            if ours.isdisjoint(symbols):
-                raise ModelError(f"equation {name!r}, {row} = 0, contains no variable")
-        if not all(np.isfinite(_constants(ca.vertcat(*self._all_rows)))):
-            broken = (name for name, row in zip(self._all_names, self._all_rows, strict=True)
-                      if not all(np.isfinite(_constants(row))))  # fmt: skip
-            raise ModelError(f"equation {next(broken)!r} contains NaN or infinity")
-
     def __repr__(self) -> str:
         rates = f", {len(self.differential)} with rates" if self.differential else ""
         return (
             f"Tableau({len(self.equations)} equations, {len(self.unknowns)} unknowns{rates}, known: {len(self.known)})"
         )
-
-
-def _constants(rows: ca.SX) -> list[float]:
-    """Return the numbers in expressions."""
-    f = ca.Function("rows", [ca.vertcat(*ca.symvar(rows))], [rows])
-    return [f.instruction_constant(k) for k in range(f.n_instructions()) if f.instruction_id(k) == ca.OP_CONST]

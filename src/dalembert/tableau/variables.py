@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.symbols import as_column, symbol_column
+from dalembert.tableau.inputs import as_list, as_mapping, as_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +37,9 @@ class Variables:
     @classmethod
     def of(cls, variables: Any, rates: Mapping[str, Any] | None) -> Variables:
         """Read a mapping name -> symbol(s) or a list of symbols, and a mapping name -> symbol(s) of rates."""
-        pairs = list(variables.items()) if isinstance(variables, Mapping) else [(_own(v), v) for v in variables]
         names, groups, symbols, rate_symbols = [], {}, [], []
-        rates = dict(rates or {})
-        for name, given in pairs:
+        rates = as_mapping(rates, "rates")
+        for name, given in _pairs(variables):
             column = symbol_column(given, f"variable {name!r}")
             if name in groups:
                 raise ModelError(f"two variables are called {name!r}")
@@ -60,41 +61,67 @@ class Variables:
 
     def find(self, wanted: Iterable[str], what: str) -> list[int]:
         """Return indices of scalars, from names of variables or of their elements."""
-        if isinstance(wanted, str):
-            wanted = [wanted]
         found: list[int] = []
-        place = {name: i for i, name in enumerate(self.names)}
-        for name in wanted:
+        place = self._places
+        for name in as_names(wanted, what):
             if name in self.groups:
                 found += self.groups[name]
             elif name in place:
                 found.append(place[name])
             else:
-                near = get_close_matches(str(name), [*self.groups, *self.names], n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise ModelError(f"{what}: no variable is called {name!r}{hint}")
+                near = get_close_matches(name, [*self.groups, *self.names], n=1)
+                raise ModelError(f"{what}: no variable is called {name!r}", near=tuple(near))
         return found
 
+    @property
+    def columns(self) -> dict[str, ca.SX]:
+        """Name of each variable -> its symbols as a column."""
+        return {name: ca.vertcat(*[self.symbols[i] for i in own], ca.SX(0, 1)) for name, own in self.groups.items()}
 
-def scalar_equations(equations: Any) -> tuple[list[str], list[ca.SX]]:
-    """Return names and scalar expressions of a mapping name -> expression."""
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+
+def scalar_equations(equations: Any) -> tuple[dict[str, list[str]], list[ca.SX]]:
+    """Return the names of the scalars of every equation, and their expressions, of a mapping name -> expression."""
     if not isinstance(equations, Mapping):
         raise ModelError(f"equations must be a mapping from names to expressions, not {type(equations).__name__}")
-    names: list[str] = []
+    groups: dict[str, list[str]] = {}
     rows: list[ca.SX] = []
     for name, given in equations.items():
         column = as_column(given, f"equation {name!r}")
-        names += element_names(str(name), column.numel())
-        rows += ca.vertsplit(column) if column.numel() else []
+        if not column.numel():
+            raise ModelError(f"equation {name!r} is empty; leave it out")
+        groups[_checked_name(name, "equation")] = element_names(name, column.numel())
+        rows += ca.vertsplit(column)
+    if not rows:
+        raise ModelError("there are no equations: give at least one, {name: expression that is zero}")
+    names = [name for group in groups.values() for name in group]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ModelError(f"two equations are called {twice!r}")
-    return names, rows
+    return groups, rows
 
 
 def element_names(name: str, size: int) -> list[str]:
     """Return "x", or "x[0]", "x[1]", ..."""
     return [name] if size == 1 else [f"{name}[{i}]" for i in range(size)]
+
+
+def _pairs(variables: Any) -> list[tuple[str, Any]]:
+    """Return names and symbols of a mapping or a list, names checked."""
+    if isinstance(variables, Mapping):
+        return [(_checked_name(name, "variable"), given) for name, given in variables.items()]
+    listed = as_list(variables, "variables", "SX symbols, or a mapping from names to them")
+    return [(_own(each), each) for each in listed]
+
+
+def _checked_name(name: Any, what: str) -> str:
+    """Return a name that can be spoken of."""
+    if not isinstance(name, str) or not name.strip():
+        raise ModelError(f"the name of a {what} is a string that is not empty; got {name!r}")
+    return name
 
 
 def _own(symbol: Any) -> str:
