@@ -30,6 +30,9 @@ DENSE_LIMIT = 1200
 TOLERANCE = 64 * np.finfo(float).eps
 """Times the size of the block: singular values below it, in an equilibrated block, are zero."""
 
+LOOSER = (1e-13, 1e-11, 1e-9)
+"""Tolerances at which dependent equations are looked for where no rank is missing to the last digit."""
+
 SMALL = 1e-7
 """Coefficients of a null vector below this part of its largest are left out of the names."""
 
@@ -125,6 +128,14 @@ def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE) -> RankRe
                 unknowns = [pattern.unknowns[j] for j in cols]
                 found.append(_named(left, right, scales, names, unknowns, k))
     return RankReport(len(points), tuple(found))
+
+
+def loose_rank_report(given: Any, values: Any) -> RankReport:
+    """Check the rank of a matrix that was found singular: looser and looser, so that someone is named."""
+    report = rank_report(given, values)
+    for tolerance in LOOSER:
+        report = rank_report(given, values, tolerance) if report.full else report
+    return report
 
 
 def _cut(relation: str) -> str:

@@ -103,6 +103,21 @@ class Tableau:
         """Names of the unknowns."""
         return tuple(self.variables.names[i] for i in self._unknown)
 
+    @property
+    def rows(self) -> dict[str, ca.SX]:
+        """Every scalar equation by name, conditions among them."""
+        return dict(zip(self._all_names, self._all_rows, strict=True))
+
+    @property
+    def scalar_outputs(self) -> dict[str, str]:
+        """Declared outputs, scalar by scalar."""
+        pairs = {}
+        for equation, variable in self.outputs.items():
+            scalars = self.variables.find([variable], "outputs")
+            equations = self._groups.get(equation, [equation])
+            pairs |= {e: self.variables.names[s] for e, s in zip(equations, scalars, strict=True)}
+        return pairs
+
     @cached_property
     def x(self) -> ca.SX:
         """Symbols of the unknowns."""
