@@ -16,9 +16,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Float
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.tableau.equilibrate import equilibrate
 from dalembert.tableau.inputs import as_mapping, named_values
 from dalembert.tableau.sample import sample_points
 from dalembert.tableau.signature import Signature, signature
@@ -29,7 +31,7 @@ from dalembert.tableau.tableau import Tableau
 Array = np.ndarray
 
 SINGULAR = 1e-11
-"""The system Jacobian is called singular where its smallest singular value is below this part of the largest."""
+"""The system Jacobian, scaled, is called singular where a singular value is below this part of the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ def reduce_index(tableau: Tableau, values: Mapping[str, Any] | None = None) -> R
 def _system_jacobian(
     tableau: Tableau, found: Signature, derivatives: _Derivatives, rows: list[list[ca.SX]], values: Any
 ) -> Float[Array, "n n"]:
-    """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, checked to be regular."""
+    """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, rows and columns scaled, checked to be regular."""
     highest = [derivatives.symbol(n, int(k)) for n, k in zip(tableau.unknowns, found.unknown_offsets, strict=True)]
     J = ca.jacobian(ca.vertcat(*[levels[-1] for levels in rows]), ca.vertcat(*highest))
     symbols, point, t, p = _sample(tableau, derivatives, values)
@@ -111,8 +113,10 @@ def _system_jacobian(
             f"at the sample point {tableau.equations[i]!r} is not finite with respect to {tableau.unknowns[j]!r}; "
             "give another one by name, values={...}"
         )
-    left, sizes, right = np.linalg.svd(found_J)
-    if sizes[-1] <= SINGULAR * sizes[0]:
+    row, col = equilibrate(sp.csr_array(found_J))
+    scaled = row[:, None] * found_J * col
+    left, sizes, right = np.linalg.svd(scaled)
+    if sizes.size and sizes[-1] <= SINGULAR * sizes[0]:
         equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > 1e-6]
         unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > 1e-6]
         raise SolvabilityError(
@@ -120,7 +124,7 @@ def _system_jacobian(
             f"the structure asks) do not determine {listed(unknowns)}. The structural index {found.index} is then not "
             "the index: entries cancel. Give another sample point, or rewrite these equations"
         )
-    return found_J
+    return scaled
 
 
 def _sample(

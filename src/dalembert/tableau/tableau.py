@@ -87,10 +87,9 @@ class Tableau:
         self.given = (equations, self.variables.columns, rates, time, parameters)
         others = (self.variables, self.time, self.parameters)
         refuse_strangers(self._all_names, self._all_rows, self._all_symbols, *others)
-        chosen = set(self.variables.find(known, "known"))
-        self.known = tuple(name for i, name in enumerate(self.variables.names) if i in chosen)
-        self._unknown = [i for i in range(len(self.variables.names)) if i not in chosen]
-        self._known = [i for i in range(len(self.variables.names)) if i in chosen]
+        self._known = sorted(set(self.variables.find(known, "known")))
+        self._unknown = sorted(set(range(len(self.variables.names))) - set(self._known))
+        self.known = tuple(self.variables.names[i] for i in self._known)
         self._sort_equations()
 
     def with_known(self, known: Iterable[str], instant: bool | None = None) -> Tableau:
@@ -103,6 +102,16 @@ class Tableau:
     def unknowns(self) -> tuple[str, ...]:
         """Names of the unknowns."""
         return tuple(self.variables.names[i] for i in self._unknown)
+
+    @property
+    def rows(self) -> dict[str, ca.SX]:
+        """Every scalar equation by name, conditions among them."""
+        return dict(zip(self._all_names, self._all_rows, strict=True))
+
+    @property
+    def scalar_outputs(self) -> dict[str, str]:
+        """Declared outputs, scalar by scalar."""
+        return {equation: self.variables.names[s] for equation, s in self._declared}
 
     @cached_property
     def x(self) -> ca.SX:
