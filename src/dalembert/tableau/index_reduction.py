@@ -34,6 +34,10 @@ SINGULAR = 1e-11
 """The system Jacobian, scaled, is called singular where a singular value is below this part of the largest."""
 
 
+UNEVEN = 1e4
+"""Sizes of rows that differ by more are brought to one before columns are compared."""
+
+
 @dataclass(frozen=True, eq=False)
 class Reduced:
     """The reduced tableau, the signature it came from, and the states that are left."""
@@ -101,7 +105,7 @@ def reduce_index(tableau: Tableau, values: Mapping[str, Any] | None = None) -> R
 def _system_jacobian(
     tableau: Tableau, found: Signature, derivatives: _Derivatives, rows: list[list[ca.SX]], values: Any
 ) -> Float[Array, "n n"]:
-    """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, rows and columns scaled, checked to be regular."""
+    """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, checked to be regular whatever the units."""
     highest = [derivatives.symbol(n, int(k)) for n, k in zip(tableau.unknowns, found.unknown_offsets, strict=True)]
     J = ca.jacobian(ca.vertcat(*[levels[-1] for levels in rows]), ca.vertcat(*highest))
     symbols, point, t, p = _sample(tableau, derivatives, values)
@@ -124,7 +128,7 @@ def _system_jacobian(
             f"the structure asks) do not determine {listed(unknowns)}. The structural index {found.index} is then not "
             "the index: entries cancel. Give another sample point, or rewrite these equations"
         )
-    return scaled
+    return found_J
 
 
 def _sample(
@@ -145,6 +149,13 @@ def _sample(
     return list(orders.values()), point, t[0], p[0]
 
 
+def _even_rows(J: Float[Array, "m n"]) -> Float[Array, "m n"]:
+    """Return rows scaled by powers of two where their sizes differ much: an equation may be written in any unit."""
+    size = np.abs(J).max(axis=1, initial=0.0)
+    even = np.all(size <= UNEVEN * size.min(initial=np.inf))
+    return J if even else J * np.exp2(-np.round(np.log2(np.where(size > 0.0, size, 1.0))))[:, None]
+
+
 def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) -> set[tuple[int, int]]:
     """Return the dummy derivatives (unknown, order), from the highest order down."""
     c, d = found.equation_offsets, found.unknown_offsets
@@ -153,7 +164,7 @@ def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) 
     for level in range(1, int(c.max(initial=0)) + 1):
         rows = np.flatnonzero(c >= level)
         columns = np.array([j for j in columns if d[j] >= level], dtype=np.int64)
-        order = pivot_columns(J[np.ix_(rows, columns)])[1]
+        order = pivot_columns(_even_rows(J[np.ix_(rows, columns)]))[1]
         columns = np.sort(columns[order[: len(rows)]])
         dummies |= {(int(j), int(d[j] - level + 1)) for j in columns}
     return dummies

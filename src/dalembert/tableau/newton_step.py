@@ -84,6 +84,7 @@ class NewtonStep:
         self._entries = ca.Function("entries", self.inputs, [ca.vertcat(*entries), residual])
         constant = np.array([e.is_constant() for e in entries], dtype=bool)
         probed = self._probe(points)
+        self.usual = np.abs(probed).max(axis=0, initial=0.0)
         self.plan = make_plan(pattern, values=probed, preferred=preferred, constant=constant)
         if not isinstance(engine, str) or engine not in ("auto", "straight", "loop"):
             raise ModelError(f"engine {engine!r} is not one of 'auto', 'straight', 'loop'")
@@ -137,6 +138,10 @@ class NewtonStep:
         data = np.atleast_2d(np.asarray(self.entries(*given)[0]))
         data = np.ascontiguousarray(np.broadcast_to(data, (count, data.shape[-1])))
         return self._repairs.finish(data, np.ascontiguousarray(-residual), step, checks, single)
+
+    def error(self, values: Any, right: Any, x: Any) -> Array:
+        """Return the estimated error of every unknown, as `Elimination.error` does."""
+        return self._repairs.error(values, right, x)
 
     def _error(self, given: list[Array], residual: Array, step: Array) -> Array:
         """Return the estimated error of steps: the Jacobian's entries are computed for it."""

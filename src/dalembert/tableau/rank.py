@@ -20,7 +20,7 @@ from dalembert.tableau.decomposition import blocks
 from dalembert.tableau.equilibrate import equilibrate
 from dalembert.tableau.matching import match
 from dalembert.tableau.pattern import Pattern
-from dalembert.tableau.solvability import listed, require_solvable
+from dalembert.tableau.solvability import SETS_SHOWN, listed, require_solvable
 
 Array = np.ndarray
 
@@ -29,6 +29,9 @@ DENSE_LIMIT = 1200
 
 TOLERANCE = 64 * np.finfo(float).eps
 """Times the size of the block: singular values below it, in an equilibrated block, are zero."""
+
+VANISHED = 1e-13
+"""Part of a reference size below which a coefficient is taken for rounding."""
 
 LOOSER = (1e-13, 1e-11, 1e-9)
 """Tolerances at which dependent equations are looked for where no rank is missing to the last digit."""
@@ -63,10 +66,12 @@ class Dependence:
     point: int
 
     def __str__(self) -> str:
-        return "; ".join(
+        sets = [
             f"equations {listed(e)} are dependent ({_cut(r)}), and do not determine {listed(u)}"
             for e, u, r in zip(self.equations, self.unknowns, self.relations, strict=True)
-        )
+        ]
+        more = [f"... and {len(sets) - SETS_SHOWN} more such sets"] if len(sets) > SETS_SHOWN else []
+        return "; ".join(sets[:SETS_SHOWN] + more)
 
 
 @dataclass(frozen=True)
@@ -95,12 +100,13 @@ class RankReport:
         return f"numerically singular at {where}: " + "\n".join(lines)
 
 
-def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE) -> RankReport:
+def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE, reference: Any = None) -> RankReport:
     """Check the rank of a structurally solvable matrix at probed points, values (entries,) or (K, entries).
 
     Rank is decided on blocks scaled so that it does not depend on units (`equilibrate`). A point with NaN or infinity
     is refused. `tolerance` times the size of a block is the part of its largest singular value below which one counts
-    as zero.
+    as zero. Where `reference` sizes of the entries are given, equations and unknowns all of whose coefficients are
+    rounding beside them count as absent: without, a row of rounding errors is a row like any other.
     """
     pattern = Pattern.of(given)
     pattern.require_square()
@@ -117,6 +123,9 @@ def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE) -> RankRe
         raise ModelError(
             f"values at point {k} hold NaN or infinity in equation {pattern.equations[pattern.rows[entry]]!r}"
         )
+    if reference is not None:
+        rows, cols = vanished(pattern, points, np.asarray(reference, dtype=float))
+        points = np.where(rows[:, pattern.rows] | cols[:, pattern.indices], 0.0, points)
     found = []
     for k, data in enumerate(points):
         A = pattern.matrix(data)
@@ -128,6 +137,21 @@ def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE) -> RankRe
                 unknowns = [pattern.unknowns[j] for j in cols]
                 found.append(_named(left, right, scales, names, unknowns, k))
     return RankReport(len(points), tuple(found))
+
+
+def vanished(pattern: Pattern, values: Array, reference: Array) -> tuple[Array, Array]:
+    """Return which equations and which unknowns have only coefficients that are rounding beside reference sizes.
+
+    Coefficients (K, entries) below VANISHED times the reference (entries,) count as rounding: cos(pi/2) = 6e-17.
+    """
+    rounding = np.abs(values) <= VANISHED * reference
+    found = []
+    for at, count in zip((pattern.rows, pattern.indices), pattern.shape, strict=True):
+        kept = np.zeros((len(values), count), bool)
+        sample, entry = np.nonzero(~rounding)
+        kept[sample, at[entry]] = True
+        found.append(~kept)
+    return found[0], found[1]
 
 
 def loose_rank_report(given: Any, values: Any) -> RankReport:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from dalembert.tableau.inputs import as_count, as_flag, as_scalar
 from dalembert.tableau.newton_iteration import Iterated, NewtonOutcome, iterate
 from dalembert.tableau.newton_step import NewtonStep
 from dalembert.tableau.packing import pack
-from dalembert.tableau.rank import loose_rank_report
+from dalembert.tableau.rank import loose_rank_report, rank_report, vanished
 from dalembert.tableau.solvability import listed
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ class TableauSolution:
         Newton iterations of the slowest sample.
     conditions
         Per equation without unknowns, how far each sample violates it, as a part of its terms (N,).
+    vanishing
+        Equations and unknowns all of whose coefficients are, at an answer, below 1e-13 of their sizes at the probed
+        points: a singular configuration but for rounding, unless they are meant to be so small.
+    origin
+        What `error` is found with.
     """
 
     tableau: Tableau
@@ -50,6 +55,20 @@ class TableauSolution:
     residual: Float[Array, " N"]
     iterations: int
     conditions: dict[str, Float[Array, " N"]]
+    vanishing: tuple[str, ...] = ()
+    origin: tuple[Any, ...] | None = field(default=None, repr=False)
+
+    @property
+    def error(self) -> Float[Array, "*batch n"]:
+        """Estimated |x - exact x| of every unknown, known values taken as exact; found when asked for.
+
+        Of the equations as they are linear at x: where the Jacobian is badly conditioned, rounding in the residuals
+        leaves few digits, and this says how few. NaN where there is no answer.
+        """
+        if self.origin is None:
+            raise ModelError("nothing is known of the error of this solution: its Jacobian was not kept")
+        estimate, values, right = self.origin
+        return estimate(values, right, self.x)
 
     @property
     def converged(self) -> Bool[Array, " N"]:
@@ -71,7 +90,8 @@ class TableauSolution:
         ends = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
         met = [name for name, sizes in self.conditions.items() if (sizes <= FULFILLED).all()]
         text = f"{len(self.tableau.unknowns)} unknowns: {ends or 'no sample'}; {self.iterations} iteration(s)"
-        return text + (f"; without unknowns and fulfilled: {listed(met)}" if met else "")
+        text += f"; without unknowns and fulfilled: {listed(met)}" if met else ""
+        return text + (f"; coefficients of {listed(list(self.vanishing))} all but vanish" if self.vanishing else "")
 
 
 def solve_tableau(
@@ -124,11 +144,20 @@ def solve_tableau(
     if as_flag(conditions, "conditions"):
         broken = np.array([~(sizes <= FULFILLED) for sizes in met.values()]).reshape(len(met), len(x)).any(axis=0)
         status[broken & (status != NewtonOutcome.NON_FINITE)] = NewtonOutcome.CONTRADICTED
-    residual = np.abs(np.atleast_2d(newton.entries(found.x, *others)[1])).max(axis=1, initial=0.0)
+    entries, rows = (np.atleast_2d(each) for each in newton.entries(found.x, *others))
+    entries = np.broadcast_to(entries, (len(x), entries.shape[1]))
+    residual = np.abs(rows).max(axis=1, initial=0.0)
     if single and status[0] != NewtonOutcome.CONVERGED:
         raise _refusal(tableau, newton, found, others, status[0], {k: float(v[0]) for k, v in met.items()})
     x = np.where((status == NewtonOutcome.CONVERGED)[:, None], found.x, np.nan)
-    return TableauSolution(tableau, x[0] if single else x, status, residual, found.iterations, met)
+    answers = entries[status == NewtonOutcome.CONVERGED]
+    pattern, (lost, loose) = newton.plan.pattern, vanished(newton.plan.pattern, answers, newton.usual)
+    small = [pattern.equations[i] for i in np.flatnonzero(lost.any(axis=0))]
+    small += [pattern.unknowns[j] for j in np.flatnonzero(loose.any(axis=0))]
+    right = np.array([pattern.matrix(a) @ y - g for a, y, g in zip(entries, found.x, rows, strict=True)])
+    origin = (newton.error, entries, right.reshape(x.shape))
+    x = x[0] if single else x
+    return TableauSolution(tableau, x, status, residual, found.iterations, met, tuple(small), origin)
 
 
 def _refusal(
@@ -156,6 +185,13 @@ def _refusal(
         return SolvabilityError(
             f"Newton's method met a singular matrix at iteration {found.iterations}: {report}. Start elsewhere (guess=), "
             "or see `tableau.rank()` whether it is singular everywhere",
+            report,
+        )
+    report = rank_report(pattern, data, reference=newton.usual)
+    if not report.full:
+        return SolvabilityError(
+            f"Newton's method did not converge in {found.iterations} iterations: where it ended the matrix is singular "
+            f"but for rounding. {report}",
             report,
         )
     order = np.argsort(-np.abs(rows))[:3]

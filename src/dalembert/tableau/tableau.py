@@ -25,6 +25,9 @@ from dalembert.tableau.variables import Variables, scalar_equations
 
 Array = np.ndarray
 
+REFERENCES = 3
+"""Random points at which coefficients have their usual size."""
+
 
 class Tableau:
     """Equations G(x, x', u, t) = 0 with names; which variables are known is chosen by name.
@@ -218,7 +221,9 @@ class Tableau:
         """Check the rank of the Jacobian at random points, or at given values of variables by name (K, size)."""
         from dalembert.tableau.sample import sample_jacobian
 
-        return rank_report(self.pattern, sample_jacobian(self, points, shift, values))
+        entries = sample_jacobian(self, points, shift, values)
+        reference = None if not values else np.abs(sample_jacobian(self, REFERENCES, shift)).max(axis=0)
+        return rank_report(self.pattern, entries, reference=reference)
 
     def newton(self, values: Mapping[str, Any] | None = None, **options: Any) -> NewtonStep:
         """Return compiled Newton steps for inputs (x, x_dot, shift, u, t, parameters), empty ones left out.
