@@ -49,9 +49,7 @@ def _is_rounding(newton: NewtonStep, x: Float[Array, " n"], others: list[Array],
         return bool(factors.errors(A @ x - rows, x)[0] <= tolerance)
 
 
-def iterate(
-    newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tolerance: float, limit: int
-) -> Iterated:
+def iterate(newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tolerance: float, limit: int) -> Iterated:
     """Take steps of each sample until it is done or lost, or the limit is reached.
 
     Done is a sample whose step is below tolerance (1 + |x|), element by element, and below tolerance times its largest
