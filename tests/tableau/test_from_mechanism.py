@@ -366,7 +366,7 @@ def test_redundant_rows_are_named_and_can_be_left_out():
     mechanism = four_bar()
     q, v = mechanism.project(np.array([1.0, -0.8, -1.2]), np.array([1.0, 0.0, 0.0]))
     tableau = maximal(mechanism)
-    found = redundant_rows(tableau, body_positions_of(tableau, mechanism, q))
+    found = redundant_rows(tableau, body_positions(mechanism, q))
     assert len(found) == 3
     assert all(name.startswith("joint ") for name in found)
     left = without_rows(tableau, found)
@@ -379,7 +379,7 @@ def test_redundant_rows_are_named_and_can_be_left_out():
     assert np.linalg.matrix_rank(A) == A.shape[1]
     full = assert_balanced(mechanism, q, v, tau, a)
     assert np.linalg.matrix_rank(full) == full.shape[1] - 3
-    assert not redundant_rows(left, body_positions_of(left, mechanism, q))
+    assert not redundant_rows(left, body_positions(mechanism, q))
 
 
 def test_reactions_of_least_norm_do_not_depend_on_the_rows_left_out():
@@ -388,7 +388,7 @@ def test_reactions_of_least_norm_do_not_depend_on_the_rows_left_out():
     q, v = mechanism.project(np.array([1.0, -0.8, -1.2]), np.array([1.0, 0.0, 0.0]))
     tau = np.array([1.0, 0.0, 0.0])
     tableau = maximal(mechanism)
-    place = body_positions_of(tableau, mechanism, q)
+    place = body_positions(mechanism, q)
     B = assert_balanced(mechanism, q, v, tau, mechanism.forward(q, v, tau)[0])
     names = [name for name in tableau.unknowns if name.startswith("lam ")]
     left_out = {f"lam {row.split(' ', 1)[1]}" for row in redundant_rows(tableau, place)}
@@ -404,10 +404,6 @@ def test_reactions_of_least_norm_do_not_depend_on_the_rows_left_out():
     np.testing.assert_allclose([other[name] for name in names], shared, atol=1e-12)
     with pytest.raises(ModelError, match="'lam j9': no multiplier"):
         least_norm(tableau, place, {"lam j9": 1.0})
-
-
-def body_positions_of(tableau, mechanism, q) -> dict[str, np.ndarray]:
-    return {name: x for name, x in body_positions(mechanism, q).items() if name in tableau.variables.groups}
 
 
 def test_redundancy_refuses_what_it_cannot_decide():

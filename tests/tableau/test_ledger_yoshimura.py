@@ -258,6 +258,9 @@ def test_Y1_power_balance():
     for point in D.basis().T:
         q_dot, p_dot, alpha, w = np.split(point, 4)
         assert abs(alpha @ q_dot + w @ p_dot) < 1e-13
+        assert D.power(q_dot, p_dot, alpha, w) == alpha @ q_dot + w @ p_dot
+    assert D.checks()["power"] < 1e-13
+    assert D.power(np.ones(6), np.ones(6), np.ones(6), np.ones(6)) == 12.0
 
 
 def test_Y1_redundant_rows_span_the_same_structure():

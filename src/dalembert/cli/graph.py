@@ -52,14 +52,16 @@ class Graph:
         """Print the analysis, write the picture, and return the exit code."""
         from dalembert.readers.equation_file import read_pattern
         from dalembert.tableau import signature, structure
+        from dalembert.tableau.solvability import listed
 
-        if self.kind not in ("auto", "graph", "matrix"):
-            raise ModelError(f"--kind {self.kind} is not auto, graph or matrix")
+        self._check_options()
         if self.file.suffix.lower() == ".mtx":
             found = structure(read_pattern(self.file))
         else:
-            tableau = self._robot() if self.file.suffix.lower() in ROBOT_FILES else self._equations()
+            tableau = self._tableau()
             found = tableau.structure()
+            if tableau.conditions and not tableau.instant:
+                print(f"without unknowns, conditions on known data: {listed(tableau.conditions)}")
             if found.solvable and tableau.differential:
                 print(signature(tableau))
         print(found)
@@ -68,14 +70,37 @@ class Graph:
             print(f"picture: {self.output}")
         return 0 if found.solvable else 1
 
-    def _equations(self) -> Tableau:
-        """Return the equations of a file."""
+    def _check_options(self) -> None:
+        """Refuse options that cannot be obeyed, before any work."""
+        if self.kind not in ("auto", "graph", "matrix"):
+            raise ModelError(f"--kind {self.kind} is not auto, graph or matrix")
+        robots = {"--known": self.known, "--coordinates": self.coordinates != "auto", "--base": self.base != "auto",
+                  "--granularity": self.granularity != "essential"}  # fmt: skip
+        wrong = [option for option, given in robots.items() if given]
+        if wrong and self.file.suffix.lower() not in ROBOT_FILES:
+            raise ModelError(f"{wrong[0]} is for robot files ({', '.join(ROBOT_FILES)}); {self.file} says itself")
+        if self.output is None:
+            return
+        if self.output.suffix.lower() != ".svg":
+            raise ModelError(
+                f"{self.output}: the picture is an SVG; give a name that ends in .svg (a browser shows it)"
+            )
+        if self.output.is_dir() or not self.output.resolve().parent.is_dir():
+            raise ModelError(f"{self.output} cannot be written: it is a folder, or its folder does not exist")
+
+    def _tableau(self) -> Tableau:
+        """Return the equations of a file; complaints about them begin with its name."""
         from dalembert.readers.equation_file import read_equations
         from dalembert.tableau import Tableau
 
-        if self.known:
-            raise ModelError(f"--known is for robot files ({', '.join(ROBOT_FILES)}); {self.file} says itself")
-        return Tableau(**vars(read_equations(self.file)))
+        robot = self.file.suffix.lower() in ROBOT_FILES
+        given = None if robot else vars(read_equations(self.file))
+        try:
+            return self._robot() if given is None else Tableau(**given)
+        except ModelError as error:
+            if str(error).startswith(str(self.file)):
+                raise
+            raise ModelError(f"{self.file}: {error}") from error
 
     def _robot(self) -> Tableau:
         """Return the equations of a robot, and say what they leave out."""
@@ -101,12 +126,6 @@ class Graph:
         from dalembert.tableau.picture import structure_picture
 
         assert self.output is not None
-        if self.output.suffix.lower() != ".svg":
-            raise ModelError(
-                f"{self.output}: the picture is an SVG; give a name that ends in .svg (a browser shows it)"
-            )
-        if self.output.is_dir() or not self.output.resolve().parent.is_dir():
-            raise ModelError(f"{self.output} cannot be written: it is a folder, or its folder does not exist")
         kind = self.kind
         if kind == "auto":
             kind = "graph" if max(found.pattern.shape) <= LARGEST else "matrix"

@@ -23,10 +23,20 @@ import scipy.io
 import scipy.sparse as sp
 
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.readers.equation_text import parse_equation
+from dalembert.readers.equation_text import is_name, parse_equation
 
 LARGEST = 16 * 2**20
 """Files above 16 MiB are refused before they are read."""
+
+LARGEST_PATTERN = 1_000_000
+"""Patterns with more rows or columns are refused: a short file may claim any size."""
+
+
+LAYOUT = (
+    'A file has unknowns = ["x", ...] and [[equation]] tables with text = "..." (and name, output); '
+    "it may have known, time and parameters"
+)
+"""What a file looks like, for those who wrote another one."""
 
 
 class Equation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +75,11 @@ def read_equations(path: str | Path) -> EquationSystem:
     path = _checked(path, ".toml")
     try:
         content = msgspec.toml.decode(path.read_bytes(), type=Layout)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: no text in UTF-8 ({error})") from error
+    except msgspec.ValidationError as error:
+        raise ModelError(f"{path}: {error}. {LAYOUT}") from error
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise ModelError(f"{path}: {error}") from error
     try:
         return _system(content)
@@ -77,8 +91,15 @@ def read_pattern(path: str | Path) -> sp.csr_array:
     """Read the pattern of a sparse matrix in MatrixMarket format (.mtx); values do not count."""
     path = _checked(path, ".mtx")
     try:
+        rows, cols, *_ = scipy.io.mminfo(path)
+        if not rows or not cols:
+            raise ModelError(f"{path}: {rows} x {cols} has no equations or no unknowns")
+        if max(rows, cols) > LARGEST_PATTERN:
+            raise ModelError(f"{path}: {rows} x {cols} is above the limit of {LARGEST_PATTERN} equations or unknowns")
         matrix = sp.coo_array(scipy.io.mmread(path))
-    except (ValueError, OSError, TypeError, OverflowError) as error:
+    except ModelError:
+        raise
+    except (ValueError, OSError, TypeError, OverflowError, IndexError) as error:
         raise ModelError(f"{path}: not a MatrixMarket file ({error})") from error
     return sp.csr_array((abs(matrix.data) * 0 + 1.0, (matrix.row, matrix.col)), shape=matrix.shape)
 
@@ -92,6 +113,8 @@ def _checked(path: str | Path, suffix: str) -> Path:
         size = path.stat().st_size
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
+    if not path.is_file():
+        raise ModelError(f"{path}: not a file")
     if size > LARGEST:
         raise ModelError(f"{path}: {size / 2**20:.0f} MiB is above the limit of {LARGEST // 2**20} MiB")
     return path
@@ -104,6 +127,13 @@ def _system(content: Layout) -> EquationSystem:
     if len(set(declared)) < len(declared):
         twice = next(name for name in declared if declared.count(name) > 1)
         raise ModelError(f"{twice!r} is declared twice")
+    for name in declared:
+        if not is_name(name):
+            raise ModelError(
+                f"{name!r} cannot be a name: letters, digits and _, not a digit first, perhaps [0] behind; no function"
+            )
+    if not content.equation:
+        raise ModelError(f"there are no equations. {LAYOUT}")
     symbols = {name: ca.SX.sym(name) for name in declared}
     rates: dict[str, ca.SX] = {}
 

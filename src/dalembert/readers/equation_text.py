@@ -41,10 +41,20 @@ DEEPEST = 60
 LONGEST = 20_000
 """Characters of one equation."""
 
+SHOWN = 80
+"""Characters of an equation that a message repeats."""
+
 TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
     r"|(?P<name>[^\W\d]\w*(?:\[\d+\])?'*)|(?P<sign>\*\*|[-+*/^(),=]))"
 )
+
+
+def is_name(word: str) -> bool:
+    """Whether a variable may be called so: a name of the grammar without primes, and no function."""
+    token = TOKEN.fullmatch(word)
+    plain = token is not None and token.lastgroup == "name" and word == word.strip()
+    return plain and not word.endswith("'") and word not in FUNCTIONS and word != "der"
 
 
 def parse_equation(text: str, lookup: Callable[[str], ca.SX]) -> ca.SX:
@@ -61,6 +71,11 @@ def parse_equation(text: str, lookup: Callable[[str], ca.SX]) -> ca.SX:
     return left
 
 
+def shortened(text: str) -> str:
+    """Return a text in quotes, the end of a long one left out."""
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]} ...")
+
+
 def _tokens(text: str) -> list[tuple[str, str]]:
     """Return (kind, text) of every token."""
     found, at = [], 0
@@ -68,7 +83,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while at < len(text):
         token = TOKEN.match(text, at)
         if token is None:
-            raise ModelError(f"{text!r}: {text[at : at + 10].strip()!r} is no number, name or operator")
+            raise ModelError(f"{shortened(text)}: {text[at : at + 10].strip()!r} is no number, name or operator")
         found.append((str(token.lastgroup), token[str(token.lastgroup)]))
         at = token.end()
     return found
@@ -90,7 +105,7 @@ class _Parser:
         return self.tokens[self.at - 1]
 
     def fail(self, what: str) -> None:
-        raise ModelError(f"{self.text!r}: {what}")
+        raise ModelError(f"{shortened(self.text)}: {what}")
 
     def sum(self, depth: int) -> ca.SX:
         """Read terms joined by + and -."""

@@ -32,6 +32,7 @@ from dalembert.tableau.element import (
     joint_element,
 )
 from dalembert.tableau.from_mechanism import as_multibody, closes, closing_joints
+from dalembert.tableau.inputs import as_numbers, as_scalar
 from dalembert.tableau.maximal import refuse_resistance
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.variables import element_names
@@ -114,6 +115,7 @@ class Assembly:
     def jacobian(self, x: Any, x_dot: Any, u: Any = None, shift: float = 1.0) -> Float[Array, " entries"]:
         """Return the entries of dG/dx + shift dG/dx' in the order of the pattern."""
         x, x_dot, u = self._checked(x, x_dot, u)
+        shift = as_scalar(shift, "shift")
         values = [
             group.jacobian(x[group.at], x_dot[group.at], u[group.torques], np.full((len(group.at), 1), shift)).ravel()
             for group in self._groups
@@ -123,7 +125,7 @@ class Assembly:
     def _checked(self, x: Any, x_dot: Any, u: Any) -> tuple[Array, Array, Array]:
         sizes = (("x", self.n), ("x_dot", self.n), ("u", len(self.torques)))
         given = (x, x_dot, np.zeros(len(self.torques)) if u is None else u)
-        arrays = [np.asarray(array, dtype=float) for array in given]
+        arrays = [as_numbers(array, name) for array, (name, _) in zip(given, sizes, strict=True)]
         for array, (name, size) in zip(arrays, sizes, strict=True):
             if array.shape != (size,):
                 raise ShapeError(f"{name} must have shape ({size},); it has {array.shape}")

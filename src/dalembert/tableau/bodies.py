@@ -15,11 +15,12 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import ModelError, UnsupportedError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.model.joints import KINDS as MOTIONS
 from dalembert.model.joints import Kind
 from dalembert.model.mechanism import Mechanism
 from dalembert.model.placement import Placement
+from dalembert.tableau.inputs import as_numbers
 
 Array = np.ndarray
 
@@ -41,6 +42,9 @@ class Body:
     mass: float
     centre: Float[Array, "3"]
     inertia: Float[Array, "3 3"]
+
+    def __post_init__(self) -> None:
+        _require_numbers(self, f"body {self.name!r}", {"mass": (), "centre": (3,), "inertia": (3, 3)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,16 @@ class Joint:
     rest: Any = 0.0
     axis2: Float[Array, "3"] = field(default_factory=lambda: np.array([0.0, 1.0, 0.0]))
     pitch: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
+            raise ModelError(f"joint {self.name!r} is {self.kind!r}; joints here are {', '.join(KINDS)}")
+        for word in ("parent", "child"):
+            if isinstance(getattr(self, word), bool) or not isinstance(getattr(self, word), (int, np.integer)):
+                raise ModelError(f"joint {self.name!r}: {word} is the number of a body; got {getattr(self, word)!r}")
+        vectors = dict.fromkeys(("axis", "origin", "child_origin", "axis2"), (3,))
+        turns = dict.fromkeys(("rotation", "child_rotation"), (3, 3))
+        _require_numbers(self, f"joint {self.name!r}", {**vectors, **turns, "pitch": ()})
 
     @property
     def motion(self) -> Kind:
@@ -99,9 +113,8 @@ class Multibody:
     source: Source | None = None
 
     def __post_init__(self) -> None:
+        self._require_parts()
         for joint in self.joints:
-            if joint.kind not in KINDS:
-                raise ModelError(f"joint {joint.name!r} is {joint.kind!r}; joints here are {', '.join(KINDS)}")
             if not (BASE <= joint.parent < len(self.bodies) and 0 <= joint.child < len(self.bodies)):
                 raise ModelError(
                     f"joint {joint.name!r} names body {joint.parent} or {joint.child}, which does not exist"
@@ -118,10 +131,19 @@ class Multibody:
                     f"joint {joint.name!r} is {joint.kind} with a spring; joints with springs are revolute, prismatic, "
                     "helical and universal here"
                 )
-        names = [x.name for x in (*self.bodies, *self.joints)]
-        for part in (names[: len(self.bodies)], names[len(self.bodies) :]):
-            if len(set(part)) < len(part):
-                raise ModelError(f"two bodies or two joints share a name among {part}")
+
+    def _require_parts(self) -> None:
+        """Refuse lists of anything but bodies and joints, names that are none or stand twice, and bad gravity."""
+        for word, kind in (("bodies", Body), ("joints", Joint)):
+            parts = getattr(self, word)
+            if not isinstance(parts, Sequence) or not all(isinstance(part, kind) for part in parts):
+                raise ModelError(f"{word} must be a list of {kind.__name__} objects and of nothing else")
+            names = [part.name for part in parts]
+            if not all(isinstance(name, str) and name for name in names):
+                raise ModelError(f"names of {word} are strings that are not empty; got {names[:6]}")
+            if len(set(names)) < len(names):
+                raise ModelError(f"{word} share a name: {next(n for n in names if names.count(n) > 1)!r}")
+        _require_numbers(self, "the multibody", {"gravity": (3,)})
 
     def require_tree(self) -> None:
         """Refuse free bodies, loops, frames on the child, and orders other than parents first."""
@@ -139,6 +161,14 @@ class Multibody:
                 )
         if any(joint.child != i or joint.parent >= i for i, joint in enumerate(self.joints)):
             raise ModelError("these equations walk a tree: joint i moves body i, parents first. Use `maximal`")
+
+
+def _require_numbers(part: Any, what: str, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse values that are not finite numbers of these shapes."""
+    for word, shape in shapes.items():
+        array = as_numbers(getattr(part, word), f"{what}: {word}", finite=True)
+        if array.shape != shape:
+            raise ShapeError(f"{what}: {word} must have shape {shape}; it has {array.shape}")
 
 
 def skew(a: ca.SX) -> ca.SX:

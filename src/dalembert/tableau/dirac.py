@@ -87,11 +87,17 @@ class DiracStructure:
         (q1, p1, a1, w1), (q2, p2, a2, w2) = (np.split(x, 4) for x in points)
         return a1.T @ q2 + w1.T @ p2 + (a2.T @ q1 + w2.T @ p1).T
 
+    def power(self, q_dot: Any, p_dot: Any, alpha: Any, w: Any) -> float:
+        """Return <alpha, q_dot> + <w, p_dot>: zero for every point of D, nothing is made or lost in the connection."""
+        q_dot, p_dot, alpha, w = self._checked(q_dot, p_dot, alpha, w)
+        return float(alpha @ q_dot + w @ p_dot)
+
     def checks(self) -> dict[str, float]:
-        """Return what must vanish: isotropy, missing dimension, and B^T N^T (virtual work)."""
+        """Return what must vanish: power balance, isotropy, missing dimension, and B^T N^T (virtual work)."""
         basis = self.basis()
         scale = max(float(np.abs(self.N).max(initial=1.0)), 1.0) * max(float(np.abs(self.B).max(initial=1.0)), 1.0)
         return {
+            "power": float(np.abs(np.diag(self.pairing(basis, basis))).max(initial=0.0)) / (2.0 * scale),
             "isotropy": float(np.abs(self.pairing(basis, basis)).max(initial=0.0)) / scale,
             "missing dimension": float(2 * self.n - np.linalg.matrix_rank(basis)),
             "orthogonality": float(np.abs(self.B.T @ self.N.T).max(initial=0.0)) / scale,

@@ -25,7 +25,7 @@ def explain(plan: Plan) -> str:
     block = np.repeat(np.arange(len(sizes)), sizes)
     for k in range(min(plan.n, SHOWN)):
         name = f"{p.equations[plan.rows[k]]} -> {p.unknowns[plan.cols[k]]}"
-        inside = f"   (block {block[k]} of {sizes[block[k]]})" if sizes[block[k]] > 1 else ""
+        inside = f"   (block {block[k]}, {sizes[block[k]]} equations)" if sizes[block[k]] > 1 else ""
         lines.append(f"  {k:4d}  {name}{inside}")
     if plan.n > SHOWN:
         lines.append(f"  ... {plan.n - SHOWN} more")

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, UnsupportedError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.model import parts
 from dalembert.model.inertia import Inertia
 from dalembert.model.mechanism import Mechanism
 from dalembert.model.placement import IDENTITY, Placement
 from dalembert.tableau.bodies import BASE, KINDS, LOOPS, Body, Joint, Multibody, Source
+from dalembert.tableau.inputs import as_numbers
 
 MOVING = {kind: kind for kind in KINDS} | {"continuous": "revolute"}
 """Kinds of a mechanism's joints that move, and what they are here; "fixed" makes no joint."""
@@ -55,6 +56,7 @@ def from_mechanism(mechanism: Mechanism) -> Multibody:
 
     Kept are gravity, armature (with rotors of motors) and, where `mechanism.passive`, damping and springs in joints.
     """
+    _require_mechanism(mechanism)
     if mechanism.passive and mechanism.tendons:
         names = ", ".join(repr(tendon.name) for tendon in mechanism.tendons)
         raise UnsupportedError(
@@ -75,7 +77,10 @@ def from_mechanism(mechanism: Mechanism) -> Multibody:
 
 def coordinates(mechanism: Mechanism, q: Any) -> Array:
     """Return the tableau's q of a configuration (..., nq): that of the mechanism, continuous joints by their angles."""
-    q = np.asarray(q, dtype=float)
+    _require_mechanism(mechanism)
+    q = as_numbers(q, "q", finite=True)
+    if q.ndim == 0 or q.shape[-1] != mechanism.nq:
+        raise ShapeError(f"q must have shape ({mechanism.nq},) or (..., {mechanism.nq}); it has {q.shape}")
     parts = []
     for joint in mechanism.joints:
         own = q[..., mechanism.index_q(joint.name)]
@@ -87,6 +92,8 @@ def body_positions(mechanism: Mechanism, q: Any) -> dict[str, Array]:
     """Return "p link1" (3), "e link1" (4) of the tableau's bodies and "q joint1" of hinges and screws, at q (nq,)."""
     model, found, poses = from_mechanism(mechanism), {}, []
     own = coordinates(mechanism, q)
+    if own.ndim != 1:
+        raise ShapeError(f"q must be one configuration, ({mechanism.nq},); it has shape {np.shape(q)}")
     at = 0
     for joint, body in zip(model.joints, model.bodies, strict=True):
         size = joint.motion.nq
@@ -101,6 +108,12 @@ def body_positions(mechanism: Mechanism, q: Any) -> dict[str, Array]:
             found[f"q {joint.name}"] = own[at : at + 1]
         at += size
     return found
+
+
+def _require_mechanism(given: Any) -> None:
+    """Refuse what is no mechanism."""
+    if not isinstance(given, Mechanism):
+        raise ModelError(f"a Mechanism is needed, from da.Builder or da.load, not {type(given).__name__}")
 
 
 def _add(draft: _Draft, mechanism: Mechanism, body: parts.Body, joint: parts.Joint) -> None:

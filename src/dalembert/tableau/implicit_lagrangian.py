@@ -18,8 +18,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError
-from dalembert.model import Lagrangian
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.model import Lagrangian, Mechanism
+from dalembert.tableau.inputs import as_names, as_numbers
 from dalembert.tableau.split import connection_split
 from dalembert.tableau.tableau import Tableau
 
@@ -51,9 +52,10 @@ def implicit_lagrangian(
     level
         "position": holonomic rows as phi(q) = 0 (index 3); "velocity": their rates (form "momenta").
     """
-    if form not in FORMS:
+    _require_lagrangian(system)
+    if not isinstance(form, str) or form not in FORMS:
         raise ModelError(f"form {form!r} is not one of {', '.join(map(repr, FORMS))}")
-    if level not in ("position", "velocity"):
+    if not isinstance(level, str) or level not in ("position", "velocity"):
         raise ModelError(f"level {level!r} is not 'position' or 'velocity'")
     sheet = _Sheet(system)
     if form == "momenta":
@@ -70,6 +72,21 @@ def implicit_lagrangian(
         for name, symbol in zip(system.parameters.names, system.parameters.symbols, strict=True)
     }
     return Tableau(sheet.equations, variables, sheet.rates, known, sheet.outputs, time, parameters or None)
+
+
+def _require_lagrangian(system: Any) -> None:
+    """Refuse what has no energy as an expression; say where its equations come from."""
+    if isinstance(system, Lagrangian):
+        return
+    if isinstance(system, Mechanism):
+        raise UnsupportedError(
+            "a Mechanism has no Lagrangian as one expression: `newton_euler(mechanism)` writes its equations in joint "
+            "coordinates, `maximal(mechanism)` those of its bodies with momenta of their own and multipliers"
+        )
+    raise ModelError(
+        f"implicit Lagrangian equations are written for a Lagrangian, not for {type(system).__name__}: give the "
+        "energies as expressions, da.Lagrangian(q, v, kinetic, potential), or the equations, Tableau({name: ...})"
+    )
 
 
 class _Sheet:
@@ -152,11 +169,15 @@ def _partition(
     q = np.random.default_rng(3).standard_normal(len(system.coordinates)) if configuration is None else configuration
     wanted = None
     if independent is not None:
-        unknown = [name for name in independent if name not in system.coordinates]
+        names = as_names(independent, "independent")
+        unknown = [name for name in names if name not in system.coordinates]
         if unknown:
             raise ModelError(f"independent: no coordinate is called {unknown[0]!r}")
-        wanted = [system.coordinates.index(name) for name in independent]
-    N = system.jacobian(np.asarray(q, dtype=float)).reshape(len(system.names), len(system.coordinates))
+        wanted = [system.coordinates.index(name) for name in names]
+    q = as_numbers(q, "configuration", finite=True)
+    if q.shape != (len(system.coordinates),):
+        raise ShapeError(f"configuration must have shape ({len(system.coordinates)},); it has {q.shape}")
+    N = system.jacobian(q).reshape(len(system.names), len(system.coordinates))
     split = connection_split(N, wanted)
     if len(split.dependent) < len(system.names):
         raise ModelError(

@@ -153,7 +153,7 @@ def named_values(
         if array.ndim not in (1, 2) or array.shape[-1] != len(scalars):
             raise ShapeError(
                 f"{what}: {name!r} has {len(scalars)} element(s), hence shape ({len(scalars)},) or "
-                f"(N, {len(scalars)}); the value has shape {np.shape(value)}"
+                f"(N, {len(scalars)}); the value has shape {array.shape}"
             )
         for k, scalar in enumerate(scalars):
             if scalar in source:

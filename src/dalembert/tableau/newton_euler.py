@@ -88,7 +88,7 @@ def newton_euler(
     """
     tree = as_multibody(model)
     tree.require_tree()
-    if granularity not in GRANULARITIES:
+    if not isinstance(granularity, str) or granularity not in GRANULARITIES:
         raise ModelError(f"granularity {granularity!r} is not one of {', '.join(map(repr, GRANULARITIES))}")
     sheet = Sheet(1 + list(GRANULARITIES).index(granularity))
     nq, nv = (sum(getattr(joint.motion, word) for joint in tree.joints) for word in ("nq", "nv"))

@@ -81,7 +81,7 @@ class Pattern:
             raise ShapeError(f"values of shape {data.shape} for a pattern with {self.entries} entries")
         return sp.csr_array((data, self.indices, self.indptr), shape=self.shape)
 
-    def values_of(self, given: Any, what: str) -> Float[Array, "*K entries"]:
+    def values_of(self, given: Any, what: str) -> Float[Array, "..."]:
         """Return values row after row (CSR): given so, or taken from a sparse matrix of this pattern."""
         if not sp.issparse(given):
             return as_numbers(given, what)

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.linalg import qr
 
 from dalembert.errors import ModelError
-from dalembert.tableau.inputs import as_names, as_numbers
+from dalembert.tableau.inputs import as_mapping, as_names, as_numbers, as_scalar
 from dalembert.tableau.sample import sample_points
-from dalembert.tableau.tableau import Tableau
+from dalembert.tableau.tableau import Tableau, require_tableau
 
 ROWS = ("joint ", "row ", "coupling ")
 """How the names of rows with a multiplier begin."""
@@ -45,6 +45,8 @@ def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ..
         (3) and "e link1" (4), as `body_positions` has them for a mechanism ("q joint1" counts where the tableau has
         angles). In joint coordinates "q", as `coordinates` has it.
     """
+    require_tableau(tableau)
+    values = as_mapping(values, "values")
     names, A = (_rows_in_joints if "q" in tableau.variables.groups else _rows_in_bodies)(tableau, values)
     must = [k for k, name in enumerate(names) if not name.startswith(ROWS)]
     may = [k for k, name in enumerate(names) if name.startswith(ROWS)]
@@ -84,7 +86,10 @@ def _rows_in_joints(tableau: Tableau, values: Mapping[str, Any]) -> tuple[list[s
         raise ModelError(f"values: 'q' has {columns['q'].numel()} elements; got {given.size}")
     inputs = [columns["q"], *(s for s in ca.symvar(J) if not ca.depends_on(columns["q"], s))]
     rng = np.random.default_rng(7)
-    others = [float(values["t"]) if "t" in values and s.name() == "t" else rng.standard_normal() for s in inputs[1:]]
+    others = [
+        as_scalar(values["t"], "values: 't'") if "t" in values and s.name() == "t" else rng.standard_normal()
+        for s in inputs[1:]
+    ]
     return list(named), np.array(ca.Function("rows", inputs, [J])(given, *others), dtype=float)
 
 
@@ -105,21 +110,24 @@ def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping
     Least length shares a reaction between the rows that could bear it; forces in N and moments in N m count alike,
     hence another choice of units shares differently. Bodies that give way a little, not rigid ones, decide it in truth.
     """
+    require_tableau(tableau)
     at = {name: k for k, name in enumerate(tableau.unknowns) if name.startswith("lam ")}
-    strangers = sorted(set(multipliers) - set(at))
+    multipliers = as_mapping(multipliers, "multipliers")
+    strangers = sorted(str(name) for name in set(multipliers) - set(at))
     if strangers:
         raise ModelError(f"{', '.join(map(repr, strangers[:4]))}: no multiplier of this tableau")
-    values = _positions(tableau, values)
+    values = _positions(tableau, as_mapping(values, "values"))
     chosen = [i for i, name in enumerate(tableau.equations) if name.startswith(("force ", "moment "))]
     J = ca.jacobian(tableau.residual[chosen], tableau.x)[:, list(at.values())]
     B = _evaluated(tableau, J, values)
-    given = np.array([float(multipliers.get(name, 0.0)) for name in at])
+    given = np.array([as_scalar(multipliers.get(name, 0.0), name) for name in at])
     found = np.linalg.lstsq(B, B @ given, rcond=TOLERANCE)[0]
     return {name: float(x) for name, x in zip(at, found, strict=True)}
 
 
 def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
     """Return the tableau without these rows and their multipliers, which are zero: the forces of the others suffice."""
+    require_tableau(tableau)
     dropped = set(as_names(rows, "rows"))
     unknown = sorted(dropped - set(tableau.rows))
     if unknown or not all(name.startswith(ROWS) for name in dropped):
@@ -142,7 +150,8 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
         else:
             columns[name] = column
     known = [name for name in tableau.known if name not in multipliers]
-    return Tableau(kept, columns, rates, known, tableau.scalar_outputs, time, parameters, tableau.instant)
+    outputs = {e: x for e, x in tableau.scalar_outputs.items() if e in kept and x not in multipliers}
+    return Tableau(kept, columns, rates, known, outputs, time, parameters, tableau.instant)
 
 
 def _positions(tableau: Tableau, values: Mapping[str, Any]) -> dict[str, Any]:

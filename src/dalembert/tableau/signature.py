@@ -22,9 +22,8 @@ import scipy.sparse as sp
 from jaxtyping import Int
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from dalembert.errors import ModelError
 from dalembert.tableau.solvability import listed
-from dalembert.tableau.tableau import Tableau
+from dalembert.tableau.tableau import Tableau, require_tableau
 
 Array = np.ndarray
 
@@ -74,8 +73,7 @@ class Signature:
 
 def signature(tableau: Tableau) -> Signature:
     """Return offsets and structural index; raises `SolvabilityError`, by name, where no transversal exists."""
-    if not isinstance(tableau, Tableau):
-        raise ModelError(f"a signature is that of a Tableau, not of {type(tableau).__name__}")
+    require_tableau(tableau)
     tableau.structure().require()
     orders = signature_matrix(tableau)
     row, col = min_weight_full_bipartite_matching(

@@ -58,7 +58,7 @@ CENTRES: dict[str, Any] = {
 
 def stanford_arm(reading: str = "centimetres") -> Multibody:
     """Return the arm; `reading` of the table of centres of mass is "centimetres" or "printed"."""
-    if reading not in CENTRES:
+    if not isinstance(reading, str) or reading not in CENTRES:
         raise ModelError(f"reading {reading!r} is not one of {', '.join(map(repr, CENTRES))}")
     bodies, joints = [], []
     placed_R, placed_r = np.eye(3), np.zeros(3)

@@ -31,13 +31,13 @@ def refuse_strangers(
     for found, (symbol, role) in others.items():
         if found in own:
             raise ModelError(f"the symbol {str(symbol)!r} is a variable (or a rate) and belongs to {role}; choose one")
+    if not np.isfinite(_constants(ca.vertcat(*rows))).all():
+        broken = (name for name, row in zip(names, rows, strict=True) if not np.isfinite(_constants(row)).all())
+        raise ModelError(f"equation {next(broken)!r} contains NaN or infinity")
     for name, row, present in zip(names, rows, symbols, strict=True):
         _refuse_strange_symbols(name, present, own, others)
         if own.keys().isdisjoint(present):
             raise ModelError(f"equation {name!r}, {row} = 0, contains no variable")
-    if not np.isfinite(_constants(ca.vertcat(*rows))).all():
-        broken = (name for name, row in zip(names, rows, strict=True) if not np.isfinite(_constants(row)).all())
-        raise ModelError(f"equation {next(broken)!r} contains NaN or infinity")
 
 
 def time_column(time: Any) -> ca.SX:

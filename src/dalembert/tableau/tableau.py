@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ from dalembert.model.parameters import Parameters
 from dalembert.tableau.inputs import as_flag, as_mapping, as_scalar
 from dalembert.tableau.matching import Matching, match
 from dalembert.tableau.newton_step import NewtonStep
+from dalembert.tableau.outputs import declared_outputs
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.picture import structure_picture
 from dalembert.tableau.rank import RankReport, rank_report
@@ -85,14 +85,14 @@ class Tableau:
         self.time = time_column(time)
         self.parameters = Parameters.of(parameters)
         self.outputs = as_mapping(outputs, "outputs")
+        self._declared = declared_outputs(self.outputs, self._groups, self.variables)
         self.instant = as_flag(instant, "instant")
         self.given = (equations, self.variables.columns, rates, time, parameters)
         others = (self.variables, self.time, self.parameters)
         refuse_strangers(self._all_names, self._all_rows, self._all_symbols, *others)
-        chosen = set(self.variables.find(known, "known"))
-        self.known = tuple(name for i, name in enumerate(self.variables.names) if i in chosen)
-        self._unknown = [i for i in range(len(self.variables.names)) if i not in chosen]
-        self._known = [i for i in range(len(self.variables.names)) if i in chosen]
+        self._known = sorted(set(self.variables.find(known, "known")))
+        self._unknown = sorted(set(range(len(self.variables.names))) - set(self._known))
+        self.known = tuple(self.variables.names[i] for i in self._known)
         self._sort_equations()
 
     def with_known(self, known: Iterable[str], instant: bool | None = None) -> Tableau:
@@ -114,12 +114,7 @@ class Tableau:
     @property
     def scalar_outputs(self) -> dict[str, str]:
         """Declared outputs, scalar by scalar."""
-        pairs = {}
-        for equation, variable in self.outputs.items():
-            scalars = self.variables.find([variable], "outputs")
-            equations = self._groups.get(equation, [equation])
-            pairs |= {e: self.variables.names[s] for e, s in zip(equations, scalars, strict=True)}
-        return pairs
+        return {equation: self.variables.names[s] for equation, s in self._declared}
 
     @cached_property
     def x(self) -> ca.SX:
@@ -171,12 +166,10 @@ class Tableau:
         J = ca.jacobian(self.residual, self.x)
         if not self.differential:
             return J
-        place = ca.SX(ca.Sparsity.triplet(len(self.differential), len(self.unknowns), *self._rate_places()))
+        rows, cols = list(range(len(self.differential))), list(self.differential)
+        place = ca.SX(ca.Sparsity.triplet(len(rows), len(self.unknowns), rows, cols))
         place.nz[:] = 1
         return J + shift * ca.mtimes(ca.jacobian(self.residual, self.x_dot), place)
-
-    def _rate_places(self) -> tuple[list[int], list[int]]:
-        return list(range(len(self.differential))), list(self.differential)
 
     @cached_property
     def pattern(self) -> Pattern:
@@ -189,19 +182,7 @@ class Tableau:
         """Declared outputs as (equation, unknown) places."""
         rows = {name: i for i, name in enumerate(self.equations)}
         cols = {i: k for k, i in enumerate(self._unknown)}
-        pairs = []
-        for equation, variable in self.outputs.items():
-            equations = self._groups.get(equation, [equation] if equation in self._all_names else [])
-            if not equations:
-                near = get_close_matches(str(equation), self._all_names, n=1)
-                raise ModelError(f"outputs: no equation is called {equation!r}", near=tuple(near))
-            scalars = self.variables.find([variable], "outputs")
-            if len(scalars) != len(equations):
-                raise ModelError(
-                    f"outputs: {equation!r} has {len(equations)} rows, {variable!r} {len(scalars)} elements"
-                )
-            pairs += [(rows[e], cols[s]) for e, s in zip(equations, scalars, strict=True) if e in rows and s in cols]
-        return pairs
+        return [(rows[e], cols[s]) for e, s in self._declared if e in rows and s in cols]
 
     @cached_property
     def matching(self) -> Matching:
@@ -273,6 +254,11 @@ class Tableau:
 
     def __repr__(self) -> str:
         rates = f", {len(self.differential)} with rates" if self.differential else ""
-        return (
-            f"Tableau({len(self.equations)} equations, {len(self.unknowns)} unknowns{rates}, known: {len(self.known)})"
-        )
+        sizes = f"{len(self.equations)} equations, {len(self.unknowns)} unknowns"
+        return f"Tableau({sizes}{rates}, known: {len(self.known)})"
+
+
+def require_tableau(given: Any) -> None:
+    """Refuse what is no tableau."""
+    if not isinstance(given, Tableau):
+        raise ModelError(f"a Tableau is needed, not {type(given).__name__}")

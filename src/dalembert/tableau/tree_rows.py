@@ -53,7 +53,7 @@ class TreeRows:
 
 def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> TreeRows:
     """Return what the mechanism's constraints and springs add to the equations of its tree."""
-    if level not in LEVELS:
+    if not isinstance(level, str) or level not in LEVELS:
         raise ModelError(f"level {level!r} is not one of {', '.join(map(repr, LEVELS))}")
     forces = ca.SX(qd.numel(), 1)
     if tree.source is None:

@@ -93,7 +93,7 @@ def scalar_equations(equations: Any) -> tuple[dict[str, list[str]], list[ca.SX]]
         column = as_column(given, f"equation {name!r}")
         if not column.numel():
             raise ModelError(f"equation {name!r} is empty; leave it out")
-        groups[_checked_name(name, "equation")] = element_names(name, column.numel())
+        groups[_checked_name(name, "an equation")] = element_names(name, column.numel())
         rows += ca.vertsplit(column)
     if not rows:
         raise ModelError("there are no equations: give at least one, {name: expression that is zero}")
@@ -112,7 +112,7 @@ def element_names(name: str, size: int) -> list[str]:
 def _pairs(variables: Any) -> list[tuple[str, Any]]:
     """Return names and symbols of a mapping or a list, names checked."""
     if isinstance(variables, Mapping):
-        return [(_checked_name(name, "variable"), given) for name, given in variables.items()]
+        return [(_checked_name(name, "a variable"), given) for name, given in variables.items()]
     listed = as_list(variables, "variables", "SX symbols, or a mapping from names to them")
     return [(_own(each), each) for each in listed]
 
@@ -120,7 +120,7 @@ def _pairs(variables: Any) -> list[tuple[str, Any]]:
 def _checked_name(name: Any, what: str) -> str:
     """Return a name that can be spoken of."""
     if not isinstance(name, str) or not name.strip():
-        raise ModelError(f"the name of a {what} is a string that is not empty; got {name!r}")
+        raise ModelError(f"the name of {what} is a string that is not empty; got {name!r}")
     return name
 
 
