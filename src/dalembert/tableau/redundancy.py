@@ -134,7 +134,7 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
         wrong = unknown or sorted(name for name in dropped if not name.startswith(ROWS))
         raise ModelError(f"{', '.join(map(repr, wrong))}: no row of a joint or constraint that could be left out")
     multipliers = {f"lam {name.split(' ', 1)[1]}" for name in dropped}
-    *_, rates, time, parameters = tableau.given
+    _, _, rates, time, parameters = tableau.given
     names, symbols = tableau.variables.names, tableau.variables.symbols
     gone = ca.vertcat(*[symbols[names.index(name)] for name in sorted(multipliers)], ca.SX(0, 1))
     kept = {

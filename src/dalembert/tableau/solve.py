@@ -170,8 +170,8 @@ def _refusal(
         worst = {name: size for name, size in met.items() if not size <= FULFILLED}
         text = ", ".join(f"{name!r} by {size:.1e} of its terms" for name, size in list(worst.items())[:6])
         return SolvabilityError(
-            f"known values contradict equations that contain no unknown: {text}. Correct them, make a variable of these "
-            "equations unknown, or leave such equations out with conditions=False"
+            f"known values contradict equations that contain no unknown: {text}. Correct them, make a variable of "
+            "these equations unknown, or leave such equations out with conditions=False"
         )
     if status == NewtonOutcome.NON_FINITE:
         bad = [*pattern.rows[~np.isfinite(data)], *np.flatnonzero(~np.isfinite(rows))]
@@ -183,8 +183,8 @@ def _refusal(
     if status == NewtonOutcome.SINGULAR:
         report = loose_rank_report(pattern, data)
         return SolvabilityError(
-            f"Newton's method met a singular matrix at iteration {found.iterations}: {report}. Start elsewhere (guess=), "
-            "or see `tableau.rank()` whether it is singular everywhere",
+            f"Newton's method met a singular matrix at iteration {found.iterations}: {report}. Start elsewhere "
+            "(guess=), or see `tableau.rank()` whether it is singular everywhere",
             report,
         )
     report = rank_report(pattern, data, reference=newton.usual)
@@ -198,8 +198,8 @@ def _refusal(
     unmet = ", ".join(f"{tableau.equations[i]!r} {rows[i]:.1e}" for i in order)
     moving = listed([tableau.unknowns[j] for j in np.argsort(-np.abs(found.step[0]))[:3]])
     return SolvabilityError(
-        f"Newton's method did not converge in {found.iterations} iterations. Largest residuals: {unmet}; largest steps: "
-        f"{moving}. Start nearer (guess=), or look at `tableau.rank()` for a singular Jacobian"
+        f"Newton's method did not converge in {found.iterations} iterations. Largest residuals: {unmet}; largest "
+        f"steps: {moving}. Start nearer (guess=), or look at `tableau.rank()` for a singular Jacobian"
     )
 
 

@@ -113,7 +113,8 @@ def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solve
 
     An unknown in a block of its own is found by substitution, which is exact for data changed by at most m + 1
     roundings, m the entries of the row (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem
-    8.5): this bound stands for their residuals. Where any number is not finite, the sum of sizes is not, and the error is infinite.
+    8.5): this bound stands for their residuals. Where any number is not finite, the sum of sizes is not,
+    and the error is infinite.
     """
     x = ca.vertsplit(solved.x)
     alone = np.diff(plan.begins) == 1
