@@ -47,7 +47,7 @@ from dalembert.tableau import (
     newton_euler,
     stanford_arm,
 )
-from dalembert.tableau.engines import bare_kernel, loop_engine
+from dalembert.tableau.engines import LoopEngine, bare_kernel
 from dalembert.tableau.inner_product import InnerProduct
 from dalembert.tableau.sample import sample_jacobian, sample_points
 
@@ -113,7 +113,7 @@ def one_size(tableau: Tableau) -> dict[str, float]:
     b = np.random.default_rng(0).standard_normal(plan.n)
     A = tableau.pattern.matrix(values[0])
     calls = rivals(A, b)
-    inner, loop = InnerProduct(plan), loop_engine(plan)
+    inner, loop = InnerProduct(plan), LoopEngine(plan)
     bare, checked, newton = bare_kernel(plan), Elimination(plan, "straight"), tableau.newton()
     data, right = np.tile(values[0], (BATCH, 1)), np.tile(b, (BATCH, 1))
     x, _, u, _, _ = (np.tile(p[0], (BATCH, 1)) for p in sample_points(tableau, 1, None))

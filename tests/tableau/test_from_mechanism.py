@@ -83,7 +83,7 @@ def assert_inverse(mechanism: da.Mechanism, q, v, a, granularity: str) -> None:
     """Inverse dynamics of the tableau equals `mechanism.inverse` to 1e-9."""
     tableau = newton_euler(mechanism, granularity)
     known = {"q": coordinates(mechanism, q), "qd": v, "qdd": a} | {f"lam {name}": 0.0 for name in mechanism.names}
-    found = tableau.solve(known, newton=tableau.newton(engine="loop"))
+    found = tableau.solve(known, newton=tableau.newton(engine="loop"), conditions=False)  # a may leave the constraints
     assert found.converged.all()
     tau = found["tau"].reshape(np.shape(v))
     np.testing.assert_allclose(tau, mechanism.open_tree().inverse(q, v, a), rtol=1e-9, atol=1e-9)

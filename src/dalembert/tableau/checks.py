@@ -1,7 +1,8 @@
 """What is watched in every solve, and when it is trouble.
 
 - backward error: max_i |b - A x|_i / (|A| |x| + |b|)_i, the size of the change of data for which x is exact (W. Oettli,
-  W. Prager, Numer. Math. 6 (1964) 405-409);
+  W. Prager, Numer. Math. 6 (1964) 405-409); where that is too strict, the size of a change of data that moves every
+  unknown as far as the residual does (`accuracy_loops`);
 - pivot quality: the least |pivot| / (sum of the sizes of the terms it was made of); a pivot that is all cancellation is
   the sign of a singular matrix;
 - growth: largest entry of U over largest entry of A, both in rows that elimination changes, at least 1.
@@ -9,11 +10,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+
+from dalembert.errors import ModelError
 
 Array = np.ndarray
 
@@ -81,11 +85,26 @@ class LinearSolution:
     checks : (N, 3)
         Backward error, pivot quality and growth, also by name; see the head of `dalembert.tableau.checks`. They are
         those of the plan that gave the answer.
+    origin
+        What `error` is found with: a function of (values, right, x), and values and right.
     """
 
     x: Float[Array, "*batch n"]
     status: Int[Array, " N"]
     checks: Float[Array, "N three"]
+    origin: tuple[Any, ...] | None = field(default=None, repr=False)
+
+    @property
+    def error(self) -> Float[Array, "*batch n"]:
+        """Estimated |x - exact x| of every unknown, the given numbers taken as exact; found when asked for.
+
+        A small backward error is a small error only where the matrix is well conditioned: this says how small. It
+        takes a factorization with partial pivoting per sample. NaN where there is no answer.
+        """
+        if self.origin is None:
+            raise ModelError("nothing is known of the error of this solution: its matrix was not kept")
+        estimate, values, right = self.origin
+        return estimate(values, right, self.x)
 
     @property
     def backward_error(self) -> Float[Array, " N"]:
@@ -112,9 +131,9 @@ ALL_PLANNED = np.zeros(1, np.int64)
 ALL_PLANNED.setflags(write=False)
 
 
-def planned(x: Float[Array, " n"], checks: Float[Array, " four"]) -> LinearSolution:
+def planned(x: Float[Array, " n"], checks: Float[Array, " four"], origin: tuple[Any, ...]) -> LinearSolution:
     """Return the solution of a single system that was sound at once."""
-    return LinearSolution(x, ALL_PLANNED, checks[None, :3])
+    return LinearSolution(x, ALL_PLANNED, checks[None, :3], origin)
 
 
 def sound(x: Float[Array, "N n"], checks: Float[Array, "N three"]) -> Bool[Array, " N"]:

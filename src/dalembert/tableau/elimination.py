@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.tableau.accuracy import ScaledFactors
 from dalembert.tableau.checks import LinearSolution, Outcome, Statistics, planned, sound
-from dalembert.tableau.engines import ENGINES, STRAIGHT_LIMIT
+from dalembert.tableau.engines import ENGINES, STRAIGHT_LIMIT, errors_of
 from dalembert.tableau.inputs import as_numbers, known_options
 from dalembert.tableau.plan import Plan
-from dalembert.tableau.rank import rank_report
+from dalembert.tableau.rank import loose_rank_report
 from dalembert.tableau.repair import Repair
 
 Array = np.ndarray
+
+STRANGE_ERROR = 1e-6
+"""Backward error of numbers that no solve gives."""
 
 
 class Elimination:
@@ -72,7 +76,7 @@ class Elimination:
             x, checks = self._one(values, right)
             if checks[3]:
                 self.statistics.count_planned(1)
-                return planned(x, checks)
+                return planned(x, checks, (self.error, values, right))
         data, b, single = self._checked(values, right)
         return self.finish(data, b, *self._run(data, b), single)
 
@@ -89,7 +93,35 @@ class Elimination:
         self.statistics.count(status)
         if single and status[0] > Outcome.SUPERLU:
             self._refuse(int(status[0]), data[0], b[0])
-        return LinearSolution(x[0] if single else x, status, checks)
+        return LinearSolution(x[0] if single else x, status, checks, (self.error, data, b))
+
+    def error(self, values: Any, right: Any, x: Any) -> Array:
+        """Return the estimated |x - exact x| of every unknown, of one answer or a batch; NaN where x is.
+
+        For `values` and `right` that x answers: other ones are refused.
+        """
+        data, b, _ = self._checked(values, right)
+        given = np.atleast_2d(np.asarray(x, dtype=float))
+        if given.shape != b.shape:
+            raise ShapeError(f"x has shape {np.shape(x)} for {len(b)} system(s) of {self.plan.n} unknowns")
+        found = np.array([self._error(*each) for each in zip(data, b, given, strict=True)]).reshape(b.shape)
+        return found if np.ndim(x) == 2 else found[0]
+
+    def _error(self, data: Array, b: Array, x: Array) -> Array:
+        """Return the estimate for one system."""
+        nothing = np.full(len(b), np.nan)
+        if not all(np.isfinite(each).all() for each in (data, b, x)):
+            return nothing
+        factors = ScaledFactors.of(self.plan.pattern.matrix(data))
+        if factors is None:
+            return nothing
+        with np.errstate(all="ignore"):
+            size, found = factors.errors(b, x)
+        if not min(size, errors_of(self.plan, data[None], b[None], x[None])[0]) <= STRANGE_ERROR:
+            raise ModelError(
+                "x is no solution of these values and right side; were the arrays changed after the solve?"
+            )
+        return found
 
     def _checked(self, values: Any, right: Any) -> tuple[Array, Array, bool]:
         """Return values and right sides with a leading axis, and whether neither had one."""
@@ -116,7 +148,7 @@ class Elimination:
             raise SolvabilityError(
                 f"NaN or infinity in equation(s) {', '.join(map(repr, names[:6]))}; look at the values that go in"
             )
-        report = rank_report(pattern, data)
+        report = loose_rank_report(pattern, data)
         raise SolvabilityError(f"the matrix is singular to working precision. {report}", report)
 
     def explain(self) -> str:

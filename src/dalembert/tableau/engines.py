@@ -17,7 +17,7 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.tableau.factor_loops import backward_errors, factor_solve_batch
+from dalembert.tableau.accuracy_loops import backward_errors, factor_solve_batch, refine_batch
 from dalembert.tableau.inner_product import InnerProduct
 from dalembert.tableau.plain import plain_solve
 from dalembert.tableau.plan import Plan
@@ -59,21 +59,32 @@ def bare_kernel(plan: Plan) -> TwoWidths:
     return TwoWidths(ca.Function("elimination_bare", [a, b], [solved.x], ["a", "b"], ["x"]))
 
 
-def loop_engine(plan: Plan) -> Engine:
-    """Return the looped plan; workspaces are kept and used again, one per call that runs at the same time."""
-    arrays, spare = make_program(plan), [make_workspace(plan)]
+class LoopEngine:
+    """The looped plan; workspaces are kept and used again, one per call that runs at the same time."""
 
-    def run(values: Array, right: Array) -> tuple[Array, Array]:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.program, self._spare = make_program(plan), [make_workspace(plan)]
+
+    def __call__(self, values: Array, right: Array) -> tuple[Array, Array]:
+        """Solve a batch."""
+        x = np.empty(right.shape)
+        return x, self._with_workspace(factor_solve_batch, values, right, x)
+
+    def refine(self, values: Array, right: Array, x: Array) -> tuple[Array, Array]:
+        """Improve answers by two steps of refinement."""
+        better = np.array(x)
+        return better, self._with_workspace(refine_batch, values, right, better)
+
+    def _with_workspace(self, loop: Any, values: Array, right: Array, x: Array) -> Array:
         try:
-            work = spare.pop()
+            work = self._spare.pop()
         except IndexError:
-            work = make_workspace(plan)
-        x, checks = np.empty(right.shape), np.empty((len(right), 3))
-        factor_solve_batch(arrays, work, values, right, x, checks)
-        spare.append(work)
-        return x, checks
-
-    return run
+            work = make_workspace(self.plan)
+        checks = np.empty((len(right), 3))
+        loop(self.program, work, values, right, x, checks)
+        self._spare.append(work)
+        return checks
 
 
 def inner_engine(plan: Plan) -> Engine:
@@ -89,7 +100,7 @@ def plain_engine(plan: Plan) -> Engine:
 
 ENGINES: dict[str, Callable[[Plan], Engine]] = {
     "straight": StraightEngine,
-    "loop": loop_engine,
+    "loop": LoopEngine,
     "inner": inner_engine,
     "plain": plain_engine,
 }
@@ -97,7 +108,7 @@ ENGINES: dict[str, Callable[[Plan], Engine]] = {
 
 
 def errors_of(plan: Plan, values: Array, right: Array, x: Array) -> Float[Array, " N"]:
-    """Return the componentwise backward error of each sample."""
+    """Return the backward error of each sample, row by row."""
     found = np.empty(len(right))
     data, b, y = (np.ascontiguousarray(v, dtype=float) for v in (values, right, x))
     backward_errors(plan.pattern.indptr, plan.pattern.indices, data, b, y, found)

@@ -1,8 +1,8 @@
-"""The plan, looped: factorization, solve and its checks in one compiled call, for systems too large to unroll.
+"""The plan, looped: factorization and solve, for systems too large to unroll; its checks are in `accuracy_loops`.
 
 Row k of a block, up-looking: w = row of A; for each earlier pivot j of L: l = w[j] / u_jj, w -= l u_j; what is left is
 row k of U. The right side loses what earlier blocks found, and l times the earlier right sides; at the end of a block
-the unknowns follow backwards. Checks: see `checks.py`.
+the unknowns follow backwards.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Program(NamedTuple):
     upper_ptr: Ints
     upper: Ints
     probe: Floats
+    nudges: Floats  # (K, n), entries of size 1/2 to 1
 
 
 class Workspace(NamedTuple):
@@ -116,64 +117,3 @@ def substitute(program, work, data, right, x):
                 value -= up[e] * y[upper[e]]
             y[k] = value / diagonal[k]
             x[cols[k]] = y[k]
-
-
-@compiled
-def backward_error(indptr, indices, data, right, x):
-    """Return max_i |b - A x|_i / s_i, zero rows left out; NaN if anything is.
-
-    s_i = (|A| |x| + |b|)_i; where this is itself only rounding, s_i gains |A_i| |x| in the maximum norm, x taken over
-    the unknowns of row i (after M. Arioli, J. W. Demmel, I. S. Duff, "Solving sparse linear systems with sparse
-    backward error", SIAM J. Matrix Anal. Appl. 10 (1989) 165-190).
-    """
-    worst = 0.0
-    rounding = 1000.0 * x.size * 2.3e-16
-    for i in range(right.size):
-        residual, size = right[i], abs(right[i])
-        entry = x_size = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            term = data[e] * x[indices[e]]
-            residual -= term
-            size += abs(term)
-            entry, x_size = max(entry, abs(data[e])), max(x_size, abs(x[indices[e]]))
-        if not np.isfinite(size):
-            return np.nan
-        if size <= rounding * (entry * x_size + abs(right[i])):
-            size += entry * x_size
-        if size > 0.0:
-            worst = max(worst, abs(residual) / size)
-    return worst
-
-
-@compiled
-def factor_solve(program, work, data, right, x, checks):
-    """Solve one system; checks: backward error, least pivot quality, growth."""
-    quality, largest, entry = factor(program, work, data)
-    substitute(program, work, data, right, x)
-    checks[0] = backward_error(program.indptr, program.indices, data, right, x)
-    checks[1], checks[2] = quality, max(1.0, largest / entry) if entry > 0.0 else 1.0
-
-
-@compiled
-def factor_solve_batch(program, work, data, right, x, checks):
-    """Solve many systems of one plan, one after another; leading axis of every array."""
-    for sample in range(right.shape[0]):
-        factor_solve(program, work, data[sample], right[sample], x[sample], checks[sample])
-
-
-@compiled
-def backward_errors(indptr, indices, data, right, x, found):
-    """Return the backward error of many systems."""
-    for sample in range(right.shape[0]):
-        found[sample] = backward_error(indptr, indices, data[sample], right[sample], x[sample])
-
-
-@compiled
-def residuals(indptr, indices, data, right, x, found):
-    """Return b - A x of many systems."""
-    for sample in range(right.shape[0]):
-        for i in range(right.shape[1]):
-            value = right[sample, i]
-            for e in range(indptr[i], indptr[i + 1]):
-                value -= data[sample, e] * x[sample, indices[e]]
-            found[sample, i] = value

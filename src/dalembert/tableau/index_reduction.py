@@ -16,9 +16,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Float
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.tableau.equilibrate import equilibrate
 from dalembert.tableau.inputs import as_mapping, named_values
 from dalembert.tableau.sample import sample_points
 from dalembert.tableau.signature import Signature, signature
@@ -29,7 +31,11 @@ from dalembert.tableau.tableau import Tableau
 Array = np.ndarray
 
 SINGULAR = 1e-11
-"""The system Jacobian is called singular where its smallest singular value is below this part of the largest."""
+"""The system Jacobian, scaled, is called singular where a singular value is below this part of the largest."""
+
+
+UNEVEN = 1e4
+"""Sizes of rows that differ by more are brought to one before columns are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +105,7 @@ def reduce_index(tableau: Tableau, values: Mapping[str, Any] | None = None) -> R
 def _system_jacobian(
     tableau: Tableau, found: Signature, derivatives: _Derivatives, rows: list[list[ca.SX]], values: Any
 ) -> Float[Array, "n n"]:
-    """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, checked to be regular."""
+    """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, checked to be regular whatever the units."""
     highest = [derivatives.symbol(n, int(k)) for n, k in zip(tableau.unknowns, found.unknown_offsets, strict=True)]
     J = ca.jacobian(ca.vertcat(*[levels[-1] for levels in rows]), ca.vertcat(*highest))
     symbols, point, t, p = _sample(tableau, derivatives, values)
@@ -111,8 +117,10 @@ def _system_jacobian(
             f"at the sample point {tableau.equations[i]!r} is not finite with respect to {tableau.unknowns[j]!r}; "
             "give another one by name, values={...}"
         )
-    left, sizes, right = np.linalg.svd(found_J)
-    if sizes[-1] <= SINGULAR * sizes[0]:
+    row, col = equilibrate(sp.csr_array(found_J))
+    scaled = row[:, None] * found_J * col
+    left, sizes, right = np.linalg.svd(scaled)
+    if sizes.size and sizes[-1] <= SINGULAR * sizes[0]:
         equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > 1e-6]
         unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > 1e-6]
         raise SolvabilityError(
@@ -141,6 +149,13 @@ def _sample(
     return list(orders.values()), point, t[0], p[0]
 
 
+def _even_rows(J: Float[Array, "m n"]) -> Float[Array, "m n"]:
+    """Return rows scaled by powers of two where their sizes differ much: an equation may be written in any unit."""
+    size = np.abs(J).max(axis=1, initial=0.0)
+    even = np.all(size <= UNEVEN * size.min(initial=np.inf))
+    return J if even else J * np.exp2(-np.round(np.log2(np.where(size > 0.0, size, 1.0))))[:, None]
+
+
 def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) -> set[tuple[int, int]]:
     """Return the dummy derivatives (unknown, order), from the highest order down."""
     c, d = found.equation_offsets, found.unknown_offsets
@@ -149,7 +164,7 @@ def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) 
     for level in range(1, int(c.max(initial=0)) + 1):
         rows = np.flatnonzero(c >= level)
         columns = np.array([j for j in columns if d[j] >= level], dtype=np.int64)
-        order = pivot_columns(J[np.ix_(rows, columns)])[1]
+        order = pivot_columns(_even_rows(J[np.ix_(rows, columns)]))[1]
         columns = np.sort(columns[order[: len(rows)]])
         dummies |= {(int(j), int(d[j] - level + 1)) for j in columns}
     return dummies

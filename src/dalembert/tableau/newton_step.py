@@ -84,6 +84,7 @@ class NewtonStep:
         self._entries = ca.Function("entries", self.inputs, [ca.vertcat(*entries), residual])
         constant = np.array([e.is_constant() for e in entries], dtype=bool)
         probed = self._probe(points)
+        self.usual = np.abs(probed).max(axis=0, initial=0.0)
         self.plan = make_plan(pattern, values=probed, preferred=preferred, constant=constant)
         if not isinstance(engine, str) or engine not in ("auto", "straight", "loop"):
             raise ModelError(f"engine {engine!r} is not one of 'auto', 'straight', 'loop'")
@@ -113,7 +114,7 @@ class NewtonStep:
         found = self._call(*given)
         if single and self._watched and found[2][3]:
             self.statistics.count_planned(1)
-            return Step(found[0], found[1], planned(found[0], found[2]))
+            return Step(found[0], found[1], planned(found[0], found[2], (self._error, given, found[1])))
         if self.engine == "loop":
             data, residual = found
             linear = self._repairs.solve(data, -residual)
@@ -133,10 +134,18 @@ class NewtonStep:
             return LinearSolution(x, status, np.full((count, 3), np.nan))
         if sound(step, checks).all():
             self.statistics.count_planned(count)
-            return LinearSolution(x, np.zeros(count, np.int64), checks)
+            return LinearSolution(x, np.zeros(count, np.int64), checks, (self._error, given, residual))
         data = np.atleast_2d(np.asarray(self.entries(*given)[0]))
         data = np.ascontiguousarray(np.broadcast_to(data, (count, data.shape[-1])))
         return self._repairs.finish(data, np.ascontiguousarray(-residual), step, checks, single)
+
+    def error(self, values: Any, right: Any, x: Any) -> Array:
+        """Return the estimated error of every unknown, as `Elimination.error` does."""
+        return self._repairs.error(values, right, x)
+
+    def _error(self, given: list[Array], residual: Array, step: Array) -> Array:
+        """Return the estimated error of steps: the Jacobian's entries are computed for it."""
+        return self._repairs.error(self.entries(*given)[0], -np.asarray(residual), step)
 
     def _compile(self, entries: list[ca.SX], residual: list[ca.SX]) -> TwoWidths:
         """Compile everything into one call."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 
 from dalembert.tableau.factor_loops import Program, Workspace
 from dalembert.tableau.plan import Plan
 
 Array = np.ndarray
+
+NUDGES = 3
+"""Random changes of data by which the reach of such changes is sampled: one alone may cancel in an unknown."""
 
 
 def make_program(plan: Plan) -> Program:
@@ -31,7 +34,13 @@ def make_program(plan: Plan) -> Program:
         plan.upper,
     )
     numbers: list[Any] = [a.astype(np.int32 if a is crossings else np.uint32) for a in arrays]
-    return Program(*numbers, probe=plan.probe)
+    return Program(*numbers, probe=plan.probe, nudges=make_nudges(plan.n))
+
+
+def make_nudges(n: int) -> Float[Array, "K n"]:
+    """Return vectors with entries of size 1/2 to 1 and random signs, the same at every call."""
+    rng = np.random.default_rng(1998)
+    return rng.uniform(0.5, 1.0, (NUDGES, n)) * rng.choice([-1.0, 1.0], (NUDGES, n))
 
 
 def make_workspace(plan: Plan) -> Workspace:

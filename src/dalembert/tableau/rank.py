@@ -17,9 +17,10 @@ import scipy.sparse.linalg as sla
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.echelon import combination, echelon
 from dalembert.tableau.decomposition import blocks
+from dalembert.tableau.equilibrate import equilibrate
 from dalembert.tableau.matching import match
 from dalembert.tableau.pattern import Pattern
-from dalembert.tableau.solvability import listed, require_solvable
+from dalembert.tableau.solvability import SETS_SHOWN, listed, require_solvable
 
 Array = np.ndarray
 
@@ -29,10 +30,17 @@ DENSE_LIMIT = 1200
 TOLERANCE = 64 * np.finfo(float).eps
 """Times the size of the block: singular values below it, in an equilibrated block, are zero."""
 
+VANISHED = 1e-13
+"""Part of a reference size below which a coefficient is taken for rounding."""
+
+LOOSER = (1e-13, 1e-11, 1e-9)
+"""Tolerances at which dependent equations are looked for where no rank is missing to the last digit."""
+
 SMALL = 1e-7
 """Coefficients of a null vector below this part of its largest are left out of the names."""
 
-SWEEPS = 3
+SUBSPACE = 8
+"""Dependences that are looked for in one large block, at most."""
 
 LONGEST = 400
 """Characters shown of a relation between equations."""
@@ -58,10 +66,12 @@ class Dependence:
     point: int
 
     def __str__(self) -> str:
-        return "; ".join(
+        sets = [
             f"equations {listed(e)} are dependent ({_cut(r)}), and do not determine {listed(u)}"
             for e, u, r in zip(self.equations, self.unknowns, self.relations, strict=True)
-        )
+        ]
+        more = [f"... and {len(sets) - SETS_SHOWN} more such sets"] if len(sets) > SETS_SHOWN else []
+        return "; ".join(sets[:SETS_SHOWN] + more)
 
 
 @dataclass(frozen=True)
@@ -90,8 +100,14 @@ class RankReport:
         return f"numerically singular at {where}: " + "\n".join(lines)
 
 
-def rank_report(given: Any, values: Any) -> RankReport:
-    """Check the rank of a structurally solvable matrix at probed points, values (entries,) or (K, entries)."""
+def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE, reference: Any = None) -> RankReport:
+    """Check the rank of a structurally solvable matrix at probed points, values (entries,) or (K, entries).
+
+    Rank is decided on blocks scaled so that it does not depend on units (`equilibrate`). A point with NaN or infinity
+    is refused. `tolerance` times the size of a block is the part of its largest singular value below which one counts
+    as zero. Where `reference` sizes of the entries are given, equations and unknowns all of whose coefficients are
+    rounding beside them count as absent: without, a row of rounding errors is a row like any other.
+    """
     pattern = Pattern.of(given)
     pattern.require_square()
     matching = match(pattern)
@@ -107,17 +123,43 @@ def rank_report(given: Any, values: Any) -> RankReport:
         raise ModelError(
             f"values at point {k} hold NaN or infinity in equation {pattern.equations[pattern.rows[entry]]!r}"
         )
+    if reference is not None:
+        rows, cols = vanished(pattern, points, np.asarray(reference, dtype=float))
+        points = np.where(rows[:, pattern.rows] | cols[:, pattern.indices], 0.0, points)
     found = []
     for k, data in enumerate(points):
         A = pattern.matrix(data)
         for first, last in zip(order.begins[:-1], order.begins[1:], strict=True):
             rows, cols = np.sort(order.rows[first:last]), np.sort(order.cols[first:last])
-            left, right = _null_vectors(sp.csr_array(A[rows][:, cols]))
+            left, right, scales = null_vectors(sp.csr_array(A[rows][:, cols]), tolerance)
             if left.shape[1]:
                 names = [pattern.equations[i] for i in rows]
                 unknowns = [pattern.unknowns[j] for j in cols]
-                found.append(_named(left, right, names, unknowns, k))
+                found.append(_named(left, right, scales, names, unknowns, k))
     return RankReport(len(points), tuple(found))
+
+
+def vanished(pattern: Pattern, values: Array, reference: Array) -> tuple[Array, Array]:
+    """Return which equations and which unknowns have only coefficients that are rounding beside reference sizes.
+
+    Coefficients (K, entries) below VANISHED times the reference (entries,) count as rounding: cos(pi/2) = 6e-17.
+    """
+    rounding = np.abs(values) <= VANISHED * reference
+    found = []
+    for at, count in zip((pattern.rows, pattern.indices), pattern.shape, strict=True):
+        kept = np.zeros((len(values), count), bool)
+        sample, entry = np.nonzero(~rounding)
+        kept[sample, at[entry]] = True
+        found.append(~kept)
+    return found[0], found[1]
+
+
+def loose_rank_report(given: Any, values: Any) -> RankReport:
+    """Check the rank of a matrix that was found singular: looser and looser, so that someone is named."""
+    report = rank_report(given, values)
+    for tolerance in LOOSER:
+        report = rank_report(given, values, tolerance) if report.full else report
+    return report
 
 
 def _cut(relation: str) -> str:
@@ -125,12 +167,18 @@ def _cut(relation: str) -> str:
     return relation if len(relation) <= LONGEST else f"{relation[:LONGEST]} ..."
 
 
-def _named(left: Array, right: Array, equations: list[str], unknowns: list[str], point: int) -> Dependence:
-    """Put sparse null vectors into names."""
+def _named(left: Array, right: Array, row: Array, equations: list[str], unknowns: list[str], point: int) -> Dependence:
+    """Put sparse null vectors into names: what counts is decided on scaled rows, relations are in the user's units."""
+    shown = echelon(left, row)[0]
     left, right = (echelon(basis, np.ones(len(basis)))[0] for basis in (left, right))
-    left = np.where(np.abs(left) < SMALL * np.abs(left).max(axis=0), 0.0, left)
-    relations = tuple(f"{combination(np.round(c, 9), tuple(equations))} = 0 whatever the unknowns" for c in left.T)
+    shown = np.where(np.abs(left) < SMALL * np.abs(left).max(axis=0), 0.0, shown)
+    relations = tuple(f"{combination(_rounded(c), tuple(equations))} = 0 whatever the unknowns" for c in shown.T)
     return Dependence(_names(left, equations), _names(right, unknowns), relations, point)
+
+
+def _rounded(c: Array) -> Array:
+    """Return coefficients to nine digits, each of its own."""
+    return np.array([float(f"{value:.9g}") for value in c])
 
 
 def _names(vectors: Array, names: list[str]) -> tuple[tuple[str, ...], ...]:
@@ -141,39 +189,42 @@ def _names(vectors: Array, names: list[str]) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _null_vectors(block: Any) -> tuple[Array, Array]:
-    """Return bases of the left and right null space of a block, decided after equilibration."""
+def null_vectors(block: Any, tolerance: float = TOLERANCE) -> tuple[Array, Array, Array]:
+    """Return bases of the left and right null space of a scaled block, D A E, and D."""
     n = block.shape[0]
-    if not np.isfinite(block.data).all():
-        return np.empty((n, 0)), np.empty((n, 0))
-    row, col = np.ones(n), np.ones(n)
-    size = abs(block)
-    for _ in range(SWEEPS):
-        row *= _inverse_sqrt((sp.diags_array(row) @ size @ sp.diags_array(col)).max(axis=1).toarray().ravel())
-        col *= _inverse_sqrt((sp.diags_array(row) @ size @ sp.diags_array(col)).max(axis=0).toarray().ravel())
+    row, col = equilibrate(block)
     scaled = sp.csr_array(sp.diags_array(row) @ block @ sp.diags_array(col))
     if n > DENSE_LIMIT:
-        left, right = _by_inverse_iteration(scaled)
-    else:
-        u, s, vt = np.linalg.svd(scaled.toarray())
-        zero = s <= TOLERANCE * n * max(s[0], np.finfo(float).tiny)
-        left, right = u[:, zero], vt[zero].T
-    return row[:, None] * left, col[:, None] * right
+        return *_by_inverse_iteration(scaled, tolerance), row
+    u, s, vt = np.linalg.svd(scaled.toarray())
+    zero = s <= tolerance * n * max(s[0], np.finfo(float).tiny)
+    return u[:, zero], vt[zero].T, row
 
 
-def _by_inverse_iteration(scaled: Any) -> tuple[Array, Array]:
-    """Return one pair of null vectors of a large block, or none."""
+def _by_inverse_iteration(scaled: Any, tolerance: float) -> tuple[Array, Array]:
+    """Return null vectors of a large block, at most SUBSPACE of them: subspace iteration with (A^T A)^-1."""
     n = scaled.shape[0]
-    nudge = TOLERANCE * sp.eye_array(n)
-    factors = sla.splu(sp.csc_array(scaled + nudge))
-    right = left = np.ones(n) / np.sqrt(n)
+    rng = np.random.default_rng(5)
+    factors = _nudged_factors(scaled, rng)
+    right, left = np.linalg.qr(rng.standard_normal((n, SUBSPACE)))[0], np.empty((n, SUBSPACE))
     for _ in range(3):
-        right, left = factors.solve(right), factors.solve(left, "T")
-        right, left = right / np.linalg.norm(right), left / np.linalg.norm(left)
-    if np.linalg.norm(scaled @ right) > TOLERANCE * n * np.abs(scaled.data).max(initial=0.0):
-        return np.empty((n, 0)), np.empty((n, 0))
-    return left[:, None], right[:, None]
+        left = np.linalg.qr(factors.solve(right, "T"))[0]
+        right = np.linalg.qr(factors.solve(left))[0]
+    largest = np.abs(scaled.data).max(initial=np.finfo(float).tiny)
+    bases = []
+    for matrix, basis in ((scaled.T, left), (scaled, right)):
+        _, s, vt = np.linalg.svd(matrix @ basis, full_matrices=False)
+        bases.append(basis @ vt[s <= tolerance * n * largest].T)
+    common = min(basis.shape[1] for basis in bases)
+    return bases[0][:, :common], bases[1][:, :common]
 
 
-def _inverse_sqrt(x: Array) -> Array:
-    return 1.0 / np.sqrt(np.where(x > 0.0, x, 1.0))
+def _nudged_factors(scaled: Any, rng: np.random.Generator) -> Any:
+    """Return SuperLU's factors of a matrix that may be singular, its diagonal changed by a rounding or two."""
+    n = scaled.shape[0]
+    while True:
+        nudge = sp.diags_array(TOLERANCE * rng.uniform(1.0, 2.0, n))
+        try:
+            return sla.splu(sp.csc_array(scaled + nudge))
+        except RuntimeError:  # the nudge met its match: another one will not
+            continue

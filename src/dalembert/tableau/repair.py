@@ -1,24 +1,24 @@
 """What happens to samples that the plan did not solve soundly: refine, plan again, SuperLU, singular.
 
-First the residual is judged once more: straight-line code takes it row by row, which is too strict where a row of
-|A| |x| is itself only rounding; the compiled loop knows such rows.
+First the answer is judged once more: straight-line code takes the residual row by row, which is too strict where a row
+of |A| |x| is itself only rounding; the compiled loop then asks what the residual does to each unknown
+(`accuracy_loops`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
-import scipy.sparse.linalg as sla
 from jaxtyping import Float, Int
-from scipy.sparse.csgraph import structural_rank
 
 from dalembert.errors import SolvabilityError
+from dalembert.tableau.accuracy import ScaledFactors
 from dalembert.tableau.checks import ACCEPTED_ERROR, Outcome, Statistics, sound, trusted
-from dalembert.tableau.engines import errors_of, loop_engine
-from dalembert.tableau.factor_loops import residuals
+from dalembert.tableau.engines import LoopEngine, errors_of
+from dalembert.tableau.equilibrate import equilibrate
 from dalembert.tableau.plan import Plan, make_plan
 
 Array = np.ndarray
@@ -30,6 +30,9 @@ SPARE_PLANS = 4
 SINGULAR_CONDITION = 0.1 / np.finfo(float).eps
 """Condition, in the 1-norm after equilibration, from which no digit of the solution is certain."""
 
+LAST_STEPS = 3
+"""Steps of refinement with SuperLU's factors, at most."""
+
 
 class Repair:
     """Repairs samples in place; keeps the plans it made."""
@@ -37,7 +40,12 @@ class Repair:
     def __init__(self, plan: Plan, statistics: Statistics) -> None:
         self.plan = plan
         self.statistics = statistics
-        self.spares: list[Run] = []
+        self.spares: list[LoopEngine] = []
+
+    @cached_property
+    def loop(self) -> LoopEngine:
+        """The plan itself, looped."""
+        return LoopEngine(self.plan)
 
     def __call__(
         self,
@@ -50,9 +58,9 @@ class Repair:
         status: Int[Array, " N"],
     ) -> None:
         """Work through the ways, cheapest first."""
-        checks[bad, 0] = errors_of(self.plan, data[bad], b[bad], x[bad])
-        bad = bad[~sound(x[bad], checks[bad])]
-        bad = self._refine(run, data, b, bad, x, checks, status)
+        if not isinstance(run, LoopEngine):
+            bad = self._try(self.loop, data, b, bad, x, checks, status, Outcome.PLANNED)
+        bad = self._refine(run if isinstance(run, LoopEngine) else self.loop, data, b, bad, x, checks, status)
         for spare in list(self.spares):
             bad = self._try(spare, data, b, bad, x, checks, status)
         paired = self.plan.paired
@@ -71,79 +79,74 @@ class Repair:
             x[sample], checks[sample], status[sample] = self._superlu(data[sample], b[sample])
 
     def _refine(
-        self, run: Run, data: Array, b: Array, bad: Array, x: Array, checks: Array, status: Array
+        self, loop: LoopEngine, data: Array, b: Array, bad: Array, x: Array, checks: Array, status: Array
     ) -> Int[Array, " left"]:
-        """Take one step of iterative refinement where the pivots are sound."""
+        """Take two steps of iterative refinement where the pivots are sound; return the samples that are left."""
         worth = bad[trusted(x[bad], checks[bad])]
-        if worth.size:
-            residual = np.empty((len(worth), self.plan.n))
-            residuals(self.plan.pattern.indptr, self.plan.pattern.indices, data[worth], b[worth], x[worth], residual)
-            better = x[worth] + run(data[worth], residual)[0]
-            error = errors_of(self.plan, data[worth], b[worth], better)
-            done = error <= ACCEPTED_ERROR
-            x[worth[done]], checks[worth[done], 0], status[worth[done]] = better[done], error[done], Outcome.REFINED
-        return bad[status[bad] == Outcome.PLANNED]
+        if not worth.size:
+            return bad
+        better, found = loop.refine(data[worth], b[worth], x[worth])
+        good = sound(better, found)
+        done = worth[good]
+        x[done], checks[done], status[done] = better[good], found[good], Outcome.REFINED
+        return np.setdiff1d(bad, done)
 
     def _try(
-        self, spare: Run, data: Array, b: Array, bad: Array, x: Array, checks: Array, status: Array
+        self,
+        loop: LoopEngine,
+        data: Array,
+        b: Array,
+        bad: Array,
+        x: Array,
+        checks: Array,
+        status: Array,
+        outcome: Outcome = Outcome.REPLANNED,
     ) -> Int[Array, " left"]:
-        """Solve with another plan; keep what is sound."""
+        """Solve with a looped plan; keep what is sound, of another plan also after refinement."""
         if not bad.size:
             return bad
-        other, found = spare(data[bad], b[bad])
+        other, found = loop(data[bad], b[bad])
+        again = np.flatnonzero(trusted(other, found) & ~sound(other, found))
+        if again.size and outcome != Outcome.PLANNED:
+            other[again], found[again] = loop.refine(data[bad[again]], b[bad[again]], other[again])
         good = sound(other, found)
-        x[bad[good]], checks[bad[good]], status[bad[good]] = other[good], found[good], Outcome.REPLANNED
+        done = bad[good]
+        x[done], checks[done], status[done] = other[good], found[good], outcome
         return bad[~good]
 
-    def _replan(self, values: Array, paired: bool) -> Run | None:
-        """Plan anew with the values of a sample that failed; exact zeros are no pivots."""
+    def _replan(self, values: Array, paired: bool) -> LoopEngine | None:
+        """Plan anew with the values of a sample that failed, scaled; exact zeros are no pivots."""
+        pattern = self.plan.pattern
+        row, col = equilibrate(pattern.matrix(values))
+        scaled = values * row[pattern.rows] * col[pattern.indices]
         try:
-            plan = make_plan(self.plan.pattern, values=values, paired=paired)
+            plan = make_plan(pattern, values=scaled, paired=paired)
         except SolvabilityError:
             return None
+        plan = replace(plan, probe=plan.probe / row[plan.rows] / col[plan.cols])
         self.statistics.plans += 1
-        spare = loop_engine(plan)
+        spare = LoopEngine(plan)
         self.spares = [*self.spares[-(SPARE_PLANS - 1) :], spare]
         return spare
 
     def _superlu(self, values: Array, b: Array) -> tuple[Array, Array, int]:
         """Solve with partial pivoting at run time; singular if no digit is certain."""
         nothing = np.full(len(b), np.nan), np.array([np.nan, 0.0, np.nan]), int(Outcome.SINGULAR)
-        A = sp.csc_array(self.plan.pattern.matrix(values))
-        A.eliminate_zeros()
-        if structural_rank(A) < len(b):  # SuperLU does not survive every empty or doubled column
-            return nothing
-        row, col = _scales(A)
-        scaled = sp.csc_array(sp.diags_array(row) @ A @ sp.diags_array(col))
-        try:
-            factors = sla.splu(scaled)
-        except RuntimeError:
+        factors = ScaledFactors.of(self.plan.pattern.matrix(values))
+        if factors is None:
             return nothing
         with np.errstate(all="ignore"):
-            if not _condition(scaled, factors) < SINGULAR_CONDITION:
+            if not factors.condition() < SINGULAR_CONDITION:
                 return nothing
-            x = col * factors.solve(row * b)
-            x = x + col * factors.solve(row * (b - A @ x))
-        error = errors_of(self.plan, values[None], b[None], x[None])[0]
+            x, error = np.zeros(len(b)), np.inf
+            for _ in range(1 + LAST_STEPS):
+                x = x + factors.solve(b - factors.A @ x)
+                error = errors_of(self.plan, values[None], b[None], x[None])[0]
+                if error <= ACCEPTED_ERROR:
+                    break
+            else:
+                error = min(error, factors.errors(b, x)[0])
         if not error <= 10 * ACCEPTED_ERROR:
             return nothing
-        entry = np.abs(values).max(initial=0.0)
-        return x, np.array([error, 1.0, np.abs(factors.U.data).max() / entry]), int(Outcome.SUPERLU)
-
-
-def _scales(A: sp.csc_array) -> tuple[Array, Array]:
-    """Return row and column scales that bring largest entries to one; rows first."""
-    size = abs(A)
-    row = 1.0 / np.maximum(size.max(axis=1).toarray().ravel(), np.finfo(float).tiny)
-    col = 1.0 / np.maximum((sp.diags_array(row) @ size).max(axis=0).toarray().ravel(), np.finfo(float).tiny)
-    return row, col
-
-
-def _condition(A: Any, factors: sla.SuperLU) -> float:
-    """Return an estimate of the condition in the 1-norm (N. J. Higham, F. Tisseur 2000, as SciPy has it)."""
-    n = A.shape[0]
-    if n <= 4:
-        return float(np.linalg.cond(A.toarray(), 1))
-    solve: dict[str, Any] = {"matvec": factors.solve, "rmatvec": lambda y: factors.solve(y, "T"), "dtype": float}
-    estimate: Any = sla.onenormest(sla.LinearOperator(A.shape, **solve))
-    return float(estimate * sla.norm(A, 1))
+        growth = max(1.0, np.abs(factors.factors.U.data).max())
+        return x, np.array([error, 1.0, growth]), int(Outcome.SUPERLU)

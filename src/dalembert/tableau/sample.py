@@ -13,13 +13,16 @@ from jaxtyping import Bool, Float
 from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.causal_start import causal_start
 from dalembert.tableau.inputs import as_count, as_mapping, as_numbers, as_scalar, named_values
-from dalembert.tableau.newton_step import NewtonStep, order_by_rows
+from dalembert.tableau.newton_step import PROBES, NewtonStep, order_by_rows
 from dalembert.tableau.plan import make_plan
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
 
 Array = np.ndarray
+
+DRAWS = 30
+"""Random points drawn where the first few are not all sound."""
 
 TIME = "t'"
 """Where the values of time stand among those of variables: time has no rate."""
@@ -86,6 +89,19 @@ def sample_jacobian(
     return np.stack(found) if found else np.empty((0, len(order)))
 
 
+def _finite_points(tableau: Tableau, values: Any, J: ca.Function, kept: list[int]) -> list[Float[Array, "K size"]]:
+    """Return points for the inputs of J: PROBES of them, drawn again where J is not finite at one."""
+    points: list[Array] = []
+    for count in (PROBES, DRAWS):
+        x, x_dot, u, t, p = sample_points(tableau, count, values)
+        points = [(x, x_dot, np.full((len(x), 1), 10.0), u, t, p)[k] for k in kept]
+        entries = [np.array(J(*[each[k] for each in points]).nonzeros()) for k in range(len(x))]
+        finite = np.flatnonzero([np.isfinite(each).all() for each in entries])
+        if len(x) != count or finite.size == count:
+            return points
+    return [each[finite[:PROBES]] for each in points] if finite.size else [each[:PROBES] for each in points]
+
+
 def newton_of(tableau: Tableau, values: Mapping[str, Any] | None, options: dict[str, Any]) -> NewtonStep:
     """Return the compiled Newton step of a tableau; empty inputs are left out."""
     tableau.structure().require()
@@ -95,15 +111,14 @@ def newton_of(tableau: Tableau, values: Mapping[str, Any] | None, options: dict[
     s = ca.SX.sym("shift", 1 if tableau.differential else 0)
     names = ("x", "x_dot", "shift", "u", "t", "parameters")
     symbols = (tableau.x, tableau.x_dot, s, tableau.u, tableau.time, tableau.parameters.column)
-    x, x_dot, u, t, p = sample_points(tableau, 3, values)
-    points = (x, x_dot, np.full((len(x), s.numel()), 10.0), u, t, p)
     kept = [k for k, symbol in enumerate(symbols) if symbol.numel()]
     inputs, labels = [symbols[k] for k in kept], [names[k] for k in kept]
     f = ca.Function("residual", inputs, [tableau.residual], labels, ["G"])
     J = ca.Function("jacobian", inputs, [tableau.jacobian(s if tableau.differential else 0)], labels, ["J"])
+    points = _finite_points(tableau, values, J, kept)
     return NewtonStep(
         f,
-        points=[points[k] for k in kept],
+        points=points,
         preferred=tableau.preferred,
         equations=tableau.equations,
         unknowns=tableau.unknowns,

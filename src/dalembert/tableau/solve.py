@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.tableau.causal_start import causal_start
-from dalembert.tableau.inputs import as_count, as_scalar
+from dalembert.tableau.conditions import FULFILLED, violations
+from dalembert.tableau.inputs import as_count, as_flag, as_scalar
+from dalembert.tableau.newton_iteration import Iterated, NewtonOutcome, iterate
 from dalembert.tableau.newton_step import NewtonStep
 from dalembert.tableau.packing import pack
+from dalembert.tableau.rank import loose_rank_report, rank_report, vanished
+from dalembert.tableau.solvability import listed
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
@@ -29,18 +33,47 @@ class TableauSolution:
     Attributes
     ----------
     x : (n,) or (N, n)
-    converged : (N,)
+        NaN where a sample has no answer.
+    status : (N,)
+        `NewtonOutcome` of each sample.
     residual : (N,)
-        Largest |G| of each sample.
+        Largest |G| of each sample, where it ended.
     iterations
         Newton iterations of the slowest sample.
+    conditions
+        Per equation without unknowns, how far each sample violates it, as a part of its terms (N,).
+    vanishing
+        Equations and unknowns all of whose coefficients are, at an answer, below 1e-13 of their sizes at the probed
+        points: a singular configuration but for rounding, unless they are meant to be so small.
+    origin
+        What `error` is found with.
     """
 
     tableau: Tableau
     x: Float[Array, "*batch n"]
-    converged: Bool[Array, " N"]
+    status: Int[Array, " N"]
     residual: Float[Array, " N"]
     iterations: int
+    conditions: dict[str, Float[Array, " N"]]
+    vanishing: tuple[str, ...] = ()
+    origin: tuple[Any, ...] | None = field(default=None, repr=False)
+
+    @property
+    def error(self) -> Float[Array, "*batch n"]:
+        """Estimated |x - exact x| of every unknown, known values taken as exact; found when asked for.
+
+        Of the equations as they are linear at x: where the Jacobian is badly conditioned, rounding in the residuals
+        leaves few digits, and this says how few. NaN where there is no answer.
+        """
+        if self.origin is None:
+            raise ModelError("nothing is known of the error of this solution: its Jacobian was not kept")
+        estimate, values, right = self.origin
+        return estimate(values, right, self.x)
+
+    @property
+    def converged(self) -> Bool[Array, " N"]:
+        """Where there is an answer."""
+        return self.status == NewtonOutcome.CONVERGED
 
     def __getitem__(self, name: str) -> Float[Array, "..."]:
         """Return a variable, or one element of it."""
@@ -52,6 +85,14 @@ class TableauSolution:
         columns = self.x[..., [place[s] for s in scalars]]
         return columns[..., 0] if len(scalars) == 1 else columns
 
+    def __str__(self) -> str:
+        counts = {outcome.name: int(np.count_nonzero(self.status == outcome)) for outcome in NewtonOutcome}
+        ends = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
+        met = [name for name, sizes in self.conditions.items() if (sizes <= FULFILLED).all()]
+        text = f"{len(self.tableau.unknowns)} unknowns: {ends or 'no sample'}; {self.iterations} iteration(s)"
+        text += f"; without unknowns and fulfilled: {listed(met)}" if met else ""
+        return text + (f"; coefficients of {listed(list(self.vanishing))} all but vanish" if self.vanishing else "")
+
 
 def solve_tableau(
     tableau: Tableau,
@@ -62,6 +103,8 @@ def solve_tableau(
     newton: NewtonStep | None = None,
     tolerance: float = 1e-12,
     limit: int = 50,
+    values: Mapping[str, Any] | None = None,
+    conditions: bool = True,
 ) -> TableauSolution:
     """Solve G(x, u, t) = 0 for given known variables.
 
@@ -80,6 +123,10 @@ def solve_tableau(
         Compiled steps from `tableau.newton()`, to be used again.
     tolerance
         Stop where the step is below tolerance (1 + |x|), element by element.
+    values
+        Sample values by name at which pivots are probed, as for `tableau.newton`; random numbers else.
+    conditions
+        Whether known data that contradict an equation without unknowns are refused (CONTRADICTED in a batch).
     """
     if tableau.differential:
         names = ", ".join(repr(tableau.unknowns[k]) for k in tableau.differential[:4])
@@ -89,42 +136,82 @@ def solve_tableau(
     tolerance, limit = as_scalar(tolerance, "tolerance", 0.0, 1.0), as_count(limit, "limit")
     given = pack(tableau, known, guess, t, parameters)
     x, others, single = given.guess, given.others, given.single
-    newton = _newton_of(tableau, newton)
+    newton = _newton_of(tableau, newton, values)
+    met = violations(tableau, others)
     start = np.asarray(Kernel(causal_start(tableau, newton.plan))(x, *others))
-    x = np.where(np.isfinite(start), start, x)
-    x, done, iterations = _iterate(newton, x, others, tolerance, limit)
-    residual = np.abs(np.atleast_2d(newton.step(x, *others).residual)).max(axis=1, initial=0.0)
-    if single and not done[0]:
-        raise SolvabilityError(
-            f"Newton's method did not converge in {iterations} iterations: largest residual {residual[0]:.2e}. "
-            "Start nearer (guess=), or look at `tableau.rank()` for a singular Jacobian"
+    found = iterate(newton, np.where(np.isfinite(start), start, x), others, tolerance, limit)
+    status = np.array(found.status)
+    if as_flag(conditions, "conditions"):
+        broken = np.array([~(sizes <= FULFILLED) for sizes in met.values()]).reshape(len(met), len(x)).any(axis=0)
+        status[broken & (status != NewtonOutcome.NON_FINITE)] = NewtonOutcome.CONTRADICTED
+    entries, rows = (np.atleast_2d(each) for each in newton.entries(found.x, *others))
+    entries = np.broadcast_to(entries, (len(x), entries.shape[1]))
+    residual = np.abs(rows).max(axis=1, initial=0.0)
+    if single and status[0] != NewtonOutcome.CONVERGED:
+        raise _refusal(tableau, newton, found, others, status[0], {k: float(v[0]) for k, v in met.items()})
+    x = np.where((status == NewtonOutcome.CONVERGED)[:, None], found.x, np.nan)
+    answers = entries[status == NewtonOutcome.CONVERGED]
+    pattern, (lost, loose) = newton.plan.pattern, vanished(newton.plan.pattern, answers, newton.usual)
+    small = [pattern.equations[i] for i in np.flatnonzero(lost.any(axis=0))]
+    small += [pattern.unknowns[j] for j in np.flatnonzero(loose.any(axis=0))]
+    right = np.array([pattern.matrix(a) @ y - g for a, y, g in zip(entries, found.x, rows, strict=True)])
+    origin = (newton.error, entries, right.reshape(x.shape))
+    x = x[0] if single else x
+    return TableauSolution(tableau, x, status, residual, found.iterations, met, tuple(small), origin)
+
+
+def _refusal(
+    tableau: Tableau, newton: NewtonStep, found: Iterated, others: list[Array], status: int, met: dict[str, float]
+) -> SolvabilityError:
+    """Return what went wrong for a single state, by name."""
+    data, rows = (np.atleast_2d(each)[0] for each in newton.entries(found.x, *others))
+    pattern = newton.plan.pattern
+    if status == NewtonOutcome.CONTRADICTED:
+        worst = {name: size for name, size in met.items() if not size <= FULFILLED}
+        text = ", ".join(f"{name!r} by {size:.1e} of its terms" for name, size in list(worst.items())[:6])
+        return SolvabilityError(
+            f"known values contradict equations that contain no unknown: {text}. Correct them, make a variable of "
+            "these equations unknown, or leave such equations out with conditions=False"
         )
-    return TableauSolution(tableau, x[0] if single else x, done, residual, iterations)
+    if status == NewtonOutcome.NON_FINITE:
+        bad = [*pattern.rows[~np.isfinite(data)], *np.flatnonzero(~np.isfinite(rows))]
+        names = listed(list(dict.fromkeys(pattern.equations[i] for i in sorted(bad))))
+        return SolvabilityError(
+            f"NaN or infinity in equation(s) {names} after {found.iterations} iteration(s) of Newton's method: look at "
+            "the known values, or start elsewhere (guess=)"
+        )
+    if status == NewtonOutcome.SINGULAR:
+        report = loose_rank_report(pattern, data)
+        return SolvabilityError(
+            f"Newton's method met a singular matrix at iteration {found.iterations}: {report}. Start elsewhere "
+            "(guess=), or see `tableau.rank()` whether it is singular everywhere",
+            report,
+        )
+    report = rank_report(pattern, data, reference=newton.usual)
+    if not report.full:
+        return SolvabilityError(
+            f"Newton's method did not converge in {found.iterations} iterations: where it ended the matrix is singular "
+            f"but for rounding. {report}",
+            report,
+        )
+    order = np.argsort(-np.abs(rows))[:3]
+    unmet = ", ".join(f"{tableau.equations[i]!r} {rows[i]:.1e}" for i in order)
+    moving = listed([tableau.unknowns[j] for j in np.argsort(-np.abs(found.step[0]))[:3]])
+    return SolvabilityError(
+        f"Newton's method did not converge in {found.iterations} iterations. Largest residuals: {unmet}; largest "
+        f"steps: {moving}. Start nearer (guess=), or look at `tableau.rank()` for a singular Jacobian"
+    )
 
 
-def _newton_of(tableau: Tableau, newton: Any) -> NewtonStep:
+def _newton_of(tableau: Tableau, newton: Any, values: Any) -> NewtonStep:
     """Return the compiled steps, made here or given; those of other equations are refused."""
     if newton is None:
-        return tableau.newton()
+        return tableau.newton(values)
+    if values is not None:
+        raise ModelError("give values= or newton=, not both: newton has been probed already")
     if not isinstance(newton, NewtonStep):
         raise ModelError(f"newton must come from `tableau.newton()`; it is {type(newton).__name__}")
     own = newton.plan.pattern
     if (own.equations, own.unknowns) != (tableau.equations, tableau.unknowns):
         raise ModelError("newton was made for other equations or unknowns; make it by this tableau's `newton()`")
     return newton
-
-
-def _iterate(
-    newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tolerance: float, limit: int
-) -> tuple[Float[Array, "N n"], Bool[Array, " N"], int]:
-    """Take steps until all samples are done, all are singular, or the limit is reached."""
-    iterations, done = 0, np.zeros(len(x), bool)
-    while iterations < limit and not done.all():
-        found = newton.step(x, *others)
-        small = np.all(np.abs(found.step) <= tolerance * (1.0 + np.abs(x)), axis=1)
-        x = x + np.where(np.isnan(found.step), 0.0, found.step)
-        done = small & found.linear.ok
-        iterations += 1
-        if not found.linear.ok.any():
-            break
-    return x, done, iterations

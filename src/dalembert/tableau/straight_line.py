@@ -113,7 +113,8 @@ def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solve
 
     An unknown in a block of its own is found by substitution, which is exact for data changed by at most m + 1
     roundings, m the entries of the row (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem
-    8.5): this bound stands for their residuals. Where any number is not finite, the sum of sizes is not.
+    8.5): this bound stands for their residuals. Where any number is not finite, the sum of sizes is not,
+    and the error is infinite.
     """
     x = ca.vertsplit(solved.x)
     alone = np.diff(plan.begins) == 1
@@ -127,7 +128,8 @@ def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solve
         largest, entry = (_largest([ca.fabs(v) for v in group]) for group in (solved.upper, solved.rows))
         growth = ca.fmax(1, largest / entry)
     size = _tree([ca.fabs(v) for v in (*x, *solved.pivots)], operator.add, 0.0)
-    verdict = (size < HUGE) * (error <= ACCEPTED_ERROR) * (quality >= SUSPECT_PIVOT) * (growth <= SUSPECT_GROWTH)
+    error = error / (size < HUGE)
+    verdict = (error <= ACCEPTED_ERROR) * (quality >= SUSPECT_PIVOT) * (growth <= SUSPECT_GROWTH)
     return ca.vertcat(error, quality, growth, verdict)
 
 

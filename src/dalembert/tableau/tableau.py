@@ -25,6 +25,9 @@ from dalembert.tableau.variables import Variables, scalar_equations
 
 Array = np.ndarray
 
+REFERENCES = 3
+"""Random points at which coefficients have their usual size."""
+
 
 class Tableau:
     """Equations G(x, x', u, t) = 0 with names; which variables are known is chosen by name.
@@ -87,10 +90,9 @@ class Tableau:
         self.given = (equations, self.variables.columns, rates, time, parameters)
         others = (self.variables, self.time, self.parameters)
         refuse_strangers(self._all_names, self._all_rows, self._all_symbols, *others)
-        chosen = set(self.variables.find(known, "known"))
-        self.known = tuple(name for i, name in enumerate(self.variables.names) if i in chosen)
-        self._unknown = [i for i in range(len(self.variables.names)) if i not in chosen]
-        self._known = [i for i in range(len(self.variables.names)) if i in chosen]
+        self._known = sorted(set(self.variables.find(known, "known")))
+        self._unknown = sorted(set(range(len(self.variables.names))) - set(self._known))
+        self.known = tuple(self.variables.names[i] for i in self._known)
         self._sort_equations()
 
     def with_known(self, known: Iterable[str], instant: bool | None = None) -> Tableau:
@@ -103,6 +105,16 @@ class Tableau:
     def unknowns(self) -> tuple[str, ...]:
         """Names of the unknowns."""
         return tuple(self.variables.names[i] for i in self._unknown)
+
+    @property
+    def rows(self) -> dict[str, ca.SX]:
+        """Every scalar equation by name, conditions among them."""
+        return dict(zip(self._all_names, self._all_rows, strict=True))
+
+    @property
+    def scalar_outputs(self) -> dict[str, str]:
+        """Declared outputs, scalar by scalar."""
+        return {equation: self.variables.names[s] for equation, s in self._declared}
 
     @cached_property
     def x(self) -> ca.SX:
@@ -209,7 +221,9 @@ class Tableau:
         """Check the rank of the Jacobian at random points, or at given values of variables by name (K, size)."""
         from dalembert.tableau.sample import sample_jacobian
 
-        return rank_report(self.pattern, sample_jacobian(self, points, shift, values))
+        entries = sample_jacobian(self, points, shift, values)
+        reference = None if not values else np.abs(sample_jacobian(self, REFERENCES, shift)).max(axis=0)
+        return rank_report(self.pattern, entries, reference=reference)
 
     def newton(self, values: Mapping[str, Any] | None = None, **options: Any) -> NewtonStep:
         """Return compiled Newton steps for inputs (x, x_dot, shift, u, t, parameters), empty ones left out.

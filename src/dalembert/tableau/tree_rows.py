@@ -9,7 +9,8 @@ row, A its Jacobian, lam its multiplier; l length of a spring.
     level "velocity"       A qd + offset = 0
     level "position"       phi(q, t) = 0; rows on velocities only as on the level of velocity
 
-Rows, their names and signs are those of `Mechanism.names`, and so are the multipliers.
+Rows, their names and signs are those of `Mechanism.names`, and so are the multipliers. A row that says 0 = 0 for every
+configuration (the third direction of a planar loop) is left out with its multiplier, which would act on nothing.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ LEVELS = ("acceleration", "velocity", "position")
 
 TINY = 1e-30
 """Added to squared lengths before a root, as in the mechanism's own springs."""
+
+
+IMPOSSIBLE = 1e-9
+"""A constant row from here on is no rounding of zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +67,16 @@ def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> T
     positions = iter(ca.vertsplit(ca.SX(rows.residual)) if rows.residual.shape[0] else [])
     rates = ca.vertsplit(ca.SX(rows.rate))
     accelerations = ca.vertsplit(ca.mtimes(ca.SX(rows.jacobian), qdd) + ca.SX(rows.drift))
-    equations = {}
-    for name, holonomic, rate, acceleration in zip(
-        mechanism.names, mechanism.holonomic, rates, accelerations, strict=True
+    equations, multipliers = {}, {}
+    for name, holonomic, rate, acceleration, symbol in zip(
+        mechanism.names, mechanism.holonomic, rates, accelerations, lam, strict=True
     ):
         position = next(positions) if holonomic else rate
+        if _says_nothing(name, position, rate, acceleration):
+            continue
         equations[f"row {name}"] = dict(zip(LEVELS, (acceleration, rate, position), strict=True))[level]
+        multipliers[f"lam {name}"] = symbol
     moving = ca.depends_on(ca.vertcat(*equations.values(), forces), seen.t)
-    multipliers = {f"lam {name}": symbol for name, symbol in zip(mechanism.names, lam, strict=True)}
     return TreeRows(forces, equations, multipliers, seen.t if moving else None)
 
 
@@ -77,6 +84,16 @@ def passive_forces(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
     """Return what springs between frames and compensated weights take of tau."""
     taken = _compensation(mechanism, seen)
     return taken + _springs(mechanism, seen) if mechanism.passive else taken
+
+
+def _says_nothing(name: str, *levels: ca.SX) -> bool:
+    """Whether a row is 0 = 0 on all levels; one that is another constant can never be fulfilled and is refused."""
+    if not all(each.is_constant() for each in levels):
+        return False
+    gap = max(abs(float(each)) for each in levels)
+    if gap > IMPOSSIBLE:
+        raise ModelError(f"constraint row {name!r} is {gap:.3g} = 0 in every configuration: the parts cannot meet")
+    return True
 
 
 def _springs(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:

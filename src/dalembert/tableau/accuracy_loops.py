@@ -1,0 +1,114 @@
+"""Compiled: one solve with its checks, and how good its answer is.
+
+Symbols: r = b - A x, s = |A| |x| + |b|, d = A^-1 r; u_k given vectors with entries of size 1/2 to 1, random signs.
+
+    row by row           max_i |r|_i / s_i                         (Oettli and Prager 1964)
+    unknown by unknown   max_j |d|_j / max(|x|, max_k |A^-1 (u_k s)|)_j
+
+Both are sizes of a change of data. The first says that x is exact for data changed so much; it fails where a row of s
+is itself only rounding, as with an unknown that is zero by symmetry. The second, never larger by more than the luck of
+u_k, says that x is as near to the solution as those of data changed so much are, every unknown for itself: |A^-1| s is
+the reach of such changes (R. D. Skeel, J. ACM 26 (1979) 494-526), and A^-1 (u_k s) one that is really reached (sampled
+as C. S. Kenney, A. J. Laub, M. S. Reese, SIAM J. Sci. Comput. 19 (1998) 566-583). A coefficient that is zero does not
+change, hence it excuses nothing. Where it is taken, A^-1 (r - A d) is added twice to |d|: factors that do not contract
+the residual count against x.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.tableau.checks import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
+from dalembert.tableau.factor_loops import factor, substitute
+from dalembert.tableau.graph_loops import compiled
+
+
+@compiled
+def backward_error(indptr, indices, data, right, x):
+    """Return the error row by row, zero rows left out; NaN if anything is."""
+    worst = 0.0
+    for i in range(right.size):
+        residual, size = right[i], abs(right[i])
+        for e in range(indptr[i], indptr[i + 1]):
+            term = data[e] * x[indices[e]]
+            residual -= term
+            size += abs(term)
+        if not np.isfinite(size):
+            return np.nan
+        if size > 0.0:
+            worst = max(worst, abs(residual) / size)
+    return worst
+
+
+@compiled
+def residual_of(indptr, indices, data, right, x, found, size):
+    """Find r and s."""
+    for i in range(right.size):
+        value, total = right[i], abs(right[i])
+        for e in range(indptr[i], indptr[i + 1]):
+            term = data[e] * x[indices[e]]
+            value -= term
+            total += abs(term)
+        found[i], size[i] = value, total
+
+
+@compiled
+def reached_error(program, work, data, right, x):
+    """Return the error unknown by unknown; the factors are in `work`."""
+    n = x.size
+    r, s, d, again, reach = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.abs(x)
+    residual_of(program.indptr, program.indices, data, right, x, r, s)
+    substitute(program, work, data, r, d)
+    for k in range(program.nudges.shape[0]):
+        substitute(program, work, data, program.nudges[k] * s, again)
+        reach = np.maximum(reach, np.abs(again))
+    residual_of(program.indptr, program.indices, data, r, d, r, s)
+    substitute(program, work, data, r, again)
+    worst = 0.0
+    for j in range(n):
+        error = abs(d[j]) + 2.0 * abs(again[j])
+        if not np.isfinite(error) or not np.isfinite(reach[j]):
+            return np.nan
+        if error > 0.0:
+            worst = max(worst, error / reach[j] if reach[j] > 0.0 else np.inf)
+    return worst
+
+
+@compiled
+def judge(program, work, data, right, x, pivots, checks):
+    """Write the checks of an answer: the lesser error, least pivot quality, growth."""
+    quality, largest, entry = pivots
+    checks[1], checks[2] = quality, max(1.0, largest / entry) if entry > 0.0 else 1.0
+    checks[0] = backward_error(program.indptr, program.indices, data, right, x)
+    if checks[0] > ACCEPTED_ERROR and checks[1] >= SUSPECT_PIVOT and checks[2] <= SUSPECT_GROWTH:
+        checks[0] = min(checks[0], reached_error(program, work, data, right, x))
+
+
+@compiled
+def factor_solve_batch(program, work, data, right, x, checks):
+    """Solve many systems of one plan, one after another; leading axis of every array."""
+    for sample in range(right.shape[0]):
+        pivots = factor(program, work, data[sample])
+        substitute(program, work, data[sample], right[sample], x[sample])
+        judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample])
+
+
+@compiled
+def refine_batch(program, work, data, right, x, checks):
+    """Add A^-1 (b - A x) to every x, twice, and judge again."""
+    n = right.shape[1]
+    r, s, d = np.empty(n), np.empty(n), np.empty(n)
+    for sample in range(right.shape[0]):
+        pivots = factor(program, work, data[sample])
+        for _ in range(2):
+            residual_of(program.indptr, program.indices, data[sample], right[sample], x[sample], r, s)
+            substitute(program, work, data[sample], r, d)
+            x[sample] += d
+        judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample])
+
+
+@compiled
+def backward_errors(indptr, indices, data, right, x, found):
+    """Return the errors row by row of many systems."""
+    for sample in range(right.shape[0]):
+        found[sample] = backward_error(indptr, indices, data[sample], right[sample], x[sample])

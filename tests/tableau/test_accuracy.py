@@ -1,0 +1,162 @@
+"""What is called solved is right: against sixty digits, whatever the scales; what is singular is named in any units."""
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dalembert.errors import ModelError, SolvabilityError
+from dalembert.tableau import ENGINES, Outcome, eliminate, rank_report
+from dalembert.tableau.accuracy import ScaledFactors
+from dalembert.tableau.equilibrate import equilibrate
+from tests.tableau.strategies import regular_matrices
+
+SKEWED = [1.0, 0.0, 1.0, 1e-10], [1e-8, 1e6 / 3]
+"""x = (1e-8, 3e15): the residual of the first equation is small beside an unknown that does not enter it."""
+
+
+def exactly(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return A^-1 b and |A^-1|, computed with sixty digits."""
+    with mpmath.workdps(60):
+        inverse = mpmath.matrix(A.tolist()) ** -1
+        x = inverse * mpmath.matrix(b.tolist())
+        return np.array(x.tolist(), dtype=float).ravel(), np.abs(np.array(inverse.tolist(), dtype=float))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_unknown_that_does_not_enter_a_row_excuses_nothing(engine):
+    solver = eliminate(np.ones((2, 2)), values=[1e-3, 1, 1, 1e-10], engine=engine)
+    found = solver.solve(*map(np.array, SKEWED))
+    np.testing.assert_allclose(found.x, [1e-8, (1e6 / 3 - 1e-8) * 1e10], rtol=1e-12)
+    assert found.ok.all()
+
+
+@pytest.mark.parametrize("engine", ["loop", "straight"])
+def test_an_unknown_that_is_zero_by_symmetry_refuses_nothing(engine):
+    """x1 = 0.1 + 0.2 - 0.3 is rounding, and so is every row that holds it and its multiple alone."""
+    A = np.array([[1.0, 0.1, 0.2, -0.3], [-3.0, 1.0, 0.0, 0.0], [7.0, 1e-3, 1.0, 0.3], [0.2, 0.7, 0.1, 1.0]])
+    solver = eliminate(A, engine=engine, preferred=[(0, 3), (3, 0)])
+    rng = np.random.default_rng(0)
+    data = A[A != 0.0]
+    for _ in range(20):
+        x = np.array([0.0, 0.0, *rng.uniform(1.0, 2.0, 2)])
+        b = A @ x
+        found = solver.solve(data, b)
+        assert found.ok.all()
+        np.testing.assert_allclose(found.x, x, atol=1e-14)
+
+
+@settings(max_examples=25)
+@given(regular_matrices(largest=6), st.integers(0, 10_000), st.sampled_from(["loop", "plain"]))
+def test_solved_is_right_unknown_by_unknown(matrix, seed, engine):
+    """|x - A^-1 b| <= 1e-11 |A^-1| (|A| |x| + |b|), the reach of data to eleven digits, and <= 10 times `error`."""
+    rng = np.random.default_rng(seed)
+    n, N = matrix.shape[0], 6
+    factor = rng.choice([0.0, 1e-12, 1e-6, 1.0, 1e6], (N, matrix.nnz), p=[0.05, 0.15, 0.2, 0.4, 0.2])
+    data = matrix.data * factor * rng.uniform(0.5, 1.0, (N, matrix.nnz))
+    b = rng.standard_normal((N, n)) * 10.0 ** rng.integers(-9, 9, (N, n))
+    found = eliminate(matrix, values=matrix.data, engine=engine).solve(data, b)
+    error = found.error
+    for k in np.flatnonzero(found.ok):
+        A = sp.csr_array((data[k], matrix.indices, matrix.indptr), shape=matrix.shape).toarray()
+        x, inverse = exactly(A, b[k])
+        off, reach = np.abs(found.x[k] - x), inverse @ (np.abs(A) @ np.abs(x) + np.abs(b[k]))
+        assert (off <= 1e-11 * reach).all()
+        assert (off <= 10 * error[k] + 1e-300).all()
+
+
+@settings(max_examples=25)
+@given(regular_matrices(largest=12), st.integers(0, 10_000), st.sampled_from([3, 8, 12]))
+def test_scales_of_rows_and_unknowns_change_no_verdict(matrix, seed, decades):
+    rng = np.random.default_rng(seed)
+    n = matrix.shape[0]
+    row, col = (10.0 ** rng.uniform(-decades, decades, n) for _ in range(2))
+    rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
+    values = matrix.data * row[rows] * col[matrix.indices]
+    assert rank_report(matrix, values).full
+    x = rng.uniform(1.0, 2.0, n) * rng.choice([-1.0, 1.0], n)
+    for probed in (matrix.data, values):
+        found = eliminate(matrix, values=probed, engine="loop").solve(values, row * (matrix @ x))
+        np.testing.assert_allclose(found.x * col, x, rtol=1e-9)
+
+
+@settings(max_examples=25)
+@given(st.integers(3, 9), st.integers(0, 10_000), st.sampled_from([0, 6, 12]))
+def test_dependent_equations_are_the_same_in_any_units(n, seed, decades):
+    """One row is the sum of two others: these three are named, and the relation holds in the scaled units."""
+    rng = np.random.default_rng(seed)
+    A = rng.uniform(0.5, 1.0, (n, n)) * rng.choice([-1.0, 1.0], (n, n)) + 3 * np.eye(n)
+    A[2] = A[0] + 2 * A[1]
+    row, col = (10.0 ** rng.uniform(-decades, decades, n) for _ in range(2))
+    values = (row[:, None] * A * col).ravel()
+    report = rank_report(np.ones((n, n)), values)
+    assert [e for d in report.found for e in d.equations] == [("equation 0", "equation 1", "equation 2")]
+    with pytest.raises(SolvabilityError, match="'equation 0', 'equation 1', 'equation 2'"):
+        eliminate(np.ones((n, n)), values=A.ravel(), engine="loop").solve(values, row * rng.standard_normal(n))
+
+
+def test_rounding_in_place_of_zero_sets_no_scale():
+    """Two rows that differ by 1e-17 in an entry of no other use are dependent."""
+    A = np.array([[1.0, 2.0, 1e-17], [1.0, 2.0, 7e-18], [0.0, 1.0, 1.0]])
+    pattern = np.array([[1, 1, 1], [1, 1, 1], [0, 1, 1]])
+    assert not rank_report(pattern, A[pattern != 0]).full
+    with pytest.raises(SolvabilityError, match="'equation 0', 'equation 1'"):
+        eliminate(pattern, engine="loop").solve(A[pattern != 0], np.ones(3))
+
+
+def test_error_says_how_many_digits_are_right():
+    """Hilbert's matrix: the backward error stays at rounding while digits are lost, and `error` tells."""
+    for n, worst in ((3, 1e-11), (6, 1e-7), (9, 1e-2)):
+        H = 1.0 / (np.arange(n)[:, None] + np.arange(n) + 1.0)
+        b = np.ones(n)
+        x, _ = exactly(H, b)
+        for engine in ("straight", "loop"):
+            found = eliminate(H, values=H.ravel(), engine=engine).solve(H.ravel(), b)
+            off = np.abs(found.x - x)
+            assert (off <= 10 * found.error).all()
+            assert (found.error <= worst * np.abs(x).max()).all()
+            assert found.error.max() > 1e-17 * np.linalg.cond(H)
+    many = eliminate(H, values=H.ravel(), engine="loop").solve(np.stack([H.ravel()] * 2), np.stack([b, np.nan * b]))
+    assert np.isfinite(many.error[0]).all()
+    assert np.isnan(many.error[1]).all()
+
+
+def test_error_refuses_arrays_that_were_changed():
+    values, right = np.array([2.0, 1.0, 1.0, 3.0]), np.array([1.0, 2.0])
+    found = eliminate(np.ones((2, 2)), values=values, engine="straight").solve(values, right)
+    right[0] = 5.0
+    with pytest.raises(ModelError, match="changed after the solve"):
+        _ = found.error
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 12), st.integers(0, 10_000), st.sampled_from(["sparse", "dense row", "empty", "zeros", "equal"]))
+def test_superlu_survives_any_matrix(n, seed, kind):
+    """Empty and doubled columns, dense rows, 1 x 1, nothing at all: factors, or None."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n, n)) * (rng.random((n, n)) < 0.3) * 10.0 ** rng.integers(-200, 200, (n, n))
+    if n and kind == "dense row":
+        A[rng.integers(n)] = 1.0
+    if n and kind == "empty":
+        A[:, rng.integers(n)] = 0.0
+    if n > 1 and kind == "equal":
+        A[:, 0] = A[:, -1]
+    stored = sp.csr_array(np.ones((n, n))) if kind == "zeros" else sp.csr_array(A)
+    if kind == "zeros":
+        stored.data = A.ravel()
+    factors = ScaledFactors.of(stored)
+    singular = n == 0 or np.linalg.matrix_rank((A != 0) * rng.uniform(1, 2, (n, n))) < n
+    assert not (singular and factors is not None)
+    if factors is not None:
+        assert factors.condition() >= 1.0 or np.isnan(factors.condition())
+    row, col = equilibrate(stored)
+    assert (row > 0).all()
+    assert (np.frexp(np.concatenate([row, col]))[0] == 0.5).all()
+
+
+def test_outcomes_of_the_skewed_system_are_counted():
+    solver = eliminate(np.ones((2, 2)), values=[1e-3, 1, 1, 1e-10], engine="loop")
+    assert solver.solve(*map(np.array, SKEWED)).status[0] == Outcome.REFINED
+    assert solver.statistics.refined == 1
