@@ -5,10 +5,35 @@ Source of the step control: Hairer, Norsett, Wanner, "Solving ODEs I", secs. II.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from dalembert.simulate.smooth.loop_state import (
+    ALLOWED,
+    BEGIN,
+    CLOSING,
+    DONE,
+    EVALUATIONS,
+    EVENT,
+    FIXED,
+    FULL,
+    IN_A_ROW,
+    LAST_RATIO,
+    LEAST_RATIO,
+    NOISE,
+    ORIGIN,
+    REJECTED,
+    RELAXED,
+    SAMPLES,
+    SHORT,
+    STEPS,
+    STOP,
+    STUCK,
+    TRIED,
+    USUAL,
+    H,
+    T,
+)  # fmt: skip
+from dalembert.simulate.smooth.sample_loops import sample_end, sample_inside
 from dalembert.simulate.smooth.step_loops import (
     CALLBACK,
     CLOSE,
@@ -24,18 +49,11 @@ from dalembert.simulate.smooth.step_loops import (
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
 
-DONE, FULL, EVENT, STUCK, SHORT = 10, 11, 12, 13, 14
-"""Why the loop came back: end of the segment, buffer full or steps taken, a sign changed, the step size collapsed, or
-has become so short that a singular configuration may be near."""
-
 SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 """Part of the optimal step, and how much a step may shrink or grow at once."""
 
 SMALLEST = 16.0
 """Steps below this many roundings of t are a collapse."""
-
-SAME = 1e-9
-"""A sample that is asked for within this part of a step of its end is that end."""
 
 MOST_REJECTIONS = 100
 """Rejections in a row after which the run ends."""
@@ -49,54 +67,6 @@ VERY_SHORT = 0.03
 NOISY, LARGEST_NOISE = 3, 1e6
 """Rejections in a row that do not halve the error; and the error over tolerance up to which noise is accepted."""
 
-T, H, BEGIN, STOP, TRIED, ORIGIN, ALLOWED, NOISE, LEAST_RATIO, LAST_RATIO, USUAL = range(11)
-"""Places in `clock`: time, next step, ends of the segment, step tried last, origin of fixed steps; error over tolerance
-that is allowed, rejections that have not helped, least and last error since the last step; longest step
-of late."""
-
-STEPS, REJECTED, EVALUATIONS, SAMPLES, ASKED, FIXED, RELAXED, CLOSING, IN_A_ROW = range(9)
-"""Places in `counts`."""
-
-
-class Limits(NamedTuple):
-    """What the loop must keep to."""
-
-    rtol: float
-    atol: float
-    fixed: float  # 0: adaptive
-    largest: float
-    every: float  # 0: every step is a sample
-    start: float
-    turn: float
-    scale_place: np.ndarray
-    rotations: np.ndarray
-
-
-class Samples(NamedTuple):
-    """Rows that the loop fills."""
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    multipliers: np.ndarray
-    work: np.ndarray
-    h: np.ndarray
-
-
-@compiled
-def write(work, samples, counts, t, done, h):
-    """Append what is in `work` as a sample."""
-    row = counts[SAMPLES]
-    samples.t[row] = t
-    samples.q[row] = work.q
-    samples.v[row] = work.v
-    samples.a[row] = work.acceleration
-    samples.multipliers[row] = work.multipliers
-    samples.work[row] = done
-    samples.h[row] = h
-    counts[SAMPLES] += 1
-
 
 @compiled
 def accept(work, tables, now, clock, counts, t):
@@ -108,48 +78,6 @@ def accept(work, tables, now, clock, counts, t):
     clock[T] = t
     counts[EVALUATIONS] += 1
     return begin_at(work, tables, now, t, clock[BEGIN], clock[STOP])
-
-
-@compiled
-def asked_samples(work, tables, pair, now, clock, counts, limits, samples, h):
-    """Write the samples asked for strictly inside a step by h, each by a shorter step of full order."""
-    while True:
-        t = limits.start + (counts[ASKED] + 1) * limits.every
-        inside = t - clock[T]
-        if inside >= h * (1.0 - SAME):
-            return FINE
-        counts[ASKED] += 1
-        if inside <= h * SAME:
-            continue
-        if counts[SAMPLES] == samples.t.size:
-            counts[ASKED] -= 1
-            return FULL
-        code = stages(work, tables, pair, now, clock[T], inside, clock[BEGIN], clock[STOP], False, counts[CLOSING] > 0)
-        if code == FINE:
-            code = settle(work, now, t)
-        if code != FINE:
-            return code
-        kept_q, kept_v, kept_work = work.q.copy(), work.v.copy(), now.y[2 * work.x.size]
-        code = _at(work, tables, now, t, kept_q, kept_v, clock)
-        if code != FINE:
-            return code
-        write(work, samples, counts, t, kept_work, 0.0)
-
-
-@compiled
-def _at(work, tables, now, t, q, v, clock):
-    """Evaluate accelerations at a state beside the step; the stages of the step are lost, its start is not."""
-    first = now.K[0].copy()
-    kept_q, kept_v = now.q.copy(), now.v.copy()
-    now.q[:] = q
-    now.v[:] = v
-    code = begin_at(work, tables, now, t, clock[BEGIN], clock[STOP])
-    now.q[:] = kept_q
-    now.v[:] = kept_v
-    now.K[0] = first
-    work.q[:] = q
-    work.v[:] = v
-    return code
 
 
 @compiled
@@ -232,29 +160,6 @@ def grow(clock, counts, pair, h, ratio, last, after_rejection):
         return
     factor = MOST if ratio == 0.0 else min(MOST, SAFETY * ratio ** (-1.0 / pair.order))
     clock[H] = h * (min(factor, 1.0) if after_rejection else max(LEAST, factor))
-
-
-@compiled
-def sample_end(work, samples, now, counts, limits, h, end):
-    """Write the end of a step where it is wanted."""
-    if limits.every > 0.0:
-        t = limits.start + (counts[ASKED] + 1) * limits.every
-        if abs(t - end) > h * SAME:
-            return
-        counts[ASKED] += 1
-    work.q[:] = now.q
-    write(work, samples, counts, end, now.work[0], h)
-
-
-@compiled
-def sample_inside(work, tables, pair, now, clock, counts, limits, samples, h):
-    """Write the samples inside a step; its end is in `work` before and after."""
-    kept_q, kept_v, kept_y = work.q.copy(), work.v.copy(), now.y.copy()
-    code = asked_samples(work, tables, pair, now, clock, counts, limits, samples, h)
-    work.q[:] = kept_q
-    work.v[:] = kept_v
-    now.y[:] = kept_y
-    return code
 
 
 @compiled

@@ -49,9 +49,7 @@ class StiffCalls:
         if s.event_function is not None and s.on_step is None:
             symbols = self.system.symbols
             values = s.event_function(self.system.place, symbols.v, symbols.t)
-            return [
-                Event(ca.densify(values)[k], each.terminal, each.direction) for k, each in enumerate(s.watches)
-            ]
+            return [Event(ca.densify(values)[k], each.terminal, each.direction) for k, each in enumerate(s.watches)]
         found = [Event(self._function(k), each.terminal, each.direction) for k, each in enumerate(s.watches)]
         if s.on_step is not None:
             found.append(Event(lambda t, x: self._stepped(t, x[:n], x[n : 2 * n])))
