@@ -43,11 +43,12 @@ from dalembert.simulate.smooth.step_loops import (
     NON_FINITE,
     begin_at,
     error_ratio,
+    put,
     settle,
     stages,
 )
-from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.tableau.time.newton_loops import inner, steady
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 """Part of the optimal step, and how much a step may shrink or grow at once."""
@@ -68,19 +69,19 @@ NOISY, LARGEST_NOISE = 3, 1e6
 """Rejections in a row that do not halve the error; and the error over tolerance up to which noise is accepted."""
 
 
-@compiled
+@steady
 def accept(work, tables, now, clock, counts, t):
     """Make the settled end of a step the start of the next one; evaluate K[0] there."""
     n = work.x.size
-    now.q[:] = work.q
-    now.v[:] = work.v
+    put(now.q, work.q)
+    put(now.v, work.v)
     now.work[0] = now.y[2 * n]
     clock[T] = t
     counts[EVALUATIONS] += 1
     return begin_at(work, tables, now, t, clock[BEGIN], clock[STOP])
 
 
-@compiled
+@inner
 def turned_too_far(now, limits):
     """Return whether a body has turned further than the chart reaches."""
     for k in range(limits.rotations.size):
@@ -90,7 +91,7 @@ def turned_too_far(now, limits):
     return False
 
 
-@compiled
+@inner
 def sign_changed(work, now, t, signs, h):
     """Return whether an event function changes its sign from the start of the step to its settled end."""
     work.environment[0] = t
@@ -101,13 +102,13 @@ def sign_changed(work, now, t, signs, h):
     return False
 
 
-@compiled
+@inner
 def smallest(clock):
     """Return the step below which time does not move any more."""
     return SMALLEST * 2.2e-16 * max(abs(clock[T]), abs(clock[STOP]))
 
 
-@compiled
+@steady
 def try_step(work, tables, pair, now, clock, counts, limits, h, end):
     """Take the stages of a step and settle its end; return (what became of it, error over tolerance)."""
     fixed = limits.fixed > 0.0
@@ -123,7 +124,7 @@ def try_step(work, tables, pair, now, clock, counts, limits, h, end):
     return settle(work, now, end), ratio
 
 
-@compiled
+@inner
 def shrink(clock, counts, pair, h, ratio, can_close):
     """Choose a shorter step after a rejection; notice errors that do not fall with the step: noise near a singularity.
 
@@ -148,7 +149,7 @@ def shrink(clock, counts, pair, h, ratio, can_close):
     clock[H] = h * factor
 
 
-@compiled
+@inner
 def grow(clock, counts, pair, h, ratio, last, after_rejection):
     """Choose the next step after an accepted one."""
     clock[USUAL] = max(0.95 * clock[USUAL], h)
@@ -162,7 +163,7 @@ def grow(clock, counts, pair, h, ratio, last, after_rejection):
     clock[H] = h * (min(factor, 1.0) if after_rejection else max(LEAST, factor))
 
 
-@compiled
+@steady
 def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most_steps):
     """Step to clock[STOP]; return why it came back. K[0] must belong to the start."""
     taken = 0

@@ -16,7 +16,7 @@ from dalembert.simulate.smooth.explicit_events import note_signs, pass_events
 from dalembert.simulate.smooth.pairs import PAIRS, pair_of, scale_places
 from dalembert.simulate.smooth.session import FIELDS, Session
 from dalembert.simulate.smooth.singular import by_kkt, near_singular, over_the_singularity
-from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, NON_FINITE, OFF, Now, begin_at
+from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, NON_FINITE, OFF, SPARE, Now, begin_at
 
 Array = np.ndarray
 
@@ -36,7 +36,12 @@ class Explicit:
         self.pair = pair_of(PAIRS[session.settings.method])
         n, size = self.m.nv, 2 * self.m.nv + 1
         self.now = Now(
-            np.zeros(self.m.nq), np.zeros(n), np.zeros(1), np.zeros((self.pair.b.size, size)), np.zeros(size)
+            np.zeros(self.m.nq),
+            np.zeros(n),
+            np.zeros(1),
+            np.zeros((self.pair.b.size, size)),
+            np.zeros(size),
+            np.zeros((SPARE, max(size, self.m.nq))),
         )
         self.clock, self.counts = np.zeros(11), np.zeros(9, np.int64)
         self.clock[[at.ALLOWED, at.LEAST_RATIO, at.LAST_RATIO]] = 1.0, np.inf, np.inf

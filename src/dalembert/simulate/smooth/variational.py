@@ -34,7 +34,8 @@ class Variational:
         self.signs = np.zeros(len(session.watches))
         self.callbacks.work = self.work
         n, rows, held = m.nv, len(m.names), self.codes.holonomic
-        self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1))
+        spare = np.zeros((0, 0))
+        self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1), spare)
         self.clock, self.counts = np.zeros(2), np.zeros(2, np.int64)
         key = ("simulate", m.content())
         step = _kernel(
@@ -138,7 +139,7 @@ class Variational:
             for k in wanted
         }
         for k in sorted(wanted, key=lambda k: roots[k]):
-            t = float(self.clock[0]) + roots[k]
+            t = float(self.clock[0] + roots[k])
             s.events.append(Event(t, s.watches[k].name, k, "", "rising" if self.signs[k] < 0 else "falling"))
             if s.watches[k].terminal:
                 self._inside(roots[k])
