@@ -168,3 +168,73 @@ def test_the_plain_twin_takes_forces():
     plain = Plain(m, forms["callable"], "dop853", 1e-9, 1e-9)
     _, places, _ = plain.run(0.0, 0.3, q, v, run.step[1])
     np.testing.assert_allclose(places[-1], run.q[-1], atol=1e-8)
+
+
+def nan_late(m):
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)
+    return ca.Function("late", [t, q, v], [ca.sqrt(0.3 - t) + 1])
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"torqe": 1.0}, da.ModelError, "no option 'torqe'.*did you mean 'torque'"),
+        ({"impacts": "simultaneous"}, da.ModelError, "no option 'impacts'"),
+        ({"t": np.nan}, da.ModelError, "t=nan"),
+        ({"on_step": 3}, da.ModelError, "on_step is int"),
+        ({"on_step": lambda t, q, v: 1 / 0}, da.ModelError, "failed at t = .*ZeroDivisionError"),
+        ({"events": [lambda t, q, v: q]}, da.ShapeError, r"shape \(3,\) at t = 0"),
+        ({"events": [lambda t, q, v: np.nan if t > 0.3 else 1.0]}, da.ModelError, r"event 0 is nan at t = 0\.3"),
+        ({"events": [lambda t, q, v: 1 / 0]}, da.ModelError, "failed at t = 0 s: ZeroDivisionError"),
+        ({"torque": ([0.0, 0.2], np.ones((2, 3)))}, da.ModelError, "from 0 to 0.2 s and the run from 0 to 0.5 s"),
+        ({"torque": ca.SX.sym("t")}, da.ModelError, "casadi.Function"),
+        ({"torque": {"drive": lambda t, q, v: np.ones(2)}}, da.ShapeError, r"'drive' has shape \(2,\) at t = 0"),
+    ],
+)
+@pytest.mark.parametrize("method", ["dop853", "bdf", "variational"])
+def test_bad_input_is_named(method, change, kind, words):
+    m, q, v = crank_rocker()
+    with pytest.raises(kind, match=words) as caught:
+        da.simulate(m, 0.5, q, v, **({"method": method} | SMOOTH[method][0] | change))
+    if "on_step" in change and callable(change["on_step"]):
+        assert caught.value.trajectory.t.size > 1
+
+
+@pytest.mark.parametrize("method", ["dop853", "variational"])
+def test_a_compiled_event_that_is_no_number_ends_the_run(method):
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 0.5, q, v, method=method, events={"late": nan_late(m)}, **SMOOTH[method][0])
+    assert run.status == "no solution"
+    assert "'late' is nan" in run.message
+    assert 0.2 < run.t[-1] <= 0.3
+
+
+def test_other_things_than_systems_are_refused():
+    with pytest.raises(da.ModelError, match=r"not str; da\.load"):
+        da.simulate("robot.urdf", 1.0)
+
+
+def test_a_dict_may_hold_functions_beside_tables_and_numbers(exact):
+    m, q, v = crank_rocker()
+    t, x, y = ca.SX.sym("t"), ca.SX.sym("q", 3), ca.SX.sym("v", 3)
+    torque = {
+        "drive": lambda t, q, v: np.sin(3 * t) - 0.2 * v[0],
+        "pivot": ca.Function("f", [t, x, y], [0.5 * t - 0.1 * x[2]]),
+        "knee": ([0.0, 2.0], [0.0, 0.0]),
+    }
+    run = da.simulate(m, 1.0, q, v, torque=torque, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=1e-7)
+
+
+def test_the_end_is_a_sample_whatever_is_asked_for():
+    m, q, v = crank_rocker()
+    for method, (options, _) in SMOOTH.items():
+        run = da.simulate(m, 0.25, q, v, method=method, every=0.1, **options)
+        np.testing.assert_allclose(run.t, [0.0, 0.1, 0.2, 0.25], atol=1e-12)
+
+
+def test_a_mechanism_that_cannot_move_stays():
+    b = da.Builder("post")
+    b.body("post", mass=1.0)
+    b.joint("weld", "fixed", parent="world", child="post")
+    assert da.simulate(b.build(), 1.0).ok

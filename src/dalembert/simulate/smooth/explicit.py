@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,9 @@ Array = np.ndarray
 
 BLOCK = 4096
 """Samples a block: what a killed run may lose, and how often Ctrl-C is looked at."""
+
+CALLED_BLOCK, SECONDS = 32, 1.0
+"""Steps a call of the loop where Python functions make them slow; a block ends after so many seconds at the latest."""
 
 
 class Explicit:
@@ -45,7 +49,7 @@ class Explicit:
         )
         self.clock, self.counts = np.zeros(11), np.zeros(9, np.int64)
         self.clock[[at.ALLOWED, at.LEAST_RATIO, at.LAST_RATIO]] = 1.0, np.inf, np.inf
-        self.signs = np.zeros(len(session.watches))
+        self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
         self.tables = session.controller.signals.tables()
         self.samples = at.Samples(
             np.zeros(BLOCK), np.zeros((BLOCK, self.m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
@@ -53,7 +57,7 @@ class Explicit:
         )  # fmt: skip
         s = session.settings
         self.limits = at.Limits(
-            s.rtol, s.atol, s.step or 0.0, s.largest_step, s.every or 0.0, s.start, LARGEST_TURN,
+            s.rtol, s.atol, s.step or 0.0, s.largest_step, s.every or 0.0, s.start, s.end, LARGEST_TURN,
             scale_places(self.m), np.array(rotation_places(self.m), np.int64),
         )  # fmt: skip
 
@@ -77,13 +81,12 @@ class Explicit:
                     self._first()
                     fresh = False
                 while s.status == "completed" and self.clock[at.T] < stop:
-                    self._block(1 if s.on_step else BLOCK)
+                    self._block(1 if s.on_step else CALLED_BLOCK if self.callbacks.addresses else BLOCK)
                 if s.status != "completed":
                     break
         finally:
             self._flush()
             s.extra["relaxed"] = int(self.counts[at.RELAXED])
-            s.steps, s.rejected, s.evaluations = (int(self.counts[i]) for i in (at.STEPS, at.REJECTED, at.EVALUATIONS))
 
     def _segment(self, stop: float) -> None:
         """Begin a segment without jumps: K[0] sees the new piece of every table."""
@@ -101,6 +104,8 @@ class Explicit:
     def _first_step(self) -> float:
         """Return a first step from the sizes of y, y' and y'' (Hairer, Norsett, Wanner, II.4)."""
         n, s, K = self.m.nv, self.session.settings, self.now.K
+        if not n:
+            return s.largest_step
         size = np.concatenate([np.ones(n), np.abs(self.now.v)])
         scale = s.atol + s.rtol * size
         d1 = float(np.sqrt(np.mean((K[0, : 2 * n] / scale) ** 2)))
@@ -136,7 +141,7 @@ class Explicit:
             self._give_up(code)
         if self.session.on_step is not None and self.session.status == "completed":
             self.session.on_step(float(self.clock[at.T]), self.now.q.copy(), self.now.v.copy())
-        if self.counts[at.SAMPLES] >= BLOCK:
+        if self.counts[at.SAMPLES] >= BLOCK or time.monotonic() - self.flushed > SECONDS:
             self._flush()
 
     def careful(self, function: Any, *arguments: Any) -> int:
@@ -171,10 +176,13 @@ class Explicit:
             self._flush()
 
     def _flush(self) -> None:
+        self.flushed = time.monotonic()
         count = int(self.counts[at.SAMPLES])
         self.counts[at.SAMPLES] = 0
         block = {name: rows[:count].copy() for name, rows in zip(FIELDS, self.samples, strict=True)}
-        self.session.add(block, self._checkpoint())
+        s = self.session
+        s.steps, s.rejected, s.evaluations = (int(self.counts[i]) for i in (at.STEPS, at.REJECTED, at.EVALUATIONS))
+        s.add(block, self._checkpoint())
 
     def _checkpoint(self) -> dict[str, Array]:
         """Return what the loop needs to go on exactly as if it had not stopped."""

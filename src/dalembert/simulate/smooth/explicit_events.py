@@ -10,7 +10,7 @@ from dalembert.simulate.event import Event
 from dalembert.simulate.smooth import advance_loops as loop
 from dalembert.simulate.smooth import loop_state as at
 from dalembert.simulate.smooth.step_loops import EVENTS, FINE, settle, stages
-from dalembert.simulate.smooth.zeros import event_values, first_zero
+from dalembert.simulate.smooth.zeros import event_values, first_zero, stopped_by_non_finite
 from dalembert.tableau.time.invoke_loops import invoke
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def _at_start(stepper: Explicit) -> Array:
 def note_signs(stepper: Explicit) -> None:
     """Remember the signs of all events at the start of the next step."""
     if stepper.signs.size:
-        stepper.signs[:] = np.sign(_at_start(stepper))
+        values = _at_start(stepper)
+        if not stopped_by_non_finite(stepper.session, values, float(stepper.clock[at.T])):
+            stepper.signs[:] = np.sign(values)
 
 
 def _inside(stepper: Explicit, h: float) -> Array:
@@ -55,6 +57,8 @@ def pass_events(stepper: Explicit) -> None:
     """Locate the first zero inside the step, go there, note it."""
     h, signs = float(stepper.clock[at.TRIED]), stepper.signs.copy()
     end_values = _inside(stepper, h)
+    if stopped_by_non_finite(stepper.session, end_values, float(stepper.clock[at.T])):
+        return
     crossed = [k for k in range(signs.size) if signs[k] != 0.0 and signs[k] * end_values[k] <= 0.0]
     wanted = [k for k in crossed if stepper.session.watches[k].direction in (0, -int(signs[k]))]
     if not wanted:

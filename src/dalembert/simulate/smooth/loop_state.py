@@ -28,6 +28,7 @@ class Limits(NamedTuple):
     largest: float
     every: float  # 0: every step is a sample
     start: float
+    end: float
     turn: float
     scale_place: np.ndarray
     rotations: np.ndarray

@@ -74,9 +74,10 @@ def sample_end(work, samples, now, counts, limits, h, end):
     """Write the end of a step where it is wanted."""
     if limits.every > 0.0:
         t = limits.start + (counts[ASKED] + 1) * limits.every
-        if abs(t - end) > h * SAME:
+        asked = abs(t - end) <= h * SAME
+        if not asked and end < limits.end:
             return
-        counts[ASKED] += 1
+        counts[ASKED] += 1 if asked else 0
     put(work.q, now.q)
     write(work, samples, counts, end, now.work[0], h)
 

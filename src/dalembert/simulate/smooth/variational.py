@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
@@ -11,11 +13,11 @@ from dalembert.simulate.smooth import variational_loops as loop
 from dalembert.simulate.smooth.callbacks import Callbacks
 from dalembert.simulate.smooth.codes import Codes, _kernel
 from dalembert.simulate.smooth.discrete_lagrangian import trace_mass, trace_step
-from dalembert.simulate.smooth.explicit import BLOCK
+from dalembert.simulate.smooth.explicit import BLOCK, CALLED_BLOCK, SECONDS
 from dalembert.simulate.smooth.loop_state import Samples
 from dalembert.simulate.smooth.session import FIELDS, Session
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, NON_FINITE, OFF, Now, begin_at
-from dalembert.simulate.smooth.zeros import event_values, first_zero
+from dalembert.simulate.smooth.zeros import event_values, first_zero, stopped_by_non_finite
 from dalembert.tableau.time.compiled import bind
 
 Array = np.ndarray
@@ -31,7 +33,7 @@ class Variational:
         self.codes = Codes(m, session.controller, session.event_function)
         self.callbacks = Callbacks(self.codes, session.event_callables)
         self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
-        self.signs = np.zeros(len(session.watches))
+        self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
         self.callbacks.work = self.work
         n, rows, held = m.nv, len(m.names), self.codes.holonomic
         spare = np.zeros((0, 0))
@@ -80,7 +82,6 @@ class Variational:
             while s.status == "completed" and self._block() != loop.DONE:
                 pass
         finally:
-            s.steps = s.evaluations = int(self.counts[0])
             self._flush()
 
     def _start(self) -> None:
@@ -91,12 +92,14 @@ class Variational:
         begin_at(self.work, self.tables, self.now, self.clock[0], self.clock[0], s.settings.end)
         loop.write(self.work, self.now, self.samples, self.counts, self.clock[0], 0.0)
         if self.signs.size:
-            self.signs[:] = np.sign(event_values(self.work, self.now.q, self.now.v, self.clock[0]))
+            values = event_values(self.work, self.now.q, self.now.v, self.clock[0])
+            if not stopped_by_non_finite(s, values, float(self.clock[0])):
+                self.signs[:] = np.sign(values)
 
     def _block(self) -> int:
         """Call the loop once and do what it came back for."""
         s, before = self.session, self.counts[0]
-        most = 1 if s.on_step is not None else BLOCK * self.stride
+        most = 1 if s.on_step is not None else CALLED_BLOCK if self.callbacks.addresses else BLOCK
         code = loop.run_steps(
             self.work, self.tables, self.discrete, self.now, self.clock, self.counts, self.samples, self.signs,
             self.step, self.stride, self.total, most, self.redundant,
@@ -111,7 +114,7 @@ class Variational:
             self._give_up(code)
         elif s.on_step is not None and self.counts[0] > before:
             s.on_step(float(self.clock[0]), self.now.q.copy(), self.now.v.copy())
-        if self.counts[1] >= BLOCK:
+        if self.counts[1] >= BLOCK or time.monotonic() - self.flushed > SECONDS:
             self._flush()
         return code
 
@@ -128,6 +131,8 @@ class Variational:
     def _events(self) -> None:
         """Note the zeros inside the next step, in order; the step itself is not cut, unless one ends the run."""
         s, ends = self.session, self._inside(self.step)
+        if stopped_by_non_finite(s, ends, float(self.clock[0])):
+            return
         crossed = [k for k in range(ends.size) if self.signs[k] != 0.0 and self.signs[k] * ends[k] <= 0.0]
         wanted = [k for k in crossed if s.watches[k].direction in (0, -int(self.signs[k]))]
         start = event_values(self.work, self.now.q, self.now.v, self.clock[0])
@@ -162,6 +167,7 @@ class Variational:
         self.session.stop("no solution", f"at t = {self.clock[0]:.9g} s, with a step of {self.step:.3g} s: {why}")
 
     def _flush(self) -> None:
+        self.flushed = time.monotonic()
         count = int(self.counts[1])
         self.counts[1] = 0
         block = {name: rows[:count].copy() for name, rows in zip(FIELDS, self.samples, strict=True)}
@@ -175,6 +181,7 @@ class Variational:
             "work": self.now.work.copy(),
             "signs": self.signs.copy(),
         }
+        self.session.steps = self.session.evaluations = int(self.counts[0])
         self.session.add(block, checkpoint)
 
 

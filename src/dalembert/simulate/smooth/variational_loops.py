@@ -174,7 +174,8 @@ def crossed(work, signs, t):
     work.environment[0] = t
     invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
     for k in range(signs.size):
-        if signs[k] * work.event_values[k] < 0.0 or (work.event_values[k] == 0.0 and signs[k] != 0.0):
+        same = signs[k] * work.event_values[k] > 0.0 or signs[k] == 0.0
+        if not (same and np.isfinite(work.event_values[k])):
             return True
     return False
 

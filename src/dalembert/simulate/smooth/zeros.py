@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dalembert.simulate.smooth.step_loops import EVENTS
 from dalembert.tableau.time.invoke_loops import invoke
+
+if TYPE_CHECKING:
+    from dalembert.simulate.smooth.session import Session
 
 Array = np.ndarray
 
@@ -21,6 +24,15 @@ def event_values(work: Any, q: Array, v: Array, t: float) -> Array:
     work.q[:], work.v[:], work.environment[0] = q, v, t
     invoke(*work.calls[EVENTS])
     return work.event_values.copy()
+
+
+def stopped_by_non_finite(session: Session, values: Array, t: float) -> bool:
+    """End a run whose event functions are no longer numbers."""
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        name = session.watches[int(bad[0])].name
+        session.stop("no solution", f"event {name!r} is {values[bad[0]]} between t = {t:.9g} s and the next step")
+    return bool(bad.size)
 
 
 def first_zero(
