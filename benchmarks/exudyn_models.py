@@ -1,4 +1,4 @@
-"""The problems of `benchmarks/simulate.py` as Exudyn has them: bodies with six coordinates (three in the plane), joints.
+"""The problems of `benchmarks/simulate.py` as Exudyn has them: bodies with six coordinates (three in the plane).
 
 Every function takes a number of steps and settings, and returns (seconds of the solver, what is compared). Redundant
 joints need Exudyn's dense solver with `ignoreSingularJacobian`, as its own test of Bricard's mechanism uses them.
@@ -51,29 +51,31 @@ def solve(exu, mbs, duration, steps, way, redundant=False):
 def in_plane(bars, joints, gravity=9.81, more=None):
     """Return a system of bodies in the plane.
 
-    `bars` are (x, y, angle, vx, vy, w, mass, inertia), `joints` ((bar, place), (bar or None, place)); `more(mbs, bodies,
-    ground)` adds what else there is.
+    `bars` are (x, y, angle, vx, vy, w, mass, inertia), `joints` ((bar, place), (bar or None, place));
+    `more(mbs, bodies, ground)` adds what else there is.
     """
     import exudyn as exu
-    import exudyn.itemInterface as item
+    from exudyn import itemInterface as Item
 
     mbs = exu.SystemContainer().AddSystem()
-    ground = mbs.AddObject(item.ObjectGround())
+    ground = mbs.AddObject(Item.ObjectGround())
     bodies = []
     for x, y, angle, vx, vy, w, mass, inertia in bars:
-        node = mbs.AddNode(item.NodeRigidBody2D(referenceCoordinates=[x, y, angle], initialVelocities=[vx, vy, w]))
-        bodies.append(mbs.AddObject(item.ObjectRigidBody2D(mass=mass, inertia=inertia, nodeNumber=node)))
+        node = mbs.AddNode(Item.NodeRigidBody2D(referenceCoordinates=[x, y, angle], initialVelocities=[vx, vy, w]))
+        bodies.append(mbs.AddObject(Item.ObjectRigidBody2D(mass=mass, inertia=inertia, nodeNumber=node)))
         if gravity:
-            centre = mbs.AddMarker(item.MarkerBodyPosition(bodyNumber=bodies[-1]))
-            mbs.AddLoad(item.Force(markerNumber=centre, loadVector=[0, -gravity * mass, 0]))
+            centre = mbs.AddMarker(Item.MarkerBodyPosition(bodyNumber=bodies[-1]))
+            mbs.AddLoad(Item.Force(markerNumber=centre, loadVector=[0, -gravity * mass, 0]))
     for sides in joints:
         markers = [
             mbs.AddMarker(
-                item.MarkerBodyPosition(bodyNumber=ground if bar is None else bodies[bar], localPosition=[*place[:2], 0])
+                Item.MarkerBodyPosition(
+                    bodyNumber=ground if bar is None else bodies[bar], localPosition=[*place[:2], 0]
+                )
             )
             for bar, place in sides
         ]
-        mbs.AddObject(item.RevoluteJoint2D(markerNumbers=markers))
+        mbs.AddObject(Item.RevoluteJoint2D(markerNumbers=markers))
     if more is not None:
         more(mbs, bodies, ground)
     mbs.Assemble()
@@ -102,7 +104,7 @@ def four_bar(steps, way):
 
 def andrews(steps, way, mechanism, q):
     """Andrews' squeezer; bodies and their places are read from our mechanism. Compared: the seven angles."""
-    import exudyn.itemInterface as item
+    from exudyn import itemInterface as Item
 
     names = [f"K{k}" for k in range(1, 8)]
     bars, centres, angles = [], {}, {}
@@ -128,12 +130,12 @@ def andrews(steps, way, mechanism, q):
     def more(mbs, bodies, ground):
         D = (np.array([0.02, -0.018, 0]) - centres["K3"]).tolist()
         ends = [
-            mbs.AddMarker(item.MarkerBodyPosition(bodyNumber=ground, localPosition=[0.014, 0.072, 0])),
-            mbs.AddMarker(item.MarkerBodyPosition(bodyNumber=bodies[2], localPosition=D)),
+            mbs.AddMarker(Item.MarkerBodyPosition(bodyNumber=ground, localPosition=[0.014, 0.072, 0])),
+            mbs.AddMarker(Item.MarkerBodyPosition(bodyNumber=bodies[2], localPosition=D)),
         ]
-        mbs.AddObject(item.SpringDamper(markerNumbers=ends, stiffness=4530.0, referenceLength=0.07785))
-        crank = mbs.AddMarker(item.MarkerBodyRigid(bodyNumber=bodies[0]))
-        mbs.AddLoad(item.Torque(markerNumber=crank, loadVector=[0, 0, 0.033]))
+        mbs.AddObject(Item.SpringDamper(markerNumbers=ends, stiffness=4530.0, referenceLength=0.07785))
+        crank = mbs.AddMarker(Item.MarkerBodyRigid(bodyNumber=bodies[0]))
+        mbs.AddLoad(Item.Torque(markerNumber=crank, loadVector=[0, 0, 0.033]))
 
     exu, mbs, bodies = in_plane(bars, [(side(*a), side(*b)) for a, b in pairs], gravity=0.0, more=more)
     seconds = solve(exu, mbs, 0.03, steps, way)
@@ -148,7 +150,7 @@ def andrews(steps, way, mechanism, q):
 
 def _space():
     import exudyn as exu
-    import exudyn.utilities  # noqa: F401 - adds mbs.CreateRigidBody and others
+    import exudyn.utilities
 
     mbs = exu.SystemContainer().AddSystem()
     return exu, mbs, mbs.CreateGround()

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import exudyn_models as other
 import numpy as np
 
 import dalembert as da
+import exudyn_models as other
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.simulate import linkages

@@ -13,6 +13,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 import pytest
+import xarray
 
 import dalembert as da
 from dalembert.simulate.storage.text import as_text, from_text
@@ -103,7 +104,7 @@ def test_adaptive_steps_and_events_go_on_bit_for_bit(tmp_path):
 
 def test_a_file_alone_repeats_its_run(tmp_path):
     m, q, v = crank_rocker()
-    torque = {"drive": (np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, -1.0]))}
+    torque = {"drive": (np.array([0.0, 1.0, 3.0]), np.array([0.0, 1.0, -1.0]))}
     run = da.simulate(m, 2.0, q, v, torque=torque)
     run.save(tmp_path / "run.h5")
     read = da.Trajectory.load(tmp_path / "run.h5")
@@ -118,8 +119,6 @@ def test_a_file_alone_repeats_its_run(tmp_path):
 
 
 def test_other_readers_take_the_file(tmp_path):
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
     m, q, v = crank_rocker()
     run = da.simulate(m, 1.0, q, v)
     run.save(tmp_path / "run.h5")
@@ -185,3 +184,55 @@ def test_misuse_of_files_is_refused_in_words(tmp_path):
         da.simulate(m, 1.0, q, v, file=tmp_path / "none" / "run.h5")
     with pytest.raises(da.ModelError, match="does not know"):
         from_text('{"class": "Popen", "fields": {}}')
+
+
+INTERRUPTED = CHILD.replace("da.simulate(m, 100.0", "run = da.simulate(m, 1e5").replace("step=1e-3", "step=1e-2") + (
+    "print(run.status, run.t.size, sep='|', flush=True)\n"
+)
+
+
+@pytest.mark.parametrize("method", ["dop853", "variational"])
+def test_ctrl_c_returns_what_there_is(tmp_path, method):
+    child = started(tmp_path / "run.h5", method, INTERRUPTED)
+    while not (tmp_path / "run.h5").exists() or (tmp_path / "run.h5").stat().st_size < FIRST_BLOCK:
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    said, _ = child.communicate(timeout=120)
+    status, count = said.strip().split("|")
+    assert status == "interrupted"
+    part = da.Trajectory.load(tmp_path / "run.h5")
+    assert part.status == "interrupted"
+    assert part.t.size == int(count) > 1000
+
+
+def test_slow_runs_are_written_every_second(tmp_path):
+    """A controller that takes its time: a block ends by the clock, long before it is full."""
+    m, q, v = crank_rocker()
+    seen = []
+
+    def slow(t, q, v):
+        time.sleep(2e-3)
+        if (tmp_path / "run.h5").exists() and len(seen) % 50 == 0:
+            seen.append(da.Trajectory.load(tmp_path / "run.h5").t.size)
+        seen.append(0)
+        return np.zeros(3)
+
+    run = da.simulate(m, 3.0, q, v, torque=slow, step=0.02, file=tmp_path / "run.h5")
+    assert 0 < max(seen) < run.t.size
+
+
+@pytest.mark.parametrize("notebook", [False, True])
+def test_a_bar_shows_how_far_a_run_has_come(notebook, monkeypatch, capsys):
+    from dalembert.simulate import progress
+
+    shown = []
+    if notebook:
+        display = pytest.importorskip("IPython.display")
+        monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+        handle = type("Handle", (), {"update": lambda self, bar: shown.append(bar._repr_html_())})()
+        monkeypatch.setattr(display, "display", lambda bar, display_id: handle)
+    m, q, v = crank_rocker()
+    da.simulate(m, 2.0, q, v, progress=True)
+    said = shown[-1] if notebook else capsys.readouterr().out
+    assert "crank-rocker" in said
+    assert "100" in said

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.model.positions import Assembly, Equilibrium
 
 Array = np.ndarray
 
@@ -37,66 +37,6 @@ DIFFERENCE = 1e-6
 
 BALANCED = 1e-9
 """Forces that remain at rest, as a part of those that act."""
-
-
-@dataclass(frozen=True, eq=False)
-class Assembly:
-    """What became of closing the loops.
-
-    Attributes
-    ----------
-    q, v
-        The configuration found, and the admissible velocity nearest to the one asked for.
-    gap
-        Largest residual that remains, metres or radians.
-    open
-        Rows that remain open and by how much, the worst first.
-    starts
-        Guesses that were tried.
-    """
-
-    q: Array
-    v: Array
-    gap: float
-    open: dict[str, float]
-    starts: int
-
-    @property
-    def ok(self) -> bool:
-        """True when all loops are closed."""
-        return not self.open
-
-    def __str__(self) -> str:
-        if self.ok:
-            return f"closed to {self.gap:.1e}"
-        worst = ", ".join(f"{name!r} by {gap:.3g}" for name, gap in list(self.open.items())[:3])
-        return f"cannot be closed from here ({self.starts} starts): what remains open is {worst}"
-
-
-@dataclass(frozen=True, eq=False)
-class Equilibrium:
-    """A position of rest.
-
-    Attributes
-    ----------
-    q, multipliers
-        Configuration, and multipliers of the constraint rows that hold it.
-    residual
-        Largest force that is not balanced, newton or newton metre.
-    stiffness
-        Eigenvalues of the stiffness along admissible motions relative to the mass, 1/s^2: squares of the natural
-        frequencies without damping; one that is negative is a motion that runs away.
-    """
-
-    q: Array
-    multipliers: Array
-    residual: float
-    stiffness: Array
-
-    @property
-    def stable(self) -> bool:
-        """True when every small displacement comes back."""
-        return bool((self.stiffness > 0.0).all())
 
 
 class Assembling:
@@ -135,6 +75,9 @@ class Assembling:
             Also where the loops cannot be closed: `gap` and `open` say what remains.
         """
         start = np.array(self.manifold.configuration(q), dtype=float)
+        bad = np.flatnonzero(~np.isfinite(start))
+        if bad.size:
+            raise ModelError(f"q[{bad[0]}] is {start[bad[0]]}; a guess must be finite")
         free = self._free_columns(hold)
         generator = np.random.default_rng(rng)
         best, least, starts = start, np.inf, 0

@@ -42,7 +42,7 @@ def _continued(run: Any, i: int, t: float) -> tuple[Array, Array]:
 
 
 def _interpolated(run: Any, i: int, t: float) -> tuple[Array, Array]:
-    """Return the cubic through both samples on the manifold: where contacts may change between them, and for lost controllers."""
+    """Return the cubic through both samples: where contacts may change between them, and for lost controllers."""
     m = run.mechanism
     if i + 1 >= run.t.size:
         return run.q[i], run.v[i]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dalembert.errors import ModelError
 from dalembert.simulate.simulate import METHODS as FRICTION_METHODS
 from dalembert.simulate.simulate import simulate as simulate_friction
 from dalembert.simulate.trajectory import Trajectory
@@ -35,6 +36,11 @@ def simulate(system: Any, duration: float, q: Any = None, v: Any = None, **optio
         from dalembert.simulate.mechanism import simulate_mechanism
 
         return simulate_mechanism(system, duration, q, v, **options)
+    if not hasattr(system, "coordinates"):
+        raise ModelError(
+            f"simulate takes a Mechanism, a Lagrangian or Matrices, not {type(system).__name__}; da.load(file) reads a "
+            "robot from a file"
+        )
     if options.get("method") == "auto":
         options["method"] = next(iter(FRICTION_METHODS))
     return simulate_friction(system, duration, q, v, **options)

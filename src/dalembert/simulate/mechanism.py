@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.model.naming import near_matches
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.methods import METHODS, WITH_CONTACTS, choose
-from dalembert.simulate.smooth.callbacks import as_user_error
+from dalembert.simulate.progress import progress_bar
+from dalembert.simulate.smooth.callbacks import CallError, as_user_error, guarded_step
 from dalembert.simulate.smooth.controller import controller
 from dalembert.simulate.smooth.session import Session, Settings
 from dalembert.simulate.smooth.watch import watches
@@ -63,9 +65,9 @@ def simulate_mechanism(
         constraints by less than 1e-6 is put onto them, one that misses them by more is refused
         (`mechanism.assemble` closes loops).
     torque
-        Joint forces: numbers (nv,); a dict by joint; (times, values), linear between times, or (times, values, kind)
-        with "cubic" or "previous"; a `casadi.Function` of (t, q, v), which is compiled in; or a Python function of
-        (t, q, v), which is called at every stage.
+        Joint forces: numbers (nv,); a dict by joint of any of these; (times, values), linear between times, or
+        (times, values, kind) with "cubic" or "previous"; a `casadi.Function` of (t, q, v), which is compiled in; or a
+        Python function of (t, q, v), which is called at every stage.
     contacts
         Unilateral contacts: a list of `dalembert.simulate.contact` shapes and planes.
     method
@@ -86,7 +88,7 @@ def simulate_mechanism(
     file
         A path: samples are written there, block by block, while the run goes on; `da.resume` continues it.
     progress
-        Show a bar.
+        Show a bar, in terminals and notebooks.
     options
         Of the method.
 
@@ -96,6 +98,8 @@ def simulate_mechanism(
         Also where the run could not go on, or was interrupted: `status` and `message` say why. An error in a Python
         function is raised, with the trajectory so far as its attribute `trajectory`.
     """
+    if not (isinstance(t, float | int | np.floating | np.integer) and np.isfinite(t)):
+        raise ModelError(f"t={t!r} must be a finite number")
     numbers = _numbers(duration=duration, rtol=rtol, atol=atol, event_tolerance=event_tolerance)
     numbers |= {
         name: None if x is None else _numbers(**{name: x})[name] for name, x in (("step", step), ("every", every))
@@ -106,6 +110,7 @@ def simulate_mechanism(
             f"method={method!r} is not one of 'auto', {', '.join(map(repr, METHODS))}",
             near=near_matches(method, METHODS),
         )
+    on_step = guarded_step(on_step)
     q, v = consistent_start(mechanism, q, v, float(t))
     chosen, reason = choose(mechanism, law, contacts, q, v, numbers) if method == "auto" else (method, "asked for")
     if (contacts is None) == (chosen in WITH_CONTACTS):
@@ -113,6 +118,7 @@ def simulate_mechanism(
             f"method={chosen!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
             f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
         )
+    _refuse_unknown(chosen, options)
     settings = Settings(
         chosen,
         reason,
@@ -137,10 +143,17 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
 
     sink = file if file is None or isinstance(file, FileSink) else FileSink(file, session)
     session.sink = sink
-    bar = _bar(session) if progress else None
+    session.controller.refuse_short_tables(session.settings.start, session.settings.end)
+    bar = None
+    if progress:
+        s = session.settings
+        session.progress = bar = progress_bar(session.mechanism.name, s.start, s.end)
     error: tuple[BaseException, float] | None = None
     try:
         METHODS[session.settings.method](session, **session.extra.get("options", {}))
+    except CallError as failed:
+        session.extra["error"] = failed.error, failed.t
+        session.stop("stopped", f"on_step failed at t = {failed.t:.9g} s: {failed}")
     except KeyboardInterrupt:
         session.stop("interrupted", "stopped by the keyboard; da.resume continues a run that writes a file")
     finally:
@@ -156,6 +169,18 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
             return trajectory_of(session, run.contacts)
         raise as_user_error(*error, run)
     return run
+
+
+def _refuse_unknown(method: str, options: dict[str, Any]) -> None:
+    """Refuse options that neither `simulate` nor the method knows, by name."""
+    of_method = [name for name in signature(METHODS[method]).parameters if name != "session"]
+    known = [name for name in signature(simulate_mechanism).parameters if name not in ("mechanism", "options")]
+    for name in options:
+        if name not in of_method:
+            raise ModelError(
+                f"simulate knows no option {name!r} with method={method!r}",
+                near=near_matches(name, [*known, *of_method]),
+            )
 
 
 def consistent_start(mechanism: Mechanism, q: Any, v: Any, t: float) -> tuple[Array, Array]:
@@ -199,14 +224,3 @@ def _numbers(**values: Any) -> dict[str, Any]:
         if not (isinstance(value, float | int | np.floating | np.integer) and np.isfinite(value) and value > 0):
             raise ModelError(f"{name}={value!r} must be a finite number > 0")
     return {name: float(value) for name, value in values.items()}
-
-
-def _bar(session: Session) -> Any:
-    """Return a running progress bar in terminals and notebooks."""
-    from rich.progress import Progress
-
-    bar = Progress()
-    task = bar.add_task(session.mechanism.name, total=session.settings.duration)
-    bar.start()
-    session.progress = lambda t: bar.update(task, completed=t - session.settings.start)
-    return bar

@@ -89,7 +89,7 @@ def _phases(axes: Any, run: Any) -> None:
     for k, i in enumerate(plain[:MOST_LINES]):
         axes.plot(run.q[:, starts_q[i]], run.v[:, starts_v[i]], color=LINES[k % len(LINES)], lw=1.0,
                   label=run.mechanism.joints[i].name)  # fmt: skip
-    axes.set(xlabel="coordinate, m or rad", ylabel="velocity")
+    axes.set(xlabel="coordinate, m or rad", ylabel="velocity, m/s or rad/s")
 
 
 def _steps(axes: Any, run: Any) -> None:

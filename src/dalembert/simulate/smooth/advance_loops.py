@@ -5,10 +5,35 @@ Source of the step control: Hairer, Norsett, Wanner, "Solving ODEs I", secs. II.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from dalembert.simulate.smooth.loop_state import (
+    ALLOWED,
+    BEGIN,
+    CLOSING,
+    DONE,
+    EVALUATIONS,
+    EVENT,
+    FIXED,
+    FULL,
+    IN_A_ROW,
+    LAST_RATIO,
+    LEAST_RATIO,
+    NOISE,
+    ORIGIN,
+    REJECTED,
+    RELAXED,
+    SAMPLES,
+    SHORT,
+    STEPS,
+    STOP,
+    STUCK,
+    TRIED,
+    USUAL,
+    H,
+    T,
+)  # fmt: skip
+from dalembert.simulate.smooth.sample_loops import sample_end, sample_inside
 from dalembert.simulate.smooth.step_loops import (
     CALLBACK,
     CLOSE,
@@ -18,24 +43,18 @@ from dalembert.simulate.smooth.step_loops import (
     NON_FINITE,
     begin_at,
     error_ratio,
+    put,
     settle,
     stages,
 )
-from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
-
-DONE, FULL, EVENT, STUCK, SHORT = 10, 11, 12, 13, 14
-"""Why the loop came back: end of the segment, buffer full or steps taken, a sign changed, the step size collapsed, or
-has become so short that a singular configuration may be near."""
+from dalembert.tableau.time.newton_loops import inner, steady
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 """Part of the optimal step, and how much a step may shrink or grow at once."""
 
 SMALLEST = 16.0
 """Steps below this many roundings of t are a collapse."""
-
-SAME = 1e-9
-"""A sample that is asked for within this part of a step of its end is that end."""
 
 MOST_REJECTIONS = 100
 """Rejections in a row after which the run ends."""
@@ -49,110 +68,20 @@ VERY_SHORT = 0.03
 NOISY, LARGEST_NOISE = 3, 1e6
 """Rejections in a row that do not halve the error; and the error over tolerance up to which noise is accepted."""
 
-T, H, BEGIN, STOP, TRIED, ORIGIN, ALLOWED, NOISE, LEAST_RATIO, LAST_RATIO, USUAL = range(11)
-"""Places in `clock`: time, next step, ends of the segment, step tried last, origin of fixed steps; error over tolerance
-that is allowed, rejections that have not helped, least and last error since the last step; longest step
-of late."""
 
-STEPS, REJECTED, EVALUATIONS, SAMPLES, ASKED, FIXED, RELAXED, CLOSING, IN_A_ROW = range(9)
-"""Places in `counts`."""
-
-
-class Limits(NamedTuple):
-    """What the loop must keep to."""
-
-    rtol: float
-    atol: float
-    fixed: float  # 0: adaptive
-    largest: float
-    every: float  # 0: every step is a sample
-    start: float
-    turn: float
-    scale_place: np.ndarray
-    rotations: np.ndarray
-
-
-class Samples(NamedTuple):
-    """Rows that the loop fills."""
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    multipliers: np.ndarray
-    work: np.ndarray
-    h: np.ndarray
-
-
-@compiled
-def write(work, samples, counts, t, done, h):
-    """Append what is in `work` as a sample."""
-    row = counts[SAMPLES]
-    samples.t[row] = t
-    samples.q[row] = work.q
-    samples.v[row] = work.v
-    samples.a[row] = work.acceleration
-    samples.multipliers[row] = work.multipliers
-    samples.work[row] = done
-    samples.h[row] = h
-    counts[SAMPLES] += 1
-
-
-@compiled
+@steady
 def accept(work, tables, now, clock, counts, t):
     """Make the settled end of a step the start of the next one; evaluate K[0] there."""
     n = work.x.size
-    now.q[:] = work.q
-    now.v[:] = work.v
+    put(now.q, work.q)
+    put(now.v, work.v)
     now.work[0] = now.y[2 * n]
     clock[T] = t
     counts[EVALUATIONS] += 1
     return begin_at(work, tables, now, t, clock[BEGIN], clock[STOP])
 
 
-@compiled
-def asked_samples(work, tables, pair, now, clock, counts, limits, samples, h):
-    """Write the samples asked for strictly inside a step by h, each by a shorter step of full order."""
-    while True:
-        t = limits.start + (counts[ASKED] + 1) * limits.every
-        inside = t - clock[T]
-        if inside >= h * (1.0 - SAME):
-            return FINE
-        counts[ASKED] += 1
-        if inside <= h * SAME:
-            continue
-        if counts[SAMPLES] == samples.t.size:
-            counts[ASKED] -= 1
-            return FULL
-        code = stages(work, tables, pair, now, clock[T], inside, clock[BEGIN], clock[STOP], False, counts[CLOSING] > 0)
-        if code == FINE:
-            code = settle(work, now, t)
-        if code != FINE:
-            return code
-        kept_q, kept_v, kept_work = work.q.copy(), work.v.copy(), now.y[2 * work.x.size]
-        code = _at(work, tables, now, t, kept_q, kept_v, clock)
-        if code != FINE:
-            return code
-        write(work, samples, counts, t, kept_work, 0.0)
-
-
-@compiled
-def _at(work, tables, now, t, q, v, clock):
-    """Evaluate accelerations at a state beside the step; the stages of the step are lost, its start is not."""
-    first = now.K[0].copy()
-    kept_q, kept_v = now.q.copy(), now.v.copy()
-    now.q[:] = q
-    now.v[:] = v
-    code = begin_at(work, tables, now, t, clock[BEGIN], clock[STOP])
-    now.q[:] = kept_q
-    now.v[:] = kept_v
-    now.K[0] = first
-    work.q[:] = q
-    work.v[:] = v
-    return code
-
-
-@compiled
+@inner
 def turned_too_far(now, limits):
     """Return whether a body has turned further than the chart reaches."""
     for k in range(limits.rotations.size):
@@ -162,24 +91,25 @@ def turned_too_far(now, limits):
     return False
 
 
-@compiled
+@inner
 def sign_changed(work, now, t, signs, h):
     """Return whether an event function changes its sign from the start of the step to its settled end."""
     work.environment[0] = t
     invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
     for k in range(signs.size):
-        if signs[k] * work.event_values[k] < 0.0 or (work.event_values[k] == 0.0 and signs[k] != 0.0):
+        same = signs[k] * work.event_values[k] > 0.0 or signs[k] == 0.0
+        if not (same and np.isfinite(work.event_values[k])):
             return True
     return False
 
 
-@compiled
+@inner
 def smallest(clock):
     """Return the step below which time does not move any more."""
     return SMALLEST * 2.2e-16 * max(abs(clock[T]), abs(clock[STOP]))
 
 
-@compiled
+@steady
 def try_step(work, tables, pair, now, clock, counts, limits, h, end):
     """Take the stages of a step and settle its end; return (what became of it, error over tolerance)."""
     fixed = limits.fixed > 0.0
@@ -195,7 +125,7 @@ def try_step(work, tables, pair, now, clock, counts, limits, h, end):
     return settle(work, now, end), ratio
 
 
-@compiled
+@inner
 def shrink(clock, counts, pair, h, ratio, can_close):
     """Choose a shorter step after a rejection; notice errors that do not fall with the step: noise near a singularity.
 
@@ -220,7 +150,7 @@ def shrink(clock, counts, pair, h, ratio, can_close):
     clock[H] = h * factor
 
 
-@compiled
+@inner
 def grow(clock, counts, pair, h, ratio, last, after_rejection):
     """Choose the next step after an accepted one."""
     clock[USUAL] = max(0.95 * clock[USUAL], h)
@@ -234,30 +164,7 @@ def grow(clock, counts, pair, h, ratio, last, after_rejection):
     clock[H] = h * (min(factor, 1.0) if after_rejection else max(LEAST, factor))
 
 
-@compiled
-def sample_end(work, samples, now, counts, limits, h, end):
-    """Write the end of a step where it is wanted."""
-    if limits.every > 0.0:
-        t = limits.start + (counts[ASKED] + 1) * limits.every
-        if abs(t - end) > h * SAME:
-            return
-        counts[ASKED] += 1
-    work.q[:] = now.q
-    write(work, samples, counts, end, now.work[0], h)
-
-
-@compiled
-def sample_inside(work, tables, pair, now, clock, counts, limits, samples, h):
-    """Write the samples inside a step; its end is in `work` before and after."""
-    kept_q, kept_v, kept_y = work.q.copy(), work.v.copy(), now.y.copy()
-    code = asked_samples(work, tables, pair, now, clock, counts, limits, samples, h)
-    work.q[:] = kept_q
-    work.v[:] = kept_v
-    now.y[:] = kept_y
-    return code
-
-
-@compiled
+@steady
 def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most_steps):
     """Step to clock[STOP]; return why it came back. K[0] must belong to the start."""
     taken = 0

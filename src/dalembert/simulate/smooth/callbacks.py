@@ -63,7 +63,7 @@ class Callbacks:
     def _event_values(self, work: Work) -> None:
         t, q, v = float(work.environment[0]), work.q.copy(), work.v.copy()
         for k, function in enumerate(self.events):
-            work.event_values[k] = float(function(t, q, v))
+            work.event_values[k] = checked_event(function(t, q, v), k, t)
 
     def _rate(self, work: Work) -> None:
         """Evaluate the rate; what the kernel declines is solved through `KKT`."""
@@ -124,8 +124,43 @@ def checked_forces(tau: Any, n: int, t: float) -> Array:
     return array
 
 
+def checked_event(value: Any, k: int, t: float) -> float:
+    """Return what an event function gave as a finite number, or say when and how it was wrong."""
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "fiub":
+        raise ShapeError(f"event {k} returned {array.dtype} of shape {array.shape} at t = {t:.9g} s; give one number")
+    if not np.isfinite(array).all():
+        raise ModelError(f"event {k} is {array.item()} at t = {t:.9g} s; an event function must be finite")
+    return float(array.item())
+
+
+class CallError(Exception):
+    """An error of a function that is called after a step, with its time."""
+
+    def __init__(self, error: BaseException, t: float) -> None:
+        super().__init__(str(error))
+        self.error, self.t = error, t
+
+
+def guarded_step(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Return a user's function whose errors are told apart from ours; Ctrl-C passes."""
+    if function is None:
+        return None
+    if not callable(function):
+        raise ModelError(f"on_step is {type(function).__name__}; give a function of (t, q, v)")
+
+    def told(t: float, q: Array, v: Array) -> None:
+        try:
+            function(t, q, v)
+        except Exception as error:
+            raise CallError(error, t) from error
+
+    return told
+
+
 def as_user_error(error: BaseException, t: float, trajectory: Any) -> BaseException:
     """Return the error that leaves `simulate`, with the trajectory so far as its attribute `trajectory`."""
+    error = error.error if isinstance(error, CallError) else error
     if not isinstance(error, DalembertError | KeyboardInterrupt):
         wrapped = ModelError(f"a Python function failed at t = {t:.9g} s: {type(error).__name__}: {error}")
         wrapped.__cause__ = error

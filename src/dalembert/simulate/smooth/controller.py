@@ -63,6 +63,17 @@ class Controller:
         f = ca.Function("tau", [self.t, self.q, self.v, self.symbols], [self.tau])
         return hashlib.sha256(f.serialize().encode()).hexdigest()
 
+    def refuse_short_tables(self, start: float, end: float) -> None:
+        """Refuse tables that do not reach over the run; a value held from the last time on may stay."""
+        for place, p in self.signals.polynomials.items():
+            first, last = float(p.x[0]), float(p.x[-1])
+            if first > start or (last < end and p.c.shape[0] > 1):
+                raise ModelError(
+                    f"the table of torque {self.signals.symbols[place]} goes from {first:g} to {last:g} s and the run "
+                    f'from {start:g} to {end:g} s; extend it, or give it as (times, values, "previous") to hold its '
+                    "last value"
+                )
+
     def stops(self, start: float, end: float) -> list[float]:
         """Return times inside the run at which a table has a corner or a jump."""
         return sorted({t for t in self.signals.jumps if start < t < end})
@@ -81,6 +92,12 @@ def controller(mechanism: Mechanism, torque: Any) -> Controller:
         return made(ca.SX.zeros(n), "none")
     if isinstance(torque, ca.Function):
         return made(_called(torque, t, q, v, n, "torque"), "expression")
+    if isinstance(torque, ca.SX | ca.MX):
+        raise ModelError("torque is an expression: give casadi.Function('torque', [t, q, v], [expression])")
+    if isinstance(torque, Mapping) and any(callable(x) and not isinstance(x, ca.Function) for x in torque.values()):
+        function = _called_by_name(mechanism, torque, signals)
+        signals.symbols += [ca.SX.sym(f"tau[{name}]") for name in mechanism.coordinates]
+        return made(ca.vertcat(*signals.symbols, ca.SX(0, 1)), "callable", function)
     if isinstance(torque, Mapping):
         return made(_by_name(mechanism, torque, signals, t, q, v), _kind_of(torque))
     if isinstance(torque, Table | tuple):
@@ -128,6 +145,29 @@ def _by_name(mechanism: Mechanism, torque: Mapping[str, Any], signals: Signals, 
         else:
             tau[place.start] = _constant([value], 1)
     return ca.vertcat(*tau)
+
+
+def _called_by_name(mechanism: Mechanism, torque: Mapping[str, Any], signals: Signals) -> Callable[..., Any]:
+    """Return one Python function for a dict in which some joints have one, whatever the others have."""
+    rest = controller(
+        mechanism, {name: x for name, x in torque.items() if not callable(x) or isinstance(x, ca.Function)}
+    )
+    signals.jumps += rest.signals.jumps
+    law = ca.Function("rest", [rest.t, rest.q, rest.v, rest.symbols], [rest.tau])
+    called = {name: x for name, x in torque.items() if callable(x) and not isinstance(x, ca.Function)}
+    places = {name: mechanism.index_v(name) for name in called}
+
+    def together(t: float, q: Array, v: Array) -> Array:
+        tau = np.asarray(law(t, q, v, rest.signals.values(t))).ravel()
+        for name, function in called.items():
+            given = np.atleast_1d(np.asarray(function(t, q, v), dtype=float))
+            if given.shape != (places[name].stop - places[name].start,):
+                raise ShapeError(f"torque of {name!r} has shape {given.shape} at t = {t:.9g} s; the joint has "
+                                 f"{places[name].stop - places[name].start} velocities")  # fmt: skip
+            tau[places[name]] = given
+        return tau
+
+    return together
 
 
 def _kind_of(torque: Mapping[str, Any]) -> str:

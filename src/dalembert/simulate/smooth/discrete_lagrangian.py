@@ -33,7 +33,11 @@ SMALL = 1e-4
 
 
 def trace_step(mechanism: Mechanism, controller: Controller) -> ca.Function:
-    """Return base, x, p, lam, h, environment -> residual, its Jacobian in (x, lam) by rows, momentum at the end."""
+    """Return base, x, p, lam, h, environment -> the discrete equations.
+
+    Outputs: residual, its Jacobian in (x, lam) by rows, momentum at the end; configuration and velocity in the
+    middle, at which joint forces act, and their power.
+    """
     n, rows = mechanism.nv, len(mechanism.names)
     base, x, p = ca.SX.sym("base", mechanism.nq), ca.SX.sym("x", n), ca.SX.sym("p", n)
     lam, h = ca.SX.sym("lam", rows), ca.SX.sym("h")
@@ -48,7 +52,7 @@ def trace_step(mechanism: Mechanism, controller: Controller) -> ca.Function:
     zero = ca.SX.zeros(2 * n)
     slopes = ca.substitute(ca.gradient(action, ca.vertcat(d0, d1)), ca.vertcat(d0, d1), zero)
     still = [ca.substitute(each, ca.vertcat(d0, d1), zero) for each in (middle, v)]
-    force = _forces(mechanism, controller, still[0], still[1], t + h / 2, environment[2:])
+    tau, force = _forces(mechanism, controller, still[0], still[1], t + h / 2, environment[2:])
     residual = p + slopes[:n] + h / 2 * force
     end, _ = chart(mechanism, base, x, ca.SX.zeros(n))
     if rows:
@@ -56,11 +60,11 @@ def trace_step(mechanism: Mechanism, controller: Controller) -> ca.Function:
         phi = _traced(mechanism, "constraint")(end, t + h)
         residual = ca.vertcat(residual - A.T @ lam, phi)
     jacobian = ca.jacobian(residual, ca.vertcat(x, lam))
-    outputs = [residual, ca.vec(ca.densify(jacobian).T), slopes[n:] + h / 2 * force]
+    outputs = [residual, ca.vec(ca.densify(jacobian).T), slopes[n:] + h / 2 * force, *still, ca.dot(tau, still[1])]
     inputs = {"base": base, "x": x, "p": p, "lam": lam, "h": h, "environment": environment}
     inputs = {name: each for name, each in inputs.items() if each.numel()}
     return ca.Function("variational", list(inputs.values()), [ca.densify(e) for e in outputs], list(inputs),
-                       ["residual", "jacobian", "momentum"])  # fmt: skip
+                       ["residual", "jacobian", "momentum", "middle", "speed", "power"])  # fmt: skip
 
 
 def trace_mass(mechanism: Mechanism) -> ca.Function:
@@ -69,15 +73,17 @@ def trace_mass(mechanism: Mechanism) -> ca.Function:
     return ca.Function("mass", [q], [ca.vec(ca.densify(_traced(mechanism, "mass_matrix")(q)))], ["q"], ["M"])
 
 
-def _forces(mechanism: Mechanism, controller: Controller, q: ca.SX, v: ca.SX, t: ca.SX, signals: ca.SX) -> ca.SX:
-    """Return what has no potential: joint forces and dampers."""
+def _forces(
+    mechanism: Mechanism, controller: Controller, q: ca.SX, v: ca.SX, t: ca.SX, signals: ca.SX
+) -> tuple[ca.SX, ca.SX]:
+    """Return the joint forces, and all that has no potential: joint forces and dampers."""
     law = ca.Function("tau", [controller.t, controller.q, controller.v, controller.symbols], [controller.tau])
     tau = law(t, q, v, signals)
     if not mechanism.passive:
-        return tau
+        return tau, tau
     bare, still = mechanism.with_passive(False), ca.SX.zeros(mechanism.nv)
     both, none = _traced(mechanism, "bias"), _traced(bare, "bias")
-    return tau - ((both(q, v) - none(q, v)) - (both(q, still) - none(q, still)))
+    return tau, tau - ((both(q, v) - none(q, v)) - (both(q, still) - none(q, still)))
 
 
 def _middle(mechanism: Mechanism, base: ca.SX, x: ca.SX, d0: ca.SX, d1: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.tableau.time.newton_loops import inner, steady
 from dalembert.tableau.time.signal_loops import set_signals
 
 RATE, MOVE, CLOSE, ADMIT, EVENTS, SPARE, SIGNALS = range(7)
@@ -38,6 +38,10 @@ MOST_CLOSING = 6
 """Steps of Newton's method at most; one or two are usual."""
 
 
+SPARE = 10
+"""Rows of `Now.spare`: 0 to 3 of `evaluate_closed`, the others of samples between steps."""
+
+
 class Now(NamedTuple):
     """Where a step starts, and its stages."""
 
@@ -46,6 +50,7 @@ class Now(NamedTuple):
     work: np.ndarray  # (1,): W
     K: np.ndarray  # (stages + 1, 2 nv + 1); K[0] belongs to the start
     y: np.ndarray  # (2 nv + 1,): end of a step in the chart
+    spare: np.ndarray  # (SPARE, largest of nq, 2 nv + 1): what has to be put back; loops allocate nothing
 
 
 class Pair(NamedTuple):
@@ -59,7 +64,14 @@ class Pair(NamedTuple):
     order: int
 
 
-@compiled
+@inner
+def put(target, values):
+    """Copy as many numbers as there are in the shorter one."""
+    for i in range(min(target.size, values.size)):
+        target[i] = values[i]
+
+
+@inner
 def evaluate(work, tables, t, y, K, i, begin, stop, strict):
     """Write y' at (t, y) into K[i]; return what became of it.
 
@@ -85,72 +97,83 @@ def evaluate(work, tables, t, y, K, i, begin, stop, strict):
     return FINE if np.isfinite(total) else NON_FINITE
 
 
-@compiled
+@inner
 def close(work):
     """Put work.q onto the constraints by Newton's method; return what became of it. Loses base and x."""
     last = np.inf
     worst = 0.0
     for _ in range(MOST_CLOSING):
         invoke(work.calls[CLOSE, 0], work.calls[CLOSE, 1], work.calls[CLOSE, 2])
-        worst = np.abs(work.residual).max()
-        if not np.isfinite(worst + np.abs(work.correction).sum()):
+        worst = total = 0.0
+        for i in range(work.residual.size):
+            worst = max(worst, abs(work.residual[i]))
+            total += work.residual[i]
+        for i in range(work.correction.size):
+            total += work.correction[i]
+        if not np.isfinite(total):
             return NON_FINITE
         if worst <= CLOSED or worst > 0.5 * last:
             break
         last = worst
-        work.base[:] = work.q
-        work.x[:] = work.correction
+        put(work.base, work.q)
+        put(work.x, work.correction)
         invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
     return OFF if worst > OPEN else FINE
 
 
-@compiled
-def evaluate_closed(work, tables, t, y, K, i, begin, stop):
-    """Write y' = f(the state on the manifold next to y) into K[i].
+@inner
+def evaluate_closed(work, tables, now, t, y, i, begin, stop):
+    """Write y' = f(the state on the manifold next to y) into now.K[i].
 
     An extension of the equations beyond the manifold as good as any, with the same solutions. Near configurations where
     rows become dependent it stays bounded, where f itself grows like violation / distance^2.
     """
-    n = work.x.size
-    base = work.base.copy()
+    n, K = work.x.size, now.K
+    loose = i < 0  # a value, not a literal: one `evaluate` is compiled for all
+    base, closed, z, rates = now.spare[0], now.spare[1], now.spare[2], now.spare[3]
+    put(base, work.base)
     work.environment[0] = t
-    work.x[:] = y[:n]
-    work.v[:] = y[n : 2 * n]
+    put(work.x, y)
+    put(work.v, y[n:])
     invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
     code = close(work)
     if code == FINE:
         invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
-        admitted, closed, z = work.velocity.copy(), work.q.copy(), y.copy()
-        z[n : 2 * n] = admitted
-        work.base[:] = base
-        code = evaluate(work, tables, t, z, K, i, begin, stop, False)
+        put(closed, work.q)
+        put(z, y)
+        put(z[n:], work.velocity)
+        put(work.base, base)
+        code = evaluate(work, tables, t, z, K, i, begin, stop, loose)
         if code == FINE:
-            rates = K[i, :n].copy()
-            z[:n] = 0.0
-            work.base[:] = closed
-            code = evaluate(work, tables, t, z, K, i, begin, stop, False)
-            K[i, :n] = rates
-    work.base[:] = base
+            put(rates, K[i])
+            for j in range(n):
+                z[j] = 0.0
+            put(work.base, closed)
+            code = evaluate(work, tables, t, z, K, i, begin, stop, loose)
+            for j in range(n):
+                K[i, j] = rates[j]
+    put(work.base, base)
     return code
 
 
-@compiled
+@steady
 def begin_at(work, tables, now, t, begin, stop):
     """Put the base of the chart where the state is, and evaluate K[0]."""
     n = work.x.size
-    work.base[:] = now.q
-    now.y[:n] = 0.0
-    now.y[n : 2 * n] = now.v
+    put(work.base, now.q)
+    for j in range(n):
+        now.y[j], now.y[n + j] = 0.0, now.v[j]
     now.y[2 * n] = now.work[0]
-    return evaluate(work, tables, t, now.y, now.K, 0, begin, stop, True)
+    first = 0 * n  # values, not literals: one `evaluate` is compiled for all
+    return evaluate(work, tables, t, now.y, now.K, first, begin, stop, first == 0)
 
 
-@compiled
+@steady
 def stages(work, tables, pair, now, t, h, begin, stop, strict, closed):
     """Compute the stages of a step by h and its end in now.y; `closed`: each from a state on the manifold."""
     n = work.x.size
     K, y = now.K, now.y
-    work.base[:] = now.q
+    put(work.base, now.q)
     for i in range(1, pair.b.size):
         for j in range(2 * n + 1):
             total = 0.0
@@ -159,7 +182,7 @@ def stages(work, tables, pair, now, t, h, begin, stop, strict, closed):
             start = 0.0 if j < n else (now.v[j - n] if j < 2 * n else now.work[0])
             y[j] = start + h * total
         if closed:
-            code = evaluate_closed(work, tables, t + pair.c[i] * h, y, K, i, begin, stop)
+            code = evaluate_closed(work, tables, now, t + pair.c[i] * h, y, i, begin, stop)
         else:
             code = evaluate(work, tables, t + pair.c[i] * h, y, K, i, begin, stop, strict)
         if code != FINE:
@@ -173,14 +196,14 @@ def stages(work, tables, pair, now, t, h, begin, stop, strict, closed):
     return FINE
 
 
-@compiled
+@steady
 def settle(work, now, t):
     """Move to the end of the step, close positions, make velocities admissible: work.q and work.v."""
     n = work.x.size
     work.environment[0] = t
-    work.base[:] = now.q
-    work.x[:] = now.y[:n]
-    work.v[:] = now.y[n : 2 * n]
+    put(work.base, now.q)
+    put(work.x, now.y)
+    put(work.v, now.y[n:])
     invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
     if work.calls[CLOSE, 0] != 0:
         code = close(work)
@@ -190,11 +213,11 @@ def settle(work, now, t):
         invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
         if not work.status[0] <= LAST_SOLVED:
             return DECLINED
-        work.v[:] = work.velocity
+        put(work.v, work.velocity)
     return FINE
 
 
-@compiled
+@inner
 def error_ratio(work, pair, now, h, scale_place, rtol, atol):
     """Return the error of the step over the tolerance; for 8(5,3) the combination of Hairer's dop853."""
     n = work.x.size

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.simulate.smooth.callbacks import checked_event
 from dalembert.tableau.time import Event
 
 if TYPE_CHECKING:
@@ -49,24 +49,18 @@ class StiffCalls:
         if s.event_function is not None and s.on_step is None:
             symbols = self.system.symbols
             values = s.event_function(self.system.place, symbols.v, symbols.t)
-            return [
-                Event(ca.densify(values)[k], each.terminal, each.direction) for k, each in enumerate(s.watches)
-            ]
+            return [Event(ca.densify(values)[k], each.terminal, each.direction) for k, each in enumerate(s.watches)]
         found = [Event(self._function(k), each.terminal, each.direction) for k, each in enumerate(s.watches)]
         if s.on_step is not None:
             found.append(Event(lambda t, x: self._stepped(t, x[:n], x[n : 2 * n])))
         return found
 
     def _function(self, k: int) -> Callable[[float, Array], float]:
-        function, name = self.session.watches[k].function, self.session.watches[k].name
-        n = self.session.mechanism.nv
+        function, n = self.session.watches[k].function, self.session.mechanism.nv
 
         def value(t: float, x: Array) -> float:
             q, v = self.system.configuration(x[:n]), x[n : 2 * n].copy()
-            found = self.guarded(t, lambda: float(function(t, q, v)))
-            if not np.isfinite(found):
-                self.guarded(t, lambda: _not_finite(name, found, t))
-            return found
+            return self.guarded(t, lambda: checked_event(function(t, q, v), k, t))
 
         return value
 
@@ -104,7 +98,3 @@ class StiffCalls:
             x = sol(at)
             ends.append(float(watch.function(at, self.system.configuration(x[:n]), x[n : 2 * n])))
         return ends[1] - ends[0]
-
-
-def _not_finite(name: str, value: float, t: float) -> None:
-    raise ModelError(f"event {name!r} is {value} at t = {t:.9g} s")

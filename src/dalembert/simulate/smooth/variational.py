@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel import Kernel
+from dalembert.simulate.event import Event
 from dalembert.simulate.smooth import variational_loops as loop
-from dalembert.simulate.smooth.advance_loops import Samples
 from dalembert.simulate.smooth.callbacks import Callbacks
 from dalembert.simulate.smooth.codes import Codes, _kernel
 from dalembert.simulate.smooth.discrete_lagrangian import trace_mass, trace_step
-from dalembert.simulate.smooth.explicit import BLOCK
+from dalembert.simulate.smooth.explicit import BLOCK, CALLED_BLOCK, SECONDS
+from dalembert.simulate.smooth.loop_state import Samples
 from dalembert.simulate.smooth.session import FIELDS, Session
-from dalembert.simulate.smooth.step_loops import DECLINED, NON_FINITE, OFF, Now, begin_at
+from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, NON_FINITE, OFF, Now, begin_at
+from dalembert.simulate.smooth.zeros import event_values, first_zero, stopped_by_non_finite
 from dalembert.tableau.time.compiled import bind
 
 Array = np.ndarray
@@ -26,12 +30,14 @@ class Variational:
         self.session, self.m = session, session.mechanism
         _refuse(session)
         m, s = self.m, session.settings
-        self.codes = Codes(m, session.controller)
-        self.callbacks = Callbacks(self.codes)
-        self.work, self._alive = self.codes.work()
+        self.codes = Codes(m, session.controller, session.event_function)
+        self.callbacks = Callbacks(self.codes, session.event_callables)
+        self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
+        self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
         self.callbacks.work = self.work
         n, rows, held = m.nv, len(m.names), self.codes.holonomic
-        self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1))
+        spare = np.zeros((0, 0))
+        self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1), spare)
         self.clock, self.counts = np.zeros(2), np.zeros(2, np.int64)
         key = ("simulate", m.content())
         step = _kernel(
@@ -41,6 +47,7 @@ class Variational:
         arrays = {
             "p": np.zeros(n), "lam": np.zeros(rows), "h": np.zeros(1), "residual": np.zeros(size),
             "jacobian": np.zeros((size, n + rows)), "momentum": np.zeros(n), "M": np.zeros((n, n)),
+            "middle": np.zeros(m.nq), "speed": np.zeros(n), "power": np.zeros(1),
         }  # fmt: skip
         shared = {name: getattr(self.work, name) for name in ("base", "x", "environment", "q")}
         calls = np.zeros((2, 3), np.int64)
@@ -54,7 +61,7 @@ class Variational:
             np.zeros(BLOCK), np.zeros((BLOCK, m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
             np.zeros((BLOCK, rows)), np.zeros(BLOCK), np.zeros(BLOCK),
         )  # fmt: skip
-        self.total = round(s.duration / s.step)  # type: ignore[operator]
+        self.total = max(1, round(s.duration / s.step))  # type: ignore[operator]
         self.step = s.duration / self.total
         self.stride = 1 if s.every is None else max(1, round(s.every / self.step))
         self.tables = session.controller.signals.tables()
@@ -65,38 +72,102 @@ class Variational:
         """Go to the end, or as far as it goes."""
         s = self.session
         if s.checkpoint is None:
-            self.now.q[:], self.now.v[:] = s.q, s.v
-            self.clock[:] = s.settings.start
-            loop.momentum_of(self.work, self.discrete, self.now)
-            begin_at(self.work, self.tables, self.now, self.clock[0], self.clock[0], s.settings.end)
-            values = (self.clock[0], self.now.q, self.now.v, self.work.acceleration, self.work.multipliers, 0.0, 0.0)
-            for rows, value in zip(self.samples, values, strict=True):
-                rows[0] = value
-            self.counts[1] = 1
+            self._start()
         else:
             k = s.checkpoint
             self.now.q[:], self.now.v[:], self.discrete.p[:], self.discrete.lam[:] = k["q"], k["v"], k["p"], k["lam"]
-            self.clock[:], self.counts[:] = k["clock"], k["counts"]
-        arguments = (self.work, self.tables, self.discrete, self.now, self.clock, self.counts, self.samples)
+            self.clock[:], self.counts[:], self.now.work[:] = k["clock"], k["counts"], k["work"]
+            self.signs[:] = k["signs"]
         try:
-            code = loop.FULL
-            while code == loop.FULL:
-                code = loop.run_steps(*arguments, self.step, self.stride, self.total, self.redundant)
-                self._flush()
-            if code != loop.DONE:
-                self._give_up(code)
+            while s.status == "completed" and self._block() != loop.DONE:
+                pass
         finally:
-            s.steps = s.evaluations = int(self.counts[0])
+            self._flush()
+
+    def _start(self) -> None:
+        s = self.session
+        self.now.q[:], self.now.v[:] = s.q, s.v
+        self.clock[:] = s.settings.start
+        loop.momentum_of(self.work, self.discrete, self.now)
+        begin_at(self.work, self.tables, self.now, self.clock[0], self.clock[0], s.settings.end)
+        loop.write(self.work, self.now, self.samples, self.counts, self.clock[0], 0.0)
+        if self.signs.size:
+            values = event_values(self.work, self.now.q, self.now.v, self.clock[0])
+            if not stopped_by_non_finite(s, values, float(self.clock[0])):
+                self.signs[:] = np.sign(values)
+
+    def _block(self) -> int:
+        """Call the loop once and do what it came back for."""
+        s, before = self.session, self.counts[0]
+        most = 1 if s.on_step is not None else CALLED_BLOCK if self.callbacks.addresses else BLOCK
+        code = loop.run_steps(
+            self.work, self.tables, self.discrete, self.now, self.clock, self.counts, self.samples, self.signs,
+            self.step, self.stride, self.total, most, self.redundant,
+        )  # fmt: skip
+        if self.callbacks.error is not None:
+            error, t = self.callbacks.error, self.callbacks.error_time
+            s.extra["error"] = error, t
+            s.stop("stopped", f"a Python function failed at t = {t:.9g} s: {error}")
+        elif code == loop.EVENT:
+            self._events()
+        elif code not in (loop.DONE, loop.FULL):
+            self._give_up(code)
+        elif s.on_step is not None and self.counts[0] > before:
+            s.on_step(float(self.clock[0]), self.now.q.copy(), self.now.v.copy())
+        if self.counts[1] >= BLOCK or time.monotonic() - self.flushed > SECONDS:
+            self._flush()
+        return code
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def _inside(self, h: float) -> Array:
+        """Return the event values after a step by h; its end stays in `work`."""
+        kept, t = self.discrete.lam.copy(), float(self.clock[0])
+        code = loop.take_step(self.work, self.tables, self.discrete, self.now, t, h, self.redundant)
+        self.discrete.lam[:] = kept
+        found = event_values(self.work, self.work.q, self.work.v, t + h)
+        return found if code == FINE else np.full(self.signs.size, np.nan)
+
+    def _events(self) -> None:
+        """Note the zeros inside the next step, in order; the step itself is not cut, unless one ends the run."""
+        s, ends = self.session, self._inside(self.step)
+        if stopped_by_non_finite(s, ends, float(self.clock[0])):
+            return
+        crossed = [k for k in range(ends.size) if self.signs[k] != 0.0 and self.signs[k] * ends[k] <= 0.0]
+        wanted = [k for k in crossed if s.watches[k].direction in (0, -int(self.signs[k]))]
+        start = event_values(self.work, self.now.q, self.now.v, self.clock[0])
+        tolerance = max(s.settings.event_tolerance, 2e-16 * abs(self.clock[0]))
+        roots = {
+            k: first_zero(
+                lambda h, k=k: float(self._inside(h)[k]), self.signs[k], self.step, start[k], ends[k], tolerance
+            )
+            for k in wanted
+        }
+        for k in sorted(wanted, key=lambda k: roots[k]):
+            t = float(self.clock[0] + roots[k])
+            s.events.append(Event(t, s.watches[k].name, k, "", "rising" if self.signs[k] < 0 else "falling"))
+            if s.watches[k].terminal:
+                self._inside(roots[k])
+                loop.accept(self.work, self.discrete, self.now, roots[k])
+                self.counts[0] += 1
+                begin_at(self.work, self.tables, self.now, t, t, t + self.step)
+                loop.write(self.work, self.now, self.samples, self.counts, t, roots[k])
+                s.stop("event", f"ended by {s.watches[k].name!r} at t = {t:.12g} s")
+                return
+        for k in crossed:
+            self.signs[k] = np.sign(ends[k]) or -self.signs[k]
 
     def _give_up(self, code: int) -> None:
         why = {
             NON_FINITE: "the motion is no longer finite",
             DECLINED: "no admissible velocity: rows have become dependent; mechanism.diagnose(q) says which",
             OFF: "Newton's method does not converge: take a shorter step",
+            CALLBACK: "a Python function failed",
         }[code]
         self.session.stop("no solution", f"at t = {self.clock[0]:.9g} s, with a step of {self.step:.3g} s: {why}")
 
     def _flush(self) -> None:
+        self.flushed = time.monotonic()
         count = int(self.counts[1])
         self.counts[1] = 0
         block = {name: rows[:count].copy() for name, rows in zip(FIELDS, self.samples, strict=True)}
@@ -107,7 +178,10 @@ class Variational:
             "lam": self.discrete.lam.copy(),
             "clock": self.clock.copy(),
             "counts": self.counts.copy(),
+            "work": self.now.work.copy(),
+            "signs": self.signs.copy(),
         }
+        self.session.steps = self.session.evaluations = int(self.counts[0])
         self.session.add(block, checkpoint)
 
 
@@ -122,12 +196,6 @@ def _refuse(session: Session) -> None:
         raise ModelError('method="variational" takes steps of one size: give step=')
     if not all(m.holonomic):
         raise UnsupportedError('method="variational" holds positions; rows without a residual need method="dop853"')
-    if session.controller.function is not None:
-        raise UnsupportedError(
-            'method="variational" takes joint forces that are compiled in: numbers, tables or a casadi.Function'
-        )
-    if session.watches or session.on_step is not None:
-        raise UnsupportedError('method="variational" locates no events and calls nothing back; method="dop853" does')
 
 
 def run_variational(session: Session) -> None:

@@ -8,12 +8,16 @@ import numpy as np
 
 from dalembert.simulate.smooth.step_loops import (
     ADMIT,
+    CALLBACK,
     DECLINED,
+    EVENTS,
+    FAILED_CALL,
     FINE,
     LAST_SOLVED,
     MOVE,
     NON_FINITE,
     OFF,
+    SIGNALS,
     begin_at,
     close,
 )
@@ -22,8 +26,12 @@ from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.signal_loops import set_signals
 
-DONE, FULL = 10, 11
+DONE, FULL, EVENT = 10, 11, 12
 """As in `advance_loops`."""
+
+MOST_PASSES = 30
+AGREED = 1e-12
+"""A Python function is called at the middle of a step until its forces agree to this part of the largest one."""
 
 STEP, MASS = 0, 1
 """Rows of the second table of calls."""
@@ -48,6 +56,9 @@ class Discrete(NamedTuple):
     jacobian: np.ndarray
     momentum: np.ndarray
     M: np.ndarray
+    middle: np.ndarray
+    speed: np.ndarray
+    power: np.ndarray
 
 
 @compiled
@@ -84,52 +95,118 @@ def momentum_of(work, discrete, now):
 
 
 @compiled
-def run_steps(work, tables, discrete, now, clock, counts, samples, step, stride, total, redundant):
-    """Take steps until `total` of them are done or the samples are full. clock: t, start; counts: steps, samples."""
-    while counts[0] < total:
+def forced(work, tables, discrete, t, step, redundant):
+    """Solve the discrete equations of a step from t; forces of a Python function are those at its middle."""
+    set_signals(work.calls, work.environment, tables, t + step / 2, t, t + 2 * step)
+    called = work.calls[SIGNALS, 0] != 0
+    if work.environment[FAILED_CALL] != 0.0:
+        return CALLBACK
+    for _ in range(MOST_PASSES):
+        work.environment[0] = t
+        before = work.environment.copy()
+        code = newton(work, discrete, redundant)
+        if code != FINE or not called:
+            return code
+        work.q[:] = discrete.middle
+        work.v[:] = discrete.speed
+        set_signals(work.calls, work.environment, tables, t + step / 2, t, t + 2 * step)
+        if work.environment[FAILED_CALL] != 0.0:
+            return CALLBACK
+        worst = np.abs(work.environment[2:] - before[2:]).max()
+        if worst <= AGREED * np.abs(work.environment[2:]).max():
+            work.environment[0] = t
+            return FINE
+    return OFF
+
+
+@compiled
+def take_step(work, tables, discrete, now, t, step, redundant):
+    """Take one step from `now`; its end is in work.q, work.v. The start stays as it is."""
+    discrete.h[0] = step
+    work.base[:] = now.q
+    work.x[:] = step * now.v
+    work.q[:] = now.q
+    work.v[:] = now.v
+    code = forced(work, tables, discrete, t, step, redundant)
+    if code != FINE:
+        return code
+    invoke(discrete.calls[STEP, 0], discrete.calls[STEP, 1], discrete.calls[STEP, 2])
+    invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
+    work.environment[0] = t + step
+    if work.calls[CLOSING, 0] != 0:
+        code = close(work)
+        if code != FINE:
+            return code
+    invoke(discrete.calls[MASS, 0], discrete.calls[MASS, 1], discrete.calls[MASS, 2])
+    work.v[:] = np.linalg.solve(discrete.M, discrete.momentum)
+    if work.calls[ADMIT, 0] != 0:
+        invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
+        if not work.status[0] <= LAST_SOLVED:
+            return DECLINED
+        work.v[:] = work.velocity
+    return FINE if np.isfinite(work.v.sum()) else NON_FINITE
+
+
+@compiled
+def accept(work, discrete, now, step):
+    """Make the end of a step the start of the next one."""
+    now.q[:] = work.q
+    now.v[:] = work.v
+    now.work[0] += step * discrete.power[0]
+    discrete.p[:] = discrete.M @ work.v
+
+
+@compiled
+def write(work, now, samples, counts, t, step):
+    """Append `now`, whose accelerations are in `work`, as a sample."""
+    row = counts[1]
+    samples.t[row], samples.h[row], samples.work[row] = t, step, now.work[0]
+    samples.q[row] = now.q
+    samples.v[row] = now.v
+    samples.a[row] = work.acceleration
+    samples.multipliers[row] = work.multipliers
+    counts[1] += 1
+
+
+@compiled
+def crossed(work, signs, t):
+    """Return whether an event function changes its sign from the start of a step to its end."""
+    work.environment[0] = t
+    invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
+    for k in range(signs.size):
+        same = signs[k] * work.event_values[k] > 0.0 or signs[k] == 0.0
+        if not (same and np.isfinite(work.event_values[k])):
+            return True
+    return False
+
+
+@compiled
+def run_steps(work, tables, discrete, now, clock, counts, samples, signs, step, stride, total, most, redundant):
+    """Take up to `most` steps until `total` of them are done or the samples are full.
+
+    clock: t, start; counts: steps, samples. Where an event function changes its sign, the step is not taken: its lam is
+    that of the start, and Python decides.
+    """
+    for _ in range(most):
+        if counts[0] >= total:
+            return DONE
         if counts[1] >= samples.t.size:
             return FULL
         t = clock[1] + counts[0] * step
         end = clock[1] + (counts[0] + 1) * step
-        discrete.h[0] = step
-        work.base[:] = now.q
-        work.x[:] = step * now.v
-        work.v[:] = now.v
-        set_signals(work.calls, work.environment, tables, t + step / 2, t, t + 2 * step)
-        work.environment[0] = t
-        code = newton(work, discrete, redundant)
+        kept = discrete.lam.copy()
+        code = take_step(work, tables, discrete, now, t, step, redundant)
         if code != FINE:
             return code
-        invoke(discrete.calls[STEP, 0], discrete.calls[STEP, 1], discrete.calls[STEP, 2])
-        invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
-        work.environment[0] = end
-        if work.calls[CLOSING, 0] != 0:
-            code = close(work)
-            if code != FINE:
-                return code
-        invoke(discrete.calls[MASS, 0], discrete.calls[MASS, 1], discrete.calls[MASS, 2])
-        work.v[:] = np.linalg.solve(discrete.M, discrete.momentum)
-        if work.calls[ADMIT, 0] != 0:
-            invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
-            if not work.status[0] <= LAST_SOLVED:
-                return DECLINED
-            work.v[:] = work.velocity
-        if not np.isfinite(work.v.sum()):
-            return NON_FINITE
-        now.q[:] = work.q
-        now.v[:] = work.v
-        discrete.p[:] = discrete.M @ work.v
+        if signs.size and crossed(work, signs, end):
+            discrete.lam[:] = kept
+            return EVENT
+        accept(work, discrete, now, step)
         counts[0] += 1
         clock[0] = end
         if counts[0] % stride == 0 or counts[0] == total:
             code = begin_at(work, tables, now, end, t, end + step)
             if code != FINE:
                 return code
-            row = counts[1]
-            samples.t[row], samples.h[row] = end, step
-            samples.q[row] = now.q
-            samples.v[row] = now.v
-            samples.a[row] = work.acceleration
-            samples.multipliers[row] = work.multipliers
-            counts[1] += 1
-    return DONE
+            write(work, now, samples, counts, end, step)
+    return DONE if counts[0] >= total else FULL

@@ -36,6 +36,7 @@ class FileSink:
             raise ModelError(f"{self.path} is there already: da.resume continues a run, or remove the file first")
         if not self.path.parent.is_dir():
             raise ModelError(f"{self.path}: there is no folder {self.path.parent}")
+        _refuse_unwritable(self.path)
         self.replace = replace
         self.file: Any = None
         self.samples = self.events = self.used = 0
@@ -118,3 +119,15 @@ class FileSink:
         with suppress(OSError, RuntimeError, AttributeError):
             self.file.close()
         self.file = None
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Refuse a place where no file can be made, before anything is computed."""
+    there = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise ModelError(f"{path} cannot be written: {error.strerror or error}") from error
+    if not there:
+        path.unlink(missing_ok=True)

@@ -23,6 +23,11 @@ inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always
 steady = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
 """For loops that allocate nothing: references to arrays are not counted, which took as long as all kernels."""
 
+inner = numba.njit(  # pyright: ignore[reportCallIssue]
+    cache=True, nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""As `steady`, for loops that only other loops call: no code is made by which Python could call them."""
+
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
 STRAIGHT, LOOPED, DENSE = range(3)
 CONVERGED, DIVERGED, NON_FINITE = range(3)
