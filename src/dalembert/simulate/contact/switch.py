@@ -60,7 +60,7 @@ class Switch:
         touching = p.closed | ((x.gaps <= TOUCHING) & (before[::3] <= STILL * size))
         limits = self.zeno.limits(here.t)
         v, impulses = self.collision.resolve(x, here.v, touching, limits > 0.0)
-        heat = -float(impulses @ (x.W @ (v + here.v))) / 2
+        heat = float((here.v - v) @ x.M @ (here.v + v)) / 2
         self._note_impacts(here.t, before, impulses, limits)
         after = (x.W @ v).reshape(-1, 3)
         closed = touching & (after[:, 0] <= STILL * size)
