@@ -26,7 +26,7 @@ def test_J13_a_massless_leg_lands_without_loss_and_lifts_off_where_its_force_end
     period = stance + 2 * speed / 9.81
     np.testing.assert_allclose(times(run, "open", "impact"), fall + period * np.arange(3), atol=1e-11)
     np.testing.assert_allclose(times(run, "closed", "open"), fall + stance + period * np.arange(3), atol=1e-11)
-    assert run.heat[-1] == 0.0
+    assert abs(run.heat[-1]) < 1e-13
     assert np.abs(run.energy_residual).max() < 1e-9
     flight = run.modes[:, 0] == 2
     assert np.abs(run.v[flight, 1]).max() == 0.0
