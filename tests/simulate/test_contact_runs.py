@@ -1,4 +1,4 @@
-"""Runs with contacts as runs: compiled steps against plain ones, events, equal times, errors, kills, the laws of impact."""
+"""Runs with contacts: compiled steps against plain ones, events, equal times, errors, kills, the laws of impact."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def scene():
     hills = Heightfield(x, x, 0.1 * np.sin(2 * x)[:, None] * np.cos(x)[None, :] - 0.1)
     contacts = [
         Contact(Sphere("one", 0.1), hills, friction=0.5, restitution=0.3, name="hill"),
-        Contact(Sphere("two", 0.1, (0.01, 0, 0)), Plane((0.1, 0, 1), -0.2), friction=0.3, restitution=0.4, law="poisson",
-                name="slope"),
+        Contact(Sphere("two", 0.1, (0.01, 0, 0)), Plane((0.1, 0, 1), -0.2), friction=0.3, restitution=0.4,
+                law="poisson", name="slope"),
         Contact(Sphere("one", 0.1), Sphere("brick", 0.15), friction=0.2, name="ball on brick"),
         Contact(Box("brick", (0.3, 0.2, 0.1)), Plane(), friction=0.6, name="brick"),
         JointLimits(restitution=0.2),
@@ -119,8 +119,8 @@ def failing(what):
 @pytest.mark.parametrize("method", ["hybrid", "moreau"])
 @pytest.mark.parametrize(
     ("what", "words"),
-    [("raises", r"torque \(pilot\) failed at t = 0\.3[0-9]* s: ZeroDivisionError"), ("shape", r"shape \(2,\) at t = 0\.3"),
-     ("nan", r"nan at t = 0\.3")],
+    [("raises", r"torque \(pilot\) failed at t = 0\.3[0-9]* s: ZeroDivisionError"),
+     ("shape", r"shape \(2,\) at t = 0\.3"), ("nan", r"nan at t = 0\.3")],
 )  # fmt: skip
 def test_errors_in_controllers_keep_the_trajectory_so_far(method, what, words):
     with pytest.raises((da.ModelError, da.ShapeError), match=words) as caught:
@@ -207,6 +207,23 @@ def test_sliding_begins_where_the_force_leaves_the_cone():
     np.testing.assert_allclose(slip, [start], atol=1e-11)
     np.testing.assert_allclose(run.q[-1, 0], 8 * (1 - start) ** 3 / 6 / 2, atol=1e-10)
     assert np.abs(run.energy_residual).max() < 1e-9
+
+
+@pytest.mark.parametrize(("method", "step", "atol"), [("hybrid", None, 1e-10), ("moreau", 1e-4, 2e-3)])
+def test_a_bowling_ball_slides_then_rolls_at_five_sevenths(method, step, atol):
+    b = da.Builder("alley")
+    b.body("ball", mass=5.0, inertia=(0.02, 0.02, 0.02))
+    m = b.build(base="floating")
+    q, v = m.neutral(), np.zeros(6)
+    q[2], v[0] = 0.1, 7.0
+    given = {"contacts": [Contact(Sphere("ball", 0.1), friction=0.2, name="ball")], "method": method, "step": step}
+    run = da.simulate(m, 1.5, q, v, rtol=1e-11, atol=1e-12, **given)
+    roll = 2 * 7.0 / (7 * 0.2 * G)
+    np.testing.assert_allclose(
+        m.kinematics(run.q[-1], "ball")[1][0], 7 * roll - 0.1 * G * roll**2 + 5 * (1.5 - roll), atol=atol
+    )
+    np.testing.assert_allclose(run.energy[0] - run.energy[-1], 0.5 * 5 * 49 * 2 / 7, atol=10 * atol)
+    np.testing.assert_allclose(run.heat[-1], 0.5 * 5 * 49 * 2 / 7, atol=10 * atol)
 
 
 def test_a_brick_rests_on_redundant_corners_from_event_to_event():

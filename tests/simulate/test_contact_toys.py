@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
 import dalembert as da
-from dalembert.simulate.contact import Contact, Sphere
+from dalembert.simulate.contact import Contact
 from tests.simulate.toys import MU, hopper, runner, woodpecker, woodpecker_equations
 
 FINE = {"method": "hybrid", "rtol": 1e-11, "atol": 1e-12}
@@ -68,6 +70,9 @@ def test_massless_legs_that_cannot_stand_are_named():
     assert run.status == "no solution"
     assert "massless limb" in run.message
     assert "'foot'" in run.message
+    chosen = da.simulate(m, 0.01, start, contacts=contacts, torque=spring, step=1e-3)
+    assert chosen.method == "hybrid"
+    assert "massless limbs" in chosen.reason
     with pytest.raises(da.UnsupportedError, match="massless"):
         da.simulate(m, 0.3, start, contacts=contacts, torque=spring, method="moreau")
     m, _, contacts = hopper()
@@ -78,10 +83,12 @@ def test_massless_legs_that_cannot_stand_are_named():
 
 def phases(run):
     """Return (first, last, closed, sliding) of the stretches between events, and (before, after) of impacts."""
-    jumps = [i for i in range(run.t.size - 1) if run.t[i] == run.t[i + 1] and not np.array_equal(run.v[i], run.v[i + 1])]
+    jumps = [
+        i for i in range(run.t.size - 1) if run.t[i] == run.t[i + 1] and not np.array_equal(run.v[i], run.v[i + 1])
+    ]
     marks = sorted({0, run.t.size - 1, *jumps, *(i + 1 for i in jumps),
                     *(i for i in range(1, run.t.size) if (run.modes[i] != run.modes[i - 1]).any())})  # fmt: skip
-    stretches = [(a, b) for a, b in zip(marks, marks[1:], strict=False) if run.t[b] > run.t[a]]
+    stretches = [(a, b) for a, b in pairwise(marks) if run.t[b] > run.t[a]]
     return stretches, [(i, i + 1) for i in jumps]
 
 

@@ -55,7 +55,9 @@ def woodpecker_equations():
     both = ca.vertcat(*points)
     W = ca.jacobian(both, q)
     return ca.Function(
-        "toy", [q, v], [ca.jacobian(momentum, v), force, both[::2] - POLE, W, ca.jtimes(W @ v, q, v), kinetic, potential]
+        "toy",
+        [q, v],
+        [ca.jacobian(momentum, v), force, both[::2] - POLE, W, ca.jtimes(W @ v, q, v), kinetic, potential],
     )
 
 

@@ -5,8 +5,8 @@ r reactions (N, T, T per contact), u = G r + g accelerations or velocities of th
 
     0 <= u_N  perp  r_N >= 0,     r_T in the disk of radius mu r_N, opposed to u_T where it is at its edge
 
-solved by `friction.contact_kernel`. Newton's restitution: u_N+ + e u_N-  in place of u_N. Poisson's: a first problem without
-restitution gives r_c, then a second one r_N >= e r_c with friction in the cone of that r_N (Glocker, Pfeiffer 1995).
+solved by `friction.contact_kernel`. Newton's restitution: u_N+ + e u_N- in place of u_N. Poisson's: a first problem
+without restitution gives r_c, a second one r_N >= e r_c with friction in the cone of that r_N (Glocker, Pfeiffer 1995).
 """
 
 from __future__ import annotations
@@ -99,13 +99,9 @@ class Answer:
 
 
 def complementarity(
-    G: Array,
-    g: Array,
-    mu: Array,
-    sliding: Array | None = None,
-    direction: Array | None = None,
+    G: Array, g: Array, mu: Array, sliding: Array | None = None, direction: Array | None = None,
     warm: Array | None = None,
-) -> Answer:
+) -> Answer:  # fmt: skip
     """Solve u = G r + g over the cones of contacts with three rows each.
 
     Parameters
@@ -125,19 +121,10 @@ def complementarity(
         s.reshape(k, 3)[:, 1:] = direction
     r = np.zeros(keep.size) if warm is None else warm[keep].copy()
     residual, _, _ = solve_contacts(
-        np.ascontiguousarray(G[np.ix_(keep, keep)]),
-        np.ascontiguousarray(g[keep]),
-        first,
-        np.ascontiguousarray(mu, float),
-        COULOMB,
-        np.full(k, UNILATERAL, np.int64),
-        slides,
-        s[keep],
-        r,
-        TOLERANCE,
-        SWEEPS,
-        NEWTON,
-    )
+        np.ascontiguousarray(G[np.ix_(keep, keep)]), np.ascontiguousarray(g[keep]), first,
+        np.ascontiguousarray(mu, float), COULOMB, np.full(k, UNILATERAL, np.int64), slides, s[keep], r, TOLERANCE,
+        SWEEPS, NEWTON,
+    )  # fmt: skip
     full = np.zeros(3 * k)
     full[keep] = r
     return Answer(full, float(residual))

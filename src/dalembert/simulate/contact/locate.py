@@ -143,7 +143,7 @@ class Locator:
     # --- functions of the user ----------------------------------------------------------------------------------
 
     def first_watch(self, here: Here, shot: Shot) -> tuple[Shot, list[int]] | None:
-        """Return the step to the first zero of a user's function, and which are zero there; looks at parts of a step."""
+        """Return the step to the first zero of a user's function, and which are zero there."""
         w, low = self.watching, 0.0
         start = w.values(here.t, here.q, here.v)
         for part in range(1, PARTS + 1):

@@ -1,4 +1,4 @@
-"""What the compiled steps of `moreau_loops.py` run on: pairs as arrays, codes bound to memory, Python's joint forces."""
+"""What compiled time steps run on: pairs as arrays, codes bound to memory, joint forces by Python functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from dalembert.simulate.contact.forces import Chart, Forces, called
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.moreau_loops import ALONG, CLOSE, CONTACTS, TAU, Samples, Work
+from dalembert.simulate.contact.moreau_arrays import Samples, Work
+from dalembert.simulate.contact.moreau_loops import ALONG, CLOSE, CONTACTS, TAU
 from dalembert.simulate.contact.pair_loops import FIELD, LIMIT, PLANE, SPHERES, Pairs
 from dalembert.simulate.contact.shapes import Heightfield, Plane
 from dalembert.simulate.smooth.codes import _kernel, _traced
@@ -112,8 +113,11 @@ class Memory:
 def samples_of(session: Session, contacts: int, size: int) -> Samples:
     """Return room for a block of samples."""
     m = session.mechanism
-    wide = (m.nq, m.nv, m.nv, len(m.names))
-    return Samples(
-        np.zeros(size), *(np.zeros((size, width)) for width in wide), np.zeros(size), np.zeros(size), np.zeros(size),
-        np.zeros((size, 3 * contacts)), np.zeros((size, contacts), np.int64), np.zeros(size, np.int64), np.zeros(size),
-    )  # fmt: skip
+    widths: dict[str, tuple[int, ...]] = {
+        "q": (m.nq,), "v": (m.nv,), "acceleration": (m.nv,), "multipliers": (len(m.names),),
+        "contact_forces": (3 * contacts,), "modes": (contacts,),
+    }  # fmt: skip
+    whole = ("modes", "contact_status")
+    return Samples(**{
+        name: np.zeros((size, *widths.get(name, ())), np.int64 if name in whole else float) for name in Samples._fields
+    })  # fmt: skip

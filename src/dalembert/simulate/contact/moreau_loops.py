@@ -5,8 +5,6 @@ Symbols as in `moreau.py`; y = v + h M^-1 (tau - bias), Z = M^-1 A^T, S = A Z, L
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dalembert.simulate.contact.law_loops import expansion, factor, impulses_of, solve_in_place
@@ -17,7 +15,6 @@ from dalembert.tableau.time.signal_loops import set_signals
 
 CONTACTS, ALONG, CLOSE, TAU = range(4)
 """Rows of the table of calls; a Python function for joint forces is in row 6, as `signal_loops` has it."""
-
 FINE, CALLBACK, NON_FINITE, MASSLESS = range(4)
 """What became of a step."""
 
@@ -36,48 +33,6 @@ ACCEPTED = 1e-8
 
 AT_REST = 1e-9
 """Contact velocities below this count as rest in `modes`, m/s."""
-
-
-class Work(NamedTuple):
-    """Memory of one run: what the codes read and write, and where they are."""
-
-    calls: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    environment: np.ndarray  # t, failure, signals
-    tau: np.ndarray
-    base: np.ndarray
-    way: np.ndarray
-    moved: np.ndarray
-    middle: np.ndarray
-    time: np.ndarray  # (1,)
-    M: np.ndarray
-    bias: np.ndarray
-    A: np.ndarray
-    frames: np.ndarray
-    correction: np.ndarray
-    residual: np.ndarray
-    gaps: np.ndarray
-    W: np.ndarray
-    axes: np.ndarray
-    warm: np.ndarray
-
-
-class Samples(NamedTuple):
-    """Rows of a block; the last ones as `record.CONTACT_FIELDS`."""
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    acceleration: np.ndarray
-    multipliers: np.ndarray
-    work: np.ndarray
-    step: np.ndarray
-    heat: np.ndarray
-    contact_forces: np.ndarray
-    modes: np.ndarray
-    contact_status: np.ndarray
-    contact_residual: np.ndarray
 
 
 @compiled
@@ -175,42 +130,51 @@ def close(w, t):
 
 
 @compiled
-def step(w, pairs, tables, t, h, sums, samples, row):
-    """Take one step and write its sample into `row` (none where it is negative); return what became of it."""
+def without_contacts(w, h):
+    """Return what a step needs of M and A, and the velocity and multipliers that no contact would change.
+
+    In this order: independent motions of M (all, or mass is missing), L, Z, factor and kept rows of S, multipliers,
+    velocity.
+    """
     n, m = w.v.size, w.A.shape[0]
-    code = evaluate(w, pairs, tables, t, h)
-    if code != FINE:
-        return code
     L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), np.ones(m, np.bool_)
-    if factor(w.M, L, kept) < n:
-        return MASSLESS
+    rank = factor(w.M, L, kept)
     X = np.zeros((n, 1 + m))
     X[:, 0] = h * (w.tau - w.bias)
     X[:, 1:] = w.A.T
     solve_in_place(L, kept, X)
     X[:, 0] += w.v
     Z, y = np.ascontiguousarray(X[:, 1:]), np.ascontiguousarray(X[:, :1])
-    status = 0
     if m:
-        status = 0 if factor(w.A @ Z, SL, rows_kept) == m else 1
-    lam = constrained(w.A, Z, SL, rows_kept, y)[:, 0].copy()
-    free = y[:, 0].copy()
-    coming = w.W[::3].copy() @ free
-    index = np.flatnonzero(w.gaps + 0.5 * h * coming <= 0.0)
+        factor(w.A @ Z, SL, rows_kept)
+    lam = constrained(w.A, Z, SL, rows_kept, y)
+    return rank, L, Z, SL, rows_kept, lam[:, 0].copy(), y[:, 0].copy()
+
+
+@compiled
+def step(w, pairs, tables, t, h, sums, samples, row):
+    """Take one step and write its sample into `row` (none where it is negative); return what became of it."""
+    code = evaluate(w, pairs, tables, t, h)
+    if code != FINE:
+        return code
+    rank, L, Z, SL, rows_kept, lam, free = without_contacts(w, h)
+    if rank < w.v.size:
+        return MASSLESS
+    index = np.flatnonzero(w.gaps + 0.5 * h * (w.W[::3].copy() @ free) <= 0.0)
     P, new, residual = np.zeros(w.warm.size), free.copy(), 0.0
-    B = np.zeros((n, 3 * index.size))
+    B = np.zeros((w.v.size, 3 * index.size))
     if index.size:
         rows = np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
         B[:, :] = w.W[rows].T
-        solve_in_place(L, kept, B)
+        solve_in_place(L, np.ones(w.v.size, np.bool_), B)
         pressed = constrained(w.A, Z, SL, rows_kept, B)
         some, residual = impulses(w, pairs, rows, index, free, B, h)
         P[rows] = some
         new += B @ some
         lam += pressed @ some
-    w.warm[:] = P
     if not np.isfinite(new.sum()):
         return NON_FINITE
+    w.warm[:] = P
     both = w.v + new
     move(w, w.q, 0.5 * h, both)
     lift(w, index, new, B, h)
@@ -220,6 +184,7 @@ def step(w, pairs, tables, t, h, sums, samples, row):
     sums[WORK] += h * (w.tau @ both) / 2.0
     sums[RESIDUAL] = residual
     if row >= 0:
+        status = 0 if rows_kept.all() else 1
         record(w, samples, row, t + h, (new - w.v) / h, lam / h, P / h, new, h, sums, status)
     w.v[:] = new
     w.q[:] = w.moved
