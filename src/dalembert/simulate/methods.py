@@ -49,9 +49,12 @@ def choose(
 ) -> tuple[str, str]:
     """Return a method and the reason for it, in words."""
     if contacts is not None:
+        from dalembert.simulate.contact.massless import Limbs
         from dalembert.simulate.contact.pairs import pairs_of
 
         count = len(pairs_of(mechanism, contacts))
+        if Limbs(np.asarray(mechanism.mass_matrix(q))).any:
+            return "hybrid", f"{count} contacts and massless limbs: from event to event, limbs held in the air"
         if count <= FEW and numbers["step"] is None:
             return "hybrid", f"{count} contacts: from event to event, every impact located"
         return "moreau", f"{count} contacts, or a step is given: time stepping, impacts as impulses of a step"

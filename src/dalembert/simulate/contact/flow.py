@@ -21,6 +21,9 @@ SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 SHORTEST = 1e-11
 """Steps that have no answer are shortened down to this, seconds: the run ends next to where the answer does."""
 
+FAR = 1e12
+"""Stages beyond this (metres, radians, per second) belong to steps that are too long."""
+
 TRIALS = 80
 """Rejected steps in a row at most."""
 
@@ -63,13 +66,18 @@ class Flow:
         _, x_rate = self.chart.at(here.q, y[:n], here.v)
         first = np.concatenate([x_rate, here.motion.a, [here.motion.power, here.motion.loss]])
         size = np.concatenate([np.ones(n), np.abs(here.v), [np.inf, np.inf]])
-        end, ratio = DOP853_TABLE.step(self._rate(here.q), here.t, y, h, first, s.atol + s.rtol * size)
+        with np.errstate(over="ignore", invalid="ignore"):
+            end, ratio = DOP853_TABLE.step(self._rate(here.q), here.t, y, h, first, s.atol + s.rtol * size)
+        if not np.isfinite(end).all():
+            return Shot(h, here.q, here.v, np.inf, 0.0, 0.0)
         q, _ = self.chart.at(here.q, end[:n], end[n : 2 * n])
         q, v = self.phase.on_manifold(q, end[n : 2 * n], here.t + h)
         return Shot(h, q, v, ratio, float(end[2 * n]), float(end[2 * n + 1]))
 
     def _rate(self, base: Array) -> Callable[[float, Array], Array]:
         def rate(t: float, y: Array) -> Array:
+            if not np.abs(y[: 2 * self.n]).max(initial=0.0) < FAR:
+                return np.full(y.size, np.nan)
             v = y[self.n : 2 * self.n]
             q, x_rate = self.chart.at(base, y[: self.n], v)
             found = self.phase.motion(q, v, t)
@@ -88,7 +96,7 @@ class Flow:
                     raise
                 h *= LEAST
                 continue
-            if fixed or shot.ratio < 1.0:
+            if shot.ratio < 1.0 or (fixed and np.isfinite(shot.ratio)):
                 best = SAFETY * shot.ratio ** (-1 / 8) if shot.ratio > 0.0 else MOST
                 self.h = h * float(np.clip(best, LEAST, MOST))
                 return shot

@@ -28,11 +28,11 @@ class Forces:
         self.controller, self.time = controller, 0.0
         self.zero = controller.kind == "none"
         c = controller
-        if not self.zero and c.function is None:
+        if not self.zero:
             inputs = {"t": c.t, "q": c.q, "v": c.v, "signals": c.symbols}
             inputs = {name: each for name, each in inputs.items() if each.numel()}
             self.names = tuple(inputs)
-            self.law = Kernel(ca.Function("tau", list(inputs.values()), [c.tau], list(inputs), ["tau"]), width=1)
+            self.kernel = Kernel(ca.Function("tau", list(inputs.values()), [c.tau], list(inputs), ["tau"]), width=1)
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
         """Return the joint forces (nv,)."""
@@ -43,7 +43,7 @@ class Forces:
         if c.function is not None:
             return called(c.function, t, q, v)
         values = {"t": np.array([t]), "q": q, "v": v, "signals": c.signals.values(t)}
-        return np.atleast_1d(self.law(*(values[name] for name in self.names)))
+        return np.atleast_1d(self.kernel(*(values[name] for name in self.names)))
 
 
 def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:
@@ -62,7 +62,7 @@ class Chart:
     def __init__(self, mechanism: Mechanism) -> None:
         key = ("simulate", mechanism.content())
         self._at = _kernel((*key, "chart"), lambda: _trace_chart(mechanism), mechanism.cacheable)
-        self._along = _kernel((*key, "along"), lambda: _trace_along(mechanism), mechanism.cacheable)
+        self.along_kernel = _kernel((*key, "along"), lambda: _trace_along(mechanism), mechanism.cacheable)
 
     def at(self, base: Array, x: Array, v: Array) -> tuple[Array, Array]:
         """Return q and x' = T(x) v."""
@@ -70,7 +70,7 @@ class Chart:
 
     def along(self, base: Array, way: Array) -> Array:
         """Return where a constant velocity leads whose time integral is `way`, to second order; unit quaternions."""
-        return self._along(base, way)
+        return self.along_kernel(base, way)
 
 
 def _trace_chart(mechanism: Mechanism) -> ca.Function:

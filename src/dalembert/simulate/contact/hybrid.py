@@ -184,5 +184,3 @@ class Hybrid:
 def run_hybrid(session: Session, impacts: str = "simultaneous") -> None:
     """Integrate a session with contacts from event to event; `impacts`: one of `collision.ORDERS`."""
     Hybrid(session, impacts).run()
-
-

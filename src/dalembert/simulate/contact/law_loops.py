@@ -100,7 +100,7 @@ def expansion(G, g, mu, floor, r):
     k = mu.size
     r[:] = 0.0
     r[::3] = floor
-    change = 0.0
+    change, size = 0.0, 0.0
     for _ in range(EXPANSION):
         change, size = 0.0, 0.0
         for i in range(k):

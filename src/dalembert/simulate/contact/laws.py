@@ -5,8 +5,8 @@ r reactions (N, T, T per contact), u = G r + g accelerations or velocities of th
 
     0 <= u_N  perp  r_N >= 0,     r_T in the disk of radius mu r_N, opposed to u_T where it is at its edge
 
-solved by `friction.contact_kernel`. Newton's restitution: u_N+ + e u_N-  in place of u_N. Poisson's: a first problem without
-restitution gives r_c, then r_N >= e r_c.
+solved by `friction.contact_kernel`. Newton's restitution: u_N+ + e u_N- in place of u_N. Poisson's: a first problem
+without restitution gives r_c, a second one r_N >= e r_c with friction in the cone of that r_N (Glocker, Pfeiffer 1995).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dalembert.errors import SolvabilityError
 from dalembert.friction.cone_kernel import COULOMB, UNILATERAL
 from dalembert.friction.contact_kernel import solve_contacts
 from dalembert.kkt import KKT, Status
+from dalembert.simulate.contact.law_loops import expansion
 
 Array = np.ndarray
 
@@ -98,13 +99,9 @@ class Answer:
 
 
 def complementarity(
-    G: Array,
-    g: Array,
-    mu: Array,
-    sliding: Array | None = None,
-    direction: Array | None = None,
+    G: Array, g: Array, mu: Array, sliding: Array | None = None, direction: Array | None = None,
     warm: Array | None = None,
-) -> Answer:
+) -> Answer:  # fmt: skip
     """Solve u = G r + g over the cones of contacts with three rows each.
 
     Parameters
@@ -124,19 +121,10 @@ def complementarity(
         s.reshape(k, 3)[:, 1:] = direction
     r = np.zeros(keep.size) if warm is None else warm[keep].copy()
     residual, _, _ = solve_contacts(
-        np.ascontiguousarray(G[np.ix_(keep, keep)]),
-        np.ascontiguousarray(g[keep]),
-        first,
-        np.ascontiguousarray(mu, float),
-        COULOMB,
-        np.full(k, UNILATERAL, np.int64),
-        slides,
-        s[keep],
-        r,
-        TOLERANCE,
-        SWEEPS,
-        NEWTON,
-    )
+        np.ascontiguousarray(G[np.ix_(keep, keep)]), np.ascontiguousarray(g[keep]), first,
+        np.ascontiguousarray(mu, float), COULOMB, np.full(k, UNILATERAL, np.int64), slides, s[keep], r, TOLERANCE,
+        SWEEPS, NEWTON,
+    )  # fmt: skip
     full = np.zeros(3 * k)
     full[keep] = r
     return Answer(full, float(residual))
@@ -156,8 +144,7 @@ def impact_impulses(
     answer = complementarity(G, g, mu)
     if newton.all() or not np.any(restitution[~newton]):
         return answer
-    floor = np.zeros_like(answer.r)
-    floor[normal] = np.where(newton, 0.0, restitution * answer.r[normal])
-    expanded = complementarity(G, g + G @ (answer.r + floor), mu)
-    total = answer.r + floor + expanded.r
-    return Answer(total, max(answer.residual, expanded.residual))
+    floor = np.where(newton, 0.0, restitution * answer.r[normal])
+    expanded = np.zeros_like(answer.r)
+    change = expansion(np.ascontiguousarray(G), g + G @ answer.r, np.ascontiguousarray(mu, float), floor, expanded)
+    return Answer(answer.r + expanded, max(answer.residual, float(change)))

@@ -24,6 +24,9 @@ OPENING = 1e-9
 WEAK = 1e-12
 """Forces below this part of the largest are none: whether such a contact pulls is for the laws to say."""
 
+PARTS = 4
+"""Parts of a step at whose ends functions of the user are looked at: a flight may be one step."""
+
 INSIDE = 17
 """Points of a step at which the cubic of a gap is looked at."""
 
@@ -141,12 +144,22 @@ class Locator:
 
     def first_watch(self, here: Here, shot: Shot) -> tuple[Shot, list[int]] | None:
         """Return the step to the first zero of a user's function, and which are zero there."""
-        w = self.watching
-        ends = w.values(here.t + shot.h, shot.q, shot.v)
-        crossed = w.crossed(ends)
-        if not crossed:
-            return None
-        start, found = w.values(here.t, here.q, here.v), {}
+        w, low = self.watching, 0.0
+        start = w.values(here.t, here.q, here.v)
+        for part in range(1, PARTS + 1):
+            end = shot if part == PARTS else self.flow.shot(here, shot.h * part / PARTS)
+            ends = w.values(here.t + end.h, end.q, end.v)
+            crossed = w.crossed(ends)
+            if crossed:
+                return self._first_of(here, crossed, low, start, end, ends)
+            w.remember(ends)
+            low, start = end.h, ends
+        return None
+
+    def _first_of(
+        self, here: Here, crossed: list[int], low: float, start: Array, end: Shot, ends: Array
+    ) -> tuple[Shot, list[int]]:
+        w, found = self.watching, {}
         for k in crossed:
             sign = w.signs[k]
 
@@ -154,7 +167,7 @@ class Locator:
                 at = self.flow.shot(here, h)
                 return float(sign * w.values(here.t + h, at.q, at.v)[k]), at
 
-            found[k] = root(value, 0.0, (sign * start[k], sign * ends[k]), shot, self.tolerance(here))
+            found[k] = root(value, low, (sign * start[k], sign * ends[k]), end, self.tolerance(here))
         first = min(found.values(), key=lambda each: each.h)
         return first, [k for k in crossed if found[k].h <= first.h]
 

@@ -31,8 +31,8 @@ NO_FORCES = (
 )
 
 SLIPPING_LIMB = (
-    "at t = {t:.9g} s the joint forces push the massless limb of contact {name!r} out of its friction cone (mu = {mu:g}): "
-    "it would slip, and nothing resists; give the limb mass, or more friction"
+    "at t = {t:.9g} s the joint forces push the massless limb of contact {name!r} out of its friction cone "
+    "(mu = {mu:g}): it would slip, and nothing resists; give the limb mass, or more friction"
 )
 
 RANK = 1e-10
@@ -46,8 +46,8 @@ SLIPS = 1e-7
 class Motion:
     """Accelerations (nv,), reactions of all contacts (3 k,), multipliers (m,), accelerations of contacts (3 k,).
 
-    `power` is that of the joint forces, `loss` what sliding turns into heat, watts; `status` and `residual` of the solve
-    as of a `KKT`, the residual of the contact laws included.
+    `power` is that of the joint forces, `loss` what sliding turns into heat, watts; `status` and `residual` of the
+    solve as of a `KKT`, the residual of the contact laws included.
     """
 
     a: Array
@@ -149,9 +149,7 @@ class Phase:
         return found
 
     @staticmethod
-    def _motion(
-        a: Array, r: Array, lam: Array, x: State, v: Array, tau: Array, status: int, residual: float
-    ) -> Motion:
+    def _motion(a: Array, r: Array, lam: Array, x: State, v: Array, tau: Array, status: int, residual: float) -> Motion:
         tangential = r.copy()
         tangential[::3] = 0.0
         loss = -float(tangential @ (x.W @ v))

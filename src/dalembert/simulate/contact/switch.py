@@ -1,6 +1,6 @@
 """What changes at an instant: impacts, contacts that close and open, begin to slide and come to rest.
 
-    impact ─► who stays closed (normal velocity zero) ─► forces ─► who opens (force zero), who slides (cone) ─► again
+impact ─► who stays closed (normal velocity zero) ─► forces ─► who opens (force zero), who slides (cone) ─► again
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CLINGS = 1e-6
 """A landing foot may pull by this part of the largest force: rounding of the moment at which it lands."""
 
 CLINGING = (
-    "at t = {t:.9g} s the joint forces pull the massless limb of contact {name!r} off the ground with {force:.3g} N while "
-    "its body comes down: held, it would go through the ground; let it push, or give it mass"
+    "at t = {t:.9g} s the joint forces pull the massless limb of contact {name!r} off the ground with {force:.3g} N "
+    "while its body comes down: held, it would go through the ground; let it push, or give it mass"
 )
 
 ROUNDS = 50
@@ -60,7 +60,7 @@ class Switch:
         touching = p.closed | ((x.gaps <= TOUCHING) & (before[::3] <= STILL * size))
         limits = self.zeno.limits(here.t)
         v, impulses = self.collision.resolve(x, here.v, touching, limits > 0.0)
-        heat = -float(impulses @ (x.W @ (v + here.v))) / 2
+        heat = float((here.v - v) @ x.M @ (here.v + v)) / 2
         self._note_impacts(here.t, before, impulses, limits)
         after = (x.W @ v).reshape(-1, 3)
         closed = touching & (after[:, 0] <= STILL * size)
@@ -118,7 +118,7 @@ class Switch:
         raise SolvabilityError(f"at t = {t:.9g} s contacts change their modes without end")
 
     def _must_change(self, found: Motion, held: Motion) -> tuple[Array, Array]:
-        """Return who opens and who begins to slide: by the laws, or by the forces that it would take to go on as now."""
+        """Return who opens and who begins to slide: by the laws, or by the forces that going on would take."""
         p = self.phase
         pull = WEAK * (1.0 + float(np.abs(held.r).max(initial=0.0)))
         noise = OPENING * (1.0 + float(np.abs(found.a).max(initial=0.0)))

@@ -48,10 +48,13 @@ class Watching:
     def note(self, t: float, q: Array, v: Array, fired: list[int] | None = None) -> None:
         """Remember the signs at a state; those that fired have changed theirs."""
         if self.watches:
-            new = np.sign(self.values(t, q, v))
-            for k in fired or ():
-                new[k] = -self.signs[k]
-            self.signs = np.where(new == 0.0, self.signs, new)
+            values = self.values(t, q, v)
+            values[fired or []] = -self.signs[fired or []]
+            self.remember(values)
+
+    def remember(self, values: Array) -> None:
+        """Remember the signs of values; a zero keeps the sign before it."""
+        self.signs = np.where(values == 0.0, self.signs, np.sign(values))
 
     def fire(self, t: float, fired: list[int]) -> None:
         """Note zeros; a terminal one ends the run."""

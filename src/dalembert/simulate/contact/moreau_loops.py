@@ -1,0 +1,228 @@
+"""Steps of Moreau and Jean, compiled: as `moreau.py` has them, many in one call.
+
+Symbols as in `moreau.py`; y = v + h M^-1 (tau - bias), Z = M^-1 A^T, S = A Z, L multipliers' impulses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.simulate.contact.law_loops import expansion, factor, impulses_of, solve_in_place
+from dalembert.simulate.contact.pair_loops import fill_pairs
+from dalembert.tableau.graph_loops import compiled
+from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.tableau.time.signal_loops import set_signals
+
+CONTACTS, ALONG, CLOSE, TAU = range(4)
+"""Rows of the table of calls; a Python function for joint forces is in row 6, as `signal_loops` has it."""
+FINE, CALLBACK, NON_FINITE, MASSLESS = range(4)
+"""What became of a step."""
+
+COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED = range(5)
+WORK, HEAT, RESIDUAL, STEP, START = range(5)
+"""Places in `counts` and `sums`."""
+
+PENETRATION = 1e-12
+"""Gaps below minus this are closed again after a step, metres."""
+
+CLOSED, CLOSING = 1e-13, 4
+"""Newton's method on constraints ends at this residual, or after so many steps."""
+
+ACCEPTED = 1e-8
+"""Residual of the contact laws that counts as an answer, as in `laws`."""
+
+AT_REST = 1e-9
+"""Contact velocities below this count as rest in `modes`, m/s."""
+
+
+@compiled
+def move(w, base, scale, way):
+    """Write where `scale * way` leads from `base` into w.moved."""
+    w.base[:] = base
+    for j in range(way.size):
+        w.way[j] = scale * way[j]
+    invoke(w.calls[ALONG, 0], w.calls[ALONG, 1], w.calls[ALONG, 2])
+
+
+@compiled
+def evaluate(w, pairs, tables, t, h):
+    """Evaluate everything that a step needs; return what became of it."""
+    move(w, w.q, 0.5 * h, w.v)
+    w.middle[:] = w.moved
+    w.time[0] = t + 0.5 * h
+    invoke(w.calls[CONTACTS, 0], w.calls[CONTACTS, 1], w.calls[CONTACTS, 2])
+    fill_pairs(pairs, w.frames, w.middle, w.gaps, w.W, w.axes)
+    set_signals(w.calls, w.environment, tables, t, -np.inf, np.inf)
+    if w.environment[1] != 0.0:
+        return CALLBACK
+    if w.calls[TAU, 0] != 0:
+        invoke(w.calls[TAU, 0], w.calls[TAU, 1], w.calls[TAU, 2])
+    return FINE
+
+
+@compiled
+def constrained(A, Z, L, kept, X):
+    """Take from every column of X (n, k) what moves the rows A; return the multipliers (m, k) of that."""
+    lam = A @ X
+    solve_in_place(L, kept, lam)
+    X -= Z @ lam
+    return lam
+
+
+@compiled
+def impulses(w, pairs, rows, index, free, B, h):
+    """Return the impulses of the contacts `index` with rows `rows`, and the residual of their laws."""
+    W = w.W[rows]
+    G, g, k = W @ B, W @ free, index.size
+    before = W @ w.v
+    mu, floor, expands = pairs.mu[index], np.zeros(k), False
+    for j in range(k):
+        i = index[j]
+        if pairs.poisson[i]:
+            expands = expands or (w.warm[3 * i] == 0.0 and pairs.e[i] > 0.0)
+        else:
+            g[3 * j] += pairs.e[i] * min(before[3 * j], 0.0)
+        if pairs.e[i] == 0.0:
+            g[3 * j] += 2.0 / h * max(w.gaps[i], 0.0)
+    P = w.warm[rows]
+    residual = impulses_of(G, g, mu, P)
+    if residual > ACCEPTED:
+        P[:] = 0.0
+        residual = impulses_of(G, g, mu, P)
+    if expands:
+        for j in range(k):
+            i = index[j]
+            struck = pairs.poisson[i] and w.warm[3 * i] == 0.0
+            floor[j] = pairs.e[i] * P[3 * j] if struck else 0.0
+        more = np.zeros(P.size)
+        residual = max(residual, expansion(G, g + G @ P, mu, floor, more))
+        P += more
+    return P, residual
+
+
+@compiled
+def lift(w, index, new, B, h):
+    """Move w.moved out of what closed contacts have gone into, least in kinetic energy."""
+    normal = 3 * index
+    gaps = w.gaps[index] + 0.5 * h * (w.W[normal] @ new)
+    if index.size == 0 or gaps.min() >= -PENETRATION:
+        return
+    k = index.size
+    BN = np.ascontiguousarray(B[:, ::3])
+    G, target, p = np.zeros((3 * k, 3 * k)), np.zeros(3 * k), np.zeros(3 * k)
+    G[::3, ::3] = w.W[normal] @ BN
+    target[::3] = gaps
+    impulses_of(G, target, np.zeros(k), p)
+    start = w.moved.copy()
+    move(w, start, 1.0, BN @ p[::3].copy())
+
+
+@compiled
+def close(w, t):
+    """Put w.moved onto the constraints."""
+    w.time[0] = t
+    for _ in range(CLOSING):
+        invoke(w.calls[CLOSE, 0], w.calls[CLOSE, 1], w.calls[CLOSE, 2])
+        if np.abs(w.residual).max() <= CLOSED:
+            return
+        start, way = w.moved.copy(), w.correction.copy()
+        move(w, start, 1.0, way)
+
+
+@compiled
+def without_contacts(w, h):
+    """Return what a step needs of M and A, and the velocity and multipliers that no contact would change.
+
+    In this order: independent motions of M (all, or mass is missing), L, Z, factor and kept rows of S, multipliers,
+    velocity.
+    """
+    n, m = w.v.size, w.A.shape[0]
+    L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), np.ones(m, np.bool_)
+    rank = factor(w.M, L, kept)
+    X = np.zeros((n, 1 + m))
+    X[:, 0] = h * (w.tau - w.bias)
+    X[:, 1:] = w.A.T
+    solve_in_place(L, kept, X)
+    X[:, 0] += w.v
+    Z, y = np.ascontiguousarray(X[:, 1:]), np.ascontiguousarray(X[:, :1])
+    if m:
+        factor(w.A @ Z, SL, rows_kept)
+    lam = constrained(w.A, Z, SL, rows_kept, y)
+    return rank, L, Z, SL, rows_kept, lam[:, 0].copy(), y[:, 0].copy()
+
+
+@compiled
+def step(w, pairs, tables, t, h, sums, samples, row):
+    """Take one step and write its sample into `row` (none where it is negative); return what became of it."""
+    code = evaluate(w, pairs, tables, t, h)
+    if code != FINE:
+        return code
+    rank, L, Z, SL, rows_kept, lam, free = without_contacts(w, h)
+    if rank < w.v.size:
+        return MASSLESS
+    index = np.flatnonzero(w.gaps + 0.5 * h * (w.W[::3].copy() @ free) <= 0.0)
+    P, new, residual = np.zeros(w.warm.size), free.copy(), 0.0
+    B = np.zeros((w.v.size, 3 * index.size))
+    if index.size:
+        rows = np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
+        B[:, :] = w.W[rows].T
+        solve_in_place(L, np.ones(w.v.size, np.bool_), B)
+        pressed = constrained(w.A, Z, SL, rows_kept, B)
+        some, residual = impulses(w, pairs, rows, index, free, B, h)
+        P[rows] = some
+        new += B @ some
+        lam += pressed @ some
+    if not np.isfinite(new.sum()):
+        return NON_FINITE
+    w.warm[:] = P
+    both = w.v + new
+    move(w, w.q, 0.5 * h, both)
+    lift(w, index, new, B, h)
+    if w.calls[CLOSE, 0] != 0:
+        close(w, t + h)
+    sums[HEAT] -= P @ (w.W @ both) / 2.0
+    sums[WORK] += h * (w.tau @ both) / 2.0
+    sums[RESIDUAL] = residual
+    if row >= 0:
+        status = 0 if rows_kept.all() else 1
+        record(w, samples, row, t + h, (new - w.v) / h, lam / h, P / h, new, h, sums, status)
+    w.v[:] = new
+    w.q[:] = w.moved
+    return FINE
+
+
+@compiled
+def record(w, samples, row, t, a, lam, r, v, h, sums, status):
+    """Write a sample."""
+    samples.t[row], samples.step[row] = t, h
+    samples.q[row], samples.v[row], samples.acceleration[row] = w.moved, v, a
+    samples.multipliers[row] = lam
+    samples.work[row], samples.heat[row] = sums[WORK], sums[HEAT]
+    samples.contact_status[row], samples.contact_residual[row] = status, sums[RESIDUAL]
+    u = w.W @ v
+    for k in range(w.gaps.size):
+        for j in range(3):
+            force = 0.0
+            for i in range(3):
+                force += w.axes[k, i, j] * r[3 * k + i]
+            samples.contact_forces[row, 3 * k + j] = force
+        slips = np.sqrt(u[3 * k + 1] ** 2 + u[3 * k + 2] ** 2) > AT_REST
+        samples.modes[row, k] = 2 if r[3 * k] <= 0.0 else 1 if slips else 0
+
+
+@compiled
+def advance(w, pairs, tables, counts, sums, samples, most):
+    """Take up to `most` steps, or until the block is full; return what became of the last."""
+    for _ in range(most):
+        if counts[COUNT] >= counts[TOTAL] or counts[SAMPLES] >= samples.t.size:
+            return FINE
+        after = counts[COUNT] + 1
+        wanted = after % counts[STRIDE] == 0 or after == counts[TOTAL]
+        t = sums[START] + counts[COUNT] * sums[STEP]
+        code = step(w, pairs, tables, t, sums[STEP], sums, samples, counts[SAMPLES] if wanted else -1)
+        if code != FINE:
+            return code
+        counts[COUNT] = after
+        counts[SAMPLES] += 1 if wanted else 0
+        counts[UNSOLVED] += 1 if sums[RESIDUAL] > ACCEPTED else 0
+    return FINE

@@ -1,0 +1,111 @@
+"""One step of Moreau and Jean in plain NumPy: twin of `moreau_loops.step`; rows that move by themselves go this way.
+
+Written with the block matrix and the laws as the event-driven method has them, so the two have little in common but the
+equations in `moreau.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import SolvabilityError
+from dalembert.simulate.contact import moreau_loops as loop
+from dalembert.simulate.contact.geometry import State
+from dalembert.simulate.contact.laws import Inverse, complementarity, expansion
+
+Array = np.ndarray
+
+
+class PlainSteps:
+    """Takes the steps of a `Moreau` run one by one."""
+
+    def __init__(self, run: Any) -> None:
+        self.run, self.m = run, run.session.mechanism
+        self.offsets = bool(self.m.names)
+
+    def advance(self, most: int) -> int:
+        """Take up to `most` steps, or until the block is full; return what became of the last."""
+        counts, sums, samples = self.run.counts, self.run.sums, self.run.samples
+        for _ in range(most):
+            if counts[loop.COUNT] >= counts[loop.TOTAL] or counts[loop.SAMPLES] >= samples.t.size:
+                break
+            after = counts[loop.COUNT] + 1
+            wanted = after % counts[loop.STRIDE] == 0 or after == counts[loop.TOTAL]
+            t = sums[loop.START] + counts[loop.COUNT] * sums[loop.STEP]
+            code = self._step(t, sums[loop.STEP], counts[loop.SAMPLES] if wanted else -1)
+            if code != loop.FINE:
+                return code
+            counts[loop.COUNT] = after
+            counts[loop.SAMPLES] += 1 if wanted else 0
+            counts[loop.UNSOLVED] += 1 if sums[loop.RESIDUAL] > loop.ACCEPTED else 0
+        return loop.FINE
+
+    def _step(self, t: float, h: float, row: int) -> int:
+        run, w, sums = self.run, self.run.memory.work, self.run.sums
+        q, v = w.q.copy(), w.v.copy()
+        middle = run.chart.along(q, 0.5 * h * v)
+        x = run.geometry.state(middle, v, t + 0.5 * h)
+        tau = run.forces(t, q, v)
+        right = np.column_stack([x.M @ v + h * (tau - x.bias), x.W.T])
+        rows = np.zeros((x.A.shape[0], right.shape[1]))
+        if self.offsets:
+            rows[:, 0] = -self.m.constraint_velocity(middle, np.zeros(v.size), t + 0.5 * h)
+        inverse = Inverse.of(x.M, x.A)
+        try:
+            motions, multipliers = inverse.solve(right, rows)
+        except SolvabilityError:
+            return loop.NON_FINITE
+        free, B = motions[:, 0], motions[:, 1:]
+        P, active, sums[loop.RESIDUAL] = self._impulses(x, v, free, B, h)
+        new = free + B @ P
+        if not np.isfinite(new).all():
+            return loop.NON_FINITE
+        end = run.chart.along(q, 0.5 * h * (v + new))
+        end = self._without_penetration(end, x, new, B, active, h)
+        w.moved[:] = self.m.project(end, t=t + h) if any(self.m.holonomic) else end
+        sums[loop.HEAT] -= float(P @ (x.W @ (new + v))) / 2.0
+        sums[loop.WORK] += h * float(tau @ (new + v)) / 2.0
+        if row >= 0:
+            w.W[:], w.axes[:] = x.W, x.axes
+            lam = (multipliers[:, 0] + multipliers[:, 1:] @ P) / h
+            status = int(inverse.status)
+            loop.record(w, run.samples, row, t + h, (new - v) / h, lam, P / h, new, h, sums, status)
+        w.v[:], w.q[:], w.warm[:] = new, w.moved, P
+        return loop.FINE
+
+    def _impulses(self, x: State, v: Array, free: Array, B: Array, h: float) -> tuple[Array, Array, float]:
+        """Return the impulses of all contacts, which would close in this step, and the residual of their laws."""
+        pairs, warm, normal = self.run.pair_arrays, self.run.memory.work.warm, np.arange(0, x.W.shape[0], 3)
+        before, coming = (x.W[normal] @ each for each in (v, free))
+        active = np.flatnonzero(x.gaps + 0.5 * h * coming <= 0.0)
+        P = np.zeros(x.W.shape[0])
+        if not active.size:
+            return P, active, 0.0
+        rows = (3 * active[:, None] + np.arange(3)).ravel()
+        G, g, e = x.W[rows] @ B[:, rows], x.W[rows] @ free, pairs.e[active]
+        poisson, fresh = pairs.poisson[active], warm[3 * active] == 0.0
+        g[::3] += np.where(poisson, 0.0, e * np.minimum(before[active], 0.0))
+        g[::3] += np.where(e > 0.0, 0.0, 2.0 / h * np.maximum(x.gaps[active], 0.0))
+        answer = complementarity(G, g, pairs.mu[active], warm=warm[rows])
+        if not answer.ok:
+            answer = complementarity(G, g, pairs.mu[active])
+        P[rows], residual = answer.r, answer.residual
+        if np.any(poisson & fresh & (e > 0.0)):
+            floor, more = np.where(poisson & fresh, e * answer.r[::3], 0.0), np.zeros(rows.size)
+            residual = max(residual, expansion(G, g + G @ answer.r, pairs.mu[active], floor, more))
+            P[rows] += more
+        return P, active, residual
+
+    def _without_penetration(self, q: Array, x: State, v: Array, B: Array, active: Array, h: float) -> Array:
+        """Move positions back where a closed contact has gone below the surface, least in kinetic energy."""
+        normal = 3 * active
+        gaps = x.gaps[active] + 0.5 * h * (x.W[normal] @ v)
+        if not active.size or gaps.min() >= -loop.PENETRATION:
+            return q
+        spread, target = np.zeros((3 * active.size, 3 * active.size)), np.zeros(3 * active.size)
+        spread[::3, ::3] = x.W[normal] @ B[:, normal]
+        target[::3] = gaps
+        p = complementarity(spread, target, np.zeros(active.size)).r[::3]
+        return self.run.chart.along(q, B[:, normal] @ p)
