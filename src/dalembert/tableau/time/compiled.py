@@ -54,6 +54,7 @@ class Work(NamedTuple):
     residual: Array
     entries: Array
     event_values: Array
+    event_signs: Array
     plan: PlanArrays
     dense: Array
     exchanges: Array
@@ -112,6 +113,7 @@ class Compiled:
             "residual": n,
             "entries": self.plan.pattern.entries,
             "event_values": max(events, self.events),
+            "event_signs": max(events, self.events),
         }
         arrays = {name: np.zeros(length) for name, length in size.items()}
         projection = self._projection_work()
@@ -139,7 +141,7 @@ class Compiled:
         k = plan.n
         dense = np.zeros((k, k)) if k <= DENSE_LIMIT else np.zeros((0, 0))
         entries, free = np.zeros(plan.pattern.entries), np.array([wanted.free])
-        columns = [np.zeros(k) for _ in range(3)]
+        columns: Any = [np.zeros(k) for _ in range(3)]
         return ProjectionWork(plan_arrays(plan), entries, *columns, dense, np.zeros(k, np.int64), free)
 
 

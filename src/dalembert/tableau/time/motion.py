@@ -94,7 +94,7 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
     old = [symbols.q[i] for i in given] + [symbols.v[i] for i in given] + [symbols.u[i] for i in driven]
     new = [x[0] for x in given.values()] + [x[1] for x in given.values()] + list(driven.values())
 
-    replaced = ca.vertcat(*old, ca.SX(0, 1)), ca.vertcat(*new, ca.SX(0, 1))
+    replaced = ca.vertcat(*old, ca.SX(0, 1)), ca.densify(ca.vertcat(*new, ca.SX(0, 1)))
 
     def put(expression: ca.SX) -> ca.SX:
         return ca.substitute(expression, *replaced) if old else expression
@@ -136,7 +136,7 @@ def _need(system: Any, put: Any, given: dict[int, Any], free: tuple[int, ...], a
         return None
     place = {i: k for k, i in enumerate(free)}
     full = [given[i][2] if i in given else a[place[i]] for i in range(len(system.coordinates))]
-    return ca.substitute(put(system.need), system.a, ca.vertcat(*full))
+    return ca.substitute(put(system.need), system.a, ca.densify(ca.vertcat(*full)))
 
 
 def _open_controls(
