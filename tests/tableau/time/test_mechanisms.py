@@ -110,6 +110,16 @@ def test_Y5_Y12_the_stanford_arm_as_its_multibody():
     assert np.abs(ahead.y[:6, -1] - end).max() < 1e-6
 
 
+def test_a_continuous_joint_is_an_angle_that_counts_turns():
+    """Given as (cos, sin) or as an angle; a wheel with a constant torque turns many times."""
+    b = da.Builder("wheel")
+    b.body("wheel", inertia=Inertia(1.0, (0, 0, 0), np.eye(3)))
+    b.joint("axle", "continuous", parent="world", child="wheel", axis=(0, 0, 1))
+    problem = Problem(b.build(), known={"tau axle": 4.0})
+    for start in ([np.cos(0.3), np.sin(0.3)], [0.3]):
+        assert problem.integrate((0, 5), start)["axle"][-1] == pytest.approx(50.3, rel=1e-6)
+
+
 def test_what_joint_coordinates_cannot_say_is_refused():
     b = da.Builder("ball")
     b.body("ball", inertia=Inertia(1.0, (0, 0, -0.1), np.eye(3)))

@@ -141,8 +141,9 @@ class Compiled:
         k = plan.n
         dense = np.zeros((k, k)) if k <= DENSE_LIMIT else np.zeros((0, 0))
         entries, free = np.zeros(plan.pattern.entries), np.array([wanted.free])
-        columns: Any = [np.zeros(k) for _ in range(3)]
-        return ProjectionWork(plan_arrays(plan), entries, *columns, dense, np.zeros(k, np.int64), free)
+        right, rate_right, step = (np.zeros(k) for _ in range(3))
+        exchanges = np.zeros(k, np.int64)
+        return ProjectionWork(plan_arrays(plan), entries, right, rate_right, step, dense, exchanges, free)
 
 
 DENSE_LIMIT = 600
