@@ -155,11 +155,16 @@ def bind(kernel: Kernel, arrays: Mapping[str, Array]) -> tuple[list[int], Any]:
     engine = kernel.engine
     words: list[int] = []
     for port in (*kernel.inputs, *kernel.outputs):
-        words += [arrays[port.name].ctypes.data, 0, 0, arrays[port.name].itemsize]
+        words += [_address(arrays[port.name]), 0, 0, arrays[port.name].itemsize]
     table = np.array([*words, 0], np.int64)
     scratch = np.zeros(engine.layout.scratch_bytes + ALIGNMENT, np.uint8)  # type: ignore[attr-defined]
-    start = scratch.ctypes.data + -scratch.ctypes.data % ALIGNMENT
-    return [engine.machine.address, table.ctypes.data, start], (table, scratch)  # type: ignore[attr-defined]
+    start = _address(scratch) + -_address(scratch) % ALIGNMENT
+    return [engine.machine.address, _address(table), start], (table, scratch)  # type: ignore[attr-defined]
+
+
+def _address(array: Array) -> int:
+    """Return where an array lies; several times faster than `array.ctypes.data`."""
+    return array.__array_interface__["data"][0]
 
 
 def by_rows(J: ca.SX) -> list[ca.SX]:

@@ -40,7 +40,7 @@ class MechanismSystem:
         Coordinate -> torque that becomes unknown where this coordinate is known.
     """
 
-    mechanism: Any
+    mechanism: Mechanism | None
     symbols: Symbols
     expressions: Any
     coordinates: tuple[str, ...]
@@ -51,8 +51,10 @@ class MechanismSystem:
 
     def own(self, q: Any) -> Any:
         """Return a configuration in these coordinates: (cos, sin) of continuous joints become angles."""
-        several = self.mechanism is not None and self.mechanism.nq != len(self.coordinates)
-        return coordinates(self.mechanism, q) if several and np.shape(q) == (self.mechanism.nq,) else q
+        mechanism = self.mechanism
+        if mechanism is None or mechanism.nq == len(self.coordinates) or np.shape(q) != (mechanism.nq,):
+            return q
+        return coordinates(mechanism, q)
 
     @property
     def parameters(self) -> Any:
