@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
-from dalembert.tableau.time.event_loops import evaluate, of_differences, pass_events
+from dalembert.tableau.time.event_loops import begin_events, of_differences, pass_events
 from dalembert.tableau.time.interruptible import interrupted
 from dalembert.tableau.time.newton_loops import (
     CONVERGED,
@@ -202,8 +202,7 @@ def run(work, state, option, tables, mesh):
     phi, psi = np.zeros((top + 2, n)), np.zeros(top + 2)
     co = (np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2), np.zeros(top + 2))
     vectors = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n))
-    signs = np.zeros(work.event_values.size)
-    events = np.empty((0, n + 2))
+    signs = work.event_signs
     point = (work.calls, work.x, work.rates, work.environment, work.event_values)
     keep(mesh, 0, s.t, 0, work.x, work.rates)
     rows = 1
@@ -213,11 +212,9 @@ def run(work, state, option, tables, mesh):
     s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
     s.fresh, s.steps, s.shift_factored, s.t_avoided, s.trusted = 0, 0, 0.0, np.nan, np.inf
     phi[0], phi[1], psi[0] = work.x, work.rates * s.h, s.h
-    if signs.size:
-        evaluate(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
-        signs[:] = work.event_values
     past = (phi, psi, co, vectors, np.zeros(3))
     s.status = RUNNING
+    events, _ = begin_events(point, tables, state, signs, option)
     while s.status == RUNNING:
         if rows == mesh.shape[0]:
             mesh = grown(mesh, 2 * rows)

@@ -54,6 +54,7 @@ class Work(NamedTuple):
     residual: Array
     entries: Array
     event_values: Array
+    event_signs: Array
     plan: PlanArrays
     dense: Array
     exchanges: Array
@@ -112,6 +113,7 @@ class Compiled:
             "residual": n,
             "entries": self.plan.pattern.entries,
             "event_values": max(events, self.events),
+            "event_signs": max(events, self.events),
         }
         arrays = {name: np.zeros(length) for name, length in size.items()}
         projection = self._projection_work()
@@ -139,8 +141,9 @@ class Compiled:
         k = plan.n
         dense = np.zeros((k, k)) if k <= DENSE_LIMIT else np.zeros((0, 0))
         entries, free = np.zeros(plan.pattern.entries), np.array([wanted.free])
-        columns = [np.zeros(k) for _ in range(3)]
-        return ProjectionWork(plan_arrays(plan), entries, *columns, dense, np.zeros(k, np.int64), free)
+        right, rate_right, step = (np.zeros(k) for _ in range(3))
+        exchanges = np.zeros(k, np.int64)
+        return ProjectionWork(plan_arrays(plan), entries, right, rate_right, step, dense, exchanges, free)
 
 
 DENSE_LIMIT = 600
@@ -152,11 +155,16 @@ def bind(kernel: Kernel, arrays: Mapping[str, Array]) -> tuple[list[int], Any]:
     engine = kernel.engine
     words: list[int] = []
     for port in (*kernel.inputs, *kernel.outputs):
-        words += [arrays[port.name].ctypes.data, 0, 0, arrays[port.name].itemsize]
+        words += [_address(arrays[port.name]), 0, 0, arrays[port.name].itemsize]
     table = np.array([*words, 0], np.int64)
     scratch = np.zeros(engine.layout.scratch_bytes + ALIGNMENT, np.uint8)  # type: ignore[attr-defined]
-    start = scratch.ctypes.data + -scratch.ctypes.data % ALIGNMENT
-    return [engine.machine.address, table.ctypes.data, start], (table, scratch)  # type: ignore[attr-defined]
+    start = _address(scratch) + -_address(scratch) % ALIGNMENT
+    return [engine.machine.address, _address(table), start], (table, scratch)  # type: ignore[attr-defined]
+
+
+def _address(array: Array) -> int:
+    """Return where an array lies; several times faster than `array.ctypes.data`."""
+    return array.__array_interface__["data"][0]
 
 
 def by_rows(J: ca.SX) -> list[ca.SX]:

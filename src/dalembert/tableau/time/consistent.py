@@ -164,6 +164,8 @@ class Finder:
                 full[m.system.coordinates.index(name)] = real(f"{what} of {name}", value)
         else:
             full = reals(what, given)
+            if what == "q" and hasattr(m.system, "own"):
+                full = m.system.own(full)
         if full.shape == (n,):
             full = full[list(m.free)]
         elif full.shape != (len(m.free),):

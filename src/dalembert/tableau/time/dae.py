@@ -155,12 +155,7 @@ def from_expressions(
     names = tuple(str(s) for s in ca.vertsplit(x)) if unknowns is None else tuple(unknowns)
     rows = tuple(f"equation {i}" for i in range(residual.numel())) if equations is None else tuple(equations)
     none = ca.SX(0, 1)
-    found = offsets(x, rates, residual) if index is None and x.numel() == rates.numel() == residual.numel() else None
-    power = np.zeros(len(names), np.int64) if found is None else indices(*found)
-    for name, value in _items(index):
-        if name not in names or value not in (1, 2, 3):
-            raise ModelError(f"index={{{name!r}: {value!r}}}: names of unknowns and 1, 2 or 3 are needed")
-        power[names.index(name)] = value - 1
+    power = _power(x, rates, residual, names, index)
     present = {s.element_hash() for s in ca.symvar(residual)}
     differential = np.array([r.element_hash() in present for r in ca.vertsplit(rates)], dtype=bool)
     return DAE(
@@ -177,9 +172,17 @@ def from_expressions(
     )
 
 
-def _items(index: Any) -> list[tuple[Any, Any]]:
+def _power(x: ca.SX, rates: ca.SX, residual: ca.SX, names: tuple[str, ...], index: Any) -> Array:
+    """Return the power of h of every unknown: by its index as given, or by the structure of the equations."""
+    power = np.zeros(len(names), np.int64)
     if index is None:
-        return []
+        square = len(names) == x.numel() == rates.numel() == residual.numel()
+        found = offsets(x, rates, residual) if square else None
+        return power if found is None else indices(*found)
     if not isinstance(index, Mapping):
         raise ModelError(f"index={index!r}: a mapping from names of unknowns to 1, 2 or 3 is needed")
-    return list(index.items())
+    for name, value in index.items():
+        if name not in names or value not in (1, 2, 3):
+            raise ModelError(f"index={{{name!r}: {value!r}}}: names of unknowns and 1, 2 or 3 are needed")
+        power[names.index(name)] = value - 1
+    return power

@@ -134,6 +134,30 @@ def _until_terminal(found, terminal):
 
 
 @compiled
+def begin_events(point, tables, state, signs, option):
+    """Take the signs at the beginning of a segment; return events there, and whether one ends the run.
+
+    A sign that changed across a jump is an event at the jump.
+    """
+    s = state[0]
+    _, x, _, _, values = point
+    found, count = np.empty((signs.size, x.size + 2)), 0
+    if signs.size:
+        evaluate(point[0], point[3], tables, s.t, s.t_low, s.t_high)
+    for e in range(signs.size):
+        crossed = s.opening == 0 and signs[e] * values[e] < 0.0
+        if crossed and option.directions[e] * values[e] >= 0.0:
+            found[count, 0], found[count, 1], found[count, 2:] = e, s.t, x
+            count += 1
+        if s.opening != 0 or values[e] != 0.0:
+            signs[e] = values[e]
+    used = _until_terminal(found[:count], option.terminal)
+    if used < 0:
+        s.status = STOPPED
+    return found[: abs(used)], used < 0
+
+
+@compiled
 def pass_events(point, tables, history, state, step, signs, option, events):
     """Find the events of the step that just ended at s.t; return all of them so far, and whether one ends the run.
 

@@ -43,7 +43,7 @@ def tableau_dae(tableau: Tableau, known: Mapping[str, Any] | None, time: ca.SX |
         found = signals.expressions(name, value, 0 if rate is None else 1, t)
         old += [tableau.inputs[name]] + ([] if rate is None else [rate])
         new += found
-    replaced = ca.vertcat(*old, ca.SX(0, 1)), ca.vertcat(*new, ca.SX(0, 1))
+    replaced = ca.vertcat(*old, ca.SX(0, 1)), ca.densify(ca.vertcat(*new, ca.SX(0, 1)))
     residual = ca.substitute(tableau.residual, *replaced) if old else tableau.residual
     rates = [ca.SX.sym(f"{name}'") for name in tableau.unknowns]
     for place, k in enumerate(tableau.differential):
@@ -83,7 +83,7 @@ def own_dae(dae: DAE, known: Mapping[str, Any] | None) -> tuple[DAE, Signals, Re
     signals = Signals()
     if not names:
         return dae, signals, (ca.SX(0, 1), ca.SX(0, 1))
-    new = ca.vertcat(*[signals.expressions(name, given[name], 0, dae.time)[0] for name in names])
+    new = ca.densify(ca.vertcat(*[signals.expressions(name, given[name], 0, dae.time)[0] for name in names]))
     residual = ca.substitute(dae.residual, dae.signals, new)
     return replace(dae, residual=ca.densify(residual), signals=signals.column), signals, (dae.signals, new)
 

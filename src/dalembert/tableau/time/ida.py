@@ -18,7 +18,7 @@ import numpy as np
 
 from dalembert.errors import MissingExtraError, UnsupportedError
 from dalembert.kernel import Kernel
-from dalembert.tableau.time.event_loops import evaluate, pass_events
+from dalembert.tableau.time.event_loops import begin_events, pass_events
 from dalembert.tableau.time.hermite_loops import hermite
 from dalembert.tableau.time.interruptible import interrupted
 from dalembert.tableau.time.signal_loops import set_signals
@@ -107,11 +107,11 @@ def _run(solver: Any, work: Work, state: Any, option: Option, tables: Tables, me
     """Take IDA's own steps, one by one, until the end, an event, or trouble."""
     s, n = state[0], work.x.size
     point = (work.calls, work.x, work.rates, work.environment, work.event_values)
-    events, signs = np.empty((0, n + 2)), np.zeros(work.event_values.size)
+    signs = work.event_signs
     mesh[0], rows = np.concatenate([[s.t, 0.0], work.x, work.rates]), 1
-    if signs.size:
-        evaluate(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
-        signs[:] = work.event_values
+    events, ended = begin_events(point, tables, state, signs, option)
+    if ended:
+        return mesh[:rows], events
     solver.init_step(s.t, work.x.copy(), work.rates.copy())
     s.status = TOO_MANY_STEPS
     while s.steps < option.most_steps:

@@ -70,13 +70,15 @@ class Machine:
         self.advance, self._kept = stepper(problem, settings, self.work)
         reduced = problem.motion is not None and len(problem.rows) < len(problem.motion.names)
         self.watch = Watch(problem) if reduced else None
+        self.armed = False  # whether signs of events are those of the point that a run begins at
 
     def run(self, begin: float, end: float, x: Array, rates: Array, totals: Totals) -> Opened | None:
         """Run from one time to another; take over what is good, and say where a row that was left out opened."""
         state = new_state()
         low, high = self.settings.bounds(begin, end, self.problem.signals.jumps)
         state[0].t, state[0].t_stop, state[0].t_low, state[0].t_high = begin, end, low, high
-        state[0].opening = not totals.meshes
+        state[0].opening = 1 if not totals.meshes else 0 if self.armed else 2
+        self.armed = True
         work = self.work
         work.x[:], work.rates[:] = x, rates
         if begin == end:

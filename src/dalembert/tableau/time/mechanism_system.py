@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.assemble import assemble
@@ -24,7 +25,7 @@ from dalembert.model.joints import as_expression
 from dalembert.model.mechanism import Mechanism
 from dalembert.model.symbols import Symbols
 from dalembert.tableau.bodies import Multibody
-from dalembert.tableau.from_mechanism import as_multibody
+from dalembert.tableau.from_mechanism import as_multibody, coordinates
 from dalembert.tableau.newton_euler import needed
 from dalembert.tableau.tree_rows import JointKinematics, passive_forces
 
@@ -39,6 +40,7 @@ class MechanismSystem:
         Coordinate -> torque that becomes unknown where this coordinate is known.
     """
 
+    mechanism: Mechanism | None
     symbols: Symbols
     expressions: Any
     coordinates: tuple[str, ...]
@@ -46,6 +48,13 @@ class MechanismSystem:
     a: ca.SX
     need: ca.SX
     own_controls: dict[str, str]
+
+    def own(self, q: Any) -> Any:
+        """Return a configuration in these coordinates: (cos, sin) of continuous joints become angles."""
+        mechanism = self.mechanism
+        if mechanism is None or mechanism.nq == len(self.coordinates) or np.shape(q) != (mechanism.nq,):
+            return q
+        return coordinates(mechanism, q)
 
     @property
     def parameters(self) -> Any:
@@ -71,7 +80,8 @@ def mechanism_system(model: Mechanism | Multibody, time: ca.SX | None = None) ->
     expressions = SimpleNamespace(mass=ca.jacobian(need, a), bias=ca.substitute(need, a, ca.SX.zeros(n)), **rows)
     own = {name: f"tau {name}" for name in names}
     symbols = Symbols.of(q, v, tau, time, None)
-    return MechanismSystem(symbols, expressions, names, expressions.names, a, need, own)
+    mechanism = model if isinstance(model, Mechanism) else None
+    return MechanismSystem(mechanism, symbols, expressions, names, expressions.names, a, need, own)
 
 
 def _require_rates(tree: Multibody) -> None:

@@ -73,13 +73,52 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
     e, symbols = system.expressions, system.symbols
     t = symbols.t if symbols.t.numel() else (ca.SX.sym("t") if time is None else time)
     controls = [str(s) for s in ca.vertsplit(symbols.u)] if symbols.u.numel() else []
-    given_values, driven_values, left_open = split_known(known, system.coordinates, controls)
     signals = Signals()
-    given: dict[int, Any] = {
-        i: tuple(signals.expressions(system.coordinates[i], x, 2, t)) for i, x in given_values.items()
-    }
-    driven = {i: signals.expressions(controls[i], x, 0, t)[0] for i, x in driven_values.items()}
+    given, driven, undriven = _assigned(system, controls, known, signals, t)
     free = tuple(i for i in range(len(system.coordinates)) if i not in given)
+    q, v = (ca.vertcat(*[column[i] for i in free], ca.SX(0, 1)) for column in (symbols.q, symbols.v))
+    a = ca.SX.sym("a", len(free))
+    replaced = _replaced(symbols, given, driven)
+
+    def put(expression: ca.SX) -> ca.SX:
+        return ca.substitute(expression, *replaced) if replaced[0].numel() else expression
+
+    mass, A, drift, bias = put(e.mass), put(e.jacobian), put(e.drift), put(e.bias)
+    for i, (_, _, acceleration) in given.items():
+        bias = bias + mass[:, i] * acceleration
+        drift = drift + A[:, i] * acceleration if A.shape[0] else drift
+    rows = {"phi": put(e.constraint), "psi": put(e.rate), "names": system.names, "holonomic": e.holonomic}
+    matrices = {"mass": mass[:, list(free)], "jacobian": A[:, list(free)], "full_jacobian": A}
+    forces = {"bias": bias, "drift": drift, "need": _need(system, put, given, free, a)}
+    unknown = {"tau": symbols.u[undriven] if undriven else ca.SX(0, 1), "lam": ca.SX.sym("lam", A.shape[0])}
+    return Motion(
+        system=system,
+        free=free,
+        q=q,
+        v=v,
+        a=a,
+        time=t,
+        signals=signals,
+        given=given,
+        driven=driven,
+        free_controls=tuple(controls[i] for i in undriven),
+        replaced=replaced,
+        **rows,
+        **matrices,
+        **forces,
+        **unknown,
+    )
+
+
+def _assigned(
+    system: Any, controls: list[str], known: Any, signals: Signals, t: ca.SX
+) -> tuple[dict[int, Any], dict[int, ca.SX], list[int]]:
+    """Return known coordinates and controls as expressions, by place, and the places of unknown controls."""
+    coordinates, acting, left_open = split_known(known, system.coordinates, controls)
+    given: dict[int, Any] = {
+        i: tuple(signals.expressions(system.coordinates[i], x, 2, t)) for i, x in coordinates.items()
+    }
+    driven = {i: signals.expressions(controls[i], x, 0, t)[0] for i, x in acting.items()}
     undriven = [i for i in range(len(controls)) if i not in driven]
     if len(undriven) > len(given):
         # controls that nobody mentioned are zero: all of them in forward dynamics; where motion is prescribed, those
@@ -89,45 +128,14 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
         undriven = kept
     if len(undriven) != len(given):
         raise _unmatched(system, controls, undriven, given)
-    q, v = (ca.vertcat(*[column[i] for i in free], ca.SX(0, 1)) for column in (symbols.q, symbols.v))
-    a = ca.SX.sym("a", len(free))
+    return given, driven, undriven
+
+
+def _replaced(symbols: Any, given: dict[int, Any], driven: dict[int, ca.SX]) -> tuple[ca.SX, ca.SX]:
+    """Return the symbols of what is known, and the expressions in their place."""
     old = [symbols.q[i] for i in given] + [symbols.v[i] for i in given] + [symbols.u[i] for i in driven]
     new = [x[0] for x in given.values()] + [x[1] for x in given.values()] + list(driven.values())
-
-    replaced = ca.vertcat(*old, ca.SX(0, 1)), ca.vertcat(*new, ca.SX(0, 1))
-
-    def put(expression: ca.SX) -> ca.SX:
-        return ca.substitute(expression, *replaced) if old else expression
-
-    mass, A, drift, bias = put(e.mass), put(e.jacobian), put(e.drift), put(e.bias)
-    for i, (_, _, acceleration) in given.items():
-        bias = bias + mass[:, i] * acceleration
-        drift = drift + A[:, i] * acceleration if A.shape[0] else drift
-    return Motion(
-        system=system,
-        free=free,
-        q=q,
-        v=v,
-        a=a,
-        tau=symbols.u[undriven] if undriven else ca.SX(0, 1),
-        lam=ca.SX.sym("lam", A.shape[0]),
-        mass=mass[:, list(free)],
-        bias=bias,
-        phi=put(e.constraint),
-        psi=put(e.rate),
-        jacobian=A[:, list(free)],
-        full_jacobian=A,
-        drift=drift,
-        time=t,
-        signals=signals,
-        given=given,
-        driven=driven,
-        names=system.names,
-        holonomic=e.holonomic,
-        free_controls=tuple(controls[i] for i in undriven),
-        replaced=replaced,
-        need=_need(system, put, given, free, a),
-    )
+    return ca.vertcat(*old, ca.SX(0, 1)), ca.densify(ca.vertcat(*new, ca.SX(0, 1)))
 
 
 def _need(system: Any, put: Any, given: dict[int, Any], free: tuple[int, ...], a: ca.SX) -> ca.SX | None:
@@ -136,7 +144,7 @@ def _need(system: Any, put: Any, given: dict[int, Any], free: tuple[int, ...], a
         return None
     place = {i: k for k, i in enumerate(free)}
     full = [given[i][2] if i in given else a[place[i]] for i in range(len(system.coordinates))]
-    return ca.substitute(put(system.need), system.a, ca.vertcat(*full))
+    return ca.substitute(put(system.need), system.a, ca.densify(ca.vertcat(*full)))
 
 
 def _open_controls(

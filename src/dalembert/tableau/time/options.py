@@ -102,15 +102,21 @@ class Settings:
                 raise ModelError(f"t_eval must be a list of times between {low:g} and {high:g}")
 
     def bounds(self, begin: float, end: float, jumps: Sequence[float]) -> tuple[float, float]:
-        """Return the times between which inputs are evaluated from `begin` to `end`: inside ends that are jumps."""
+        """Return the times between which inputs are evaluated from `begin` to `end`: inside ends that are jumps.
+
+        The ends of the whole run are themselves evaluated, with what lies inside of a table.
+        """
         declared = {*map(float, jumps), *self.stop_times}
         low, high = sorted((begin, end))
-        if begin == end:
-            return -np.inf, np.inf
-        return (
-            float(np.nextafter(low, high)) if low in declared else -np.inf,
-            float(np.nextafter(high, low)) if high in declared else np.inf,
-        )
+        outer = (self.t0, self.t1)
+        least = low if low in outer else float(np.nextafter(low, high))
+        most = high if high in outer else float(np.nextafter(high, low))
+        return (least if low in declared else -np.inf), (most if high in declared else np.inf)
+
+    def first(self, jumps: Sequence[float]) -> float:
+        """Return the time at which the start is made consistent: t0, or before it where a run goes back from a jump."""
+        back = self.t1 < self.t0 and self.t0 in {*map(float, jumps), *self.stop_times}
+        return float(np.nextafter(self.t0, self.t1)) if back else self.t0
 
     def segments(self, jumps: Sequence[float]) -> list[tuple[float, float]]:
         """Return the intervals between jumps, in the order of integration; one of no length for a horizon of none."""

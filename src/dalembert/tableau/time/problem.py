@@ -147,8 +147,7 @@ class Problem:
         """
         settings = Settings.of(t_span, self.dae, options)
         self.signals.require(settings.t0, settings.t1)
-        at = np.clip(settings.t0, *settings.bounds(settings.t0, settings.t1, self.signals.jumps))
-        problem, x, rates, start, relax = self.begin(float(at), q, v, settings.hold)
+        problem, x, rates, start, relax = self.begin(settings.first(self.signals.jumps), q, v, settings.hold)
         with Callbacks(self.signals, self.events, self.dae) as callbacks:
             return integrate_segments(problem, settings, x, rates, start, relax, callbacks)
 

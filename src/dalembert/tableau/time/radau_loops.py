@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
-from dalembert.tableau.time.event_loops import evaluate, pass_events
+from dalembert.tableau.time.event_loops import begin_events, pass_events
 from dalembert.tableau.time.hermite_loops import hermite
 from dalembert.tableau.time.interruptible import interrupted
 from dalembert.tableau.time.invoke_loops import invoke
@@ -194,11 +194,11 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
     z, start, scale, error, history = np.zeros((3, n)), np.zeros((3, n)), np.empty(n), np.zeros(n), np.zeros(3)
     mesh[0, 0], mesh[0, 1], mesh[0, 2 : n + 2], mesh[0, n + 2 :] = s.t, 0.0, x, rates
     rows = 1
-    events, signs = np.empty((0, n + 2)), np.zeros(work.event_values.size)
+    signs = work.event_signs
     point = (work.calls, work.x, work.rates, work.environment, work.event_values)
-    if signs.size:
-        evaluate(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
-        signs[:] = work.event_values
+    events, ended = begin_events(point, tables, state, signs, option)
+    if ended:
+        return mesh[:rows], events
     s.h = first_size(x, rates, state, option, scale)
     s.fresh = 0
     limit(state, option.most_step)

@@ -37,7 +37,11 @@ def set_signals(calls, environment, tables, t, low, high):
     for k in range(tables.layout.shape[0]):
         signal, first, pieces, place, length = tables.layout[k]
         breaks = tables.breaks[first : first + pieces + 1]
-        piece = min(max(np.searchsorted(breaks, t, side="right") - 1, 0), pieces - 1)
+        if t >= high:
+            piece = np.searchsorted(breaks, t, side="left") - 1
+        else:
+            piece = np.searchsorted(breaks, t, side="right") - 1
+        piece = min(max(piece, 0), pieces - 1)
         u = t - breaks[piece]
         value = 0.0
         for j in range(length):
