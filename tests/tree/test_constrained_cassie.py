@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -14,9 +16,14 @@ FILES = {"cassie_wo_gearbox_spring": 10, "cassie_v2": 10}
 """Files with four ball joints that close loops, twelve rows, and the rank of these rows."""
 
 
+@cache
+def robot(name: str) -> da.Mechanism:
+    return da.load(ROBOTS / "cassie_description" / "robots" / f"{name}.sdf", allow_unphysical=True)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_loops_close_and_solve(name):
-    cassie = da.load(ROBOTS / "cassie_description" / "robots" / f"{name}.sdf", allow_unphysical=True)
+    cassie = robot(name)
     assert len(cassie.loops) == 4
     assert len(cassie.names) == 12
     rng = np.random.default_rng(0)
@@ -43,7 +50,7 @@ def test_loops_close_and_solve(name):
 
 def test_every_route_gives_the_accelerations_of_kkt():
     """Ten rows go inside the tree by `caba`, two stay open: their groups are incomplete at the ground."""
-    cassie = da.load(ROBOTS / "cassie_description" / "robots" / "cassie_v2.sdf", allow_unphysical=True)
+    cassie = robot("cassie_v2")
     rng = np.random.default_rng(1)
     start = cassie.integrate(cassie.neutral(), 0.05 * rng.standard_normal(cassie.nv))
     q, v = cassie.project(start, rng.standard_normal(cassie.nv))
