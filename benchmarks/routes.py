@@ -5,7 +5,8 @@
 Symbols: n velocities, m rows, d velocities between a contact and the ground. Everything is counted, nothing is timed:
 the operations of the straight-line code that solves M x1 + A^T x2 = y1, A x1 = y2 (request "kkt"), or that makes the
 Delassus matrix (request "delassus"; of it the factor of the tree is taken off). Exponents are slopes in log-log axes
-between the last two sizes; the bounds are upper ones, so a smaller exponent is no contradiction.
+between the last two sizes; the bounds are upper ones, so a smaller exponent is no contradiction. Counts of the Delassus
+part are parabolas in m, whose leading term shows late: they are printed as well.
 
     n      a chain of n hinges, welded at its end: m = 6
     m      a chain of 16 hinges, held at m / 3 points of its last link; the Delassus part
@@ -184,14 +185,28 @@ def exponent(figures: dict[int, int]) -> float:
     return log(y1 / y0) / log(x1 / x0)
 
 
+def quadratic(figures: dict[int, int]) -> str:
+    """Return the parabola through the first three sizes, and how far it is off at the last.
+
+    The slope at some m is below the exponent as long as the linear part counts; counts are polynomials in m, so that
+    three of them tell the fourth.
+    """
+    sizes, counts = np.array(list(figures), float), np.array(list(figures.values()), float)
+    a, b, c = np.polyfit(sizes[:3], counts[:3], 2)
+    text = f"{a:.4g} m^2 + {b:.4g} m + {c:.4g}"
+    return text if len(sizes) < 4 else f"{text}, off by {a * sizes[-1] ** 2 + b * sizes[-1] + c - counts[-1]:.3g}"
+
+
 def show(found: dict[str, Any]) -> None:
-    """Print tables."""
+    """Print tables; where an exponent of two is claimed, the parabola."""
     for case, routes in found.items():
         sizes = sorted({size for figures in routes.values() for size in figures})
         print(f"\n{case:<8}" + "".join(f"{size:>12}" for size in sizes) + f"{'exponent':>12}{'claimed':>10}")
         for route, figures in routes.items():
             cells = "".join(f"{figures[size]:>12,}" if size in figures else f"{'':>12}" for size in sizes)
             print(f"{route:<8}{cells}{exponent(figures):>12.3f}{CLAIMS[case].get(route, ''):>10}", flush=True)
+        for route in (route for route, claim in CLAIMS[case].items() if claim == 2 and len(routes[route]) >= 3):
+            print(f"{'':8}{route}: {quadratic(routes[route])}", flush=True)
 
 
 def show_loops() -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import sys
 
 import casadi as ca
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 import dalembert as da
 from dalembert.errors import ShapeError, UnsupportedError
 from dalembert.model.requests import REFERENCES
+from dalembert.tree.large import progress
 from dalembert.tree.large.requests import LOOPED
 from tests.tree.mechanisms import MOVING, random_tree
 
@@ -104,6 +107,50 @@ def test_pickled_kernels_give_the_same(given):
     kernel = chain.compile("forward", backend="looped")
     x = np.random.default_rng(0).standard_normal((3, 4))
     assert np.array_equal(pickle.loads(pickle.dumps(kernel))(*x), kernel(*x))
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_least_joint_forces_are_unique_however_many_rows(twice):
+    """Least tau = b + A^T lam, then the least lam: the status of unrolled code and its numbers, rows once and twice."""
+    tree = random_tree(["spherical", "revolute", "revolute", "spherical"], 5, armature=True)
+    held = tree.constrain(da.Point("f3", name="one"), *([da.Point("f3", name="two")] if twice else []))
+    rng = np.random.default_rng(0)
+    x = held.random(rng), *rng.standard_normal((2, held.nv)), np.zeros(1)
+    tau, lam, status = held.compile("inverse", backend="looped")(*x)
+    expected = held.compile("inverse")(*x)
+    assert int(status[0]) == da.Status.UNIQUE == int(expected[2][0])
+    assert not twice or np.allclose(lam[:3], lam[3:])
+    assert np.abs(tau - expected[0]).max() < 1e-9 * np.abs(tau).max()
+    assert np.abs(lam - expected[1]).max() < 1e-6 * np.abs(lam).max()
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("patience", [0.0, 100.0])
+def test_a_bar_shows_what_takes_seconds_and_goes(monkeypatch, patience):
+    """On a terminal, after some patience; elsewhere nothing is written; items come through unchanged."""
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    for stream in (Terminal(), io.StringIO()):
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert list(progress.progress(range(40), "delassus of a rope")) == list(range(40))
+        shown = stream.getvalue()
+        assert ("delassus of a rope" in shown and "100%" in shown) == (stream.isatty() and patience == 0.0)
+        assert shown == "" or patience == 0.0
+
+
+def test_a_bar_ends_where_the_work_breaks_off(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    for item in progress.progress(range(40), "broken off"):
+        if item == 3:
+            break
+    assert list(progress.progress(range(2), "again")) == [0, 1]  # one bar at a time: the first must have ended
 
 
 def test_expressions_of_the_whole_mechanism_are_refused():

@@ -118,7 +118,7 @@ def test_a_ladder_at_rest_is_solved_alike_by_both_routes():
 
 
 def test_a_ladder_of_a_hundred_thousand_bodies_is_certified():
-    """Rounding of the answer alone, over kilometres of levers, is not a failure: judged beside |M| |a| it is rounding."""
+    """Rounding of the answer over kilometres of levers is no failure: beside |M| |a| it is rounding."""
     ladder = models.ladder(99_999)
     q, v, tau = models.state(ladder, 0.0)
     found = large_system(ladder).forward(q, 0 * v, tau, 0.0)

@@ -8,8 +8,6 @@ numbers. The rounding of a alone leaves this much in a ladder of thirty thousand
 kilometres.
 """
 
-# ruff: noqa: SIM109 - comparisons, not a search in a tuple: these are the innermost branches
-
 from __future__ import annotations
 
 import numpy as np

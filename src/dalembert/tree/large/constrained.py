@@ -297,9 +297,7 @@ class LargeSystem:
             found = self._refined(values, factors, load, *self.solve(factors, *load))
             if max(found.residuals) <= limits.accept:
                 return found._replace(status=Status.UNIQUE)
-        smallest = scale[factors.g > 0].min(initial=np.inf)
-        delta = limits.shift * (smallest if np.isfinite(smallest) else 1.0) * self.metric / self.metric.max()
-        factors = self.factor(values, delta)
+        factors = self.factor(values, self._shift(factors.g, scale))
         if not factors.worst > MASSIVE * limits.eps:
             return self._nothing(Status.MASSLESS)
         found = self._refined(values, factors, load, *self._proximal(factors, *load))
@@ -314,6 +312,11 @@ class LargeSystem:
         if met and one <= limits.accept:
             return found._replace(status=Status.UNIQUE if unique else Status.REDUNDANT)
         return found._replace(status=Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT)
+
+    def _shift(self, g: Array, scale: Array) -> Array:
+        """Return delta for rows with diagonal g and their constraints' scales."""
+        smallest = scale[g > 0].min(initial=np.inf)
+        return self.limits.shift * (smallest if np.isfinite(smallest) else 1.0) * self.metric / self.metric.max()
 
     def _beside(self, values: RowValues, factors: _Factors, c: Array, a: Array, free: Array) -> float:
         """Return the second residual beside what rows would do without their forces: a structure at rest moves nothing.

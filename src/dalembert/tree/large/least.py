@@ -2,7 +2,8 @@
 
 tau = b + A^T lam, b = M a + bias what the open tree would need; lam minimises |b + A^T lam|, itself least where rows
 are redundant. A is used as an operator only (one sweep each way), in LSMR (Fong & Saunders 2011), which begins at zero
-and so ends at the least lam.
+and so ends at the least lam. Both are unique whatever the rank of A, and the status says so, as it does in unrolled
+code; whether rows are redundant is asked of "forward".
 """
 
 from __future__ import annotations

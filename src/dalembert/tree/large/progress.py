@@ -22,6 +22,7 @@ def progress(items: Sequence[T], what: str) -> Iterable[T]:
 
 
 def _shown(items: Sequence[T], what: str) -> Iterator[T]:
+    from rich.console import Console
     from rich.progress import Progress
 
     begin = last = perf_counter()
@@ -31,7 +32,7 @@ def _shown(items: Sequence[T], what: str) -> Iterator[T]:
             yield item
             now = perf_counter()
             if bar is None and now - begin > PATIENCE:
-                bar = Progress(transient=True)
+                bar = Progress(console=Console(file=sys.stderr), transient=True)
                 bar.start()
                 bar.add_task(what, total=len(items))
             if bar is not None and now - last > EVERY:

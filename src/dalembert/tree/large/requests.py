@@ -12,9 +12,13 @@ if TYPE_CHECKING:
     from dalembert.kernel import Kernel
     from dalembert.model.mechanism import Mechanism
 
+OF_MOTION = (
+    "kinematics", "velocity", "jacobian", "jacobian_drift", "energy", "center_of_mass", "center_of_mass_velocity",
+    "momentum", "momentum_rate",
+)  # fmt: skip
+
 LOOPED = (
-    "forward", "aba", "inverse", "mass_matrix", "bias", "gravity", "kinematics", "velocity", "jacobian",
-    "jacobian_drift", "energy", "center_of_mass", "center_of_mass_velocity", "momentum", "momentum_rate",
+    "forward", "aba", "inverse", "mass_matrix", "bias", "gravity", *OF_MOTION,
     "impact", "project_velocity", "project_step", "delassus",
     "constraint", "constraint_velocity", "constraint_jacobian", "constraint_drift",
 )  # fmt: skip
@@ -28,7 +32,8 @@ def looped(mechanism: Mechanism, what: str, options: dict[str, Any], kernel: dic
         return None
     size = f"about {estimated_operations(mechanism):,} operations"
     reason = f"as asked; {size}" if asked else f"{size} are more than {LARGEST_UNROLLED:,}"
-    make = getattr(import_module("dalembert.tree.large.quantities"), f"make_{what}")
+    makers = import_module(f"dalembert.tree.large.{'motion' if what in OF_MOTION else 'dynamic'}_quantities")
+    make = getattr(makers, f"make_{what}")
     return import_module("dalembert.tree.large.kernel").LoopedKernel(mechanism, what, options, make, kernel, reason)
 
 
