@@ -89,6 +89,10 @@ def test_a_law_that_is_no_friction_is_refused_with_the_contact_named(law, words)
     assert "left brake" in str(refused.value)
 
 
+Q, V, TIME = ca.SX.sym("q"), ca.SX.sym("v"), ca.SX.sym("t")
+OF_STATE = Expression(s, 1.0 + Q**2, state=(Q, V, TIME))
+
+
 @pytest.mark.parametrize(
     ("make", "error"),
     [
@@ -100,6 +104,13 @@ def test_a_law_that_is_no_friction_is_refused_with_the_contact_named(law, words)
         (lambda: Expression(s, ca.SX.sym("other")), ModelError),
         (lambda: Bounded("x", [1.0], "rough"), ModelError),
         (lambda: Dry(1.0).graph(-1.0), ModelError),
+        (lambda: Dry(1.0).graph("fast"), ModelError),
+        (lambda: Tabulated(["a"], [1.0]), ModelError),
+        (lambda: Bounded("x", [1.0], Hyperbolic("rough")), ModelError),
+        (lambda: Expression(s, 1.0, state=(s, s)), ModelError),
+        (lambda: OF_STATE.static(None), ModelError),
+        (lambda: OF_STATE.static([1.0]), ModelError),
+        (lambda: OF_STATE.static(([1.0, 2.0], [0.0], 0.0)), ShapeError),
     ],
 )
 def test_misuse_is_refused(make, error):

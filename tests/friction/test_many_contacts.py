@@ -160,9 +160,9 @@ def test_rows_with_spans_are_the_dense_ones():
 
 def test_small_helpers_of_the_kernels():
     rng = np.random.default_rng(2)
-    B, out = rng.normal(size=(3, 3)), np.empty((3, 3))
-    inverted(B, 0, out)
-    np.testing.assert_allclose(out @ B, np.eye(3), atol=1e-12)
+    B, out = rng.normal(size=(3, 3)), np.empty((2, 3, 3))
+    inverted(B, 1, out)
+    np.testing.assert_allclose(out[1] @ B, np.eye(3), atol=1e-12)
     J, _, _ = stack_rows(rng, 12)
     G = J @ J.T
     L = factor_of(G)

@@ -325,6 +325,15 @@ def test_scales_of_units_change_nothing():
         assert r.acceleration[0] == pytest.approx(-0.125, rel=1e-12)
 
 
+def test_constraints_that_leave_no_motion():
+    """Everything is held by the constraints: no friction is needed, and all of it is open."""
+    r = resolve(M, [1.0, 2.0], W, np.zeros(3), LIMITS, A=np.eye(2), names=NAMES)
+    assert r.ok
+    assert not r.forces.any()
+    assert not r.acceleration.any()
+    assert r.report.undetermined == tuple(NAMES)
+
+
 def test_no_contacts():
     r = resolve(M, [1.0, 2.0], np.zeros((2, 0)), [], [])
     np.testing.assert_allclose(r.acceleration, [0.25, 2 / 7])
@@ -347,6 +356,12 @@ def test_no_contacts():
         ({"names": ["a", "a", "b"]}, ModelError, "distinct"),
         ({"loads": [1.0, -1.0, 1.0]}, ModelError, "'belt 2'.*load"),
         ({"M": [[1.0, 2.0], [0.0, 1.0]]}, ModelError, "symmetric"),
+        ({"method": ["exact"]}, ModelError, "not one of"),
+        ({"at_rest": "a"}, ModelError, "at_rest='a'"),
+        ({"at_rest": None}, ModelError, "at_rest=None"),
+        ({"laws": [True, 1.0, 1.0]}, ModelError, "'belt 1'.*True"),
+        ({"method": "regularised", "width": "a"}, ModelError, "width='a'"),
+        ({"method": "switch", "slack": "a"}, ModelError, "slack='a'"),
     ],
 )
 def test_bad_input_is_named(change, error, words):

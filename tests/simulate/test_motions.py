@@ -237,12 +237,47 @@ def test_chattering_is_reported(monkeypatch):
         ({"method": "fixed", "step": 0.1, "resolver": "exakt"}, da.ModelError, "resolver"),
         ({"rtol": 0.0}, da.ModelError, "rtol"),
         ({"step": -1.0}, da.ModelError, "step"),
+        ({"step": "a"}, da.ModelError, "step='a'"),
+        ({"every": "a"}, da.ModelError, "every='a'"),
+        ({"t": np.nan}, da.ModelError, "t=nan"),
+        ({"t": None}, da.ModelError, "t=None"),
+        ({"method": ["events"]}, da.ModelError, "not one of"),
+        ({"stepper": ["dop853"]}, da.ModelError, "not one of"),
+        ({"method": "fixed", "step": 0.1, "resolver": ["exact"]}, da.ModelError, "resolver"),
+        ({"force": [1.0]}, da.ModelError, "function of"),
+        ({"force": lambda t, q, v: [1.0, 2.0]}, da.ShapeError, r"\(1,\)"),
+        ({"force": lambda t, q, v: "a"}, da.ModelError, "1 numbers"),
+        ({"force": lambda t, q, v: [np.inf if t > 0.5 else 0.0]}, da.ModelError, "inf along 'x' at t = 0.5"),
     ],
 )
 def test_bad_input_is_named(change, error, words):
     data = {"duration": 1.0, "q": [1.0], "v": [0.0]} | change
     with pytest.raises(error, match=words):
         da.simulate(oscillator(Dry(1.0)), **data)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"load": "a"}, "'pad': load="),
+        ({"load": np.nan}, "'pad': its load is nan"),
+        ({"surface": np.nan}, "'pad': its relative velocity is nan"),
+        ({"surface": lambda t: 1.0}, "'pad': surface="),
+        ({"surface": "a"}, "'pad': surface="),
+    ],
+)
+def test_loads_and_surfaces_that_are_none_are_named(change, words):
+    with pytest.raises(da.ModelError, match=words):
+        da.simulate(Matrices({"x": 1.0}, friction=[Bounded("pad", [1.0], 1.0, **change)]), 1.0, [0.0], [0.0])
+
+
+def test_what_is_no_system_and_what_a_trajectory_does_not_have():
+    with pytest.raises(da.ModelError, match="not int"):
+        da.simulate(42, 1.0, [0.0], [0.0])
+    run = da.simulate(oscillator(Dry(1.0)), 0.1, [1.0], [0.0], sticking="pad", every=0.05)
+    for wrong in (lambda: run[0], lambda: run.plot([])):
+        with pytest.raises(da.ModelError):
+            wrong()
 
 
 def test_contradictory_initial_values_are_refused():

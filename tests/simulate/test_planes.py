@@ -1,4 +1,4 @@
-"""Friction in a plane, in time: the sliding direction follows the velocity, stick is exact, slip ends where it should."""
+"""Friction in a plane, in time: sliding follows the velocity, stick is exact, slip ends where it should."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def test_at_the_friction_angle_half_of_the_speed_is_left():
     pull = np.array([0.0, -MASS * G * np.sin(slope)])
     run = da.simulate(puck("given", np.tan(slope), lambda t: pull, down=G * np.cos(slope)), 8.0, [0, 0], [1.0, 0.0])
     speed = np.hypot(*run.v.T)
-    assert run.ok and not run.events
+    assert run.ok
+    assert not run.events
     assert np.abs(speed - run.v[:, 1] - 1.0).max() < 1e-9
     assert run.v[-1, 1] == pytest.approx(-0.5, abs=1e-6)
 
@@ -186,6 +187,7 @@ def test_a_plane_beside_a_line_with_a_moving_surface():
     with pytest.raises(da.ModelError, match="one direction or two for a plane, not 3"):
         Bounded("puck", [[1, 0], [0, 1], [1, 1]], 1.0)
     run = da.simulate(puck("given", 0.3), 1.0, [0, 0], [0, 0], sticking=["puck"])
-    assert run.ok and not run.events
+    assert run.ok
+    assert not run.events
     with pytest.raises(da.ModelError, match=r"'puck' cannot stick at the start: its relative velocity is 3, 4 m/s"):
         da.simulate(puck("given", 0.3), 1.0, [0, 0], [3, 4], sticking=["puck"])

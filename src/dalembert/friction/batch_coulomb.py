@@ -35,7 +35,7 @@ NEWTON = 10
 """Steps of Newton's method in the compiled loop; what is left unsolved then is resolved by itself."""
 
 REDUNDANT = 16
-"""With so many rows, more than there are coordinates, Newton's method is left out: samples are resolved by themselves."""
+"""With so many rows, more than there are coordinates, each sample is resolved by itself: Newton's method would fail."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class ReactingBatch:
 def reacting_batch(data: Samples, laws: Any, names: Any, rows: Any, at_rest: float) -> ReactingBatch:
     """Check the laws and evaluate them at all velocities; a bad sample has NaN for a coefficient."""
     (N, m), c = data.velocity.shape, len(laws)
-    widths = directions_of(laws, c)
+    widths = directions_of(laws, names)
     if sum(widths) != m:
         raise ShapeError(f"the {c} laws take {sum(widths)} columns of W (two for a plane); W has {m}")
     source, first, kind = [], [0], []

@@ -40,7 +40,7 @@ class Contact:
         `Matrices` also a function of t that returns velocity and acceleration. Of a plane: one for both directions, or
         a list of two.
     drift
-        For `Matrices` with a direction that is a function: w_dot^T v, a function of (q, v, t); of a plane a list of two.
+        For `Matrices` with a direction that is a function: w_dot^T v, a function of (q, v, t); for a plane a list.
     """
 
     name: str

@@ -6,6 +6,7 @@ Rows of A that load no contact stay constraints of the block matrix.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,10 +119,10 @@ def reaction_problem(
     system = KKT(M, A, rows, coordinates)
     W = checked_directions(W, system.n)
     m, k = W.shape[1], len(laws)
-    widths = directions_of(laws, k)
+    names = checked_names([f"contact {i}" for i in range(k)] if names is None else names, k, "names", "contacts")
+    widths = directions_of(laws, names)
     if sum(widths) != m:
         raise ShapeError(f"the {k} laws take {sum(widths)} columns of W (two for a plane); W has {m}")
-    names = checked_names([f"contact {i}" for i in range(k)] if names is None else names, k, "names", "contacts")
     f, drift = checked_vector(f, system.n, "f"), checked_vector(drift, system.m, "drift")
     velocity, shift = checked_vector(state, m, "state"), checked_vector(contact_drift, m, "contact_drift")
     loads = checked_vector(np.ones(k) if loads is None else loads, k, "loads", scalar=True)
@@ -140,8 +141,8 @@ def reaction_problem(
             columns[cols] = _reacting(found, system, W[:, cols], velocity[cols], shift[cols], drift, law, names[i],
                                       at_rest, state_of_system)  # fmt: skip
         else:
-            columns[cols], known[cols] = _limited(found, W[:, cols], velocity[cols], shift[cols], law, names[i], loads[i],
-                                                  at_rest, state_of_system)  # fmt: skip
+            columns[cols], known[cols] = _limited(found, W[:, cols], velocity[cols], shift[cols], law, names[i],
+                                                  loads[i], at_rest, state_of_system)  # fmt: skip
         c += widths[i]
     return _assembled(found, system, f + W @ known, drift, columns, known, names, tuple(columns_of))
 
@@ -178,12 +179,12 @@ def _limited(found, W, velocity, shift, law, name, load, at_rest, state) -> tupl
     return start + np.arange(width), np.zeros(width)
 
 
-def directions_of(laws: Any, count: int) -> list[int]:
+def directions_of(laws: Any, names: Sequence[str]) -> list[int]:
     """Return how many columns of W each law takes."""
     widths = [law.directions if isinstance(law, Reacting | Limited) else 1 for law in laws]
-    for i, width in enumerate(widths):
+    for name, width in zip(names, widths, strict=True):
         if width not in (1, 2):
-            raise ModelError(f"contact {i} of {count}: directions must be 1, or 2 for a plane, not {width!r}")
+            raise ModelError(f"contact {name!r}: directions must be 1, or 2 for a plane, not {width!r}")
     return widths
 
 

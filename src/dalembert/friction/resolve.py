@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.friction.law import is_number
 from dalembert.friction.index_sets import AT_LIMIT, IndexSets, index_sets
+from dalembert.friction.law import is_number
 from dalembert.friction.massless import hold_massless
 from dalembert.friction.methods import METHODS, Found
 from dalembert.friction.problem import Problem, checked_problem

@@ -31,7 +31,7 @@ ContactTerms = tuple[Float[Array, " m"], Float[Array, "m n"], Float[Array, " m"]
 
 
 def limits_of(contacts: tuple[Contact, ...]) -> list[Any]:
-    """Return what `resolve` takes as laws: a law, `Reacting` where a constraint row is the load, `Limited` in a plane."""
+    """Return what `resolve` takes as laws: a law, `Reacting` with a row as load, `Limited` in a plane."""
     return [_limit_of(one) for one in contacts]
 
 

@@ -83,7 +83,8 @@ class Dynamics:
 
     def _applied(self, t: float, q: Array, v: Array) -> Array:
         """Return the forces of the user's function, checked."""
-        given = self.force(t, q, v)
+        function: Any = self.force
+        given = function(t, q, v)
         try:
             forces = np.asarray(given, dtype=float)
         except (TypeError, ValueError) as error:
@@ -220,7 +221,8 @@ class Dynamics:
     def resolved(self, x: Terms, mode: Array, state: Any, warm: Any = None) -> Resolution:
         """Resolve exactly, contacts in `mode` 0 being at rest whatever rounding says."""
         return resolve(
-            x.M, x.f, x.rows.T, self.columns.for_resolve(x.velocity, mode), self.limits, A=x.A, drift=x.drift, contact_drift=x.contact_drift,
+            x.M, x.f, x.rows.T, self.columns.for_resolve(x.velocity, mode), self.limits, A=x.A, drift=x.drift,
+            contact_drift=x.contact_drift,
             names=self.names, rows=self.system.names, coordinates=self.system.coordinates, loads=x.loads,
             state_of_system=state, warm=warm,
         )  # fmt: skip

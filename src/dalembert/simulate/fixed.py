@@ -2,8 +2,9 @@
 
 At every stage of a step the contacts at rest are resolved (Fig. 2, or another method of `friction`); nothing is
 located. A contact whose relative velocity changes its sign in a step (in a plane: turns by more than a right angle)
-comes to rest at the end of it, which is the seed's test for the set of potentially sticking contacts; those that stick are put back on their manifold. Event times
-are therefore off by a step, and forces jump at the next step only. First order at events, whatever the stepper.
+comes to rest at the end of it, which is the seed's test for the set of potentially sticking contacts; those that stick
+are put back on their manifold. Event times are therefore off by a step, and forces jump at the next step only. First
+order at events, whatever the stepper.
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class _Rate:
         speed = x.velocity if self.resolver == "regularised" else d.columns.for_resolve(velocity, mode)
         answer = resolve(
             x.M, x.f, x.rows.T, speed, d.limits, self.resolver, A=x.A, drift=x.drift, contact_drift=x.contact_drift,
-            names=d.names, rows=d.system.names, coordinates=d.system.coordinates, loads=x.loads, state_of_system=(q, v, t), **self.options,
+            names=d.names, rows=d.system.names, coordinates=d.system.coordinates, loads=x.loads,
+            state_of_system=(q, v, t), **self.options,
         )  # fmt: skip
         if answer.status >= FrictionStatus.DECLINED:
             raise SolvabilityError(f"at t = {t:.6g}: {answer.status.message}; {answer.certificate.note}", answer.report)

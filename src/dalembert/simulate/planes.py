@@ -3,9 +3,9 @@
 Symbols, per contact: xi' relative velocity (one or two entries), s = |xi'| speed (one direction: signed by the mode), d
 unit vector of sliding, T = -limit d.
 
-In a plane d = xi' / s turns as fast as limit / s: at the onset of slip (s = 0) the equation is singular, and attracts d to
-the direction in which the forces at hand accelerate the contact. So below the speed `slow` of a contact that has just let
-go, d is that direction, xi'' = positive times d, found by the iteration
+In a plane d = xi' / s turns as fast as limit / s: at the onset of slip (s = 0) the equation is singular, and attracts d
+to the direction in which the forces at hand accelerate the contact. So below the speed `slow` of a contact that has
+just let go, d is that direction, xi'' = positive times d, found by the iteration
 
     d <- unit(xi''(d) + k d),   k >= the acceleration that friction itself makes
 
@@ -73,7 +73,7 @@ class Columns:
         return np.where(self.plane & (mode != STICK), self.sizes(velocity), signed) if self.plane.any() else signed
 
     def units(self, velocity: Array, mode: Array) -> tuple[Array, list[int]]:
-        """Return d of sliding contacts, (columns,), zero of others, and the planes that are slow: d is a guess there."""
+        """Return d of sliding contacts, (columns,), zero of others; and planes that are slow: d is a guess there."""
         unit, slow = np.where(mode == STICK, 0, mode)[self.owner].astype(float), []
         for i in np.flatnonzero(self.plane & (mode != STICK)).tolist():
             at = self.of(i)
@@ -105,7 +105,7 @@ class Columns:
         return unit * speed[self.owner]
 
     def not_turned(self, velocity: Array, before: Array) -> Array:
-        """Return velocities; of planes that have turned back since `before`, as good as zero along the old direction."""
+        """Return velocities; of planes that have turned back since `before`, next to zero along the old direction."""
         turned = self.plane & (np.bincount(self.owner, velocity * before, self.plane.size) < 0.0)
         return np.where(turned[self.owner], TURNED * before, velocity)
 

@@ -95,7 +95,7 @@ class Trajectory:
 
     @property
     def forces(self) -> Float[Array, "N m"]:
-        """Friction forces by contact direction (two for a plane): least-norm ones where contacts that stick are redundant."""
+        """Friction forces by contact direction (two for a plane): least-norm ones where sticking ones are redundant."""
         return self._resolved[1]
 
     @property
