@@ -33,6 +33,7 @@ UNCHECKED = {
     "dalembert.tableau.inner_loops",
     "dalembert.tableau.list_loops",
     "dalembert.tableau.markowitz_loops",
+    "dalembert.tableau.pivot_loops",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.test_commands import called
@@ -72,6 +74,14 @@ def test_options_that_cannot_be_obeyed_are_refused_at_once(tmp_path, capsys, opt
     path.write_text(HEAD + ONE)
     code, out, err = called("graph", str(path), *options, capsys=capsys)
     assert (code, out, words in err) == (2, "", True)
+
+
+def test_the_file_of_the_manual_is_a_pendulum(tmp_path, capsys):
+    manual = (Path(__file__).parents[2] / "docs" / "tableau.md").read_text()
+    path = tmp_path / "pendulum.toml"
+    path.write_text(manual.split("```toml\n")[1].split("```")[0])
+    code, out, _ = called("graph", str(path), "-o", str(tmp_path / "p.svg"), capsys=capsys)
+    assert (code, "structural index 3, 2 degrees of freedom" in out) == (0, True)
 
 
 def test_a_large_misfit_is_drawn_and_conditions_are_told(tmp_path, capsys):

@@ -260,7 +260,7 @@ def test_a_large_matrix_of_zeros_is_singular():
     A = sp.csr_array(sp.diags_array([np.ones(n - 1), np.ones(n), np.ones(n - 1)], offsets=[-1, 0, 1]))
     report = rank_report(A, 0.0 * A.data)
     assert not report.full
-    assert len(str(report)) < 1500
+    assert len(str(report)) < 4000
 
 
 def test_structure_takes_symbolic_matrices():

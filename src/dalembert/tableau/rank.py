@@ -20,7 +20,7 @@ from dalembert.tableau.decomposition import blocks
 from dalembert.tableau.equilibrate import equilibrate
 from dalembert.tableau.matching import match
 from dalembert.tableau.pattern import Pattern
-from dalembert.tableau.solvability import listed, require_solvable
+from dalembert.tableau.solvability import SETS_SHOWN, listed, require_solvable
 
 Array = np.ndarray
 
@@ -66,10 +66,12 @@ class Dependence:
     point: int
 
     def __str__(self) -> str:
-        return "; ".join(
+        sets = [
             f"equations {listed(e)} are dependent ({_cut(r)}), and do not determine {listed(u)}"
             for e, u, r in zip(self.equations, self.unknowns, self.relations, strict=True)
-        )
+        ]
+        more = [f"... and {len(sets) - SETS_SHOWN} more such sets"] if len(sets) > SETS_SHOWN else []
+        return "; ".join(sets[:SETS_SHOWN] + more)
 
 
 @dataclass(frozen=True)
