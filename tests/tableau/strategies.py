@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import casadi as ca
+import mpmath
 import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
@@ -36,3 +37,11 @@ def regular_matrices(draw, largest: int = 25):
 def casadi_sparsity(pattern: np.ndarray) -> ca.Sparsity:
     rows, cols = (index.tolist() for index in np.nonzero(pattern))
     return ca.Sparsity.triplet(*pattern.shape, rows, cols)
+
+
+def exactly(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return A^-1 b and |A^-1|, computed with sixty digits."""
+    with mpmath.workdps(60):
+        inverse = mpmath.matrix(A.tolist()) ** -1
+        x = inverse * mpmath.matrix(b.tolist())
+        return np.array(x.tolist(), dtype=float).ravel(), np.abs(np.array(inverse.tolist(), dtype=float))

@@ -1,6 +1,5 @@
 """What is called solved is right: against sixty digits, whatever the scales; what is singular is named in any units."""
 
-import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,18 +10,10 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.tableau import ENGINES, Outcome, eliminate, rank_report
 from dalembert.tableau.accuracy import ScaledFactors
 from dalembert.tableau.equilibrate import equilibrate
-from tests.tableau.strategies import regular_matrices
+from tests.tableau.strategies import exactly, regular_matrices
 
 SKEWED = [1.0, 0.0, 1.0, 1e-10], [1e-8, 1e6 / 3]
 """x = (1e-8, 3e15): the residual of the first equation is small beside an unknown that does not enter it."""
-
-
-def exactly(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return A^-1 b and |A^-1|, computed with sixty digits."""
-    with mpmath.workdps(60):
-        inverse = mpmath.matrix(A.tolist()) ** -1
-        x = inverse * mpmath.matrix(b.tolist())
-        return np.array(x.tolist(), dtype=float).ravel(), np.abs(np.array(inverse.tolist(), dtype=float))
 
 
 @pytest.mark.parametrize("engine", ENGINES)

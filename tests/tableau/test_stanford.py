@@ -227,8 +227,7 @@ def test_bad_descriptions_are_refused():
         ({"parent": 0}, "to itself"),
         ({"axis": np.array([0.0, 0.0, 2.0])}, "length 1"),
     ):
-        wrong = Joint(**{**vars(joint), **change})
         with pytest.raises(ModelError, match=words):
-            Multibody(arm.bodies, [wrong])
+            Multibody(arm.bodies, [Joint(**{**vars(joint), **change})])
     with pytest.raises(ModelError, match="share a name"):
         Multibody([arm.bodies[0], arm.bodies[0]], [])

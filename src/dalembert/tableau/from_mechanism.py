@@ -14,6 +14,7 @@ dynamics, here as there.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,10 @@ def as_multibody(model: Multibody | Mechanism) -> Multibody:
         return model
     if isinstance(model, Mechanism):
         return from_mechanism(model)
-    raise ModelError(f"equations of bodies are made from a Mechanism or a Multibody, not from {type(model).__name__}")
+    hint = "; da.load reads a robot file" if isinstance(model, (str, Path)) else ""
+    raise ModelError(
+        f"equations of bodies are made from a Mechanism or a Multibody, not from {type(model).__name__}{hint}"
+    )
 
 
 def from_mechanism(mechanism: Mechanism) -> Multibody:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Bool, Int
 
 from dalembert.tableau.graph_loops import augment, reach
@@ -57,6 +58,18 @@ class Matching:
         """Return equation -> the unknown it determines, by name."""
         names = self.pattern
         return {names.equations[i]: names.unknowns[j] for i, j in enumerate(self.col_of_row) if j >= 0}
+
+    def causal_matrix(self) -> sp.csr_array:
+        """Return the causal Jacobian: +1 the output of an equation, -1 its inputs (seed 003, Fig. 4)."""
+        p = self.pattern
+        output = p.indices == self.col_of_row[p.rows]
+        return sp.csr_array((np.where(output, 1, -1), p.indices, p.indptr), shape=p.shape)
+
+    def arcs(self) -> list[tuple[str, str]]:
+        """Return the directed graph (Fig. 5): unknown -> equation for inputs, equation -> unknown for outputs."""
+        p, signs = self.pattern, self.causal_matrix().data
+        names = [(p.equations[i], p.unknowns[j]) for i, j in zip(p.rows, p.indices, strict=True)]
+        return [(e, u) if sign > 0 else (u, e) for (e, u), sign in zip(names, signs, strict=True)]
 
     @cached_property
     def cover(self) -> tuple[Bool[Array, " rows"], Bool[Array, " cols"]]:

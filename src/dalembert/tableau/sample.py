@@ -15,11 +15,15 @@ from dalembert.tableau.causal_start import causal_start
 from dalembert.tableau.inputs import as_count, as_mapping, as_numbers, as_scalar, named_values
 from dalembert.tableau.newton_step import PROBES, NewtonStep, order_by_rows
 from dalembert.tableau.plan import make_plan
+from dalembert.tableau.rank import RankReport, rank_report
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
 
 Array = np.ndarray
+
+REFERENCES = 3
+"""Random points at which coefficients have their usual size."""
 
 DRAWS = 30
 """Random points drawn where the first few are not all sound."""
@@ -87,6 +91,13 @@ def sample_jacobian(
     points = sample_points(tableau, count, values)
     found = [np.array(f(*[p[k] for p in points], shift), dtype=float).ravel()[order] for k in range(len(points[0]))]
     return np.stack(found) if found else np.empty((0, len(order)))
+
+
+def rank_of(tableau: Tableau, count: int, shift: float, values: Any) -> RankReport:
+    """Return the rank of the Jacobian at sample points; at given ones, beside the usual size of its entries."""
+    entries = sample_jacobian(tableau, count, shift, values)
+    usual = np.abs(sample_jacobian(tableau, REFERENCES, shift)).max(axis=0) if values else None
+    return rank_report(tableau.pattern, entries, reference=usual)
 
 
 def _finite_points(tableau: Tableau, values: Any, J: ca.Function, kept: list[int]) -> list[Float[Array, "K size"]]:

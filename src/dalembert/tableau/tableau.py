@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import casadi as ca
-import numpy as np
 import scipy.sparse as sp
 
 from dalembert.errors import ModelError, ShapeError
@@ -18,15 +17,10 @@ from dalembert.tableau.newton_step import NewtonStep
 from dalembert.tableau.outputs import declared_outputs
 from dalembert.tableau.pattern import Pattern
 from dalembert.tableau.picture import structure_picture
-from dalembert.tableau.rank import RankReport, rank_report
+from dalembert.tableau.rank import RankReport
 from dalembert.tableau.solvability import Structure
 from dalembert.tableau.strangers import refuse_strangers, time_column
 from dalembert.tableau.variables import Variables, scalar_equations
-
-Array = np.ndarray
-
-REFERENCES = 3
-"""Random points at which coefficients have their usual size."""
 
 
 class Tableau:
@@ -202,16 +196,11 @@ class Tableau:
 
     def causal_matrix(self) -> sp.csr_array:
         """Return the causal Jacobian: +1 the output of an equation, -1 its inputs (Fig. 4)."""
-        pattern = self.pattern
-        output = pattern.indices == self.matching.col_of_row[pattern.rows]
-        return sp.csr_array((np.where(output, 1, -1), pattern.indices, pattern.indptr), shape=pattern.shape)
+        return self.matching.causal_matrix()
 
     def arcs(self) -> list[tuple[str, str]]:
         """Return the directed graph (Fig. 5): unknown -> equation for inputs, equation -> unknown for outputs."""
-        matrix = self.causal_matrix()
-        pairs = zip(self.pattern.rows, self.pattern.indices, matrix.data, strict=True)
-        names = [(self.equations[i], self.unknowns[j], sign) for i, j, sign in pairs]
-        return [(equation, unknown) if sign > 0 else (unknown, equation) for equation, unknown, sign in names]
+        return self.matching.arcs()
 
     def picture(self, kind: str = "graph") -> str:
         """Return an SVG: "graph", the bipartite graph with its matching (Figs. 5, 6), misfits marked; or "matrix"."""
@@ -219,11 +208,9 @@ class Tableau:
 
     def rank(self, points: int = 3, shift: float = 1.0, values: Mapping[str, Any] | None = None) -> RankReport:
         """Check the rank of the Jacobian at random points, or at given values of variables by name (K, size)."""
-        from dalembert.tableau.sample import sample_jacobian
+        from dalembert.tableau.sample import rank_of
 
-        entries = sample_jacobian(self, points, shift, values)
-        reference = None if not values else np.abs(sample_jacobian(self, REFERENCES, shift)).max(axis=0)
-        return rank_report(self.pattern, entries, reference=reference)
+        return rank_of(self, points, shift, values)
 
     def newton(self, values: Mapping[str, Any] | None = None, **options: Any) -> NewtonStep:
         """Return compiled Newton steps for inputs (x, x_dot, shift, u, t, parameters), empty ones left out.

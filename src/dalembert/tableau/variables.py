@@ -14,6 +14,9 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.model.symbols import as_column, symbol_column
 from dalembert.tableau.inputs import as_list, as_mapping, as_names
 
+SHOWN = 12
+"""Names shown to someone who used another one."""
+
 
 @dataclass(frozen=True, eq=False)
 class Variables:
@@ -70,7 +73,8 @@ class Variables:
                 found.append(place[name])
             else:
                 near = get_close_matches(name, [*self.groups, *self.names], n=1)
-                raise ModelError(f"{what}: no variable is called {name!r}", near=tuple(near))
+                others = "" if near else f"; there are {', '.join(map(repr, list(self.groups)[:SHOWN]))}"
+                raise ModelError(f"{what}: no variable is called {name!r}{others}", near=tuple(near))
         return found
 
     @property
@@ -86,7 +90,9 @@ class Variables:
 def scalar_equations(equations: Any) -> tuple[dict[str, list[str]], list[ca.SX]]:
     """Return the names of the scalars of every equation, and their expressions, of a mapping name -> expression."""
     if not isinstance(equations, Mapping):
-        raise ModelError(f"equations must be a mapping from names to expressions, not {type(equations).__name__}")
+        raise ModelError(
+            f"equations must be a mapping from names to expressions, {{'sum': x + y}}, not {type(equations).__name__}"
+        )
     groups: dict[str, list[str]] = {}
     rows: list[ca.SX] = []
     for name, given in equations.items():
