@@ -17,14 +17,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching, structural_rank
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.tableau.equilibrate_loops import balance
+from dalembert.tableau.graph_loops import augment
 
 Array = np.ndarray
 
 SWEEPS = 40
 """Of balancing, forwards and backwards in turn; it stops where no exponent changes by half a unit."""
+
+LARGE = 1500
+"""Rows up to which the matching of largest product is looked for."""
 
 LARGEST = 900
 """Exponents of scales are kept below this, so that scales and their products with entries stay finite."""
@@ -32,8 +36,15 @@ LARGEST = 900
 
 def is_regular_pattern(A: Any) -> bool:
     """Whether the nonzeros of a square matrix have a perfect matching; zeros that are stored count as nothing."""
-    kept = _without_zeros(A)
-    return structural_rank(kept) == kept.shape[0]
+    return _matchable(_without_zeros(A))
+
+
+def _matchable(kept: Any) -> bool:
+    """Whether a matrix without stored zeros has a perfect matching; SciPy's search takes quadratic time on chains."""
+    n = kept.shape[0]
+    col_of_row, row_of_col = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
+    augment(kept.indptr.astype(np.int64), kept.indices.astype(np.int64), col_of_row, row_of_col)
+    return bool((col_of_row >= 0).all())
 
 
 def _without_zeros(A: Any) -> Any:
@@ -47,8 +58,8 @@ def _without_zeros(A: Any) -> Any:
 def equilibrate(A: Any) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """Return row and column scales of a square sparse matrix, largest entries of rows and columns about one.
 
-    Where the nonzeros have no perfect matching (the matrix is singular), rows and columns are brought to a geometric
-    mean of one in turn.
+    Where the nonzeros have no perfect matching (the matrix is singular), and where there are more than LARGE rows (the
+    matching costs more than linear time), rows and columns are brought to a geometric mean of one in turn.
     """
     kept = _without_zeros(A)
     n = kept.shape[0]
@@ -56,7 +67,8 @@ def equilibrate(A: Any) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
         return np.ones(n), np.ones(n)
     sizes = np.log2(np.abs(kept.data))
     rows = np.repeat(np.arange(n), np.diff(kept.indptr))
-    row, col = (_balanced if structural_rank(kept) == n else _geometric)(kept, rows, sizes)
+    matched = n <= LARGE and _matchable(kept)
+    row, col = (_balanced if matched else _geometric)(kept, rows, sizes)
     left = sizes + row[rows] + col[kept.indices]
     row -= _largest(left, rows, n)
     col -= _largest(sizes + row[rows] + col[kept.indices], kept.indices, n)
@@ -66,7 +78,8 @@ def equilibrate(A: Any) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
 def _balanced(kept: Any, rows: Array, sizes: Array) -> tuple[Array, Array]:
     """Return exponents by matching and balancing."""
     n = kept.shape[0]
-    costs = sp.csr_array((1.0 + sizes.max() - sizes, kept.indices, kept.indptr), shape=kept.shape)
+    whole = 1.0 + np.round(sizes.max() - sizes)  # whole numbers: the search does not end with others
+    costs = sp.csr_array((whole, kept.indices, kept.indptr), shape=kept.shape)
     matched_rows, matched_cols = min_weight_full_bipartite_matching(costs)
     partner = np.empty(n, np.int64)
     partner[matched_rows] = matched_cols
