@@ -96,7 +96,7 @@ class Signals:
             return self._table(name, given, derivatives)
         if isinstance(given, tuple) and len(given) == 2 and not callable(given[0]):
             return self._table(name, Table(*given), derivatives)
-        functions = given if isinstance(given, Sequence) else [given]
+        functions: Any = given if isinstance(given, Sequence) else [given]
         if all(map(callable, functions)) and len(functions) >= derivatives + 1:
             return [self._add(name, functions[d], d) for d in range(derivatives + 1)]
         need = "" if derivatives == 0 else f", or {derivatives + 1} callables (value, rate, acceleration)"
