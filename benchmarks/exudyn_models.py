@@ -24,7 +24,6 @@ class Way(NamedTuple):
 
 WAYS = (
     Way("generalized alpha", False, False, True, 1e-6),
-    Way("generalized alpha, tight", False, False, True, 1e-10),
     Way("Newmark, index 2", True, True, True, 1e-10),
 )
 

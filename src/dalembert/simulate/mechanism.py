@@ -113,24 +113,8 @@ def simulate_mechanism(
     on_step = guarded_step(on_step)
     q, v = consistent_start(mechanism, q, v, float(t))
     chosen, reason = choose(mechanism, law, contacts, q, v, numbers) if method == "auto" else (method, "asked for")
-    if (contacts is None) == (chosen in WITH_CONTACTS):
-        raise ModelError(
-            f"method={chosen!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
-            f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
-        )
-    _refuse_unknown(chosen, options)
-    settings = Settings(
-        chosen,
-        reason,
-        float(t),
-        numbers["duration"],
-        numbers["rtol"],
-        numbers["atol"],
-        numbers["step"],
-        numbers["every"],
-        float(duration),
-        numbers["event_tolerance"],
-    )
+    _refuse_unknown(chosen, contacts, options)
+    settings = Settings(chosen, reason, float(t), largest_step=numbers["duration"], **numbers)
     found, function, callables = watches(mechanism, events)
     session = Session(mechanism, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
@@ -141,9 +125,9 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
     """Drive a session to its end; keep what there is whatever happens."""
     from dalembert.simulate.storage.sink import FileSink
 
+    session.controller.refuse_short_tables(session.settings.start, session.settings.end)
     sink = file if file is None or isinstance(file, FileSink) else FileSink(file, session)
     session.sink = sink
-    session.controller.refuse_short_tables(session.settings.start, session.settings.end)
     bar = None
     if progress:
         s = session.settings
@@ -171,8 +155,13 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
     return run
 
 
-def _refuse_unknown(method: str, options: dict[str, Any]) -> None:
+def _refuse_unknown(method: str, contacts: Any, options: dict[str, Any]) -> None:
     """Refuse options that neither `simulate` nor the method knows, by name."""
+    if (contacts is None) == (method in WITH_CONTACTS):
+        raise ModelError(
+            f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
+            f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
+        )
     of_method = [name for name in signature(METHODS[method]).parameters if name != "session"]
     known = [name for name in signature(simulate_mechanism).parameters if name not in ("mechanism", "options")]
     for name in options:

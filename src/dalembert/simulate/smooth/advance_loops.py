@@ -164,6 +164,17 @@ def grow(clock, counts, pair, h, ratio, last, after_rejection):
     clock[H] = h * (min(factor, 1.0) if after_rejection else max(LEAST, factor))
 
 
+@inner
+def next_step(clock, counts, limits):
+    """Return the size of the next step, where it ends, and whether that is the end of the segment."""
+    fixed = limits.fixed > 0.0
+    h = limits.fixed if fixed else min(clock[H], limits.largest)
+    left = clock[STOP] - clock[T]
+    if h * (1.0 + 1e-9) >= left:
+        return left, clock[STOP], True
+    return h, clock[ORIGIN] + (counts[FIXED] + 1) * limits.fixed if fixed else clock[T] + h, False
+
+
 @steady
 def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most_steps):
     """Step to clock[STOP]; return why it came back. K[0] must belong to the start."""
@@ -173,16 +184,9 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most
     while clock[T] < clock[STOP]:
         if taken >= most_steps or counts[SAMPLES] >= samples.t.size:
             return FULL
-        h = limits.fixed if fixed else min(clock[H], limits.largest)
-        left = clock[STOP] - clock[T]
-        last = h * (1.0 + 1e-9) >= left
-        if last:
-            h = left
-        elif not h > smallest(clock):
+        h, end, last = next_step(clock, counts, limits)
+        if not (last or h > smallest(clock)):
             return STUCK
-        end = clock[STOP] if last else clock[T] + h
-        if fixed and not last:
-            end = clock[ORIGIN] + (counts[FIXED] + 1) * limits.fixed
         clock[TRIED] = h
         code, ratio = try_step(work, tables, pair, now, clock, counts, limits, h, end)
         if code in (CALLBACK, DECLINED) or (fixed and code != FINE):

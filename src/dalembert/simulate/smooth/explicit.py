@@ -18,6 +18,7 @@ from dalembert.simulate.smooth.pairs import PAIRS, pair_of, scale_places
 from dalembert.simulate.smooth.session import FIELDS, Session
 from dalembert.simulate.smooth.singular import by_kkt, near_singular, over_the_singularity
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, NON_FINITE, OFF, SPARE, Now, begin_at
+from dalembert.simulate.undisturbed import undisturbed
 
 Array = np.ndarray
 
@@ -113,6 +114,7 @@ class Explicit:
         h = min(h, s.largest_step, 1e-3 * s.duration)
         return max(h, 1e-12 * s.duration)
 
+    @undisturbed()
     def _block(self, most_steps: int) -> None:
         """Call the loop once and do what it came back for."""
         arguments = (
@@ -175,6 +177,7 @@ class Explicit:
         if self.counts[at.SAMPLES] >= BLOCK:
             self._flush()
 
+    @undisturbed()
     def _flush(self) -> None:
         self.flushed = time.monotonic()
         count = int(self.counts[at.SAMPLES])

@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.simulate.event import Event
 from dalembert.simulate.smooth.controller import Controller
 from dalembert.simulate.smooth.watch import Watch
+from dalembert.simulate.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -79,6 +80,7 @@ class Session:
     evaluations: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @undisturbed()
     def add(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
         """Keep a block of samples and the point from which the run goes on."""
         if len(block["t"]):

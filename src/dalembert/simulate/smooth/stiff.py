@@ -7,6 +7,7 @@ next one needs, so a run that was killed goes on bit for bit.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,31 @@ BLOCK = 4096
 """Steps a block: what a killed run may lose."""
 
 
+KEPT = 16
+"""Problems that stay in memory: tracing and planning one takes as long as a thousand steps."""
+
+_kept: dict[tuple[str, str], tuple[ImplicitSystem, Problem]] = {}
+_lock = Lock()
+
+
+def prepared(session: Session, calls: StiffCalls) -> tuple[ImplicitSystem, Problem]:
+    """Return a session's equations as a problem; one without tables and Python functions is made once."""
+    m, law = session.mechanism, session.controller
+    own = m.cacheable and not law.signals.symbols and not session.watches and session.on_step is None
+    key = (m.content(), law.content) if own else ("", "")
+    with _lock:
+        found = _kept.pop(key, None)
+    if found is None:
+        system = calls.system = ImplicitSystem(m, law, calls.guarded)
+        found = system, Problem(system, known=system.known(), events=calls.events())
+    if own:
+        with _lock:
+            _kept[key] = found
+            while len(_kept) > KEPT:
+                del _kept[next(iter(_kept))]
+    return found
+
+
 class Stiff:
     """An implicit run of one session."""
 
@@ -38,8 +64,8 @@ class Stiff:
         refuse(session)
         self.session, self.m = session, session.mechanism
         self.calls = StiffCalls(session)
-        self.system = self.calls.system = ImplicitSystem(self.m, session.controller, self.calls.guarded)
-        self.problem = Problem(self.system, known=self.system.known(), events=self.calls.events())
+        self.system, self.problem = prepared(session, self.calls)
+        self.calls.system = self.system
 
         self.point: dict[str, Array] = {}
 

@@ -18,6 +18,7 @@ from dalembert.simulate.smooth.loop_state import Samples
 from dalembert.simulate.smooth.session import FIELDS, Session
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, NON_FINITE, OFF, Now, begin_at
 from dalembert.simulate.smooth.zeros import event_values, first_zero, stopped_by_non_finite
+from dalembert.simulate.undisturbed import undisturbed
 from dalembert.tableau.time.compiled import bind
 
 Array = np.ndarray
@@ -96,6 +97,7 @@ class Variational:
             if not stopped_by_non_finite(s, values, float(self.clock[0])):
                 self.signs[:] = np.sign(values)
 
+    @undisturbed()
     def _block(self) -> int:
         """Call the loop once and do what it came back for."""
         s, before = self.session, self.counts[0]
@@ -166,6 +168,7 @@ class Variational:
         }[code]
         self.session.stop("no solution", f"at t = {self.clock[0]:.9g} s, with a step of {self.step:.3g} s: {why}")
 
+    @undisturbed()
     def _flush(self) -> None:
         self.flushed = time.monotonic()
         count = int(self.counts[1])
