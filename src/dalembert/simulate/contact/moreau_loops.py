@@ -70,51 +70,45 @@ def constrained(A, Z, L, kept, X):
 
 
 @compiled
-def impulses(w, pairs, rows, index, free, B, h):
-    """Return the impulses of the contacts `index` with rows `rows`, and the residual of their laws."""
+def problem(w, pairs, rows, index, free, B, h):
+    """Return G, g and friction of the contacts `index` with rows `rows`, with Newton's restitution and open gaps."""
     W = w.W[rows]
-    G, g, k = W @ B, W @ free, index.size
+    G, g = W @ B, W @ free
     before = W @ w.v
-    mu, floor, expands = pairs.mu[index], np.zeros(k), False
-    for j in range(k):
+    for j in range(index.size):
         i = index[j]
-        if pairs.poisson[i]:
-            expands = expands or (w.warm[3 * i] == 0.0 and pairs.e[i] > 0.0)
-        else:
+        if not pairs.poisson[i]:
             g[3 * j] += pairs.e[i] * min(before[3 * j], 0.0)
         if pairs.e[i] == 0.0:
             g[3 * j] += 2.0 / h * max(w.gaps[i], 0.0)
-    P = w.warm[rows]
-    residual = impulses_of(G, g, mu, P)
-    if residual > ACCEPTED:
-        P[:] = 0.0
-        residual = impulses_of(G, g, mu, P)
-    if expands:
-        for j in range(k):
-            i = index[j]
-            struck = pairs.poisson[i] and w.warm[3 * i] == 0.0
-            floor[j] = pairs.e[i] * P[3 * j] if struck else 0.0
-        more = np.zeros(P.size)
-        residual = max(residual, expansion(G, g + G @ P, mu, floor, more))
-        P += more
-    return P, residual
+    return G, g, pairs.mu[index]
 
 
 @compiled
-def lift(w, index, new, B, h):
-    """Move w.moved out of what closed contacts have gone into, least in kinetic energy."""
-    normal = 3 * index
-    gaps = w.gaps[index] + 0.5 * h * (w.W[normal] @ new)
-    if index.size == 0 or gaps.min() >= -PENETRATION:
-        return
-    k = index.size
+def expand(w, pairs, index, G, g, mu, P):
+    """Add the expansion of Poisson's law to the impulses of compression, for contacts just closed; return residual."""
+    floor = np.zeros(index.size)
+    for j in range(index.size):
+        i = index[j]
+        if pairs.poisson[i] and w.warm[3 * i] == 0.0:
+            floor[j] = pairs.e[i] * P[3 * j]
+    if not floor.any():
+        return 0.0
+    more = np.zeros(P.size)
+    residual = expansion(G, g + G @ P, mu, floor, more)
+    P += more
+    return residual
+
+
+@compiled
+def depths(w, index, new, B, h):
+    """Return G, gaps after the step, and motions of the normals, as a problem without friction."""
+    k, normal = index.size, 3 * index
+    G, target = np.zeros((3 * k, 3 * k)), np.zeros(3 * k)
     BN = np.ascontiguousarray(B[:, ::3])
-    G, target, p = np.zeros((3 * k, 3 * k)), np.zeros(3 * k), np.zeros(3 * k)
     G[::3, ::3] = w.W[normal] @ BN
-    target[::3] = gaps
-    impulses_of(G, target, np.zeros(k), p)
-    start = w.moved.copy()
-    move(w, start, 1.0, BN @ p[::3].copy())
+    target[::3] = w.gaps[index] + 0.5 * h * (w.W[normal] @ new)
+    return G, target, BN
 
 
 @compiled
@@ -152,43 +146,36 @@ def without_contacts(w, h):
 
 
 @compiled
-def step(w, pairs, tables, t, h, sums, samples, row):
-    """Take one step and write its sample into `row` (none where it is negative); return what became of it."""
+def begin(w, pairs, tables, t, h):
+    """Evaluate a step up to its impulses; what became of it, then all that it needs after them."""
+    n = w.v.size
     code = evaluate(w, pairs, tables, t, h)
-    if code != FINE:
-        return code
     rank, L, Z, SL, rows_kept, lam, free = without_contacts(w, h)
-    if rank < w.v.size:
-        return MASSLESS
+    if code == FINE and rank < n:
+        code = MASSLESS
     index = np.flatnonzero(w.gaps + 0.5 * h * (w.W[::3].copy() @ free) <= 0.0)
-    P, new, residual = np.zeros(w.warm.size), free.copy(), 0.0
-    B = np.zeros((w.v.size, 3 * index.size))
-    if index.size:
-        rows = np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
-        B[:, :] = w.W[rows].T
-        solve_in_place(L, np.ones(w.v.size, np.bool_), B)
-        pressed = constrained(w.A, Z, SL, rows_kept, B)
-        some, residual = impulses(w, pairs, rows, index, free, B, h)
-        P[rows] = some
-        new += B @ some
-        lam += pressed @ some
-    if not np.isfinite(new.sum()):
-        return NON_FINITE
-    w.warm[:] = P
-    both = w.v + new
-    move(w, w.q, 0.5 * h, both)
-    lift(w, index, new, B, h)
+    rows = np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
+    B = np.zeros((n, 3 * index.size))
+    B[:, :] = w.W[rows].T
+    solve_in_place(L, np.ones(n, np.bool_), B)
+    pressed = constrained(w.A, Z, SL, rows_kept, B)
+    return code, index, rows, free, lam, B, pressed, 0 if rows_kept.all() else 1
+
+
+@compiled
+def finish(w, t, h, sums, samples, row, new, lam, P, residual, status):
+    """Take positions that stay on the constraints, sums and the sample."""
     if w.calls[CLOSE, 0] != 0:
         close(w, t + h)
+    both = w.v + new
     sums[HEAT] -= P @ (w.W @ both) / 2.0
     sums[WORK] += h * (w.tau @ both) / 2.0
     sums[RESIDUAL] = residual
     if row >= 0:
-        status = 0 if rows_kept.all() else 1
         record(w, samples, row, t + h, (new - w.v) / h, lam / h, P / h, new, h, sums, status)
     w.v[:] = new
     w.q[:] = w.moved
-    return FINE
+    w.warm[:] = P
 
 
 @compiled
@@ -212,17 +199,42 @@ def record(w, samples, row, t, a, lam, r, v, h, sums, status):
 
 @compiled
 def advance(w, pairs, tables, counts, sums, samples, most):
-    """Take up to `most` steps, or until the block is full; return what became of the last."""
+    """Take up to `most` steps, or until the block is full; return what became of the last.
+
+    The cones' solver is called from here alone: every function around it would be compiled with all of it once more.
+    """
+    h = sums[STEP]
     for _ in range(most):
         if counts[COUNT] >= counts[TOTAL] or counts[SAMPLES] >= samples.t.size:
             return FINE
-        after = counts[COUNT] + 1
-        wanted = after % counts[STRIDE] == 0 or after == counts[TOTAL]
-        t = sums[START] + counts[COUNT] * sums[STEP]
-        code = step(w, pairs, tables, t, sums[STEP], sums, samples, counts[SAMPLES] if wanted else -1)
+        t = sums[START] + counts[COUNT] * h
+        code, index, rows, free, lam, B, pressed, status = begin(w, pairs, tables, t, h)
         if code != FINE:
             return code
-        counts[COUNT] = after
+        P, new, residual = np.zeros(w.warm.size), free.copy(), 0.0
+        if index.size:
+            G, g, mu = problem(w, pairs, rows, index, free, B, h)
+            some = w.warm[rows]
+            residual = impulses_of(G, g, mu, some)
+            if residual > ACCEPTED:
+                some[:] = 0.0
+                residual = impulses_of(G, g, mu, some)
+            residual = max(residual, expand(w, pairs, index, G, g, mu, some))
+            P[rows] = some
+            new += B @ some
+            lam += pressed @ some
+        if not np.isfinite(new.sum()):
+            return NON_FINITE
+        move(w, w.q, 0.5 * h, w.v + new)
+        if index.size:
+            G, depth, BN = depths(w, index, new, B, h)
+            if depth.min() < -PENETRATION:
+                some = np.zeros(rows.size)
+                impulses_of(G, depth, np.zeros(index.size), some)
+                move(w, w.moved.copy(), 1.0, BN @ some[::3].copy())
+        counts[COUNT] += 1
+        wanted = counts[COUNT] % counts[STRIDE] == 0 or counts[COUNT] == counts[TOTAL]
+        finish(w, t, h, sums, samples, counts[SAMPLES] if wanted else -1, new, lam, P, residual, status)
         counts[SAMPLES] += 1 if wanted else 0
-        counts[UNSOLVED] += 1 if sums[RESIDUAL] > ACCEPTED else 0
+        counts[UNSOLVED] += 1 if residual > ACCEPTED else 0
     return FINE

@@ -1,4 +1,4 @@
-"""One step of Moreau and Jean in plain NumPy: twin of `moreau_loops.step`; rows that move by themselves go this way.
+"""One step of Moreau and Jean in plain NumPy: twin of `moreau_loops.advance`; rows that move by themselves go this way.
 
 Written with the block matrix and the laws as the event-driven method has them, so the two have little in common but the
 equations in `moreau.py`.
