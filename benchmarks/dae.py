@@ -285,6 +285,7 @@ def plots(results: dict[str, Any], folder: Path) -> None:
     import matplotlib.pyplot as plt
     from matplotlib.ticker import NullFormatter
 
+    folder.mkdir(parents=True, exist_ok=True)
     if "accuracy" in results:
         names = list(PROBLEMS)
         figure, axes = plt.subplots(3, 3, figsize=(13, 11), constrained_layout=True)

@@ -19,7 +19,7 @@ SAMPLES = 4
 SUSPECT = 0.01
 """Rounding is estimated where eps / quality^2 exceeds this part of rtol: two pivots may lose as much as each."""
 
-NEGLIGIBLE, TRUSTED = 1e-5, 0.3
+NEGLIGIBLE, TRUSTED = 1e-3, 0.3
 """Where rounding is below so many tolerances, it is estimated again when pivots are worse by this factor only."""
 
 DROWNED = 100.0
