@@ -27,11 +27,11 @@ FEW = 16
 INTERIOR = 40
 """Steps of the interior-point method; 6 to 15 are usual."""
 
-GAPS = (1e-5, 1e-7, 1e-9, 1e-12)
+GAPS = (1e-7, 1e-9, 1e-12)
 """Where interior points hand over to Newton's method, first and where that failed."""
 
 MANY, LATER = 100, 1
-"""From so many rows on so many of the first gaps are left out: some contact is still in the wrong mode there."""
+"""From so many rows on, so many of the first gaps are left out: some contact is still in the wrong mode there."""
 
 POLISH = 5
 """Steps of Newton's method after interior points; 1 to 3 are usual."""
@@ -129,7 +129,7 @@ def from_inside(J, g, first, mu, law, kind, sliding, s, r, tolerance):
     owner = np.repeat(np.arange(mu.size), np.diff(first))
     for _ in range(CONVEX if coulomb else 0):
         start, new = TRIALS[ASSOCIATED][0], np.zeros_like(r)
-        found, more = trial(J, inner, g, first, mu, law, False, kind, sliding, s, tolerance, start, GAPS[2:3], new)
+        found, more = trial(J, inner, g, first, mu, law, False, kind, sliding, s, tolerance, start, GAPS[1:2], new)
         used += more
         if found < best:
             best, r[:] = found, new

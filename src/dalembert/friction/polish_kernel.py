@@ -28,10 +28,6 @@ EPSILON = 1e-8
 """Proximal part: large against rounding, small against what a step may miss."""
 
 
-SLOW = 0.5
-"""A step that leaves more than this part of the distance has the wrong modes: better to go on with interior points."""
-
-
 @compiled
 def has_interior(kind, sliding):
     """Say whether interior points know all these contacts: unilateral ones at rest."""
@@ -126,11 +122,8 @@ def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps)
         found = distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
         if not found < np.inf:
             break
-        slow = found > SLOW * best
         if found < best:
             best = found
             copied(r, kept)
-        if slow:
-            break
     copied(kept, r)
     return best, used
