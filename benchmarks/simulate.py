@@ -6,9 +6,9 @@
 Published problems with converged references: IFToMM's A01 pendulum, A02 double four-bar through its singular
 configurations, A04 Bricard's overconstrained mechanism, A05 stiff flyball governor; Andrews' squeezer; SUNDIALS'
 slider-crank with hinges in space, whose rows are redundant. Exudyn (pip install exudyn) runs its implicit solver with
-every setting of `exudyn_models.WAYS` and every number of steps; the cheapest that reaches the error counts. Times of the processor,
-of its solver and of a whole call of `da.simulate`, models being assembled and compiled before. With --long:
-10^6 steps of a crank-rocker.
+every setting of `exudyn_models.WAYS` and every number of steps; the cheapest that reaches the error counts. Times are
+the processor's, of its solver and of a whole call of `da.simulate`, models being assembled and compiled before. With
+--long: 10^6 steps of a crank-rocker.
 """
 
 from __future__ import annotations
