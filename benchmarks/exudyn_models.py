@@ -42,9 +42,9 @@ def solve(exu, mbs, duration, steps, way, redundant=False):
     settings.timeIntegration.generalizedAlpha.useNewmark = way.newmark
     settings.linearSolver.ignoreSingularJacobian = redundant
     settings.linearSolver.solverType = exu.LinearSolverType.EigenDense
-    start = time.perf_counter()
+    start = time.process_time()
     mbs.SolveDynamic(settings)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def in_plane(bars, joints, gravity=9.81, more=None):

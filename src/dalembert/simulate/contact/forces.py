@@ -9,7 +9,6 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.kernel import Kernel
 from dalembert.simulate.smooth.callbacks import checked_forces
 from dalembert.simulate.smooth.chart import chart, normalised
 from dalembert.simulate.smooth.codes import _kernel
@@ -32,7 +31,10 @@ class Forces:
             inputs = {"t": c.t, "q": c.q, "v": c.v, "signals": c.symbols}
             inputs = {name: each for name, each in inputs.items() if each.numel()}
             self.names = tuple(inputs)
-            self.kernel = Kernel(ca.Function("tau", list(inputs.values()), [c.tau], list(inputs), ["tau"]), width=1)
+            self.kernel = _kernel(
+                ("simulate", "tau", c.content),
+                lambda: ca.Function("tau", list(inputs.values()), [c.tau], list(inputs), ["tau"]), True,
+            )  # fmt: skip
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
         """Return the joint forces (nv,)."""
