@@ -223,7 +223,8 @@ def test_a_bowling_ball_slides_then_rolls_at_five_sevenths(method, step, atol):
         m.kinematics(run.q[-1], "ball")[1][0], 7 * roll - 0.1 * G * roll**2 + 5 * (1.5 - roll), atol=atol
     )
     np.testing.assert_allclose(run.energy[0] - run.energy[-1], 0.5 * 5 * 49 * 2 / 7, atol=10 * atol)
-    np.testing.assert_allclose(run.heat[-1], 0.5 * 5 * 49 * 2 / 7, atol=10 * atol)
+    # the heat of time steps is of first order: rows turn with the ball from step to step
+    np.testing.assert_allclose(run.heat[-1], 0.5 * 5 * 49 * 2 / 7, atol=1.0 if step else 1e-9)
 
 
 def test_a_brick_rests_on_redundant_corners_from_event_to_event():

@@ -6,6 +6,8 @@ Symbols: q_m = q + v h / 2 configuration in the middle; u = W v contact velociti
     0 <= u_N+ + e u_N-  perp  P_N >= 0,      P_T by Coulomb's law            for contacts that would close in the step
     q+ = q + h (v + v+) / 2,  then positions moved back by the least motion where a gap is negative, and onto the rows
 
+f is taken in the middle too, at the velocity to which forces and the last impulses lead there: gyroscopic terms at the
+old velocity would feed energy into whatever spins.
 Poisson's restitution: P of e = 0 compresses, then contacts that were open in the step before expand with at least e P.
 First order, whatever happens in a step; no event is located. Contacts at rest do not creep: u = 0 to rounding.
 Sources: J. J. Moreau 1988; M. Jean 1999; V. Acary, "Projected event-capturing time-stepping schemes", Comput. Methods

@@ -20,6 +20,7 @@ class Work(NamedTuple):
     moved: np.ndarray
     middle: np.ndarray
     time: np.ndarray  # (1,)
+    speed: np.ndarray  # at which bias is taken
     M: np.ndarray
     bias: np.ndarray
     A: np.ndarray

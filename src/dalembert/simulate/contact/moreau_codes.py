@@ -68,9 +68,9 @@ class Memory:
         signals = session.controller.symbols.numel()
         self.work = Work(
             np.zeros((SIGNALS + 1, 3), np.int64), session.q.copy(), session.v.copy(), np.zeros(2 + signals),
-            np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros((n, n)),
-            np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)), np.zeros(n),
-            np.zeros(held), np.zeros(k), np.zeros((3 * k, n)), np.zeros((k, 3, 3)), np.zeros(3 * k),
+            np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros(n),
+            np.zeros((n, n)), np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)),
+            np.zeros(n), np.zeros(held), np.zeros(k), np.zeros((3 * k, n)), np.zeros((k, 3, 3)), np.zeros(3 * k),
         )  # fmt: skip
         self.alive: list[Any] = [geometry, chart, forces]
         self._bind(geometry, chart, rows, held)
@@ -78,7 +78,7 @@ class Memory:
     def _bind(self, geometry: Geometry, chart: Chart, rows: int, held: int) -> None:
         w, m = self.work, self.session.mechanism
         spare, status = np.zeros(rows), np.zeros(1)
-        read = {"q": w.middle, "v": w.v, "t": w.time}
+        read = {"q": w.middle, "v": w.speed, "t": w.time}
         write = {"M": w.M, "bias": w.bias, "A": w.A, "drift": spare, "frames": w.frames}
         self._take(CONTACTS, geometry.kernel, read | write)
         self._take(ALONG, chart.along_kernel, {"base": w.base, "way": w.way, "q": w.moved})

@@ -50,6 +50,7 @@ def evaluate(w, pairs, tables, t, h):
     move(w, w.q, 0.5 * h, w.v)
     w.middle[:] = w.moved
     w.time[0] = t + 0.5 * h
+    w.speed[:] = w.v
     invoke(w.calls[CONTACTS, 0], w.calls[CONTACTS, 1], w.calls[CONTACTS, 2])
     fill_pairs(pairs, w.frames, w.middle, w.gaps, w.W, w.axes)
     set_signals(w.calls, w.environment, tables, t, -np.inf, np.inf)
@@ -133,6 +134,11 @@ def without_contacts(w, h):
     n, m = w.v.size, w.A.shape[0]
     L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), np.ones(m, np.bool_)
     rank = factor(w.M, L, kept)
+    half = np.zeros((n, 1))
+    half[:, 0] = 0.5 * (h * (w.tau - w.bias) + w.warm @ w.W)
+    solve_in_place(L, kept, half)
+    w.speed[:] = w.v + half[:, 0]
+    invoke(w.calls[CONTACTS, 0], w.calls[CONTACTS, 1], w.calls[CONTACTS, 2])
     X = np.zeros((n, 1 + m))
     X[:, 0] = h * (w.tau - w.bias)
     X[:, 1:] = w.A.T

@@ -48,7 +48,9 @@ class PlainSteps:
         middle = run.chart.along(q, 0.5 * h * v)
         x = run.geometry.state(middle, v, t + 0.5 * h)
         tau = run.forces(t, q, v)
-        right = np.column_stack([x.M @ v + h * (tau - x.bias), x.W.T])
+        half = v + 0.5 * np.linalg.solve(x.M, h * (tau - x.bias) + w.warm @ x.W)
+        bias = run.geometry.state(middle, half, t + 0.5 * h).bias
+        right = np.column_stack([x.M @ v + h * (tau - bias), x.W.T])
         rows = np.zeros((x.A.shape[0], right.shape[1]))
         if self.offsets:
             rows[:, 0] = -self.m.constraint_velocity(middle, np.zeros(v.size), t + 0.5 * h)
