@@ -43,7 +43,7 @@ import pinocchio as pin
 import dalembert as da
 from dalembert.kernel.peak import peak_operations
 from drake_peer import drake_step
-from robots import BATCH, REPEATS, best, find, mujoco_spec
+from robots import BATCH, REPEATS, Columns, best, find, mujoco_spec, print_table
 
 CALLS = 200  # single calls that are timed together
 STATES = 8  # states at which accelerations are compared
@@ -243,7 +243,7 @@ def measure(name: str, case: Case, quick: bool) -> dict[str, Any]:
     }
 
 
-COLUMNS: tuple[tuple[str, str, Callable[[dict[str, Any]], Any]], ...] = (
+COLUMNS: Columns = (
     ("robot", "<6", lambda row: row["robot"]),
     ("nv", ">3", lambda row: row["nv"]),
     ("rows", ">4", lambda row: row["rows"]),
@@ -271,10 +271,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[dict[str, Any]], Any]], ...] = (
 
 def show(rows: list[dict[str, Any]]) -> None:
     """Print the table, and which goals are met."""
-    widths = [style.split(".")[0] for _, style, _ in COLUMNS]
-    print(" ".join(format(title, width) for (title, _, _), width in zip(COLUMNS, widths, strict=True)))
-    for row in rows:
-        print(" ".join(format(value(row), style) for _, style, value in COLUMNS))
+    print_table(COLUMNS, rows)
     for row in rows:
         goals = [("single", row["pinocchio"] / row["single"], GOAL_SINGLE, "x Pinocchio")]
         if row["robot"] in GOAL_BATCH:

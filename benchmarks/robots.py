@@ -164,7 +164,9 @@ def pinocchio(model: pin.Model, algorithm: str, states: tuple[np.ndarray, ...]) 
     return {"pinocchio": single, "pinocchio_batch": best(lambda: call(1, pool, *columns, out)) / BATCH}
 
 
-COLUMNS: tuple[tuple[str, str, Callable[[dict[str, Any]], Any]], ...] = (
+Columns = tuple[tuple[str, str, Callable[[dict[str, Any]], Any]], ...]
+
+COLUMNS: Columns = (
     ("robot", "<6", lambda row: row["robot"]),
     ("nv", ">3", lambda row: row["nv"]),
     ("", "<5", lambda row: row["algorithm"]),
@@ -185,12 +187,17 @@ COLUMNS: tuple[tuple[str, str, Callable[[dict[str, Any]], Any]], ...] = (
 """Heading, format and value of every column; "x" is how many times faster the kernel is."""
 
 
-def show(rows: list[dict[str, Any]]) -> None:
-    """Print the table."""
-    widths = [style.split(".")[0] for _, style, _ in COLUMNS]
-    print(" ".join(format(title, width) for (title, _, _), width in zip(COLUMNS, widths, strict=True)))
+def print_table(columns: Columns, rows: list[dict[str, Any]]) -> None:
+    """Print the columns of all rows under their headings."""
+    widths = [style.split(".")[0] for _, style, _ in columns]
+    print(" ".join(format(title, width) for (title, _, _), width in zip(columns, widths, strict=True)))
     for row in rows:
-        print(" ".join(format(value(row), style) for _, style, value in COLUMNS))
+        print(" ".join(format(value(row), style) for _, style, value in columns))
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """Print the table, and the goals."""
+    print_table(COLUMNS, rows)
     print(f"goals against Pinocchio called from Python: single >= {GOAL_SINGLE:g} x, batch >= {GOAL_BATCH:g} x")
 
 
