@@ -141,3 +141,23 @@ MISUSE = [
 def test_misuse(mistake, error, message):
     with pytest.raises(error, match=message):
         mistake(arm())
+
+
+@pytest.mark.parametrize(("masses", "short"), [((1, 1, 1), 1e-8), ((1, 1, 1), 3e-8), ((1e-5, 1, 1e3), 1e-12)])
+def test_no_route_claims_a_wrong_answer_near_a_loss_of_rank(masses, short):
+    """Three bars, almost stretched: multipliers grow without limit, and residuals must not be small beside them."""
+    b = da.Builder("stretched", gravity=closed.DOWN)
+    for i, mass in enumerate(masses):
+        closed.bar(b, f"bar {i}", 1.0, mass)
+        parent = f"bar {i - 1}" if i else "world"
+        b.joint(f"hinge {i}", "revolute", parent=parent, child=f"bar {i}", axis=closed.Z, position=(min(i, 1), 0, 0))
+    angle = np.arccos(1 - short / 2)
+    mechanism = b.build().constrain(da.Point("bar 2 end", at=(2 * np.cos(angle) + 1, 0, 0), name="pin"))
+    q, tau = np.array([angle, -angle, -angle]), np.array([1.0, -0.5, 0.3])
+    numbers = closed.Traced(mechanism)
+    v = 0.7 * np.linalg.svd(numbers.A(q)[:2])[2][-1]
+    expected = numbers.solve(q, v, tau).acceleration
+    for route, solve in routes(mechanism).items():
+        a, _, status = solve(q, v, tau, 0.0)
+        if status.solved:
+            np.testing.assert_allclose(a, expected, atol=1e-7 * np.abs(expected).max(), err_msg=route)

@@ -71,9 +71,10 @@ class Thresholds:
     def settled(self) -> float:
         """Return the largest part of T_l that the last correction of the proximal steps may move.
 
-        More says that an eigenvalue is near mu: whether that row counts is for the model's digits to say.
+        What is still wrong is three times that. More than the model's digits says that an eigenvalue is near mu:
+        whether that row counts is for `KKT` to say.
         """
-        return self.eps**0.375
+        return max(self.digits, self.eps**0.575)
 
     @property
     def regular(self) -> float:

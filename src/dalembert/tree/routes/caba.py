@@ -1,14 +1,16 @@
 """Route "caba": rows eliminated inside the tree, and loops where they meet; what is left is solved at the ground.
 
-Symbols: as in `elimination.py`; d, s scales, T_a^2 = a^T M a, T_f, T_l as in `verdict.py`.
+Symbols: as in `elimination.py`; T_f, T_l as in `verdict.py`.
 
-No Delassus matrix is made, so the sizes that residuals are measured against come from the answer: a^T M a = f . a - c .
-lam, T_l no larger than the sum of |lam_r| / s_r, and T_f no larger than both together.
+No Delassus matrix is made. The sizes that residuals are measured against come from the elimination: with joints
+first and rows last the sum of u^2 / D over joints would be T_f^2, that of b^2 / p over rows T_l^2. In any other order
+they are the same for a tree that the rows eliminated so far have stiffened. Multipliers would not do: near a
+configuration where rank is lost they grow without limit, and any residual is small beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -16,16 +18,15 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from dalembert.kkt import Status
-from dalembert.tree import vectors
-from dalembert.tree.articulated_system import Load, TreeAcceleration, TreeSystem
+from dalembert.tree.articulated_system import Load, TreeSystem
 from dalembert.tree.block_solve import factored, multipliers, row_pivots
 from dalembert.tree.judged import Asked, BlockAnswer, Solved, judged, relative
 from dalembert.tree.proximal import Proximal
-from dalembert.tree.routes.elimination import Elimination, Place, eliminate
+from dalembert.tree.routes.elimination import Elimination, JointStep, Place, RowStep, eliminate
 from dalembert.tree.routes.order import elimination_order
-from dalembert.tree.routes.substitution import inward, outward
+from dalembert.tree.routes.substitution import Right, inward, outward
 from dalembert.tree.row_forces import RowForce
-from dalembert.tree.scalars import Scalar, add, is_zero, mul, neg, sub, total
+from dalembert.tree.scalars import Scalar, add, mul, neg, total
 from dalembert.tree.screws import Pair
 from dalembert.tree.sparse_factor import SparseFactor, dense, sparse
 
@@ -61,9 +62,9 @@ class InsideTheTree:
         right = inward(self.made, load, c)
         forces, unrest = multipliers(self.schur, sparse([right.b[r] for r in self.left]))
         known = dict(zip(self.left, dense(forces, len(self.left)), strict=True))
+        free, held = self._effort(right, known)
         motion = outward(self.made, right, known)
         lam = [known[r] for r in range(len(c))]
-        free, held = self._effort(load, c, motion, lam)
         own = replace(needs, row_scales=tuple(needs.row_scales[r] for r in self.left))
         found = Solved(motion.joints, motion, lam, free, held, unrest, row_pivots(self.schur, own))
         system = TreeSystem(self.made.tree, self.made.posed, self.made.forces, self.made)  # type: ignore[arg-type]
@@ -72,23 +73,10 @@ class InsideTheTree:
         unsafe = ca.logic_and(answer.status != int(Status.NONFINITE), ca.logic_not(inside > limits.implied))
         return replace(answer, status=ca.if_else(unsafe, int(Status.DECLINED), answer.status))
 
-    def _effort(
-        self, load: Load, c: Sequence[Scalar], motion: TreeAcceleration, lam: Sequence[Scalar]
-    ) -> tuple[Scalar, Scalar]:
+    def _effort(self, right: Right, known: Mapping[int, Scalar]) -> tuple[Scalar, Scalar]:
         """Return T_f^2 and T_l^2."""
-        pairs = zip(load.links, motion.links, strict=True)
-        needed = total(*(x for force, a in pairs for x in map(vectors.dot, force, a)))
-        work = sub(total(*map(mul, load.joints, motion.joints)), needed)
-        moving = _root(add(work, neg(total(*map(mul, c, lam)))))
-        sizes = [mul(1.0 / s, _size(x)) for s, x in zip(self.setting.needs.row_scales, lam, strict=True)]
-        holding = total(*sizes)
-        free = add(moving, holding)
-        return mul(free, free), mul(holding, holding)
-
-
-def _root(x: Scalar) -> Scalar:
-    return 0.0 if is_zero(x) else ca.sqrt(ca.fabs(x))
-
-
-def _size(x: Scalar) -> Scalar:
-    return abs(x) if type(x) is float else ca.fabs(x)
+        steps = [step for steps in self.made.steps for step in steps]
+        joints = [(right.u[step.velocity], step.pivot.r) for step in steps if isinstance(step, JointStep)]
+        rows = [(right.b[step.row], step.r) for step in steps if isinstance(step, RowStep)]
+        free, inside = (neg(total(*(mul(x, mul(x, r)) for x, r in pairs))) for pairs in (joints, rows))
+        return free, add(inside, total(*(mul(known[r], right.b[r]) for r in self.left)))
