@@ -1,6 +1,7 @@
 """Large mechanisms: time per body from ten to a hundred thousand, side by side with Pinocchio.
 
     python benchmarks/large.py [--json FILE] [--plot FILE] [--largest N]
+    python benchmarks/large.py --parallel [--json FILE]        (`large_parallel.py`; under a minute)
 
 Chains of hinges, open and with the last link welded to where it is (m = 6), through `mechanism.compile("forward")`: up
 to a few hundred bodies that is straight-line code, beyond it loops. Pinocchio: `aba`, and `constraintDynamics` on one
@@ -24,6 +25,7 @@ import numpy as np
 import pinocchio as pin
 
 import large_models as models
+import large_parallel
 
 CHAINS = (10, 30, 100, 300, 1000, 10_000, 100_000)
 OTHERS = {
@@ -168,7 +170,13 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="draw them to this file")
     parser.add_argument("--largest", type=int, default=100_000, help="no mechanism with more bodies")
     parser.add_argument("--pinocchio-gib", type=float, default=8.0, help="memory that Pinocchio may need twice of")
+    parser.add_argument("--parallel", action="store_true", help="only: one state on two threads, against one")
     arguments = parser.parse_args()
+    if arguments.parallel:
+        found = large_parallel.measured()
+        if arguments.json:
+            arguments.json.write_text(json.dumps(found, indent=1))
+        return
     chains: list[dict[str, Any]] = []
     print(CHAIN_HEAD)
     for n in (n for n in CHAINS if n <= arguments.largest):

@@ -12,7 +12,7 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ShapeError, UnsupportedError
-from dalembert.model.requests import REFERENCES
+from dalembert.model.requests import REFERENCES, requests
 from dalembert.tree.large import progress
 from dalembert.tree.large.requests import LOOPED
 from tests.tree.mechanisms import MOVING, random_tree
@@ -44,7 +44,12 @@ def given(mechanism):
     rng = np.random.default_rng(0)
     v, a = rng.standard_normal((2, mechanism.nv))
     t, e = np.array([0.4]), rng.uniform(0, 1, len(mechanism.names))
-    return {"q": mechanism.random(rng), "v": v, "a": a, "tau": a, "t": t, "restitution": e}
+    return {"q": mechanism.random(rng), "v": v, "a": a, "tau": a, "y1": a, "t": t, "restitution": e, "y2": e, "b": e}
+
+
+def test_every_request_has_loops():
+    """Nothing is unrolled in silence: what can be compiled can be looped over, or is refused by its maker."""
+    assert set(LOOPED) == set(requests())
 
 
 @pytest.mark.parametrize("what", LOOPED)
@@ -94,6 +99,9 @@ def test_kernels_say_that_they_are_loops(mechanism, given):
         kernel.jacobian()
     with pytest.raises(UnsupportedError, match="double precision only"):
         mechanism.compile("forward", backend="looped", dtype="float32")
+    for wrong in ({"dtype": "complex128"}, {"dtype": "real"}, {"threads": 0}, {"width": 3}):
+        with pytest.raises(UnsupportedError, match=next(iter(wrong))):
+            mechanism.compile("bias", backend="looped", **wrong)
     with pytest.raises(UnsupportedError, match="is unrolled"):
         mechanism.compile("forward", backend="looped", route="matrix")
     with pytest.raises(UnsupportedError, match="some joints driven"):
@@ -107,6 +115,27 @@ def test_pickled_kernels_give_the_same(given):
     kernel = chain.compile("forward", backend="looped")
     x = np.random.default_rng(0).standard_normal((3, 4))
     assert np.array_equal(pickle.loads(pickle.dumps(kernel))(*x), kernel(*x))
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0, 4.0, 4.0, 4.0]])
+def test_redundant_rows_have_a_delassus_matrix_with_a_shift(weights):
+    """G + diag(shift) = L D L^T, the least x of G x = b in the metric: as in unrolled code; a block system as well."""
+    tree = random_tree(["spherical", "revolute", "revolute", "spherical"], 5, armature=True)
+    held = tree.constrain(da.Point("f3", name="one"), da.Point("f3", name="two"))
+    rng = np.random.default_rng(0)
+    q, y1, b = held.random(rng), rng.standard_normal(held.nv), np.tile(rng.standard_normal(3), 2)
+    one, two = ({"metric": weights}, {"metric": weights, "backend": "looped"})
+    G = held.compile("delassus", backend="looped")(q)
+    (_, _, expected), (L, D, shift) = (held.compile("delassus_factor", **way)(q) for way in (one, two))
+    assert np.abs(shift / expected - 1).max() < 1e-9
+    assert np.abs(L * D @ L.T - G - np.diag(shift)).max() < 1e-14 * np.abs(G).max()
+    x, y = (held.compile("delassus_solve", **way)(q, b) for way in (one, two))
+    assert np.abs(G @ y - b).max() < 1e-12
+    assert np.abs(x - y).max() < 1e-6 * np.abs(x).max()
+    (a, lam, status), (found, force, word) = (held.compile("kkt", **way)(q, y1, b) for way in (one, two))
+    assert int(status[0]) == int(word[0]) == da.Status.REDUNDANT
+    assert np.abs(a - found).max() < 1e-9 * np.abs(a).max()
+    assert np.abs(lam - force).max() < 1e-6 * np.abs(lam).max()
 
 
 @pytest.mark.parametrize("twice", [False, True])

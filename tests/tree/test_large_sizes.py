@@ -10,7 +10,7 @@ import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.tree.large.constrained import LargeSystem
 from dalembert.tree.large.quantities import large_system, large_tree
-from tests.tree.large_models import models
+from tests.tree.benchmark_models import models
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,31 @@ def test_small_mechanisms_are_unrolled_and_large_ones_are_not():
     assert kernel.backend == "looped"
     assert "operations are more than" in str(kernel.report())
     assert large.compile("energy").backend == "looped"
+
+
+def test_routes_of_large_mechanisms_are_told_without_tracing_any(longest):
+    for what, how in (("forward", "at most w = 6"), ("kkt", "at most w = 6"), ("delassus", "O(n m)")):
+        table = longest.routes(what)
+        assert table.taken == "looped"
+        assert how in table["looped"].why
+        assert "backend='cpu'" in table["caba"].why
+    assert "articulated" in models.chain(400, held=False).routes()["looped"].why
+
+
+def test_the_block_system_of_a_large_mechanism(longest):
+    """Any right sides, and the Delassus matrix: G x = b by the block system, G by columns, L D L^T."""
+    q, _, y1 = models.state(longest)
+    y2, zero = np.linspace(-1, 1, 6), np.zeros(1)
+    a, lam, status = longest.compile("kkt")(q, y1, y2, zero)
+    assert int(status[0]) == da.Status.UNIQUE
+    assert np.abs(longest.jacobian(q) @ a - y2).max() < 1e-9
+    G = longest.compile("delassus")(q)
+    free = longest.compile("kkt")(q, y1, np.zeros(6))
+    assert np.abs(G @ (free[1] - lam) - y2).max() < 1e-9
+    assert np.abs(G @ longest.compile("delassus_solve")(q, y2) - y2).max() < 1e-9
+    L, D, shift = longest.compile("delassus_factor")(q)
+    assert not shift.any()
+    assert np.abs(L * D @ L.T - G).max() < 1e-14 * np.abs(G).max()
 
 
 def test_accelerations_of_a_hundred_thousand_bodies_need_the_forces_that_caused_them(longest):
@@ -181,3 +206,7 @@ def test_massless_ends_are_named_and_need_rows():
     q, v, tau = models.state(held)
     tau[299] = 0.0
     assert held.forward(q, v, tau)[2] == da.Status.UNIQUE
+    for what in ("delassus", "delassus_factor", "delassus_solve"):
+        with pytest.raises(ModelError, match="M has no inverse"):
+            held.compile(what)
+    assert "'j299'" in held.routes()["looped"].why

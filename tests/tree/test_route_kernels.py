@@ -15,6 +15,7 @@ from dalembert.tree.needs import needs_of
 from dalembert.tree.routes.cost import cost_of
 from dalembert.tree.routes.delassus_kernels import matrix_by
 from dalembert.tree.routes.table import ROUTES
+from tests.tree.benchmark_models import legs
 from tests.tree.closed import Traced, branched, door, hopper, least_norm, numeric, stewart, walker
 from tests.tree.contacts import GO2, TALOS
 
@@ -185,20 +186,3 @@ def test_W5_elimination_inside_the_tree_is_linear_in_n_and_m():
     settings = [constrained.Setting.of(legs(count)) for count in (2, 4, 6)]
     counts = [cost_of(constrained.block_solution_by(each, ROUTES["caba"])).operations for each in settings]
     assert grows_evenly(counts), counts
-
-
-def legs(count):
-    """Return a flying body on legs with knees that stay bent."""
-    b = da.Builder("legs")
-    b.body("trunk", mass=8.0, inertia=(0.3, 0.4, 0.2))
-    b.joint("base", "free", parent="world", child="trunk")
-    for k in range(count):
-        for name in ("hip", "thigh", "shank"):
-            b.body(f"{name} {k}", mass=1.0, center=(0.01, 0.02, -0.2), inertia=(0.02, 0.02, 0.01))
-        place = {"position": (0.2 * k, 0.1, 0.3), "rpy": (0.1, 0.2, 0.3 + 0.7 * k)}
-        b.joint(f"abduct {k}", "revolute", parent="trunk", child=f"hip {k}", axis=(1, 0, 0), **place)
-        b.joint(f"swing {k}", "revolute", parent=f"hip {k}", child=f"thigh {k}", axis=(0, 1, 0), position=(0, 0.1, 0))
-        ends = {"parent": f"thigh {k}", "child": f"shank {k}", "position": (0, 0, -0.4), "limits": (0.8, 1.8)}
-        b.joint(f"knee {k}", "revolute", axis=(0, 1, 0), **ends)
-        b.frame(f"end {k}", f"shank {k}", position=(0, 0, -0.4))
-    return b.build().constrain(*[da.Point(f"end {k}") for k in range(count)])

@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +37,6 @@ from dalembert.tree.large.composite import row_jacobian
 from dalembert.tree.large.fronts import FEW, closing_bodies, plan
 from dalembert.tree.large.lanes import padded
 from dalembert.tree.large.outward import positions, velocities
-from dalembert.tree.large.passive import NO_FORCE
-from dalembert.tree.large.progress import progress
 from dalembert.tree.large.rows import Rows, RowValues
 from dalembert.tree.large.singular import massless_coordinate
 from dalembert.tree.large.sparse import SparseBlock
@@ -104,11 +103,13 @@ class LargeSystem:
         self.refuse_massless()
         self.room = _Room(tree.layout.n, mechanism.nv, {} if self.fronts is None else self.fronts.sizes)
         self.limits = Thresholds(2.0**-52, BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+        self.implied, self.accept = self.limits.implied, self.limits.accept
         self.metric = np.ones(self.rows.m) if metric is None else np.asarray(metric, dtype=float)
 
     def refuse_massless(self) -> None:
         """Turn to the sparse route where the tree has motions without mass, which its own order divides by."""
-        if self.block is None and massless_coordinate(self.tree) is not None:
+        self.massless = massless_coordinate(self.tree)
+        if self.block is None and self.massless is not None:
             self.fronts, self.block = None, SparseBlock(self.layout, self.rows, self._end_bodies)
 
     @property
@@ -206,6 +207,19 @@ class LargeSystem:
         found = self._answer(values, np.zeros((0, 6)), np.zeros_like(v), -taken * values.rate)
         return Answer(v + found.acceleration, *found[1:])
 
+    def right_sides(self, q: Array, y1: Array, y2: Array, t: float) -> Answer:
+        """Return a, lam of M a + A^T lam = y1, A a = y2 for any right sides."""
+        if not _finite(t, q, y1, y2):
+            return self._nothing(Status.NONFINITE)
+        values = self.still(q, t)
+        return self._answer(values, np.zeros((0, 6)), y1, y2, free=lambda: self.tree.yielding(y1))
+
+    def still(self, q: Array, t: float) -> RowValues:
+        """Return the rows at a configuration at rest, without gravity, which is in memory from then on."""
+        still = self.tree.memory.still
+        self.tree.move(q, still, gravity=False)
+        return self.values(q, still, t)
+
     def step(self, q: Array, t: float) -> tuple[Array, Array, Status]:
         """Return Newton's step onto the rows that have a residual, the residual, and the status."""
         still = np.zeros(self.layout.mechanism.nv)
@@ -264,22 +278,6 @@ class LargeSystem:
         np.add.at(A, (rows.row, rows.place), rows.factor)
         return A
 
-    def delassus(self, q: Array, t: float) -> Array:
-        """Return G = A M^-1 A^T (m, m), one column after the other."""
-        layout, memory, tree, m = self.layout, self.tree.memory, self.tree, self.rows.m
-        still, a, G = np.zeros(layout.mechanism.nv), np.zeros(layout.mechanism.nv), np.zeros((m, m))
-        tree.move(q, still, gravity=False)
-        values = self.values(q, still, t)
-        for k in progress(range(m), "delassus"):
-            pulled = self.pull(values, np.eye(1, m, k)[0])
-            inward.articulated(
-                layout.topology, layout.gathering, layout.pitch, layout.inertia, tree.armature, pulled, NO_FORCE,
-                memory.K, memory.T, memory.Y, memory.worst,
-            )  # fmt: skip
-            inward.accelerations(layout.topology, layout.kept, layout.pitch, memory.K, memory.Y, a, memory.A)
-            G[:, k] = self.move_rows(values, a)
-        return (G + G.T) / 2
-
     def _nothing(self, status: Status) -> Answer:
         nan = np.nan
         return Answer(np.full(self.layout.mechanism.nv, nan), np.full(self.rows.m, nan), status, (nan, nan))
@@ -292,16 +290,16 @@ class LargeSystem:
         factors = self.factor(values, np.zeros(self.rows.m))
         if not factors.worst > MASSIVE * limits.eps:
             return self._nothing(Status.MASSLESS)
-        scale = self._scales(factors.g)
-        if (factors.pivots > limits.implied * scale)[present].all():
+        scale = self.scales(factors.g)
+        if (factors.pivots > self.implied * scale)[present].all():
             found = self._refined(values, factors, load, *self.solve(factors, *load))
-            if max(found.residuals) <= limits.accept:
+            if max(found.residuals) <= self.accept:
                 return found._replace(status=Status.UNIQUE)
-        factors = self.factor(values, self._shift(factors.g, scale))
+        factors = self.factor(values, self.shift(factors.g, scale))
         if not factors.worst > MASSIVE * limits.eps:
             return self._nothing(Status.MASSLESS)
         found = self._refined(values, factors, load, *self._proximal(factors, *load))
-        unique = bool((factors.pivots > limits.implied * scale)[present].all())
+        unique = bool((factors.pivots > self.implied * scale)[present].all())
         one, two = found.residuals
         if not np.isfinite(one + two):
             return self._nothing(Status.NONFINITE)
@@ -313,10 +311,10 @@ class LargeSystem:
             return found._replace(status=Status.UNIQUE if unique else Status.REDUNDANT)
         return found._replace(status=Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT)
 
-    def _shift(self, g: Array, scale: Array) -> Array:
-        """Return delta for rows with diagonal g and their constraints' scales."""
-        smallest = scale[g > 0].min(initial=np.inf)
-        return self.limits.shift * (smallest if np.isfinite(smallest) else 1.0) * self.metric / self.metric.max()
+    def shift(self, g: Array, scale: Array) -> Array:
+        """Return delta for rows with diagonal g and their constraints' scales: mu w over the largest w / scale."""
+        largest = (self.metric / scale)[g > 0].max(initial=0.0) or self.metric.max()
+        return self.limits.shift * self.metric / largest
 
     def _beside(self, values: RowValues, factors: _Factors, c: Array, a: Array, free: Array) -> float:
         """Return the second residual beside what rows would do without their forces: a structure at rest moves nothing.
@@ -353,7 +351,7 @@ class LargeSystem:
             lam = lam - astray
         return a, lam
 
-    def _scales(self, g: Array) -> Array:
+    def scales(self, g: Array) -> Array:
         """Return for each row the largest diagonal of its constraint."""
         return largest_of_each(self.rows.owner, self._owners, g)
 
@@ -381,7 +379,7 @@ class LargeSystem:
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.Y,
             self.fronts is not None, memory.A, need, forces, tau, a, coupled, memory.T, left,
         )  # fmt: skip
-        if one > self.limits.accept:
+        if one > self.accept:
             error = backward_error(
                 layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,
                 need, forces, tau, a, coupled, memory.T, memory.A, left,
@@ -399,4 +397,4 @@ class LargeSystem:
 
 
 def _finite(t: float, *arrays: Array) -> bool:
-    return bool(np.isfinite(t)) and all(all_finite(x) for x in arrays)
+    return isfinite(t) and all(all_finite(x) for x in arrays)

@@ -107,51 +107,6 @@ def make_mass_matrix(mechanism: Mechanism) -> Quantity:
     return quantity(mechanism, "q", {"M": (n, n)}, evaluate)
 
 
-def make_impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Quantity:
-    """q, v, restitution, t -> velocity, impulses, status."""
-    system = weighed(mechanism, metric)
-
-    def evaluate(q: Array, v: Array, e: Array, t: Array, out: Array, lam: Array, status: Array) -> None:
-        found = system.jump(q, v, float(t[0]), 1.0 + e)
-        out[:], lam[:], status[0] = found.acceleration, found.multipliers, found.status
-
-    return quantity(mechanism, "q v restitution t", solved(mechanism, "velocity", "impulses"), evaluate)
-
-
-def make_project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Quantity:
-    """q, v, t -> velocity, impulses, status."""
-    system, all_of_it = weighed(mechanism, metric), np.ones(len(mechanism.names))
-
-    def evaluate(q: Array, v: Array, t: Array, out: Array, lam: Array, status: Array) -> None:
-        found = system.jump(q, v, float(t[0]), all_of_it)
-        out[:], lam[:], status[0] = found.acceleration, found.multipliers, found.status
-
-    return quantity(mechanism, "q v t", solved(mechanism, "velocity", "impulses"), evaluate)
-
-
-def make_project_step(mechanism: Mechanism, dtype: str = "float64") -> Quantity:
-    """q, t -> step, residual, status."""
-    system = large_system(mechanism)
-
-    def evaluate(q: Array, t: Array, step: Array, residual: Array, status: Array) -> None:
-        step[:], residual[:], status[0] = system.step(q, float(t[0]))
-
-    outputs = {"step": (mechanism.nv, 1), "residual": (system.rows.h, 1), "status": (1, 1)}
-    return quantity(mechanism, "q t", outputs, evaluate)
-
-
-def make_delassus(mechanism: Mechanism, route: str = "auto") -> Quantity:
-    """q, t -> G = A M^-1 A^T, a column for each run of the articulated-body algorithm."""
-    refuse_route(mechanism, route)
-    system, m = large_system(mechanism), len(mechanism.names)
-    refuse_matrix(mechanism, "delassus", m, m, "'impact' and 'forward' solve with it without forming it")
-
-    def evaluate(q: Array, t: Array, G: Array) -> None:
-        G[:] = system.delassus(q, float(t[0])).reshape(G.shape)
-
-    return quantity(mechanism, "q t", {"G": (m, m)}, evaluate)
-
-
 def _row_quantity(mechanism: Mechanism, inputs: str, word: str, size: int) -> Quantity:
     """Return one field of the rows as a quantity."""
     system, still = large_system(mechanism), np.zeros(mechanism.nv)

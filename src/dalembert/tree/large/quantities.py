@@ -51,8 +51,9 @@ def weighed(mechanism: Mechanism, metric: Any) -> LargeSystem:
 
 
 def quantity(mechanism: Mechanism, inputs: str, outputs: dict[str, tuple[int, int]], evaluate: Any) -> Quantity:
-    """Return a quantity with its ports and figures; `inputs` names q, v, a, tau, t, restitution."""
-    sizes = {"q": mechanism.nq, "t": 1, "restitution": 0 if "restitution" not in inputs else len(mechanism.names)}
+    """Return a quantity with its ports and figures; `inputs` names q, v, a, tau, y1, t, restitution, y2, b."""
+    of_rows = {name for name in ("restitution", "y2", "b") if name in inputs.split()}
+    sizes = {"q": mechanism.nq, "t": 1, **dict.fromkeys(of_rows, len(mechanism.names) if of_rows else 0)}
     ports = tuple(Port(name, sizes.get(name, mechanism.nv), 1) for name in inputs.split())
     figures: dict[str, Any] = {
         "bodies": len(mechanism.bodies),

@@ -17,9 +17,13 @@ OF_MOTION = (
     "momentum", "momentum_rate",
 )  # fmt: skip
 
+OF_THE_BLOCK = (
+    "impact", "project", "project_velocity", "project_step", "kkt", "delassus", "delassus_factor", "delassus_solve",
+)  # fmt: skip
+
 LOOPED = (
     "forward", "aba", "inverse", "mass_matrix", "bias", "gravity", *OF_MOTION,
-    "impact", "project_velocity", "project_step", "delassus",
+    *OF_THE_BLOCK,
     "constraint", "constraint_velocity", "constraint_jacobian", "constraint_drift",
 )  # fmt: skip
 """Every request that has loops; being here is being tested."""
@@ -32,7 +36,8 @@ def looped(mechanism: Mechanism, what: str, options: dict[str, Any], kernel: dic
         return None
     size = f"about {estimated_operations(mechanism):,} operations"
     reason = f"as asked; {size}" if asked else f"{size} are more than {LARGEST_UNROLLED:,}"
-    makers = import_module(f"dalembert.tree.large.{'motion' if what in OF_MOTION else 'dynamic'}_quantities")
+    kind = "motion" if what in OF_MOTION else "block" if what in OF_THE_BLOCK else "dynamic"
+    makers = import_module(f"dalembert.tree.large.{kind}_quantities")
     make = getattr(makers, f"make_{what}")
     return import_module("dalembert.tree.large.kernel").LoopedKernel(mechanism, what, options, make, kernel, reason)
 

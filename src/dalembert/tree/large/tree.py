@@ -69,6 +69,16 @@ class LargeTree:
         inward.accelerations(layout.topology, layout.kept, layout.pitch, memory.K, memory.Y, out, memory.A)
         return float(memory.worst[0])
 
+    def yielding(self, tau: Array) -> Array:
+        """Return M^-1 tau (nv,) at the configuration in memory, which must be at rest and without gravity."""
+        layout, memory, a = self.layout, self.memory, np.empty(len(tau))
+        inward.articulated(
+            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.armature, tau, NO_FORCE,
+            memory.K, memory.T, memory.Y, memory.worst,
+        )  # fmt: skip
+        inward.accelerations(layout.topology, layout.kept, layout.pitch, memory.K, memory.Y, a, memory.A)
+        return a
+
     def inverse(self, q: Array, v: Array, acc: Array, out: Array, gravity: bool = True, passive: bool = True) -> None:
         """Fill out (nv,) with joint forces."""
         layout, memory = self.layout, self.memory

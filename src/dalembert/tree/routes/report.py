@@ -12,10 +12,12 @@ from dalembert.model.joints import as_expression
 from dalembert.model.route_table import RouteLine, RouteTable
 from dalembert.tree import constrained, dynamics
 from dalembert.tree.choice import candidates, cheapest
+from dalembert.tree.large.choice import is_large
 from dalembert.tree.pivots import refuse_singular
 from dalembert.tree.posed import pose_tree
 from dalembert.tree.routes import delassus_kernels
 from dalembert.tree.routes.cost import Cost, cost_of
+from dalembert.tree.routes.looped import looped_table
 from dalembert.tree.routes.table import ROUTES, Route
 
 if TYPE_CHECKING:
@@ -35,9 +37,11 @@ Found = dict[str, tuple[Cost | None, str, str]]
 
 
 def route_table(mechanism: Mechanism, what: str) -> RouteTable:
-    """Return the table; every route is traced."""
+    """Return the table; every route is traced, unless the mechanism is too large for any of them."""
     if not mechanism.names and what != "forward":
         raise ModelError(f"{mechanism.name!r} has no constraints, so there is nothing to choose for {what!r}")
+    if is_large(mechanism):
+        return looped_table(mechanism, what)
     found = _constrained(mechanism, what) if mechanism.names else _open(mechanism)
     costs = {name: cost for name, (cost, _, over) in found.items() if cost and not over}
     taken = min(costs, key=lambda name: costs[name])
