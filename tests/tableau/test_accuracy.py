@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.tableau import ENGINES, Outcome, eliminate, rank_report
+from dalembert.tableau import ENGINES, Assembly, Outcome, eliminate, rank_report
 from dalembert.tableau.accuracy import ScaledFactors
 from dalembert.tableau.equilibrate import equilibrate
 from tests.tableau.strategies import exactly, regular_matrices
@@ -151,3 +152,40 @@ def test_outcomes_of_the_skewed_system_are_counted():
     solver = eliminate(np.ones((2, 2)), values=[1e-3, 1, 1, 1e-10], engine="loop")
     assert solver.solve(*map(np.array, SKEWED)).status[0] == Outcome.REFINED
     assert solver.statistics.refined == 1
+
+
+@pytest.mark.parametrize("engine", ["loop", "straight"])
+@pytest.mark.parametrize("seed", range(3))
+def test_sparse_right_sides_leave_zeros(engine, seed):
+    """Bodies without a force stay at rest to the last bit; rounding in place of zero is no trouble, let alone singular."""
+    b = da.Builder("balls")
+    for i in range(12):
+        b.body(f"b{i}", mass=1.0, inertia=(0.1, 0.2, 0.3))
+        b.joint(f"free {i}", "free", parent="world", child=f"b{i}")
+    assembly = Assembly(b.build())
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(assembly.n)
+    turned = np.array([name.startswith("e ") for name in assembly.pattern.unknowns])
+    x[turned] = np.tile([0.0, 0.0, 0.0, 1.0], 12)
+    values = assembly.jacobian(x, np.zeros(assembly.n), shift=100.0)
+    solver = eliminate(assembly.pattern, values=values, paired=True, engine=engine)
+    right = rng.standard_normal((40, assembly.n)) * (rng.random((40, assembly.n)) < 0.05)
+    found = solver.solve(values, right)
+    assert (found.status <= Outcome.REFINED).all()
+    inverse = np.linalg.inv(assembly.pattern.matrix(values).toarray())
+    reach = np.abs(np.where(np.abs(inverse) > 1e-12, inverse, 0.0)) @ np.abs(right.T)
+    assert (reach == 0.0).any()
+    assert (found.x.T[reach == 0.0] == 0.0).all()
+
+
+def test_small_unknowns_are_not_taken_for_zero():
+    """1e-25 beside numbers of size one is a number: what refinement leaves of its rounding is right."""
+    A = np.array([[1.0, 0.1, 0.2, -0.3], [-3.0, 1.0, 0.0, 0.0], [7.0, 1e-3, 1.0, 0.3], [0.2, 0.7, 0.1, 1.0]])
+    pattern = np.ones((4, 4))
+    rng = np.random.default_rng(3)
+    for size in (1e-8, 1e-15, 1e-17, 1e-25, 1e-200):
+        b = np.array([0.0, size, *rng.uniform(1.0, 2.0, 2)])
+        exact, inverse = exactly(A, b)
+        found = eliminate(pattern, values=A.ravel(), engine="loop").solve(A.ravel(), b)
+        reach = inverse @ (np.abs(A) @ np.abs(exact) + np.abs(b))
+        assert (np.abs(found.x - exact) <= 1e-12 * reach).all()
