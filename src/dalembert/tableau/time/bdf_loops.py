@@ -28,6 +28,7 @@ from dalembert.tableau.time.newton_loops import (
     steady,
 )
 from dalembert.tableau.time.projection_loops import project
+from dalembert.tableau.time.propagated_loops import propagated
 from dalembert.tableau.time.rounding_loops import cross, turned_away, widen
 from dalembert.tableau.time.signal_loops import set_signals
 from dalembert.tableau.time.state import (
@@ -93,6 +94,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         outcome = _solve_stage(work, state, option, scale, correction, predicted, predicted_rates)
         if outcome == CONVERGED:
             size = estimate(state, sigma, phi, correction, trial, scale, option.tested, option.tested_count, errors)
+            size *= propagated(work, state, option, phi[0], correction, trial, floor, size, errors)
             if constant * size <= 1.0:
                 return DONE
             failures += 1

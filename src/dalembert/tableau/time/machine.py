@@ -39,6 +39,7 @@ def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool
         atol=settings.atol_all,
         power=dae.power.astype(np.int64),
         tested=tested,
+        lasting=np.flatnonzero(tested & (dae.power > 0)),
         tested_count=float(tested.sum()),
         share=float(settings.newton),
         shift_range=SHIFT_RANGE[straight],

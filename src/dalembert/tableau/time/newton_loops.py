@@ -125,6 +125,17 @@ def newton_step(work, state):
 
 
 @inlined
+def solve_step(work, state):
+    """Write -J^-1 F at the point in `work` to `work.step`, by whatever factors there are."""
+    s = state[0]
+    if s.solver == STRAIGHT:
+        s.evaluations += 1
+        invoke(work.calls[NEWTON, 0], work.calls[NEWTON, 1], work.calls[NEWTON, 2])
+    else:
+        newton_step(work, state)
+
+
+@inlined
 def correct(work, state, scale, correction, predicted, predicted_rates, share):
     """Iterate from the prediction; x, x' in `work`, e in `correction`; `scale` are the weights of the norm."""
     s = state[0]
@@ -135,11 +146,7 @@ def correct(work, state, scale, correction, predicted, predicted_rates, share):
     for i in range(n):
         work.x[i], work.rates[i], correction[i] = predicted[i], predicted_rates[i], 0.0
     for iteration in range(MOST_ITERATIONS):
-        if s.solver == STRAIGHT:
-            s.evaluations += 1
-            invoke(work.calls[NEWTON, 0], work.calls[NEWTON, 1], work.calls[NEWTON, 2])
-        else:
-            newton_step(work, state)
+        solve_step(work, state)
         s.iterations += 1
         s.iterations_last += 1
         total = 0.0

@@ -11,7 +11,7 @@ ROW_OPENED, INTERRUPTED, EVENT_NOT_FINITE = range(6, 9)
 RUNNING = -1
 
 _REAL = ("t", "t_low", "t_high", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
-_REAL += ("shift", "shift_factored", "rate", "quality", "trusted", "t_avoided")
+_REAL += ("shift", "shift_factored", "rate", "quality", "trusted", "t_avoided", "gain")
 _WHOLE = (
     "order",
     "order_used",
@@ -49,6 +49,7 @@ class Option(NamedTuple):
     atol: np.ndarray
     power: np.ndarray
     tested: np.ndarray
+    lasting: np.ndarray  # places of tested unknowns weighed by h, see `propagated_loops.py`
     tested_count: float
     share: float
     shift_range: float

@@ -147,7 +147,7 @@ def choose(state, phi, correction, trial, scale, tested, count, errors, most):
     elif k < most and k + 1 < s.same and raised != 1:
         for i in range(trial.size):
             trial[i] = correction[i] - phi[k + 1, i]
-        above = norm(trial, scale, tested, count)
+        above = s.gain * norm(trial, scale, tested, count)
         here, below = (k + 1) * errors[0], k * errors[1]
         if k == 1:
             if above < 0.5 * here:
