@@ -7,7 +7,8 @@
 | others, or a first guess | sweeps and Newton in the space of reactions, then as above |
 | all | proximal points, the last resort |
 
-Each method is compiled when it is first needed, on its own: most problems never need the later ones.
+Called from Python, each method is compiled when it is first needed, on its own: most problems never need the later ones.
+Compiled loops call `solve_with_rows` as well, and get all of them.
 
 Symbols as in `cone_kernel`; J rows with J J^T = G. Interior points need unilateral contacts at rest; others go without.
 """
@@ -15,6 +16,7 @@ Symbols as in `cone_kernel`; J rows with J J^T = G. Interior points need unilate
 from __future__ import annotations
 
 import numpy as np
+from numba.extending import register_jitable
 
 from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, TINY, attempt, compiled, evaluate, steps_of
 from dalembert.friction.interior_kernel import first_point, in_cone_units, interior
@@ -27,7 +29,8 @@ FEW = 16
 INTERIOR = 40
 """Steps of the interior-point method; 6 to 15 are usual."""
 
-GAPS = (1e-7, 1e-9, 1e-12)
+GAPS = np.array([1e-7, 1e-9, 1e-12])
+GAPS.flags.writeable = False
 """Where interior points hand over to Newton's method, first and where that failed."""
 
 MANY, LATER = 100, 1
@@ -108,6 +111,7 @@ def trial(J, inner, g, first, mu, law, coulomb, kind, sliding, s, tolerance, sta
     return best, used
 
 
+@register_jitable
 def from_inside(J, g, first, mu, law, kind, sliding, s, r, tolerance):
     """Run the trials in turn, from r = 0; r is overwritten by the best answer. Returns its residual and the steps.
 
@@ -124,7 +128,7 @@ def from_inside(J, g, first, mu, law, kind, sliding, s, r, tolerance):
         if best <= tolerance or not more:
             return best, used
         new = np.zeros_like(r)
-    tangent, inner = np.ones(g.size, dtype=bool), g.copy()
+    tangent, inner = np.ones(g.size, np.bool_), g.copy()
     tangent[first[:-1]] = False
     owner = np.repeat(np.arange(mu.size), np.diff(first))
     for _ in range(CONVEX if coulomb else 0):
@@ -145,6 +149,7 @@ def solve_contacts(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps,
     return solve_with_rows(np.zeros((g.size, 0)), G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps)
 
 
+@register_jitable
 def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
     """Solve from a first guess r, overwritten; return |F| relative to its terms, proximal steps, all other steps.
 

@@ -94,6 +94,15 @@ class Geometry:
         found = self.kernel(q, v, np.array([t]))
         return found if isinstance(found, tuple) else (found,)
 
+    def centre(self, q: Array, i: int) -> Array:
+        """Return the centre of the sphere of pair i, (3,)."""
+        n, ball = self.mechanism.nv, self.pairs[i].ball
+        assert ball is not None
+        v = np.zeros(n)
+        found = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, 0.0), strict=True))
+        row = found["frames"].reshape(len(self.frames), 18 + 6 * n)[self.frames.index(ball.frame)]
+        return row[9:12] + row[:9].reshape(3, 3) @ np.array(ball.at)
+
     def gaps(self, q: Array) -> Array:
         """Return the gaps alone."""
         return self.state(q, np.zeros(self.mechanism.nv)).gaps
@@ -165,13 +174,15 @@ def _on_ground(pair: Pair, frame: _Frame) -> tuple[float, Array, Array, Array]:
     """Return gap, rows, drift and axes over a heightfield."""
     ball: Any = pair.ball
     field: Any = pair.ground
-    c, J, _, drift = frame.centre(ball)
+    c, J, speed, drift = frame.centre(ball)
     height, n = field.at(c)
     gap = (c[2] - height) * n[2] - ball.radius
     axes = tangents(n)
     arm = -ball.radius * n
     rows = axes @ (J - _skew(arm) @ frame.Jw)
-    return gap, rows, axes @ (drift + np.cross(frame.w_drift, arm)), axes
+    found = axes @ (drift + np.cross(frame.w_drift, arm))
+    found[0] -= 2.0 * n[2] * field.twist(c) * speed[0] * speed[1]
+    return gap, rows, found, axes
 
 
 def _two_spheres(pair: Pair, moving: dict[str, _Frame], n: int) -> tuple[float, Array, Array, Array]:

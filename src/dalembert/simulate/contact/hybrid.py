@@ -14,6 +14,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.collision import ORDERS, Collision
+from dalembert.simulate.contact.edges import Edges
 from dalembert.simulate.contact.flow import Flow, Here, Shot
 from dalembert.simulate.contact.forces import Chart, Forces
 from dalembert.simulate.contact.geometry import Geometry
@@ -47,7 +48,7 @@ class Hybrid:
         limbs = Limbs(np.asarray(m.mass_matrix(session.q)))
         self.phase = Phase(geometry, chart, Forces(session.controller), limbs)
         self.flow, self.watching = Flow(self.phase, chart, s), Watching(session)
-        self.locator = Locator(self.flow, self.watching)
+        self.locator, self.edges = Locator(self.flow, self.watching), Edges(self.flow)
         self.switch = Switch(session, self.phase, Collision(geometry, impacts, limbs))
         self.rows = Rows(session, len(self.pairs))
         self.here: Here
@@ -94,8 +95,10 @@ class Hybrid:
     def _advance(self, stop: float) -> None:
         """Take one step, or part of one up to an event."""
         s, here = self.session.settings, self.here
-        largest = min(s.step or self.flow.h, stop - here.t, s.largest_step, self._reach())
+        largest = min(s.step or self.flow.h, stop - here.t, s.largest_step, self._reach(), self.edges.reach(here))
         shot = self.flow.accepted(here, largest)
+        edge = self.edges.first(here, shot)
+        shot = edge or shot
         struck = self.locator.first_gap(here, shot)
         changed = self.locator.changed_mode(here, struck or shot)
         shot = changed or struck or shot
@@ -111,10 +114,14 @@ class Hybrid:
             self.here = self.switch.change(self.here)
         elif struck is not None:
             self._impact()
+        elif shot is edge:
+            self.here = Here(self.here.t, self.edges.behind(self.here), self.here.v, self.here.motion)
+            self._impact()
         self.switch.follow(self.here)
-        event = changed is not None or struck is not None or watched is not None
+        jump = changed is not None or struck is not None or shot is edge
+        event = jump or watched is not None
         if event or s.every is None or self.here.t >= s.end:
-            self._record(0.0 if changed is not None or struck is not None else shot.h)
+            self._record(0.0 if jump else shot.h)
         self.watching.note(self.here.t, self.here.q, self.here.v, watched[1] if watched is not None else None)
         self.session.steps += 1
         self.standstill = 0 if shot.h > 0.0 else self.standstill + 1

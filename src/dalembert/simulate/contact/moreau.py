@@ -8,6 +8,8 @@ Symbols: q_m = q + v h / 2 configuration in the middle; u = W v contact velociti
 
 f is taken in the middle too, at the velocity to which forces and the last impulses lead there: gyroscopic terms at the
 old velocity would feed energy into whatever spins.
+u_N- of a contact that was closed is that of the end of the last step, and so is its part in the heat,
+-P . (u- + u+) / 2: rows turn with their bodies, and would show what rolls as bouncing.
 Poisson's restitution: P of e = 0 compresses, then contacts that were open in the step before expand with at least e P.
 First order, whatever happens in a step; no event is located. Contacts at rest do not creep: u = 0 to rounding.
 Sources: J. J. Moreau 1988; M. Jean 1999; V. Acary, "Projected event-capturing time-stepping schemes", Comput. Methods
@@ -39,6 +41,9 @@ BLOCK = 1000
 
 MOST = 250
 """Steps in one call of the compiled loop: the keyboard is looked at between calls."""
+
+KEPT = ("q", "v", "warm", "left")
+"""Memory that a checkpoint holds: state, impulses and contact velocities of the last step."""
 
 DEFAULT_STEP = 1e-3
 """Seconds, where none is asked for."""
@@ -124,12 +129,14 @@ class Moreau:
         block = {name: rows[:count].copy() for name, rows in zip(self.samples._fields, self.samples, strict=True)}
         self.counts[loop.SAMPLES] = 0
         numbers = np.array([self.counts[loop.COUNT], self.counts[loop.UNSOLVED], *self.sums[:3]])
-        checkpoint: dict[str, Any] = {"q": w.q.copy(), "v": w.v.copy(), "warm": w.warm.copy(), "numbers": numbers}
+        checkpoint: dict[str, Any] = {"numbers": numbers}
+        checkpoint |= {name: getattr(w, name).copy() for name in KEPT}
         self.session.add(block, checkpoint)
 
     def _restore(self, kept: dict[str, Array]) -> None:
         w = self.memory.work
-        w.q[:], w.v[:], w.warm[:] = kept["q"], kept["v"], kept["warm"]
+        for name in KEPT:
+            getattr(w, name)[:] = kept[name]
         self.counts[[loop.COUNT, loop.UNSOLVED]] = kept["numbers"][:2].astype(np.int64)
         self.sums[:3] = kept["numbers"][2:]
 

@@ -30,7 +30,8 @@ class Work(NamedTuple):
     gaps: np.ndarray
     W: np.ndarray
     axes: np.ndarray
-    warm: np.ndarray
+    warm: np.ndarray  # impulses of the last step
+    left: np.ndarray  # contact velocities after it
 
 
 class Samples(NamedTuple):

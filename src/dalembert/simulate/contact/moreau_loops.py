@@ -71,15 +71,28 @@ def constrained(A, Z, L, kept, X):
 
 
 @compiled
-def problem(w, pairs, rows, index, free, B, h):
+def meeting(w):
+    """Return contact velocities before the impulses: of contacts that were closed, as the last step left them.
+
+    Rows turn with their bodies from step to step, and velocities of free joints are those of their body axes: the new
+    rows would see what rolls as going up and down.
+    """
+    before = w.W @ w.v
+    for j in range(before.size):
+        if w.warm[3 * (j // 3)] > 0.0:
+            before[j] = w.left[j]
+    return before
+
+
+@compiled
+def problem(w, pairs, rows, index, free, before, B, h):
     """Return G, g and friction of the contacts `index` with rows `rows`, with Newton's restitution and open gaps."""
     W = w.W[rows]
     G, g = W @ B, W @ free
-    before = W @ w.v
     for j in range(index.size):
         i = index[j]
         if not pairs.poisson[i]:
-            g[3 * j] += pairs.e[i] * min(before[3 * j], 0.0)
+            g[3 * j] += pairs.e[i] * min(before[3 * i], 0.0)
         if pairs.e[i] == 0.0:
             g[3 * j] += 2.0 / h * max(w.gaps[i], 0.0)
     return G, g, pairs.mu[index]
@@ -169,19 +182,20 @@ def begin(w, pairs, tables, t, h):
 
 
 @compiled
-def finish(w, t, h, sums, samples, row, new, lam, P, residual, status):
+def finish(w, t, h, sums, samples, row, new, lam, P, before, residual, status):
     """Take positions that stay on the constraints, sums and the sample."""
     if w.calls[CLOSE, 0] != 0:
         close(w, t + h)
-    both = w.v + new
-    sums[HEAT] -= P @ (w.W @ both) / 2.0
-    sums[WORK] += h * (w.tau @ both) / 2.0
+    after = w.W @ new
+    sums[HEAT] -= P @ (before + after) / 2.0
+    sums[WORK] += h * (w.tau @ (w.v + new)) / 2.0
     sums[RESIDUAL] = residual
     if row >= 0:
         record(w, samples, row, t + h, (new - w.v) / h, lam / h, P / h, new, h, sums, status)
     w.v[:] = new
     w.q[:] = w.moved
     w.warm[:] = P
+    w.left[:] = after
 
 
 @compiled
@@ -217,9 +231,9 @@ def advance(w, pairs, tables, counts, sums, samples, most):
         code, index, rows, free, lam, B, pressed, status = begin(w, pairs, tables, t, h)
         if code != FINE:
             return code
-        P, new, residual = np.zeros(w.warm.size), free.copy(), 0.0
+        P, new, residual, before = np.zeros(w.warm.size), free.copy(), 0.0, meeting(w)
         if index.size:
-            G, g, mu = problem(w, pairs, rows, index, free, B, h)
+            G, g, mu = problem(w, pairs, rows, index, free, before, B, h)
             some = w.warm[rows]
             residual = impulses_of(G, g, mu, some)
             if residual > ACCEPTED:
@@ -240,7 +254,7 @@ def advance(w, pairs, tables, counts, sums, samples, most):
                 move(w, w.moved.copy(), 1.0, BN @ some[::3].copy())
         counts[COUNT] += 1
         wanted = counts[COUNT] % counts[STRIDE] == 0 or counts[COUNT] == counts[TOTAL]
-        finish(w, t, h, sums, samples, counts[SAMPLES] if wanted else -1, new, lam, P, residual, status)
+        finish(w, t, h, sums, samples, counts[SAMPLES] if wanted else -1, new, lam, P, before, residual, status)
         counts[SAMPLES] += 1 if wanted else 0
         counts[UNSOLVED] += 1 if residual > ACCEPTED else 0
     return FINE

@@ -60,35 +60,35 @@ class PlainSteps:
         except SolvabilityError:
             return loop.NON_FINITE
         free, B = motions[:, 0], motions[:, 1:]
-        P, active, sums[loop.RESIDUAL] = self._impulses(x, v, free, B, h)
+        before = np.where(np.repeat(w.warm[::3] > 0.0, 3), w.left, x.W @ v)
+        P, active, sums[loop.RESIDUAL] = self._impulses(x, before, free, B, h)
         new = free + B @ P
         if not np.isfinite(new).all():
             return loop.NON_FINITE
         end = run.chart.along(q, 0.5 * h * (v + new))
         end = self._without_penetration(end, x, new, B, active, h)
         w.moved[:] = self.m.project(end, t=t + h) if any(self.m.holonomic) else end
-        sums[loop.HEAT] -= float(P @ (x.W @ (new + v))) / 2.0
+        sums[loop.HEAT] -= float(P @ (before + x.W @ new)) / 2.0
         sums[loop.WORK] += h * float(tau @ (new + v)) / 2.0
         if row >= 0:
             w.W[:], w.axes[:] = x.W, x.axes
             lam = (multipliers[:, 0] + multipliers[:, 1:] @ P) / h
             status = int(inverse.status)
             loop.record(w, run.samples, row, t + h, (new - v) / h, lam, P / h, new, h, sums, status)
-        w.v[:], w.q[:], w.warm[:] = new, w.moved, P
+        w.v[:], w.q[:], w.warm[:], w.left[:] = new, w.moved, P, x.W @ new
         return loop.FINE
 
-    def _impulses(self, x: State, v: Array, free: Array, B: Array, h: float) -> tuple[Array, Array, float]:
+    def _impulses(self, x: State, before: Array, free: Array, B: Array, h: float) -> tuple[Array, Array, float]:
         """Return the impulses of all contacts, which would close in this step, and the residual of their laws."""
         pairs, warm, normal = self.run.pair_arrays, self.run.memory.work.warm, np.arange(0, x.W.shape[0], 3)
-        before, coming = (x.W[normal] @ each for each in (v, free))
-        active = np.flatnonzero(x.gaps + 0.5 * h * coming <= 0.0)
+        active = np.flatnonzero(x.gaps + 0.5 * h * (x.W[normal] @ free) <= 0.0)
         P = np.zeros(x.W.shape[0])
         if not active.size:
             return P, active, 0.0
         rows = (3 * active[:, None] + np.arange(3)).ravel()
         G, g, e = x.W[rows] @ B[:, rows], x.W[rows] @ free, pairs.e[active]
         poisson, fresh = pairs.poisson[active], warm[3 * active] == 0.0
-        g[::3] += np.where(poisson, 0.0, e * np.minimum(before[active], 0.0))
+        g[::3] += np.where(poisson, 0.0, e * np.minimum(before[3 * active], 0.0))
         g[::3] += np.where(e > 0.0, 0.0, 2.0 / h * np.maximum(x.gaps[active], 0.0))
         answer = complementarity(G, g, pairs.mu[active], warm=warm[rows])
         if not answer.ok:

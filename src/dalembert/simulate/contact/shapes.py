@@ -119,6 +119,12 @@ class Heightfield:
         n = np.array([-slope_x, -slope_y, 1.0])
         return float(height), n / np.linalg.norm(n)
 
+    def twist(self, place: Array) -> float:
+        """Return the mixed second derivative of the height below a place, 1/m: that of its cell."""
+        (i, _, dx), (j, _, dy) = _cell(self.x, place[0]), _cell(self.y, place[1])
+        z = self.z[i : i + 2, j : j + 2]
+        return float((z[1, 1] - z[1, 0] - z[0, 1] + z[0, 0]) * dx * dy)
+
 
 def _cell(grid: Array, x: float) -> tuple[int, float, float]:
     """Return cell, place in it, and 1 / its width (0 beyond the edge)."""

@@ -1,0 +1,105 @@
+"""Edges of a heightfield's cells: what slides or rolls on it meets a new slope there, with an impact or by flying off.
+
+Within a cell the ground is smooth; at its edges the normal jumps. A closed contact whose centre leaves its cell is
+stopped right before the edge and moved right behind it, and the impact of that instant says whether it stays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.simulate.contact.flow import Flow, Here, Shot
+from dalembert.simulate.contact.locate import root
+from dalembert.simulate.contact.shapes import Heightfield
+
+Array = np.ndarray
+
+BEYOND = 1e-12
+"""Centres this far outside of their cell have left it, metres: along an edge rounding must not count."""
+
+WIDTH = 1e-13
+"""Width of the bracket in which a crossing is known, seconds."""
+
+TRIALS = 60
+"""Doublings of a way at most."""
+
+
+class Edges:
+    """Looks into a step for edges that closed contacts cross."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow, self.phase, self.geometry = flow, flow.phase, flow.phase.geometry
+        pairs: list[Any] = list(self.geometry.pairs)
+        self.fields = {i: pair.ground for i, pair in enumerate(pairs) if isinstance(pair.ground, Heightfield)}
+
+    def reach(self, here: Here) -> float:
+        """Return a step in which no closed contact passes through more than about one cell."""
+        found = np.inf
+        for i in self._closed():
+            field = self.fields[i]
+            speed = float(np.linalg.norm(here.motion.x.W[3 * i : 3 * i + 3] @ here.v))
+            speed = max(speed, float(np.linalg.norm(self._speed(here, i))))
+            if speed > 0.0:
+                found = min(found, min(np.diff(field.x).min(), np.diff(field.y).min()) / speed)
+        return found
+
+    def first(self, here: Here, shot: Shot) -> Shot | None:
+        """Return the step that ends right before the first edge that a closed contact crosses, or None."""
+        found: Shot | None = None
+        for i in self._closed():
+            bounds = self._bounds(i, here.q)
+            end = self._room(i, bounds, shot.q)
+            if end >= -BEYOND:
+                continue
+
+            def value(h: float, i: int = i, bounds: Array = bounds) -> tuple[float, Shot]:
+                at = self.flow.shot(here, h)
+                return self._room(i, bounds, at.q), at
+
+            after = root(value, 0.0, (self._room(i, bounds, here.q), end), shot, WIDTH)
+            if found is None or after.h < found.h:
+                found = self._before(here, i, bounds, after.h)
+        return found
+
+    def behind(self, here: Here) -> Array:
+        """Return the configuration right behind the edge before which this one is; spheres are put on the ground."""
+        closed, way, q = self._closed(), WIDTH, here.q
+        bounds = {i: self._bounds(i, here.q) for i in closed}
+        for _ in range(TRIALS):
+            q = self.phase.chart.along(here.q, way * here.v)
+            if min(self._room(i, bounds[i], q) for i in closed) < 0.0:
+                break
+            way *= 2.0
+        x = self.geometry.state(q, here.v, here.t)
+        deep = np.array([i for i in closed if x.gaps[i] < 0.0], dtype=int)
+        return self.phase.chart.along(q, self.phase._least(x.M, x.W[3 * deep], -x.gaps[deep])) if deep.size else q
+
+    def _before(self, here: Here, i: int, bounds: Array, h: float) -> Shot:
+        back = WIDTH
+        while h - back > 0.0:
+            at = self.flow.shot(here, h - back)
+            if self._room(i, bounds, at.q) > 0.0:
+                return at
+            back *= 2.0
+        return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
+
+    def _closed(self) -> list[int]:
+        return [i for i in self.fields if self.phase.closed[i]]
+
+    def _bounds(self, i: int, q: Array) -> Array:
+        """Return the edges of the cell, (2, 2): lower and upper of x and of y."""
+        field, c = self.fields[i], self.geometry.centre(q, i)
+        grids = [np.concatenate([[-np.inf], grid, [np.inf]]) for grid in (field.x, field.y)]
+        places = [int(np.searchsorted(grid[1:-1], x, side="right")) for grid, x in zip(grids, c[:2], strict=True)]
+        return np.array([grid[k : k + 2] for grid, k in zip(grids, places, strict=True)])
+
+    def _room(self, i: int, bounds: Array, q: Array) -> float:
+        """Return how far the centre is from the nearest edge, negative outside."""
+        c = self.geometry.centre(q, i)[:2]
+        return float(min((c - bounds[:, 0]).min(), (bounds[:, 1] - c).min()))
+
+    def _speed(self, here: Here, i: int) -> Array:
+        ahead = self.geometry.centre(self.phase.chart.along(here.q, 1e-6 * here.v), i)
+        return (ahead - self.geometry.centre(here.q, i)) / 1e-6
