@@ -121,6 +121,25 @@ def test_words_add_up(check):
     assert not found["configurations"][0]["closed"]
 
 
+def test_what_holds_the_same_frame_twice_gets_names_of_its_own(check):
+    words = ("--point", "hand", "--point", "hand", "--weld", "hand", "--servo", "elbow:0.4", "--servo", "elbow:0.5")
+    code, out, err = check(*words, "--samples", "0", "--json")
+    found = json.loads(out)
+    assert (code, err) == (1, "")  # the two servos
+    assert found["rows"][::3][:4] == ["hand x", "hand (point) x", "hand (weld) x", "hand (weld): rotation about x"]
+    assert found["rows"][-2:] == ["servo elbow", "servo elbow (servo)"]
+    assert found["configurations"][0]["widest"].startswith("servo elbow")
+
+
+def test_a_row_that_is_rounding_is_said_to_be_zero(check):
+    """Axes that lean by 1e-9: the rotation about x is rounding, and leaves that about y unique."""
+    text = arm().replace("0 1 0", "1e-9 1 0")
+    code, out, _ = check("--weld", "hand", "--samples", "0", text=text)
+    assert code == 0
+    assert "redundant: hand: rotation about x = 0\n" in out
+    assert "e+0" not in out.split("redundant:", 1)[1]
+
+
 def test_out_of_reach_exits_1_and_names_the_row(check):
     code, out, _ = check("--distance", "hand:base:5", "--samples", "1")
     assert code == 1
@@ -142,7 +161,6 @@ def test_a_massless_link_is_solvable_once_it_is_held(check):
     ("words", "said"),
     [
         (("--point", "hnad"), "there is no frame 'hnad'; did you mean 'hand'?"),
-        (("--point", "hand", "--point", "hand"), "two constraint rows are called 'hand x'"),
         (("--point", "hand:base:upper"), "3 parts; write FRAME or FRAME:OTHER"),
         (("--weld", "hand:"), "--weld 'hand:': nothing stands after ':' for the other"),
         (("--weld", ":hand"), "a name is missing"),

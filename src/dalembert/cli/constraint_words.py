@@ -7,7 +7,8 @@ place of the other frame stands for none: `tip::z` is held where it is.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, count
 
 from dalembert.errors import DalembertError, ModelError
 from dalembert.model.constraints import (
@@ -134,7 +135,22 @@ def constraints(given: dict[str, Sequence[str]], mechanism: Mechanism) -> list[C
     """Return the constraints of all words, by option."""
     parts = (*mechanism.bodies, *mechanism.joints, *mechanism.frames)
     names = {mechanism.ground, *mechanism.coordinates, *(part.name for part in parts)}
-    return [WORDS[option].constraint(option, text, names) for option, texts in given.items() for text in texts]
+    made = [WORDS[option].constraint(option, text, names) for option, texts in given.items() for text in texts]
+    return distinct(made, set(mechanism.names))
+
+
+def distinct(made: Sequence[Constraint], taken: set[str]) -> list[Constraint]:
+    """Return constraints of which no two have a row of the same name, nor one that is taken.
+
+    On the command line nobody can give names: what comes second is called "foot (weld)", then "foot (2)", ...
+    """
+    named = []
+    for each in made:
+        others = (replace(each, name=f"{each.label} ({word})") for word in chain([each.kind], count(2)))
+        one = next(one for one in chain([each], others) if taken.isdisjoint(one.row_names()))
+        taken = taken | set(one.row_names())
+        named.append(one)
+    return named
 
 
 def split(text: str, names: Collection[str]) -> list[str]:

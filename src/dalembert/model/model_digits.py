@@ -4,8 +4,9 @@ Symbols: B = g A d, A with columns scaled by d = M_ii^-1/2 and the rows of each 
 singular values S.
 
 A loop in a plane has a row across it, whose entries are rounding of the file; scaled up, it would pass for a row of its
-own and demand forces without limit. Singular values of B below `digits` of the largest are taken for zero: so many rows
-are made sums of the others, and a right side that contradicts this by no more than `digits` is taken to agree.
+own and demand forces without limit. Rows of B below `digits` are zero, and singular values of B below `digits` of the
+largest are taken for zero: so many rows are made sums of the others, and a right side that contradicts this by no more
+than `digits` is taken to agree.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def model_rows(
     mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
     d = np.where(mass > 0, mass, 1.0) ** -0.5
     norms = np.linalg.norm(A * d[..., None, :], axis=-1)
-    nothing = (norms > 0) & (norms <= ROUNDING * norms.max(axis=-1, keepdims=True))
+    g = _group_scales(norms, groups)
+    nothing = (norms > 0) & ((norms <= ROUNDING * norms.max(axis=-1, keepdims=True)) | (g * norms <= digits))
     A, norms = np.where(nothing[..., None], 0.0, A), np.where(nothing, 0.0, norms)
     g = _group_scales(norms, groups)
     B = g[..., None] * A * d[..., None, :]
