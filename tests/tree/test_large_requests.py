@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.errors import ShapeError, UnsupportedError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.model.requests import REFERENCES, requests
 from dalembert.tree.large import progress
+from dalembert.tree.large.quantities import UNROLLED
 from dalembert.tree.large.requests import LOOPED
+from dalembert.tree.routes.table import ROUTES
 from tests.tree.mechanisms import MOVING, random_tree
 
 FRAMED = ("velocity", "jacobian", "jacobian_drift")
@@ -104,6 +106,9 @@ def test_kernels_say_that_they_are_loops(mechanism, given):
             mechanism.compile("bias", backend="looped", **wrong)
     with pytest.raises(UnsupportedError, match="is unrolled"):
         mechanism.compile("forward", backend="looped", route="matrix")
+    assert set(UNROLLED) == set(ROUTES)
+    with pytest.raises(ModelError, match="not one of 'auto', 'looped', 'efpa'"):
+        mechanism.compile("kkt", backend="looped", route="cabba")
     with pytest.raises(UnsupportedError, match="some joints driven"):
         mechanism.compile("inverse", backend="looped", actuated=["j0"])
     with pytest.raises(ShapeError, match="expected"):
@@ -115,6 +120,18 @@ def test_pickled_kernels_give_the_same(given):
     kernel = chain.compile("forward", backend="looped")
     x = np.random.default_rng(0).standard_normal((3, 4))
     assert np.array_equal(pickle.loads(pickle.dumps(kernel))(*x), kernel(*x))
+    held = chain.constrain(da.Point("f3")).compile("forward", backend="looped")
+    assert np.array_equal(pickle.loads(pickle.dumps(held))(*x)[0], held(*x)[0])  # t may be left off there, too
+
+
+def test_an_empty_batch_is_an_empty_answer(mechanism, given):
+    """Statuses of no samples, with and without rows."""
+    for system in (mechanism, mechanism.open_tree()):
+        kernel = system.compile("forward", backend="looped")
+        x = [np.zeros((0, *given[port.name].shape)) for port in kernel.inputs]
+        found = kernel.call(*x)
+        assert [y.shape for y in found.outputs] == [(0, *port.shape) for port in kernel.outputs]
+        assert found.status.shape == (0,)
 
 
 @pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0, 4.0, 4.0, 4.0]])

@@ -15,6 +15,7 @@ from dalembert.tree.articulated_system import Load, TreeSystem
 from dalembert.tree.routes.four_steps import ABA, delassus_by_columns
 from dalembert.tree.routes.table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
+from tests.tree.benchmark_models import models
 from tests.tree.closed import Traced, branched, hopper, least_norm, numeric, stewart
 from tests.tree.contacts import GO2
 from tests.tree.random_closed import closed
@@ -42,8 +43,18 @@ def by_route(mechanism, route):
 @FEW
 @given(mechanisms)
 def test_W3_all_routes_solve_the_block_matrix_for_arbitrary_right_sides(made):
+    assert_all_routes_solve(*made)
+
+
+@pytest.mark.parametrize("mechanism", [models.rails(9), models.rails(12), models.net(2)], ids=lambda m: m.name)
+def test_W3_ropes_side_by_side_that_are_tied_in_several_places(mechanism):
+    """Loops that all close at the ground: rows that have filled in where another went must not go before they meet."""
+    rng = np.random.default_rng(0)
+    assert_all_routes_solve(mechanism, mechanism.neutral(), rng)
+
+
+def assert_all_routes_solve(mechanism, q, rng):
     """M x1 + A^T x2 = y1, A x1 = y2 against NumPy: unique x1, and the least x2 where rows are redundant."""
-    mechanism, q, rng = made
     numbers = Traced(mechanism)
     M, A = numbers.M(q), numbers.A(q)
     y1, y2 = 5 * rng.standard_normal(mechanism.nv), A @ rng.standard_normal(mechanism.nv)

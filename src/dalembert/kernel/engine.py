@@ -99,5 +99,5 @@ def make_engine(source: Source, backend: str, options: Options) -> Engine:
     """Return the engine of a backend, or say which backends and types there are."""
     if not isinstance(backend, str) or backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS))
-        raise UnsupportedError(f"backend {backend!r} does not exist; there are {known}")
+        raise UnsupportedError(f"backend {backend!r} does not exist; there are {known}, and 'looped' for mechanisms")
     return BACKENDS[backend](source, options)

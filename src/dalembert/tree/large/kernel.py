@@ -113,7 +113,7 @@ class LoopEngine:
                 sample(i)
         if not with_status:
             return outputs, None
-        flat = [x.reshape(arguments.samples, -1) for x in outputs]
+        flat = [x.reshape(arguments.samples, port.size) for x, port in zip(outputs, self.outputs, strict=True)]
         finite = np.all([np.isfinite(x).all(axis=1) for x in flat], axis=0)
         return outputs, (~finite).astype(np.uint8)
 
@@ -187,7 +187,7 @@ class LoopedKernel(Kernel):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made from."""
-        return LoopedKernel, self._made
+        return _restored, (self._made, self.spare)
 
     def explain(self, a: Any) -> str:
         """Return which rows are furthest from being met by the accelerations a of the last state of this thread."""
@@ -200,3 +200,10 @@ class LoopedKernel(Kernel):
             samples, seconds = self._last
             figures |= {"samples": samples, "seconds": seconds, "samples_per_second": samples / seconds}
         return LoopReport(self.name, self.backend, self.options.dtype, **figures)
+
+
+def _restored(made: tuple[Any, ...], spare: tuple[Any, ...]) -> LoopedKernel:
+    """Return a kernel that was pickled."""
+    kernel = LoopedKernel(*made)
+    kernel.spare = spare
+    return kernel

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import UnsupportedError
+from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel.program import Port
 from dalembert.tree.large.constrained import LargeSystem
 from dalembert.tree.large.kernel import Quantity
@@ -28,6 +28,9 @@ LARGEST_MATRIX = 2**30
 
 ROUTES = ("auto", "looped")
 """Routes that mean loops here."""
+
+UNROLLED = ("efpa", "pv", "caba", "matrix", "aba")
+"""Routes of straight-line code (`tree/routes/table.py`, which is not imported here: it needs CasADi)."""
 
 
 def large_tree(mechanism: Mechanism) -> LargeTree:
@@ -81,11 +84,12 @@ def into(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def refuse_route(mechanism: Mechanism, route: str) -> None:
-    """Refuse routes that are not loops."""
-    if route not in ROUTES:
-        raise UnsupportedError(
-            f"route={route!r} is unrolled; {mechanism.name!r} is looped over: backend='cpu' unrolls it"
-        )
+    """Refuse routes that are not loops, or do not exist."""
+    if route in ROUTES:
+        return
+    if route not in UNROLLED:
+        raise ModelError(f"route={route!r} is not one of {', '.join(map(repr, (*ROUTES, *UNROLLED)))}")
+    raise UnsupportedError(f"route={route!r} is unrolled; {mechanism.name!r} is looped over: backend='cpu' unrolls it")
 
 
 def refuse_matrix(mechanism: Mechanism, what: str, rows: int, columns: int, instead: str) -> None:

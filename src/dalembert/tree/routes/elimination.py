@@ -164,13 +164,14 @@ class _AtLink:
             if held[r] == {self.i} and (place[1] or not self._acts_here(r))
         }
         for r in decide(place, self.made, together) if together else ():
-            self._row(r)
+            for s in self._row(r):
+                held[s].add(self.i)  # from now on those act here, too, and must not go before they meet again
 
     def _acts_here(self, r: int) -> bool:
         return any(self.link.v <= k < self.link.v + len(self.link.axes) for k in self.made.forces[r].joints)
 
-    def _row(self, r: int) -> None:
-        """Eliminate one row."""
+    def _row(self, r: int) -> Vector:
+        """Eliminate one row; return the L_rs of rows that pull at this link in its place."""
         F, L = self.open.pop(r, REST), self.made.L.pop(r)
         p = L.pop(r)
         minus = minus_inverse(p)
@@ -184,6 +185,7 @@ class _AtLink:
                     self.made.L[s][t] = self.made.L[t][s] = value
         self.IA = _stiffened(self.IA, F, minus)
         self.made.steps[self.i].append(RowStep(r, F, p, minus, L))
+        return L
 
     def joint(self) -> None:
         """Let the joint give way along each of its velocities."""
