@@ -153,15 +153,37 @@ def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...
     for i, name in enumerate(problem.names):
         for j in range(problem.first[i], problem.first[i + 1]):
             reach = _reach(np.eye(p)[j], E, F, np.maximum(here, 0.0))
-            if reach is not None and abs(reach[j]) > 1e-7:
+            if reach is not None and abs(reach[j]) * room_in_disks(problem, r, scale * reach) > 1e-7:
                 open_names.append(name)
                 break
     for row in J / max(np.abs(J).max(), np.finfo(float).tiny):
         for sign in (1.0, -1.0):
             d = _reach(sign * row, E, F, np.maximum(here, 0.0))
-            if d is not None and abs(row @ d) > 1e-7:
-                spread.append(problem.reduced.acceleration(r + scale * d)[0])
+            step = 0.0 if d is None else room_in_disks(problem, r, scale * d)
+            if d is not None and step * abs(row @ d) > 1e-7:
+                spread.append(problem.reduced.acceleration(r + step * scale * d)[0])
     return np.array(spread).reshape(len(spread), problem.system.n), tuple(open_names)
+
+
+def room_in_disks(problem: ReactionProblem, r: Array, d: Array) -> float:
+    """Return which part of d may be added to r, 1 at most, so that no force at rest in a plane leaves its disk.
+
+    The linear programme sees squares, of which those of forces near their limit reach beyond the disk.
+    """
+    part = 1.0
+    for i in range(len(problem.names)):
+        a, b, given = problem.first[i], problem.first[i + 1], problem.kind[i] == FIXED
+        tangent = slice(a if given else a + 1, b)
+        if problem.sliding[i] or r[tangent].size < 2:
+            continue
+        radius, wider = (problem.mu[i], 0.0) if given else (problem.mu[i] * abs(r[a]), problem.mu[i] * d[a])
+        wider = wider if given or r[a] >= 0.0 else -wider
+        square = d[tangent] @ d[tangent] - wider**2  # |r + t d|^2 <= (radius + t wider)^2
+        linear, room = r[tangent] @ d[tangent] - radius * wider, radius**2 - r[tangent] @ r[tangent]
+        if square * part**2 + 2.0 * linear * part > room + SLACK * radius**2:
+            root = np.sqrt(max(linear**2 + square * max(room, 0.0), 0.0))
+            part = min(part, max(room, 0.0) / (linear + root) if linear + root > 0.0 else 0.0)
+    return part
 
 
 def _reach(goal: Array, E: Array, F: Array, room: Array) -> Array | None:

@@ -9,10 +9,11 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.friction.coulomb_modes import all_solutions, family_of
 from dalembert.friction.index_sets import AT_LIMIT, STILL, IndexSets
-from dalembert.friction.reaction_problem import FIXED, UNILATERAL, ReactionProblem, reaction_problem
+from dalembert.friction.reaction_problem import BILATERAL, FIXED, UNILATERAL, ReactionProblem, reaction_problem
 from dalembert.friction.resolution import OPTIMAL, FrictionCertificate, Resolution
+from dalembert.friction.settled import settled
 from dalembert.friction.status import FrictionStatus
-from dalembert.friction.uniqueness import UniquenessReport, proved_unique
+from dalembert.friction.uniqueness import UniquenessReport, proved_unique, undetermined_forces
 
 Array = np.ndarray
 
@@ -41,17 +42,26 @@ def resolve_coulomb(
         if every is not None and not every:
             return _none(problem, rounds)
         if every:
-            r, residual = every[0], 0.0
+            r, residual = _best_of(problem, every)
     return _finished(problem, r, residual, rounds, associated)
 
 
-def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> tuple[Array, float, int]:
-    """Run the kernel on the contact rows; return reactions, residual and Newton steps."""
+def _best_of(problem: ReactionProblem, every: list[Array]) -> tuple[Array, float]:
+    """Return the answer of a mode that obeys the laws best, each improved by the kernel, and its residual."""
+    tried = [solve_rows(problem, False, reactions=x) for x in every]
+    r, residual, _ = min(tried, key=lambda one: one[1])
+    return r, residual
+
+
+def solve_rows(
+    problem: ReactionProblem, associated: bool, warm: Any = None, reactions: Array | None = None
+) -> tuple[Array, float, int]:
+    """Run the kernel on the contact rows, from forces or reactions; return reactions, residual and Newton steps."""
     from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
     from dalembert.friction.contact_kernel import solve_with_rows
 
     G, g = problem.delassus
-    r = np.zeros(g.size)
+    r = np.zeros(g.size) if reactions is None else reactions.copy()
     if warm is not None:
         start = np.asarray(warm, dtype=float)
         for column, row in enumerate(problem.columns):
@@ -71,13 +81,16 @@ def solve_rows(problem: ReactionProblem, associated: bool, warm: Any = None) -> 
 def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, associated: bool) -> Resolution:
     reduced = problem.reduced
     a, others = reduced.acceleration(r)
+    size = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
+    if not associated and residual <= OPTIMAL:
+        a, r, missed = settled(problem, a, r, size)
+        residual = max(residual, missed)
     lam = np.zeros(problem.system.m)
     lam[list(problem.others)] = others
     lam[list(problem.normals)] = -r[problem.first[:-1][problem.kind != FIXED]]
     forces = np.where(problem.columns >= 0, r[problem.columns] if r.size else 0.0, problem.known) + 0.0
     forces[np.abs(forces) < NOTHING] = 0.0
     u = reduced.W.T @ a + reduced.contact_drift
-    size = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
     u[np.abs(u) <= 1e3 * STILL * size] = 0.0
     xi = np.array([u[row] if row >= 0 else np.nan for row in problem.columns])
     name = "exact, associated" if associated else "exact, Coulomb cones"
@@ -88,7 +101,7 @@ def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, 
         a, forces, lam, xi = (np.full_like(x, np.nan) for x in (a, forces, lam, xi))
     return Resolution(
         a, forces, lam, xi, sets, status, certificate, problem.column_names,
-        problem.system.coordinates, lambda: report(problem, r, status.solved),
+        problem.system.coordinates, lambda: report(problem, r, status.solved, associated),
     )  # fmt: skip
 
 
@@ -117,13 +130,15 @@ def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSet
     return IndexSets((*sliding, *problem.moving), tuple(sticking), onset, tuple(limit), tuple(apart))
 
 
-def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport:
+def report(problem: ReactionProblem, r: Array, solved: bool, associated: bool = False) -> UniquenessReport:
     """Say whether there are other answers, as far as that can be proved."""
     nothing = np.zeros((0, problem.system.n))
     if not solved:
         return UniquenessReport(
             None, None, (), "the method found no answer, and there are too many modes to try all", nothing
         )
+    if associated:
+        return _report_associated(problem, r, nothing)
     spread, open_names = family_of(problem, r)
     if spread.shape[0]:
         return UniquenessReport(
@@ -143,7 +158,7 @@ def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport
         return UniquenessReport(True, None, open_names, reason, nothing)
     a = np.array([problem.reduced.acceleration(x)[0] for x in every])
     here = problem.reduced.acceleration(r)[0]
-    scale = np.abs(a).max() + np.abs(here).max()
+    scale = np.abs(a).max() + np.abs(here).max() + np.abs(problem.reduced.free_acceleration).max()
     others = a[np.abs(a - here).max(axis=1) > 1e-8 * scale]
     who = tuple(sorted({*open_names, *_differing(problem, r, every)}))
     if len(others):
@@ -151,6 +166,21 @@ def report(problem: ReactionProblem, r: Array, solved: bool) -> UniquenessReport
     return UniquenessReport(
         True, True, open_names, "all modes were tried: no other acceleration obeys the laws", nothing
     )
+
+
+def _report_associated(problem: ReactionProblem, r: Array, nothing: Array) -> UniquenessReport:
+    """Say what the convex problem determines: the acceleration, unless contacts in motion or pulling rows are in it."""
+    if np.any(problem.sliding) or np.any(problem.kind == BILATERAL):
+        reason = "associated, with rows that pull or contacts in motion: not a convex problem"
+        return UniquenessReport(True, None, (), reason, nothing)
+    inside = np.zeros(r.size, dtype=bool)
+    for i in range(len(problem.names)):
+        a, b, given = problem.first[i], problem.first[i + 1], problem.kind[i] == FIXED
+        bound = problem.mu[i] if given else problem.mu[i] * r[a]
+        inside[a:b] = np.linalg.norm(r[a if given else a + 1 : b]) < bound * (1.0 - AT_LIMIT)
+    owner = [name for i, name in enumerate(problem.names) for _ in range(problem.first[i + 1] - problem.first[i])]
+    loose = undetermined_forces(problem.reduced.reduced[0], inside, np.zeros(r.size, dtype=int), owner)
+    return UniquenessReport(True, True, tuple(dict.fromkeys(loose)), "associated: a strictly convex problem", nothing)
 
 
 def _differing(problem: ReactionProblem, r: Array, every: list[Array]) -> set[str]:
