@@ -157,7 +157,7 @@ def test_outcomes_of_the_skewed_system_are_counted():
 @pytest.mark.parametrize("engine", ["loop", "straight"])
 @pytest.mark.parametrize("seed", range(3))
 def test_sparse_right_sides_leave_zeros(engine, seed):
-    """Bodies without a force stay at rest to the last bit; rounding in place of zero is no trouble, let alone singular."""
+    """Bodies without a force stay at rest to the last bit: rounding in place of zero is no trouble."""
     b = da.Builder("balls")
     for i in range(12):
         b.body(f"b{i}", mass=1.0, inertia=(0.1, 0.2, 0.3))

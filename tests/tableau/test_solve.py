@@ -199,3 +199,10 @@ def test_parts_that_can_never_meet_are_refused():
     b.loop("pin", "revolute", "rod", "world", (1.0, 0, 0), (1.0, 0, 0.5), axis=(0, 0, 1))
     with pytest.raises(ModelError, match=r"'loop pin z' is 0\.5 = 0 in every configuration"):
         newton_euler(b.build())
+
+
+def test_messages_name_what_was_given_and_what_vanishes():
+    with pytest.raises(SolvabilityError, match="is given for known 'u'"):
+        Tableau({"a": x + y - u, "b": x - y}, [x, y, u], known=["u"]).solve({"u": np.nan})
+    with pytest.raises(SolvabilityError, match="all coefficients of equation 'a' vanish, and 'x' is not determined"):
+        Tableau({"a": x**2 + 1}, [x]).solve({})

@@ -149,6 +149,12 @@ class Elimination:
                 f"NaN or infinity in equation(s) {', '.join(map(repr, names[:6]))}; look at the values that go in"
             )
         report = loose_rank_report(pattern, data)
+        if report.full:
+            raise SolvabilityError(
+                "no answer passed the checks: neither refined, nor planned anew, nor of SuperLU. Its equations are not "
+                "dependent; look for entries that overflow, underflow or differ by very many orders",
+                report,
+            )
         raise SolvabilityError(f"the matrix is singular to working precision. {report}", report)
 
     def explain(self) -> str:

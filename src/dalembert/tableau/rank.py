@@ -68,6 +68,8 @@ class Dependence:
     def __str__(self) -> str:
         sets = [
             f"equations {listed(e)} are dependent ({_cut(r)}), and do not determine {listed(u)}"
+            if len(e) > 1
+            else f"all coefficients of equation {listed(e)} vanish, and {listed(u)} is not determined"
             for e, u, r in zip(self.equations, self.unknowns, self.relations, strict=True)
         ]
         more = [f"... and {len(sets) - SETS_SHOWN} more such sets"] if len(sets) > SETS_SHOWN else []
@@ -192,6 +194,9 @@ def _names(vectors: Array, names: list[str]) -> tuple[tuple[str, ...], ...]:
 def null_vectors(block: Any, tolerance: float = TOLERANCE) -> tuple[Array, Array, Array]:
     """Return bases of the left and right null space of a scaled block, D A E, and D."""
     n = block.shape[0]
+    if n == 1:  # most blocks of a large system
+        one = np.ones((1, 1 if not block.nnz or block.data[0] == 0.0 else 0))
+        return one, one, np.ones(1)
     row, col = equilibrate(block)
     scaled = sp.csr_array(sp.diags_array(row) @ block @ sp.diags_array(col))
     if n > DENSE_LIMIT:

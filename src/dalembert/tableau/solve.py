@@ -170,10 +170,15 @@ def _refusal(
         worst = {name: size for name, size in met.items() if not size <= FULFILLED}
         text = ", ".join(f"{name!r} by {size:.1e} of its terms" for name, size in list(worst.items())[:6])
         return SolvabilityError(
-            f"known values contradict equations that contain no unknown: {text}. Correct them, make a variable of "
-            "these equations unknown, or leave such equations out with conditions=False"
+            f"known values contradict equations that contain no unknown: {text}. Correct them (known accelerations "
+            "must keep loops closed), make a variable of these equations unknown, or leave such equations out with "
+            "conditions=False"
         )
     if status == NewtonOutcome.NON_FINITE:
+        given = np.flatnonzero(~np.isfinite(others[0][0])) if tableau.inputs else ()
+        if len(given):
+            names = list(tableau.inputs)
+            return SolvabilityError(f"NaN or infinity is given for known {listed([names[k] for k in given])}")
         bad = [*pattern.rows[~np.isfinite(data)], *np.flatnonzero(~np.isfinite(rows))]
         names = listed(list(dict.fromkeys(pattern.equations[i] for i in sorted(bad))))
         return SolvabilityError(
