@@ -51,13 +51,19 @@ def choose(
     if contacts is not None:
         from dalembert.simulate.contact.massless import Limbs
         from dalembert.simulate.contact.pairs import pairs_of
+        from dalembert.simulate.contact.shapes import Heightfield
 
-        count = len(pairs_of(mechanism, contacts))
+        pairs = pairs_of(mechanism, contacts)
+        count = len(pairs)
+        some = "1 contact" if count == 1 else f"{count} contacts"
         if Limbs(np.asarray(mechanism.mass_matrix(q))).any:
-            return "hybrid", f"{count} contacts and massless limbs: from event to event, limbs held in the air"
+            return "hybrid", f"{some} and massless limbs: from event to event, limbs held in the air"
+        if any(isinstance(each.ground, Heightfield) and each.ball and each.ball.radius > 0.0 for each in pairs):
+            return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
         if count <= FEW and numbers["step"] is None:
-            return "hybrid", f"{count} contacts: from event to event, every impact located"
-        return "moreau", f"{count} contacts, or a step is given: time stepping, impacts as impulses of a step"
+            return "hybrid", f"{some}: from event to event, every impact located"
+        why = f"more than {FEW}" if count > FEW else "a step is given"
+        return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
     decays = fastest_decay(mechanism, law, q, v) * numbers["duration"]
     if decays > STIFF and numbers["step"] is None:
         said = f"stiff: the fastest motion decays by {decays:.1e} powers of e in the run"

@@ -1,7 +1,8 @@
 """Edges of a heightfield's cells: what slides or rolls on it meets a new slope there, with an impact or by flying off.
 
-Within a cell the ground is smooth; at its edges the normal jumps. A closed contact whose centre leaves its cell is
-stopped right before the edge and moved right behind it, and the impact of that instant says whether it stays.
+Within a cell the ground is smooth; at its edges the normal jumps. A point whose contact is closed and that leaves its
+cell is stopped right before the edge and moved right behind it, and the impact of that instant says whether it stays.
+A sphere touches edges from farther away than its centre tells: it ends the run where slopes differ.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.flow import Flow, Here, Shot
 from dalembert.simulate.contact.locate import root
 from dalembert.simulate.contact.shapes import Heightfield
@@ -21,6 +23,14 @@ BEYOND = 1e-12
 
 WIDTH = 1e-13
 """Width of the bracket in which a crossing is known, seconds."""
+
+FLAT = 1e-12
+"""Slopes that differ by less than this are one."""
+
+ROLLING = (
+    'at t = {t:.9g} s the sphere of contact {name!r} comes to an edge of its heightfield: method="hybrid" follows '
+    'points over edges, and spheres where slopes do not change; method="moreau" takes all'
+)
 
 TRIALS = 60
 """Doublings of a way at most."""
@@ -64,7 +74,7 @@ class Edges:
         return found
 
     def behind(self, here: Here) -> Array:
-        """Return the configuration right behind the edge before which this one is; spheres are put on the ground."""
+        """Return the configuration right behind the edge before which this one is."""
         closed, way, q = self._closed(), WIDTH, here.q
         bounds = {i: self._bounds(i, here.q) for i in closed}
         for _ in range(TRIALS):
@@ -72,9 +82,12 @@ class Edges:
             if min(self._room(i, bounds[i], q) for i in closed) < 0.0:
                 break
             way *= 2.0
-        x = self.geometry.state(q, here.v, here.t)
-        deep = np.array([i for i in closed if x.gaps[i] < 0.0], dtype=int)
-        return self.phase.chart.along(q, self.phase._least(x.M, x.W[3 * deep], -x.gaps[deep])) if deep.size else q
+        for i in closed:
+            slopes = [self.fields[i].at(self.geometry.centre(each, i))[1] for each in (here.q, q)]
+            pair: Any = self.geometry.pairs[i]
+            if pair.ball.radius > 0.0 and np.abs(slopes[1] - slopes[0]).max() > FLAT:
+                raise SolvabilityError(ROLLING.format(t=here.t, name=pair.name))
+        return q
 
     def _before(self, here: Here, i: int, bounds: Array, h: float) -> Shot:
         back = WIDTH

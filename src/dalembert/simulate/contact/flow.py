@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalembert.errors import SolvabilityError
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.simulate.contact.forces import Chart
 from dalembert.simulate.contact.phase import Motion, Phase
 from dalembert.simulate.smooth.session import Settings
@@ -91,7 +91,7 @@ class Flow:
         for _ in range(TRIALS):
             try:
                 shot = self.shot(here, h)
-            except SolvabilityError:
+            except (SolvabilityError, ModelError, ShapeError):  # a controller may fail in a part that is never reached
                 if h <= SHORTEST:
                     raise
                 h *= LEAST

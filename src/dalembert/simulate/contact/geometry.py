@@ -96,12 +96,20 @@ class Geometry:
 
     def centre(self, q: Array, i: int) -> Array:
         """Return the centre of the sphere of pair i, (3,)."""
-        n, ball = self.mechanism.nv, self.pairs[i].ball
-        assert ball is not None
-        v = np.zeros(n)
+        ball: Any = self.pairs[i].ball
+        frame = self._moving(q, np.zeros(self.mechanism.nv))[ball.frame]
+        return frame.p + frame.R @ np.array(ball.at)
+
+    def spins(self, q: Array, v: Array) -> Array:
+        """Return r omega of the spheres of every pair, both sides added, (k, 3)."""
+        moving = self._moving(q, v) if self.frames else {}
+        balls = [[ball for ball in (pair.ball, pair.other) if ball is not None] for pair in self.pairs]
+        return np.array([sum((b.radius * moving[b.frame].w for b in each), np.zeros(3)) for each in balls])
+
+    def _moving(self, q: Array, v: Array) -> dict[str, _Frame]:
         found = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, 0.0), strict=True))
-        row = found["frames"].reshape(len(self.frames), 18 + 6 * n)[self.frames.index(ball.frame)]
-        return row[9:12] + row[:9].reshape(3, 3) @ np.array(ball.at)
+        rows = found["frames"].reshape(len(self.frames), -1)
+        return {name: _Frame(row, v.size, v) for name, row in zip(self.frames, rows, strict=True)}
 
     def gaps(self, q: Array) -> Array:
         """Return the gaps alone."""

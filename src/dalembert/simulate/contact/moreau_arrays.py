@@ -31,7 +31,7 @@ class Work(NamedTuple):
     W: np.ndarray
     axes: np.ndarray
     warm: np.ndarray  # impulses of the last step
-    left: np.ndarray  # contact velocities after it
+    left: np.ndarray  # (k, 9) contact velocity after it in world axes, r omega, normal
 
 
 class Samples(NamedTuple):

@@ -71,7 +71,7 @@ class Memory:
             np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros(n),
             np.zeros((n, n)), np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)),
             np.zeros(n), np.zeros(held), np.zeros(k), np.zeros((3 * k, n)), np.zeros((k, 3, 3)),
-            np.zeros(3 * k), np.zeros(3 * k),
+            np.zeros(3 * k), np.zeros((k, 9)),
         )  # fmt: skip
         self.alive: list[Any] = [geometry, chart, forces]
         self._bind(geometry, chart, rows, held)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.simulate.contact.law_loops import expansion, factor, impulses_of, solve_in_place
+from dalembert.simulate.contact.left_loops import leave, meeting
 from dalembert.simulate.contact.pair_loops import fill_pairs
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
@@ -68,20 +69,6 @@ def constrained(A, Z, L, kept, X):
     solve_in_place(L, kept, lam)
     X -= Z @ lam
     return lam
-
-
-@compiled
-def meeting(w):
-    """Return contact velocities before the impulses: of contacts that were closed, as the last step left them.
-
-    Rows turn with their bodies from step to step, and velocities of free joints are those of their body axes: the new
-    rows would see what rolls as going up and down.
-    """
-    before = w.W @ w.v
-    for j in range(before.size):
-        if w.warm[3 * (j // 3)] > 0.0:
-            before[j] = w.left[j]
-    return before
 
 
 @compiled
@@ -182,7 +169,7 @@ def begin(w, pairs, tables, t, h):
 
 
 @compiled
-def finish(w, t, h, sums, samples, row, new, lam, P, before, residual, status):
+def finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, status):
     """Take positions that stay on the constraints, sums and the sample."""
     if w.calls[CLOSE, 0] != 0:
         close(w, t + h)
@@ -195,7 +182,7 @@ def finish(w, t, h, sums, samples, row, new, lam, P, before, residual, status):
     w.v[:] = new
     w.q[:] = w.moved
     w.warm[:] = P
-    w.left[:] = after
+    leave(w, pairs, after, new)
 
 
 @compiled
@@ -254,7 +241,7 @@ def advance(w, pairs, tables, counts, sums, samples, most):
                 move(w, w.moved.copy(), 1.0, BN @ some[::3].copy())
         counts[COUNT] += 1
         wanted = counts[COUNT] % counts[STRIDE] == 0 or counts[COUNT] == counts[TOTAL]
-        finish(w, t, h, sums, samples, counts[SAMPLES] if wanted else -1, new, lam, P, before, residual, status)
+        finish(w, pairs, t, h, sums, samples, counts[SAMPLES] if wanted else -1, new, lam, P, before, residual, status)
         counts[SAMPLES] += 1 if wanted else 0
         counts[UNSOLVED] += 1 if residual > ACCEPTED else 0
     return FINE

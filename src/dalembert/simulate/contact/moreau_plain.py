@@ -60,7 +60,7 @@ class PlainSteps:
         except SolvabilityError:
             return loop.NON_FINITE
         free, B = motions[:, 0], motions[:, 1:]
-        before = np.where(np.repeat(w.warm[::3] > 0.0, 3), w.left, x.W @ v)
+        before = self._meeting(x, v)
         P, active, sums[loop.RESIDUAL] = self._impulses(x, before, free, B, h)
         new = free + B @ P
         if not np.isfinite(new).all():
@@ -75,8 +75,17 @@ class PlainSteps:
             lam = (multipliers[:, 0] + multipliers[:, 1:] @ P) / h
             status = int(inverse.status)
             loop.record(w, run.samples, row, t + h, (new - v) / h, lam, P / h, new, h, sums, status)
-        w.v[:], w.q[:], w.warm[:], w.left[:] = new, w.moved, P, x.W @ new
+        w.left[:, :3] = np.einsum("kij,ki->kj", x.axes, (x.W @ new).reshape(-1, 3))
+        w.left[:, 3:6], w.left[:, 6:] = run.geometry.spins(middle, new), x.axes[:, 0]
+        w.v[:], w.q[:], w.warm[:] = new, w.moved, P
         return loop.FINE
+
+    def _meeting(self, x: State, v: Array) -> Array:
+        """Return contact velocities before the impulses, (3 k,)."""
+        w, before = self.run.memory.work, (x.W @ v).reshape(-1, 3)
+        turned = w.left[:, :3] - np.cross(w.left[:, 3:6], x.axes[:, 0] - w.left[:, 6:])
+        closed = (w.warm[::3] > 0.0) & x.axes.any(axis=(1, 2))
+        return np.where(closed[:, None], np.einsum("kij,kj->ki", x.axes, turned), before).ravel()
 
     def _impulses(self, x: State, before: Array, free: Array, B: Array, h: float) -> tuple[Array, Array, float]:
         """Return the impulses of all contacts, which would close in this step, and the residual of their laws."""

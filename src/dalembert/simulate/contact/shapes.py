@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.friction.law import is_number
 
 Array = np.ndarray
 
@@ -42,7 +43,7 @@ class Sphere:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "at", _triple(self.at, f"the centre of a sphere on {self.frame!r}"))
-        if not (np.isfinite(self.radius) and self.radius >= 0.0):
+        if not (is_number(self.radius) and np.isfinite(self.radius) and self.radius >= 0.0):
             raise ModelError(f"radius={self.radius!r} of a sphere on {self.frame!r} must be a finite number >= 0")
 
 
@@ -88,6 +89,8 @@ class Plane:
         n = np.array(_triple(self.normal, "the normal of a plane"))
         if not np.linalg.norm(n) > 0.0:
             raise ModelError("the normal of a plane must not be zero")
+        if not (is_number(self.offset) and np.isfinite(self.offset)):
+            raise ModelError(f"offset={self.offset!r} of a plane must be a finite number")
         object.__setattr__(self, "normal", _triple(n / np.linalg.norm(n), "normal"))
 
 
@@ -169,9 +172,9 @@ class Contact:
             raise ModelError(f"a contact is with a Plane, a Heightfield or a Sphere, not {type(self.other).__name__}")
         if isinstance(self.other, Sphere) and not isinstance(self.shape, Sphere):
             raise ModelError("a box touches planes and heightfields; put spheres on its corners for other bodies")
-        if not (np.isfinite(self.friction) and self.friction >= 0.0):
+        if not (is_number(self.friction) and np.isfinite(self.friction) and self.friction >= 0.0):
             raise ModelError(f"friction={self.friction!r} must be a finite number >= 0")
-        if not 0.0 <= self.restitution <= 1.0:
+        if not (is_number(self.restitution) and 0.0 <= self.restitution <= 1.0):
             raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1")
         if self.law not in LAWS:
             raise ModelError(f"law={self.law!r} is not one of {', '.join(map(repr, LAWS))}")
@@ -189,7 +192,7 @@ class JointLimits:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "joints", tuple(self.joints))
-        if not 0.0 <= self.restitution <= 1.0:
+        if not (is_number(self.restitution) and 0.0 <= self.restitution <= 1.0):
             raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1")
 
 

@@ -18,7 +18,7 @@ Array = np.ndarray
 
 def resume(
     file: Any, *, duration: float | None = None, progress: bool = False, mechanism: Any = None, torque: Any = None,
-    events: Any = None, contacts: Any = None,
+    events: Any = None, contacts: Any = None, on_step: Any = None,
 ) -> MechanismTrajectory:  # fmt: skip
     """Continue a run that was killed, interrupted or stopped, and write on in the same file.
 
@@ -32,6 +32,8 @@ def resume(
         Show a bar.
     mechanism, torque, events, contacts
         What the file could not hold: Python functions, and mechanisms with constraints made of them.
+    on_step
+        Called as (t, q, v) after every further step, as by `da.simulate`.
 
     Returns
     -------
@@ -48,7 +50,9 @@ def resume(
         raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
     if duration is not None:
         session.settings = replace(session.settings, duration=float(duration))
-    session.status, session.message = "completed", ""
+    if on_step is not None and not callable(on_step):
+        raise ModelError(f"on_step={on_step!r} is not a function of (t, q, v)")
+    session.status, session.message, session.on_step = "completed", "", on_step
     old = _behind_checkpoint(session)
     sink = FileSink(file, session, replace=True)
     sink(old, session.checkpoint or {})
