@@ -112,7 +112,8 @@ class Constrained:
             part = A[..., rows, :]
             lever = 1.0 if angular else np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
             A[..., rows, :] = np.where(np.abs(part) <= np.minimum(ROUNDING * lever, LARGEST_ROUNDING), 0.0, part)
-        return np.where(np.isfinite(q).all(axis=-1)[..., None, None], A, np.nan)
+        known = np.asarray(np.isfinite(q).all(axis=-1))
+        return np.where(known[..., None, None], A, np.nan)
 
     @cached_property
     def _reach(self) -> float:

@@ -64,7 +64,8 @@ def model_rows(
     """
     if not A.shape[-2]:
         return ModelRows(A, drift, None, False)
-    finite = np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(M).all(axis=(-2, -1)) & np.isfinite(drift).all(axis=-1)
+    known = np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(M).all(axis=(-2, -1)) & np.isfinite(drift).all(axis=-1)
+    finite = np.asarray(known)
     if not finite.all():
         return _beside(finite, M, A, drift, size, groups, digits)
     mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
