@@ -161,3 +161,29 @@ def test_no_route_claims_a_wrong_answer_near_a_loss_of_rank(masses, short):
         a, _, status = solve(q, v, tau, 0.0)
         if status.solved:
             np.testing.assert_allclose(a, expected, atol=1e-7 * np.abs(expected).max(), err_msg=route)
+
+
+@pytest.mark.parametrize(("place", "value"), [(0, np.nan), (0, np.inf), (7, np.nan)])
+def test_a_configuration_that_is_not_finite_has_no_rows(place, value):
+    """Where the base is nowhere, nothing is held: no free fall in place of an answer, and no harm to other samples."""
+    mechanism = closed.hopper(1.0).constrain(da.Point("foot"))
+    q, v = mechanism.neutral(), np.ones(8)
+    q[-2:] = 0.5, -1.1
+    lost = q.copy()
+    lost[place] = value
+    for ask in (mechanism.diagnose, lambda q: mechanism.solve(q, v), lambda q: mechanism.impact(q, v)):
+        with pytest.raises(da.ModelError, match="is nan"):
+            ask(lost)
+    both = mechanism.solve(np.array([q, lost]), np.array([v, v]))
+    assert list(both.status) == [Status.UNIQUE, Status.NONFINITE]
+    np.testing.assert_array_equal(both.acceleration[0], mechanism.solve(q, v).acceleration)
+    if np.isnan(value):
+        with pytest.raises(da.ModelError, match=rf"q\[{place}\] is nan"):
+            mechanism.project(lost)
+
+
+def test_far_from_the_origin_a_foot_is_still_held():
+    mechanism = closed.hopper(1.0).constrain(da.Point("foot"))
+    q = mechanism.neutral()
+    q[0], q[-2:] = 1e15, (0.5, -1.1)
+    assert mechanism.diagnose(q).rank == 3

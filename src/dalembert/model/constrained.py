@@ -22,6 +22,9 @@ Array = np.ndarray
 ROUNDING = 64 * np.finfo(float).eps
 """Entries of A below this part of their joint's lever are rounding: chains of tens of joints add up so much."""
 
+LARGEST_ROUNDING = 1e-6
+"""Metres. Further than 1e8 m from the origin rounding is larger, and no reason to drop what holds a mechanism."""
+
 
 class Constrained:
     """Couplings, loops and added constraints of a mechanism as one set of rows."""
@@ -101,14 +104,16 @@ class Constrained:
 
         A row whose entries cancel altogether, as that across a plane linkage, has no size of its own by which a rank
         could be decided. Entries of rotations are components of unit axes; those of displacements are components of a
-        joint's lever, seen in other rows, in the model's size, or computed from places far from the origin.
+        joint's lever, seen in other rows, in the model's size, or computed from places far from the origin. A
+        configuration that is not finite has no rows.
         """
         far = np.abs(q[..., self._places]).max(axis=-1, initial=self._reach)[..., None, None]
         for rows, angular in self._geometric:
             part = A[..., rows, :]
             lever = 1.0 if angular else np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
-            A[..., rows, :] = np.where(np.abs(part) > ROUNDING * lever, part, 0.0)
-        return A
+            A[..., rows, :] = np.where(np.abs(part) <= np.minimum(ROUNDING * lever, LARGEST_ROUNDING), 0.0, part)
+        known = np.asarray(np.isfinite(q).all(axis=-1))
+        return np.where(known[..., None, None], A, np.nan)
 
     @cached_property
     def _reach(self) -> float:

@@ -62,8 +62,12 @@ def model_rows(
     A drift that contradicts redundant rows by no more than `digits` of itself, or of a hundredth of the `size` that
     drifts have in this state, is made to agree.
     """
-    if not A.shape[-2] or not np.isfinite(A).all():
+    if not A.shape[-2]:
         return ModelRows(A, drift, None, False)
+    known = np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(M).all(axis=(-2, -1)) & np.isfinite(drift).all(axis=-1)
+    finite = np.asarray(known)
+    if not finite.all():
+        return _beside(finite, M, A, drift, size, groups, digits)
     mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
     d = np.where(mass > 0, mass, 1.0) ** -0.5
     norms = np.linalg.norm(A * d[..., None, :], axis=-1)
@@ -84,6 +88,16 @@ def model_rows(
             A_k, drift_k, agree[k] = _dependent(B[k], A[k], drift[k], g[k], keep[k].sum(), digits, float(speeds[k]))
             A[k], drift[k] = (A_k if doubtful[k] else A[k]), (drift_k if agree[k] else drift[k])
     return ModelRows(A, drift, digits if doubtful.any() else None, bool(doubtful.any() and agree.all()))
+
+
+def _beside(
+    finite: Array, M: Array, A: Array, drift: Array, size: Any, groups: Sequence[int], digits: float
+) -> ModelRows:
+    """Return the rows of a batch with samples that are not finite: these stay as they are, the others never know."""
+    square, row = finite[..., None, None], finite[..., None]
+    M, plain, rest = np.where(square, M, 1.0), np.where(square, A, 0.0), np.where(row, drift, 0.0)
+    found = model_rows(M, plain, rest, np.where(finite, size, 0.0), groups, digits)
+    return found._replace(A=np.where(square, found.A, A), drift=np.where(row, found.drift, drift))
 
 
 def _dependent(

@@ -164,6 +164,9 @@ class Solving:
 
     def _refuse_open(self, q: Array, t: float) -> None:
         """Say which rows cannot be closed."""
+        if not np.isfinite(q).all():
+            i = int(np.flatnonzero(~np.isfinite(q))[0])
+            raise ModelError(f"q[{i}] is {q[i]}; every coordinate of a configuration must be finite")
         rows = [name for name, has in zip(self.names, self.holonomic, strict=True) if has]
         phi = np.abs(self.constraint(q, t))
         worst = [f"{rows[i]!r} ({phi[i]:.2g})" for i in np.argsort(-phi)[:3]]

@@ -17,20 +17,24 @@ status says inconsistent.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.kkt import Status
 from dalembert.tree import dynamics
 from dalembert.tree.block_solve import BlockSolver
 from dalembert.tree.constrained import Setting
+from dalembert.tree.judged import relative
 from dalembert.tree.matrix_system import MatrixSystem, product
 from dalembert.tree.needs import closed_matrices
 from dalembert.tree.probe import probe
 from dalembert.tree.proximal import STEPS
 from dalembert.tree.scalars import Scalar, add, mul, neg, total
+from dalembert.tree.verdict import Thresholds
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -64,8 +68,17 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
         answer = solver.solve(load, [neg(b[k]) for k in passive], setting.inputs(("q", "v", "a")))
         lam = answer.acceleration
     tau = [add(b[k], total(*map(mul, columns[k], lam))) if k in driven else 0.0 for k in range(mechanism.nv)]
-    status = answer.status if answer is not None else 0.0
+    status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting.limits) if answer else 0.0
     return setting.function("inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": lam, "status": [status]})
+
+
+def _said(status: Any, pivots: Sequence[Scalar], limits: Thresholds) -> Any:
+    """Return the status of the block system as that of the mechanism: whether lam is the least of a family.
+
+    tau is unique wherever it exists; lam is where A has full rank, and a pivot near delta shows that it has not.
+    """
+    implied = ca.logic_not(reduce(ca.fmin, pivots, ca.SX(1)) > limits.implied)
+    return ca.if_else(ca.logic_and(status == int(Status.UNIQUE), implied), int(Status.REDUNDANT), status)
 
 
 def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:
