@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dalembert.tree.large import inward, outward
+from dalembert.tree.large import inward, outward, sweeps
 from dalembert.tree.large.articulate import PLACE
 from dalembert.tree.large.balance import needs
 from dalembert.tree.large.frames import Frames
@@ -35,7 +35,7 @@ class LargeTree:
         self.layout = layout
         self.passive = Passive(layout)
         self.armature = np.array(layout.mechanism.armature)
-        self.memory = Memory(layout)
+        self.memory, self.lift = Memory(layout), -layout.gravity
 
     @cached_property
     def bytes(self) -> int:
@@ -48,7 +48,7 @@ class LargeTree:
         """Run outward; what it finds stays in memory until the next state."""
         layout, memory = self.layout, self.memory
         sines, cosines = outward.circular(q)
-        start = -layout.gravity if gravity else np.zeros(3)
+        start = self.lift if gravity else np.zeros(3)
         acc = memory.still if acc is None else acc
         outward.outward(layout.topology, layout.C, layout.pitch, q, sines, cosines, v, acc, start, memory.K)
         return Frames(layout, memory.K, v)
@@ -61,6 +61,15 @@ class LargeTree:
     def forward(self, q: Array, v: Array, tau: Array, out: Array) -> float:
         """Fill out (nv,) with accelerations; return the least relative pivot."""
         layout, memory = self.layout, self.memory
+        if not self.passive.acts_on_bodies:  # forces on bodies need the motion first
+            resistance = self.passive.resistance(q, v)
+            tau = tau if resistance is None else tau - resistance
+            sweeps.forward(
+                layout.topology, layout.gathering, layout.C, layout.pitch, layout.inertia, self.armature, q,
+                *outward.circular(q), v, memory.still, self.lift, tau, NO_FORCE,
+                memory.K, memory.T, memory.Y, memory.worst, out, memory.A,
+            )  # fmt: skip
+            return float(memory.worst[0])
         tau, ext = self.load(q, v, tau, self.move(q, v))
         inward.articulated(
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.armature, tau, ext,
