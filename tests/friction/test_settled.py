@@ -7,7 +7,7 @@ import pytest
 
 import dalembert.friction.resolve_coulomb as room
 from dalembert.friction import Reacting, resolve
-from dalembert.friction.coulomb_modes import room_in_disks
+from dalembert.friction.coulomb_modes import sides
 
 STEEP = {
     "M": np.array([[4263939.2865428, 17616015.8191779], [17616015.8191779, 72778765.24409235]]),
@@ -61,16 +61,11 @@ def test_a_mode_that_does_not_obey_the_laws_is_no_answer(monkeypatch):
     assert not r.ok
 
 
-def test_a_force_on_the_rim_of_its_disk_is_not_open_outward():
-    A, mu = np.array([[0.0, 0.0, 1.0]]), 0.5
-    one = np.array([0.95, np.sqrt(1.0 - 0.95**2)])
-    problem = room.reaction_problem(
-        np.eye(3), [*(5.0 * one), -10.0], np.eye(3)[:, :2], [0, 0], [Reacting(mu, 0, directions=2)], A, None, None,
-        None, None, None, 0.0, None, None,
-    )  # fmt: skip
-    r = np.array([10.0, *(-5.0 * one)])
-    along = np.array([0.0, one[1], -one[0]])
-    assert room_in_disks(problem, r, along) <= 1e-4
-    assert room_in_disks(problem, r, -along) <= 1e-4
-    assert room_in_disks(problem, r, np.array([0.0, *one])) == 1.0
-    assert room_in_disks(problem, r, np.array([1.0, *(-0.5 * one)])) == pytest.approx(1.0)
+@pytest.mark.parametrize("angle", [0.3, 0.8, 2.0])
+def test_what_a_force_may_become_is_inside_its_disk(angle):
+    force = np.array([np.cos(angle), np.sin(angle)])
+    normals, distance = np.array([n for n, _ in sides(force)]), np.array([d for _, d in sides(force)])
+    assert (normals @ force <= distance + 1e-15).all()
+    around = np.linspace(0.0, 2.0 * np.pi, 721)
+    outside = 1.0001 * np.stack([np.cos(around), np.sin(around)])
+    assert (normals @ outside > distance[:, None]).any(axis=0).all()
