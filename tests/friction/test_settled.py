@@ -1,4 +1,4 @@
-"""O8 with mass ratios of 1e8: rows at rest hold, certificates are measured, and reports claim what is proved alone."""
+"""O8 with mass ratios of 1e8 and loads that cancel: rows at rest hold, certificates are measured, reports are proved."""
 
 from __future__ import annotations
 
@@ -59,6 +59,20 @@ def test_a_mode_that_does_not_obey_the_laws_is_no_answer(monkeypatch):
     monkeypatch.setattr(room, "all_solutions", lambda problem: [np.zeros(2)])
     r = resolve(laws=[Reacting(2.2, 0)], A=[[0.0, 1.0, -c]], **data)  # Painleve's rod: there is none
     assert not r.ok
+
+
+@pytest.mark.parametrize(
+    ("M", "f", "W", "limits", "a"),
+    [
+        (np.eye(2) - 1.5e-16 * np.eye(2)[::-1], [2, -4], [[4, 2, 4], [2, 1, 2]], [1.8, 0.7, 0], [2, -4]),
+        (np.eye(4) + 3.5e-16 * np.eye(4)[::-1], [0, -1, 1, -3], [[-1, 1], [1, -1], [1, 0], [0, 0]], [2.7, 0.0], [0, -1, 1, -3]),
+        (np.diag([692425.8, 5067336.6]), [1e5, 0], [[0, -1, 1, 0], [-1, 0, 1, -1]], [3e4, 3e5, 0, 2e3], [0, 0]),
+    ],
+)  # fmt: skip
+def test_forces_that_do_not_load_the_contacts_are_answered(M, f, W, limits, a):
+    r = resolve(M, f, W, np.zeros(len(limits)), limits)  # W^T M^-1 f is rounding
+    assert r.ok
+    assert r.acceleration == pytest.approx(a, abs=1e-14)
 
 
 @pytest.mark.parametrize("angle", [0.3, 0.8, 2.0])

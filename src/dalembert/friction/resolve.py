@@ -27,6 +27,12 @@ Array = np.ndarray
 HELD = 1e-10
 """A sticking contact's acceleration is zero up to this part of its terms; methods that miss that are not corrected."""
 
+ROUNDED = 0.03
+"""This part of the terms of g counts besides g itself: where they cancel, g is rounding and no measure of anything."""
+
+RESOLVED = 1e-3
+"""So does this part of the largest force: others are known to its rounding only."""
+
 
 def resolve(
     M: Any,
@@ -123,7 +129,9 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
     a, lam = problem.acceleration(T)
     G, g = problem.delassus
     R = problem.rest
-    size = np.abs(G) @ np.abs(np.where(R, T, 0.0)) + np.abs(g) + np.finfo(float).tiny
+    terms = np.abs(problem.W.T) @ np.abs(problem.free_acceleration) + np.abs(problem.contact_drift)
+    terms += RESOLVED * G.diagonal() * np.abs(T).max(initial=0.0)
+    size = np.abs(G) @ np.abs(np.where(R, T, 0.0)) + np.abs(g) + ROUNDED * terms + np.finfo(float).tiny
     c = G @ np.where(R, T, 0.0) + g
     sets = index_sets(problem.names, R, T, problem.limits, c, size)
     stick = np.array([name in sets.sticking for name in problem.names], dtype=bool)
