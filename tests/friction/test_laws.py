@@ -86,7 +86,7 @@ def test_continuation_below_zero_is_smooth(kind):
 def test_a_law_that_is_no_friction_is_refused_with_the_contact_named(law, words):
     with pytest.raises(ModelError, match=words) as refused:
         Bounded("left brake", [1.0], law())
-    assert "left brake" in str(refused.value)
+    assert str(refused.value).count("left brake") == 1
 
 
 Q, V, TIME = ca.SX.sym("q"), ca.SX.sym("v"), ca.SX.sym("t")

@@ -1,4 +1,4 @@
-"""O8 with mass ratios of 1e8: rows at rest hold, certificates are measured, and reports claim what is proved alone."""
+"""O8 with mass ratios of 1e8 and loads that cancel: rows at rest hold, certificates are measured, reports proved."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import dalembert.friction.resolve_coulomb as room
 from dalembert.friction import Reacting, resolve
-from dalembert.friction.coulomb_modes import room_in_disks
+from dalembert.friction.coulomb_modes import sides
 
 STEEP = {
     "M": np.array([[4263939.2865428, 17616015.8191779], [17616015.8191779, 72778765.24409235]]),
@@ -16,6 +16,9 @@ STEEP = {
     "A": np.array([[0.66735701, 1.02439292]]),
 }
 """One contact, M full with eigenvalues 2.9 and 7.7e7; without the contact the acceleration is 0.8."""
+
+HEAVY, ROUND = np.diag([692425.8448047191, 5067336.578436564]), np.eye(4) + 3.5e-16 * np.eye(4)[::-1]
+"""Masses with which W^T M^-1 f is rounding."""
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e9, 1e-9])
@@ -61,16 +64,25 @@ def test_a_mode_that_does_not_obey_the_laws_is_no_answer(monkeypatch):
     assert not r.ok
 
 
-def test_a_force_on_the_rim_of_its_disk_is_not_open_outward():
-    A, mu = np.array([[0.0, 0.0, 1.0]]), 0.5
-    one = np.array([0.95, np.sqrt(1.0 - 0.95**2)])
-    problem = room.reaction_problem(
-        np.eye(3), [*(5.0 * one), -10.0], np.eye(3)[:, :2], [0, 0], [Reacting(mu, 0, directions=2)], A, None, None,
-        None, None, None, 0.0, None, None,
-    )  # fmt: skip
-    r = np.array([10.0, *(-5.0 * one)])
-    along = np.array([0.0, one[1], -one[0]])
-    assert room_in_disks(problem, r, along) <= 1e-4
-    assert room_in_disks(problem, r, -along) <= 1e-4
-    assert room_in_disks(problem, r, np.array([0.0, *one])) == 1.0
-    assert room_in_disks(problem, r, np.array([1.0, *(-0.5 * one)])) == pytest.approx(1.0)
+@pytest.mark.parametrize(
+    ("M", "f", "W", "limits", "a"),
+    [
+        (np.eye(2) - 1.5e-16 * np.eye(2)[::-1], [2, -4], [[4, 2, 4], [2, 1, 2]], [1.8, 0.7, 0], [2, -4]),
+        (ROUND, [0, -1, 1, -3], [[-1, 1], [1, -1], [1, 0], [0, 0]], [2.7, 0.0], [0, -1, 1, -3]),
+        (HEAVY, [1e5, 0], [[0, -1, 1, 0], [-1, 0, 1, -1]], [3e4, 3e5, 0, 2e3], [0, 0]),
+    ],
+)  # fmt: skip
+def test_forces_that_do_not_load_the_contacts_are_answered(M, f, W, limits, a):
+    r = resolve(M, f, W, np.zeros(len(limits)), limits)  # W^T M^-1 f is rounding
+    assert r.ok
+    assert r.acceleration == pytest.approx(a, abs=1e-14)
+
+
+@pytest.mark.parametrize("angle", [0.3, 0.8, 2.0])
+def test_what_a_force_may_become_is_inside_its_disk(angle):
+    force = np.array([np.cos(angle), np.sin(angle)])
+    normals, distance = np.array([n for n, _ in sides(force)]), np.array([d for _, d in sides(force)])
+    assert (normals @ force <= distance + 1e-15).all()
+    around = np.linspace(0.0, 2.0 * np.pi, 721)
+    outside = 1.0001 * np.stack([np.cos(around), np.sin(around)])
+    assert (normals @ outside > distance[:, None]).any(axis=0).all()

@@ -287,6 +287,19 @@ def test_contradictory_initial_values_are_refused():
         da.simulate(wire, 1.0, [1.0, 0.0], [1.0, 0.0])
     with pytest.raises(da.ModelError, match="violates 'wire'"):
         da.simulate(wire, 1.0, [1.1, 0.0], [0.0, 1.0])
+    sled = Matrices({"x": 1.0, "y": 1.0}, {"floor": [0, 1]}, friction=[Coulomb("foot", [1, 0], 0.3, normal="floor")])
+    with pytest.raises(da.ModelError, match="contradict 'floor'"):
+        da.simulate(sled, 1.0, [0.0, 0.0], [0.0, 1.0])
+
+
+def test_fixed_steps_take_reactions_as_limits_without_being_told():
+    def push(q, v, t):
+        return np.array([t, -9.81])
+
+    foot = Coulomb("foot", [1, 0], 0.3, normal="floor")
+    sled = Matrices({"x": 1.0, "y": 1.0}, {"floor": [0, 1]}, force=push, friction=[foot])
+    run = da.simulate(sled, 4.0, [0.0, 0.0], [0.0, 0.0], method="fixed", step=0.05)
+    assert run.events[0].time == pytest.approx(0.3 * 9.81, abs=0.051)
 
 
 @pytest.mark.parametrize(

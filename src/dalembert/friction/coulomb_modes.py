@@ -30,6 +30,9 @@ MOST = 4096
 SLACK = 1e-9
 """Inequalities may fail by this part of the data."""
 
+CORNERS = 12
+"""Corners of the polygon that stands for a disk where a family of answers is looked for."""
+
 
 class _Mode:
     """Equations E r = e and inequalities F r <= f of one contact in one mode."""
@@ -136,9 +139,8 @@ def _feasible(modes: tuple[_Mode, ...], p: int, scale: float) -> Array | None:
 def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...]]:
     """Return other accelerations of the same mode (two extremes, or none), and contacts whose reactions are open.
 
-    The mode is held fixed: contacts at rest that stick keep u = 0 with reactions in the cone (a plane: in the square
-    inside it), slipping ones keep their direction. If the reactions can move without leaving it, the answer is a
-    family.
+    The mode is held fixed: contacts at rest that stick keep u = 0 with reactions in the cone (a plane: in a polygon
+    inside it), slipping ones keep their direction. If the reactions can move without leaving it, the answer is a family.
     """
     G, g = problem.delassus
     p = g.size
@@ -153,37 +155,15 @@ def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...
     for i, name in enumerate(problem.names):
         for j in range(problem.first[i], problem.first[i + 1]):
             reach = _reach(np.eye(p)[j], E, F, np.maximum(here, 0.0))
-            if reach is not None and abs(reach[j]) * room_in_disks(problem, r, scale * reach) > 1e-7:
+            if reach is not None and abs(reach[j]) > 1e-7:
                 open_names.append(name)
                 break
     for row in J / max(np.abs(J).max(), np.finfo(float).tiny):
         for sign in (1.0, -1.0):
             d = _reach(sign * row, E, F, np.maximum(here, 0.0))
-            step = 0.0 if d is None else room_in_disks(problem, r, scale * d)
-            if d is not None and step * abs(row @ d) > 1e-7:
-                spread.append(problem.reduced.acceleration(r + step * scale * d)[0])
+            if d is not None and abs(row @ d) > 1e-7:
+                spread.append(problem.reduced.acceleration(r + scale * d)[0])
     return np.array(spread).reshape(len(spread), problem.system.n), tuple(open_names)
-
-
-def room_in_disks(problem: ReactionProblem, r: Array, d: Array) -> float:
-    """Return which part of d may be added to r, 1 at most, so that no force at rest in a plane leaves its disk.
-
-    The linear programme sees squares, of which those of forces near their limit reach beyond the disk.
-    """
-    part = 1.0
-    for i in range(len(problem.names)):
-        a, b, given = problem.first[i], problem.first[i + 1], problem.kind[i] == FIXED
-        tangent = slice(a if given else a + 1, b)
-        if problem.sliding[i] or r[tangent].size < 2:
-            continue
-        radius, wider = (problem.mu[i], 0.0) if given else (problem.mu[i] * abs(r[a]), problem.mu[i] * d[a])
-        wider = wider if given or r[a] >= 0.0 else -wider
-        square = d[tangent] @ d[tangent] - wider**2  # |r + t d|^2 <= (radius + t wider)^2
-        linear, room = r[tangent] @ d[tangent] - radius * wider, radius**2 - r[tangent] @ r[tangent]
-        if square * part**2 + 2.0 * linear * part > room + SLACK * radius**2:
-            root = np.sqrt(max(linear**2 + square * max(room, 0.0), 0.0))
-            part = min(part, max(room, 0.0) / (linear + root) if linear + root > 0.0 else 0.0)
-    return part
 
 
 def _reach(goal: Array, E: Array, F: Array, room: Array) -> Array | None:
@@ -192,16 +172,27 @@ def _reach(goal: Array, E: Array, F: Array, room: Array) -> Array | None:
     return best.x if best.status == 0 else None
 
 
+def sides(force: Array) -> list[tuple[Array, float]]:
+    """Return outward normals n and distances of the sides of a polygon inside the unit disk, n . T <= distance.
+
+    One of its corners lies in the direction of the force, so that a force on the rim is inside as well. In one
+    direction the disk is an interval. No sides where there is no tangent.
+    """
+    if force.size < 2:
+        return [(np.array([t]), 1.0) for t in (1.0, -1.0)] if force.size else []
+    turn = np.arctan2(force[1], force[0])
+    angles = turn + (2.0 * np.arange(CORNERS) + 1.0) * np.pi / CORNERS
+    return [(np.array([np.cos(x), np.sin(x)]), float(np.cos(np.pi / CORNERS))) for x in angles]
+
+
 def _present_given(a: int, b: int, limit: float, r: Array, G: Array, g: Array) -> _Mode:
-    """Return the mode of a contact with a given limit, one direction or a plane (the square inside its disk)."""
+    """Return the mode of a contact with a given limit, one direction or a plane (a polygon inside its disk)."""
     e, rows = np.eye(g.size), range(a, b)
     u = G[a:b] @ r + g[a:b]
     still = np.linalg.norm(u) <= 1e-9 * (np.abs(G[a:b]) @ np.abs(r) + np.abs(g[a:b])).max(initial=1e-300)
     if np.linalg.norm(r[a:b]) >= limit * (1.0 - 1e-9) and not still:
         return _mode([(e[j], r[j]) for j in rows], [])
-    inner = limit / np.sqrt(b - a)
-    inner = limit if np.abs(r[a:b]).max() > inner else inner
-    return _mode([(G[j], -g[j]) for j in rows], [(t * e[j], inner) for j in rows for t in (1.0, -1.0)])
+    return _mode([(G[j], -g[j]) for j in rows], [(n @ e[a:b], part * limit) for n, part in sides(r[a:b])])
 
 
 def _present_mode(problem: ReactionProblem, i: int, r: Array, G: Array, g: Array) -> _Mode:
@@ -221,8 +212,5 @@ def _present_mode(problem: ReactionProblem, i: int, r: Array, G: Array, g: Array
     still = np.linalg.norm(u) <= 1e-9 * (np.abs(G[a + 1 : b]) @ np.abs(r) + np.abs(g[a + 1 : b])).max(initial=1e-300)
     if problem.sliding[i] or (force >= mu * abs(r[a]) * (1.0 - 1e-9) and not still):
         return _mode([closed, *[(e[j] - r[j] / r[a] * e[a], 0.0) for j in tangents]], [pushing])
-    inner = mu / np.sqrt(max(b - a - 1, 1))
-    if b - a == 3 and np.abs(r[a + 1 : b]).max() > inner * abs(r[a]):
-        inner = mu
-    cone = [(t * e[j] - inner * sign * e[a], 0.0) for j in tangents for t in (1.0, -1.0)]
+    cone = [(n @ e[a + 1 : b] - part * mu * sign * e[a], 0.0) for n, part in sides(r[a + 1 : b])]
     return _mode([closed, *[(G[j], -g[j]) for j in tangents]], [pushing, *cone])

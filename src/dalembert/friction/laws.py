@@ -208,6 +208,8 @@ def as_law(given: Any, owner: str) -> Law:
     if not given.needs_state and not getattr(given, "_sound", False):
         try:
             given.check(owner)
+        except ModelError:  # in words already
+            raise
         except (TypeError, ValueError) as error:
             raise ModelError(f"{owner}: {given!r} cannot be evaluated: {error}") from error
         object.__setattr__(given, "_sound", True)

@@ -27,7 +27,8 @@ class Matrices:
     force
         Forces by constitutive laws, h(q, v, t) -> (n,), or a constant; on the right side (bias = -h).
     drift
-        A_dot v, (m,), or a function of (q, v, t); zero unless given.
+        A_dot v, (m,), or a function of (q, v, t); zero unless given. Without it the rows are at rest, A v = 0, and a
+        simulation refuses initial velocities that contradict them.
     coordinates, names
         Needed where `mass` or `rows` are not given by name.
     friction
@@ -65,6 +66,7 @@ class Matrices:
         m = len(self.names)
         self._mass, self._rows = _function(mass, (n, n), "mass"), _function(rows, (m, n), "rows")
         self._force = _function(np.zeros(n) if force is None else force, (n,), "force")
+        self.rows_rest = drift is None
         self._drift = _function(np.zeros(m) if drift is None else drift, (m,), "drift")
         self.contacts = checked_contacts(friction)
         self._contacts = ContactRows(self.contacts, self.coordinates, self.names)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.friction import METHODS, resolve
+from dalembert.friction import METHODS, Limited, Reacting, resolve
 from dalembert.friction.status import FrictionStatus
 from dalembert.simulate.event import MODES, Event
 from dalembert.simulate.manifold import on_manifold
@@ -26,8 +26,14 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-def run_fixed(run: Run, resolver: str = "flowchart", **options: Any) -> None:
-    """Integrate with run.options.step to the end; `resolver` is a method of `dalembert.friction.resolve`."""
+def run_fixed(run: Run, resolver: str | None = None, **options: Any) -> None:
+    """Integrate with run.options.step to the end; `resolver` is a method of `dalembert.friction.resolve`.
+
+    By default the flowchart, or "exact" where a limit is a reaction or a disk, which the flowchart does not know.
+    """
+    if resolver is None:
+        others = any(isinstance(law, Reacting | Limited) for law in run.dynamics.limits)
+        resolver = "exact" if others else "flowchart"
     if not isinstance(resolver, str) or resolver not in METHODS:
         raise ModelError(f"resolver={resolver!r} is not one of {', '.join(map(repr, METHODS))}")
     o, d = run.options, run.dynamics

@@ -60,7 +60,8 @@ def simulate(
         Initial coordinates and velocities, (n,).
     method
         "events": each mode is integrated on its own and every transition located; "fixed": the friction scheme of the
-        seed inside a fixed-step integrator (give `step`; options `resolver` and those of `dalembert.friction.resolve`).
+        seed inside a fixed-step integrator (give `step`; options `resolver`, by default the flowchart
+        or what takes its place with reactions as limits, and those of `dalembert.friction.resolve`).
     stepper
         One of `dalembert.simulate.STEPPERS`: "dop853" (order 8), "dopri5", "rk4" (needs `step`), "radau" (implicit,
         stiff).
@@ -158,8 +159,11 @@ def _refuse_inconsistent(dynamics: Dynamics, q: Array, v: Array, t: float, mode:
         bad = np.flatnonzero(np.abs(phi) > CONSISTENT * (1.0 + np.abs(q).max()))
         if bad.size:
             raise ModelError(f"the initial q violates {names[bad[0]]!r} by {phi[bad[0]]:.3g}")
-    if hasattr(system, "constraint_velocity") and k:
+    if k and (hasattr(system, "constraint_velocity") or getattr(system, "rows_rest", False)):
         rows, values = velocity_rows(dynamics, q, v, t, np.ones_like(mode))
+        if not hasattr(system, "constraint_velocity"):
+            rows = np.asarray(system.jacobian(q, t))
+            values = rows @ v
         bad = np.flatnonzero(np.abs(values) > CONSISTENT * (np.abs(rows) @ np.abs(v) + 1.0))
         if bad.size:
             raise ModelError(
