@@ -176,6 +176,10 @@ def test_sparse_right_sides_leave_zeros(engine, seed):
     reach = np.abs(np.where(np.abs(inverse) > 1e-12, inverse, 0.0)) @ np.abs(right.T)
     assert (reach == 0.0).any()
     assert (found.x.T[reach == 0.0] == 0.0).all()
+    for k in range(5):
+        x, _, status = solver._repair._superlu(values, right[k])
+        assert status == Outcome.SUPERLU
+        np.testing.assert_allclose(x, found.x[k], rtol=1e-9, atol=0.0)
 
 
 def test_small_unknowns_are_not_taken_for_zero():
@@ -189,3 +193,17 @@ def test_small_unknowns_are_not_taken_for_zero():
         found = eliminate(pattern, values=A.ravel(), engine="loop").solve(A.ravel(), b)
         reach = inverse @ (np.abs(A) @ np.abs(exact) + np.abs(b))
         assert (np.abs(found.x - exact) <= 1e-12 * reach).all()
+
+
+def test_superlu_clears_zeros_and_keeps_the_rest():
+    """Whole numbers with x0 = x1 = 0, found as rounding: conditions of 10 are no reason to refuse."""
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        n = int(rng.integers(4, 8))
+        A = np.round(rng.uniform(-10, 10, (n, n))) + np.diag(rng.choice([-30.0, 30.0], n))
+        A[0] = [3.0, 7.0] + [0.0] * (n - 2)
+        x = np.array([0.0, 0.0, *np.round(rng.uniform(10, 20, n - 2))])
+        solver = eliminate(np.ones((n, n)), values=A.ravel() + 0.01, engine="loop")
+        found, _, status = solver._repair._superlu(A.ravel(), A @ x)
+        assert status == Outcome.SUPERLU
+        np.testing.assert_allclose(found, x, rtol=1e-12, atol=1e-13)

@@ -104,8 +104,8 @@ def judge(program, work, data, right, x, pivots, checks):
     if not checks[0] > ACCEPTED_ERROR or checks[1] < SUSPECT_PIVOT or checks[2] > SUSPECT_GROWTH:
         return
     cleared, plain = np.empty(x.size), np.empty(x.size)
-    _, found = correct(program, work, data, right, x, cleared, plain)
-    sure = found <= ACCEPTED_ERROR
+    plainly, found = correct(program, work, data, right, x, cleared, plain)
+    sure = found <= min(plainly, ACCEPTED_ERROR)
     error = found
     if sure:
         for j in range(x.size):
@@ -132,14 +132,14 @@ def factor_solve_batch(program, work, data, right, x, checks):
 
 @compiled
 def refine_batch(program, work, data, right, x, checks):
-    """Add A^-1 (b - A x) to every x, twice, with zeros put in where that is no worse, and judge again."""
+    """Add A^-1 (b - A x) to every x, twice, with zeros put in where that is sound and no worse, and judge again."""
     n = right.shape[1]
     cleared, plain = np.empty(n), np.empty(n)
     for sample in range(right.shape[0]):
         pivots = factor(program, work, data[sample])
         for _ in range(2):
             plainly, found = correct(program, work, data[sample], right[sample], x[sample], cleared, plain)
-            x[sample] = cleared if found <= plainly else plain
+            x[sample] = cleared if found <= min(plainly, ACCEPTED_ERROR) else plain
         judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample])
 
 

@@ -152,10 +152,10 @@ class Repair:
         return x, np.array([error, 1.0, growth]), int(Outcome.SUPERLU)
 
     def _closer(self, factors: ScaledFactors, values: Array, b: Array, x: Array) -> tuple[Array, float]:
-        """Return x after a step of refinement, zeros in place of rounding where that is no worse, and its error."""
+        """Return x after a step of refinement, zeros in place of rounding where sound and no worse, and its error."""
         plain = x + factors.solve(b - factors.A @ x)
         cleared = np.where((np.abs(plain) <= CLEARED * np.abs(x)) | (x == 0.0), 0.0, plain)
         both = np.stack([cleared, plain])
         found = errors_of(self.plan, np.stack([values] * 2), np.stack([b] * 2), both)
-        best = 0 if found[0] <= found[1] else 1
+        best = 0 if found[0] <= min(found[1], ACCEPTED_ERROR) else 1
         return both[best], float(found[best])
