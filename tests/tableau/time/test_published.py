@@ -2,11 +2,13 @@
 
 from functools import cache
 
+import casadi as ca
 import numpy as np
 import pytest
 from benchmarks.dae_problems import BRICARD, PROBLEMS
 from benchmarks.dae_problems.bricard import CORNER_AT_1, corner
 
+import dalembert as da
 from dalembert.tableau.time import FORMULATIONS, Problem
 
 ALL = [name for name in PROBLEMS if name != "fekete"]
@@ -85,6 +87,25 @@ def test_Y6_index_3_form_does_not_depend_on_the_rounding_of_its_start():
     """Starts that differ by 1e-14: each ends within a hundred tolerances, where an error of tolerance / h gave 8e-6."""
     ends = [reach("andrews", 1e-10, "index3", moved=k * 1e-14) for k in range(4)]
     assert max(PROBLEMS["andrews"].errors(run)["positions"] for run in ends) < 1e-7
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_Y6_unit_of_time_changes_neither_digits_nor_steps(formulation):
+    """A pendulum in microseconds, 3e6 of them: index 3 did not get beyond 2e4, its velocities weighed by h itself."""
+    found = []
+    for unit in (1.0, 1e6):
+        q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+        rows = {"rod": ca.sumsqr(q) - 1}
+        system = da.Lagrangian(q, v, ca.sumsqr(v) / 2, 9.81 / unit**2 * q[1], constraints=rows, coordinates=["x", "y"])
+        atol = {"": 1e-8, "x'": 1e-8 / unit, "y'": 1e-8 / unit, "lam[rod]": 1e-8 / unit**2}
+        found.append(
+            Problem(system, formulation=formulation).integrate(
+                (0, 3 * unit), [1, 0], rtol=1e-8, atol=atol, max_steps=5000
+            )
+        )
+    assert all(run.success for run in found)
+    assert np.abs(found[0].y[:2, -1] - found[1].y[:2, -1]).max() < 1e-5
+    assert 0.5 < found[1].statistics.steps / found[0].statistics.steps < 2.0
 
 
 @pytest.mark.parametrize("method", ["radau", "ida"])

@@ -60,6 +60,9 @@ from dalembert.tableau.time.step_loops import (
 FIRST_RATE = 20.0
 """rho / (1 - rho) assumed for new factors: at least two iterations unless the first step is tiny."""
 
+LONG = 10.0
+"""T of the weights (h / T)^power, in horizons. It hardly matters: what lasts is tested in full."""
+
 KEPT_PIVOT = 1e-2
 """Factors whose worst pivot lost more than this are not kept: near a singular configuration A turns within a step, and
 what kept factors leave in its lost directions is more than the tolerance.
@@ -83,7 +86,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         if abs(s.t - s.t_stop) <= 4.0 * EPS * (abs(s.t) + abs(s.h)):
             s.t = s.t_stop
         predict(s.order, gamma, phi, predicted, predicted_rates)
-        weigh(phi[0], option.rtol, option.atol, option.power, s.h, scale)
+        weigh(phi[0], option, s.h, LONG * s.span, scale)
         work.environment[1] = s.shift
         place((work.x, work.rates), predicted, predicted_rates)  # where inputs that depend on the state are asked for
         set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)

@@ -78,6 +78,7 @@ class Machine:
         state = new_state()
         low, high = self.settings.bounds(begin, end, self.problem.signals.jumps)
         state[0].t, state[0].t_stop, state[0].t_low, state[0].t_high = begin, end, low, high
+        state[0].span = abs(self.settings.t1 - self.settings.t0)
         state[0].opening = 1 if not totals.meshes else 0 if self.armed else 2
         self.armed = True
         work = self.work

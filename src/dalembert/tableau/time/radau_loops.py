@@ -127,7 +127,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
         s.h_collapsed = s.h
         return FAILED_ERROR_TEST
     while True:
-        weigh(x, option.rtol, option.atol, option.power, s.h, scale)
+        weigh(x, option, s.h, 1.0, scale)
         if s.fresh == 0 or s.h != s.h_factored:
             work.x[:], work.rates[:] = x, rates
             set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)

@@ -11,7 +11,7 @@ ROW_OPENED, INTERRUPTED, EVENT_NOT_FINITE = range(6, 9)
 RUNNING = -1
 
 _REAL = ("t", "t_low", "t_high", "t_stop", "h", "h_used", "h_first", "h_collapsed", "h_factored")
-_REAL += ("shift", "shift_factored", "rate", "quality", "trusted", "t_avoided", "gain")
+_REAL += ("shift", "shift_factored", "rate", "quality", "trusted", "t_avoided", "gain", "span")
 _WHOLE = (
     "order",
     "order_used",

@@ -71,13 +71,18 @@ def predict(k, gamma, phi, predicted, predicted_rates):
 
 
 @compiled
-def weigh(x, rtol, atol, power, h, scale):
-    """Write h^power / (rtol |x| + atol)."""
+def weigh(x, option, h, T, scale):
+    """Write min(1, h / T)^power / (rtol |x| + atol).
+
+    Where weighed unknowns are tested, BDF takes T of the size of the horizon, so that results do not depend on the unit
+    of time. Elsewhere these weights only end Newton's method, and T is one.
+    """
     for i in range(x.size):
-        value = 1.0 / (rtol * abs(x[i]) + atol[i])
-        for _ in range(power[i]):
-            value *= abs(h)
-        scale[i] = value
+        scale[i] = 1.0 / (option.rtol * abs(x[i]) + option.atol[i])
+    factor = min(1.0, abs(h) / (T if option.lasting.size else 1.0))
+    for i in range(x.size):
+        for _ in range(option.power[i]):
+            scale[i] *= factor
 
 
 @compiled
@@ -199,7 +204,7 @@ def first_size(x, rates, state, option, scale):
     s = state[0]
     span = abs(s.t_stop - s.t)
     h = min(1e-3 * span, option.most_step)
-    weigh(x, option.rtol, option.atol, option.power, h, scale)
+    weigh(x, option, h, s.span, scale)
     speed = norm(rates, scale, option.tested, option.tested_count)
     size = norm(x, scale, option.tested, option.tested_count)
     if speed > 0.0:
