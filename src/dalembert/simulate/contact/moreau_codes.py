@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.simulate.contact.forces import Chart, Forces, called
+from dalembert.simulate.contact.forces import Chart, Forces
 from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.moreau_arrays import Samples, Work
 from dalembert.simulate.contact.moreau_loops import ALONG, CLOSE, CONTACTS, TAU
