@@ -264,7 +264,7 @@ def test_a_controller_that_fails_when_read_back_keeps_the_motion():
             raise RuntimeError("empty")
         return np.zeros(3)
 
-    with pytest.raises(da.ModelError, match="battery.*empty") as caught:
+    with pytest.raises(da.ModelError, match=r"battery.*empty") as caught:
         da.simulate(m, 0.5, q, v, torque=battery, method="bdf")
     assert caught.value.trajectory.t.size > 1
     assert np.isnan(caught.value.trajectory.work).all()

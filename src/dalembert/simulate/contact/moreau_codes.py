@@ -13,6 +13,7 @@ from dalembert.simulate.contact.moreau_arrays import Samples, Work
 from dalembert.simulate.contact.moreau_loops import ALONG, CLOSE, CONTACTS, TAU
 from dalembert.simulate.contact.pair_loops import FIELD, LIMIT, PLANE, SPHERES, Pairs
 from dalembert.simulate.contact.shapes import Heightfield, Plane
+from dalembert.simulate.smooth.callbacks import called
 from dalembert.simulate.smooth.codes import _kernel, _traced
 from dalembert.simulate.smooth.session import Session
 from dalembert.tableau.time.compiled import bind

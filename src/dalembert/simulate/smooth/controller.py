@@ -75,7 +75,7 @@ class Controller:
                 )
 
     def non_finite(self, times: Sequence[float], q: Array, v: Array) -> str:
-        """Return which joint force is no number beside a state, in words; empty where all are, or where Python is asked."""
+        """Return which joint force is no number beside a state, in words; empty where all are, and of Python."""
         if self.function is not None:
             return ""
         law = ca.Function("tau", [self.t, self.q, self.v, self.symbols], [self.tau])

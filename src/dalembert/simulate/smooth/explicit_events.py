@@ -33,7 +33,7 @@ def note_signs(stepper: Explicit) -> None:
 
 
 def _inside(stepper: Explicit, h: float) -> Array:
-    """Return the event values after a step by h; its end stays in `work`. Through `KKT` where compiled code declines."""
+    """Return the event values after a step by h; its end stays in `work`. `KKT` steps in where code declines."""
     code = _step(stepper, h, lambda function, *given: function(*given))
     if code != FINE and stepper.callbacks.error is None:
         code = _step(stepper, h, stepper.careful)
