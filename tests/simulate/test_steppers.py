@@ -238,3 +238,77 @@ def test_a_mechanism_that_cannot_move_stays():
     b.body("post", mass=1.0)
     b.joint("weld", "fixed", parent="world", child="post")
     assert da.simulate(b.build(), 1.0).ok
+
+
+@pytest.mark.parametrize("method", SMOOTH)
+def test_a_controller_that_fails_at_once_leaves_the_start(method):
+    m, q, v = crank_rocker()
+    for torque, words in (
+        (lambda t, q, v: {}[1], r"torque \(<lambda>\) failed at t = 0 s: KeyError"),
+        (lambda t, q, v: np.zeros(3) + 1j, "complex numbers at t = 0 s"),
+    ):
+        for chosen in (method, "auto"):
+            options = SMOOTH[method][0] if chosen == method else {}
+            with pytest.raises(da.DalembertError, match=words) as caught:
+                da.simulate(m, 0.5, q, v, torque=torque, method=chosen, **options)
+            assert caught.value.trajectory.t.tolist() == [0.0]
+
+
+def test_a_controller_that_fails_when_read_back_keeps_the_motion():
+    m, q, v = crank_rocker()
+    calls = []
+
+    def battery(t, q, v):
+        calls.append(t)
+        if len(calls) > 500:
+            raise RuntimeError("empty")
+        return np.zeros(3)
+
+    with pytest.raises(da.ModelError, match=r"battery.*empty") as caught:
+        da.simulate(m, 0.5, q, v, torque=battery, method="bdf")
+    assert caught.value.trajectory.t.size > 1
+    assert np.isnan(caught.value.trajectory.work).all()
+
+
+@pytest.mark.parametrize("method", SMOOTH)
+def test_reactions_under_a_curved_python_law_are_those_of_the_same_expression(method):
+    """The joint forces at a sample are those of its own state, not of the last one."""
+    m, q, v = crank_rocker()
+    s = ca.SX.sym("t"), ca.SX.sym("q", 3), ca.SX.sym("v", 3)
+    law = ca.Function(
+        "law", s, [ca.vertcat(5 * ca.sin(2 * s[1][0]) - 0.1 * s[2][0], 0, ca.cos(s[1][2]) * s[2][2] ** 2)]
+    )
+    options = {"method": method, "every": 0.1, **SMOOTH[method][0]}
+    compiled = da.simulate(m, 1.0, q, v, torque=law, **options)
+    called = da.simulate(
+        m, 1.0, q, v, torque=lambda t, q, v: np.array([5 * np.sin(2 * q[0]) - 0.1 * v[0], 0, np.cos(q[2]) * v[2] ** 2]),
+        **options,
+    )  # fmt: skip
+    assert called.ok
+    np.testing.assert_allclose(called.reactions["loop"], compiled.reactions["loop"], atol=2e-5)
+
+
+@pytest.mark.parametrize("method", SMOOTH)
+def test_an_expression_that_is_no_number_is_named(method):
+    m, q, v = crank_rocker()
+    s = ca.SX.sym("t"), ca.SX.sym("q", 3), ca.SX.sym("v", 3)
+    law = ca.Function("law", s, [ca.vertcat(ca.sqrt(0.1 - s[0]), 0, 0)])
+    run = da.simulate(m, 0.5, q, v, torque=law, method=method, **SMOOTH[method][0])
+    assert run.status == "no solution"
+    assert run.t[-1] == pytest.approx(0.1, abs=1e-3)
+    assert "torque[0] is nan at t = 0.1" in run.message
+
+
+@pytest.mark.parametrize("method", SMOOTH)
+def test_states_next_to_a_sample_differ_by_rounding(method):
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 1.0, q, v, method=method, every=0.1, **SMOOTH[method][0])
+    for t in run.t[1:-1]:
+        np.testing.assert_allclose(run.at(np.nextafter(t, 2.0))[0], run.at(t)[0], atol=1e-14)
+
+
+def test_a_python_law_too_stiff_for_variational_steps_is_told():
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 1.0, q, v, torque=lambda t, q, v: -1e5 * v, method="variational", step=1e-2)
+    assert run.status == "no solution"
+    assert "do not settle" in run.message

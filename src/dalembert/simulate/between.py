@@ -13,9 +13,17 @@ from dalembert.simulate.smooth.session import Session
 Array = np.ndarray
 
 
+NEXT_TO = 1e-14
+"""Times that differ by this part of the time itself are told apart by rounding alone: no step leads from one to the
+other."""
+
+
 def states_between(run: Any, t: Any) -> tuple[Array, Array]:
     """Return q and v at the times t."""
-    times = np.atleast_1d(np.asarray(t, dtype=float))
+    try:
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"t must be times in seconds, not {t!r}") from error
     first, last = float(run.t[0]), float(run.t[-1])
     if times.size and not ((times >= first) & (times <= last)).all():
         bad = times[~((times >= first) & (times <= last))][0]
@@ -31,6 +39,9 @@ def _continued(run: Any, i: int, t: float) -> tuple[Array, Array]:
     from dalembert.simulate.methods import METHODS, WITH_CONTACTS
 
     s: Session = run.session
+    dt = t - float(run.t[i])
+    if dt <= NEXT_TO * max(abs(t), abs(float(run.t[-1]))):
+        return run.mechanism.integrate(run.q[i], dt * run.v[i]), run.v[i] + dt * run.acceleration[i]
     if s is None or s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
         return _interpolated(run, i, t)
     settings = replace(s.settings, start=float(run.t[i]), duration=t - float(run.t[i]), every=None)

@@ -105,14 +105,16 @@ def simulate_mechanism(
         name: None if x is None else _numbers(**{name: x})[name] for name, x in (("step", step), ("every", every))
     }
     law = controller(mechanism, torque)
-    if method != "auto" and method not in METHODS:
+    if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise ModelError(
             f"method={method!r} is not one of 'auto', {', '.join(map(repr, METHODS))}",
-            near=near_matches(method, METHODS),
+            near=near_matches(str(method), METHODS),
         )
     on_step = guarded_step(on_step)
     q, v = consistent_start(mechanism, q, v, float(t))
-    chosen, reason = choose(mechanism, law, contacts, q, v, numbers) if method == "auto" else (method, "asked for")
+    chosen, reason = (
+        choose(mechanism, law, contacts, q, v, numbers, float(t)) if method == "auto" else (method, "asked for")
+    )
     _refuse_unknown(chosen, contacts, options)
     settings = Settings(chosen, reason, float(t), largest_step=numbers["duration"], **numbers)
     found, function, callables = watches(mechanism, events)

@@ -70,22 +70,25 @@ class MechanismTrajectory(Trajectory):
         return tuple(self.mechanism.coordinates)
 
     def __getitem__(self, name: str) -> Array:
-        """Return a coordinate, a joint's coordinates or a reaction; "name.v", "name.a": velocity and acceleration.
+        """Return a coordinate, a joint's coordinates, or the reaction of a row, a constraint or a contact.
+
+        "name.v" and "name.a" are velocity and acceleration of a coordinate or a joint.
 
         One number per sample is (N,), several are (N, k).
         """
         m = self.mechanism
-        if name in m.names:
-            return self.reactions[name]
-        base, _, rate = name.rpartition(".")
+        known = {*m.configuration_names, *(j.name for j in m.joints)}
+        reactions = self.reactions
+        if name in m.names or (name not in known and (name in reactions.groups or name in reactions.contacts)):
+            return reactions[name]
+        base, _, rate = str(name).rpartition(".")
         if rate in ("v", "a") and base and (base in m.coordinates or base in {j.name for j in m.joints}):
             place, source = m.index_v(base), self.v if rate == "v" else self.acceleration
         else:
-            known = {*m.configuration_names, *(j.name for j in m.joints)}
             if name not in known:
-                near = get_close_matches(name, [*known, *m.names], n=3)
+                near = get_close_matches(str(name), [*known, *m.names, *reactions.groups, *reactions.contacts], n=3)
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-                raise ModelError(f"no coordinate, joint or constraint row is called {name!r}{hint}")
+                raise ModelError(f"no coordinate, joint, constraint or contact is called {name!r}{hint}")
             place, source = m.index_q(name), self.q
         part = source[:, place]
         return part[:, 0] if part.shape[1] == 1 else part
@@ -181,7 +184,8 @@ class MechanismTrajectory(Trajectory):
     def at(self, t: Any) -> tuple[Array, Array]:
         """Return configurations and velocities at any times of the run, (nq,), (nv,) or (K, nq), (K, nv).
 
-        The run is continued from the sample before, so that they are as accurate as the samples themselves.
+        The run is continued from the sample before, so that they are as accurate as the samples themselves. With
+        contacts, and where the file of a run could not hold its Python controller, they are a cubic between samples.
         """
         from dalembert.simulate.between import states_between
 
@@ -221,6 +225,18 @@ class MechanismTrajectory(Trajectory):
         from dalembert.simulate.storage.write import save_run
 
         save_run(self, path)
+
+    def repeat(self, **changes: Any) -> MechanismTrajectory:
+        """Run again what this trajectory was made with: bit for bit, or with other options of `da.simulate`.
+
+        A loaded run needs nothing but its file; Python functions, which no file holds, are given again.
+        """
+        from dalembert.simulate.storage.description import options_of
+
+        given = options_of(self.session, changes)
+        from dalembert.simulate.mechanism import simulate_mechanism
+
+        return simulate_mechanism(self.mechanism, given.pop("duration"), given.pop("q"), given.pop("v"), **given)
 
     @staticmethod
     def load(path: str | Path) -> MechanismTrajectory:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.errors import ModelError, ShapeError
 from dalembert.simulate.contact.forces import Forces
 from dalembert.simulate.contact.hybrid import run_hybrid
 from dalembert.simulate.contact.moreau import run_moreau
@@ -45,7 +46,7 @@ DIFFERENCE = 1e-6
 
 
 def choose(
-    mechanism: Mechanism, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any]
+    mechanism: Mechanism, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any], t: float = 0.0
 ) -> tuple[str, str]:
     """Return a method and the reason for it, in words."""
     if contacts is not None:
@@ -64,7 +65,7 @@ def choose(
             return "hybrid", f"{some}: from event to event, every impact located"
         why = f"more than {FEW}" if count > FEW else "a step is given"
         return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
-    decays = fastest_decay(mechanism, law, q, v) * numbers["duration"]
+    decays = fastest_decay(mechanism, law, q, v, t) * numbers["duration"]
     if decays > STIFF and numbers["step"] is None:
         said = f"stiff: the fastest motion decays by {decays:.1e} powers of e in the run"
         if suits(mechanism):
@@ -73,8 +74,11 @@ def choose(
     return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
 
 
-def fastest_decay(mechanism: Mechanism, law: Controller, q: Array, v: Array) -> float:
-    """Return the largest rate of decay of small velocities at a state, 1/s, from differences of accelerations."""
+def fastest_decay(mechanism: Mechanism, law: Controller, q: Array, v: Array, t: float = 0.0) -> float:
+    """Return the largest rate of decay of small velocities at a state, 1/s, from differences of accelerations.
+
+    Zero where the controller fails there: the run itself tells it, with its time.
+    """
     tau, n = Forces(law), mechanism.nv
     slopes = np.zeros((n, n))
     for j in range(n):
@@ -82,7 +86,11 @@ def fastest_decay(mechanism: Mechanism, law: Controller, q: Array, v: Array) -> 
         for sign in (1.0, -1.0):
             speed = v.copy()
             speed[j] += sign * DIFFERENCE
-            found = mechanism.forward(q, speed, tau(0.0, q, speed))
+            try:
+                force = tau(t, q, speed)
+            except (ModelError, ShapeError):
+                return 0.0
+            found = mechanism.forward(q, speed, force, t)
             ends.append(found[0] if isinstance(found, tuple) else found)
         slopes[:, j] = (ends[0] - ends[1]) / (2 * DIFFERENCE)
     if not np.isfinite(slopes).all():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError
-from dalembert.simulate.smooth.callbacks import checked_forces
+from dalembert.simulate.smooth.callbacks import called
 from dalembert.simulate.smooth.chart import chart, normalised
 from dalembert.simulate.smooth.codes import _kernel
 from dalembert.simulate.smooth.controller import Controller
@@ -46,16 +44,6 @@ class Forces:
             return called(c.function, t, q, v)
         values = {"t": np.array([t]), "q": q, "v": v, "signals": c.signals.values(t)}
         return np.atleast_1d(self.kernel(*(values[name] for name in self.names)))
-
-
-def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:
-    """Return what a controller gives, checked; an error in it is raised with its name and time."""
-    try:
-        tau = function(t, q.copy(), v.copy())
-    except Exception as error:
-        name = getattr(function, "__name__", type(function).__name__)
-        raise ModelError(f"torque ({name}) failed at t = {t:.9g} s: {type(error).__name__}: {error}") from error
-    return checked_forces(tau, v.size, t)
 
 
 class Chart:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.simulate.contact.forces import Chart, Forces, called
+from dalembert.simulate.contact.forces import Chart, Forces
 from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.moreau_arrays import Samples, Work
 from dalembert.simulate.contact.moreau_loops import ALONG, CLOSE, CONTACTS, TAU
 from dalembert.simulate.contact.pair_loops import FIELD, LIMIT, PLANE, SPHERES, Pairs
 from dalembert.simulate.contact.shapes import Heightfield, Plane
+from dalembert.simulate.smooth.callbacks import called
 from dalembert.simulate.smooth.codes import _kernel, _traced
 from dalembert.simulate.smooth.session import Session
 from dalembert.tableau.time.compiled import bind

@@ -57,13 +57,12 @@ class Callbacks:
     def _forces(self, work: Work) -> None:
         t = float(work.environment[0])
         function: Any = self.codes.controller.function
-        tau = checked_forces(function(t, work.q.copy(), work.v.copy()), work.v.size, t)
-        work.environment[2:] = tau
+        work.environment[2:] = called(function, t, work.q, work.v)
 
     def _event_values(self, work: Work) -> None:
         t, q, v = float(work.environment[0]), work.q.copy(), work.v.copy()
         for k, function in enumerate(self.events):
-            work.event_values[k] = checked_event(function(t, q, v), k, t)
+            work.event_values[k] = called_event(function, k, t, q, v)
 
     def _rate(self, work: Work) -> None:
         """Evaluate the rate; what the kernel declines is solved through `KKT`."""
@@ -108,10 +107,35 @@ class Callbacks:
         work.status[0] = 0.0
 
 
+def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:
+    """Return what a controller gives, checked; an error in it is raised with its name and time."""
+    return checked_forces(_told("torque", function, t, q, v), v.size, t)
+
+
+def called_event(function: Callable[..., Any], k: int, t: float, q: Array, v: Array) -> float:
+    """Return what an event function gives, checked; an error in it is raised with its name and time."""
+    return checked_event(_told(f"event {k}", function, t, q, v), k, t)
+
+
+def _told(what: str, function: Callable[..., Any], t: float, q: Array, v: Array) -> Any:
+    try:
+        return function(t, q.copy(), v.copy())
+    except DalembertError:
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ModelError(f"{what} ({name}) failed at t = {t:.9g} s: {type(error).__name__}: {error}") from error
+
+
 def checked_forces(tau: Any, n: int, t: float) -> Array:
     """Return what a controller gave as finite numbers (nv,), or say when and how it was wrong."""
     try:
+        array = np.asarray(tau)
+        if array.dtype.kind == "c":
+            raise ShapeError(f"torque returned complex numbers at t = {t:.9g} s; joint forces are real")
         array = np.asarray(tau, dtype=float)
+    except ShapeError:
+        raise
     except (TypeError, ValueError) as error:
         raise ShapeError(f"torque returned no numbers at t = {t:.9g} s: {error}") from error
     if array.shape != (n,):
@@ -160,9 +184,10 @@ def guarded_step(function: Callable[..., Any] | None) -> Callable[..., Any] | No
 
 def as_user_error(error: BaseException, t: float, trajectory: Any) -> BaseException:
     """Return the error that leaves `simulate`, with the trajectory so far as its attribute `trajectory`."""
-    error = error.error if isinstance(error, CallError) else error
+    if isinstance(error, CallError):
+        error, t = error.error, error.t
     if not isinstance(error, DalembertError | KeyboardInterrupt):
-        wrapped = ModelError(f"a Python function failed at t = {t:.9g} s: {type(error).__name__}: {error}")
+        wrapped = ModelError(f"on_step failed at t = {t:.9g} s: {type(error).__name__}: {error}")
         wrapped.__cause__ = error
         error = wrapped
     error.trajectory = trajectory  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ Expressions and tables are compiled with the equations; a Python function is cal
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -74,6 +74,18 @@ class Controller:
                     "last value"
                 )
 
+    def non_finite(self, times: Sequence[float], q: Array, v: Array) -> str:
+        """Return which joint force is no number beside a state, in words; empty where all are, and of Python."""
+        if self.function is not None:
+            return ""
+        law = ca.Function("tau", [self.t, self.q, self.v, self.symbols], [self.tau])
+        for t in times:
+            tau = np.asarray(law(t, q, v, self.signals.values(t))).ravel()
+            bad = np.flatnonzero(~np.isfinite(tau))
+            if bad.size:
+                return f": torque[{bad[0]}] is {tau[bad[0]]} at t = {t:.9g} s"
+        return ""
+
     def stops(self, start: float, end: float) -> list[float]:
         """Return times inside the run at which a table has a corner or a jump."""
         return sorted({t for t in self.signals.jumps if start < t < end})
@@ -123,7 +135,8 @@ def _constant(torque: Any, n: int) -> ca.SX:
             "casadi.Function of (t, q, v), or a Python function of (t, q, v)"
         ) from error
     if values.shape != (n,):
-        raise ShapeError(f"torque must have shape ({n},), one number per velocity; it has {values.shape}")
+        hint = "; values in time are (times, values)" if values.ndim == 2 else ""
+        raise ShapeError(f"torque must have shape ({n},), one number per velocity; it has {values.shape}{hint}")
     if not np.isfinite(values).all():
         raise ModelError(f"torque[{int(np.flatnonzero(~np.isfinite(values))[0])}] is not finite")
     return ca.SX(ca.DM(values))

@@ -109,7 +109,8 @@ class Explicit:
             return s.largest_step
         size = np.concatenate([np.ones(n), np.abs(self.now.v)])
         scale = s.atol + s.rtol * size
-        d1 = float(np.sqrt(np.mean((K[0, : 2 * n] / scale) ** 2)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            d1 = float(np.sqrt(np.mean((K[0, : 2 * n] / scale) ** 2)))
         h = 0.01 * float(np.sqrt(np.mean((size / scale) ** 2))) / d1 if d1 > 1e-5 else 1e-6
         h = min(h, s.largest_step, 1e-3 * s.duration)
         return max(h, 1e-12 * s.duration)
@@ -167,7 +168,13 @@ class Explicit:
             CALLBACK: "a Python function failed",
             OFF: "the constraints stay open after a step: it is too long, or the loop cannot be closed any further",
         }[code]
-        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {h:.3g} s: {why}")
+        law = self.session.controller
+        said = (
+            law.non_finite((t, t + h, np.nextafter(t + h, np.inf)), self.now.q, self.now.v)
+            if code == NON_FINITE
+            else ""
+        )
+        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {h:.3g} s: {why}{said}")
 
     # --- writing down -------------------------------------------------------------------------------------------
 

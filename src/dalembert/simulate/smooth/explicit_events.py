@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,25 +33,22 @@ def note_signs(stepper: Explicit) -> None:
 
 
 def _inside(stepper: Explicit, h: float) -> Array:
-    """Return the event values after a step by h; its end stays in `work`."""
-    t = stepper.clock[at.T]
-    code = stepper.careful(
-        stages,
-        stepper.work,
-        stepper.tables,
-        stepper.pair,
-        stepper.now,
-        t,
-        h,
-        stepper.clock[at.BEGIN],
-        stepper.clock[at.STOP],
-        False,
-        stepper.counts[at.CLOSING] > 0,
-    )
-    if code == FINE:
-        code = stepper.careful(settle, stepper.work, stepper.now, t + h)
+    """Return the event values after a step by h; its end stays in `work`. `KKT` steps in where code declines."""
+    code = _step(stepper, h, lambda function, *given: function(*given))
+    if code != FINE and stepper.callbacks.error is None:
+        code = _step(stepper, h, stepper.careful)
     invoke(*stepper.work.calls[EVENTS])
     return stepper.work.event_values.copy() if code == FINE else np.full(stepper.signs.size, np.nan)
+
+
+def _step(stepper: Explicit, h: float, call: Callable[..., int]) -> int:
+    t, clock = stepper.clock[at.T], stepper.clock
+    closing = stepper.counts[at.CLOSING] > 0
+    code = call(
+        stages, stepper.work, stepper.tables, stepper.pair, stepper.now, t, h, clock[at.BEGIN], clock[at.STOP], False,
+        closing,
+    )  # fmt: skip
+    return call(settle, stepper.work, stepper.now, t + h) if code == FINE else code
 
 
 def pass_events(stepper: Explicit) -> None:

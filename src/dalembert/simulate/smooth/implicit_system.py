@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.simulate.smooth.callbacks import checked_forces
+from dalembert.simulate.smooth.callbacks import called
 from dalembert.simulate.smooth.chart import chart
 from dalembert.simulate.smooth.codes import _traced
 from dalembert.simulate.smooth.controller import Controller
@@ -117,4 +117,4 @@ class LinearModel:
     def _forces(self, t: float, state: Array) -> Array:
         n = self.system.mechanism.nv
         q, v = self.system.configuration(state[:n]), state[n:]
-        return self.guarded(t, lambda: checked_forces(self.system.controller.function(t, q, v.copy()), n, t))  # type: ignore[misc]
+        return self.guarded(t, lambda: called(self.system.controller.function, t, q, v))  # type: ignore[arg-type]

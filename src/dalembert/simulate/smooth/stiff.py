@@ -31,6 +31,9 @@ ANGLES_AND_LENGTHS = ("revolute", "prismatic", "helical", "universal", "fixed", 
 BLOCK = 4096
 """Steps a block: what a killed run may lose."""
 
+CALLED_BLOCK = 512
+"""The same where a Python function makes steps slow."""
+
 
 KEPT = 16
 """Problems that stay in memory: tracing and planning one takes as long as a thousand steps."""
@@ -87,16 +90,23 @@ class Stiff:
     def _block(self) -> None:
         """Take steps until the block is full, and write them down."""
         s, settings = self.session, self.session.settings
+        most = BLOCK if s.controller.function is None else min(BLOCK, CALLED_BLOCK)
         if self.system.model is not None:
             self.system.model.state = np.concatenate([self.x, self.v])
         options: dict[str, Any] = {
             "rtol": settings.rtol, "atol": settings.atol, "method": settings.method,
-            "max_step": settings.step or settings.largest_step, "max_steps": BLOCK,
+            "max_step": settings.step or settings.largest_step, "max_steps": most,
             "stop_times": s.controller.stops(settings.start, settings.end), "t_eval": self._asked_times(),
         }  # fmt: skip
         self.calls.last_step = self.t
-        result = self.problem.integrate((self.t, settings.end), self.x, self.v, **options)
-        full = not result.success and result.statistics.steps >= BLOCK and self.calls.error is None
+        try:
+            result = self.problem.integrate((self.t, settings.end), self.x, self.v, **options)
+        except BaseException:
+            if self.calls.error is None:
+                raise
+            self._failed_at_start()
+            return
+        full = not result.success and result.statistics.steps >= most and self.calls.error is None
         s.steps += result.statistics.steps
         s.rejected += result.statistics.rejections
         s.evaluations += result.statistics.evaluations
@@ -107,8 +117,17 @@ class Stiff:
             s.stop("event", "")
         elif not result.success and not full:
             interrupted = "interrupted from the keyboard" in result.message
-            s.stop("interrupted" if interrupted else "no solution", result.message)
+            s.stop("interrupted" if interrupted else "no solution", result.message + self._no_number(result))
         self._hand_over(result)
+
+    def _no_number(self, result: Any) -> str:
+        """Return which joint force is no number where a run could not go on, in words."""
+        if "not finite" not in result.message:
+            return ""
+        t, n = float(result.sol.t_max), self.m.nv
+        x = result.sol(t)
+        times = (t, t + 1e-12 * self.session.settings.duration)
+        return self.session.controller.non_finite(times, self.system.configuration(x[:n]), x[n : 2 * n])
 
     def _asked_times(self) -> Array | None:
         s = self.session.settings
@@ -127,13 +146,33 @@ class Stiff:
             self.session.extra["error"] = error, t
             self.session.stop("stopped", f"a Python function failed at t = {t:.9g} s: {error}")
 
+    def _failed_at_start(self) -> None:
+        """End a run whose Python function fails before the first step of a block; its initial state is a sample."""
+        n, rows = self.m.nv, len(self.m.names)
+        self._failed()
+        if not self.session.blocks:
+            first = {
+                "t": np.array([self.t]), "q": self.system.configuration(self.x[None]), "v": np.array([self.v]),
+                "acceleration": np.full((1, n), np.nan), "multipliers": np.full((1, rows), np.nan),
+                "work": np.zeros(1), "step": np.zeros(1),
+            }  # fmt: skip
+            self.session.add(first, self.point)
+
     def _hand_over(self, result: Any) -> None:
         """Turn the tableau's unknowns into samples, events and a point from which the run goes on."""
-        s, n = self.session, self.m.nv
-        rows = _samples(self.system, result, first=not s.blocks)
-        self._events(result, rows)
+        s, n, calls = self.session, self.m.nv, self.calls
         mesh = result.sol.t
-        rows["work"], end_work = work_along(s.controller, self.system, result, rows["t"], self.work)
+        unknown = np.full((result.t.size, len(self.m.names)), np.nan)
+        multipliers = calls.read(mesh[-1], lambda: _multipliers(self.system, result), unknown)
+        rows = _samples(self.system, result, multipliers, first=not s.blocks)
+        self._events(result, rows)
+        rows["work"], end_work = calls.read(
+            mesh[-1],
+            lambda: work_along(s.controller, self.system, result, rows["t"], self.work),
+            (np.full(rows["t"].size, np.nan), np.nan),
+        )
+        if calls.error is not None and s.status == "completed":
+            self._failed()
         rows["step"] = np.diff(mesh, prepend=mesh[0])[np.searchsorted(mesh, rows["t"])] * np.isin(rows["t"], mesh)
         if s.status in ("completed", "event"):
             end = result.sol(mesh[-1])
@@ -175,15 +214,20 @@ class Stiff:
             rows[name] = np.concatenate([rows[name], extra[name]])[order]
 
 
-def _samples(system: ImplicitSystem, result: Any, first: bool) -> dict[str, Array]:
+def _multipliers(system: ImplicitSystem, result: Any) -> Array:
+    """Return the multipliers of all rows at the times of a result, (N, m)."""
+    found = [result[f"lam[{name}]"] for name in system.mechanism.names]
+    return np.array(found).T.reshape(result.t.size, len(found))
+
+
+def _samples(system: ImplicitSystem, result: Any, multipliers: Array, first: bool) -> dict[str, Array]:
     """Return t, q, v, accelerations and multipliers; the first sample of a later block is known already."""
-    m, n = system.mechanism, system.mechanism.nv
+    n = system.mechanism.nv
     keep = slice(0 if first or result.t.size == 0 or result.t[0] > result.sol.t_min else 1, None)
-    multipliers = [result[f"lam[{name}]"] for name in m.names]
     return {
         "t": np.asarray(result.t, dtype=float)[keep], "q": system.configuration(result.y[:n].T[keep]),
         "v": result.y[n : 2 * n].T[keep].copy(), "acceleration": result.rates[n : 2 * n].T[keep].copy(),
-        "multipliers": np.array(multipliers).T.reshape(result.t.size, len(multipliers))[keep],
+        "multipliers": multipliers[keep],
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.simulate.smooth.callbacks import checked_event
+from dalembert.simulate.smooth.callbacks import called_event
 from dalembert.tableau.time import Event
 
 if TYPE_CHECKING:
@@ -31,17 +31,29 @@ class StiffCalls:
         self.error: BaseException | None = None
         self.error_time = np.nan
         self.last_step = session.settings.start
+        self.reading = False
         self._pending: tuple[float, Array, Array] | None = None
 
     def guarded(self, t: float, function: Callable[[], Any]) -> Any:
         """Call a user's function; keep its first error, and stop the run by raising it."""
-        if self.error is not None:
+        if self.error is not None and not self.reading:
             raise self.error
         try:
             return function()
         except BaseException as error:
-            self.error, self.error_time = error, t
+            if self.error is None:
+                self.error, self.error_time = error, t
             raise
+
+    def read(self, t: float, function: Callable[[], Any], otherwise: Any) -> Any:
+        """Read something off a finished piece, also after an error; what cannot be had is `otherwise`."""
+        self.reading = True
+        try:
+            return self.guarded(t, function)
+        except Exception:
+            return otherwise
+        finally:
+            self.reading = False
 
     def events(self) -> list[Any]:
         """Return the events as the tableau takes them; a function after every step is an event that never happens."""
@@ -60,7 +72,7 @@ class StiffCalls:
 
         def value(t: float, x: Array) -> float:
             q, v = self.system.configuration(x[:n]), x[n : 2 * n].copy()
-            return self.guarded(t, lambda: checked_event(function(t, q, v), k, t))
+            return self.guarded(t, lambda: called_event(function, k, t, q, v))
 
         return value
 

@@ -165,8 +165,13 @@ class Variational:
             DECLINED: "no admissible velocity: rows have become dependent; mechanism.diagnose(q) says which",
             OFF: "Newton's method does not converge: take a shorter step",
             CALLBACK: "a Python function failed",
+            loop.RESTLESS: "the forces of the Python controller do not settle at the middle of the step: its gains are "
+            "too large for it; take a shorter step, or give them as a casadi.Function, which is solved with the step",
         }[code]
-        self.session.stop("no solution", f"at t = {self.clock[0]:.9g} s, with a step of {self.step:.3g} s: {why}")
+        t, now = float(self.clock[0]), self.now
+        times = (t, t + self.step / 2, t + self.step)
+        said = self.session.controller.non_finite(times, now.q, now.v) if code == NON_FINITE else ""
+        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {self.step:.3g} s: {why}{said}")
 
     @undisturbed()
     def _flush(self) -> None:

@@ -29,9 +29,15 @@ from dalembert.tableau.time.signal_loops import set_signals
 DONE, FULL, EVENT = 10, 11, 12
 """As in `advance_loops`."""
 
+RESTLESS = 13
+"""The forces of a Python function do not settle."""
+
 MOST_PASSES = 30
 AGREED = 1e-12
 """A Python function is called at the middle of a step until its forces agree to this part of the largest one."""
+
+ROUNDING, SETTLED = 1e-15, 1e-9
+"""Forces that change the momentum by less than ROUNDING agree; below SETTLED they may as well stop falling."""
 
 STEP, MASS = 0, 1
 """Rows of the second table of calls."""
@@ -101,22 +107,27 @@ def forced(work, tables, discrete, t, step, redundant):
     called = work.calls[SIGNALS, 0] != 0
     if work.environment[FAILED_CALL] != 0.0:
         return CALLBACK
+    last = np.inf
+    momentum = np.abs(discrete.p).max() + np.abs(discrete.M).max() * AT_REST
     for _ in range(MOST_PASSES):
         work.environment[0] = t
         before = work.environment.copy()
         code = newton(work, discrete, redundant)
         if code != FINE or not called:
-            return code
+            return RESTLESS if called and code == OFF else code
         work.q[:] = discrete.middle
         work.v[:] = discrete.speed
         set_signals(work.calls, work.environment, tables, t + step / 2, t, t + 2 * step)
         if work.environment[FAILED_CALL] != 0.0:
             return CALLBACK
         worst = np.abs(work.environment[2:] - before[2:]).max()
-        if worst <= AGREED * np.abs(work.environment[2:]).max():
+        reach = np.abs(work.environment[2:]).max() + momentum / step
+        agreed = worst <= AGREED * np.abs(work.environment[2:]).max() + ROUNDING * momentum / step
+        if agreed or (worst <= SETTLED * reach and worst > 0.25 * last):
             work.environment[0] = t
             return FINE
-    return OFF
+        last = worst
+    return RESTLESS
 
 
 @compiled

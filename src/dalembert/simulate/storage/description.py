@@ -74,6 +74,21 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
     return session
 
 
+def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return what `da.simulate` was given for a session, with changes."""
+    s = session.settings
+    for word in session.extra.get("missing", ()):
+        if word not in changes:
+            raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
+    given = {
+        "duration": s.duration, "q": session.q, "v": session.v, "t": s.start, "torque": session.controller.given,
+        "contacts": session.extra.get("contacts"), "method": s.method, "rtol": s.rtol, "atol": s.atol, "step": s.step,
+        "every": s.every, "events": {each.name: each for each in session.watches} or None,
+        "event_tolerance": s.event_tolerance,
+    }  # fmt: skip
+    return given | session.extra.get("options", {}) | changes
+
+
 def _stored(attributes: Any, name: str, given: dict[str, Any]) -> Any:
     if given.get(name) is not None:
         return given[name]

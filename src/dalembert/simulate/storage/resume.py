@@ -49,7 +49,7 @@ def resume(
         word = session.extra["missing"][0]
         raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
     if duration is not None:
-        session.settings = replace(session.settings, duration=float(duration))
+        session.settings = replace(session.settings, duration=_longer(session, duration))
     if on_step is not None and not callable(on_step):
         raise ModelError(f"on_step={on_step!r} is not a function of (t, q, v)")
     session.status, session.message, session.on_step = "completed", "", on_step
@@ -59,6 +59,16 @@ def resume(
     if sink.failed:
         raise ModelError(f"the run cannot be written on: {sink.failed}")
     return run_session(session, sink, progress)
+
+
+def _longer(session: Session, duration: Any) -> float:
+    """Return the new length of a run, which may not end before what is there."""
+    there = float(session.blocks[0]["t"][-1]) - session.settings.start
+    if not (isinstance(duration, float | int | np.floating | np.integer) and np.isfinite(duration)):
+        raise ModelError(f"duration={duration!r} must be a finite number, the length of the whole run in seconds")
+    if duration < there:
+        raise ModelError(f"duration={duration!r}: the file holds {there:.9g} s already")
+    return float(duration)
 
 
 def _behind_checkpoint(session: Session) -> dict[str, Array]:

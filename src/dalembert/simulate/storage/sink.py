@@ -30,6 +30,8 @@ class FileSink:
     """Takes blocks of a session to a file."""
 
     def __init__(self, path: Any, session: Session, replace: bool = False) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ModelError(f"file={path!r} must be a path")
         self.path, self.session = Path(path), session
         h5py()
         if self.path.exists() and not replace:

@@ -46,7 +46,7 @@ def _part(problem: Problem, t: Array, x: Array) -> Array:
     m, N = problem.motion, len(t)
     assert m is not None
     nf, nt, count = len(m.free), m.tau.numel(), m.lam.numel()
-    signals = np.array([problem.signals.values(each) for each in t]).reshape(N, -1)
+    signals = np.array([problem.signals.values(t[k], x=x[k]) for k in range(N)]).reshape(N, -1)
     p = np.tile(problem.parameters, (N, 1))
     M, bias, A, full, drift, *_, effect = problem.finder.terms(x[:, :nf], x[:, nf : 2 * nf], t[:, None], signals, p)
     n = bias.shape[-1]

@@ -192,8 +192,8 @@ class Signals:
                 answers[id(given.function)] = given.function(t, x)
             found[signal] = answers[id(given.function)][given.place]
 
-    def values(self, t: float, order: int = 0) -> Array:
-        """Return every signal at t, or a derivative of those that are tables (zero for callables)."""
+    def values(self, t: float, order: int = 0, x: Array | None = None) -> Array:
+        """Return every signal at t (and x), or a derivative of those that are tables (zero for callables)."""
         found = np.zeros(len(self.symbols))
         for signal, polynomial in self.polynomials.items():
             p = polynomial.derivative(order) if order else polynomial
@@ -202,7 +202,7 @@ class Signals:
         for signal, function in self.callables if not order else ():
             found[signal] = called(f"known {self.symbols[signal]}", function, t)
         if not order:
-            self.at_state(t, None, found)
+            self.at_state(t, x, found)
         return found
 
 
