@@ -316,7 +316,7 @@ def test_a_ball_in_a_valley_keeps_its_energy():
     q[:3] = touch + (r + 1e-4) * n
     gap, normal, foot = valley.below(q[:3], r)
     np.testing.assert_allclose([gap, *normal, *foot[:2]], [1e-4, *n, -0.5, 0.0], atol=3e-3)
-    run = da.simulate(m, 1.5, q, contacts=[Contact(Sphere("ball", r), valley, friction=1.0)], step=5e-4)
+    run = da.simulate(m, 1.9, q, contacts=[Contact(Sphere("ball", r), valley, friction=1.0)], step=5e-4)
     assert np.abs(run.energy_residual).max() < 5e-3
     assert run.energy[0] - run.energy[-1] < 5e-3
     assert run.q[:, 0].max() == pytest.approx(-q[0], abs=5e-3)
