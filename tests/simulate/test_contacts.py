@@ -71,6 +71,17 @@ def test_rocking_block_published_impacts():
     assert [e.contact for e in run.events if e.new == "open"] == ["left", "right", "left"]
 
 
+def test_a_rocking_block_comes_to_rest_on_both_corners():
+    """Corners strike in turn, ever faster: that is completed too, and nothing passes through the ground."""
+    m, q, contacts = rocking_block()
+    run = da.simulate(m, 2.0, q, contacts=contacts, method="hybrid")
+    assert run.ok
+    assert [event.time for event in run.events if event.new == "rest"] == pytest.approx([1.8833874], abs=1e-6)
+    np.testing.assert_allclose(run.q[-1, 1:], [0.05, 0.0], atol=1e-12)
+    assert (run.modes[-1] == 0).all()
+    assert np.abs(run.energy_residual).max() < 1e-9
+
+
 def test_impacting_stick_published_velocities():
     m, q, v, contacts = impacting_stick()
     run = da.simulate(m, 0.1, q, v, contacts=contacts, **FINE)

@@ -7,7 +7,7 @@
 | others, or a first guess | sweeps and Newton in the space of reactions, then as above |
 | all | proximal points, the last resort |
 
-Called from Python, each method is compiled when it is first needed, on its own: most problems never need the later ones.
+Called from Python, each method is compiled when it is first needed, on its own: most problems need the first alone.
 Compiled loops call `solve_with_rows` as well, and get all of them.
 
 Symbols as in `cone_kernel`; J rows with J J^T = G. Interior points need unilateral contacts at rest; others go without.

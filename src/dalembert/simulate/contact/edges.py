@@ -2,7 +2,7 @@
 
 Within a cell the ground is smooth; at its edges the normal jumps. A point whose contact is closed and that leaves its
 cell is stopped right before the edge and moved right behind it, and the impact of that instant says whether it stays.
-A sphere touches edges from farther away than its centre tells: it ends the run where slopes differ.
+A sphere touches edges themselves, and two slopes at once: it ends the run where slopes differ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dalembert.simulate.contact.shapes import Heightfield
 Array = np.ndarray
 
 BEYOND = 1e-12
-"""Centres this far outside of their cell have left it, metres: along an edge rounding must not count."""
+"""Touching points this far outside of their cell have left it, metres: along an edge rounding must not count."""
 
 WIDTH = 1e-13
 """Width of the bracket in which a crossing is known, seconds."""
@@ -83,7 +83,7 @@ class Edges:
                 break
             way *= 2.0
         for i in closed:
-            slopes = [self.fields[i].at(self.geometry.centre(each, i))[1] for each in (here.q, q)]
+            slopes = [self.fields[i].at(self.geometry.foot(each, i))[1] for each in (here.q, q)]
             pair: Any = self.geometry.pairs[i]
             if pair.ball.radius > 0.0 and np.abs(slopes[1] - slopes[0]).max() > FLAT:
                 raise SolvabilityError(ROLLING.format(t=here.t, name=pair.name))
@@ -103,16 +103,16 @@ class Edges:
 
     def _bounds(self, i: int, q: Array) -> Array:
         """Return the edges of the cell, (2, 2): lower and upper of x and of y."""
-        field, c = self.fields[i], self.geometry.centre(q, i)
+        field, c = self.fields[i], self.geometry.foot(q, i)
         grids = [np.concatenate([[-np.inf], grid, [np.inf]]) for grid in (field.x, field.y)]
         places = [int(np.searchsorted(grid[1:-1], x, side="right")) for grid, x in zip(grids, c[:2], strict=True)]
         return np.array([grid[k : k + 2] for grid, k in zip(grids, places, strict=True)])
 
     def _room(self, i: int, bounds: Array, q: Array) -> float:
-        """Return how far the centre is from the nearest edge, negative outside."""
-        c = self.geometry.centre(q, i)[:2]
+        """Return how far the touching point is from the nearest edge, negative outside."""
+        c = self.geometry.foot(q, i)[:2]
         return float(min((c - bounds[:, 0]).min(), (bounds[:, 1] - c).min()))
 
     def _speed(self, here: Here, i: int) -> Array:
-        ahead = self.geometry.centre(self.phase.chart.along(here.q, 1e-6 * here.v), i)
-        return (ahead - self.geometry.centre(here.q, i)) / 1e-6
+        ahead = self.geometry.foot(self.phase.chart.along(here.q, 1e-6 * here.v), i)
+        return (ahead - self.geometry.foot(here.q, i)) / 1e-6

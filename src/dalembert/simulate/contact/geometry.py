@@ -94,11 +94,12 @@ class Geometry:
         found = self.kernel(q, v, np.array([t]))
         return found if isinstance(found, tuple) else (found,)
 
-    def centre(self, q: Array, i: int) -> Array:
-        """Return the centre of the sphere of pair i, (3,)."""
+    def foot(self, q: Array, i: int) -> Array:
+        """Return the place (3,) on the heightfield of pair i that its touching point is over."""
+        field: Any = self.pairs[i].ground
         ball: Any = self.pairs[i].ball
         frame = self._moving(q, np.zeros(self.mechanism.nv))[ball.frame]
-        return frame.p + frame.R @ np.array(ball.at)
+        return field.below(frame.p + frame.R @ np.array(ball.at), ball.radius)[2]
 
     def spins(self, q: Array, v: Array) -> Array:
         """Return r omega of the spheres of every pair, both sides added, (k, 3)."""
@@ -183,13 +184,12 @@ def _on_ground(pair: Pair, frame: _Frame) -> tuple[float, Array, Array, Array]:
     ball: Any = pair.ball
     field: Any = pair.ground
     c, J, speed, drift = frame.centre(ball)
-    height, n = field.at(c)
-    gap = (c[2] - height) * n[2] - ball.radius
+    gap, n, foot = field.below(c, ball.radius)
     axes = tangents(n)
     arm = -ball.radius * n
     rows = axes @ (J - _skew(arm) @ frame.Jw)
     found = axes @ (drift + np.cross(frame.w_drift, arm))
-    found[0] -= 2.0 * n[2] * field.twist(c) * speed[0] * speed[1]
+    found[0] -= 2.0 * n[2] * field.twist(foot) * speed[0] * speed[1]
     return gap, rows, found, axes
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dalembert.simulate.contact.shapes import FOOTINGS
 from dalembert.tableau.graph_loops import compiled
 
 PLANE, FIELD, SPHERES, LIMIT = range(4)
@@ -73,6 +74,17 @@ def height_below(heights, field, c, n):
 
 
 @compiled
+def gap_above(heights, field, c, radius, n):
+    """Return the gap of a sphere and write the normal, as `Heightfield.below`."""
+    place = c.copy()
+    height = height_below(heights, field, place, n)
+    for _ in range(FOOTINGS if radius > 0.0 else 0):
+        place[:] = c - radius * n
+        height = height_below(heights, field, place, n)
+    return n[0] * (c[0] - place[0]) + n[1] * (c[1] - place[1]) + n[2] * (c[2] - height) - radius
+
+
+@compiled
 def set_centre(frame, at, c, d):
     """Write the arm d of a centre from its frame's origin, in world axes, and the centre c."""
     for i in range(3):
@@ -111,8 +123,7 @@ def fill_pairs(pairs, frames, q, gaps, W, axes):
             n[:] = pairs.normal[k]
             gaps[k] = n[0] * c1[0] + n[1] * c1[1] + n[2] * c1[2] - pairs.offset[k] - pairs.radius[k, 0]
         elif kind == FIELD:
-            height = height_below(pairs.heights, pairs.field[k], c1, n)
-            gaps[k] = (c1[2] - height) * n[2] - pairs.radius[k, 0]
+            gaps[k] = gap_above(pairs.heights, pairs.field[k], c1, pairs.radius[k, 0], n)
         else:
             set_centre(frames[pairs.frame[k, 1]], pairs.at[k, 1], c2, d2)
             distance = np.sqrt((c1[0] - c2[0]) ** 2 + (c1[1] - c2[1]) ** 2 + (c1[2] - c2[2]) ** 2)

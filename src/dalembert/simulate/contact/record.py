@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.simulate.smooth.callbacks import CallError
 from dalembert.simulate.smooth.session import FIELDS, Session
 
 Array = np.ndarray
@@ -78,8 +79,9 @@ def call_on_step(session: Session, t: float, q: Array, v: Array) -> None:
         return
     try:
         session.on_step(t, q.copy(), v.copy())
-    except Exception as error:
-        raise ModelError(f"on_step failed at t = {t:.9g} s: {type(error).__name__}: {error}") from error
+    except CallError as failed:
+        said = f"{type(failed.error).__name__}: {failed.error}"
+        raise ModelError(f"on_step failed at t = {t:.9g} s: {said}") from failed.error
 
 
 @contextmanager

@@ -12,6 +12,9 @@ from dalembert.friction.law import is_number
 
 Array = np.ndarray
 
+FOOTINGS = 8
+"""How often the place below a sphere is put in: its error falls by radius over radius of curvature each time."""
+
 LAWS = ("newton", "poisson")
 """Laws of restitution: of velocities, or of impulses."""
 
@@ -121,6 +124,19 @@ class Heightfield:
         slope_y = ((1 - u) * (z[0, 1] - z[0, 0]) + u * (z[1, 1] - z[1, 0])) * dy
         n = np.array([-slope_x, -slope_y, 1.0])
         return float(height), n / np.linalg.norm(n)
+
+    def below(self, centre: Array, radius: float) -> tuple[float, Array, Array]:
+        """Return gap and unit normal of a sphere, and the place (3,) on the ground that its touching point is over.
+
+        That place is c - r n with the slope there: found by putting it in, a few times.
+        """
+        place = centre
+        height, n = self.at(place)
+        for _ in range(FOOTINGS if radius > 0.0 else 0):
+            place = centre - radius * n
+            height, n = self.at(place)
+        foot = np.array([place[0], place[1], height])
+        return float(n @ (centre - foot)) - radius, n, foot
 
     def twist(self, place: Array) -> float:
         """Return the mixed second derivative of the height below a place, 1/m: that of its cell."""

@@ -26,6 +26,9 @@ TOUCHING = 1e-9
 STILL = 1e-9
 """Contact velocities below this part of the velocities are rest."""
 
+SLOW = 1e-3
+"""Contacts that separate below this when impacts pile up at another one are part of it, m/s."""
+
 CLINGS = 1e-6
 """A landing foot may pull by this part of the largest force: rounding of the moment at which it lands."""
 
@@ -60,10 +63,11 @@ class Switch:
         touching = p.closed | ((x.gaps <= TOUCHING) & (before[::3] <= STILL * size))
         limits = self.zeno.limits(here.t)
         v, impulses = self.collision.resolve(x, here.v, touching, limits > 0.0)
-        heat = float((here.v - v) @ x.M @ (here.v + v)) / 2
         self._note_impacts(here.t, before, impulses, limits)
         after = (x.W @ v).reshape(-1, 3)
         closed = touching & (after[:, 0] <= STILL * size)
+        if np.any((limits > 0.0) & touching & (before[::3] < -STILL)):  # a block that rocks: corners strike in turn
+            closed |= touching & (after[:, 0] <= SLOW)
         for i in np.flatnonzero(closed & ~p.closed):
             self._note(here.t, int(i), "open", "closed")
         for i in np.flatnonzero(p.closed & ~closed):
@@ -72,7 +76,8 @@ class Switch:
         speed = np.linalg.norm(after[:, 1:], axis=1)
         p.sliding = closed & (p.mu > 0.0) & (speed > STILL)
         p.direction[p.sliding] = after[p.sliding, 1:] / speed[p.sliding][:, None]
-        return self.settled(here.t, here.q, v), heat
+        found = self.settled(here.t, here.q, v)
+        return found, float((here.v - found.v) @ x.M @ (here.v + found.v)) / 2
 
     def _note_impacts(self, t: float, before: Array, impulses: Array, limits: Array) -> None:
         massless = self.collision.massless

@@ -41,6 +41,7 @@ def resume(
         The whole run, with what was in the file.
     """
     from dalembert.simulate.mechanism import run_session
+    from dalembert.simulate.smooth.callbacks import guarded_step
     from dalembert.simulate.storage.read import read_session
     from dalembert.simulate.storage.sink import FileSink
 
@@ -50,9 +51,7 @@ def resume(
         raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
     if duration is not None:
         session.settings = replace(session.settings, duration=_longer(session, duration))
-    if on_step is not None and not callable(on_step):
-        raise ModelError(f"on_step={on_step!r} is not a function of (t, q, v)")
-    session.status, session.message, session.on_step = "completed", "", on_step
+    session.status, session.message, session.on_step = "completed", "", guarded_step(on_step)
     old = _behind_checkpoint(session)
     sink = FileSink(file, session, replace=True)
     sink(old, session.checkpoint or {})
