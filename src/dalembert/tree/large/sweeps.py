@@ -1,4 +1,4 @@
-"""The three sweeps of an open tree's forward dynamics in one compiled call: entering compiled code costs microseconds."""
+"""The three sweeps of an open tree's forward dynamics in one call: to enter compiled code costs microseconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dalembert.tree.large.outward import COMPILED, outward
 
 @njit(**COMPILED)
 def forward(
-    topology, gathering, C, pitch, inertia, armature, q, sines, cosines, v, still, start, tau, ext, K, T, Y, worst, out, A
+    topology, gathering, C, pitch, inertia, armature, q, sines, cosines, v, still, start, tau, ext,
+    K, T, Y, worst, out, A,
 ):  # fmt: skip
     """Fill out (nv,) with accelerations under joint forces tau and forces ext on bodies; K, T, Y, A are memory."""
     outward(topology, C, pitch, q, sines, cosines, v, still, start, K)
