@@ -9,7 +9,7 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction.batch_coulomb import reacting_batch, solved_reacting
 from dalembert.friction.law import Law
-from dalembert.friction.problem import checked_laws
+from dalembert.friction.law_forces import checked_laws
 from dalembert.friction.reaction_problem import Limited, Reacting
 from dalembert.friction.resolve import refuse_negative, resolve
 from dalembert.friction.samples import BatchResolution, Samples, least_multipliers

@@ -140,7 +140,7 @@ def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...
     """Return other accelerations of the same mode (two extremes, or none), and contacts whose reactions are open.
 
     The mode is held fixed: contacts at rest that stick keep u = 0 with reactions in the cone (a plane: in a polygon
-    inside it), slipping ones keep their direction. If the reactions can move without leaving it, the answer is a family.
+    inside it), slipping ones keep their direction. If the reactions can move within it, the answer is a family.
     """
     G, g = problem.delassus
     p = g.size

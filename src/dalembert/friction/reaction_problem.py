@@ -15,8 +15,9 @@ from jaxtyping import Float
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.friction.law import Law
+from dalembert.friction.law_forces import forces_by_law
 from dalembert.friction.laws import as_law
-from dalembert.friction.problem import Problem, checked_directions, forces_by_law
+from dalembert.friction.problem import Problem, checked_directions
 from dalembert.kkt import KKT
 from dalembert.kkt.inputs import checked_matrices, checked_names, checked_vector, refuse_nonfinite
 
