@@ -67,15 +67,15 @@ def test_rows_are_chosen_anew_when_the_rank_was_not_what_it_seemed(method):
     With 10 rows the bars part after some turns: by radians, and pins open by the length of a bar.
     """
     run = Problem(parallelogram(), formulation="index3").integrate(
-        (0, 5), *start(0.0), rtol=1e-7, atol=1e-7, method=method
+        (0, 5), *start(0.0), rtol=1e-8, atol=1e-8, method=method
     )
     assert run.success, run.message
     assert run.start.redundant == 2
     assert run.statistics.rechosen >= 1
     exact = one_freedom(0.0, 5)
-    assert np.abs(parallelogram().constraint(run.y[:12].T)).max() < 10 * 1e-7 * (1 + np.abs(run.y[:12]).max())
+    assert np.abs(parallelogram().constraint(run.y[:12].T)).max() < 10 * 1e-8 * (1 + np.abs(run.y[:12]).max())
     share = max(1.0, run.statistics.steps / 5 / np.abs(run.y[12:24]).max())  # index 3: velocities to a tolerance over h
-    assert abs(run["angle 0"][-1] - exact) < run.statistics.steps * share * 1e-7 * (1 + abs(exact))
+    assert abs(run["angle 0"][-1] - exact) < run.statistics.steps * share * 1e-8 * (1 + abs(exact))
     assert "chosen anew" in str(run.statistics)
 
 

@@ -212,7 +212,7 @@ def run(work, state, option, tables, mesh):
     keep(mesh, 0, s.t, 0, work.x, work.rates)
     rows = 1
     set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
-    s.h = first_size(work.x, work.rates, state, option, vectors[3])
+    s.h = first_size(work.x, work.rates, state, option, LONG * s.span, vectors[3])
     limit(state, option.most_step)
     s.h_first, s.order, s.order_used, s.same, s.phase, s.h_used = s.h, 1, 0, 0, 0, 0.0
     s.fresh, s.steps, s.shift_factored, s.t_avoided, s.trusted = 0, 0, 0.0, np.nan, np.inf

@@ -199,7 +199,7 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
     events, ended = begin_events(point, tables, state, signs, option)
     if ended:
         return mesh[:rows], events
-    s.h = first_size(x, rates, state, option, scale)
+    s.h = first_size(x, rates, state, option, 1.0, scale)
     s.fresh = 0
     limit(state, option.most_step)
     while True:

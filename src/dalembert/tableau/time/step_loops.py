@@ -196,7 +196,7 @@ def worst_unknown(correction, scale, tested):
 
 
 @compiled
-def first_size(x, rates, state, option, scale):
+def first_size(x, rates, state, option, T, scale):
     """Choose the first step size: a thousandth of the horizon, less where the solution moves quickly.
 
     With a time scale |x| / |x'|, an error h^2 |x| / (time scale)^2 of tolerance's size means h = sqrt(|x|) / |x'|.
@@ -204,7 +204,7 @@ def first_size(x, rates, state, option, scale):
     s = state[0]
     span = abs(s.t_stop - s.t)
     h = min(1e-3 * span, option.most_step)
-    weigh(x, option, h, s.span, scale)
+    weigh(x, option, h, T, scale)
     speed = norm(rates, scale, option.tested, option.tested_count)
     size = norm(x, scale, option.tested, option.tested_count)
     if speed > 0.0:
