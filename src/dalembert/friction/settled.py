@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dalembert.friction.index_sets import AT_LIMIT
+from dalembert.friction.index_sets import AT_LIMIT, STILL
 from dalembert.friction.reaction_problem import FIXED, UNILATERAL, ReactionProblem
 
 Array = np.ndarray
@@ -56,7 +56,7 @@ def settled(
     """
     reduced = problem.reduced
     u = reduced.W.T @ a + reduced.contact_drift
-    held, normal = rows_at_rest(problem, r, np.abs(u) <= 1e4 * MISSED * size)
+    held, normal = rows_at_rest(problem, r, np.abs(u) <= 1e2 * STILL * size)
     missed = float(np.max(np.abs(u[held]) / size[held], initial=0.0))
     if missed <= MISSED:
         return a, r, missed
