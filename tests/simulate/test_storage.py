@@ -236,3 +236,15 @@ def test_a_bar_shows_how_far_a_run_has_come(notebook, monkeypatch, capsys):
     said = shown[-1] if notebook else capsys.readouterr().out
     assert "crank-rocker" in said
     assert "100" in said
+
+
+def test_a_loaded_run_repeats_itself_and_cannot_be_made_shorter(tmp_path):
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 0.5, q, v, torque={"drive": 1.0})
+    run.save(tmp_path / "run.nc")
+    read = da.Trajectory.load(tmp_path / "run.nc")
+    np.testing.assert_array_equal(read.repeat().q, run.q)
+    np.testing.assert_array_equal(read["loop"], run.reactions["loop"])
+    for duration in (0.1, -1.0, "a"):
+        with pytest.raises(da.ModelError, match="duration="):
+            da.resume(tmp_path / "run.nc", duration=duration)

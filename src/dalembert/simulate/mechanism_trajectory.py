@@ -209,6 +209,8 @@ class MechanismTrajectory(Trajectory):
         from dalembert.simulate.panels import draw_motion
 
         what = (what,) if isinstance(what, str) else tuple(what)
+        if not what:
+            raise ModelError("plot needs at least one panel")
         figure = Figure(figsize=(9.0, 2.6 * len(what) + 0.6), layout="constrained")
         for axes, one in zip(np.atleast_1d(figure.subplots(len(what), 1)), what, strict=True):
             draw_motion(axes, self, one)

@@ -19,6 +19,13 @@ MOST_LINES = 12
 FLOOR = 1e-17
 """Residuals are drawn on a logarithmic axis, from here on."""
 
+EMPTY = {
+    "reactions": "no constraints, no contacts",
+    "phases": "no joint of one coordinate",
+    "contacts": "no contacts",
+}
+"""What a panel says that has nothing to show."""
+
 MODE_NAMES = {0: "stick", 1: "slip", 2: "open"}
 
 
@@ -27,6 +34,8 @@ def draw_motion(axes: Any, run: Any, what: str) -> None:
     if what not in PANELS:
         raise ModelError(f"what={what!r} is not one of {', '.join(map(repr, PANELS))}")
     PANELS[what](axes, run)
+    if not axes.has_data():
+        axes.text(0.5, 0.5, EMPTY.get(what, "nothing to show"), transform=axes.transAxes, ha="center", va="center")
     axes.spines[["top", "right"]].set_visible(False)
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=6)

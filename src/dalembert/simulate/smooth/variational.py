@@ -65,6 +65,11 @@ class Variational:
         self.total = max(1, round(s.duration / s.step))  # type: ignore[operator]
         self.step = s.duration / self.total
         self.stride = 1 if s.every is None else max(1, round(s.every / self.step))
+        if s.every is not None and abs(s.every / self.step - self.stride) > 1e-9 * self.stride:
+            raise ModelError(
+                f'every={s.every:g} is no multiple of the step: method="variational" takes {self.total} steps of '
+                f"{self.step:.9g} s, and samples at their ends"
+            )
         self.tables = session.controller.signals.tables()
         A = np.asarray(m.jacobian(session.q, s.start)) if rows else np.zeros((0, n))
         self.redundant = bool(rows and np.linalg.matrix_rank(A, tol=1e-9 * np.abs(A).max()) < rows)
