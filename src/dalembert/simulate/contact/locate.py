@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.flow import Flow, Here, Shot
 from dalembert.simulate.contact.phase import Motion, Phase
 from dalembert.simulate.contact.watching import Watching
@@ -26,6 +27,9 @@ WEAK = 1e-12
 
 PARTS = 4
 """Parts of a step at whose ends functions of the user are looked at: a flight may be one step."""
+
+ROUNDING = 1e-6
+"""Part of its way in a step by which a contact may seem to sink."""
 
 INSIDE = 17
 """Points of a step at which the cubic of a gap is looked at."""
@@ -103,9 +107,21 @@ class Locator:
         low, g_low = 0.0, g0
         if g0 <= 0.0:
             low, g_low, end, g1 = self._after_opening(here, i, end, g1)
+            if low < 0.0 and rates[0] < 0.0:
+                return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
             if low < 0.0:
-                return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0) if rates[0] < 0.0 else None
+                self._refuse_passage(here, i, gaps[1], abs(rates[1]) * shot.h)
+                return None
         return root(lambda h: self._gap(here, i, h), low, (g_low, g1), end, self.tolerance(here))
+
+    def _refuse_passage(self, here: Here, i: int, gap: float, way: float) -> None:
+        """Refuse a step through the ground by a contact that opens too slowly for the opening to be seen."""
+        if gap < -ROUNDING * way:
+            name = self.phase.geometry.pairs[i].name
+            raise SolvabilityError(
+                f"at t = {here.t:.9g} s contact {name!r} opens by less than rounding and would go {-gap:.2g} m deep: "
+                f'whether it strikes again cannot be told; method="moreau" steps over such contacts'
+            )
 
     def _after_opening(self, here: Here, i: int, end: Shot, g1: float) -> tuple[float, float, Shot, float]:
         """Return (low, gap there, high, gap there) of a contact that has just opened: low < 0 where it never does."""

@@ -28,6 +28,11 @@ Array = np.ndarray
 MOST_CHOICES = 1000
 """Times that rows may be chosen anew in one integration."""
 
+BRANCHES = (
+    "at t = {t:.9g} the rank of the constraints changes; Radau in index 3 could go on along another branch of the "
+    "motion unnoticed: take method='bdf', or formulation='stabilised'"
+)
+
 
 def integrate_segments(
     problem: Problem,
@@ -70,6 +75,8 @@ def _span(
         if not trouble or machine.watch is None or callbacks.error is not None:
             return machine, ""
         begin = float(totals.meshes[-1][-1, 0])
+        if machine.settings.method == "radau" and machine.problem.formulation == "index3":
+            return machine, BRANCHES.format(t=begin)
         chosen = _choose_anew(machine, totals, callbacks)
         reason = (
             "" if opened is None else f"constraint {opened.name!r}, left out as dependent, opened to {opened.size:.3g}"
