@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import os
+import signal
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +15,9 @@ from jaxtyping import Float, install_import_hook
 import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attribute of the package
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background; some tests press Ctrl-C
 
 # Shape annotations are for checkers: files between a robot file and a cached kernel do not import jaxtyping, which
 # takes as long as NumPy. The checker of the tests finds the name among the builtins.
