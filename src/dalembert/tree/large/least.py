@@ -2,8 +2,7 @@
 
 tau = b + A^T lam, b = M a + bias what the open tree would need; lam minimises |b + A^T lam|, itself least where rows
 are redundant. A is used as an operator only (one sweep each way), in LSMR (Fong & Saunders 2011), which begins at zero
-and so ends at the least lam. Both are unique whatever the rank of A, and the status says so, as it does in unrolled
-code; whether rows are redundant is asked of "forward".
+and so ends at the least lam. Whether that is the least of a family is read off the pivots of the Delassus matrix.
 """
 
 from __future__ import annotations
@@ -50,5 +49,7 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
     operator = _Rows(system, values)
     lam, stopped, *_ = lsmr(operator, -b / size, atol=EXACT, btol=EXACT, conlim=0, maxiter=MOST * m)
     lam = size * lam
-    status = Status.UNIQUE if stopped < 7 else Status.ILL_CONDITIONED
+    status = Status.ILL_CONDITIONED
+    if stopped < 7:
+        status = Status.UNIQUE if system.independent(values) else Status.REDUNDANT
     return b + system.pull(values, lam), lam, status
