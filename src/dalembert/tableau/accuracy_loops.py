@@ -30,7 +30,7 @@ CLEARED = 1e-3
 """An unknown of which a step of refinement leaves less than this part was rounding in place of zero, perhaps."""
 
 TRUSTED = 0.01
-"""A second correction larger than this part of the first says that the factors are no inverse, nor the first an error."""
+"""A second correction larger than this part of the first: the factors are no inverse, nor is the first an error."""
 
 
 @compiled
