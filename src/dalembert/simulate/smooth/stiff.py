@@ -38,15 +38,19 @@ CALLED_BLOCK = 512
 KEPT = 16
 """Problems that stay in memory: tracing and planning one takes as long as a thousand steps."""
 
-_kept: dict[tuple[str, str], tuple[ImplicitSystem, Problem]] = {}
+_kept: dict[tuple[Any, ...], tuple[ImplicitSystem, Problem]] = {}
 _lock = Lock()
 
 
 def prepared(session: Session, calls: StiffCalls) -> tuple[ImplicitSystem, Problem]:
-    """Return a session's equations as a problem; one without tables and Python functions is made once."""
+    """Return a session's equations as a problem; one without tables and Python functions is made once for a start.
+
+    Pivots are chosen at the start of a problem's first integration: another start's would round otherwise.
+    """
     m, law = session.mechanism, session.controller
     own = m.cacheable and not law.signals.symbols and not session.watches and session.on_step is None
-    key = (m.content(), law.content) if own else ("", "")
+    first = (np.asarray(session.q).tobytes(), np.asarray(session.v).tobytes(), session.settings.start)
+    key = (m.content(), law.content, *first) if own else ()
     with _lock:
         found = _kept.pop(key, None)
     if found is None:
@@ -84,8 +88,16 @@ class Stiff:
             self.x, self.v = k["x"], k["v"]
             self.t, self.work = (float(each) for each in k["time"])
             self.asked, s.steps, s.rejected, s.evaluations = (int(each) for each in k["counts"])
+            self._plan_as_begun()
         while s.status == "completed" and self.t < s.settings.end:
             self._block()
+
+    def _plan_as_begun(self) -> None:
+        """Choose pivots where the run began, as it did: others would round otherwise, and not go on bit for bit."""
+        s, first = self.session, self.m.difference(self.system.base, self.session.q)
+        if not self.problem.is_compiled and s.controller.function is None and s.on_step is None:
+            options: dict[str, Any] = {"rtol": s.settings.rtol, "atol": s.settings.atol, "method": s.settings.method}
+            self.problem.integrate((s.settings.start, s.settings.end), first, s.v, max_steps=1, **options)
 
     def _block(self) -> None:
         """Take steps until the block is full, and write them down."""
