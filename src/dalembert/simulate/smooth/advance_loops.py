@@ -38,16 +38,15 @@ from dalembert.simulate.smooth.step_loops import (
     CALLBACK,
     CLOSE,
     DECLINED,
-    EVENTS,
     FINE,
     NON_FINITE,
     begin_at,
     error_ratio,
     put,
     settle,
+    sign_changed,
     stages,
 )
-from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import inner, steady
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
@@ -87,18 +86,6 @@ def turned_too_far(now, limits):
     for k in range(limits.rotations.size):
         i = limits.rotations[k]
         if now.y[i] ** 2 + now.y[i + 1] ** 2 + now.y[i + 2] ** 2 > limits.turn**2:
-            return True
-    return False
-
-
-@inner
-def sign_changed(work, now, t, signs, h):
-    """Return whether an event function changes its sign from the start of the step to its settled end."""
-    work.environment[0] = t
-    invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
-    for k in range(signs.size):
-        same = signs[k] * work.event_values[k] > 0.0 or signs[k] == 0.0
-        if not (same and np.isfinite(work.event_values[k])):
             return True
     return False
 
@@ -199,7 +186,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most
             if counts[CLOSING] == 1 and clock[H] < VERY_SHORT * clock[USUAL]:
                 return SHORT
             continue
-        if signs.size and sign_changed(work, now, end, signs, h):
+        if signs.size and sign_changed(work, signs, end):
             return EVENT
         if limits.every > 0.0:
             code = sample_inside(work, tables, pair, now, clock, counts, limits, samples, h)

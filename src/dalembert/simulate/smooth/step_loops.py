@@ -241,3 +241,15 @@ def error_ratio(work, pair, now, h, scale_place, rtol, atol):
     if pair.third.size:
         return abs(h) * five / np.sqrt((five + 0.01 * three) * 2 * n)
     return abs(h) * np.sqrt(five / (2 * n))
+
+
+@inner
+def sign_changed(work, signs, t):
+    """Return whether an event function changes its sign from the start of a step to its settled end."""
+    work.environment[0] = t
+    invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
+    for k in range(signs.size):
+        same = signs[k] * work.event_values[k] > 0.0 or signs[k] == 0.0
+        if not (same and np.isfinite(work.event_values[k])):
+            return True
+    return False

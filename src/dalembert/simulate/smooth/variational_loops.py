@@ -10,7 +10,6 @@ from dalembert.simulate.smooth.step_loops import (
     ADMIT,
     CALLBACK,
     DECLINED,
-    EVENTS,
     FAILED_CALL,
     FINE,
     LAST_SOLVED,
@@ -20,6 +19,7 @@ from dalembert.simulate.smooth.step_loops import (
     SIGNALS,
     begin_at,
     close,
+    sign_changed,
 )
 from dalembert.simulate.smooth.step_loops import CLOSE as CLOSING
 from dalembert.tableau.graph_loops import compiled
@@ -180,18 +180,6 @@ def write(work, now, samples, counts, t, step):
 
 
 @compiled
-def crossed(work, signs, t):
-    """Return whether an event function changes its sign from the start of a step to its end."""
-    work.environment[0] = t
-    invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
-    for k in range(signs.size):
-        same = signs[k] * work.event_values[k] > 0.0 or signs[k] == 0.0
-        if not (same and np.isfinite(work.event_values[k])):
-            return True
-    return False
-
-
-@compiled
 def run_steps(work, tables, discrete, now, clock, counts, samples, signs, step, stride, total, most, redundant):
     """Take up to `most` steps until `total` of them are done or the samples are full.
 
@@ -209,7 +197,7 @@ def run_steps(work, tables, discrete, now, clock, counts, samples, signs, step, 
         code = take_step(work, tables, discrete, now, t, step, redundant)
         if code != FINE:
             return code
-        if signs.size and crossed(work, signs, end):
+        if signs.size and sign_changed(work, signs, end):
             discrete.lam[:] = kept
             return EVENT
         accept(work, discrete, now, step)
