@@ -15,15 +15,9 @@ from numba import njit
 
 from dalembert.tree.large.articulate import inertia_in_world
 from dalembert.tree.large.inward import carrier, felt, put_pair, with_children
-from dalembert.tree.large.lanes import load, nothing, size, store, yzx
+from dalembert.tree.large.lanes import cross_of_sizes, load, nothing, size, store
 from dalembert.tree.large.layout import VELOCITIES
 from dalembert.tree.large.outward import COMPILED, MOTION, along
-
-
-@njit(inline="always")
-def cross_of_sizes(a, b):
-    """Return the cross product with all signs taken as plus."""
-    return yzx(a * yzx(b) + b * yzx(a))
 
 
 @njit(**COMPILED)

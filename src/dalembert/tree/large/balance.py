@@ -9,7 +9,7 @@ from numba import njit
 
 from dalembert.tree.large.articulate import PLACE, force_needed, inertia_in_world, pair
 from dalembert.tree.large.inward import felt
-from dalembert.tree.large.lanes import WIDTH, cross, load, nothing, size, store, total, yzx
+from dalembert.tree.large.lanes import WIDTH, cross, cross_of_sizes, load, nothing, size, store, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
 from dalembert.tree.large.outward import COMPILED, MOTION
 
@@ -85,106 +85,109 @@ def all_finite(x):
 
 
 @njit(**COMPILED)
-def imbalance(
-    topology, gathering, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load_, a, coupled, T, left
-):  # fmt: skip
+def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, load_, a, coupled, T, left):
     """Fill left (nv,) with tau - M a - A^T lam by Newton-Euler, and return how large it is.
 
-    The smaller of two measures counts: the sum of all |left| over that of what each body contributes to its own joint,
-    weighed by the roots of 1/D; and the largest |left| over the sum of the sizes of all products it is made of, joint
-    by joint (Oettli & Prager 1964). The first forgives rounding where a joint carries nothing, the second long levers.
+    That is the largest |left| over the sum of the sizes of all products it is made of, joint by joint (Oettli & Prager
+    1964), which forgives the rounding of long levers.
     """
     parent, code, _, iv = topology
-    slot, first, kept = gathering
-    felt_here = np.zeros((4, 6))
-    up = nothing(), nothing(), nothing(), nothing(), nothing(), nothing()
-    sums = np.zeros(3)
+    slot, first, _ = gathering
+    felt_here = np.zeros((2, 6))
+    up, largest = (nothing(), nothing(), nothing(), nothing()), 0.0
     for i in range(len(parent) - 1, -1, -1):
-        own = own_forces(i, inertia, K, A, need, rowed)
-        w = own
+        w = own_forces(i, inertia, K, A, need, rowed)
         if slot[i] >= 0:
-            w = six_plus(w, up)
+            w = four_plus(w, up)
             if not first[i + 1]:
-                w = six_plus(w, six_at(T, slot[i]))
-        kind, at = code[i], MOTION * i
-        x, y, z = load(K, at), load(K, at + 3), load(K, at + 6)
+                w = four_plus(w, four_at(T, slot[i]))
+        kind, at, k = code[i], MOTION * i, iv[i]
         if kind == HINGE or kind == CIRCLE:
-            felt_here[0, 0], felt_here[1, 0] = total(z * w[1]), total(z * w[3])
-            felt_here[2, 0], felt_here[3, 0] = total(size(z) * w[5]), total(size(z) * own[5])
-            judge(iv[i], 1, kept[i], Y, weighed, armature, load_, a, coupled, felt_here, left, sums)
+            z = load(K, at + 6)
+            left[k], made_of = rest(k, armature, load_, a, coupled, total(z * w[1]), total(size(z) * w[3]))
+            largest = larger(largest, abs(left[k]), made_of)
         elif VELOCITIES[kind]:
+            x, y, z = load(K, at), load(K, at + 3), load(K, at + 6)
             felt(kind, 0, pitch[i], x, y, z, w[0], w[1], felt_here[0])
-            felt(kind, 0, pitch[i], x, y, z, w[2], w[3], felt_here[1])
-            felt(kind, 0, abs(pitch[i]), size(x), size(y), size(z), w[4], w[5], felt_here[2])
-            felt(kind, 0, abs(pitch[i]), size(x), size(y), size(z), own[4], own[5], felt_here[3])
-            judge(iv[i], VELOCITIES[kind], kept[i], Y, weighed, armature, load_, a, coupled, felt_here, left, sums)
-        up = six_moved(load(K, at + 9), w)
+            felt(kind, 0, abs(pitch[i]), size(x), size(y), size(z), w[2], w[3], felt_here[1])
+            for c in range(VELOCITIES[kind]):
+                left[k + c], made_of = rest(k + c, armature, load_, a, coupled, felt_here[0, c], felt_here[1, c])
+                largest = larger(largest, abs(left[k + c]), made_of)
+        r = load(K, at + 9)
+        up = w[0], w[1] + cross(r, w[0]), w[2], w[3] + cross_of_sizes(size(r), w[2])
         if parent[i] >= 0 and parent[i] != i - 1:
-            six_put(up, first[i], T, slot[parent[i]])
-    total_left, parts, largest = sums[0], sums[1], sums[2]
-    normwise = total_left / parts if parts != 0.0 else total_left
-    return min(normwise, largest) if normwise == normwise else normwise
+            four_put(up, first[i], T, slot[parent[i]])
+    return largest
 
 
 @njit(inline="always")
-def judge(k, count, at, Y, weighed, armature, load_, a, coupled, felt_here, left, sums):
-    """Add what is left at a joint, and what it is made of, to the sums: |left| and parts weighed, largest ratio."""
-    for c in range(count):
-        i = k + c
-        push = armature[i] * a[i]
-        size_here = abs(load_[i]) + abs(push) + abs(coupled[i])
-        rest = load_[i] - (push + felt_here[0, c]) - (coupled[i] + felt_here[1, c])
-        left[i] = rest
-        weight = np.sqrt(abs(Y[at + 6 * count + c * count + c])) if weighed else 1.0
-        sums[0] += weight * abs(rest)
-        sums[1] += weight * (size_here + felt_here[3, c])
-        size_here += felt_here[2, c]
-        if not abs(rest) <= sums[2] * size_here:  # a division for a new maximum only
-            sums[2] = abs(rest) / size_here if size_here > 0.0 else max(sums[2], abs(rest))
+def rest(k, armature, load_, a, coupled, felt, size_felt):
+    """Return what is left at velocity k, and the sizes of what it is made of."""
+    push = armature[k] * a[k]
+    return load_[k] - push - coupled[k] - felt, abs(load_[k]) + abs(push) + abs(coupled[k]) + size_felt
+
+
+@njit(inline="always")
+def larger(largest, left, made_of):
+    """Return the larger of a ratio and left / made_of, dividing for a new maximum only; what is not a number counts."""
+    if left <= largest * made_of or not largest >= 0.0:
+        return largest
+    return left / made_of if made_of != 0.0 else max(largest, left)
+
+
+@njit(**COMPILED)
+def imbalance_in_sum(topology, kept, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load_, a, coupled, left):
+    """Return the sum of all |left| over that of what each body contributes to its own joint, weighed by roots of 1/D.
+
+    It forgives rounding where a joint carries nothing.
+    """
+    _, code, _, iv = topology
+    felt_here, total_left, parts = np.zeros(6), 0.0, 0.0
+    for i in range(len(code)):
+        _, _, f, n = own_forces(i, inertia, K, A, need, rowed)
+        kind, at, k, count = code[i], MOTION * i, iv[i], VELOCITIES[code[i]]
+        felt(kind, 0, abs(pitch[i]), size(load(K, at)), size(load(K, at + 3)), size(load(K, at + 6)), f, n, felt_here)
+        for c in range(count):
+            made_of = rest(k + c, armature, load_, a, coupled, 0.0, felt_here[c])[1]
+            weight = np.sqrt(abs(Y[kept[i] + 6 * count + c * count + c])) if weighed else 1.0
+            total_left += weight * abs(left[k + c])
+            parts += weight * made_of
+    return total_left / parts if parts != 0.0 else total_left
 
 
 @njit(inline="always")
 def own_forces(i, inertia, K, A, need, rowed):
-    """Return a body's own inertial force, the rows' force on it, and the sizes of what both are made of."""
+    """Return the force and moment a body needs for its acceleration and against rows, and the sizes of all parts."""
     h, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
     a, b = load(A, 6 * i), load(A, 6 * i + 3)
     f = inertia[i, 0] * a + cross(b, h)
     n = A[i, 3] * Jx + A[i, 4] * Jy + A[i, 5] * Jz + cross(h, a)
-    pull, turn = load(rowed, 12 * i), load(rowed, 12 * i + 3)
     large_f, large_n = size(f) + load(rowed, 12 * i + 6), size(n) + load(rowed, 12 * i + 9)
+    f, n = f + load(rowed, 12 * i), n + load(rowed, 12 * i + 3)
     if need.shape[0]:
         more_f, more_n = load(need, 6 * i), load(need, 6 * i + 3)
         f, n, large_f, large_n = f + more_f, n + more_n, large_f + size(more_f), large_n + size(more_n)
-    return f, n, pull, turn, large_f, large_n
+    return f, n, large_f, large_n
 
 
 @njit(inline="always")
-def six_plus(w, t):
+def four_plus(w, t):
     """Return w + t."""
-    return w[0] + t[0], w[1] + t[1], w[2] + t[2], w[3] + t[3], w[4] + t[4], w[5] + t[5]
+    return w[0] + t[0], w[1] + t[1], w[2] + t[2], w[3] + t[3]
 
 
 @njit(inline="always")
-def six_moved(r, w):
-    """Return forces and their sizes about the parent's origin."""
-    s, t = size(r), w[4]
-    return (
-        w[0], w[1] + cross(r, w[0]), w[2], w[3] + cross(r, w[2]), t, w[5] + yzx(s * yzx(t) + t * yzx(s))
-    )  # fmt: skip
-
-
-@njit(inline="always")
-def six_at(T, s):
+def four_at(T, s):
     """Return what has met in place s of T."""
     at = PLACE * s
-    return load(T, at), load(T, at + 4), load(T, at + 8), load(T, at + 12), load(T, at + 16), load(T, at + 20)
+    return load(T, at), load(T, at + WIDTH), load(T, at + 2 * WIDTH), load(T, at + 3 * WIDTH)
 
 
 @njit(**COMPILED)
-def six_put(w, is_first, T, s):
+def four_put(w, is_first, T, s):
     """Add w to place s of T, or set it where nothing is there yet."""
     if not is_first:
-        w = six_plus(w, six_at(T, s))
+        w = four_plus(w, four_at(T, s))
     at = PLACE * s
     for each in w:
         store(T, at, each)

@@ -27,6 +27,7 @@ from dalembert.tree.large.backward import backward_error
 from dalembert.tree.large.balance import (
     all_finite,
     imbalance,
+    imbalance_in_sum,
     joint_forces,
     largest_of_each,
     mobility,
@@ -142,7 +143,7 @@ class LargeSystem:
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,
             f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
             memory.T, memory.Y, room.L, room.F, found.phi, found.closed,
-            found.g, found.pivots, memory.worst, max(size["width"], 1), f.narrow, f.calm,
+            found.g, found.pivots, memory.worst, max(size["width"], 1), f.narrow, f.run,
         )  # fmt: skip
         found.worst = float(memory.worst[0])
         return found
@@ -176,7 +177,7 @@ class LargeSystem:
             return self.block.solve(factors.sparse, need, tau, c)
         a, lam = np.empty(len(tau)), np.zeros(self.rows.m)
         front_solve.solve(
-            layout.topology, layout.gathering, layout.pitch, memory.K, f.counts, f.ids, f.at, memory.Y,
+            layout.topology, layout.gathering, layout.pitch, memory.K, f.counts, f.ids, f.at, f.run, memory.Y,
             factors.phi, factors.closed, need, tau, np.array(c), memory.T, a, lam, memory.A,
         )  # fmt: skip
         return a, lam
@@ -382,9 +383,15 @@ class LargeSystem:
             np.subtract.at(gap, rows.row, moved)
             np.add.at(size, rows.row, np.abs(moved))
         one = imbalance(
-            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.Y,
-            self.fronts is not None, memory.A, need, forces, tau, a, coupled, memory.T, left,
+            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.A,
+            need, forces, tau, a, coupled, memory.T, left,
         )  # fmt: skip
+        if not one <= FINE:
+            error = imbalance_in_sum(
+                layout.topology, layout.kept, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.Y,
+                self.fronts is not None, memory.A, need, forces, tau, a, coupled, left,
+            )  # fmt: skip
+            one = min(one, error) if isfinite(error) else error
         if one > self.accept:
             error = backward_error(
                 layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K,

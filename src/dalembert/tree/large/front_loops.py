@@ -27,8 +27,6 @@ from dalembert.tree.large.articulate import (
     ROOM,
     any_joint,
     gathered,
-    hinge,
-    moved,
     plus,
     put,
     stashed,
@@ -37,8 +35,8 @@ from dalembert.tree.large.articulate import (
 )
 from dalembert.tree.large.dense import cholesky, subtract_product
 from dalembert.tree.large.fronts import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_L
-from dalembert.tree.large.inward import note
-from dalembert.tree.large.lanes import WIDTH, load, store
+from dalembert.tree.large.inward import hinges, note
+from dalembert.tree.large.narrow_fronts import BLOCK, REALS, carry
 from dalembert.tree.large.other_joints import GATHERED, PACKED, subspace
 from dalembert.tree.large.outward import COMPILED
 
@@ -46,23 +44,24 @@ from dalembert.tree.large.outward import COMPILED
 @njit(**COMPILED)
 def factor(
     topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
-    wrenches, shift, T, Y, L, F, phi, kept_factor, g, pivots, worst, width, narrow, calm,
+    wrenches, shift, T, Y, L, F, phi, kept_factor, g, pivots, worst, width, narrow, run,
 ):  # fmt: skip
     """Factor the block matrix; g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the joints' least."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
     kind, closed, opened, start, taken_over = kinds
     n = len(parent)
-    zero = np.zeros(len(armature))
+    zero, ext = np.zeros(len(armature)), np.empty((0, 6))
     W, S, E = np.zeros(ROOM), np.empty((6, 6)), np.empty(GATHERED)
     big, forces = np.empty((width, width)), np.empty((width, 6))
     worst[0], worst[1] = np.inf, -1.0
     g[:] = 0.0
+    block = np.zeros(BLOCK * REALS)
     i = n - 1
     while i >= 0:
-        if calm[i]:
-            i = calm_hinges(i, topology, gathering, calm, opened, at, inertia, armature, zero, K, T, Y, L, F, phi,
-                            worst, W)  # fmt: skip
+        if run[i] <= i:
+            i = calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, zero, ext, K, T, Y, L, F,
+                            phi, worst, W, block)  # fmt: skip
             continue
         w = opened[i]
         if kind[i] == IN_PLACE:
@@ -90,22 +89,15 @@ def factor(
 
 
 @njit(**COMPILED)
-def calm_hinges(i, topology, gathering, calm, opened, at, inertia, armature, zero, K, T, Y, L, F, phi, worst, W):
-    """Eliminate hinges where no row begins or ends and fronts are narrow: in registers, as `inward.hinges` does."""
-    parent, _, _, iv = topology
-    slot, first, kept = gathering
-    up = taken(W, 0)
-    while i >= 0 and calm[i]:
-        w = gathered(i, first, slot, inertia, K, T, up)
-        w, ratio = hinge(i, K, armature[iv[i]], zero[iv[i]], w, Y, kept[i])
-        note(ratio, i, worst)
-        up = moved(i, K, w)
-        if parent[i] >= 0 and parent[i] != i - 1:
-            put(up, first[i], T, slot[parent[i]])
-        if opened[i]:
-            pass_hinge(i, opened[i], K, Y, kept[i], phi, at[2, i], L, at[0, i], F, at[1, i])
-        i -= 1
-    stashed(up, W)
+def calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, zero, ext, K, T, Y, L, F, phi, worst, W,
+                block):  # fmt: skip
+    """Eliminate hinges where no row begins or ends and fronts are narrow, a block at a time: inertias, then rows."""
+    while i >= 0 and run[i] <= i:
+        w, innermost = opened[i], max(run[i], i - BLOCK + 1)
+        hinges(i, innermost, topology, gathering, inertia, armature, zero, ext, K, T, Y, worst, W)
+        if w:
+            carry(i, innermost, w, K, Y, gathering[2], phi, at[2], L[at[0, i] :], F[at[1, i] :], block)
+        i = innermost - 1
     return i
 
 
@@ -260,26 +252,3 @@ def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2,
         F[k + 3 * one] += r1 * f2 - r2 * f1
         F[k + 4 * one] += r2 * f0 - r0 * f2
         F[k + 5 * one] += r0 * f1 - r1 * f0
-
-
-@njit(inline="always")
-def pass_hinge(i, w, K, Y, kept, phi, at_phi, L, at_L, F, at_F):
-    """Do what `pass_joint` does at a hinge of a narrow front that has no couplings: four rows in a register."""
-    z0, z1, z2, r0, r1, r2 = K[i, 6], K[i, 7], K[i, 8], K[i, 9], K[i, 10], K[i, 11]
-    for half in range(0, w, WIDTH):
-        f = at_F + half
-        store(phi, at_phi + half, z0 * load(F, f + 24) + z1 * load(F, f + 32) + z2 * load(F, f + 40))
-    for half in range(0, w, WIDTH):
-        f, mine = at_F + half, load(phi, at_phi + half)
-        x = Y[kept + 6] * mine
-        store(F, f + 48, load(F, f + 48) + x * mine)
-        F0, F1, F2 = load(F, f) - Y[kept] * x, load(F, f + 8) - Y[kept + 1] * x, load(F, f + 16) - Y[kept + 2] * x
-        store(F, f, F0)
-        store(F, f + 8, F1)
-        store(F, f + 16, F2)
-        store(F, f + 24, load(F, f + 24) - Y[kept + 3] * x + r1 * F2 - r2 * F1)
-        store(F, f + 32, load(F, f + 32) - Y[kept + 4] * x + r2 * F0 - r0 * F2)
-        store(F, f + 40, load(F, f + 40) - Y[kept + 5] * x + r0 * F1 - r1 * F0)
-        for a in range(w):
-            at = at_L + FEW * a + half
-            store(L, at, load(L, at) + phi[at_phi + a] * x)

@@ -9,23 +9,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.fronts import MERGED
+from dalembert.tree.large.fronts import FEW, MERGED
 from dalembert.tree.large.inward import carrier, felt, onward, put_pair, with_children, yielded
-from dalembert.tree.large.lanes import cross, first, load, nothing, second, store, third, total
+from dalembert.tree.large.lanes import WIDTH, cross, first, fourth, load, nothing, second, store, third, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
 from dalembert.tree.large.outward import COMPILED, MOTION
 
 
 @njit(**COMPILED)
 def solve(
-    topology, gathering, pitch, K, kinds, ids, at, Y, phi, kept_factor, need, tau, y, T, qdd, lam, A
+    topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, qdd, lam, A
 ):  # fmt: skip
     """Solve for joint forces tau, forces `need` (n, 6) on bodies and right sides y (m,), which is used up."""
     parent, code, _, iv = topology
     slot, first_child, kept = gathering
     kind, closed, opened, start, _ = kinds
     n = len(parent)
-    p, S, up, twist = np.zeros(8), np.zeros(6), nothing(), nothing()
+    p, S, up, twist, low, high = np.zeros(FEW), np.zeros(6), nothing(), nothing(), nothing(), nothing()
     for i in range(n - 1, -1, -1):
         f, m = nothing(), nothing()
         if need.shape[0]:
@@ -42,8 +42,15 @@ def solve(
             Y[kept[i] + 7] = u
             x = Y[kept[i] + 6] * u
             f, m = f + x * load(Y, kept[i]), m + x * load(Y, kept[i] + 3)
-            for a in range(opened[i]):
-                y[ids[rows + a]] -= phi[at[2, i] + a] * x
+            if opened[i] and run[i] <= i:
+                if i == n - 1 or run[i + 1] != run[i]:
+                    low, high = rows_of_front(ids, rows, opened[i], y, p)
+                low, high = low - x * load(phi, at[2, i]), high - x * load(phi, at[2, i] + WIDTH)
+                if i == run[i]:
+                    keep_rows(ids, rows, opened[i], low, high, y, p)
+            else:
+                for a in range(opened[i]):
+                    y[ids[rows + a]] -= phi[at[2, i] + a] * x
         elif VELOCITIES[code[i]]:
             f, m = give_way(i, code[i], pitch[i], K, Y, kept[i], tau[iv[i] :], f, m, phi, at[2, i], ids[rows:],
                             opened[i], y, S)  # fmt: skip
@@ -51,7 +58,24 @@ def solve(
         put_pair(i, parent[i], first_child, slot, T, up, twist)
     if kind[n] == MERGED and closed[n]:
         descend(ids[start[n] :], closed[n], opened[n], kept_factor[at[3, n] :], y, p)
-    back(topology, kept, pitch, K, kinds, ids, at, Y, phi, kept_factor, y, qdd, lam, A)
+    back(topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A)
+
+
+@njit(inline="always")
+def rows_of_front(ids, start, w, y, p):
+    """Return the entries of y (m,) of the w rows of a narrow front, in two registers, zeros behind them."""
+    for a in range(FEW):
+        p[a] = y[ids[start + a]] if a < w else 0.0
+    return load(p, 0), load(p, WIDTH)
+
+
+@njit(inline="always")
+def keep_rows(ids, start, w, low, high, y, p):
+    """Put two registers back to where `rows_of_front` has them from."""
+    store(p, 0, low)
+    store(p, WIDTH, high)
+    for a in range(w):
+        y[ids[start + a]] = p[a]
 
 
 @njit(**COMPILED)
@@ -91,11 +115,11 @@ def descend(rows, e, w, kept, y, p):
 
 
 @njit(**COMPILED)
-def back(topology, kept, pitch, K, kinds, ids, at, Y, phi, kept_factor, y, qdd, lam, A):
+def back(topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A):
     """Return to the leaves: qdd and lam, body by body."""
     parent, code, _, iv = topology
     kind, closed, opened, start, _ = kinds
-    n, p = len(parent), np.zeros(8)
+    n, p, low, high = len(parent), np.zeros(FEW), nothing(), nothing()
     if kind[n] == MERGED:
         ascend(ids[start[n] :], closed[n], 0, kept_factor[at[3, n] :], y, p, lam)
     a, b = nothing(), nothing()
@@ -104,8 +128,14 @@ def back(topology, kept, pitch, K, kinds, ids, at, Y, phi, kept_factor, y, qdd, 
         r, at_Y, k, rows = load(K, MOTION * i + 9), kept[i], iv[i], start[i] + closed[i]
         if code[i] == HINGE or code[i] == CIRCLE:
             U, held = load(Y, at_Y), Y[at_Y + 7]
-            for row in range(opened[i]):
-                held -= phi[at[2, i] + row] * lam[ids[rows + row]]
+            if opened[i] and run[i] <= i:
+                if i == run[i]:
+                    low, high = rows_of_front(ids, rows, opened[i], lam, p)
+                felt_rows = low * load(phi, at[2, i]) + high * load(phi, at[2, i] + WIDTH)
+                held -= total(felt_rows) + fourth(felt_rows)
+            else:
+                for row in range(opened[i]):
+                    held -= phi[at[2, i] + row] * lam[ids[rows + row]]
             x = Y[at_Y + 6] * (held - total(U * a + (load(Y, at_Y + 3) + cross(r, U)) * b))
             qdd[k] = x
             a, b = a + cross(b, r), b + x * load(K, MOTION * i + 6)

@@ -67,8 +67,9 @@ class Fronts:
         Reals of the stacks, of Phi, of factors; the widest front.
     narrow
         Whether all fronts are narrow.
-    calm : (n,)
-        Whether a body is on a hinge, no row begins or ends at it, and its front is narrow.
+    run : (n,)
+        A body is *calm* where it is on a hinge, no row begins or ends at it, and its front is narrow. Calm bodies that
+        follow each other inward with the same open rows are a run: the innermost of them; i + 1 where i is not calm.
     """
 
     kind: Array
@@ -83,7 +84,7 @@ class Fronts:
     merges: tuple[Array, ...]
     sizes: dict[str, int]
     narrow: bool
-    calm: Array
+    run: Array
 
     @property
     def counts(self) -> tuple[Array, ...]:
@@ -214,13 +215,16 @@ class _Planner:
         self.at[2, i] = self.sizes["phi"]
         self.sizes["phi"] += velocities * int(self.open[i])
 
-    def _calm(self, narrow: bool) -> Array:
-        """Return which bodies are on hinges without rows of their own."""
+    def _run(self, narrow: bool) -> Array:
+        """Return where the run of each body ends that is on a hinge without rows of its own."""
         code, n = self.layout.code, self.layout.n
         calm = ((code == HINGE) | (code == CIRCLE)) & (self.kind[:n] != MERGED)
         begun = [i for i in range(n) if self.begins[i] or self.coupled[i]]
         calm[begun] = False
-        return calm & (narrow | (self.open[:n] == 0))
+        calm &= narrow | (self.open[:n] == 0)
+        run = np.arange(1, n + 1)
+        ends_of_runs(calm, self.layout.parent, self.open, run)
+        return run
 
     def _finished(self) -> Fronts:
         """Turn the lists, which were filled from the last body to the first, into arrays."""
@@ -244,7 +248,7 @@ class _Planner:
             tuple(arrays[8:]),
             self.sizes,
             narrow,
-            self._calm(narrow),
+            self._run(narrow),
         )
 
 
@@ -275,3 +279,12 @@ def meet(parent, touches, found):
             else:
                 b = parent[b]
         found[row] = a
+
+
+@njit(cache=True)
+def ends_of_runs(calm, parent, opened, run):
+    """Set run (n,) of calm bodies to the innermost one that follows: of a chain, or of any bodies without open rows."""
+    for i in range(len(calm)):
+        if calm[i]:
+            follows = i > 0 and calm[i - 1] and opened[i] == opened[i - 1] and (parent[i] == i - 1 or opened[i] == 0)
+            run[i] = run[i - 1] if follows else i

@@ -42,7 +42,7 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
     i = len(parent) - 1
     while i >= 0:
         if code[i] == HINGE or code[i] == CIRCLE:
-            i = hinges(i, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W)
+            i = hinges(i, 0, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W)
             continue
         w = gathered(i, first, slot, inertia, K, T, taken(W, 0))
         stashed(relieved(w, ext[i]) if ext.shape[0] else w, W)
@@ -54,8 +54,8 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
 
 
 @njit(**COMPILED)
-def hinges(i, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W):
-    """Eliminate hinges from body i on, as long as there are no other joints; return where it ended.
+def hinges(i, innermost, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W):
+    """Eliminate hinges from body i in to `innermost`, as long as there are no other joints; return where it ended.
 
     A loop of its own, so that what is handed from body to body, at the beginning of W before and after, has all
     registers to itself.
@@ -63,7 +63,7 @@ def hinges(i, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, 
     parent, code, _, iv = topology
     slot, first, kept = gathering
     up = taken(W, 0)
-    while i >= 0 and (code[i] == HINGE or code[i] == CIRCLE):
+    while i >= innermost and (code[i] == HINGE or code[i] == CIRCLE):
         w = gathered(i, first, slot, inertia, K, T, up)
         if ext.shape[0]:
             w = relieved(w, ext[i])

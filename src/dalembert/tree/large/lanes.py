@@ -195,7 +195,7 @@ def store(typing, array, place, x):
 _turned = shuffle(1, 2, 0, 3)
 _low, _high = shuffle(0, 4, 1, 5), shuffle(2, 6, 3, 7)
 _row0, _row1, _row2 = shuffle(0, 1, 4, 7), shuffle(2, 3, 5, 7), shuffle(0, 1, 6, 7)
-first, second, third = lane(0), lane(1), lane(2)
+first, second, third, fourth = lane(0), lane(1), lane(2), lane(3)
 all_first, all_second, all_third = shuffle(0, 0, 0, 0), shuffle(1, 1, 1, 1), shuffle(2, 2, 2, 2)
 three = shuffle(0, 1, 2, 7)
 
@@ -210,6 +210,12 @@ def yzx(a):
 def cross(a, b):
     """Return the cross product."""
     return yzx(a * yzx(b) - b * yzx(a))
+
+
+@njit(inline="always")
+def cross_of_sizes(a, b):
+    """Return the cross product with all signs taken as plus."""
+    return yzx(a * yzx(b) + b * yzx(a))
 
 
 @njit(inline="always")
