@@ -28,9 +28,8 @@ def needs(inertia, K, ext, need):
 
 
 @njit(**COMPILED)
-def joint_forces(ends, wrenches, c, lam, A, forces):
-    """Set forces (n, 2, 6) of bodies that rows pull at to A^T lam and its size; return c - A a and its size, (2, m)."""
-    gap = np.empty((2, len(lam)))
+def joint_forces(ends, wrenches, c, lam, A, forces, gap):
+    """Set forces (n, 2, 6) of bodies that rows pull at to A^T lam and its size; gap (2, m) to c - A a and its size."""
     for row in range(len(lam)):
         for end in range(2):
             if ends[row, end] >= 0:
@@ -48,7 +47,6 @@ def joint_forces(ends, wrenches, c, lam, A, forces):
                 left -= moved
                 size += abs(moved)
         gap[0, row], gap[1, row] = left, size
-    return gap
 
 
 @njit(**COMPILED)
@@ -76,11 +74,12 @@ def largest_of_each(owner, count, g):
 
 
 @njit(**COMPILED)
-def all_finite(x):
-    """Return whether no entry is infinite or not a number."""
+def all_finite(arrays):
+    """Return whether no entry of a tuple of arrays is infinite or not a number."""
     bad = 0.0
-    for k in range(len(x)):
-        bad += x[k] * 0.0
+    for x in arrays:
+        for k in range(len(x)):
+            bad += x[k] * 0.0
     return bad == 0.0
 
 

@@ -114,8 +114,7 @@ def _row_quantity(mechanism: Mechanism, inputs: str, word: str, size: int) -> Qu
     def evaluate(q: Array, *rest: Array) -> None:
         *v, t, out = rest
         speed = v[0] if v else still
-        system.tree.move(q, speed)
-        out[:] = getattr(system.values(q, speed, float(t[0])), word)
+        out[:] = getattr(system.moved(q, speed, float(t[0])), word)
 
     return quantity(mechanism, inputs, {word: (size, 1)}, evaluate)
 

@@ -43,8 +43,7 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
         return np.full(nv, np.nan), np.full(m, np.nan), Status.NONFINITE
     b = np.empty(nv)
     system.tree.inverse(q, v, a, b)
-    system.tree.move(q, v)
-    values = system.values(q, v, t)
+    values = system.moved(q, v, t)
     size = np.abs(b).max() or 1.0
     operator = _Rows(system, values)
     lam, stopped, *_ = lsmr(operator, -b / size, atol=EXACT, btol=EXACT, conlim=0, maxiter=MOST * m)

@@ -77,14 +77,13 @@ class Passive:
         self.share = np.array([mechanism.bodies[i].compensation for i in held])
         self.layout = layout
 
-    @property
-    def acts_on_bodies(self) -> bool:
-        """Whether there are springs between frames or lifts."""
-        return bool(self.springs) or len(self.lifted) > 0
+        self.acts_on_joints = self.damping is not None or bool(self.joints) or bool(self.tendons)
+        self.acts_on_bodies = bool(self.springs) or len(self.lifted) > 0
+        self.acts = self.acts_on_joints or self.acts_on_bodies
 
     def resistance(self, q: Array, v: Array) -> Array | None:
         """Return what joints take from tau, (nv,); None where nothing does."""
-        if self.damping is None and not self.joints and not self.tendons:
+        if not self.acts_on_joints:
             return None
         tau = np.zeros_like(v) if self.damping is None else self.damping * v
         for each in self.joints:

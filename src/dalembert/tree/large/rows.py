@@ -61,6 +61,7 @@ class Rows:
         mechanism = layout.mechanism
         self.m, self.h = len(mechanism.names), int(sum(mechanism.holonomic))
         self.owner = np.array(mechanism.row_groups, dtype=np.int64)
+        self.owners = int(self.owner.max(initial=-1)) + 1
         holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.residual_place = np.where(holonomic, np.cumsum(holonomic) - 1, -1)
         starts = np.concatenate([[0], np.cumsum(np.bincount(self.owner, minlength=len(mechanism.all_constraints)))])
@@ -109,6 +110,7 @@ class Rows:
         moving = moving[np.argsort(layout.iv[moving])]
         body = moving[np.searchsorted(layout.iv[moving], self.place, side="right") - 1] if len(rows) else self.place
         self.body = body
+        self.linear_terms = (self.row, self.place, self.factor)
         self.gains = np.array([constraint.stabilize or (0.0, 0.0) for _, constraint in self.linear]).reshape(-1, 2)
 
     @cached_property
@@ -131,12 +133,9 @@ class Rows:
             arms = np.zeros((len(body), 2, 3))
             x = group.x.copy()
             gather(body, R, p, K, P, V, self.layout.gravity, x, arms)
-            forces, rates, drifts, residuals = group.kernel(x)
-            forces = forces.reshape(len(body), -1, 12)
-            scatter(forces, arms, group.rows, wrenches)
-            rate[group.rows], drift[group.rows] = rates, drifts
-            if group.residuals.size:
-                residual[group.residuals] = residuals.reshape(len(body), -1)
+            made = group.kernel(x)
+            scatter(*[part.reshape(len(body), -1) for part in made], arms, group.rows, group.residuals,
+                    wrenches, rate, drift, residual)  # fmt: skip
         if self.linear:
             self._add_linear(q, v, t, rate, drift, residual)
         return RowValues(wrenches, rate, drift, residual)
@@ -213,15 +212,19 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
 
 
 @njit(**COMPILED)
-def scatter(forces, arms, rows, wrenches):
-    """Put forces (k, r, 12) at frames into wrenches (m, 2, 6) about the bodies' origins."""
+def scatter(forces, rates, drifts, residuals, arms, rows, places, wrenches, rate, drift, residual):
+    """Put forces (k, 12 r) at frames into wrenches (m, 2, 6) about the bodies' origins; the rest where it belongs."""
     for k in range(len(rows)):
         for r in range(rows.shape[1]):
+            row = rows[k, r]
+            rate[row], drift[row] = rates[k, r], drifts[k, r]
             for end in range(2):
-                out, at = wrenches[rows[k, r], end], 6 * end
-                f0, f1, f2 = forces[k, r, at], forces[k, r, at + 1], forces[k, r, at + 2]
+                out, at = wrenches[row, end], 12 * r + 6 * end
+                f0, f1, f2 = forces[k, at], forces[k, at + 1], forces[k, at + 2]
                 a0, a1, a2 = arms[k, end, 0], arms[k, end, 1], arms[k, end, 2]
                 out[0], out[1], out[2] = f0, f1, f2
-                out[3] = forces[k, r, at + 3] + a1 * f2 - a2 * f1
-                out[4] = forces[k, r, at + 4] + a2 * f0 - a0 * f2
-                out[5] = forces[k, r, at + 5] + a0 * f1 - a1 * f0
+                out[3] = forces[k, at + 3] + a1 * f2 - a2 * f1
+                out[4] = forces[k, at + 4] + a2 * f0 - a0 * f2
+                out[5] = forces[k, at + 5] + a0 * f1 - a1 * f0
+        for h in range(places.shape[1]):
+            residual[places[k, h]] = residuals[k, h]

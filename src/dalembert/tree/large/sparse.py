@@ -19,18 +19,30 @@ import numpy as np
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
+from dalembert.tree.large.balance import mobility
+from dalembert.tree.large.factors import Factors
 from dalembert.tree.large.layout import VELOCITIES, Layout
 from dalembert.tree.large.other_joints import subspaces
-from dalembert.tree.large.rows import Rows, RowValues
+from dalembert.tree.large.row_state import RowState
+from dalembert.tree.large.rows import RowValues
+from dalembert.tree.proximal import STEPS
 
 Array = np.ndarray
 
 
-class SparseBlock:
-    """The pattern of the block system in all bodies' coordinates."""
+DEPENDENT = 1e-5
+"""Rows depend on each other where three proximal steps leave more than this of a vector that is a bit of all."""
 
-    def __init__(self, layout: Layout, rows: Rows, ends: Array) -> None:
-        self.layout, self.rows, self.ends = layout, rows, ends
+
+class SparseBlock:
+    """The block system in all bodies' coordinates; its pattern does not change."""
+
+    fronts = None
+    weighed = False
+
+    def __init__(self, state: RowState) -> None:
+        self.state, self.layout, self.rows, self.ends = state, state.layout, state.rows, state.ends
+        layout, rows = self.layout, self.rows
         n, nv, m = layout.n, layout.mechanism.nv, rows.m
         self.at_f, self.at_q, self.at_l = 6 * n, 12 * n, 12 * n + nv
         self.size = 12 * n + nv + m
@@ -80,9 +92,31 @@ class SparseBlock:
         j = k * columns[:, None, None] + np.arange(k)[None, None, :] + np.zeros((1, k, 1), dtype=int)
         return i.ravel(), j.ravel(), x.ravel()
 
-    def factor(self, K: Array, values: RowValues, armature: Array, shift: Array) -> Any:
-        """Return the factors, or None where the matrix is singular to the last digit."""
-        A = self.matrix(K, values, armature, shift)
+    def first(self, values: RowValues, load: tuple, present: Array) -> tuple[Factors, None]:
+        """Return what is known without factoring: nothing is solved, since proximal steps suit any rank."""
+        mobility(self.ends, self.layout.inertia, values.wrenches, g := np.zeros(self.rows.m))
+        g[self.rows.row] += 1.0
+        return Factors(np.zeros_like(g), g, np.zeros_like(g)), None
+
+    def factor(self, values: RowValues, shift: Array) -> Factors:
+        """Factor [M A^T; A -shift]; whether rows depend on each other is seen by what proximal steps leave."""
+        found, _ = self.first(values, (), shift)
+        found.shift = shift
+        found.solve = self._factored(values, shift)
+        if found.solve is None:
+            found.worst = 0.0
+            return found
+        still = np.zeros(self.at_l - self.at_q)
+        kept = trial = np.cos(np.arange(len(shift)))
+        for _ in range(STEPS):
+            kept = self.solve(found, np.zeros((0, 6)), still, -shift * kept)[1]
+        if np.linalg.norm(kept) < DEPENDENT * np.linalg.norm(trial):
+            found.pivots = np.full(len(shift), np.inf)
+        return found
+
+    def _factored(self, values: RowValues, shift: Array) -> Any:
+        """Return what solves, or None where the matrix is singular to the last digit."""
+        A = self.matrix(self.state.tree.memory.K, values, self.state.tree.armature, shift)
         try:
             if self.order is None:
                 self.order = np.argsort(splu(A, permc_spec="COLAMD").perm_c)
@@ -98,13 +132,13 @@ class SparseBlock:
 
         return solve
 
-    def solve(self, factors: Any, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
+    def solve(self, factors: Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
         """Return a (nv,) and lam (m,)."""
         b = np.zeros(self.size)
         if need.shape[0]:
             b[: self.at_f] = -need.ravel()
         b[self.at_q : self.at_l], b[self.at_l :] = tau, c
-        x = factors(b)
+        x = factors.solve(b)
         return x[self.at_q : self.at_l], x[self.at_l :]
 
 

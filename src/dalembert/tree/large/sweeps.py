@@ -1,11 +1,12 @@
-"""The three sweeps of an open tree's forward dynamics in one call: to enter compiled code costs microseconds."""
+"""Several sweeps in one call: to enter compiled code costs microseconds."""
 
 from __future__ import annotations
 
 from numba import njit
 
+from dalembert.tree.large.balance import needs
 from dalembert.tree.large.inward import accelerations, articulated
-from dalembert.tree.large.outward import COMPILED, outward
+from dalembert.tree.large.outward import COMPILED, outward, positions, velocities
 
 
 @njit(**COMPILED)
@@ -17,3 +18,12 @@ def forward(
     outward(topology, C, pitch, q, sines, cosines, v, still, start, K)
     articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst)
     accelerations(topology, gathering[2], pitch, K, Y, out, A)
+
+
+@njit(**COMPILED)
+def motion(topology, C, pitch, inertia, q, sines, cosines, v, still, start, K, P, V, need):
+    """Fill K with the motion of a state, P and V with places and velocities of origins, need with forces for it."""
+    outward(topology, C, pitch, q, sines, cosines, v, still, start, K)
+    positions(topology[0], K, P)
+    velocities(topology, pitch, v, K, V)
+    needs(inertia, K, need[:0], need)

@@ -51,7 +51,11 @@ class LargeTree:
         start = self.lift if gravity else np.zeros(3)
         acc = memory.still if acc is None else acc
         outward.outward(layout.topology, layout.C, layout.pitch, q, sines, cosines, v, acc, start, memory.K)
-        return Frames(layout, memory.K, v)
+        return self.frames(v)
+
+    def frames(self, v: Array) -> Frames:
+        """Return the motion in memory, velocities v, as seen at any place."""
+        return Frames(self.layout, self.memory.K, v)
 
     def load(self, q: Array, v: Array, tau: Array, frames: Frames) -> tuple[Array, Array]:
         """Return tau less what joints resist with, and the forces of springs on bodies."""

@@ -1,0 +1,42 @@
+"""What factoring and solving the block system of a large mechanism leave, by either way of doing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+
+
+@dataclass(eq=False)
+class Factors:
+    """Of [M A^T; A -shift].
+
+    Attributes
+    ----------
+    shift, g, pivots : (m,)
+        Shift of the rows; their diagonal of the Delassus matrix, and their pivots.
+    worst
+        The least relative pivot of a joint.
+    solve
+        What a sparse LU solves with; None of fronts, whose factors are in their memory.
+    """
+
+    shift: Array
+    g: Array
+    pivots: Array
+    worst: float = 1.0
+    solve: Any = None
+
+
+class Trial(NamedTuple):
+    """An answer a (nv,), lam (m,), both relative residuals, and what is left: tau - M a - A^T lam, c - A a."""
+
+    a: Array
+    lam: Array
+    one: float
+    two: float
+    left: Array
+    gap: Array
