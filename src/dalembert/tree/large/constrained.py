@@ -22,7 +22,7 @@ from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree.large.balance import all_finite, largest_of_each, needs, relative
 from dalembert.tree.large.factors import Factors, Trial
 from dalembert.tree.large.front_block import FrontBlock
-from dalembert.tree.large.fronts import plan
+from dalembert.tree.large.fronts import Fronts, plan
 from dalembert.tree.large.residuals import FINE, residuals
 from dalembert.tree.large.row_state import RowState
 from dalembert.tree.large.rows import RowValues
@@ -73,16 +73,19 @@ class LargeSystem(RowState):
         return SparseBlock(self) if fronts is None else FrontBlock(self, fronts, self.limits)
 
     @property
+    def fronts(self) -> Fronts | None:
+        """The elimination plan; None where a sparse LU is used."""
+        return self.block.fronts
+
+    @property
     def width(self) -> int:
         """The most rows that are eliminated together; 0 where a sparse LU sees to that."""
-        fronts = self.block.fronts
-        return 0 if fronts is None else fronts.sizes["width"]
+        return 0 if self.fronts is None else self.fronts.sizes["width"]
 
     @property
     def bytes(self) -> int:
         """Size of what the plan needs for its numbers; a sparse LU is not counted."""
-        fronts = self.block.fronts
-        return 0 if fronts is None else 8 * sum(k for word, k in fronts.sizes.items() if word != "width")
+        return 0 if self.fronts is None else 8 * sum(k for word, k in self.fronts.sizes.items() if word != "width")
 
     def forward(self, q: Array, v: Array, tau: Array, t: float) -> Answer:
         """Return the constrained acceleration of one state."""
@@ -204,10 +207,10 @@ class LargeSystem(RowState):
     def _trial(self, values: RowValues, factors: Factors, load: tuple, a: Array, lam: Array) -> Trial:
         """Return an answer with its residuals."""
         layout, memory, rows, room = self.layout, self.tree.memory, self.rows, self.room
-        gap = np.empty((2, rows.m))
+        (need, tau, c), gap = load, np.empty((2, rows.m))
         one, two = residuals(
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.Y,
-            self.block.weighed, self.ends, rows.linear_terms, values.wrenches, *load, a, lam, factors.g,
+            self.block.weighed, self.ends, rows.linear_terms, values.wrenches, need, tau, c, a, lam, factors.g,
             memory.A, room.forces, room.coupled, memory.T, room.left, gap, self.limits.accept,
         )  # fmt: skip
         return Trial(a, lam, one, two, room.left, gap[0])

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 from dalembert.tree.large import front_loops, front_solve
+from dalembert.tree.large.bundles import FrontBundle, front_bundle
 from dalembert.tree.large.factors import Factors, Trial
 from dalembert.tree.large.fronts import FEW, Fronts
 from dalembert.tree.large.plain_answer import plain_answer
@@ -20,9 +21,11 @@ Array = np.ndarray
 class Stacks(threading.local):
     """Fronts L, F, and what elimination leaves of joints (phi) and of closed rows; made once for each thread."""
 
-    def __init__(self, sizes: dict[str, int]) -> None:
+    def __init__(self, block: FrontBlock) -> None:
+        sizes = block.fronts.sizes
         self.L, self.F = np.zeros(sizes["L"] + FEW), np.zeros(sizes["F"] + FEW)
         self.phi, self.closed = np.zeros(sizes["phi"] + FEW), np.zeros(sizes["factor"] + 1)
+        self.bundle = block.bundle(self)
 
 
 class FrontBlock:
@@ -33,10 +36,10 @@ class FrontBlock:
 
     def __init__(self, state: RowState, fronts: Fronts, limits: Thresholds) -> None:
         self.state, self.fronts = state, fronts
-        self.stacks = Stacks(fronts.sizes)
         self.width = max(fronts.sizes["width"], 1)
         self.limits = (MASSIVE * limits.eps, limits.implied, limits.accept)
         self.unshifted = np.zeros(state.rows.m)
+        self.stacks = Stacks(self)
 
     def factor(self, values: RowValues, shift: Array) -> Factors:
         """Factor [M A^T; A -shift] at the state in memory."""
@@ -46,7 +49,7 @@ class FrontBlock:
         front_loops.factor(
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.state.tree.armature, memory.K,
             f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
-            memory.T, memory.Y, stacks.L, stacks.F, stacks.phi, stacks.closed,
+            memory.still, memory.T, memory.Y, stacks.L, stacks.F, stacks.phi, stacks.closed,
             found.g, found.pivots, memory.worst, self.width, f.narrow, f.run,
         )  # fmt: skip
         found.worst = float(memory.worst[0])
@@ -62,19 +65,28 @@ class FrontBlock:
         )  # fmt: skip
         return a, lam
 
+    def bundle(self, stacks: Stacks) -> FrontBundle:
+        """Return what `plain_answer` takes in one."""
+        state, f = self.state, self.fronts
+        layout, memory, rows, room = state.layout, state.tree.memory, state.rows, state.room
+        return front_bundle(
+            (layout.topology, layout.gathering, layout.pitch, layout.inertia, state.tree.armature),
+            (f.counts, f.ids, f.at, f.run, f.touches, f.couplings, f.merges),
+            (self.width, f.narrow, rows.owners),
+            (state.ends, rows.linear_terms, rows.owner),
+            self.limits,
+            (memory.K, memory.T, memory.Y, memory.A, memory.worst, memory.still),
+            (stacks.L, stacks.F, stacks.phi, stacks.closed),
+            (room.forces, room.coupled, room.left),
+        )
+
     def first(self, values: RowValues, load: tuple, present: Array) -> tuple[Factors, Trial | None]:
         """Factor without a shift, and solve where the rows that are `present` are independent."""
-        state, f, stacks = self.state, self.fronts, self.stacks
-        layout, memory, rows, room = state.layout, state.tree.memory, state.rows, state.room
         need, tau, c = load
-        g, pivots, y, lam = np.zeros((4, rows.m))
-        a, gap = np.empty(len(tau)), np.empty((2, rows.m))
+        g, pivots, y, lam, *gap = made = np.zeros((6, len(c)))
+        a, left = np.empty(len(tau)), self.state.room.left
         clear, one, two = plain_answer(
-            layout.topology, layout.gathering, layout.pitch, layout.inertia, state.tree.armature, memory.K,
-            f.counts, f.ids, f.at, f.run, f.touches, f.couplings, f.merges, self.width, f.narrow,
-            state.ends, rows.linear_terms, rows.owner, rows.owners, present, values.wrenches, self.unshifted,
-            need, tau, c, self.limits, memory.T, memory.Y, memory.A, stacks.L, stacks.F, stacks.phi, stacks.closed,
-            room.forces, room.coupled, memory.worst, g, pivots, y, a, lam, room.left, gap,
-        )  # fmt: skip
-        factors = Factors(self.unshifted, g, pivots, float(memory.worst[0]))
-        return factors, Trial(a, lam, one, two, room.left, gap[0]) if clear else None
+            self.stacks.bundle, present, values.wrenches, self.unshifted, need, tau, c, g, pivots, y, a, lam, made[4:]
+        )
+        factors = Factors(self.unshifted, g, pivots, float(self.state.tree.memory.worst[0]))
+        return factors, Trial(a, lam, one, two, left, gap[0]) if clear else None

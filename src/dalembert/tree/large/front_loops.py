@@ -44,14 +44,14 @@ from dalembert.tree.large.outward import COMPILED
 @njit(**COMPILED)
 def factor(
     topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
-    wrenches, shift, T, Y, L, F, phi, kept_factor, g, pivots, worst, width, narrow, run,
+    wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, width, narrow, run,
 ):  # fmt: skip
     """Factor the block matrix; g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the joints' least."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
     kind, closed, opened, start, taken_over = kinds
     n = len(parent)
-    zero, ext = np.zeros(len(armature)), np.empty((0, 6))
+    ext = np.empty((0, 6))
     W, S, E = np.zeros(ROOM), np.empty((6, 6)), np.empty(GATHERED)
     big, forces = np.empty((width, width)), np.empty((width, 6))
     worst[0], worst[1] = np.inf, -1.0
@@ -60,7 +60,7 @@ def factor(
     i = n - 1
     while i >= 0:
         if run[i] <= i:
-            i = calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, zero, ext, K, T, Y, L, F,
+            i = calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L, F,
                             phi, worst, W, block)  # fmt: skip
             continue
         w = opened[i]
@@ -72,7 +72,7 @@ def factor(
                   forces, E, narrow)  # fmt: skip
         inertial = gathered(i, first, slot, inertia, K, T, taken(W, 0))
         stashed(plus(inertial, unpacked(E)) if kind[i] == MERGED else inertial, W)
-        ratio = any_joint(i, code[i], iv[i], kept[i], pitch, armature, zero, K, Y, W, S)
+        ratio = any_joint(i, code[i], iv[i], kept[i], pitch, armature, still, K, Y, W, S)
         note(ratio, i, worst)
         if parent[i] >= 0 and parent[i] != i - 1:
             put(taken(W, 0), first[i], T, slot[parent[i]])
@@ -89,12 +89,12 @@ def factor(
 
 
 @njit(**COMPILED)
-def calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, zero, ext, K, T, Y, L, F, phi, worst, W,
+def calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L, F, phi, worst, W,
                 block):  # fmt: skip
     """Eliminate hinges where no row begins or ends and fronts are narrow, a block at a time: inertias, then rows."""
     while i >= 0 and run[i] <= i:
         w, innermost = opened[i], max(run[i], i - BLOCK + 1)
-        hinges(i, innermost, topology, gathering, inertia, armature, zero, ext, K, T, Y, worst, W)
+        hinges(i, innermost, topology, gathering, inertia, armature, still, ext, K, T, Y, worst, W)
         if w:
             carry(i, innermost, w, K, Y, gathering[2], phi, at[2], L[at[0, i] :], F[at[1, i] :], block)
         i = innermost - 1

@@ -1,6 +1,6 @@
 """What most states need, in one call: factor, and where rows are independent solve, and measure the answer.
 
-To enter compiled code with fifty arrays costs microseconds, as much as a dozen bodies.
+Its arguments that never change come in a bundle (`bundles.py`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from dalembert.tree.large.residuals import residuals
 
 
 @njit(**COMPILED)
-def plain_answer(
-    topology, gathering, pitch, inertia, armature, K, kinds, ids, at, run, touches, couplings, merges, width, narrow,
-    ends, linear, owner, owners, present, wrenches, shift, need, tau, c, limits,
-    T, Y, A, L, F, phi, closed, forces, coupled, worst, g, pivots, y, a, lam, left, gap,
-):  # fmt: skip
+def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a, lam, gap):
     """Return whether joints and the rows that are `present` have pivots; if so, both residuals of a (nv,), lam (m,)."""
-    massive, implied, accept = limits
+    topology, gathering, pitch, inertia, armature = bundle.layout
+    kinds, ids, at, run, touches, couplings, merges = bundle.plan
+    width, narrow, owners = bundle.sizes
+    ends, linear, owner = bundle.rows
+    massive, implied, accept = bundle.limits
+    K, T, Y, A, worst, still = bundle.memory
+    L, F, phi, closed = bundle.stacks
+    forces, coupled, left = bundle.room
     factor(
         topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges, wrenches, shift,
-        T, Y, L, F, phi, closed, g, pivots, worst, width, narrow, run,
+        still, T, Y, L, F, phi, closed, g, pivots, worst, width, narrow, run,
     )  # fmt: skip
     scale = largest_of_each(owner, owners, g)
     clear = worst[0] > massive

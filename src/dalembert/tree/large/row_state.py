@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert.tree.large import inward, sweeps
 from dalembert.tree.large.balance import joint_forces
+from dalembert.tree.large.bundles import motion_bundle
 from dalembert.tree.large.composite import row_jacobian
 from dalembert.tree.large.fronts import closing_bodies
 from dalembert.tree.large.lanes import padded
@@ -26,9 +27,16 @@ class Room(threading.local):
     joints, with what is `left` of a joint's balance.
     """
 
-    def __init__(self, n: int, nv: int) -> None:
+    def __init__(self, tree: LargeTree) -> None:
+        layout, memory = tree.layout, tree.memory
+        n, nv = layout.n, layout.mechanism.nv
         self.P, self.V, self.need = padded(n, 3), padded(n, 3), padded(n, 6)
         self.forces, self.coupled, self.left = padded(n, 12).reshape(-1, 2, 6), np.zeros(nv), np.zeros(nv)
+        self.bundle = motion_bundle(
+            (layout.topology, layout.C, layout.pitch, layout.inertia),
+            memory.still,
+            (memory.K, self.P, self.V, self.need),
+        )
 
 
 class RowState:
@@ -37,7 +45,7 @@ class RowState:
     def __init__(self, tree: LargeTree) -> None:
         self.tree, self.layout = tree, tree.layout
         self.rows = Rows(tree.layout)
-        self.room = Room(tree.layout.n, tree.layout.mechanism.nv)
+        self.room = Room(tree)
 
     @cached_property
     def ends(self) -> Array:
@@ -49,13 +57,9 @@ class RowState:
 
     def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
         """Move to a state and return the rows there; `room.need` gets what bodies need for their motion."""
-        layout, memory, room = self.layout, self.tree.memory, self.room
-        start = self.tree.lift if gravity else np.zeros(3)
-        sweeps.motion(
-            layout.topology, layout.C, layout.pitch, layout.inertia, q, *circular(q), v, memory.still, start,
-            memory.K, room.P, room.V, room.need,
-        )  # fmt: skip
-        return self.rows.at(memory.K, room.P, room.V, q, v, t)
+        room = self.room
+        sweeps.motion(room.bundle, q, *circular(q), v, self.tree.lift if gravity else np.zeros(3))
+        return self.rows.at(self.tree.memory.K, room.P, room.V, q, v, t)
 
     def still(self, q: Array, t: float) -> RowValues:
         """Return the rows at a configuration at rest, without gravity, which is in memory from then on."""

@@ -126,16 +126,16 @@ class Rows:
 
     def at(self, K: Array, P: Array, V: Array, q: Array, v: Array, t: float) -> RowValues:
         """Return the rows at a state that `outward` has left in K; P, V origins and their velocities."""
-        wrenches = np.zeros((self.m, 2, 6))
-        rate, drift, residual = np.zeros(self.m), np.zeros(self.m), np.zeros(self.h)
+        wrenches, (rate, drift), residual = np.zeros((self.m, 2, 6)), np.zeros((2, self.m)), np.zeros(self.h)
         for group in self.groups:
             body, R, p = group.ends
             arms = np.zeros((len(body), 2, 3))
             x = group.x.copy()
             gather(body, R, p, K, P, V, self.layout.gravity, x, arms)
-            made = group.kernel(x)
-            scatter(*[part.reshape(len(body), -1) for part in made], arms, group.rows, group.residuals,
-                    wrenches, rate, drift, residual)  # fmt: skip
+            forces, rates, drifts, residuals = (part.reshape(len(body), -1) for part in group.kernel(x))
+            scatter(
+                forces, rates, drifts, residuals, arms, group.rows, group.residuals, wrenches, rate, drift, residual
+            )
         if self.linear:
             self._add_linear(q, v, t, rate, drift, residual)
         return RowValues(wrenches, rate, drift, residual)

@@ -21,9 +21,11 @@ def forward(
 
 
 @njit(**COMPILED)
-def motion(topology, C, pitch, inertia, q, sines, cosines, v, still, start, K, P, V, need):
+def motion(bundle, q, sines, cosines, v, start):
     """Fill K with the motion of a state, P and V with places and velocities of origins, need with forces for it."""
-    outward(topology, C, pitch, q, sines, cosines, v, still, start, K)
+    topology, C, pitch, inertia = bundle.layout
+    K, P, V, need = bundle.memory
+    outward(topology, C, pitch, q, sines, cosines, v, bundle.still, start, K)
     positions(topology[0], K, P)
     velocities(topology, pitch, v, K, V)
     needs(inertia, K, need[:0], need)
