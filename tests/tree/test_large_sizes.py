@@ -129,6 +129,30 @@ def test_loops_equal_the_dense_block_matrix(shape, route):
     assert np.abs(found.multipliers - expected.multipliers).max() < 1e-6 * np.abs(expected.multipliers).max()
 
 
+@pytest.mark.parametrize("rows", range(1, 10))
+def test_rows_carried_along_a_chain_equal_the_dense_block_matrix(rows):
+    """One to nine rows that begin along a chain of more hinges than a block holds, with a branch on the way."""
+    chain, b = 100, da.Builder("held chain")
+    for i in range(130):  # the last thirty are a branch
+        b.body(f"b{i}", **models.LINK)
+        parent = "world" if i == 0 else "b40" if i == chain else f"b{i - 1}"
+        b.joint(f"j{i}", "revolute", parent=parent, child=f"b{i}", axis=models.AXES[i % 3], position=(0, 0, -1))
+    ends = ["b99", "b129", "b80", "b30", "b90", "b60", "b110", "b20", "b70"][:rows]
+    at = {"placement": (0, 0, -1), "length": 50.0}
+    ties = [da.Distance(end, at=(3.0, k, 1.0), name=f"tie{k}", **at) for k, end in enumerate(ends)]
+    mechanism = b.build().constrain(*ties)
+    q, v, tau = models.state(mechanism, 0.1)
+    found = LargeSystem(large_tree(mechanism)).forward(q, v, tau, 0.0)
+    M = mechanism.compile("mass_matrix", backend="looped")(q)
+    f = tau - mechanism.compile("bias", backend="looped")(q, v)
+    A = mechanism.compile("constraint_jacobian", backend="looped")(q, np.zeros(1))
+    drift = mechanism.compile("constraint_drift", backend="looped")(q, v, np.zeros(1))
+    expected = da.KKT(M, A, mechanism.names).solve(f, drift)
+    assert found.status is da.Status.UNIQUE
+    assert np.abs(found.acceleration - expected.acceleration).max() < 1e-7 * np.abs(expected.acceleration).max()
+    assert np.abs(found.multipliers - expected.multipliers).max() < 1e-7 * np.abs(expected.multipliers).max()
+
+
 def test_a_ladder_at_rest_is_solved_alike_by_both_routes():
     """Rungs begin to fall, nothing else moves: residuals are not measured by the nothing."""
     ladder = models.ladder(600)
