@@ -43,7 +43,7 @@ from dalembert.tree.large.lanes import (
 )
 from dalembert.tree.large.layout import CIRCLE, HINGE
 from dalembert.tree.large.other_joints import GATHERED, other
-from dalembert.tree.large.outward import COMPILED, MOTION
+from dalembert.tree.large.outward import COMPILED, LOOP, MOTION
 
 PLACE = 11 * WIDTH
 """Reals of a gathering place: where children meet that do not follow each other."""
@@ -144,7 +144,7 @@ def taken(T, s):
     )  # fmt: skip
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def put(w, is_first, T, s):
     """Add w to place s of T, or set it where nothing is there yet."""
     if not is_first:
@@ -168,7 +168,7 @@ def stashed(w, W):
     store(W, 40, w[10])
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def any_joint(i, kind, k, at, pitch, armature, tau, K, Y, W, S):
     """Eliminate a joint of any kind from the inertia at the beginning of W, in memory; return its relative pivot."""
     w = taken(W, 0)

@@ -17,7 +17,7 @@ from dalembert.tree.large.articulate import inertia_in_world
 from dalembert.tree.large.inward import carrier, felt, put_pair, with_children
 from dalembert.tree.large.lanes import cross_of_sizes, load, nothing, size, store
 from dalembert.tree.large.layout import VELOCITIES
-from dalembert.tree.large.outward import COMPILED, MOTION, along
+from dalembert.tree.large.outward import COMPILED, LOOP, MOTION, along
 
 
 @njit(**COMPILED)
@@ -45,7 +45,7 @@ def backward_error(topology, gathering, pitch, inertia, armature, K, need, rowed
     return largest
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def sizes_outward(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the sums of the sizes of what accelerations of bodies are made of, for qdd not negative."""
     parent, code, _, iv = topology

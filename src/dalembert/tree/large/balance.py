@@ -11,10 +11,10 @@ from dalembert.tree.large.articulate import PLACE, force_needed, inertia_in_worl
 from dalembert.tree.large.inward import felt
 from dalembert.tree.large.lanes import WIDTH, cross, cross_of_sizes, load, nothing, size, store, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
-from dalembert.tree.large.outward import COMPILED, MOTION
+from dalembert.tree.large.outward import COMPILED, LOOP, MOTION
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def needs(inertia, K, ext, need):
     """Fill need (n, 6) with the forces that bodies need for the motion in K, less ext (n, 6) where it has rows."""
     for i in range(len(inertia)):
@@ -27,7 +27,7 @@ def needs(inertia, K, ext, need):
         store(need, 6 * i + 3, n)
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def joint_forces(ends, wrenches, c, lam, A, forces, gap):
     """Set forces (n, 2, 6) of bodies that rows pull at to A^T lam and its size; gap (2, m) to c - A a and its size."""
     for row in range(len(lam)):
@@ -49,7 +49,7 @@ def joint_forces(ends, wrenches, c, lam, A, forces, gap):
         gap[0, row], gap[1, row] = left, size
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def relative(gap, size_of_gap, g):
     """Return the sum of |gap| over that of its size, rows weighed by the roots of 1/g; as it is where all is zero."""
     missed = made_of = 0.0
@@ -73,7 +73,7 @@ def largest_of_each(owner, count, g):
     return largest[owner]
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def all_finite(arrays):
     """Return whether no entry of a tuple of arrays is infinite or not a number."""
     bad = 0.0
@@ -83,16 +83,15 @@ def all_finite(arrays):
     return bad == 0.0
 
 
-@njit(**COMPILED)
-def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, load_, a, coupled, T, left):
+@njit(**LOOP)
+def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, load_, a, coupled, T, left, felt_here):
     """Fill left (nv,) with tau - M a - A^T lam by Newton-Euler, and return how large it is.
 
     That is the largest |left| over the sum of the sizes of all products it is made of, joint by joint (Oettli & Prager
-    1964), which forgives the rounding of long levers.
+    1964), which forgives the rounding of long levers. felt_here (2, 6) is room to work in.
     """
     parent, code, _, iv = topology
     slot, first, _ = gathering
-    felt_here = np.zeros((2, 6))
     up, largest = (nothing(), nothing(), nothing(), nothing()), 0.0
     for i in range(len(parent) - 1, -1, -1):
         w = own_forces(i, inertia, K, A, need, rowed)
@@ -134,14 +133,16 @@ def larger(largest, left, made_of):
     return left / made_of if made_of != 0.0 else max(largest, left)
 
 
-@njit(**COMPILED)
-def imbalance_in_sum(topology, kept, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load_, a, coupled, left):
+@njit(**LOOP)
+def imbalance_in_sum(
+    topology, kept, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load_, a, coupled, left, felt_here
+):  # fmt: skip
     """Return the sum of all |left| over that of what each body contributes to its own joint, weighed by roots of 1/D.
 
-    It forgives rounding where a joint carries nothing.
+    It forgives rounding where a joint carries nothing. felt_here (6,) is room to work in.
     """
     _, code, _, iv = topology
-    felt_here, total_left, parts = np.zeros(6), 0.0, 0.0
+    total_left, parts = 0.0, 0.0
     for i in range(len(code)):
         _, _, f, n = own_forces(i, inertia, K, A, need, rowed)
         kind, at, k, count = code[i], MOTION * i, iv[i], VELOCITIES[code[i]]
@@ -182,7 +183,7 @@ def four_at(T, s):
     return load(T, at), load(T, at + WIDTH), load(T, at + 2 * WIDTH), load(T, at + 3 * WIDTH)
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def four_put(w, is_first, T, s):
     """Add w to place s of T, or set it where nothing is there yet."""
     if not is_first:
@@ -193,7 +194,7 @@ def four_put(w, is_first, T, s):
         at += WIDTH
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def mobility(ends, inertia, wrenches, g):
     """Fill g (m,) with what unit multipliers would do to their bodies alone: a size for the rows of G."""
     for row in range(len(ends)):

@@ -38,7 +38,7 @@ from dalembert.tree.large.fronts import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_
 from dalembert.tree.large.inward import hinges, note
 from dalembert.tree.large.narrow_fronts import BLOCK, REALS, carry
 from dalembert.tree.large.other_joints import GATHERED, PACKED, subspace
-from dalembert.tree.large.outward import COMPILED
+from dalembert.tree.large.outward import COMPILED, LOOP
 
 
 @njit(**COMPILED)
@@ -47,16 +47,29 @@ def factor(
     wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, width, narrow, run,
 ):  # fmt: skip
     """Factor the block matrix; g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the joints' least."""
+    W, S, E = np.zeros(ROOM), np.empty((6, 6)), np.empty(GATHERED)
+    big, forces, ext = np.empty((width, width)), np.empty((width, 6)), np.empty((0, 6))
+    block = np.zeros(BLOCK * REALS)
+    worst[0], worst[1] = np.inf, -1.0
+    g[:] = 0.0
+    eliminate(
+        topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
+        wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, narrow, run,
+        W, S, E, big, forces, ext, block,
+    )  # fmt: skip
+
+
+@njit(**LOOP)
+def eliminate(
+    topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
+    wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, narrow, run,
+    W, S, E, big, forces, ext, block,
+):  # fmt: skip
+    """Go inward; what comes last is room to work in."""
     parent, code, _, iv = topology
     slot, first, kept = gathering
     kind, closed, opened, start, taken_over = kinds
     n = len(parent)
-    ext = np.empty((0, 6))
-    W, S, E = np.zeros(ROOM), np.empty((6, 6)), np.empty(GATHERED)
-    big, forces = np.empty((width, width)), np.empty((width, 6))
-    worst[0], worst[1] = np.inf, -1.0
-    g[:] = 0.0
-    block = np.zeros(BLOCK * REALS)
     i = n - 1
     while i >= 0:
         if run[i] <= i:
@@ -88,7 +101,7 @@ def factor(
               narrow)  # fmt: skip
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L, F, phi, worst, W,
                 block):  # fmt: skip
     """Eliminate hinges where no row begins or ends and fronts are narrow, a block at a time: inertias, then rows."""
@@ -101,7 +114,7 @@ def calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, stil
     return i
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def merge(entry, i, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big, forces, E,
           narrow):  # fmt: skip
     """Assemble a front of several children, close its rows; E (27,) gets what they add to the body's inertia."""
@@ -128,7 +141,7 @@ def line(a, narrow):
     return FEW * a if narrow else a * (a + 1) // 2
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def extend(L, F, old, w, narrow):
     """Put zeros behind the rows that a front takes over; those of a narrow one are there from its beginning."""
     if narrow:
@@ -142,7 +155,7 @@ def extend(L, F, old, w, narrow):
         F[k] = 0.0
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def begin(entry, touches, wrenches, F, narrow):
     """Add the forces of rows that begin at a body."""
     starts, rows, places, ends = touches
@@ -152,7 +165,7 @@ def begin(entry, touches, wrenches, F, narrow):
             F[by_row * places[k] + by_entry * d] += wrenches[rows[k], ends[k], d]
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def assemble(entry, merges, kinds, ids, at, L, F, m, f, g, narrow):
     """Gather children's fronts in the lower triangle m and the forces f; of narrow ones the rows' diagonal in g."""
     starts, sources, map_starts, maps = merges
@@ -176,7 +189,7 @@ def assemble(entry, merges, kinds, ids, at, L, F, m, f, g, narrow):
                     m[to[b], to[a]] += x
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def close(m, f, e, rows, shift, g, pivots, kept, E):
     """Eliminate the first e rows of a front; E (27,) gets what they add to the body's inertia."""
     for a in range(e):
@@ -208,7 +221,7 @@ def close(m, f, e, rows, shift, g, pivots, kept, E):
             kept[w * e + 6 * a + d] = f[a, d]
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def settle(m, f, e, w, L, F, narrow):
     """Put the rows that stay open onto the stacks."""
     by_row, by_entry = strides(narrow)
@@ -222,7 +235,7 @@ def settle(m, f, e, w, L, F, narrow):
                 L[line(b, narrow) + a] = m[e + a, e + b]
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2, narrow):
     """Eliminate a joint from its open rows, and move their forces to the parent's origin."""
     starts, places, columns, factors = couplings

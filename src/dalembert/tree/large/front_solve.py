@@ -13,7 +13,7 @@ from dalembert.tree.large.fronts import FEW, MERGED
 from dalembert.tree.large.inward import carrier, felt, onward, put_pair, with_children, yielded
 from dalembert.tree.large.lanes import WIDTH, cross, first, fourth, load, nothing, second, store, third, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
-from dalembert.tree.large.outward import COMPILED, MOTION
+from dalembert.tree.large.outward import COMPILED, LOOP, MOTION
 
 
 @njit(**COMPILED)
@@ -21,11 +21,19 @@ def solve(
     topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, qdd, lam, A
 ):  # fmt: skip
     """Solve for joint forces tau, forces `need` (n, 6) on bodies and right sides y (m,), which is used up."""
+    p = np.zeros(FEW)
+    eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, p, np.zeros(6))
+    back(topology, gathering[2], pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, p)
+
+
+@njit(**LOOP)
+def eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, p, S):
+    """Go inward: u of joints into Y, y of rows becomes R^-1 y where they close; p (8,), S (6,) are room to work in."""
     parent, code, _, iv = topology
     slot, first_child, kept = gathering
     kind, closed, opened, start, _ = kinds
     n = len(parent)
-    p, S, up, twist, low, high = np.zeros(FEW), np.zeros(6), nothing(), nothing(), nothing(), nothing()
+    up, twist, low, high = nothing(), nothing(), nothing(), nothing()
     for i in range(n - 1, -1, -1):
         f, m = nothing(), nothing()
         if need.shape[0]:
@@ -58,7 +66,6 @@ def solve(
         put_pair(i, parent[i], first_child, slot, T, up, twist)
     if kind[n] == MERGED and closed[n]:
         descend(ids[start[n] :], closed[n], opened[n], kept_factor[at[3, n] :], y, p)
-    back(topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A)
 
 
 @njit(inline="always")
@@ -78,7 +85,7 @@ def keep_rows(ids, start, w, low, high, y, p):
         y[ids[start + a]] = p[a]
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def give_way(i, kind, h, K, Y, kept, tau, f, m, phi, at_phi, rows, w, y, S):
     """Return the force behind a joint of any kind; its u goes to Y, its part of open rows to y."""
     count = VELOCITIES[kind]
@@ -96,7 +103,7 @@ def give_way(i, kind, h, K, Y, kept, tau, f, m, phi, at_phi, rows, w, y, S):
     return f, m
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def descend(rows, e, w, kept, y, p):
     """Eliminate closing rows from a right side: y_e becomes R^-1 y_e."""
     for a in range(e):
@@ -114,12 +121,13 @@ def descend(rows, e, w, kept, y, p):
             p[d] -= kept[(e + w) * e + 6 * a + d] * y[rows[a]]
 
 
-@njit(**COMPILED)
-def back(topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A):
-    """Return to the leaves: qdd and lam, body by body."""
+@njit(**LOOP)
+def back(topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, p):
+    """Return to the leaves: qdd and lam, body by body; p (8,) is room to work in."""
     parent, code, _, iv = topology
     kind, closed, opened, start, _ = kinds
-    n, p, low, high = len(parent), np.zeros(FEW), nothing(), nothing()
+    n, low, high = len(parent), nothing(), nothing()
+    p[:] = 0.0
     if kind[n] == MERGED:
         ascend(ids[start[n] :], closed[n], 0, kept_factor[at[3, n] :], y, p, lam)
     a, b = nothing(), nothing()
@@ -150,7 +158,7 @@ def back(topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, 
             ascend(ids[start[i] :], closed[i], opened[i], kept_factor[at[3, i] :], y, p, lam)
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def ascend(rows, e, w, kept, y, a, lam):
     """Fill in lam of closed rows: R^T lam_e = F' da - L_eo lam_o - R^-1 y_e."""
     for b in range(e):

@@ -29,7 +29,7 @@ from dalembert.tree.large.articulate import (
 )
 from dalembert.tree.large.lanes import WIDTH, cross, load, nothing, store, total
 from dalembert.tree.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER, VELOCITIES
-from dalembert.tree.large.outward import COMPILED, MOTION, along
+from dalembert.tree.large.outward import COMPILED, LOOP, MOTION, along
 
 
 @njit(**COMPILED)
@@ -53,7 +53,7 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
         i -= 1
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def hinges(i, innermost, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W):
     """Eliminate hinges from body i in to `innermost`, as long as there are no other joints; return where it ended.
 
@@ -84,7 +84,7 @@ def note(ratio, i, worst):
         worst[0], worst[1] = ratio, i
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def accelerations(topology, kept, pitch, K, Y, qdd, A):
     """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) accelerations beyond those."""
     parent, code, _, iv = topology
@@ -115,7 +115,7 @@ def carrier(i, p, A, a, b):
     return a, b
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def yielded(count, at, k, Y, phi, at_phi, rows, w, lam, a, b, qdd):
     """Fill in qdd of a joint of any kind: D^-1 (u - U^T a - Phi^T lam), w rows being open there."""
     D, u = at + 6 * count, at + 6 * count + count * count
@@ -137,7 +137,7 @@ def onward(i, kind, k, h, K, qdd, a, b):
     return a + s, b + o
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def spread(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the accelerations that joint accelerations qdd alone cause."""
     parent, code, _, iv = topology
@@ -153,7 +153,7 @@ def spread(topology, pitch, K, qdd, A):
         store(A, 6 * i + 3, b)
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
     """Newton-Euler, inward: joint forces tau for the motion in K, armature times acc included."""
     parent, code, _, iv = topology
@@ -173,7 +173,7 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
         tau[k] += armature[k] * acc[k]
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def transmitted(topology, gathering, pitch, forces, K, T, tau):
     """Fill tau with the joint forces that forces (n, 6) on bodies amount to: J^T times them."""
     parent, code, _, iv = topology
@@ -218,7 +218,7 @@ def felt_by(i, kind, k, h, K, f, n, tau):
         felt(kind, k, h, load(K, at), load(K, at + 3), load(K, at + 6), f, n, tau)
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def felt(kind, k, h, x, y, z, f, n, tau):
     """Set tau[k], ... to S^T (f, n) for S made of the axes x, y, z; the other way of `along`."""
     if kind == SLIDER:

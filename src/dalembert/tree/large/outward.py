@@ -30,10 +30,14 @@ MOTION = 21
 STRAIGHTEN = 32
 """Axes are made orthogonal again at every so many bodies of a branch: rounding would add up in long chains."""
 
-COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+FAST: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+COMPILED, LOOP = FAST | {"_nrt": True}, FAST | {"_nrt": False}
+"""Compiled functions, and those that make no arrays: there arrays need not be counted in and out of inlined functions,
+body by body, which takes longer than what is done with them."""
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity.
 
@@ -147,7 +151,7 @@ def straightened(x, y, z):
     )
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def velocities(topology, pitch, v, K, V):
     """Fill V (n, 3) with the velocities of all origins: those of frames and springs need them, dynamics does not."""
     parent, code, _, iv = topology
@@ -165,7 +169,7 @@ def velocities(topology, pitch, v, K, V):
         store(V, 3 * i, last)
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def positions(parent, K, P):
     """Fill P (n, 3) with the places of all origins in the world."""
     last = nothing()

@@ -6,6 +6,7 @@ in sum (`balance.py`), and beside |M| |a| + |A|^T |lam| + |tau| (`backward.py`).
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from dalembert.tree.large.backward import backward_error
@@ -32,11 +33,13 @@ def residuals(
         coupled[place[k]] += factor[k] * lam[row[k]]
         gap[0, row[k]] -= factor[k] * a[place[k]]
         gap[1, row[k]] += abs(factor[k] * a[place[k]])
-    one = imbalance(topology, gathering, pitch, inertia, armature, K, A, need, forces, tau, a, coupled, T, left)
+    here = np.zeros((2, 6))
+    one = imbalance(topology, gathering, pitch, inertia, armature, K, A, need, forces, tau, a, coupled, T, left, here)
     if not one <= FINE:
         in_sum = imbalance_in_sum(
-            topology, gathering[2], pitch, inertia, armature, K, Y, weighed, A, need, forces, tau, a, coupled, left
-        )
+            topology, gathering[2], pitch, inertia, armature, K, Y, weighed, A, need, forces, tau, a, coupled, left,
+            here[0],
+        )  # fmt: skip
         one = min(one, in_sum) if in_sum >= 0.0 else in_sum
     if one > accept:
         one = min(one, backward_error(

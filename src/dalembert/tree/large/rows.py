@@ -18,7 +18,7 @@ from dalembert.model.placement import IDENTITY
 from dalembert.tree.large.frames import Sites
 from dalembert.tree.large.fronts import Touches
 from dalembert.tree.large.layout import VELOCITIES, Layout
-from dalembert.tree.large.outward import COMPILED
+from dalembert.tree.large.outward import LOOP
 from dalembert.tree.large.row_types import FRAME, INPUTS, type_kernel, type_of, values_of
 
 Array = np.ndarray
@@ -174,7 +174,7 @@ class _Coordinates:
         return self._coordinate(self, name)  # type: ignore[arg-type]
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def gather(body, R, p, K, P, V, gravity, x, arms):
     """Fill x (k, ...) with the motion of both ends of every constraint, arms (k, 2, 3) with levers from origins."""
     for k in range(len(body)):
@@ -211,7 +211,7 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
             x[k, at + 21], x[k, at + 22], x[k, at + 23] = d0, d1, d2
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def scatter(forces, rates, drifts, residuals, arms, rows, places, wrenches, rate, drift, residual):
     """Put forces (k, 12 r) at frames into wrenches (m, 2, 6) about the bodies' origins; the rest where it belongs."""
     for k in range(len(rows)):
