@@ -32,9 +32,10 @@ STRAIGHTEN = 32
 
 FAST: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
-COMPILED, LOOP = FAST | {"_nrt": True}, FAST | {"_nrt": False}
-"""Compiled functions, and those that make no arrays: there arrays need not be counted in and out of inlined functions,
-body by body, which takes longer than what is done with them."""
+COMPILED: dict[str, Any] = FAST | {"_nrt": True}
+LOOP: dict[str, Any] = FAST | {"_nrt": False}
+"""For functions that make no arrays: otherwise those that inlined functions take are counted in and out, body by body,
+which takes longer than what is done with them."""
 
 
 @njit(**LOOP)
