@@ -73,7 +73,7 @@ def largest_of_each(owner, count, g):
     return largest[owner]
 
 
-@njit(**LOOP)
+@njit(**(LOOP | {"fastmath": {"reassoc"}}))
 def all_finite(arrays):
     """Return whether no entry of a tuple of arrays is infinite or not a number."""
     bad = 0.0

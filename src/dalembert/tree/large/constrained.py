@@ -20,7 +20,7 @@ import numpy as np
 from dalembert.kkt import Status
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree.large.balance import all_finite, largest_of_each, needs, relative
-from dalembert.tree.large.factors import Factors, Trial
+from dalembert.tree.large.factors import Factors, Out, Trial
 from dalembert.tree.large.front_block import FrontBlock
 from dalembert.tree.large.fronts import Fronts, plan
 from dalembert.tree.large.residuals import FINE, residuals
@@ -87,8 +87,8 @@ class LargeSystem(RowState):
         """Size of what the plan needs for its numbers; a sparse LU is not counted."""
         return 0 if self.fronts is None else 8 * sum(k for word, k in self.fronts.sizes.items() if word != "width")
 
-    def forward(self, q: Array, v: Array, tau: Array, t: float) -> Answer:
-        """Return the constrained acceleration of one state."""
+    def forward(self, q: Array, v: Array, tau: Array, t: float, out: Out | None = None) -> Answer:
+        """Return the constrained acceleration of one state, in the arrays `out` where it can be."""
         if not (isfinite(t) and all_finite((q, v, tau))):
             return self._nothing(Status.NONFINITE)
         values, tree, need = self.moved(q, v, t), self.tree, self.room.need
@@ -102,7 +102,7 @@ class LargeSystem(RowState):
             tree.forward(q, v, tau, a)
             return a
 
-        return self._answer(values, need, load, -values.drift, free=free)
+        return self._answer(values, need, load, -values.drift, free=free, out=out)
 
     def jump(self, q: Array, v: Array, t: float, taken: Array) -> Answer:
         """Return v', impulses: M (v' - v) + A^T P = 0, of the rows' rate the part `taken` is gone."""
@@ -141,11 +141,19 @@ class LargeSystem(RowState):
         return Answer(np.full(self.layout.mechanism.nv, nan), np.full(self.rows.m, nan), status, (nan, nan))
 
     def _answer(
-        self, values: RowValues, need: Array, tau: Array, c: Array, present: Array | None = None, free: Any = None
+        self,
+        values: RowValues,
+        need: Array,
+        tau: Array,
+        c: Array,
+        present: Array | None = None,
+        free: Any = None,
+        out: Out | None = None,
     ) -> Answer:
         """Solve plainly, or by proximal steps where rows that are `present` depend on each other, and judge."""
         load, present = (need, tau, c), self.all_rows if present is None else present
-        factors, found = self.block.first(values, load, present)
+        out = (np.empty(len(tau)), np.empty(len(c))) if out is None else out
+        factors, found = self.block.first(values, load, present, out)
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
         if found is not None:

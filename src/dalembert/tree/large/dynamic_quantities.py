@@ -39,8 +39,10 @@ def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, 
     last = threading.local()
 
     def evaluate(q: Array, v: Array, tau: Array, t: Array, a: Array, lam: Array, status: Array) -> None:
-        found = system.forward(q, v, tau, float(t[0]))
-        a[:], lam[:], status[0] = found.acceleration, found.multipliers, found.status
+        found = system.forward(q, v, tau, float(t[0]), (a, lam))
+        if found.acceleration is not a:
+            a[:], lam[:] = found.acceleration, found.multipliers
+        status[0] = found.status
         last.state = (q, v, float(t[0]))
 
     made = quantity(mechanism, "q v tau t", solved(mechanism, "acceleration", "multipliers"), evaluate)

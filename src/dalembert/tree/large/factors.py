@@ -9,6 +9,9 @@ import numpy as np
 
 Array = np.ndarray
 
+Out = tuple[Array, Array]
+"""Where an answer goes: a (nv,), lam (m,)."""
+
 
 @dataclass(eq=False)
 class Factors:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dalembert.tree.large import front_loops, front_solve
 from dalembert.tree.large.bundles import FrontBundle, front_bundle
-from dalembert.tree.large.factors import Factors, Trial
+from dalembert.tree.large.factors import Factors, Out, Trial
 from dalembert.tree.large.fronts import FEW, Fronts
 from dalembert.tree.large.plain_answer import plain_answer
 from dalembert.tree.large.row_state import RowState
@@ -80,13 +80,13 @@ class FrontBlock:
             (room.forces, room.coupled, room.left),
         )
 
-    def first(self, values: RowValues, load: tuple, present: Array) -> tuple[Factors, Trial | None]:
-        """Factor without a shift, and solve where the rows that are `present` are independent."""
+    def first(self, values: RowValues, load: tuple, present: Array, out: Out) -> tuple[Factors, Trial | None]:
+        """Factor without a shift, and solve where the rows that are `present` are independent: a, lam = out."""
         need, tau, c = load
-        g, pivots, y, lam, *gap = made = np.zeros((6, len(c)))
-        a, left = np.empty(len(tau)), self.state.room.left
+        made, (a, lam) = np.empty((5, len(c))), out
+        g, pivots, y, gap, _ = made
         clear, one, two = plain_answer(
-            self.stacks.bundle, present, values.wrenches, self.unshifted, need, tau, c, g, pivots, y, a, lam, made[4:]
+            self.stacks.bundle, present, values.wrenches, self.unshifted, need, tau, c, g, pivots, y, a, lam, made[3:]
         )
         factors = Factors(self.unshifted, g, pivots, float(self.state.tree.memory.worst[0]))
-        return factors, Trial(a, lam, one, two, left, gap[0]) if clear else None
+        return factors, Trial(a, lam, one, two, self.state.room.left, gap) if clear else None

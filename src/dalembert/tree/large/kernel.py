@@ -173,7 +173,7 @@ class LoopedKernel(Kernel):
         if len(inputs) != self._arity:
             return False
         for x, shape in zip(inputs, self._given, strict=True):
-            if type(x) is not np.ndarray or x.dtype != DOUBLE or x.shape != shape or not x.flags.carray:
+            if type(x) is not np.ndarray or x.dtype is not DOUBLE or x.shape != shape or not x.flags.carray:
                 return False
         return True
 

@@ -35,7 +35,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
         clear &= pivots[row] > implied * scale[row] or not present[row]
     if not clear:
         return False, 0.0, 0.0
-    y[:] = c
+    y[:], lam[:] = c, 0.0
     solve(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, closed, need, tau, y, T, a, lam, A)
     one, two = residuals(
         topology, gathering, pitch, inertia, armature, K, Y, True, ends, linear, wrenches, need, tau, c, a, lam, g,

@@ -132,7 +132,7 @@ class Rows:
             arms = np.zeros((len(body), 2, 3))
             x = group.x.copy()
             gather(body, R, p, K, P, V, self.layout.gravity, x, arms)
-            forces, rates, drifts, residuals = (part.reshape(len(body), -1) for part in group.kernel(x))
+            forces, rates, drifts, residuals = group.kernel(x)
             scatter(
                 forces, rates, drifts, residuals, arms, group.rows, group.residuals, wrenches, rate, drift, residual
             )
@@ -213,18 +213,18 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
 
 @njit(**LOOP)
 def scatter(forces, rates, drifts, residuals, arms, rows, places, wrenches, rate, drift, residual):
-    """Put forces (k, 12 r) at frames into wrenches (m, 2, 6) about the bodies' origins; the rest where it belongs."""
+    """Put forces (k, r, 12) at frames into wrenches (m, 2, 6) about the bodies' origins; the rest where it belongs."""
     for k in range(len(rows)):
         for r in range(rows.shape[1]):
             row = rows[k, r]
             rate[row], drift[row] = rates[k, r], drifts[k, r]
             for end in range(2):
-                out, at = wrenches[row, end], 12 * r + 6 * end
-                f0, f1, f2 = forces[k, at], forces[k, at + 1], forces[k, at + 2]
+                out, at = wrenches[row, end], 6 * end
+                f0, f1, f2 = forces[k, r, at], forces[k, r, at + 1], forces[k, r, at + 2]
                 a0, a1, a2 = arms[k, end, 0], arms[k, end, 1], arms[k, end, 2]
                 out[0], out[1], out[2] = f0, f1, f2
-                out[3] = forces[k, at + 3] + a1 * f2 - a2 * f1
-                out[4] = forces[k, at + 4] + a2 * f0 - a0 * f2
-                out[5] = forces[k, at + 5] + a0 * f1 - a1 * f0
+                out[3] = forces[k, r, at + 3] + a1 * f2 - a2 * f1
+                out[4] = forces[k, r, at + 4] + a2 * f0 - a0 * f2
+                out[5] = forces[k, r, at + 5] + a0 * f1 - a1 * f0
         for h in range(places.shape[1]):
             residual[places[k, h]] = residuals[k, h]

@@ -92,7 +92,7 @@ class SparseBlock:
         j = k * columns[:, None, None] + np.arange(k)[None, None, :] + np.zeros((1, k, 1), dtype=int)
         return i.ravel(), j.ravel(), x.ravel()
 
-    def first(self, values: RowValues, load: tuple, present: Array) -> tuple[Factors, None]:
+    def first(self, values: RowValues, *_: Any) -> tuple[Factors, None]:
         """Return what is known without factoring: nothing is solved, since proximal steps suit any rank."""
         mobility(self.ends, self.layout.inertia, values.wrenches, g := np.zeros(self.rows.m))
         g[self.rows.row] += 1.0
@@ -100,7 +100,7 @@ class SparseBlock:
 
     def factor(self, values: RowValues, shift: Array) -> Factors:
         """Factor [M A^T; A -shift]; whether rows depend on each other is seen by what proximal steps leave."""
-        found, _ = self.first(values, (), shift)
+        found, _ = self.first(values)
         found.shift = shift
         found.solve = self._factored(values, shift)
         if found.solve is None:
