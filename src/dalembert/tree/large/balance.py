@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -12,6 +14,8 @@ from dalembert.tree.large.inward import felt
 from dalembert.tree.large.lanes import WIDTH, cross, cross_of_sizes, load, nothing, size, store, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
 from dalembert.tree.large.outward import COMPILED, LOOP, MOTION
+
+IN_ANY_ORDER: dict[str, Any] = LOOP | {"fastmath": {"reassoc"}}
 
 
 @njit(**LOOP)
@@ -73,7 +77,7 @@ def largest_of_each(owner, count, g):
     return largest[owner]
 
 
-@njit(**(LOOP | {"fastmath": {"reassoc"}}))
+@njit(**IN_ANY_ORDER)
 def all_finite(arrays):
     """Return whether no entry of a tuple of arrays is infinite or not a number."""
     bad = 0.0
