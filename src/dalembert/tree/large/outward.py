@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from dalembert.kernel import Kernel
-from dalembert.tree.large.lanes import along_x, along_y, along_z, cross, load, nothing, store, total
+from dalembert.tree.large.lanes import along_x, along_y, along_z, cross, last_and_three, load, nothing, store, total
 from dalembert.tree.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER
 
 MOTION = 21
@@ -35,14 +35,22 @@ COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"
 
 @njit(**COMPILED)
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
-    """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity.
+    """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity."""
+    outward_between(0, len(topology[0]), topology, C, pitch, q, sines, cosines, v, acc, start, K)
+
+
+@njit(**COMPILED)
+def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, start, K):
+    """Fill K for bodies begin, ..., end - 1, whose parents are among them or are there already.
 
     What a body's only or first child needs of it stays in registers.
     """
     parent, code, iq, iv = topology
     x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), nothing(), nothing()
     ground = start[0] * x + start[1] * y + start[2] * z
-    for i in range(len(parent)):
+    if parent[begin] >= 0:
+        x, y, z, _, w, a, b = recalled(parent[begin], K)
+    for i in range(begin, end):
         p, kind, k, j, row = parent[i], code[i], iv[i], iq[i], MOTION * i
         if p < 0:
             x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), ground, nothing()
@@ -75,7 +83,7 @@ def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
         store(K, row + 9, r)
         store(K, row + 12, w)
         store(K, row + 15, a)
-        store(K, row + 18, b)
+        store(K, row + 17, last_and_three(a, b))
 
 
 @njit(inline="always")
