@@ -19,8 +19,9 @@ import numpy as np
 
 Array = np.ndarray
 
-FEWEST = 2_000
-"""Bodies below which a state is not split: two hand-overs to threads cost some 100 µs, as much as 1,500 bodies."""
+FEWEST = 5_000
+"""Bodies below which a state is not split: two hand-overs to threads cost some 0.1 ms. On two cores 5,000 bodies are
+1.2 times as fast, 3,500 take longer."""
 
 LEAST_GAIN = 1.2
 """What a split must promise, in bodies: caches, memory and hand-overs take their share of it."""
@@ -28,11 +29,11 @@ LEAST_GAIN = 1.2
 SMALLEST = 32
 """Bodies of a branch that is not left in the trunk; what it hands over is as much memory as half a body."""
 
-PIECES = 4
-"""Tasks for each thread, where the tree parts often enough: whoever is late then has less to catch up with."""
+FINE = 8
+"""Branches for each thread, where the tree parts often enough, so that they can be shared out evenly."""
 
-WORTH = 2_500
-"""Bodies of a task that is not made smaller: to take a task from the list and enter compiled code costs 10 to 20 µs."""
+PIECES = 2
+"""Tasks for each thread: whoever is late has less to catch up with. More tasks gain less: each costs some 10 µs."""
 
 OVERHANG = 0.1
 """Part of the largest branch that is counted as waited for."""
@@ -79,7 +80,7 @@ class Branches:
         if len(ranges) == 1:
             return whole(n, f"it is one chain, or nearly: no two branches of {SMALLEST} bodies or more")
         own = n - sum(end - begin for begin, end in ranges)
-        tasks = grouped(ranges, target(n - own, threads))
+        tasks = grouped(ranges, PIECES * threads)
         gain = n / (own + makespan([bodies for bodies, _, _ in tasks], threads))
         if gain < LEAST_GAIN:
             return whole(n, f"its branches on {threads} threads would make it {gain:.2f} times as fast at best", gain)
@@ -97,7 +98,7 @@ def whole(n: int, why: str, gain: float = 1.0) -> Branches:
 def cut(parent: Array, threads: int) -> list[tuple[int, int]]:
     """Return the ranges of all branches: the largest is cut again and again, the best of all stages is taken."""
     n, size = len(parent), sizes(parent)
-    small = target(n, threads)
+    small = n // (FINE * threads)
     start = forests(size, small)
     largest_first = [(begin - end, begin) for begin, end in start]
     heapq.heapify(largest_first)
@@ -121,11 +122,6 @@ def cut(parent: Array, threads: int) -> list[tuple[int, int]]:
         for c in parts:
             heapq.heappush(largest_first, (-size[c], c))
     return sorted(remaining(start, dict(cuts[:kept]), size))
-
-
-def target(n: int, threads: int) -> int:
-    """Return how many bodies of n a task should have."""
-    return max(n // (PIECES * threads), min(WORTH, n // (2 * threads)))
 
 
 def sizes(parent: Array) -> list[int]:
@@ -179,16 +175,17 @@ def remaining(start: list[tuple[int, int]], cuts: dict[int, list[int]], size: li
             yield begin, end
 
 
-def grouped(ranges: list[tuple[int, int]], most: int) -> list[tuple[int, int, int]]:
-    """Return tasks, the largest first: bodies, first branch, the one behind the last; small neighbours together."""
-    tasks: list[tuple[int, int, int]] = []
-    for k, (begin, end) in enumerate(ranges):
-        bodies, first = end - begin, k
-        if tasks and tasks[-1][0] + bodies <= most:
-            others, first, _ = tasks.pop()
-            bodies += others
-        tasks.append((bodies, first, k + 1))
-    return sorted(tasks, reverse=True)
+def grouped(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int, int]]:
+    """Return at most `count` tasks, neighbours together, the largest first: bodies, first branch, one behind the last.
+
+    Where all branches are lined up, a branch belongs to the task in whose part of the line its middle is.
+    """
+    size = np.array([end - begin for begin, end in ranges])
+    ends = np.cumsum(size)
+    task = (count * (2 * ends - size)) // (2 * ends[-1])
+    first = np.flatnonzero(np.diff(task, prepend=-1))
+    bodies = np.add.reduceat(size, first)
+    return sorted(zip(bodies.tolist(), first.tolist(), [*first[1:].tolist(), len(size)], strict=True), reverse=True)
 
 
 def makespan(tasks: list[int], threads: int) -> int:
