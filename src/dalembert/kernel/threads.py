@@ -1,10 +1,11 @@
-"""Threads that share the samples of a batch."""
+"""Threads that share the samples of a batch, or the parts of one sample."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -24,10 +25,35 @@ class Workers:
             work(0, samples)
             return
         size = -(-samples // (parts * grain)) * grain
+        pool = self._ready()
+        for job in [pool.submit(work, first, min(first + size, samples)) for first in range(0, samples, size)]:
+            job.result()
+
+    def take_turns(self, work: Callable[[int, Any], object], tasks: Sequence[Any]) -> None:
+        """Call `work(lane, task)` for every task; lanes are threads, 0 the caller's; who is free takes the next."""
+        waiting = deque(tasks)
+
+        def some(lane: int) -> None:
+            while waiting:
+                try:
+                    task = waiting.popleft()
+                except IndexError:  # another was faster
+                    return
+                work(lane, task)
+
+        pool = self._ready()
+        helpers = [pool.submit(some, lane) for lane in range(1, min(self.threads, len(tasks)))]
+        try:
+            some(0)
+        finally:
+            waiting.clear()
+            for each in helpers:
+                if not each.cancel():  # one that has not even begun has nothing left to do
+                    each.result()
+
+    def _ready(self) -> ThreadPoolExecutor:
         if self._pool is None or self._pool[0] != os.getpid():
             from concurrent.futures import ThreadPoolExecutor
 
             self._pool = (os.getpid(), ThreadPoolExecutor(self.threads, "dalembert-kernel"))
-        pool = self._pool[1]
-        for job in [pool.submit(work, first, min(first + size, samples)) for first in range(0, samples, size)]:
-            job.result()
+        return self._pool[1]

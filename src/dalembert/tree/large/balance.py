@@ -21,7 +21,13 @@ IN_ANY_ORDER: dict[str, Any] = LOOP | {"fastmath": {"reassoc"}}
 @njit(**LOOP)
 def needs(inertia, K, ext, need):
     """Fill need (n, 6) with the forces that bodies need for the motion in K, less ext (n, 6) where it has rows."""
-    for i in range(len(inertia)):
+    needs_between(0, len(inertia), inertia, K, ext, need)
+
+
+@njit(**LOOP)
+def needs_between(begin, end, inertia, K, ext, need):
+    """Fill need for bodies begin, ..., end - 1."""
+    for i in range(begin, end):
         h, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
         f, n = force_needed(i, inertia[i, 0], h, Jx, Jy, Jz, K)
         if ext.shape[0]:

@@ -19,6 +19,11 @@ class _Fields(types.StructRef):
 
 
 @structref.register
+class TreeType(_Fields):
+    """The compiled type of a `TreeBundle`."""
+
+
+@structref.register
 class MotionType(_Fields):
     """The compiled type of a `MotionBundle`."""
 
@@ -26,6 +31,10 @@ class MotionType(_Fields):
 @structref.register
 class FrontType(_Fields):
     """The compiled type of a `FrontBundle`."""
+
+
+class TreeBundle(structref.StructRefProxy):
+    """Layout and memory of an open tree's forward dynamics."""
 
 
 class MotionBundle(structref.StructRefProxy):
@@ -36,10 +45,17 @@ class FrontBundle(structref.StructRefProxy):
     """Layout, plan and memory of elimination by fronts."""
 
 
+structref.define_proxy(TreeBundle, TreeType, ["layout", "still", "start", "memory"])
 structref.define_proxy(MotionBundle, MotionType, ["layout", "still", "memory"])
 structref.define_proxy(
     FrontBundle, FrontType, ["layout", "plan", "sizes", "rows", "limits", "memory", "stacks", "room"]
 )
+
+
+@njit(cache=True)
+def tree_bundle(layout, still, start, memory):
+    """Return (topology, gathering, C, pitch, inertia, armature), zeros, the ground's acceleration, (K, Y, A) in one."""
+    return TreeBundle(layout, still, start, memory)
 
 
 @njit(cache=True)

@@ -10,7 +10,9 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.tree.large import composite
-from dalembert.tree.large.kernel import Quantity
+from dalembert.tree.large.branch_threads import BranchedTree
+from dalembert.tree.large.branches import Branches
+from dalembert.tree.large.kernel import Quantity, Split
 from dalembert.tree.large.least import least_forces
 from dalembert.tree.large.quantities import (
     into,
@@ -58,7 +60,17 @@ def make_aba(mechanism: Mechanism) -> Quantity:
     """q, v, tau -> a of the open tree."""
     tree = large_tree(mechanism)
     refuse_singular(tree)
-    return quantity(mechanism, "q v tau", {"a": (mechanism.nv, 1)}, into(tree.forward))
+    made = quantity(mechanism, "q v tau", {"a": (mechanism.nv, 1)}, into(tree.forward))
+
+    def split(threads: int) -> Split:
+        plan = Branches.of(tree.layout.parent, threads)
+        if not plan.pays:
+            return Split(made.evaluate, 1.0, plan.words)
+        branched = BranchedTree(tree, plan, threads)
+        made.figures["memory_bytes"] += branched.bytes
+        return Split(into(branched.forward), plan.gain, plan.words)
+
+    return replace(made, split=split)
 
 
 def make_inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> Quantity:

@@ -27,7 +27,7 @@ from dalembert.tree.large.articulate import (
     stashed,
     taken,
 )
-from dalembert.tree.large.lanes import WIDTH, cross, load, nothing, store, total
+from dalembert.tree.large.lanes import WIDTH, cross, last_and_three, load, nothing, store, total
 from dalembert.tree.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER, VELOCITIES
 from dalembert.tree.large.outward import COMPILED, LOOP, MOTION, along
 
@@ -35,14 +35,26 @@ from dalembert.tree.large.outward import COMPILED, LOOP, MOTION, along
 @njit(**COMPILED)
 def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst):
     """Eliminate all joints, leaves first; worst (2,) gets the least relative pivot and its body."""
+    worst[0], worst[1] = np.inf, -1.0
+    articulated_between(
+        0, len(topology[0]), topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst,
+        np.zeros(ROOM), np.empty((6, 6)),
+    )  # fmt: skip
+
+
+@njit(**LOOP)
+def articulated_between(begin, end, topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst, W, S):
+    """Eliminate the joints of bodies end - 1, ..., begin.
+
+    W (71,) begins with what body `end` hands over where its parent comes next, and then with what body `begin` does.
+    S (6, 6) is room to work in.
+    """
     parent, code, _, iv = topology
     slot, first, kept = gathering
-    W, S = np.zeros(ROOM), np.empty((6, 6))
-    worst[0], worst[1] = np.inf, -1.0
-    i = len(parent) - 1
-    while i >= 0:
+    i = end - 1
+    while i >= begin:
         if code[i] == HINGE or code[i] == CIRCLE:
-            i = hinges(i, 0, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W)
+            i = hinges(i, begin, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W)
             continue
         w = gathered(i, first, slot, inertia, K, T, taken(W, 0))
         stashed(relieved(w, ext[i]) if ext.shape[0] else w, W)
@@ -87,9 +99,17 @@ def note(ratio, i, worst):
 @njit(**LOOP)
 def accelerations(topology, kept, pitch, K, Y, qdd, A):
     """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) accelerations beyond those."""
+    accelerations_between(0, len(topology[0]), topology, kept, pitch, K, Y, qdd, A)
+
+
+@njit(**LOOP)
+def accelerations_between(begin, end, topology, kept, pitch, K, Y, qdd, A):
+    """Return from body `begin` to end - 1; their parents are among them or have been there."""
     parent, code, _, iv = topology
     a, b = nothing(), nothing()
-    for i in range(len(parent)):
+    if parent[begin] >= 0:
+        a, b = load(A, 6 * parent[begin]), load(A, 6 * parent[begin] + 3)
+    for i in range(begin, end):
         a, b = carrier(i, parent[i], A, a, b)
         at, k, r = kept[i], iv[i], load(K, MOTION * i + 9)
         if code[i] == HINGE or code[i] == CIRCLE:
@@ -102,7 +122,7 @@ def accelerations(topology, kept, pitch, K, Y, qdd, A):
             yielded(VELOCITIES[code[i]], at, k, Y, Y, 0, kept, 0, Y, a, b, qdd)
             a, b = onward(i, code[i], k, pitch[i], K, qdd, a, b)
         store(A, 6 * i, a)
-        store(A, 6 * i + 3, b)
+        store(A, 6 * i + 2, last_and_three(a, b))
 
 
 @njit(inline="always")

@@ -27,6 +27,15 @@ DOUBLE = np.dtype(float)
 
 
 @dataclass(frozen=True, eq=False)
+class Split:
+    """One sample shared among threads: by what, how many times as fast at best (1 where it is not split), in words."""
+
+    evaluate: Callable[..., Any]
+    gain: float
+    words: str
+
+
+@dataclass(frozen=True, eq=False)
 class Quantity:
     """One thing that loops compute.
 
@@ -40,6 +49,8 @@ class Quantity:
         What `report` says of it.
     explain
         explain(a) names the rows that accelerations a do not meet.
+    split
+        split(threads) shares one sample among threads; None where it has no parts that could be.
     """
 
     inputs: tuple[Port, ...]
@@ -47,6 +58,7 @@ class Quantity:
     evaluate: Callable[..., Any]
     figures: dict[str, Any] = field(default_factory=dict)
     explain: Callable[[Array], str] = lambda a: ""
+    split: Callable[[int], Split] | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,8 @@ class LoopReport(Report):
         Sizes; the most constraint rows that are eliminated together.
     memory_bytes
         Of the model's arrays and the loops' memory.
+    shared
+        What several threads share: the samples of a batch, and one state or why not.
     """
 
     reason: str = ""
@@ -68,6 +82,7 @@ class LoopReport(Report):
     rows: int = 0
     widest_front: int = 0
     memory_bytes: int = 0
+    shared: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -76,6 +91,8 @@ class LoopReport(Report):
             f"  loops over   {self.bodies} bodies, {self.rows} constraint rows, at most {self.widest_front} at once",
             f"  memory       {self.memory_bytes / 2**20:.3g} MiB, ready in {self.start_seconds or 0.0:.2f} s",
         ]
+        if self.shared:
+            lines.append(f"  threads      {self.shared}")
         if self.samples_per_second is not None:
             lines.append(f"  last call    {self.samples} samples, {self.samples_per_second:.3g} per second")
         return "\n".join(lines)
@@ -90,22 +107,28 @@ class LoopEngine:
         self.name, self.quantity, self.threads = name, quantity, threads
         self.inputs, self.outputs = quantity.inputs, quantity.outputs
         self.figures = quantity.figures
+        self.alone = Split(quantity.evaluate, 1.0, "one state is not split: its loops have no independent parts")
+        if threads > 1:
+            self.alone = quantity.split(threads) if quantity.split else self.alone
+            self.figures["shared"] = f"a batch sample by sample on {threads}; {self.alone.words}"
 
     def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         """Evaluate one sample or a batch."""
         arguments = check_inputs(self.name, inputs, self.inputs, DOUBLE)
         outputs = make_outputs(self.name, arguments, self.outputs, DOUBLE, out)
         batch = [arguments.is_batch(k, port) for k, port in enumerate(self.inputs)]
+        split = arguments.samples < min(self.threads, self.alone.gain)  # else each thread has samples of its own
+        evaluate = self.alone.evaluate if split else self.quantity.evaluate
 
         def sample(i: int) -> None:
             given = [np.ascontiguousarray(x[i] if each else x) for x, each in zip(arguments.inputs, batch, strict=True)]
             targets = outputs if arguments.single else [x[i] for x in outputs]
             made = [np.empty(port.shape) for port in self.outputs]
-            self.quantity.evaluate(*given, *made)
+            evaluate(*given, *made)
             for target, value in zip(targets, made, strict=True):
                 target[...] = value
 
-        if self.threads > 1 and arguments.samples > 1:
+        if self.threads > 1 and arguments.samples > 1 and not split:
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(sample, range(arguments.samples)))
         else:
@@ -164,7 +187,7 @@ class LoopedKernel(Kernel):
             return super().__call__(*inputs, out=out)
         start = perf_counter()
         made = tuple([np.empty(shape) for shape in self._made_of])
-        self.engine.quantity.evaluate(*inputs, *made)
+        self.engine.alone.evaluate(*inputs, *made)
         self._last = (1, perf_counter() - start)
         return made[0] if self._bare else made
 

@@ -5,7 +5,8 @@ only, and its vectoriser does not see through a loop in which every body depends
 say themselves what goes into a register. On a processor with shorter registers LLVM uses two.
 
 Loads and stores are of four reals: the fourth is whatever stands behind a vector. Arrays are made one entry longer
-than needed (`padded`), and what stands behind a vector is written after it.
+than needed (`padded`), and what stands behind a vector is written after it; at the end of a row, which may be another
+thread's beginning, `last_and_three` writes the last of one vector again and all of the next.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ _low, _high = shuffle(0, 4, 1, 5), shuffle(2, 6, 3, 7)
 _row0, _row1, _row2 = shuffle(0, 1, 4, 7), shuffle(2, 3, 5, 7), shuffle(0, 1, 6, 7)
 first, second, third, fourth = lane(0), lane(1), lane(2), lane(3)
 all_first, all_second, all_third = shuffle(0, 0, 0, 0), shuffle(1, 1, 1, 1), shuffle(2, 2, 2, 2)
-three = shuffle(0, 1, 2, 7)
+three, last_and_three = shuffle(0, 1, 2, 7), shuffle(2, 4, 5, 6)
 
 
 @njit(inline="always")

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from dalembert.kernel import Kernel
-from dalembert.tree.large.lanes import along_x, along_y, along_z, cross, load, nothing, store, total
+from dalembert.tree.large.lanes import along_x, along_y, along_z, cross, last_and_three, load, nothing, store, total
 from dalembert.tree.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER
 
 MOTION = 21
@@ -40,14 +40,22 @@ which takes longer than what is done with them."""
 
 @njit(**LOOP)
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
-    """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity.
+    """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity."""
+    outward_between(0, len(topology[0]), topology, C, pitch, q, sines, cosines, v, acc, start, K)
+
+
+@njit(**LOOP)
+def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, start, K):
+    """Fill K for bodies begin, ..., end - 1, whose parents are among them or are there already.
 
     What a body's only or first child needs of it stays in registers.
     """
     parent, code, iq, iv = topology
     x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), nothing(), nothing()
     ground = start[0] * x + start[1] * y + start[2] * z
-    for i in range(len(parent)):
+    if parent[begin] >= 0:
+        x, y, z, _, w, a, b = recalled(parent[begin], K)
+    for i in range(begin, end):
         p, kind, k, j, row = parent[i], code[i], iv[i], iq[i], MOTION * i
         if p < 0:
             x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), ground, nothing()
@@ -80,7 +88,7 @@ def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
         store(K, row + 9, r)
         store(K, row + 12, w)
         store(K, row + 15, a)
-        store(K, row + 18, b)
+        store(K, row + 17, last_and_three(a, b))
 
 
 @njit(inline="always")
@@ -155,9 +163,15 @@ def straightened(x, y, z):
 @njit(**LOOP)
 def velocities(topology, pitch, v, K, V):
     """Fill V (n, 3) with the velocities of all origins: those of frames and springs need them, dynamics does not."""
+    velocities_between(0, len(topology[0]), topology, pitch, v, K, V)
+
+
+@njit(**LOOP)
+def velocities_between(begin, end, topology, pitch, v, K, V):
+    """Fill V for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology
-    last = nothing()
-    for i in range(len(parent)):
+    last = load(V, 3 * parent[begin]) if parent[begin] >= 0 else nothing()
+    for i in range(begin, end):
         p, at = parent[i], MOTION * i
         if p < 0:
             last = nothing()
@@ -173,8 +187,14 @@ def velocities(topology, pitch, v, K, V):
 @njit(**LOOP)
 def positions(parent, K, P):
     """Fill P (n, 3) with the places of all origins in the world."""
-    last = nothing()
-    for i in range(len(parent)):
+    positions_between(0, len(parent), parent, K, P)
+
+
+@njit(**LOOP)
+def positions_between(begin, end, parent, K, P):
+    """Fill P for bodies begin, ..., end - 1, whose parents are among them or are there already."""
+    last = load(P, 3 * parent[begin]) if parent[begin] >= 0 else nothing()
+    for i in range(begin, end):
         p = parent[i]
         if p < 0:
             last = nothing()

@@ -7,12 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from dalembert.tree.large import inward, sweeps
+from dalembert.tree.large import inward
 from dalembert.tree.large.balance import joint_forces
 from dalembert.tree.large.bundles import motion_bundle
 from dalembert.tree.large.composite import row_jacobian
 from dalembert.tree.large.fronts import closing_bodies
 from dalembert.tree.large.lanes import padded
+from dalembert.tree.large.motion import motion
 from dalembert.tree.large.outward import circular
 from dalembert.tree.large.rows import Rows, RowValues
 from dalembert.tree.large.tree import LargeTree
@@ -58,7 +59,7 @@ class RowState:
     def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
         """Move to a state and return the rows there; `room.need` gets what bodies need for their motion."""
         room = self.room
-        sweeps.motion(room.bundle, q, *circular(q), v, self.tree.lift if gravity else np.zeros(3))
+        motion(room.bundle, q, *circular(q), v, self.tree.lift if gravity else np.zeros(3))
         return self.rows.at(self.tree.memory.K, room.P, room.V, q, v, t)
 
     def still(self, q: Array, t: float) -> RowValues:

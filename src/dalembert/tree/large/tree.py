@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dalembert.tree.large import inward, outward, sweeps
-from dalembert.tree.large.articulate import PLACE
+from dalembert.tree.large.articulate import PLACE, ROOM
 from dalembert.tree.large.balance import needs
+from dalembert.tree.large.bundles import tree_bundle
 from dalembert.tree.large.frames import Frames
 from dalembert.tree.large.lanes import padded
 from dalembert.tree.large.layout import Layout
@@ -21,11 +23,18 @@ Array = np.ndarray
 class Memory(threading.local):
     """Arrays that the loops work in, made once for each thread."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, armature: Array, lift: Array) -> None:
         n, nv = layout.n, layout.mechanism.nv
         self.K, self.A = padded(n, outward.MOTION), padded(n, 6)
         self.T, self.Y = padded(max(layout.slots, 1), PLACE), padded(int(layout.kept[-1]), 1).ravel()
-        self.worst, self.still = np.zeros(2), np.zeros(nv)
+        self.handed, self.worsts, self.still = np.zeros((1, ROOM)), np.zeros((1, 2)), np.zeros(nv)
+        self.worst = self.worsts[0]
+        self.bundle = tree_bundle(
+            (layout.topology, layout.gathering, layout.C, layout.pitch, layout.inertia, armature),
+            self.still,
+            lift,
+            (self.K, self.Y, self.A),
+        )
 
 
 class LargeTree:
@@ -35,7 +44,10 @@ class LargeTree:
         self.layout = layout
         self.passive = Passive(layout)
         self.armature = np.array(layout.mechanism.armature)
-        self.memory, self.lift = Memory(layout), -layout.gravity
+        self.lift = -layout.gravity
+        self.memory = Memory(layout, self.armature, self.lift)
+        sweep = (sweeps.OUTWARD, sweeps.BEGIN, sweeps.INWARD, sweeps.BACK)
+        self.steps = np.array([(step, 0, layout.n, 0) for step in sweep])
 
     @cached_property
     def bytes(self) -> int:
@@ -64,23 +76,26 @@ class LargeTree:
 
     def forward(self, q: Array, v: Array, tau: Array, out: Array) -> float:
         """Fill out (nv,) with accelerations; return the least relative pivot."""
-        layout, memory = self.layout, self.memory
-        if not self.passive.acts_on_bodies:  # forces on bodies need the motion first
-            resistance = self.passive.resistance(q, v)
-            tau = tau if resistance is None else tau - resistance
-            sweeps.forward(
-                layout.topology, layout.gathering, layout.C, layout.pitch, layout.inertia, self.armature, q,
-                *outward.circular(q), v, memory.still, self.lift, tau, NO_FORCE,
-                memory.K, memory.T, memory.Y, memory.worst, out, memory.A,
-            )  # fmt: skip
-            return float(memory.worst[0])
-        tau, ext = self.load(q, v, tau, self.move(q, v))
-        inward.articulated(
-            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.armature, tau, ext,
-            memory.K, memory.T, memory.Y, memory.worst,
-        )  # fmt: skip
-        inward.accelerations(layout.topology, layout.kept, layout.pitch, memory.K, memory.Y, out, memory.A)
+        memory = self.memory
+        where = memory.T, memory.handed, memory.worsts
+        given = self.arguments(q, v, tau, NO_FORCE, out)
+        if self.passive.acts_on_bodies:
+            sweeps.forward(self.steps[:1], *where, *given)
+            sweeps.forward(self.steps[1:], *where, *self.with_forces(given, v))
+        else:
+            sweeps.forward(self.steps, *where, *given)
         return float(memory.worst[0])
+
+    def arguments(self, q: Array, v: Array, tau: Array, ext: Array, out: Array) -> tuple[Any, ...]:
+        """Return what `sweeps.forward` takes but steps and what they work in, for a state and forces on bodies."""
+        resistance = self.passive.resistance(q, v)
+        tau = tau if resistance is None else tau - resistance
+        return self.memory.bundle, q, *outward.circular(q), v, tau, ext, out
+
+    def with_forces(self, arguments: tuple[Any, ...], v: Array) -> tuple[Any, ...]:
+        """Return arguments with the forces of springs and lifts, which need the motion in memory."""
+        *before, _, out = arguments
+        return (*before, self.passive.forces(self.frames(v)), out)
 
     def yielding(self, tau: Array) -> Array:
         """Return M^-1 tau (nv,) at the configuration in memory, which must be at rest and without gravity."""
