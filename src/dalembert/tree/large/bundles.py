@@ -48,7 +48,7 @@ class FrontBundle(structref.StructRefProxy):
 structref.define_proxy(TreeBundle, TreeType, ["layout", "still", "start", "memory"])
 structref.define_proxy(MotionBundle, MotionType, ["layout", "still", "memory"])
 structref.define_proxy(
-    FrontBundle, FrontType, ["layout", "plan", "sizes", "rows", "limits", "memory", "stacks", "room"]
+    FrontBundle, FrontType, ["layout", "plan", "sizes", "rows", "limits", "memory", "stacks", "work", "room"]
 )
 
 
@@ -65,6 +65,6 @@ def motion_bundle(layout, still, memory):
 
 
 @njit(cache=True)
-def front_bundle(layout, plan, sizes, rows, limits, memory, stacks, room):
+def front_bundle(layout, plan, sizes, rows, limits, memory, stacks, work, room):
     """Return what `plain_answer` takes apart."""
-    return FrontBundle(layout, plan, sizes, rows, limits, memory, stacks, room)
+    return FrontBundle(layout, plan, sizes, rows, limits, memory, stacks, work, room)

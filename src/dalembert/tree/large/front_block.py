@@ -25,6 +25,7 @@ class Stacks(threading.local):
         sizes = block.fronts.sizes
         self.L, self.F = np.zeros(sizes["L"] + FEW), np.zeros(sizes["F"] + FEW)
         self.phi, self.closed = np.zeros(sizes["phi"] + FEW), np.zeros(sizes["factor"] + 1)
+        self.work, self.p, self.S = front_loops.room(max(sizes["width"], 1)), np.zeros(FEW), np.zeros(6)
         self.bundle = block.bundle(self)
 
 
@@ -36,7 +37,6 @@ class FrontBlock:
 
     def __init__(self, state: RowState, fronts: Fronts, limits: Thresholds) -> None:
         self.state, self.fronts = state, fronts
-        self.width = max(fronts.sizes["width"], 1)
         self.limits = (MASSIVE * limits.eps, limits.implied, limits.accept)
         self.unshifted = np.zeros(state.rows.m)
         self.stacks = Stacks(self)
@@ -50,7 +50,7 @@ class FrontBlock:
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.state.tree.armature, memory.K,
             f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
             memory.still, memory.T, memory.Y, stacks.L, stacks.F, stacks.phi, stacks.closed,
-            found.g, found.pivots, memory.worst, self.width, f.narrow, f.run,
+            found.g, found.pivots, memory.worst, f.narrow, f.run, stacks.work,
         )  # fmt: skip
         found.worst = float(memory.worst[0])
         return found
@@ -62,6 +62,7 @@ class FrontBlock:
         front_solve.solve(
             layout.topology, layout.gathering, layout.pitch, memory.K, f.counts, f.ids, f.at, f.run, memory.Y,
             stacks.phi, stacks.closed, need, tau, np.array(c), memory.T, a, lam, memory.A,
+            stacks.p, stacks.S,
         )  # fmt: skip
         return a, lam
 
@@ -72,11 +73,12 @@ class FrontBlock:
         return front_bundle(
             (layout.topology, layout.gathering, layout.pitch, layout.inertia, state.tree.armature),
             (f.counts, f.ids, f.at, f.run, f.touches, f.couplings, f.merges),
-            (self.width, f.narrow, rows.owners),
+            (f.narrow, rows.owners),
             (state.ends, rows.linear_terms, rows.owner),
             self.limits,
             (memory.K, memory.T, memory.Y, memory.A, memory.worst, memory.still),
-            (stacks.L, stacks.F, stacks.phi, stacks.closed),
+            (stacks.L, stacks.F, stacks.phi, stacks.closed, stacks.p, stacks.S),
+            stacks.work,
             (room.forces, room.coupled, room.left),
         )
 

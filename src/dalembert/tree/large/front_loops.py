@@ -27,6 +27,7 @@ from dalembert.tree.large.articulate import (
     ROOM,
     any_joint,
     gathered,
+    none,
     plus,
     put,
     stashed,
@@ -38,34 +39,27 @@ from dalembert.tree.large.fronts import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_
 from dalembert.tree.large.inward import hinges, note
 from dalembert.tree.large.narrow_fronts import BLOCK, REALS, carry
 from dalembert.tree.large.other_joints import GATHERED, PACKED, subspace
-from dalembert.tree.large.outward import COMPILED, LOOP
+from dalembert.tree.large.outward import LOOP
 
 
-@njit(**COMPILED)
-def factor(
-    topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
-    wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, width, narrow, run,
-):  # fmt: skip
-    """Factor the block matrix; g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the joints' least."""
-    W, S, E = np.zeros(ROOM), np.empty((6, 6)), np.empty(GATHERED)
-    big, forces, ext = np.empty((width, width)), np.empty((width, 6)), np.empty((0, 6))
-    block = np.zeros(BLOCK * REALS)
-    worst[0], worst[1] = np.inf, -1.0
-    g[:] = 0.0
-    eliminate(
-        topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
-        wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, narrow, run,
-        W, S, E, big, forces, ext, block,
+def room(width: int) -> tuple[np.ndarray, ...]:
+    """Return what `factor` works in, for fronts of that width."""
+    return (
+        np.zeros(ROOM), np.empty((6, 6)), np.empty(GATHERED), np.empty((width, width)), np.empty((width, 6)),
+        np.empty((0, 6)), np.zeros(BLOCK * REALS),
     )  # fmt: skip
 
 
 @njit(**LOOP)
-def eliminate(
+def factor(
     topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
-    wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, narrow, run,
-    W, S, E, big, forces, ext, block,
+    wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, narrow, run, work,
 ):  # fmt: skip
-    """Go inward; what comes last is room to work in."""
+    """Factor the block matrix; g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the joints' least."""
+    W, S, E, big, forces, ext, block = work
+    worst[0], worst[1] = np.inf, -1.0
+    g[:] = 0.0
+    stashed(none(), W)
     parent, code, _, iv = topology
     slot, first, kept = gathering
     kind, closed, opened, start, taken_over = kinds

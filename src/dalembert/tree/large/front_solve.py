@@ -6,29 +6,30 @@ back.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 from dalembert.tree.large.fronts import FEW, MERGED
 from dalembert.tree.large.inward import carrier, felt, onward, put_pair, with_children, yielded
 from dalembert.tree.large.lanes import WIDTH, cross, first, fourth, load, nothing, second, store, third, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
-from dalembert.tree.large.outward import COMPILED, LOOP, MOTION
+from dalembert.tree.large.outward import LOOP, MOTION
 
 
-@njit(**COMPILED)
+@njit(**LOOP)
 def solve(
-    topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, qdd, lam, A
+    topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, qdd, lam, A, p, S
 ):  # fmt: skip
-    """Solve for joint forces tau, forces `need` (n, 6) on bodies and right sides y (m,), which is used up."""
-    p = np.zeros(FEW)
-    eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, p, np.zeros(6))
+    """Solve for joint forces tau, forces `need` (n, 6) on bodies and right sides y (m,), which is used up.
+
+    p (8,) and S (6,) are room to work in.
+    """
+    eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, p, S)
     back(topology, gathering[2], pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, p)
 
 
 @njit(**LOOP)
 def eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, p, S):
-    """Go inward: u of joints into Y, y of rows becomes R^-1 y where they close; p (8,), S (6,) are room to work in."""
+    """Go inward: u of joints into Y, y of rows becomes R^-1 y where they close."""
     parent, code, _, iv = topology
     slot, first_child, kept = gathering
     kind, closed, opened, start, _ = kinds
@@ -123,7 +124,7 @@ def descend(rows, e, w, kept, y, p):
 
 @njit(**LOOP)
 def back(topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, p):
-    """Return to the leaves: qdd and lam, body by body; p (8,) is room to work in."""
+    """Return to the leaves: qdd and lam, body by body."""
     parent, code, _, iv = topology
     kind, closed, opened, start, _ = kinds
     n, low, high = len(parent), nothing(), nothing()

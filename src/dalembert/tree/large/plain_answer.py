@@ -19,15 +19,15 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
     """Return whether joints and the rows that are `present` have pivots; if so, both residuals of a (nv,), lam (m,)."""
     topology, gathering, pitch, inertia, armature = bundle.layout
     kinds, ids, at, run, touches, couplings, merges = bundle.plan
-    width, narrow, owners = bundle.sizes
+    narrow, owners = bundle.sizes
     ends, linear, owner = bundle.rows
     massive, implied, accept = bundle.limits
     K, T, Y, A, worst, still = bundle.memory
-    L, F, phi, closed = bundle.stacks
+    L, F, phi, closed, p, S = bundle.stacks
     forces, coupled, left = bundle.room
     factor(
         topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges, wrenches, shift,
-        still, T, Y, L, F, phi, closed, g, pivots, worst, width, narrow, run,
+        still, T, Y, L, F, phi, closed, g, pivots, worst, narrow, run, bundle.work,
     )  # fmt: skip
     scale = largest_of_each(owner, owners, g)
     clear = worst[0] > massive
@@ -36,7 +36,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
     if not clear:
         return False, 0.0, 0.0
     y[:], lam[:] = c, 0.0
-    solve(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, closed, need, tau, y, T, a, lam, A)
+    solve(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, closed, need, tau, y, T, a, lam, A, p, S)
     one, two = residuals(
         topology, gathering, pitch, inertia, armature, K, Y, True, ends, linear, wrenches, need, tau, c, a, lam, g,
         A, forces, coupled, T, left, gap, accept,
