@@ -9,6 +9,7 @@ import pytest
 import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.tree.large.constrained import LargeSystem
+from dalembert.tree.large.front_block import FrontBlock
 from dalembert.tree.large.quantities import large_system, large_tree
 from tests.tree.benchmark_models import models
 
@@ -129,9 +130,13 @@ def test_loops_equal_the_dense_block_matrix(shape, route):
     assert np.abs(found.multipliers - expected.multipliers).max() < 1e-6 * np.abs(expected.multipliers).max()
 
 
+@pytest.mark.parametrize("piece", [7, 512])
 @pytest.mark.parametrize("rows", range(1, 10))
-def test_rows_carried_along_a_chain_equal_the_dense_block_matrix(rows):
-    """One to nine rows that begin along a chain of more hinges than a block holds, with a branch on the way."""
+def test_rows_carried_along_a_chain_equal_the_dense_block_matrix(rows, piece):
+    """One to nine rows that begin along a chain of more hinges than a block holds, with a branch on the way.
+
+    Sweeps in the same direction take turns every so many bodies, which may be in the middle of all of this.
+    """
     chain, b = 100, da.Builder("held chain")
     for i in range(130):  # the last thirty are a branch
         b.body(f"b{i}", **models.LINK)
@@ -142,7 +147,9 @@ def test_rows_carried_along_a_chain_equal_the_dense_block_matrix(rows):
     ties = [da.Distance(end, at=(3.0, k, 1.0), name=f"tie{k}", **at) for k, end in enumerate(ends)]
     mechanism = b.build().constrain(*ties)
     q, v, tau = models.state(mechanism, 0.1)
-    found = LargeSystem(large_tree(mechanism)).forward(q, v, tau, 0.0)
+    system = LargeSystem(large_tree(mechanism))
+    system.block = FrontBlock(system, system.fronts, system.limits, piece)
+    found = system.forward(q, v, tau, 0.0)
     M = mechanism.compile("mass_matrix", backend="looped")(q)
     f = tau - mechanism.compile("bias", backend="looped")(q, v)
     A = mechanism.compile("constraint_jacobian", backend="looped")(q, np.zeros(1))

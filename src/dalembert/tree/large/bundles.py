@@ -48,7 +48,9 @@ class FrontBundle(structref.StructRefProxy):
 structref.define_proxy(TreeBundle, TreeType, ["layout", "still", "start", "memory"])
 structref.define_proxy(MotionBundle, MotionType, ["layout", "still", "memory"])
 structref.define_proxy(
-    FrontBundle, FrontType, ["layout", "plan", "sizes", "rows", "limits", "memory", "stacks", "work", "room"]
+    FrontBundle,
+    FrontType,
+    ["layout", "plan", "sizes", "rows", "limits", "memory", "stacks", "work", "rows_work", "room"],
 )
 
 
@@ -65,6 +67,6 @@ def motion_bundle(layout, still, memory):
 
 
 @njit(cache=True)
-def front_bundle(layout, plan, sizes, rows, limits, memory, stacks, work, room):
+def front_bundle(layout, plan, sizes, rows, limits, memory, stacks, work, rows_work, room):
     """Return what `plain_answer` takes apart."""
-    return FrontBundle(layout, plan, sizes, rows, limits, memory, stacks, work, room)
+    return FrontBundle(layout, plan, sizes, rows, limits, memory, stacks, work, rows_work, room)

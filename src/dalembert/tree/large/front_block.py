@@ -17,6 +17,9 @@ from dalembert.tree.verdict import MASSIVE, Thresholds
 
 Array = np.ndarray
 
+PIECE = 512
+"""Bodies that sweeps in the same direction take in turns; a body is 1.4 kB of memory with six rows open."""
+
 
 class Stacks(threading.local):
     """Fronts L, F, and what elimination leaves of joints (phi) and of closed rows; made once for each thread."""
@@ -25,7 +28,8 @@ class Stacks(threading.local):
         sizes = block.fronts.sizes
         self.L, self.F = np.zeros(sizes["L"] + FEW), np.zeros(sizes["F"] + FEW)
         self.phi, self.closed = np.zeros(sizes["phi"] + FEW), np.zeros(sizes["factor"] + 1)
-        self.work, self.p, self.S = front_loops.room(max(sizes["width"], 1)), np.zeros(FEW), np.zeros(6)
+        self.places = np.zeros_like(block.state.tree.memory.T)
+        self.work, self.rows_work = front_loops.room(max(sizes["width"], 1)), (np.zeros(FEW), np.zeros(6), np.zeros(8))
         self.bundle = block.bundle(self)
 
 
@@ -35,10 +39,11 @@ class FrontBlock:
     weighed = True
     """Pivots of joints are known: they weigh what is left at each."""
 
-    def __init__(self, state: RowState, fronts: Fronts, limits: Thresholds) -> None:
+    def __init__(self, state: RowState, fronts: Fronts, limits: Thresholds, piece: int = PIECE) -> None:
         self.state, self.fronts = state, fronts
         self.limits = (MASSIVE * limits.eps, limits.implied, limits.accept)
         self.unshifted = np.zeros(state.rows.m)
+        self.piece = piece
         self.stacks = Stacks(self)
 
     def factor(self, values: RowValues, shift: Array) -> Factors:
@@ -47,8 +52,8 @@ class FrontBlock:
         m = self.state.rows.m
         found = Factors(shift, np.zeros(m), np.zeros(m))
         front_loops.factor(
-            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.state.tree.armature, memory.K,
-            f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
+            0, layout.n, layout.topology, layout.gathering, layout.pitch, layout.inertia, self.state.tree.armature,
+            memory.K, f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
             memory.still, memory.T, memory.Y, stacks.L, stacks.F, stacks.phi, stacks.closed,
             found.g, found.pivots, memory.worst, f.narrow, f.run, stacks.work,
         )  # fmt: skip
@@ -59,10 +64,14 @@ class FrontBlock:
         """Return a and lam for forces `need` (n, 6) that bodies need, joint forces tau and right sides c."""
         layout, memory, f, stacks = self.state.layout, self.state.tree.memory, self.fronts, self.stacks
         a, lam = np.empty(len(tau)), np.zeros(len(c))
-        front_solve.solve(
-            layout.topology, layout.gathering, layout.pitch, memory.K, f.counts, f.ids, f.at, f.run, memory.Y,
-            stacks.phi, stacks.closed, need, tau, np.array(c), memory.T, a, lam, memory.A,
-            stacks.p, stacks.S,
+        y = np.array(c)
+        front_solve.eliminate(
+            0, layout.n, layout.topology, layout.gathering, layout.pitch, memory.K, f.counts, f.ids, f.at, f.run,
+            memory.Y, stacks.phi, stacks.closed, need, tau, y, memory.T, stacks.rows_work,
+        )  # fmt: skip
+        front_solve.back(
+            0, layout.n, layout.topology, layout.kept, layout.pitch, memory.K, f.counts, f.ids, f.at, f.run,
+            memory.Y, stacks.phi, stacks.closed, y, a, lam, memory.A, stacks.rows_work,
         )  # fmt: skip
         return a, lam
 
@@ -73,12 +82,13 @@ class FrontBlock:
         return front_bundle(
             (layout.topology, layout.gathering, layout.pitch, layout.inertia, state.tree.armature),
             (f.counts, f.ids, f.at, f.run, f.touches, f.couplings, f.merges),
-            (f.narrow, rows.owners),
+            (f.narrow, rows.owners, self.piece),
             (state.ends, rows.linear_terms, rows.owner),
             self.limits,
             (memory.K, memory.T, memory.Y, memory.A, memory.worst, memory.still),
-            (stacks.L, stacks.F, stacks.phi, stacks.closed, stacks.p, stacks.S),
+            (stacks.L, stacks.F, stacks.phi, stacks.closed, stacks.places),
             stacks.work,
+            stacks.rows_work,
             (room.forces, room.coupled, room.left),
         )
 

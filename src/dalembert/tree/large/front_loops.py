@@ -52,23 +52,27 @@ def room(width: int) -> tuple[np.ndarray, ...]:
 
 @njit(**LOOP)
 def factor(
-    topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
+    inner, outer, topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
     wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, narrow, run, work,
 ):  # fmt: skip
-    """Factor the block matrix; g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the joints' least."""
+    """Factor the block matrix from body outer - 1 in to `inner`; where that is the first, the ground comes behind it.
+
+    g (m,) gets the rows' diagonal, pivots (m,) theirs, worst (2,) the least of the joints.
+    """
     W, S, E, big, forces, ext, block = work
-    worst[0], worst[1] = np.inf, -1.0
-    g[:] = 0.0
-    stashed(none(), W)
     parent, code, _, iv = topology
     slot, first, kept = gathering
     kind, closed, opened, start, taken_over = kinds
     n = len(parent)
-    i = n - 1
-    while i >= 0:
+    if outer == n:
+        worst[0], worst[1] = np.inf, -1.0
+        g[:] = 0.0
+        stashed(none(), W)
+    i = outer - 1
+    while i >= inner:
         if run[i] <= i:
-            i = calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L, F,
-                            phi, worst, W, block)  # fmt: skip
+            i = calm_hinges(i, inner, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L,
+                            F, phi, worst, W, block)  # fmt: skip
             continue
         w = opened[i]
         if kind[i] == IN_PLACE:
@@ -90,17 +94,18 @@ def factor(
                 ids[start[i] + closed[i] :], g, K[i, 9], K[i, 10], K[i, 11], narrow,
             )  # fmt: skip
         i -= 1
-    if kind[n] == MERGED:
+    if inner == 0 and kind[n] == MERGED:
         merge(n, n, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big, forces, E,
               narrow)  # fmt: skip
 
 
 @njit(**LOOP)
-def calm_hinges(i, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L, F, phi, worst, W,
-                block):  # fmt: skip
+def calm_hinges(
+    i, inner, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L, F, phi, worst, W, block
+):  # fmt: skip
     """Eliminate hinges where no row begins or ends and fronts are narrow, a block at a time: inertias, then rows."""
-    while i >= 0 and run[i] <= i:
-        w, innermost = opened[i], max(run[i], i - BLOCK + 1)
+    while i >= inner and run[i] <= i:
+        w, innermost = opened[i], max(run[i], i - BLOCK + 1, inner)
         hinges(i, innermost, topology, gathering, inertia, armature, still, ext, K, T, Y, worst, W)
         if w:
             carry(i, innermost, w, K, Y, gathering[2], phi, at[2], L[at[0, i] :], F[at[1, i] :], block)

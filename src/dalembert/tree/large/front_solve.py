@@ -16,26 +16,20 @@ from dalembert.tree.large.outward import LOOP, MOTION
 
 
 @njit(**LOOP)
-def solve(
-    topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, qdd, lam, A, p, S
+def eliminate(
+    inner, outer, topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, work
 ):  # fmt: skip
-    """Solve for joint forces tau, forces `need` (n, 6) on bodies and right sides y (m,), which is used up.
+    """Go from body outer - 1 in to `inner`: u of joints into Y, y of rows becomes R^-1 y where they close.
 
-    p (8,) and S (6,) are room to work in.
+    Where body `inner` is the first, the ground comes behind it. work: room for rows (8,), for a joint (6,), and what
+    body `outer` has handed inward (8,).
     """
-    eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, p, S)
-    back(topology, gathering[2], pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, p)
-
-
-@njit(**LOOP)
-def eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, p, S):
-    """Go inward: u of joints into Y, y of rows becomes R^-1 y where they close."""
     parent, code, _, iv = topology
     slot, first_child, kept = gathering
     kind, closed, opened, start, _ = kinds
-    n = len(parent)
-    up, twist, low, high = nothing(), nothing(), nothing(), nothing()
-    for i in range(n - 1, -1, -1):
+    p, S, handed = work
+    n, up, twist, low, high = len(parent), load(handed, 0), load(handed, WIDTH), nothing(), nothing()
+    for i in range(outer - 1, inner - 1, -1):
         f, m = nothing(), nothing()
         if need.shape[0]:
             f, m = load(need, 6 * i), load(need, 6 * i + 3)
@@ -52,10 +46,10 @@ def eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_f
             x = Y[kept[i] + 6] * u
             f, m = f + x * load(Y, kept[i]), m + x * load(Y, kept[i] + 3)
             if opened[i] and run[i] <= i:
-                if i == n - 1 or run[i + 1] != run[i]:
+                if i == outer - 1 or run[i + 1] != run[i]:
                     low, high = rows_of_front(ids, rows, opened[i], y, p)
                 low, high = low - x * load(phi, at[2, i]), high - x * load(phi, at[2, i] + WIDTH)
-                if i == run[i]:
+                if i == run[i] or i == inner:
                     keep_rows(ids, rows, opened[i], low, high, y, p)
             else:
                 for a in range(opened[i]):
@@ -65,7 +59,9 @@ def eliminate(topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_f
                             opened[i], y, S)  # fmt: skip
         up, twist = f, m + cross(load(K, MOTION * i + 9), f)
         put_pair(i, parent[i], first_child, slot, T, up, twist)
-    if kind[n] == MERGED and closed[n]:
+    store(handed, 0, up)
+    store(handed, WIDTH, twist)
+    if inner == 0 and kind[n] == MERGED and closed[n]:
         descend(ids[start[n] :], closed[n], opened[n], kept_factor[at[3, n] :], y, p)
 
 
@@ -123,22 +119,23 @@ def descend(rows, e, w, kept, y, p):
 
 
 @njit(**LOOP)
-def back(topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, p):
-    """Return to the leaves: qdd and lam, body by body."""
+def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, work):
+    """Return from body `inner` to outer - 1: qdd and lam, body by body; A (n, 6) is there for those before."""
     parent, code, _, iv = topology
     kind, closed, opened, start, _ = kinds
-    n, low, high = len(parent), nothing(), nothing()
-    p[:] = 0.0
-    if kind[n] == MERGED:
+    n, p, low, high, a, b = len(parent), work[0], nothing(), nothing(), nothing(), nothing()
+    if inner == 0 and kind[n] == MERGED:
+        p[:] = 0.0
         ascend(ids[start[n] :], closed[n], 0, kept_factor[at[3, n] :], y, p, lam)
-    a, b = nothing(), nothing()
-    for i in range(n):
+    if parent[inner] >= 0:
+        a, b = load(A, 6 * parent[inner]), load(A, 6 * parent[inner] + 3)
+    for i in range(inner, outer):
         a, b = carrier(i, parent[i], A, a, b)
         r, at_Y, k, rows = load(K, MOTION * i + 9), kept[i], iv[i], start[i] + closed[i]
         if code[i] == HINGE or code[i] == CIRCLE:
             U, held = load(Y, at_Y), Y[at_Y + 7]
             if opened[i] and run[i] <= i:
-                if i == run[i]:
+                if i == run[i] or i == inner:
                     low, high = rows_of_front(ids, rows, opened[i], lam, p)
                 felt_rows = low * load(phi, at[2, i]) + high * load(phi, at[2, i] + WIDTH)
                 held -= total(felt_rows) + fourth(felt_rows)

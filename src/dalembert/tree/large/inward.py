@@ -160,9 +160,17 @@ def onward(i, kind, k, h, K, qdd, a, b):
 @njit(**LOOP)
 def spread(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the accelerations that joint accelerations qdd alone cause."""
+    spread_between(0, len(topology[0]), topology, pitch, K, qdd, A)
+
+
+@njit(**LOOP)
+def spread_between(begin, end, topology, pitch, K, qdd, A):
+    """Fill A for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology
     a, b = nothing(), nothing()
-    for i in range(len(parent)):
+    if parent[begin] >= 0:
+        a, b = load(A, 6 * parent[begin]), load(A, 6 * parent[begin] + 3)
+    for i in range(begin, end):
         a, b = carrier(i, parent[i], A, a, b)
         a = a + cross(b, load(K, MOTION * i + 9))
         if code[i] == HINGE or code[i] == CIRCLE:

@@ -23,8 +23,23 @@ def residuals(
     topology, gathering, pitch, inertia, armature, K, Y, weighed, ends, linear, wrenches, need, tau, c, a, lam, g,
     A, forces, coupled, T, left, gap, accept,
 ):  # fmt: skip
-    """Return both relative residuals; left (nv,) and gap (2, m) get tau - M a - A^T lam, and c - A a with its size."""
+    """Return both relative residuals of a, lam; what is left goes to left (nv,) and gap (2, m)."""
     spread(topology, pitch, K, a, A)
+    return measured(
+        topology, gathering, pitch, inertia, armature, K, Y, weighed, ends, linear, wrenches, need, tau, c, a, lam, g,
+        A, forces, coupled, T, left, gap, accept,
+    )  # fmt: skip
+
+
+@njit(**COMPILED)
+def measured(
+    topology, gathering, pitch, inertia, armature, K, Y, weighed, ends, linear, wrenches, need, tau, c, a, lam, g,
+    A, forces, coupled, T, left, gap, accept,
+):  # fmt: skip
+    """Return both residuals where A (n, 6) are the accelerations of bodies for a.
+
+    left (nv,) gets tau - M a - A^T lam, gap (2, m) gets c - A a and its size.
+    """
     joint_forces(ends, wrenches, c, lam, A, forces, gap)
     row, place, factor = linear
     if len(row):
