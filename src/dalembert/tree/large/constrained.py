@@ -156,6 +156,7 @@ class LargeSystem(RowState):
         factors, found = self.block.first(values, load, present, out)
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
+        independent = found is not None
         if found is not None:
             found = self._refined(values, factors, load, found)
             if max(found.one, found.two) <= self.limits.accept:
@@ -168,11 +169,12 @@ class LargeSystem(RowState):
         found = self._refined(values, factors, load, found)
         if not np.isfinite(found.one + found.two):
             return self._nothing(Status.NONFINITE)
-        unique = bool((factors.pivots > self.limits.implied * scale)[present].all())
+        if self.fronts is None:  # a shift adds most to pivots of rows with a small part in a dependence
+            independent = self._have_pivots(factors, scale, present)
         two = found.two
         if two > self.limits.accept and free is not None:
             two = self._beside(values, factors, c, found.a, free())
-        return Answer(found.a, found.lam, self._verdict(found.one, two, unique), (found.one, two))
+        return Answer(found.a, found.lam, self._verdict(found.one, two, independent), (found.one, two))
 
     def _is_massless(self, factors: Factors) -> bool:
         """Say whether a joint had next to nothing to divide by."""
@@ -187,8 +189,16 @@ class LargeSystem(RowState):
 
     def independent(self, values: RowValues) -> bool:
         """Return whether no row follows from the others; True too where a motion without mass hides it."""
-        factors = self.block.factor(values, np.zeros(self.rows.m))
-        return self._is_massless(factors) or bool((factors.pivots > self.limits.implied * self.scales(factors.g)).all())
+        shift = np.zeros(self.rows.m)
+        if isinstance(self.block, SparseBlock):
+            g = self.block.first(values)[0].g
+            shift = self.shift(g, self.scales(g))
+        factors = self.block.factor(values, shift)
+        return self._is_massless(factors) or self._have_pivots(factors, self.scales(factors.g), self.all_rows)
+
+    def _have_pivots(self, factors: Factors, scale: Array, present: Array) -> bool:
+        """Say whether the rows that are `present` are independent, as far as pivots tell."""
+        return bool((factors.pivots > self.limits.implied * scale)[present].all())
 
     def scales(self, g: Array) -> Array:
         """Return for each row the largest diagonal of its constraint."""
