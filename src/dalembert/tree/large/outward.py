@@ -56,11 +56,12 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
             x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), ground, nothing()
         elif p != i - 1:
             x, y, z, _, w, a, b = recalled(p, K)
-        c = C[i]
-        r = c[9] * x + c[10] * y + c[11] * z
+        r = C[i, 9] * x + C[i, 10] * y + C[i, 11] * z
         x, y, z = (
-            c[0] * x + c[3] * y + c[6] * z, c[1] * x + c[4] * y + c[7] * z, c[2] * x + c[5] * y + c[8] * z
-        )  # fmt: skip
+            C[i, 0] * x + C[i, 3] * y + C[i, 6] * z,
+            C[i, 1] * x + C[i, 4] * y + C[i, 7] * z,
+            C[i, 2] * x + C[i, 5] * y + C[i, 8] * z,
+        )
         if i % STRAIGHTEN == 0:
             x, y, z = straightened(x, y, z)
         if kind == HINGE or kind == CIRCLE:
