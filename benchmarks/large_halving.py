@@ -109,7 +109,7 @@ class Halved:
                 outward.outward_between(c, n, *moved)
                 inward.articulated_between(
                     c, n, layout.topology, layout.gathering, layout.pitch, layout.inertia, tree.armature, tau,
-                    NO_FORCE, K, self.T, Y, self.worst[1], self.W[1],
+                    NO_FORCE, K, self.T, Y, self.worst[1], self.W[1], np.empty((6, 6)),
                 )  # fmt: skip
 
         def part_again(_: int, part: str) -> None:

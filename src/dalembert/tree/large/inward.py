@@ -31,7 +31,7 @@ from dalembert.tree.large.articulate import (
 )
 from dalembert.tree.large.lanes import WIDTH, cross, last_and_three, load, nothing, store, total
 from dalembert.tree.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER, VELOCITIES
-from dalembert.tree.large.outward import COMPILED, MOTION, along
+from dalembert.tree.large.outward import COMPILED, LEAN, MOTION, along
 
 
 @njit(**COMPILED)
@@ -39,19 +39,20 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
     """Eliminate all joints, leaves first; worst (2,) gets the least relative pivot and its body."""
     worst[0], worst[1] = np.inf, -1.0
     articulated_between(
-        0, len(topology[0]), topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst, np.zeros(ROOM)
-    )
+        0, len(topology[0]), topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst, np.zeros(ROOM),
+        np.empty((6, 6)),
+    )  # fmt: skip
 
 
-@njit(**COMPILED)
-def articulated_between(begin, end, topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst, W):
+@njit(**LEAN)
+def articulated_between(begin, end, topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst, W, S):
     """Eliminate the joints of bodies end - 1, ..., begin.
 
-    W (71,) begins with what body `end` hands over where its parent comes next, and then with what body `begin` does.
+    W (71,) begins with what body `end` hands over where its parent comes next, and then with what body `begin` does;
+    S (6, 6) is memory.
     """
     parent, code, _, iv = topology
     slot, first, kept = gathering
-    S = np.empty((6, 6))
     i = end - 1
     while i >= begin:
         if code[i] == HINGE or code[i] == CIRCLE:
@@ -66,7 +67,7 @@ def articulated_between(begin, end, topology, gathering, pitch, inertia, armatur
         i -= 1
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def hinges(i, innermost, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W):
     """Eliminate hinges from body i in to `innermost`, as long as there are no other joints; return where it ended.
 
@@ -101,13 +102,13 @@ def note(ratio, i, worst):
         worst[0], worst[1] = ratio, i
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def accelerations(topology, kept, pitch, K, Y, qdd, A):
     """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) accelerations beyond those."""
     accelerations_between(0, len(topology[0]), topology, kept, pitch, K, Y, qdd, A)
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def accelerations_between(begin, end, topology, kept, pitch, K, Y, qdd, A):
     """Return from body `begin` to end - 1; their parents are among them or have been there."""
     parent, code, _, iv = topology
@@ -140,7 +141,7 @@ def carrier(i, p, A, a, b):
     return a, b
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def yielded(count, at, k, Y, phi, at_phi, rows, w, lam, a, b, qdd):
     """Fill in qdd of a joint of any kind: D^-1 (u - U^T a - Phi^T lam), w rows being open there."""
     D, u = at + 6 * count, at + 6 * count + count * count
@@ -162,7 +163,7 @@ def onward(i, kind, k, h, K, qdd, a, b):
     return a + s, b + o
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def spread(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the accelerations that joint accelerations qdd alone cause."""
     parent, code, _, iv = topology
@@ -178,7 +179,7 @@ def spread(topology, pitch, K, qdd, A):
         store(A, 6 * i + 3, b)
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
     """Newton-Euler, inward: joint forces tau for the motion in K, armature times acc included."""
     parent, code, _, iv = topology
@@ -198,7 +199,7 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
         tau[k] += armature[k] * acc[k]
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def transmitted(topology, gathering, pitch, forces, K, T, tau):
     """Fill tau with the joint forces that forces (n, 6) on bodies amount to: J^T times them."""
     parent, code, _, iv = topology
@@ -243,7 +244,7 @@ def felt_by(i, kind, k, h, K, f, n, tau):
         felt(kind, k, h, load(K, at), load(K, at + 3), load(K, at + 6), f, n, tau)
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def felt(kind, k, h, x, y, z, f, n, tau):
     """Set tau[k], ... to S^T (f, n) for S made of the axes x, y, z; the other way of `along`."""
     if kind == SLIDER:

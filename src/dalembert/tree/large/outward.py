@@ -32,14 +32,18 @@ STRAIGHTEN = 32
 
 COMPILED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
+LEAN: dict[str, Any] = COMPILED | {"_nrt": False}
+"""For loops that make no arrays: Numba then counts no references to the ones it is given. Where helpers with branches
+are inlined, or rows of arrays are named, it would do so at every body, by calls that no register survives."""
 
-@njit(**COMPILED)
+
+@njit(**LEAN)
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity."""
     outward_between(0, len(topology[0]), topology, C, pitch, q, sines, cosines, v, acc, start, K)
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K for bodies begin, ..., end - 1, whose parents are among them or are there already.
 
@@ -97,7 +101,7 @@ def recalled(i, K):
     )  # fmt: skip
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     """Return the axes and origin of a body behind its joint; h is the pitch of a screw."""
     if kind == PLANE:
@@ -116,7 +120,7 @@ def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     return x, y, z, r
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def along(kind, k, h, v, x, y, z):
     """Return S v of a joint, linear and angular, for velocities v[k], v[k + 1], ..."""
     none = nothing()
@@ -135,7 +139,7 @@ def along(kind, k, h, v, x, y, z):
     return none, none
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def turned(a, b, c, d, x, y, z):
     """Return axes turned by a unit quaternion of these axes, its real part last."""
     return (
@@ -145,7 +149,7 @@ def turned(a, b, c, d, x, y, z):
     )
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def straightened(x, y, z):
     """Return axes that are orthonormal to rounding: one Newton step of the polar decomposition, R (3 - R^T R) / 2."""
     xy, xz, yz = 0.5 * total(x * y), 0.5 * total(x * z), 0.5 * total(y * z)
@@ -156,7 +160,7 @@ def straightened(x, y, z):
     )
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def velocities(topology, pitch, v, K, V):
     """Fill V (n, 3) with the velocities of all origins: those of frames and springs need them, dynamics does not."""
     parent, code, _, iv = topology
@@ -174,7 +178,7 @@ def velocities(topology, pitch, v, K, V):
         store(V, 3 * i, last)
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def positions(parent, K, P):
     """Fill P (n, 3) with the places of all origins in the world."""
     last = nothing()

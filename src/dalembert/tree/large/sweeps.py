@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from dalembert.tree.large.articulate import PLACE, put, taken
+from dalembert.tree.large.articulate import put, stashed, taken
 from dalembert.tree.large.inward import accelerations_between, articulated_between, note
-from dalembert.tree.large.outward import COMPILED, outward_between
+from dalembert.tree.large.outward import COMPILED, LEAN, outward_between
 
 OUTWARD, BEGIN, INWARD, TAKE, BACK = range(5)
 """Steps: motion; no pivot yet; joints eliminated; what another range handed over; accelerations."""
@@ -28,6 +28,7 @@ def forward(
     K, T, Y, A are memory. A row of `handed` (., 71) begins with what the last body of a range hands inward; one of
     `worst` (., 2) is the least relative pivot and its body. TAKE adds those of row `end` to a row's own, at body begin.
     """
+    S = np.empty((6, 6))
     for s in range(len(steps)):
         step, begin, end, row = steps[s, 0], steps[s, 1], steps[s, 2], steps[s, 3]
         if step == OUTWARD:
@@ -36,7 +37,7 @@ def forward(
             worst[row, 0], worst[row, 1] = np.inf, -1.0
         elif step == INWARD:
             articulated_between(
-                begin, end, topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst[row], handed[row]
+                begin, end, topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst[row], handed[row], S
             )
         elif step == TAKE:
             note(worst[end, 0], worst[end, 1], worst[row])
@@ -45,10 +46,11 @@ def forward(
             accelerations_between(begin, end, topology, gathering[2], pitch, K, Y, out, A)
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def take(root, parent, gathering, handed, T, W):
     """Put what the subtree of `root` hands inward into W, and where its parent does not come next into its place."""
     slot, first, _ = gathering
-    W[:PLACE] = handed[:PLACE]
+    w = taken(handed, 0)
+    stashed(w, W)
     if parent[root] >= 0 and parent[root] != root - 1:
-        put(taken(handed, 0), first[root], T, slot[parent[root]])
+        put(w, first[root], T, slot[parent[root]])
