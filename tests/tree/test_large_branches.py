@@ -179,7 +179,7 @@ def pair():
 
 def test_compile_splits_one_state_and_says_so(pair):
     mechanism, one, two = pair
-    assert "one state: 2 branches on 2 threads, 1 bodies between" in str(two.report())
+    assert "one state: 2 branches on 2 threads, carried by 1 of" in str(two.report())
     assert two.report().memory_bytes > one.report().memory_bytes
     assert "threads" not in str(one.report())
     x = random_state(mechanism, 0, 3)
@@ -233,7 +233,7 @@ def test_what_is_not_split_says_why(pair):
         reasons[name] = plan.words
     assert f"below {FEWEST} handing over" in reasons["few"]
     assert "one chain" in reasons["chain"]
-    assert "one chain" in reasons["leaves"]
+    assert "no two branches of 32 bodies" in reasons["leaves"]
     assert "1.11 times as fast at best" in reasons["twig"]
     mechanism = pair[0]
     assert "no independent parts" in str(mechanism.compile("inverse", threads=2).report())

@@ -57,27 +57,29 @@ _across_x, _across_y, _across_z = shuffle(3, 6, 1, 3), shuffle(2, 3, 4, 3), shuf
 @njit(inline="always")
 def inertia_in_world(i, inertia, K):
     """Return h and the columns of J of body i, about its origin in world axes."""
-    j, k, at = inertia[i], K[i], MOTION * i
+    at = MOTION * i
     o = nothing()  # in the lane that nobody reads, too: products of that lane along a chain could grow
     x, y, z = three(load(K, at), o), three(load(K, at + 3), o), three(load(K, at + 6), o)
-    a, b, c = j[4] * x + j[5] * y + j[6] * z, j[5] * x + j[7] * y + j[8] * z, j[6] * x + j[8] * y + j[9] * z
+    a = inertia[i, 4] * x + inertia[i, 5] * y + inertia[i, 6] * z
+    b = inertia[i, 5] * x + inertia[i, 7] * y + inertia[i, 8] * z
+    c = inertia[i, 6] * x + inertia[i, 8] * y + inertia[i, 9] * z
     return (
-        j[1] * x + j[2] * y + j[3] * z,
-        k[0] * a + k[3] * b + k[6] * c,
-        k[1] * a + k[4] * b + k[7] * c,
-        k[2] * a + k[5] * b + k[8] * c,
+        inertia[i, 1] * x + inertia[i, 2] * y + inertia[i, 3] * z,
+        K[i, 0] * a + K[i, 3] * b + K[i, 6] * c,
+        K[i, 1] * a + K[i, 4] * b + K[i, 7] * c,
+        K[i, 2] * a + K[i, 5] * b + K[i, 8] * c,
     )
 
 
 @njit(inline="always")
 def force_needed(i, m, h, Jx, Jy, Jz, K):
     """Return the force and moment that the motion of body i in K needs: Newton and Euler about its origin."""
-    k, at = K[i], MOTION * i
+    at = MOTION * i
     w, a, b = load(K, at + 12), load(K, at + 15), load(K, at + 18)
-    turning = k[12] * Jx + k[13] * Jy + k[14] * Jz
+    turning = K[i, 12] * Jx + K[i, 13] * Jy + K[i, 14] * Jz
     return (
         m * a + cross(b, h) + cross(w, cross(w, h)),
-        k[18] * Jx + k[19] * Jy + k[20] * Jz + cross(w, turning) + cross(h, a),
+        K[i, 18] * Jx + K[i, 19] * Jy + K[i, 20] * Jz + cross(w, turning) + cross(h, a),
     )
 
 
@@ -110,9 +112,15 @@ def pair(row):
 
 
 @njit(inline="always")
-def relieved(w, row):
-    """Return w less the force and moment (6,) that act on the body from outside."""
-    f, n = pair(row)
+def pair_at(i, rows):
+    """Return the force and moment in row i of rows (n, 6)."""
+    return lanes(rows[i, 0], rows[i, 1], rows[i, 2]), lanes(rows[i, 3], rows[i, 4], rows[i, 5])
+
+
+@njit(inline="always")
+def relieved(i, w, ext):
+    """Return w less the force and moment that act on body i from outside, row i of ext (n, 6)."""
+    f, n = pair_at(i, ext)
     return w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9] - f, w[10] - n
 
 
@@ -149,23 +157,23 @@ def put(w, is_first, T, s):
     """Add w to place s of T, or set it where nothing is there yet."""
     if not is_first:
         w = plus(w, taken(T, s))
-    stashed(w, T[s])
+    stashed(w, T, PLACE * s)
 
 
 @njit(inline="always")
-def stashed(w, W):
-    """Put the registers of w at the beginning of W."""
-    store(W, 0, w[0])
-    store(W, 4, w[1])
-    store(W, 8, w[2])
-    store(W, 12, w[3])
-    store(W, 16, w[4])
-    store(W, 20, w[5])
-    store(W, 24, w[6])
-    store(W, 28, w[7])
-    store(W, 32, w[8])
-    store(W, 36, w[9])
-    store(W, 40, w[10])
+def stashed(w, W, at=0):
+    """Put the registers of w at a place of W."""
+    store(W, at, w[0])
+    store(W, at + 4, w[1])
+    store(W, at + 8, w[2])
+    store(W, at + 12, w[3])
+    store(W, at + 16, w[4])
+    store(W, at + 20, w[5])
+    store(W, at + 24, w[6])
+    store(W, at + 28, w[7])
+    store(W, at + 32, w[8])
+    store(W, at + 36, w[9])
+    store(W, at + 40, w[10])
 
 
 @njit(**LOOP)
@@ -217,7 +225,7 @@ def moved(i, K, w):
     )  # fmt: skip
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def pack(w, W):
     """Fill W (27,) with an inertia and its force, as `other_joints.py` has them."""
     A0, A1, A2, B0, B1, B2, C0, C1, C2, f, n = w
@@ -229,7 +237,7 @@ def pack(w, W):
     W[21], W[22], W[23], W[24], W[25], W[26] = first(f), second(f), third(f), first(n), second(n), third(n)
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def unpacked(W):
     """Return W (27,) in registers."""
     return (

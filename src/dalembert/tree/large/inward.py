@@ -21,9 +21,11 @@ from dalembert.tree.large.articulate import (
     hinge,
     inertia_in_world,
     moved,
-    pair,
+    pair_at,
+    plus,
     put,
     relieved,
+    rigid,
     stashed,
     taken,
 )
@@ -57,7 +59,7 @@ def articulated_between(begin, end, topology, gathering, pitch, inertia, armatur
             i = hinges(i, begin, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W)
             continue
         w = gathered(i, first, slot, inertia, K, T, taken(W, 0))
-        stashed(relieved(w, ext[i]) if ext.shape[0] else w, W)
+        stashed(relieved(i, w, ext) if ext.shape[0] else w, W)
         ratio = any_joint(i, code[i], iv[i], kept[i], pitch, armature, tau, K, Y, W, S)
         note(ratio, i, worst)
         if parent[i] >= 0 and parent[i] != i - 1:
@@ -76,9 +78,13 @@ def hinges(i, innermost, topology, gathering, inertia, armature, tau, ext, K, T,
     slot, first, kept = gathering
     up = taken(W, 0)
     while i >= innermost and (code[i] == HINGE or code[i] == CIRCLE):
-        w = gathered(i, first, slot, inertia, K, T, up)
+        w = rigid(i, inertia, K)
+        if slot[i] >= 0:  # `gathered`, in place
+            w = plus(w, up)
+            if not first[i + 1]:
+                w = plus(w, taken(T, slot[i]))
         if ext.shape[0]:
-            w = relieved(w, ext[i])
+            w = relieved(i, w, ext)
         w, ratio = hinge(i, K, armature[iv[i]], tau[iv[i]], w, Y, kept[i])
         note(ratio, i, worst)
         up = moved(i, K, w)
@@ -191,7 +197,7 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
         h, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
         f, n = force_needed(i, inertia[i, 0], h, Jx, Jy, Jz, K)
         if ext.shape[0]:
-            push, moment = pair(ext[i])
+            push, moment = pair_at(i, ext)
             f, n = f - push, n - moment
         f, n = with_children(i, first, slot, T, f, n, up, turn)
         felt_by(i, code[i], iv[i], pitch[i], K, f, n, tau)
@@ -208,7 +214,7 @@ def transmitted(topology, gathering, pitch, forces, K, T, tau):
     slot, first, _ = gathering
     up, turn = nothing(), nothing()
     for i in range(len(parent) - 1, -1, -1):
-        f, n = pair(forces[i])
+        f, n = pair_at(i, forces)
         f, n = with_children(i, first, slot, T, f, n, up, turn)
         felt_by(i, code[i], iv[i], pitch[i], K, f, n, tau)
         up, turn = f, n + cross(load(K, MOTION * i + 9), f)

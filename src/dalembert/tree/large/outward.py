@@ -37,6 +37,9 @@ LOOP: dict[str, Any] = FAST | {"_nrt": False}
 """For functions that make no arrays: otherwise those that inlined functions take are counted in and out, body by body,
 which takes longer than what is done with them."""
 
+LEAN: dict[str, Any] = COMPILED | {"_nrt": False}
+"""For loops that make no arrays: Numba then counts no references to the ones it is given. Where helpers with branches
+are inlined, or rows of arrays are named, it would do so at every body, by calls that no register survives."""
 
 @njit(**LOOP)
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
@@ -61,11 +64,12 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
             x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), ground, nothing()
         elif p != i - 1:
             x, y, z, _, w, a, b = recalled(p, K)
-        c = C[i]
-        r = c[9] * x + c[10] * y + c[11] * z
+        r = C[i, 9] * x + C[i, 10] * y + C[i, 11] * z
         x, y, z = (
-            c[0] * x + c[3] * y + c[6] * z, c[1] * x + c[4] * y + c[7] * z, c[2] * x + c[5] * y + c[8] * z
-        )  # fmt: skip
+            C[i, 0] * x + C[i, 3] * y + C[i, 6] * z,
+            C[i, 1] * x + C[i, 4] * y + C[i, 7] * z,
+            C[i, 2] * x + C[i, 5] * y + C[i, 8] * z,
+        )
         if i % STRAIGHTEN == 0:
             x, y, z = straightened(x, y, z)
         if kind == HINGE or kind == CIRCLE:
@@ -101,7 +105,7 @@ def recalled(i, K):
     )  # fmt: skip
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     """Return the axes and origin of a body behind its joint; h is the pitch of a screw."""
     if kind == PLANE:
@@ -120,7 +124,7 @@ def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     return x, y, z, r
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def along(kind, k, h, v, x, y, z):
     """Return S v of a joint, linear and angular, for velocities v[k], v[k + 1], ..."""
     none = nothing()
@@ -139,7 +143,7 @@ def along(kind, k, h, v, x, y, z):
     return none, none
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def turned(a, b, c, d, x, y, z):
     """Return axes turned by a unit quaternion of these axes, its real part last."""
     return (
@@ -149,7 +153,7 @@ def turned(a, b, c, d, x, y, z):
     )
 
 
-@njit(**COMPILED)
+@njit(**LEAN)
 def straightened(x, y, z):
     """Return axes that are orthonormal to rounding: one Newton step of the polar decomposition, R (3 - R^T R) / 2."""
     xy, xz, yz = 0.5 * total(x * y), 0.5 * total(x * z), 0.5 * total(y * z)
