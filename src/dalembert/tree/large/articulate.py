@@ -43,7 +43,7 @@ from dalembert.tree.large.lanes import (
 )
 from dalembert.tree.large.layout import CIRCLE, HINGE
 from dalembert.tree.large.other_joints import GATHERED, other
-from dalembert.tree.large.outward import COMPILED, LOOP, MOTION
+from dalembert.tree.large.outward import LOOP, MOTION
 
 PLACE = 11 * WIDTH
 """Reals of a gathering place: where children meet that do not follow each other."""
@@ -225,7 +225,7 @@ def moved(i, K, w):
     )  # fmt: skip
 
 
-@njit(**LEAN)
+@njit(**LOOP)
 def pack(w, W):
     """Fill W (27,) with an inertia and its force, as `other_joints.py` has them."""
     A0, A1, A2, B0, B1, B2, C0, C1, C2, f, n = w
@@ -237,7 +237,7 @@ def pack(w, W):
     W[21], W[22], W[23], W[24], W[25], W[26] = first(f), second(f), third(f), first(n), second(n), third(n)
 
 
-@njit(**LEAN)
+@njit(**LOOP)
 def unpacked(W):
     """Return W (27,) in registers."""
     return (

@@ -34,12 +34,10 @@ FAST: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "f
 
 COMPILED: dict[str, Any] = FAST | {"_nrt": True}
 LOOP: dict[str, Any] = FAST | {"_nrt": False}
-"""For functions that make no arrays: otherwise those that inlined functions take are counted in and out, body by body,
-which takes longer than what is done with them."""
+"""For functions that make no arrays: Numba then counts no references to those it is given. Where helpers with branches
+are inlined, or rows of arrays are named, it would do so at every body, by calls that no register survives. What such a
+function calls inherits this unless it says otherwise, as `COMPILED` does."""
 
-LEAN: dict[str, Any] = COMPILED | {"_nrt": False}
-"""For loops that make no arrays: Numba then counts no references to the ones it is given. Where helpers with branches
-are inlined, or rows of arrays are named, it would do so at every body, by calls that no register survives."""
 
 @njit(**LOOP)
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
@@ -105,7 +103,7 @@ def recalled(i, K):
     )  # fmt: skip
 
 
-@njit(**LEAN)
+@njit(**LOOP)
 def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     """Return the axes and origin of a body behind its joint; h is the pitch of a screw."""
     if kind == PLANE:
@@ -124,7 +122,7 @@ def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     return x, y, z, r
 
 
-@njit(**LEAN)
+@njit(**LOOP)
 def along(kind, k, h, v, x, y, z):
     """Return S v of a joint, linear and angular, for velocities v[k], v[k + 1], ..."""
     none = nothing()
@@ -143,7 +141,7 @@ def along(kind, k, h, v, x, y, z):
     return none, none
 
 
-@njit(**LEAN)
+@njit(**LOOP)
 def turned(a, b, c, d, x, y, z):
     """Return axes turned by a unit quaternion of these axes, its real part last."""
     return (
@@ -153,7 +151,7 @@ def turned(a, b, c, d, x, y, z):
     )
 
 
-@njit(**LEAN)
+@njit(**LOOP)
 def straightened(x, y, z):
     """Return axes that are orthonormal to rounding: one Newton step of the polar decomposition, R (3 - R^T R) / 2."""
     xy, xz, yz = 0.5 * total(x * y), 0.5 * total(x * z), 0.5 * total(y * z)
