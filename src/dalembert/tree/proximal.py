@@ -50,14 +50,16 @@ class Proximal:
         metric: Sequence[float] | None,
         mu: float,
         groups: Sequence[int],
+        floors: Sequence[float],
         known: Mapping[int, float] | None = None,
     ) -> Proximal:
         """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default.
 
+        `floors` (m,) are the least G_ii that rows are scaled by, the same for all of a constraint.
         `known` gives scales of rows whose constraint has others that are not in G: their own diagonal tells nothing.
         """
         m, known = len(G), known or {}
-        s = [known.get(i, scale) for i, scale in enumerate(_scales([G[i][i] for i in range(m)], groups))]
+        s = [known.get(i, scale) for i, scale in enumerate(_scales([G[i][i] for i in range(m)], groups, floors))]
         shift = [mul(1.0 if metric is None else float(metric[i]), mul(s[i], s[i])) for i in range(m)]
         largest = reduce(ca.fmax, shift)
         shift = [mu * each / largest for each in shift]
@@ -95,11 +97,12 @@ class Proximal:
         return dense(self.factor.solve(sparse(right)), len(right))
 
 
-def _scales(diagonal: Sequence[Scalar], groups: Sequence[int]) -> list[Scalar]:
-    """Return G_jj^-1/2 for the largest j of each row's group; one where nothing moves."""
+def _scales(diagonal: Sequence[Scalar], groups: Sequence[int], floors: Sequence[float]) -> list[Scalar]:
+    """Return G_jj^-1/2 for the largest j of each row's group, at least its floor."""
     largest: dict[int, Scalar] = {}
     for size, group in zip(diagonal, groups, strict=True):
         known = largest.get(group, 0.0)
         largest[group] = size if is_zero(known) else known if is_zero(size) else ca.fmax(known, size)
-    scales = {k: 1.0 if is_zero(x) else ca.if_else(x > 0, 1 / ca.sqrt(x), 1) for k, x in largest.items()}
+    least = dict(zip(groups, floors, strict=True))
+    scales = {k: least[k] ** -0.5 if is_zero(x) else 1 / ca.sqrt(ca.fmax(x, least[k])) for k, x in largest.items()}
     return [scales[group] for group in groups]

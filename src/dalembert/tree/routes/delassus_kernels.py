@@ -19,7 +19,6 @@ import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.tree.block_solve import delassus, factored
-from dalembert.tree.matrix_system import MatrixSystem
 from dalembert.tree.proximal import Proximal
 from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
@@ -64,7 +63,7 @@ def _gram(setting: Setting, route: Route) -> list[list[Scalar]]:
     """Return G."""
     if route.delassus is not None:
         return route.delassus(setting, TreeRows.of(setting).in_world())
-    return delassus(MatrixSystem.of(setting.M, setting.A, setting.needs.massless, setting.mechanism.coordinates))
+    return delassus(setting.matrix_system)
 
 
 def matrix_by(setting: Setting, route: Route) -> ca.Function:
