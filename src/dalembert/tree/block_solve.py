@@ -101,7 +101,8 @@ def factored(
     weights = None if metric is None else [metric[i] for i in rows]
     apart = {each for i, each in enumerate(needs.groups) if i not in rows}
     known = {place: needs.row_scales[i] for place, i in enumerate(rows) if needs.groups[i] in apart}
-    return Proximal.of(G, weights, limits.shift, [needs.groups[i] for i in rows], [needs.row_floors[i] for i in rows], known)
+    own = needs.of_rows(rows)
+    return Proximal.of(G, weights, limits.shift, own.groups, own.row_floors, known)
 
 
 def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scalar]:

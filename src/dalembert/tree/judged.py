@@ -41,7 +41,6 @@ class Needs:
     size_floors: tuple[float, ...]
     groups: tuple[int, ...]
 
-
     def of_rows(self, rows: Sequence[int]) -> Needs:
         """Return the needs of some of the rows."""
         words = ("row_scales", "row_floors", "size_floors", "groups")

@@ -40,8 +40,15 @@ def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[i
     heavy = _diagonals(found.H).max(initial=0.0) or 1.0
     typical, idle = _typical(_diagonals(found.G), groups, 1.0 / heavy)
     sizes, still = _typical((A * A).sum(axis=2), groups, 1.0)
-    floors = np.where(idle, 1.0, FADED) * typical, np.where(still, 1.0, FADED**2) * sizes
-    return Needs(redundant, massless, _scales(found.H), _tuple(typical**-0.5), *map(_tuple, floors), groups)
+    return Needs(
+        redundant,
+        massless,
+        mass_scales=_scales(found.H),
+        row_scales=_tuple(typical**-0.5),
+        row_floors=_tuple(np.where(idle, 1.0, FADED) * typical),
+        size_floors=_tuple(np.where(still, 1.0, FADED**2) * sizes),
+        groups=groups,
+    )
 
 
 class _Probed(NamedTuple):
