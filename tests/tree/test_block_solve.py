@@ -121,6 +121,19 @@ def test_contradictory_rows_are_said_so():
     assert solve(M, A, rng.normal(size=8), c)[2] == Status.INCONSISTENT
 
 
+@pytest.mark.parametrize("part", [1.0, 0.01, 1e-3])
+def test_a_row_may_have_a_small_part_in_a_dependence(part):
+    """The pivot of the last row is the shift over the square of its part: that alone does not tell."""
+    rng = np.random.default_rng(1)
+    M, A = np.diag(rng.uniform(1, 2, 6)), rng.normal(size=(3, 6))
+    A[0] = 0.8 * A[1] + part * A[2]
+    solve, c = traced(M, A), A @ rng.normal(size=6)
+    assert solve(M, A, rng.normal(size=6), c)[2] == Status.REDUNDANT
+    assert solve(M, A, rng.normal(size=6), c + [1, 0, 0])[2] == Status.INCONSISTENT
+    A[0] += [0.01, 0, 0, 0, 0, 0.01]
+    assert solve(M, A, rng.normal(size=6), c)[2] == Status.UNIQUE
+
+
 def test_rows_that_become_dependent_leave_the_plain_code():
     M, A, rng = tree_system(7, 8, 3)
     A[2] = A[0] + A[1]

@@ -112,9 +112,9 @@ def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scal
 
 def row_pivots(schur: SparseFactor | Proximal, needs: Needs) -> list[Scalar]:
     """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
-    return (
-        list(schur.factor.pivots.values()) if isinstance(schur, Proximal) else relative(schur.pivots, needs.row_scales)
-    )
+    if isinstance(schur, Proximal):
+        return [*schur.factor.pivots.values(), schur.least()]
+    return relative(schur.pivots, needs.row_scales)
 
 
 def delassus(system: BlockSystem) -> list[list[Scalar]]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import cos
 
 import casadi as ca
 
@@ -36,12 +37,13 @@ CLEANINGS = 2
 
 @dataclass(frozen=True, eq=False)
 class Proximal:
-    """S, S G S, mu E, and the factor of S G S + mu E, whose pivots are near mu where a row is implied by others."""
+    """S, S G S, mu E, the factor of S G S + mu E, and mu."""
 
     scales: list[Scalar]
     scaled: list[list[Scalar]]
     shift: list[Scalar]
     factor: SparseFactor
+    mu: float
 
     @classmethod
     def of(
@@ -65,7 +67,7 @@ class Proximal:
         shift = [mu * each / largest for each in shift]
         scaled = [[mul(mul(s[i], G[i][j]), s[j]) for j in range(m)] for i in range(m)]
         shifted = [[add(scaled[i][j], shift[i] if i == j else 0.0) for j in range(m)] for i in range(m)]
-        return cls(s, scaled, shift, sparse_factor(shifted, range(m)))
+        return cls(s, scaled, shift, sparse_factor(shifted, range(m)), mu)
 
     def solve(self, r: Vector) -> Vector:
         """Return the least-norm lam with G lam = r."""
@@ -91,6 +93,15 @@ class Proximal:
         moved = [total(*map(mul, row, astray)) for row in self.scaled]
         lam = {i: mul(*pair) for i, pair in enumerate(zip(self.scales, x, strict=True))}
         return lam, total(*map(mul, astray, moved))
+
+    def least(self) -> Scalar:
+        """Return about the smallest sigma + mu: mu over what a step leaves of a vector that is a bit of all.
+
+        The pivot of a row that others imply is mu / n^2, n its part in the dependence: not small where n is.
+        """
+        trial = [cos(i) for i in range(len(self.scales))]
+        left = self._step([mul(*pair) for pair in zip(self.shift, trial, strict=True)])
+        return self.mu * sum(map(abs, trial)) / total(*(ca.fabs(ca.SX(x)) for x in left))
 
     def _step(self, right: list[Scalar]) -> list[Scalar]:
         """Return (S G S + mu E)^-1 times a right side."""
