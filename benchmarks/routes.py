@@ -185,8 +185,7 @@ def main() -> None:
     found = measured(options.quick)
     loops = show_loops()
     holds = all(
-        exponent(found[case][route]) <= claim + SLACK
-        and (case != "n" or exponent(found[case][route]) >= claim - SLACK)
+        exponent(found[case][route]) <= claim + SLACK and (case != "n" or exponent(found[case][route]) >= claim - SLACK)
         for case, claims in CLAIMS.items()
         for route, claim in claims.items()
     )
