@@ -134,6 +134,15 @@ def test_a_row_may_have_a_small_part_in_a_dependence(part):
     assert solve(M, A, rng.normal(size=6), c)[2] == Status.UNIQUE
 
 
+def test_scales_that_are_too_far_apart_are_no_contradiction():
+    """A row of 1e-7 beside redundant ones: their shift is below rounding, which is for `KKT` to solve."""
+    rng = np.random.default_rng(0)
+    M, A = np.eye(6), rng.normal(size=(4, 6))
+    A[1], A[3] = 2 * A[0], 1e-7 * A[3]
+    a, *_, status, _ = traced(M, A)(M, A, rng.normal(size=6), A @ rng.normal(size=6))
+    assert status == (Status.REDUNDANT if np.isfinite(a).all() else Status.DECLINED)
+
+
 def test_rows_that_become_dependent_leave_the_plain_code():
     M, A, rng = tree_system(7, 8, 3)
     A[2] = A[0] + A[1]
