@@ -134,11 +134,25 @@ def test_a_row_may_have_a_small_part_in_a_dependence(part):
     assert solve(M, A, rng.normal(size=6), c)[2] == Status.UNIQUE
 
 
-def test_scales_that_are_too_far_apart_are_no_contradiction():
-    """A row of 1e-7 beside redundant ones: their shift is below rounding, which is for `KKT` to solve."""
+@pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-7])
+def test_an_independent_row_of_another_size_beside_redundant_ones(size):
+    """It does not make their shift so small that rounding counts as a row."""
     rng = np.random.default_rng(0)
     M, A = np.eye(6), rng.normal(size=(4, 6))
-    A[1], A[3] = 2 * A[0], 1e-7 * A[3]
+    A[1], A[3] = 2 * A[0], size * A[3]
+    f, c = rng.normal(size=6), A @ rng.normal(size=6)
+    a, lam, status, _ = traced(M, A)(M, A, f, c)
+    truth = KKT(M, A).solve(f, -c)
+    assert status == Status.REDUNDANT
+    np.testing.assert_allclose(a, truth.acceleration, atol=1e-8)
+    np.testing.assert_allclose(lam * [1, 1, 1, size], truth.multipliers * [1, 1, 1, size], atol=1e-7)
+
+
+def test_scales_that_are_too_far_apart_are_no_contradiction():
+    """Redundant rows of sizes beyond what one shift can serve: for `KKT` to solve."""
+    rng = np.random.default_rng(0)
+    M, A = np.eye(6), rng.normal(size=(4, 6))
+    A[1], A[3] = 2 * A[0], 1e-9 * A[2]
     a, *_, status, _ = traced(M, A)(M, A, rng.normal(size=6), A @ rng.normal(size=6))
     assert status == (Status.REDUNDANT if np.isfinite(a).all() else Status.DECLINED)
 

@@ -102,7 +102,7 @@ def factored(
     apart = {each for i, each in enumerate(needs.groups) if i not in rows}
     known = {place: needs.row_scales[i] for place, i in enumerate(rows) if needs.groups[i] in apart}
     own = needs.of_rows(rows)
-    return Proximal.of(G, weights, limits.shift, own.groups, own.row_floors, known)
+    return Proximal.of(G, weights, limits.shift, own.groups, own.row_floors, own.dependent, known)
 
 
 def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scalar]:

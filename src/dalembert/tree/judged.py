@@ -28,6 +28,8 @@ class Needs:
     row_floors, size_floors
         G_ii and |A_i|^2 (m,) below which a row is not scaled up any further. A constraint that can move nothing at any
         probe has rows of rounding, or none: what is typical of the others is its floor.
+    dependent
+        Per row, whether it has a part in a dependence at a probe.
     groups
         Per row the constraint it belongs to: a row that does next to nothing beside others of its group is rounding of
         the model's numbers, not a row of its own.
@@ -39,11 +41,12 @@ class Needs:
     row_scales: tuple[float, ...]
     row_floors: tuple[float, ...]
     size_floors: tuple[float, ...]
+    dependent: tuple[bool, ...]
     groups: tuple[int, ...]
 
     def of_rows(self, rows: Sequence[int]) -> Needs:
         """Return the needs of some of the rows."""
-        words = ("row_scales", "row_floors", "size_floors", "groups")
+        words = ("row_scales", "row_floors", "size_floors", "dependent", "groups")
         return replace(self, **{word: tuple(getattr(self, word)[i] for i in rows) for word in words})
 
 

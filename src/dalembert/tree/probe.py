@@ -24,6 +24,9 @@ NEARLY_MASSLESS = 1e-12
 """M counts as singular where its unit-diagonal form has a smaller eigenvalue: lighter links lose all digits in M^-1."""
 
 
+PART = 1e-6
+"""Component of a null vector from which on a row has a part in it."""
+
 FADED = 1e-3
 """Part of its typical G_ii up to which a row is scaled up: one that fades further at some configuration counts less and
 less, and not at all where rounding is all that is left of it."""
@@ -47,6 +50,7 @@ def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[i
         row_scales=_tuple(typical**-0.5),
         row_floors=_tuple(np.where(idle, 1.0, FADED) * typical),
         size_floors=_tuple(np.where(still, 1.0, FADED**2) * sizes),
+        dependent=_dependent(found.G, typical),
         groups=groups,
     )
 
@@ -104,6 +108,15 @@ def _weights(M: Array, A: Array) -> Array:
     heavy = np.divide((A * A) @ masses, size, out=np.zeros_like(size), where=size > 0)
     heavy = np.where(heavy > 0, heavy, masses.mean() or 1.0)
     return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0)
+
+
+def _dependent(G: Float[Array, "N m m"], typical: Array) -> tuple[bool, ...]:
+    """Say which rows have a part in a null vector of the scaled Delassus matrix at some probe."""
+    found = np.zeros(len(typical), dtype=bool)
+    for each in G / np.sqrt(np.outer(typical, typical)):
+        values, vectors = np.linalg.eigh(each)
+        found |= (np.abs(vectors[:, values < NEARLY_IMPLIED]) > PART).any(axis=1)
+    return tuple(map(bool, found))
 
 
 def _scales(P: Float[Array, "N k k"]) -> tuple[float, ...]:

@@ -1,7 +1,7 @@
 """Redundant rows in straight-line code: G lam = r with a singular G, by a few proximal steps.
 
 Symbols: S scales the rows of each constraint by one factor, so that its largest G_ii is one, W = diag(w) the metric, E
-= S W S scaled to at most one, x = S^-1 lam,
+= S W S scaled to at most one where rows depend on each other, x = S^-1 lam,
 
     x_0 = 0,     x_k+1 = x_k + (S G S + mu E)^-1 (S r - S G S x_k)
 
@@ -53,18 +53,24 @@ class Proximal:
         mu: float,
         groups: Sequence[int],
         floors: Sequence[float],
+        dependent: Sequence[bool],
         known: Mapping[int, float] | None = None,
     ) -> Proximal:
         """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default.
 
-        `floors` (m,) are the least G_ii that rows are scaled by, the same for all of a constraint.
+        `floors` (m,) are the least G_ii that rows are scaled by, the same for all of a constraint. `dependent`
+        (m,) are rows that depend on others somewhere: the rest has no say in how small their shift is.
         `known` gives scales of rows whose constraint has others that are not in G: their own diagonal tells nothing.
         """
         m, known = len(G), known or {}
         s = [known.get(i, scale) for i, scale in enumerate(_scales([G[i][i] for i in range(m)], groups, floors))]
         shift = [mul(1.0 if metric is None else float(metric[i]), mul(s[i], s[i])) for i in range(m)]
-        largest = reduce(ca.fmax, shift)
-        shift = [mu * each / largest for each in shift]
+        among = list(dependent) if any(dependent) else [True] * m
+        largest = reduce(ca.fmax, [each for each, in_it in zip(shift, among, strict=True) if in_it])
+        shift = [
+            mu * (each / largest if in_it else ca.fmin(each / largest, 1))
+            for each, in_it in zip(shift, among, strict=True)
+        ]
         scaled = [[mul(mul(s[i], G[i][j]), s[j]) for j in range(m)] for i in range(m)]
         shifted = [[add(scaled[i][j], shift[i] if i == j else 0.0) for j in range(m)] for i in range(m)]
         return cls(s, scaled, shift, sparse_factor(shifted, range(m)), mu)
