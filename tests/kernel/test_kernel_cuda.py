@@ -186,6 +186,8 @@ def test_without_cupy_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(MissingExtraError, match=r"pip install \"dalembert\[gpu\]\""):
         Kernel(random_function(1), backend="cuda")
+    with pytest.raises(MissingExtraError):  # before anything is built
+        Kernel.cached(["never built"], lambda: pytest.fail("traced"), backend="cuda")
 
 
 @device

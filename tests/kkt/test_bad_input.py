@@ -429,3 +429,15 @@ def test_a_zero_mass_in_a_batch() -> None:
     s = KKT(M, ROW).solve([1.0, 3.0])
     assert s.status[3] == Status.MASSLESS
     assert np.delete(s.ok, 3).all()
+
+
+def test_an_impact_is_printed_by_name():
+    K = KKT(np.diag([1.0, 2.0]), [[1.0, 1.0]], names=["stop"], coordinates=["x", "y"])
+    lines = str(K.impact([1.0, 2.0], 0.5)).splitlines()
+    assert [line.split() for line in lines[:3]] == [
+        ["x", "velocity", "-2"],
+        ["y", "velocity", "0.5"],
+        ["stop", "impulse", "-3"],
+    ]
+    assert lines[3] == "kinetic energy 4.5 before, 2.25 after"
+    assert "2 of 2 samples ok" in str(K.impact([[1.0, 2.0], [0.0, 1.0]]))

@@ -121,6 +121,42 @@ def test_contradictory_rows_are_said_so():
     assert solve(M, A, rng.normal(size=8), c)[2] == Status.INCONSISTENT
 
 
+@pytest.mark.parametrize("part", [1.0, 0.01, 1e-3])
+def test_a_row_may_have_a_small_part_in_a_dependence(part):
+    """The pivot of the last row is the shift over the square of its part: that alone does not tell."""
+    rng = np.random.default_rng(1)
+    M, A = np.diag(rng.uniform(1, 2, 6)), rng.normal(size=(3, 6))
+    A[0] = 0.8 * A[1] + part * A[2]
+    solve, c = traced(M, A), A @ rng.normal(size=6)
+    assert solve(M, A, rng.normal(size=6), c)[2] == Status.REDUNDANT
+    assert solve(M, A, rng.normal(size=6), c + np.eye(3)[0])[2] == Status.INCONSISTENT
+    A[0] += [0.01, 0, 0, 0, 0, 0.01]
+    assert solve(M, A, rng.normal(size=6), c)[2] == Status.UNIQUE
+
+
+@pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-7])
+def test_an_independent_row_of_another_size_beside_redundant_ones(size):
+    """It does not make their shift so small that rounding counts as a row."""
+    rng = np.random.default_rng(0)
+    M, A = np.eye(6), rng.normal(size=(4, 6))
+    A[1], A[3] = 2 * A[0], size * A[3]
+    f, c = rng.normal(size=6), A @ rng.normal(size=6)
+    a, lam, status, _ = traced(M, A)(M, A, f, c)
+    truth = KKT(M, A).solve(f, -c)
+    assert status == Status.REDUNDANT
+    np.testing.assert_allclose(a, truth.acceleration, atol=1e-8)
+    np.testing.assert_allclose(lam * [1, 1, 1, size], truth.multipliers * [1, 1, 1, size], atol=1e-7)
+
+
+def test_scales_that_are_too_far_apart_are_no_contradiction():
+    """Redundant rows of sizes beyond what one shift can serve: for `KKT` to solve."""
+    rng = np.random.default_rng(0)
+    M, A = np.eye(6), rng.normal(size=(4, 6))
+    A[1], A[3] = 2 * A[0], 1e-9 * A[2]
+    a, *_, status, _ = traced(M, A)(M, A, rng.normal(size=6), A @ rng.normal(size=6))
+    assert status == (Status.REDUNDANT if np.isfinite(a).all() else Status.DECLINED)
+
+
 def test_rows_that_become_dependent_leave_the_plain_code():
     M, A, rng = tree_system(7, 8, 3)
     A[2] = A[0] + A[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -11,7 +13,8 @@ from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.tree.large.constrained import LargeSystem
 from dalembert.tree.large.front_block import FrontBlock
 from dalembert.tree.large.quantities import large_system, large_tree
-from tests.tree.benchmark_models import models
+from dalembert.tree.routes.looped import looped_table
+from tests.tree.benchmark_models import legs, models
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +39,17 @@ def test_routes_of_large_mechanisms_are_told_without_tracing_any(longest):
         assert how in table["looped"].why
         assert "backend='cpu'" in table["caba"].why
     assert "articulated" in models.chain(400, held=False).routes()["looped"].why
+
+
+def test_loops_take_about_what_straight_line_code_takes():
+    """Estimates from the elimination plan beside counts of a route that carries rows to the ground as well."""
+    for make, size in ((models.chain, 30), (legs, 4), (partial(models.chain, held=False), 30)):
+        mechanism = make(size)
+        counted = mechanism.routes()["efpa" if mechanism.names else "aba"].operations
+        line = looped_table(mechanism, "forward")["looped"]
+        assert 0.5 * counted < line.operations < 2 * counted, mechanism.name
+        assert f"~{float(f'{line.operations:.2g}'):,.0f}" in str(looped_table(mechanism, "forward"))
+    assert models.rails(3000).routes()["looped"].operations is None  # a sparse LU, whose fill shows in numbers only
 
 
 def test_the_block_system_of_a_large_mechanism(longest):
@@ -237,7 +251,21 @@ def test_massless_ends_are_named_and_need_rows():
     q, v, tau = models.state(held)
     tau[299] = 0.0
     assert held.forward(q, v, tau)[2] == da.Status.UNIQUE
-    for what in ("delassus", "delassus_factor", "delassus_solve"):
-        with pytest.raises(ModelError, match="M has no inverse"):
-            held.compile(what)
+    for what in ("delassus", "delassus_factor"):
+        for ask in (held.compile, held.routes):
+            with pytest.raises(ModelError, match="M has no inverse"):
+                ask(what)
+    b = held.jacobian(q) @ v
+    x = held.compile("delassus_solve")(q, b)
+    np.testing.assert_allclose(x, held.compile("kkt")(q, np.zeros(held.nv), -b)[1], atol=1e-9 * np.abs(x).max())
     assert "'j299'" in held.routes()["looped"].why
+
+
+def test_right_sides_that_no_motion_gives_are_brought_into_the_range_of_the_delassus_matrix():
+    """Redundant rows, b of no velocity: x of least squares, and not what lies outside over the shift."""
+    mechanism = models.chain(5).constrain(da.Point("b4", name="again"))
+    q, b = models.state(mechanism)[0], np.linspace(-1, 1, 9)
+    G = mechanism.compile("delassus", backend="looped")(q)
+    expected = np.linalg.pinv(G, rcond=1e-9, hermitian=True) @ b
+    found = mechanism.compile("delassus_solve", backend="looped")(q, b)
+    assert np.abs(found - expected).max() < 1e-4 * np.abs(expected).max()

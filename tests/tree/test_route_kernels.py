@@ -137,6 +137,40 @@ def test_misuse():
     with pytest.raises(da.ModelError, match="has no constraints"):
         hopper(1.0).routes("delassus")
     assert {line.route for line in hopper(1.0).routes().lines} == {"aba", "matrix"}
+    with pytest.raises(da.ModelError, match="there is no route 'abb' to 'forward'; there is 'aba', 'matrix'"):
+        hopper(1.0).routes()["abb"]
+
+
+def test_routes_of_an_open_tree_are_taken():
+    """The table's two lines can be asked for, and nothing else."""
+    tree, numbers = hopper(1.0), Traced(hopper(1.0))
+    q, v, tau = tree.random(1), np.ones(8), np.arange(8.0)
+    options = {"metric": None, "dtype": "float64"}
+    found = {name: numbers("forward", q, v, tau, route=name, **options) for name in ("auto", "aba", "matrix")}
+    np.testing.assert_allclose(found["aba"], found["matrix"], rtol=1e-9)
+    lengths = {key[1][1]: function.n_instructions() for key, function in numbers.functions.items()}
+    assert lengths["auto"] == min(lengths["aba"], lengths["matrix"]) < max(lengths["aba"], lengths["matrix"])
+    for route in ("caba", "abb"):
+        with pytest.raises(da.ModelError, match=f"no constraints: route='{route}' is not one of 'auto', 'aba', 'matr"):
+            tree.compile("forward", route=route)
+
+
+@pytest.mark.parametrize("rows", [1, 2], ids=["independent", "redundant"])
+def test_massless_links_have_no_delassus_matrix_but_its_inverse_times_a_vector(rows):
+    """G has no value; x with M a + A^T x = 0, A a = -b has one, here from the dense block matrix."""
+    mechanism = hopper(0.0).constrain(*[da.Point("foot", name=f"foot {i}") for i in range(rows)])
+    for what in ("delassus", "delassus_factor"):
+        for ask in (mechanism.compile, mechanism.routes):
+            with pytest.raises(da.ModelError, match=r"'knee'.*M has no inverse and A M\^-1 A\^T no value; 'delas"):
+                ask(what)
+    numbers, rng = Traced(mechanism), np.random.default_rng(0)
+    q = mechanism.random(rng)
+    M, A = numbers.M(q), numbers.A(q)
+    b = A @ rng.standard_normal(8)
+    K = np.block([[M, A.T], [A, np.zeros((len(A), len(A)))]])
+    expected = (np.linalg.pinv(K, rcond=1e-10, hermitian=True) @ np.append(np.zeros(8), -b))[8:]
+    found = numbers("delassus_solve", q, b, 0, route="auto", metric=None, dtype="float64")
+    np.testing.assert_allclose(found, expected, atol=1e-10 * np.abs(b).max())
 
 
 def test_values_that_are_not_finite_are_said_to_be_so():

@@ -196,3 +196,34 @@ def bent_leg():
     b.joint("knee", "revolute", parent="thigh", child="shank", axis=(0, 1, 0), position=(0, 0, -0.4), limits=(0.4, 2.0))
     b.frame("foot", "shank", position=(0, 0, -0.4))
     return b.build(base="floating").constrain(da.Point("foot"))
+
+
+@pytest.mark.parametrize("leg", [1.0, 0.0], ids=["", "massless"])
+@pytest.mark.parametrize("idle", [da.Distance("knob", "thigh", length=1.0), da.Point("knob", "thigh")], ids=["1", "3"])
+def test_a_constraint_that_can_move_nothing_has_no_say(idle, leg):
+    """Rows of rounding are neither independent nor scaled up: forces 0, a as without them, contradictions noticed.
+
+    The knob lies on the axis of the knee: neither its place nor its distance from the thigh can change.
+    """
+    b = da.Builder("idle")
+    b.body("torso", mass=5.0, center=(0.05, 0, 0.2), inertia=(0.2, 0.3, 0.15))
+    for name in ("thigh", "shank"):
+        b.body(name, mass=leg, center=(0, 0, -0.2), inertia=(0.02 * leg, 0.03 * leg, 0.01 * leg))
+    b.joint("hip", "revolute", parent="torso", child="thigh", axis=(0, 1, 0), position=(0.1, 0.2, 0.3), rpy=(1, 2, 3))
+    ends = {"parent": "thigh", "child": "shank", "position": (0.01, 0.02, -0.4), "rpy": (0.3, 0.2, 0.1)}
+    b.joint("knee", "revolute", axis=(0.6, 0.8, 0), **ends)
+    b.frame("knob", "shank", position=(0.6, 0.8, 0))
+    b.frame("foot", "shank", position=(0, 0.1, -0.4))
+    plain = b.build(base="floating").constrain(da.Point("foot"))
+    mechanism, rng = plain.constrain(idle), np.random.default_rng(0)
+    for q in mechanism.random(rng, 3):
+        y1, y2 = rng.standard_normal(8), rng.standard_normal(3)
+        a, lam, _ = by_route(plain, "matrix")(q, y1, y2, 0)
+        more = np.zeros(len(mechanism.names) - 3)
+        for route in ROUTES if leg else ("matrix",):
+            solve = by_route(mechanism, route)
+            found, forces, status = solve(q, y1, np.append(y2, more), 0)
+            assert status == da.Status.REDUNDANT, route
+            np.testing.assert_allclose(found, a, atol=1e-10 * np.abs(a).max(), err_msg=route)
+            np.testing.assert_allclose(forces, np.append(lam, more), atol=1e-8 * np.abs(lam).max(), err_msg=route)
+            assert solve(q, y1, np.append(y2, more + 1e-3), 0)[-1] == da.Status.INCONSISTENT, route

@@ -188,5 +188,6 @@ def _from_dlpack(cupy: Any, value: Any) -> Any:
 
 
 def engine(source: Source, options: Options) -> CudaEngine:
-    """Return the engine of a source."""
+    """Return the engine of a source; where there is no GPU that is said before minutes of tracing, not after."""
+    _cupy()
     return CudaEngine(source.function, options)

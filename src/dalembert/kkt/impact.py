@@ -9,12 +9,13 @@ in dagger terms; with one e per row, e stands for the diagonal matrix. Plastic i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from jaxtyping import Float
 
 from dalembert.kkt.certificate import BatchCertificate, Certificate
+from dalembert.kkt.solution import Named
 
 Array = np.ndarray
 
@@ -34,6 +35,8 @@ class Impact:
         (Newton's law of restitution, not the solve, is at fault then).
     certificate
         As for a solve.
+    system
+        The system it belongs to, for the names of rows and coordinates.
     """
 
     velocity: Float[Array, "*batch n"]
@@ -41,6 +44,7 @@ class Impact:
     energy_before: Float[Array, "*batch"] | float
     energy_after: Float[Array, "*batch"] | float
     certificate: Certificate | BatchCertificate
+    system: Named = field(repr=False)
 
     @property
     def reactions(self) -> Float[Array, "*batch m"]:
@@ -51,6 +55,16 @@ class Impact:
     def energy_loss(self) -> Float[Array, "*batch"] | float:
         """Kinetic energy lost; negative where restitution per row has created some."""
         return self.energy_before - self.energy_after
+
+    def __str__(self) -> str:
+        if isinstance(self.certificate, BatchCertificate):
+            return str(self.certificate)
+        rows = [(name, "velocity", x) for name, x in zip(self.system.coordinates, self.velocity, strict=True)]
+        rows += [(name, "impulse", x) for name, x in zip(self.system.names, self.reactions, strict=True)]
+        width = max(len(name) for name, *_ in rows)
+        lines = [f"{name:{width}}  {what:8}  {value: .9g}" for name, what, value in rows]
+        energy = f"kinetic energy {self.energy_before:.6g} before, {self.energy_after:.6g} after"
+        return "\n".join([*lines, energy, str(self.certificate)])
 
 
 def kinetic_energy(M: Float[Array, "*batch n n"], v: Float[Array, "*batch2 n"]) -> Float[Array, "*batch3"] | float:

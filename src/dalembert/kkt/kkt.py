@@ -211,7 +211,7 @@ class KKT:
         approach = np.einsum("...ij,...j->...i", self.A, v)
         solved = self.solve(np.einsum("...ij,...j->...i", self.M, v), e * approach)
         before, after = kinetic_energy(self.M, v), kinetic_energy(self.M, solved.acceleration)
-        return Impact(solved.acceleration, solved.multipliers, before, after, solved.certificate)
+        return Impact(solved.acceleration, solved.multipliers, before, after, solved.certificate, self)
 
     def project_velocity(self, velocity: Any) -> Array:
         """Return the admissible velocity nearest in the kinetic-energy norm, M+ M v (seed 000, sec. 3)."""

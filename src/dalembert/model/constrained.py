@@ -97,10 +97,10 @@ class Constrained:
                 f"frame_jacobian(q, {t!r})"
             )
         A = self._rows("constraint_jacobian", shape, q, t)
-        return A if 0 in shape else self._cleaned(self._with_columns(A), np.asarray(q, dtype=float))
+        return A if 0 in shape else self.without_rounding(self._with_columns(A), np.asarray(q, dtype=float))
 
-    def _cleaned(self, A: Array, q: Array) -> Array:
-        """Set to zero what rounding has left of entries that cancel.
+    def without_rounding(self, A: Array, q: Array) -> Array:
+        """Return A, changed in place: zero where rounding is all that is left of entries that cancel.
 
         A row whose entries cancel altogether, as that across a plane linkage, has no size of its own by which a rank
         could be decided. Entries of rotations are components of unit axes; those of displacements are components of a

@@ -101,7 +101,8 @@ def factored(
     weights = None if metric is None else [metric[i] for i in rows]
     apart = {each for i, each in enumerate(needs.groups) if i not in rows}
     known = {place: needs.row_scales[i] for place, i in enumerate(rows) if needs.groups[i] in apart}
-    return Proximal.of(G, weights, limits.shift, [needs.groups[i] for i in rows], known)
+    own = needs.of_rows(rows)
+    return Proximal.of(G, weights, limits.shift, own.groups, own.row_floors, own.dependent, known)
 
 
 def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scalar]:
@@ -111,9 +112,9 @@ def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scal
 
 def row_pivots(schur: SparseFactor | Proximal, needs: Needs) -> list[Scalar]:
     """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
-    return (
-        list(schur.factor.pivots.values()) if isinstance(schur, Proximal) else relative(schur.pivots, needs.row_scales)
-    )
+    if isinstance(schur, Proximal):
+        return [*schur.factor.pivots.values(), schur.least()]
+    return relative(schur.pivots, needs.row_scales)
 
 
 def delassus(system: BlockSystem) -> list[list[Scalar]]:

@@ -116,10 +116,15 @@ class Setting:
         """The mass matrix, (nv, nv)."""
         return crba(self.tree, self.posed)
 
+    @cached_property
+    def matrix_system(self) -> MatrixSystem:
+        """M and A with the factor of M, or of H where links are massless."""
+        needs = self.needs
+        return MatrixSystem.of(self.M, self.A, needs.massless, self.mechanism.coordinates, needs.size_floors)
+
     def by_matrices(self) -> BlockSolver:
         """Return the block matrix factored from M and A."""
-        system = MatrixSystem.of(self.M, self.A, self.needs.massless, self.mechanism.coordinates)
-        return BlockSolver.of(system, self.needs, self.metric, self.limits)
+        return BlockSolver.of(self.matrix_system, self.needs, self.metric, self.limits)
 
     def inputs(self, names: tuple[str, ...]) -> list[Scalar]:
         """Return the scalars of all inputs."""
@@ -220,13 +225,9 @@ def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
 
 def _stepped(setting: Setting) -> BlockAnswer:
     needs, kept = setting.needs, [i for i, has in enumerate(setting.mechanism.holonomic) if has]
-    needs = replace(
-        needs,
-        row_scales=tuple(needs.row_scales[i] for i in kept),
-        groups=tuple(needs.groups[i] for i in kept),
-    )
+    needs = needs.of_rows(kept)
     A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
-    system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates)
+    system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
     still: list[Scalar] = [0.0] * setting.mechanism.nv
     solver = BlockSolver.of(system, needs, None, setting.limits)
     return solver.solve(still, [neg(each) for each in phi], setting.inputs(("q", "t")))

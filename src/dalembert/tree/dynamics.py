@@ -56,3 +56,10 @@ def forward_by_factor(
     factor = sparse_factor(crba(tree, posed), tree_order(tree.nv), tree.coordinates)
     load = [sub(t, b) for t, b in zip(tau, bias(tree, posed, q, v), strict=True)]
     return dense(factor.solve(sparse(load)), tree.nv)
+
+
+FORWARD = {
+    "aba": (forward_by_aba, "O(n): articulated-body algorithm"),
+    "matrix": (forward_by_factor, "O(n d^2): mass matrix and its sparse factor"),
+}
+"""Routes to forward dynamics of a tree without constraints, with their cost."""

@@ -7,7 +7,7 @@ way of the factors that led to it: so one verdict serves all routes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dalembert.tree.scalars import Scalar, mul, sub
@@ -25,6 +25,11 @@ class Needs:
         Whether rows of A may depend on each other, whether M may be singular.
     mass_scales, row_scales
         Constants near H_ii^-1/2 (n,) and G_ii^-1/2 (m,).
+    row_floors, size_floors
+        G_ii and |A_i|^2 (m,) below which a row is not scaled up any further. A constraint that can move nothing at any
+        probe has rows of rounding, or none: what is typical of the others is its floor.
+    dependent
+        Per row, whether it has a part in a dependence at a probe.
     groups
         Per row the constraint it belongs to: a row that does next to nothing beside others of its group is rounding of
         the model's numbers, not a row of its own.
@@ -34,7 +39,15 @@ class Needs:
     massless: bool
     mass_scales: tuple[float, ...]
     row_scales: tuple[float, ...]
+    row_floors: tuple[float, ...]
+    size_floors: tuple[float, ...]
+    dependent: tuple[bool, ...]
     groups: tuple[int, ...]
+
+    def of_rows(self, rows: Sequence[int]) -> Needs:
+        """Return the needs of some of the rows."""
+        words = ("row_scales", "row_floors", "size_floors", "dependent", "groups")
+        return replace(self, **{word: tuple(getattr(self, word)[i] for i in rows) for word in words})
 
 
 class MassFactor(Protocol):

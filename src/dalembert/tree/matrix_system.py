@@ -47,9 +47,11 @@ class MatrixSystem:
     weights: list[Scalar]
 
     @classmethod
-    def of(cls, M: Matrix, A: Matrix, massless: bool = False, names: Sequence[str] = ()) -> MatrixSystem:
-        """Factor H; `massless` where M may be singular."""
-        weights = row_weights(M, A) if massless and A else []
+    def of(
+        cls, M: Matrix, A: Matrix, massless: bool = False, names: Sequence[str] = (), floors: Sequence[float] = ()
+    ) -> MatrixSystem:
+        """Factor H; `massless` where M may be singular, `floors` (m,) as in `row_weights`."""
+        weights = row_weights(M, A, floors or [0.0] * len(A)) if massless and A else []
         H = augmented(M, A, weights) if weights else M
         mass = sparse_factor(H, least_fill_order(H) if weights else tree_order(len(M)), names)
         return cls(M, A, mass, [mass.half_solve(sparse(row)) for row in A], weights)
@@ -85,20 +87,21 @@ def product(A: Matrix, x: Sequence[Scalar]) -> list[Scalar]:
     return [total(*(mul(entry, x[j]) for j, entry in sparse(row).items())) for row in A]
 
 
-def row_weights(M: Matrix, A: Matrix) -> list[Scalar]:
+def row_weights(M: Matrix, A: Matrix, floors: Sequence[float]) -> list[Scalar]:
     """Return rho: how heavy a row is, as its heavy coordinates tell: sum_i A_ji^2 M_ii / (sum_i A_ji^2)^2.
 
     Any positive rho gives the same solution; this one keeps H far from singular however light the other coordinates of
     a row are. A row on massless coordinates alone is weighed by the mean of M's diagonal (or one) over its square.
+    A row whose square is below its floor, up to rounding itself, weighs less.
     """
     masses = {i: M[i][i] for i in range(len(M)) if not is_zero(M[i][i])}
     mean = ca.SX(mul(1.0 / len(M), total(*masses.values())))
     mean = ca.if_else(mean > 0, mean, 1)
     weights: list[Scalar] = []
-    for row in A:
+    for row, floor in zip(A, floors, strict=True):
         squares = {i: mul(value, value) for i, value in sparse(row).items()}
         heavy = ca.SX(total(*(mul(square, masses[i]) for i, square in squares.items() if i in masses)))
-        size = ca.SX(total(*squares.values()))
+        size = ca.fmax(ca.SX(total(*squares.values())), floor)
         weights.append(ca.if_else(heavy > 0, heavy / size, mean) / size if squares else 0.0)
     return weights
 

@@ -73,7 +73,7 @@ def neutral_if_met(mechanism: Mechanism) -> list[Any]:
 
 @lru_cache(maxsize=4)
 def matrices(mechanism: Mechanism) -> Matrices:
-    """Return M, A and phi as a function of numbers."""
+    """Return M, A and phi as a function of numbers; what rounding has left of entries of A that cancel is zero."""
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")
     tree = candidates(mechanism)[-1]
     posed = pose_tree(tree, ca.vertsplit(q))
@@ -83,7 +83,7 @@ def matrices(mechanism: Mechanism) -> Matrices:
 
     def at(q: Any) -> tuple[Any, Any, Any]:
         M, A, phi = (np.array(ca.densify(x)) for x in function(q, 0.0))
-        return M, A.reshape(-1, mechanism.nv), phi.ravel()
+        return M, mechanism.without_rounding(A.reshape(-1, mechanism.nv), np.asarray(q)), phi.ravel()
 
     return at
 

@@ -24,6 +24,14 @@ NEARLY_MASSLESS = 1e-12
 """M counts as singular where its unit-diagonal form has a smaller eigenvalue: lighter links lose all digits in M^-1."""
 
 
+PART = 1e-6
+"""Component of a null vector from which on a row has a part in it."""
+
+FADED = 1e-3
+"""Part of its typical G_ii up to which a row is scaled up: one that fades further at some configuration counts less and
+less, and not at all where rounding is all that is left of it."""
+
+
 def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[int] | None = None) -> Needs:
     """Return what M and A at N configurations ask for; `groups` (m,) says which rows belong together."""
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
@@ -32,7 +40,19 @@ def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[i
     massless = light or any(_spectrum(m)[0] < NEARLY_MASSLESS for m in M)
     found = weighed if massless else plain
     redundant = any(_small(spectrum) for spectrum in found.spectra)
-    return Needs(redundant, massless, _scales(found.H), _scales(found.G, groups), groups)
+    heavy = _diagonals(found.H).max(initial=0.0) or 1.0
+    typical, idle = _typical(_diagonals(found.G), groups, 1.0 / heavy)
+    sizes, still = _typical((A * A).sum(axis=2), groups, 1.0)
+    return Needs(
+        redundant,
+        massless,
+        mass_scales=_scales(found.H),
+        row_scales=_tuple(typical**-0.5),
+        row_floors=_tuple(np.where(idle, 1.0, FADED) * typical),
+        size_floors=_tuple(np.where(still, 1.0, FADED**2) * sizes),
+        dependent=_dependent(found.G, typical),
+        groups=groups,
+    )
 
 
 class _Probed(NamedTuple):
@@ -90,7 +110,34 @@ def _weights(M: Array, A: Array) -> Array:
     return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0)
 
 
-def _scales(P: Float[Array, "N k k"], groups: Sequence[int] | None = None) -> tuple[float, ...]:
-    """Return the median diagonal, or the largest of each group, to the power -1/2; one where it is zero."""
-    middle = _grouped(np.median(np.diagonal(P, axis1=1, axis2=2), axis=0), groups)
-    return tuple(float(x) for x in np.where(middle > 0, middle, 1.0) ** -0.5)
+def _dependent(G: Float[Array, "N m m"], typical: Array) -> tuple[bool, ...]:
+    """Say which rows have a part in a null vector of the scaled Delassus matrix at some probe."""
+    found = np.zeros(len(typical), dtype=bool)
+    for each in G / np.sqrt(np.outer(typical, typical)):
+        values, vectors = np.linalg.eigh(each)
+        found |= (np.abs(vectors[:, values < NEARLY_IMPLIED]) > PART).any(axis=1)
+    return tuple(map(bool, found))
+
+
+def _scales(P: Float[Array, "N k k"]) -> tuple[float, ...]:
+    """Return the median diagonal to the power -1/2; one where it is zero."""
+    middle = np.median(_diagonals(P), axis=0)
+    return _tuple(np.where(middle > 0, middle, 1.0) ** -0.5)
+
+
+def _typical(sizes: Float[Array, "N m"], groups: Sequence[int], otherwise: float) -> tuple[Array, Array]:
+    """Return the median size of each row, the largest of its group (m,), and which are zero (m,).
+
+    Those take the largest of all, or `otherwise` where nothing moves.
+    """
+    middle = _grouped(np.median(sizes, axis=0), groups)
+    idle = middle <= 0
+    return np.where(idle, middle.max(initial=0.0) or otherwise, middle), idle
+
+
+def _diagonals(P: Float[Array, "N k k"]) -> Array:
+    return np.diagonal(P, axis1=1, axis2=2)
+
+
+def _tuple(x: Array) -> tuple[float, ...]:
+    return tuple(map(float, x))

@@ -1,7 +1,7 @@
 """Redundant rows in straight-line code: G lam = r with a singular G, by a few proximal steps.
 
 Symbols: S scales the rows of each constraint by one factor, so that its largest G_ii is one, W = diag(w) the metric, E
-= S W S scaled to at most one, x = S^-1 lam,
+= S W S scaled to at most one where rows depend on each other, x = S^-1 lam,
 
     x_0 = 0,     x_k+1 = x_k + (S G S + mu E)^-1 (S r - S G S x_k)
 
@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from math import cos
 
 import casadi as ca
 
@@ -36,12 +37,13 @@ CLEANINGS = 2
 
 @dataclass(frozen=True, eq=False)
 class Proximal:
-    """S, S G S, mu E, and the factor of S G S + mu E, whose pivots are near mu where a row is implied by others."""
+    """S, S G S, mu E, the factor of S G S + mu E, and mu."""
 
     scales: list[Scalar]
     scaled: list[list[Scalar]]
     shift: list[Scalar]
     factor: SparseFactor
+    mu: float
 
     @classmethod
     def of(
@@ -50,20 +52,28 @@ class Proximal:
         metric: Sequence[float] | None,
         mu: float,
         groups: Sequence[int],
+        floors: Sequence[float],
+        dependent: Sequence[bool],
         known: Mapping[int, float] | None = None,
     ) -> Proximal:
         """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default.
 
+        `floors` (m,) are the least G_ii that rows are scaled by, the same for all of a constraint. `dependent`
+        (m,) are rows that depend on others somewhere: the rest has no say in how small their shift is.
         `known` gives scales of rows whose constraint has others that are not in G: their own diagonal tells nothing.
         """
         m, known = len(G), known or {}
-        s = [known.get(i, scale) for i, scale in enumerate(_scales([G[i][i] for i in range(m)], groups))]
+        s = [known.get(i, scale) for i, scale in enumerate(_scales([G[i][i] for i in range(m)], groups, floors))]
         shift = [mul(1.0 if metric is None else float(metric[i]), mul(s[i], s[i])) for i in range(m)]
-        largest = reduce(ca.fmax, shift)
-        shift = [mu * each / largest for each in shift]
+        among = list(dependent) if any(dependent) else [True] * m
+        largest = reduce(ca.fmax, [each for each, in_it in zip(shift, among, strict=True) if in_it])
+        shift = [
+            mu * (each / largest if in_it else ca.fmin(each / largest, 1))
+            for each, in_it in zip(shift, among, strict=True)
+        ]
         scaled = [[mul(mul(s[i], G[i][j]), s[j]) for j in range(m)] for i in range(m)]
         shifted = [[add(scaled[i][j], shift[i] if i == j else 0.0) for j in range(m)] for i in range(m)]
-        return cls(s, scaled, shift, sparse_factor(shifted, range(m)))
+        return cls(s, scaled, shift, sparse_factor(shifted, range(m)), mu)
 
     def solve(self, r: Vector) -> Vector:
         """Return the least-norm lam with G lam = r."""
@@ -90,16 +100,26 @@ class Proximal:
         lam = {i: mul(*pair) for i, pair in enumerate(zip(self.scales, x, strict=True))}
         return lam, total(*map(mul, astray, moved))
 
+    def least(self) -> Scalar:
+        """Return about the smallest sigma + mu: mu over what a step leaves of a vector that is a bit of all.
+
+        The pivot of a row that others imply is mu / n^2, n its part in the dependence: not small where n is.
+        """
+        trial = [cos(i) for i in range(len(self.scales))]
+        left = self._step([mul(*pair) for pair in zip(self.shift, trial, strict=True)])
+        return self.mu * sum(map(abs, trial)) / total(*(ca.fabs(ca.SX(x)) for x in left))
+
     def _step(self, right: list[Scalar]) -> list[Scalar]:
         """Return (S G S + mu E)^-1 times a right side."""
         return dense(self.factor.solve(sparse(right)), len(right))
 
 
-def _scales(diagonal: Sequence[Scalar], groups: Sequence[int]) -> list[Scalar]:
-    """Return G_jj^-1/2 for the largest j of each row's group; one where nothing moves."""
+def _scales(diagonal: Sequence[Scalar], groups: Sequence[int], floors: Sequence[float]) -> list[Scalar]:
+    """Return G_jj^-1/2 for the largest j of each row's group, at least its floor."""
     largest: dict[int, Scalar] = {}
     for size, group in zip(diagonal, groups, strict=True):
         known = largest.get(group, 0.0)
         largest[group] = size if is_zero(known) else known if is_zero(size) else ca.fmax(known, size)
-    scales = {k: 1.0 if is_zero(x) else ca.if_else(x > 0, 1 / ca.sqrt(x), 1) for k, x in largest.items()}
+    least = dict(zip(groups, floors, strict=True))
+    scales = {k: least[k] ** -0.5 if is_zero(x) else 1 / ca.sqrt(ca.fmax(x, least[k])) for k, x in largest.items()}
     return [scales[group] for group in groups]

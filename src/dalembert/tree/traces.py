@@ -7,9 +7,10 @@ quaternions, unit pairs (cos, sin).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dalembert.errors import UnsupportedError
+from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import as_expression
 from dalembert.tree import constrained, constrained_inverse, dynamics, momentum
 from dalembert.tree.choice import Algorithm, candidates, cheapest
@@ -56,18 +57,22 @@ def traced(
 
 
 def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
-    """Return q, v, tau -> a by whichever algorithm is shorter; with constraints also multipliers and status."""
+    """Return q, v, tau -> a by a route, or whichever is shortest; with constraints also multipliers and status."""
     if mechanism.names:
         return constrained.forward(mechanism, route, metric, dtype)
+    if route not in ("auto", *dynamics.FORWARD):
+        raise ModelError(
+            f"{mechanism.name!r} has no constraints: route={route!r} is not one of 'auto', "
+            + ", ".join(map(repr, dynamics.FORWARD))
+        )
     refuse_singular(mechanism, candidates(mechanism)[0])
-    return traced(
-        mechanism,
-        "forward",
-        ("q", "v", "tau"),
-        ("a",),
-        lambda *args: [dynamics.forward_by_aba(*args)],
-        lambda *args: [dynamics.forward_by_factor(*args)],
-    )
+    taken = [algorithm for name, (algorithm, _) in dynamics.FORWARD.items() if route in ("auto", name)]
+    return traced(mechanism, "forward", ("q", "v", "tau"), ("a",), *[partial(_alone, each) for each in taken])
+
+
+def _alone(algorithm: Algorithm, *args: Any) -> list[Any]:
+    """Return the one output of an algorithm as a list."""
+    return [algorithm(*args)]
 
 
 def trace_aba(mechanism: Mechanism) -> ca.Function:

@@ -140,7 +140,8 @@ def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thres
         settled = ca.fabs(e.unrest) <= limits.settled**2 * ca.fabs(e.held)
         solved = ca.if_else(least > limits.implied, int(Status.UNIQUE), int(Status.REDUNDANT))
         solved = ca.if_else(settled, solved, int(Status.DECLINED))
-        unsolved = ca.if_else(least > limits.implied, int(Status.DECLINED), int(Status.INCONSISTENT))
+        contradicted = ca.logic_and(least <= limits.implied, omega[0] < ca.inf)  # an overflow contradicts nothing
+        unsolved = ca.if_else(contradicted, int(Status.INCONSISTENT), int(Status.DECLINED))
     else:
         solved = ca.if_else(least > limits.regular, int(Status.UNIQUE), int(Status.DECLINED))
         unsolved = ca.SX(int(Status.DECLINED))

@@ -13,10 +13,14 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.kkt import Status
 from dalembert.tree.large.constrained import LargeSystem
 from dalembert.tree.large.progress import progress
 
 Array = np.ndarray
+
+OUTSIDE = 4
+"""Times that a right side outside the range of G is brought into it: the first leaves 1e-6 of it, the third nothing."""
 
 
 def refuse_no_delassus(system: LargeSystem) -> None:
@@ -24,8 +28,8 @@ def refuse_no_delassus(system: LargeSystem) -> None:
     if system.massless is not None:
         raise ModelError(
             f"nothing resists the coordinate {system.massless!r} of the open tree of "
-            f"{system.layout.mechanism.name!r}, so M has no inverse and A M^-1 A^T no value; 'kkt' and 'forward' solve "
-            "the block form, or give the link mass or its joint armature"
+            f"{system.layout.mechanism.name!r}, so M has no inverse and A M^-1 A^T no value; 'delassus_solve', 'kkt' "
+            "and 'forward' solve the block form, or give the link mass or its joint armature"
         )
 
 
@@ -51,8 +55,19 @@ def delassus_factor(system: LargeSystem, q: Array, t: float) -> tuple[Array, Arr
 
 
 def delassus_solution(system: LargeSystem, q: Array, b: Array, t: float) -> Array:
-    """Return x (m,) with G x = b: least where rows are redundant."""
-    return system.right_sides(q, np.zeros(system.layout.mechanism.nv), -b, t).multipliers
+    """Return x (m,) with G x = b: least where rows are redundant.
+
+    Where b is not in the range of G, what is outside of it goes into x as 1 / mu times itself: solved again with what x
+    does reach, G x = -A a, x is that of least squares. Each time mu of the outside is left, and rounding of x.
+    """
+    still = np.zeros(system.layout.mechanism.nv)
+    found = system.right_sides(q, still, -b, t)
+    for _ in range(OUTSIDE):
+        if found.status != Status.INCONSISTENT or not np.isfinite(found.acceleration).all():
+            break
+        b = -system.move_rows(system.still(q, t), found.acceleration)
+        found = system.right_sides(q, still, -b, t)
+    return found.multipliers
 
 
 def _lower(G: Array) -> tuple[Array, Array]:

@@ -65,8 +65,8 @@ class InsideTheTree:
         free, held = self._effort(right, known)
         motion = outward(self.made, right, known)
         lam = [known[r] for r in range(len(c))]
-        own = replace(needs, row_scales=tuple(needs.row_scales[r] for r in self.left))
-        found = Solved(motion.joints, motion, lam, free, held, unrest, row_pivots(self.schur, own))
+        pivots = row_pivots(self.schur, needs.of_rows(self.left))
+        found = Solved(motion.joints, motion, lam, free, held, unrest, pivots)
         system = TreeSystem(self.made.tree, self.made.posed, self.made.forces, self.made)  # type: ignore[arg-type]
         answer = judged(system, needs, limits, Asked(load, c, inputs), found)
         inside = reduce(ca.fmin, relative(self.made.row_pivots, needs.row_scales), ca.SX(1))

@@ -1,14 +1,14 @@
 """The Delassus matrix as kernels of its own, for contact solvers: itself, its factor, its inverse times a vector.
 
-Symbols: G = A H^-1 A^T (m, m), H = M, or M + A^T R A where links are massless (`matrix_system.py`); S, E, mu as in
-`proximal.py`.
+Symbols: G = A M^-1 A^T (m, m); H = M + A^T R A, G_H = A H^-1 A^T where links are massless (`matrix_system.py`).
 
     delassus           G                                           in the user's rows
     delassus_factor    G + diag(shift) = L D L^T                   L unit lower triangular
     delassus_solve     G x = b                                     least x^T W x where rows are redundant
 
 By whichever route makes G with the fewest operations. Three rows that the user has in world axes are turned before they
-travel, so that G need not be.
+travel, so that G need not be. Where a link is massless M has no inverse and G no value, but x has one: it is lam of
+M a + A^T lam = 0, A a = -b, and G_H x = b - G_H R b.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.tree.block_solve import delassus, factored
-from dalembert.tree.matrix_system import MatrixSystem
+from dalembert.tree.matrix_system import product
 from dalembert.tree.proximal import Proximal
+from dalembert.tree.routes.massless import massless_reason
 from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
-from dalembert.tree.scalars import Scalar, mul
-from dalembert.tree.sparse_factor import SparseFactor, dense, sparse
+from dalembert.tree.scalars import Scalar, mul, sub
+from dalembert.tree.sparse_factor import dense, sparse
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
 
 def delassus_matrix(mechanism: Mechanism, route: str = "auto") -> ca.Function:
     """Return q, t -> G (m, m) in the units of the rows."""
-    return quickest(matrix_by(setting, each) for setting, each in _routes(mechanism, route))
+    return quickest(matrix_by(setting, each) for setting, each in _formed(mechanism, route))
 
 
 def delassus_factor(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, t -> L, D, shift."""
-    return quickest(factor_by(setting, each) for setting, each in _routes(mechanism, route, metric, dtype))
+    return quickest(factor_by(setting, each) for setting, each in _formed(mechanism, route, metric, dtype))
 
 
 def delassus_solve(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
@@ -60,11 +61,28 @@ def _routes(
     return [(setting, each) for each in found]
 
 
+def _formed(mechanism: Mechanism, route: str, *options: Any) -> list[tuple[Setting, Route]]:
+    """Return the same for what needs G itself."""
+    found = _routes(mechanism, route, *options)
+    for setting, _ in found[:1]:
+        refuse_no_delassus(setting)
+    return found
+
+
+def refuse_no_delassus(setting: Setting) -> None:
+    """Refuse a mechanism with a motion without mass, whose M has no inverse."""
+    if setting.needs.massless:
+        raise ModelError(
+            f"{setting.mechanism.name!r}: {massless_reason(setting)}, so M has no inverse and A M^-1 A^T no value; "
+            "'delassus_solve', 'kkt' and 'forward' solve the block form, or give the link mass or its joint armature"
+        )
+
+
 def _gram(setting: Setting, route: Route) -> list[list[Scalar]]:
-    """Return G."""
+    """Return G, or G_H where links are massless."""
     if route.delassus is not None:
         return route.delassus(setting, TreeRows.of(setting).in_world())
-    return delassus(MatrixSystem.of(setting.M, setting.A, setting.needs.massless, setting.mechanism.coordinates))
+    return delassus(setting.matrix_system)
 
 
 def matrix_by(setting: Setting, route: Route) -> ca.Function:
@@ -72,13 +90,9 @@ def matrix_by(setting: Setting, route: Route) -> ca.Function:
     return setting.function("delassus", ("q", "t"), {"G": _gram(setting, route)})
 
 
-def _schur(setting: Setting, route: Route) -> SparseFactor | Proximal:
-    return factored(_gram(setting, route), setting.needs, setting.metric, setting.limits)
-
-
 def factor_by(setting: Setting, route: Route) -> ca.Function:
     """Return L, D, shift by one route."""
-    schur = _schur(setting, route)
+    schur = factored(_gram(setting, route), setting.needs, setting.metric, setting.limits)
     m = len(setting.mechanism.names)
     factor = schur.factor if isinstance(schur, Proximal) else schur
     scales = schur.scales if isinstance(schur, Proximal) else [1.0] * m
@@ -96,5 +110,9 @@ def factor_by(setting: Setting, route: Route) -> ca.Function:
 def solve_by(setting: Setting, route: Route) -> ca.Function:
     """Return x by one route."""
     b = setting.symbol("b", len(setting.mechanism.names))
-    x = dense(_schur(setting, route).solve(sparse(b)), len(b))
+    G = _gram(setting, route)
+    weights = setting.matrix_system.weights if setting.needs.massless else []
+    held = product(G, [mul(*pair) for pair in zip(weights, b, strict=True)]) if weights else [0.0] * len(b)
+    right = [sub(*pair) for pair in zip(b, held, strict=True)]
+    x = dense(factored(G, setting.needs, setting.metric, setting.limits).solve(sparse(right)), len(b))
     return setting.function("delassus_solve", ("q", "b", "t"), {"x": x})

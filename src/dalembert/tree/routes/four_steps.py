@@ -23,8 +23,9 @@ from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import Load, TreeAcceleration, TreeSystem
 from dalembert.tree.block_solve import dot, factored, multipliers, row_pivots
 from dalembert.tree.judged import Asked, BlockAnswer, Needs, Solved, judged
+from dalembert.tree.proximal import Proximal
 from dalembert.tree.scalars import Scalar, mul, neg, sub, total
-from dalembert.tree.sparse_factor import dense, sparse
+from dalembert.tree.sparse_factor import SparseFactor, dense, sparse
 from dalembert.tree.verdict import Thresholds
 
 Delassus = Callable[[TreeSystem], list[list[Scalar]]]
@@ -42,17 +43,22 @@ class FourSteps:
 
     def solve(self, y1: Load, y2: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
         """Return x1, x2 with the verdict."""
-        none = [0.0] * len(y2)
-        free = ABA(self.system, y1, none)
-        inverse = self.delassus(self.system)
-        beyond = [sub(*pair) for pair in zip(free.contacts, y2, strict=True)]
+        free = ABA(self.system, y1, [0.0] * len(y2))  # step 1
+        inverse = self.delassus(self.system)  # step 2
+        beyond = [sub(a1, y) for a1, y in zip(free.contacts, y2, strict=True)]
         schur = factored(inverse, self.needs, self.metric, self.limits)
-        forces, unrest = multipliers(schur, sparse(beyond))
-        x2 = dense(forces, len(beyond))
-        held = ABA(self.system, y1, x2)
+        x2, unrest = _solved(schur, beyond)  # step 3
+        held = ABA(self.system, y1, x2)  # step 4
+        x1 = held.motion.joints
         effort = free.effort, total(*map(mul, x2, beyond))
-        found = Solved(held.motion.joints, held.motion, x2, *effort, unrest, row_pivots(schur, self.needs))
+        found = Solved(x1, held.motion, x2, *effort, unrest, row_pivots(schur, self.needs))
         return judged(self.system, self.needs, self.limits, Asked(y1, y2, inputs), found)
+
+
+def _solved(schur: SparseFactor | Proximal, right: list[Scalar]) -> tuple[list[Scalar], Scalar]:
+    """Return x2 of the dense system, and what its last correction moved."""
+    forces, unrest = multipliers(schur, sparse(right))
+    return dense(forces, len(right)), unrest
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,14 +22,16 @@ def massless_motion(setting: Setting) -> str:
     """Return why the tree has a motion without mass; empty where it has none."""
     if not setting.needs.massless:
         return ""
+    divided = "and its pivot is divided by" if massless_leaf(setting.tree) else "which tree routes divide by"
+    return f"{massless_reason(setting)}, {divided}"
+
+
+def massless_reason(setting: Setting) -> str:
+    """Return what nothing resists, in a mechanism that needs the block form."""
     leaf = massless_leaf(setting.tree)
     if leaf:
-        return (
-            f"nothing resists the coordinate {leaf!r} of the open tree (a massless leaf), and its pivot is divided by"
-        )
-    return (
-        "it may hold massless motion (its mass matrix is singular at some configurations), which tree routes divide by"
-    )
+        return f"nothing resists the coordinate {leaf!r} of the open tree (a massless leaf)"
+    return "it may hold massless motion (its mass matrix is singular at some configurations)"
 
 
 def massless_leaf(tree: Tree) -> str:

@@ -61,6 +61,8 @@ def _line(name: str, cost: Cost | None, summary: str, over: str, taken: str, lea
 
 def _constrained(mechanism: Mechanism, what: str) -> Found:
     setting = constrained.Setting.of(mechanism)
+    if what in ("delassus", "delassus_factor"):
+        delassus_kernels.refuse_no_delassus(setting)
     found: Found = {}
     for name, route in ROUTES.items():
         reason = route.declines(setting)
@@ -74,12 +76,8 @@ def _constrained(mechanism: Mechanism, what: str) -> Found:
 def _open(mechanism: Mechanism) -> Found:
     """Return forward dynamics of a tree without constraints."""
     refuse_singular(mechanism, candidates(mechanism)[0])
-    ways = {
-        "aba": (dynamics.forward_by_aba, "O(n): articulated-body algorithm"),
-        "matrix": (dynamics.forward_by_factor, "O(n d^2): mass matrix and its sparse factor"),
-    }
     found: Found = {}
-    for name, (algorithm, summary) in ways.items():
+    for name, (algorithm, summary) in dynamics.FORWARD.items():
         tree, _ = cheapest(mechanism, algorithm)
         q, v, tau = (ca.SX.sym(each, size) for each, size in (("q", tree.nq), ("v", tree.nv), ("tau", tree.nv)))
         scalars = [ca.vertsplit(x) for x in (q, v, tau)]
