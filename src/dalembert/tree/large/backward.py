@@ -14,9 +14,10 @@ import numpy as np
 from numba import njit
 
 from dalembert.tree.large.articulate import inertia_in_world
-from dalembert.tree.large.inward import carrier, felt, put_pair, with_children
+from dalembert.tree.large.inward import carrier
 from dalembert.tree.large.lanes import cross_of_sizes, load, nothing, size, store
 from dalembert.tree.large.layout import VELOCITIES
+from dalembert.tree.large.newton_euler import felt, put_pair, with_children
 from dalembert.tree.large.outward import COMPILED, LOOP, MOTION, along
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit
 
 from dalembert.tree.large.articulate import PLACE, force_needed, inertia_in_world, pair
-from dalembert.tree.large.inward import felt
 from dalembert.tree.large.lanes import WIDTH, cross, cross_of_sizes, load, nothing, size, store, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
+from dalembert.tree.large.newton_euler import felt
 from dalembert.tree.large.outward import COMPILED, LOOP, MOTION
 
 IN_ANY_ORDER: dict[str, Any] = LOOP | {"fastmath": {"reassoc"}}

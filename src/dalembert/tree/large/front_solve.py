@@ -9,9 +9,10 @@ from __future__ import annotations
 from numba import njit
 
 from dalembert.tree.large.fronts import FEW, MERGED
-from dalembert.tree.large.inward import carrier, felt, onward, put_pair, with_children, yielded
+from dalembert.tree.large.inward import carrier, onward, yielded
 from dalembert.tree.large.lanes import WIDTH, cross, first, fourth, load, nothing, second, store, third, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
+from dalembert.tree.large.newton_euler import felt, put_pair, with_children
 from dalembert.tree.large.outward import LOOP, MOTION
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES, Layout
+from dalembert.tree.large.meeting import Touches, closing_bodies
 
 Array = np.ndarray
 
@@ -31,16 +32,6 @@ FEW = 8
 
 NARROW_L, NARROW_F = FEW * FEW, 7 * FEW
 """Reals of a narrow front: L in full; the forces of all rows, entry by entry, then the rows' diagonal so far."""
-
-
-@dataclass(frozen=True, eq=False)
-class Touches:
-    """Where rows touch the tree: (row, body, end 0 or 1) of forces; (row, body, velocity, factor) of couplings."""
-
-    rows: int
-    ends: Array
-    joints: Array
-    factors: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,35 +241,6 @@ class _Planner:
             narrow,
             self._run(narrow),
         )
-
-
-def closing_bodies(parent: Array, touches: Touches) -> Array:
-    """Return for each row the body that carries everything it touches; n for the ground."""
-    n = len(parent)
-    found = np.full(touches.rows, -2, dtype=np.int64)
-    bodies = [touches.ends[:, :2]]
-    if len(touches.joints):
-        carriers = touches.joints[:, :2].copy()
-        carriers[:, 1] = parent[carriers[:, 1]]  # a coupling is felt by the joints themselves: it closes above them
-        bodies.append(carriers)
-    meet(parent, np.concatenate(bodies), found)
-    return np.where(found < 0, n, found)
-
-
-@njit(cache=True)
-def meet(parent, touches, found):
-    """Fill found (m,) with the nearest common carrier of all bodies that a row touches; -1 is the ground."""
-    for k in range(len(touches)):
-        row, a = touches[k]
-        b = found[row]
-        if b == -2:
-            b = a
-        while a != b:
-            if a > b:
-                a = parent[a]
-            else:
-                b = parent[b]
-        found[row] = a
 
 
 @njit(cache=True)

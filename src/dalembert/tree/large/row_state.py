@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dalembert.tree.large import inward
+from dalembert.tree.large import inward, newton_euler
 from dalembert.tree.large.balance import joint_forces
 from dalembert.tree.large.bundles import motion_bundle
 from dalembert.tree.large.composite import row_jacobian
-from dalembert.tree.large.fronts import closing_bodies
 from dalembert.tree.large.lanes import padded
+from dalembert.tree.large.meeting import closing_bodies
 from dalembert.tree.large.motion import motion
 from dalembert.tree.large.outward import circular
 from dalembert.tree.large.rows import Rows, RowValues
@@ -71,7 +71,7 @@ class RowState:
         layout, memory, rows = self.layout, self.tree.memory, self.rows
         forces, pulled = padded(layout.n, 12).reshape(-1, 2, 6), np.zeros(layout.mechanism.nv)
         joint_forces(self.ends, values.wrenches, lam, lam, memory.A, forces, np.empty((2, rows.m)))
-        inward.transmitted(
+        newton_euler.transmitted(
             layout.topology, layout.gathering, layout.pitch, forces[:, 0].copy(), memory.K, memory.T, pulled
         )
         np.add.at(pulled, rows.place, rows.factor * lam[rows.row])

@@ -16,8 +16,8 @@ from dalembert.model.constraints.coupler import Coupler
 from dalembert.model.constraints.servo import Servo
 from dalembert.model.placement import IDENTITY
 from dalembert.tree.large.frames import Sites
-from dalembert.tree.large.fronts import Touches
 from dalembert.tree.large.layout import VELOCITIES, Layout
+from dalembert.tree.large.meeting import Touches
 from dalembert.tree.large.outward import LOOP
 from dalembert.tree.large.row_types import FRAME, INPUTS, type_kernel, type_of, values_of
 

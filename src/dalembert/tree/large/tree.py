@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.tree.large import inward, outward, sweeps
+from dalembert.tree.large import inward, newton_euler, outward, sweeps
 from dalembert.tree.large.articulate import PLACE, ROOM
 from dalembert.tree.large.balance import needs
 from dalembert.tree.large.bundles import tree_bundle
@@ -112,7 +112,7 @@ class LargeTree:
         layout, memory = self.layout, self.memory
         frames = self.move(q, v, acc, gravity)
         ext = self.passive.forces(frames) if passive else self.passive.lifts(frames) if gravity else NO_FORCE
-        inward.needed(
+        newton_euler.needed(
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.armature, acc, ext,
             memory.K, memory.T, out,
         )  # fmt: skip
