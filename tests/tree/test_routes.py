@@ -12,6 +12,7 @@ import dalembert as da
 from dalembert.tree import constrained, plain
 from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import Load, TreeSystem
+from dalembert.tree.large.quantities import large_system
 from dalembert.tree.routes.four_steps import ABA, delassus_by_columns
 from dalembert.tree.routes.table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
@@ -38,6 +39,11 @@ mechanisms = st.builds(
 
 def by_route(mechanism, route):
     return numeric(constrained.block_solution(mechanism, route, None, "float64"))
+
+
+def looped(mechanism):
+    system = large_system(mechanism)
+    return lambda q, y1, y2, t: system.right_sides(q, y1, y2, t)[:3]
 
 
 @FEW
@@ -220,8 +226,8 @@ def test_a_constraint_that_can_move_nothing_has_no_say(idle, leg):
         y1, y2 = rng.standard_normal(8), rng.standard_normal(3)
         a, lam, _ = by_route(plain, "matrix")(q, y1, y2, 0)
         more = np.zeros(len(mechanism.names) - 3)
-        for route in ROUTES if leg else ("matrix",):
-            solve = by_route(mechanism, route)
+        for route in (*(ROUTES if leg else ("matrix",)), "looped"):
+            solve = looped(mechanism) if route == "looped" else by_route(mechanism, route)
             found, forces, status = solve(q, y1, np.append(y2, more), 0)
             assert status == da.Status.REDUNDANT, route
             np.testing.assert_allclose(found, a, atol=1e-10 * np.abs(a).max(), err_msg=route)

@@ -15,6 +15,9 @@ from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
 from dalembert.tree.large.newton_euler import felt
 from dalembert.tree.large.outward import COMPILED, LOOP, MOTION
 
+ROUNDING = 1e-20
+"""Part of what a row would do to its bodies alone up to which its diagonal of G is rounding: a square."""
+
 IN_ANY_ORDER: dict[str, Any] = LOOP | {"fastmath": {"reassoc"}}
 
 
@@ -208,12 +211,28 @@ def four_put(w, is_first, T, s):
 def mobility(ends, inertia, wrenches, g):
     """Fill g (m,) with what unit multipliers would do to their bodies alone: a size for the rows of G."""
     for row in range(len(ends)):
-        for end in range(2):
-            i = ends[row, end]
-            if i >= 0:
-                m, J = inertia[i, 0], inertia[i, 4] + inertia[i, 7] + inertia[i, 9]
-                for d in range(3):
-                    if m > 0.0:
-                        g[row] += wrenches[row, end, d] ** 2 / m
-                    if J > 0.0:
-                        g[row] += wrenches[row, end, 3 + d] ** 2 / J
+        g[row] = alone(row, ends, inertia, wrenches)
+
+
+@njit(inline="always")
+def alone(row, ends, inertia, wrenches):
+    """Return what the unit multiplier of a row would do to its bodies alone."""
+    done = 0.0
+    for end in range(2):
+        i = ends[row, end]
+        if i >= 0:
+            m, J = inertia[i, 0], inertia[i, 4] + inertia[i, 7] + inertia[i, 9]
+            for d in range(3):
+                if m > 0.0:
+                    done += wrenches[row, end, d] ** 2 / m
+                if J > 0.0:
+                    done += wrenches[row, end, 3 + d] ** 2 / J
+    return done
+
+
+@njit(**LOOP)
+def forget_rounding(ends, inertia, wrenches, g):
+    """Set to zero the diagonals g (m,) of G that are rounding: far below what rows would do to their bodies alone."""
+    for row in range(len(g)):
+        if g[row] <= ROUNDING * alone(row, ends, inertia, wrenches):
+            g[row] = 0.0

@@ -14,6 +14,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kkt import Status
+from dalembert.tree.large.balance import forget_rounding
 from dalembert.tree.large.constrained import LargeSystem
 from dalembert.tree.large.progress import progress
 
@@ -45,7 +46,8 @@ def delassus_matrix(system: LargeSystem, q: Array, t: float) -> Array:
 def delassus_factor(system: LargeSystem, q: Array, t: float) -> tuple[Array, Array, Array]:
     """Return L (m, m), D (m,), shift (m,); NaN where G is not finite."""
     G = delassus_matrix(system, q, t)
-    g = np.diagonal(G)
+    g = np.diagonal(G).copy()
+    forget_rounding(system.ends, system.layout.inertia, system.still(q, t).wrenches, g)
     shift, scale = np.zeros(len(g)), system.scales(g)
     L, D = _lower(G)
     if not (system.limits.implied * scale < D).all():

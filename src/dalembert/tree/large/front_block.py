@@ -7,6 +7,7 @@ import threading
 import numpy as np
 
 from dalembert.tree.large import front_loops, front_solve
+from dalembert.tree.large.balance import forget_rounding
 from dalembert.tree.large.bundles import FrontBundle, front_bundle
 from dalembert.tree.large.factors import Factors, Out, Trial
 from dalembert.tree.large.fronts import FEW, Fronts
@@ -57,6 +58,7 @@ class FrontBlock:
             memory.still, memory.T, memory.Y, stacks.L, stacks.F, stacks.phi, stacks.closed,
             found.g, found.pivots, memory.worst, f.narrow, f.run, stacks.work,
         )  # fmt: skip
+        forget_rounding(self.state.ends, layout.inertia, values.wrenches, found.g)
         found.worst = float(memory.worst[0])
         return found
 

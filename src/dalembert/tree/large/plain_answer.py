@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from dalembert.tree.large.balance import largest_of_each
+from dalembert.tree.large.balance import forget_rounding, largest_of_each
 from dalembert.tree.large.front_loops import factor
 from dalembert.tree.large.front_solve import back, eliminate
 from dalembert.tree.large.inward import spread_between
@@ -39,6 +39,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
             inner, outer, topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, closed, need, tau, y, places,
             bundle.rows_work,
         )  # fmt: skip
+    forget_rounding(ends, inertia, wrenches, g)
     scale = largest_of_each(owner, owners, g)
     clear = worst[0] > massive
     for row in range(len(g)):
