@@ -113,7 +113,7 @@ class Halved:
                 )  # fmt: skip
 
         def part_again(_: int, part: str) -> None:
-            back = layout.topology, layout.kept, layout.pitch, K, Y, out
+            back = layout.topology, layout.gathering, layout.pitch, K, Y, out
             if part == "inner":
                 hindered(c, self.phi, self.lam, Y)
                 inward.accelerations_between(0, c, *back, A)
@@ -157,7 +157,7 @@ def sweeps(tree: LargeTree, q: Array, v: Array, tau: Array) -> dict[str, float]:
         ),
         "rows": lambda: halved.inner(n, tau, memory.K, memory.T, memory.Y),
         "back": lambda: inward.accelerations(
-            layout.topology, layout.kept, layout.pitch, memory.K, memory.Y, out, memory.A
+            layout.topology, layout.gathering, layout.pitch, memory.K, memory.Y, out, memory.A
         ),
     }  # fmt: skip
     found = {name: 1e9 * best(action) / n for name, action in actions.items()}

@@ -97,15 +97,19 @@ def note(ratio, i, worst):
 
 
 @njit(**LOOP)
-def accelerations(topology, kept, pitch, K, Y, qdd, A):
-    """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) accelerations beyond those."""
-    accelerations_between(0, len(topology[0]), topology, kept, pitch, K, Y, qdd, A)
+def accelerations(topology, gathering, pitch, K, Y, qdd, A):
+    """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) is memory for their own accelerations."""
+    accelerations_between(0, len(topology[0]), topology, gathering, pitch, K, Y, qdd, A)
 
 
 @njit(**LOOP)
-def accelerations_between(begin, end, topology, kept, pitch, K, Y, qdd, A):
-    """Return from body `begin` to end - 1; their parents are among them or have been there."""
+def accelerations_between(begin, end, topology, gathering, pitch, K, Y, qdd, A):
+    """Return from body `begin` to end - 1; their parents are among them or have been there.
+
+    A body's acceleration is kept where a child asks for it that does not come next.
+    """
     parent, code, _, iv = topology
+    slot, first, kept = gathering
     a, b = nothing(), nothing()
     if parent[begin] >= 0:
         a, b = load(A, 6 * parent[begin]), load(A, 6 * parent[begin] + 3)
@@ -121,8 +125,9 @@ def accelerations_between(begin, end, topology, kept, pitch, K, Y, qdd, A):
             a = a + cross(b, r)
             yielded(VELOCITIES[code[i]], at, k, Y, Y, 0, kept, 0, Y, a, b, qdd)
             a, b = onward(i, code[i], k, pitch[i], K, qdd, a, b)
-        store(A, 6 * i, a)
-        store(A, 6 * i + 2, last_and_three(a, b))
+        if i == end - 1 or (slot[i] >= 0 and not first[i + 1]):
+            store(A, 6 * i, a)
+            store(A, 6 * i + 2, last_and_three(a, b))
 
 
 @njit(inline="always")

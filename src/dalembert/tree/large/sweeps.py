@@ -43,7 +43,7 @@ def forward(steps, T, handed, worst, bundle, q, sines, cosines, v, tau, ext, out
             note(worst[end, 0], worst[end, 1], worst[row])
             take(begin, topology[0], gathering, handed[end], T, handed[row])
         else:
-            accelerations_between(begin, end, topology, gathering[2], pitch, K, Y, out, A)
+            accelerations_between(begin, end, topology, gathering, pitch, K, Y, out, A)
 
 
 @njit(**LOOP)

@@ -104,7 +104,7 @@ class LargeTree:
             layout.topology, layout.gathering, layout.pitch, layout.inertia, self.armature, tau, NO_FORCE,
             memory.K, memory.T, memory.Y, memory.worst,
         )  # fmt: skip
-        inward.accelerations(layout.topology, layout.kept, layout.pitch, memory.K, memory.Y, a, memory.A)
+        inward.accelerations(layout.topology, layout.gathering, layout.pitch, memory.K, memory.Y, a, memory.A)
         return a
 
     def inverse(self, q: Array, v: Array, acc: Array, out: Array, gravity: bool = True, passive: bool = True) -> None:
