@@ -17,7 +17,7 @@ from dalembert.tree.large import progress
 from dalembert.tree.large.quantities import UNROLLED
 from dalembert.tree.large.requests import LOOPED
 from dalembert.tree.routes.table import ROUTES
-from tests.tree.mechanisms import MOVING, random_tree
+from tests.tree.mechanisms import MOVING, random_state, random_tree
 
 FRAMED = ("velocity", "jacobian", "jacobian_drift")
 
@@ -188,6 +188,20 @@ def test_a_bar_shows_what_takes_seconds_and_goes(monkeypatch, patience):
         shown = stream.getvalue()
         assert ("delassus of a rope" in shown and "100%" in shown) == (stream.isatty() and patience == 0.0)
         assert shown == "" or patience == 0.0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_bar_shows_how_far_a_batch_is(monkeypatch, threads):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    mechanism = random_tree(["revolute", "prismatic"], 0)
+    kernel = mechanism.compile("bias", backend="looped", threads=threads)
+    q, v, _ = random_state(mechanism, 0, 30)
+    quiet = kernel(q, v)
+    monkeypatch.setattr(sys, "stderr", stream := Terminal())
+    assert np.array_equal(kernel(q, v), quiet)
+    assert "bias" in stream.getvalue()
+    assert "100%" in stream.getvalue()
 
 
 def test_a_bar_ends_where_the_work_breaks_off(monkeypatch):

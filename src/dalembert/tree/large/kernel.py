@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from dalembert.kernel.arrays import check_inputs, make_outputs
 from dalembert.kernel.engine import make_options
 from dalembert.kernel.program import Port
 from dalembert.kernel.report import Report
+from dalembert.kernel.threads import Workers
 from dalembert.tree.large.progress import progress
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ class LoopEngine:
     def __init__(self, name: str, quantity: Quantity, threads: int) -> None:
         self.name, self.quantity, self.threads = name, quantity, threads
         self.inputs, self.outputs = quantity.inputs, quantity.outputs
-        self.figures = quantity.figures
-        self.alone = Split(quantity.evaluate, 1.0, "one state is not split: its loops have no independent parts")
+        self.figures, self.workers = quantity.figures, Workers(threads)
+        self.alone = Split(quantity.evaluate, 1.0, "one state is not split: that is for forward dynamics of open trees")
         if threads > 1:
             self.alone = quantity.split(threads) if quantity.split else self.alone
             self.figures["shared"] = f"a batch sample by sample on {threads}; {self.alone.words}"
@@ -128,17 +129,29 @@ class LoopEngine:
             for target, value in zip(targets, made, strict=True):
                 target[...] = value
 
+        items = progress(range(arguments.samples), self.name)
         if self.threads > 1 and arguments.samples > 1 and not split:
-            with ThreadPoolExecutor(self.threads) as pool:
-                list(pool.map(sample, range(arguments.samples)))
+            self._share(sample, arguments.samples, iter(items))
         else:
-            for i in progress(range(arguments.samples), self.name):
+            for i in items:
                 sample(i)
         if not with_status:
             return outputs, None
         flat = [x.reshape(arguments.samples, port.size) for x, port in zip(outputs, self.outputs, strict=True)]
         finite = np.all([np.isfinite(x).all(axis=1) for x in flat], axis=0)
         return outputs, (~finite).astype(np.uint8)
+
+    def _share(self, sample: Callable[[int], None], samples: int, ticks: Iterator[int]) -> None:
+        """Share the samples of a batch among threads; `ticks` is asked for another when one is done."""
+        lock = Lock()
+
+        def work(lane: int, i: int) -> None:
+            sample(i)
+            with lock:
+                next(ticks, None)
+
+        self.workers.take_turns(work, range(samples))
+        next(ticks, None)  # the bar goes
 
     def elapsed(self) -> float | None:
         """Return None: a call returns when it is done."""
