@@ -47,7 +47,7 @@ def shaped(parents, kinds, seed):
 
 
 def same_bits(mechanism, seed=0, threads=THREADS):
-    """Compare all that is left of a call: accelerations, motion, pivots; return the plans. What is memory may be old."""
+    """Compare all that is left of a call: accelerations, motion, pivots; return the plans."""
     tree = LargeTree(Layout.of(mechanism))
     q, v, tau = (x[0] for x in random_state(mechanism, seed, 1))
     expected, found = np.empty(mechanism.nv), np.empty(mechanism.nv)
