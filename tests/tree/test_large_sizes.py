@@ -269,3 +269,9 @@ def test_right_sides_that_no_motion_gives_are_brought_into_the_range_of_the_dela
     expected = np.linalg.pinv(G, rcond=1e-9, hermitian=True) @ b
     found = mechanism.compile("delassus_solve", backend="looped")(q, b)
     assert np.abs(found - expected).max() < 1e-4 * np.abs(expected).max()
+
+
+def test_a_mechanism_without_bodies_is_an_empty_answer():
+    mechanism, empty = da.Builder("nothing").build(), np.zeros(0)
+    for what, given in (("forward", (empty,) * 3), ("inverse", (empty,) * 3), ("bias", (empty,) * 2)):
+        assert mechanism.compile(what, backend="looped")(*given).shape == (0,)

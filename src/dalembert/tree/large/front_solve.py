@@ -128,7 +128,7 @@ def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, ke
     if inner == 0 and kind[n] == MERGED:
         p[:] = 0.0
         ascend(ids[start[n] :], closed[n], 0, kept_factor[at[3, n] :], y, p, lam)
-    if parent[inner] >= 0:
+    if inner < outer and parent[inner] >= 0:
         a, b = load(A, 6 * parent[inner]), load(A, 6 * parent[inner] + 3)
     for i in range(inner, outer):
         a, b = carrier(i, parent[i], A, a, b)

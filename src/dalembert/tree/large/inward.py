@@ -111,7 +111,7 @@ def accelerations_between(begin, end, topology, gathering, pitch, K, Y, qdd, A):
     parent, code, _, iv = topology
     slot, first, kept = gathering
     a, b = nothing(), nothing()
-    if parent[begin] >= 0:
+    if begin < end and parent[begin] >= 0:
         a, b = load(A, 6 * parent[begin]), load(A, 6 * parent[begin] + 3)
     for i in range(begin, end):
         a, b = carrier(i, parent[i], A, a, b)
@@ -173,7 +173,7 @@ def spread_between(begin, end, topology, pitch, K, qdd, A):
     """Fill A for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology
     a, b = nothing(), nothing()
-    if parent[begin] >= 0:
+    if begin < end and parent[begin] >= 0:
         a, b = load(A, 6 * parent[begin]), load(A, 6 * parent[begin] + 3)
     for i in range(begin, end):
         a, b = carrier(i, parent[i], A, a, b)

@@ -54,7 +54,7 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
     parent, code, iq, iv = topology
     x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), nothing(), nothing()
     ground = start[0] * x + start[1] * y + start[2] * z
-    if parent[begin] >= 0:
+    if begin < end and parent[begin] >= 0:
         x, y, z, _, w, a, b = recalled(parent[begin], K)
     for i in range(begin, end):
         p, kind, k, j, row = parent[i], code[i], iv[i], iq[i], MOTION * i
@@ -172,7 +172,7 @@ def velocities(topology, pitch, v, K, V):
 def velocities_between(begin, end, topology, pitch, v, K, V):
     """Fill V for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology
-    last = load(V, 3 * parent[begin]) if parent[begin] >= 0 else nothing()
+    last = load(V, 3 * parent[begin]) if begin < end and parent[begin] >= 0 else nothing()
     for i in range(begin, end):
         p, at = parent[i], MOTION * i
         if p < 0:
@@ -195,7 +195,7 @@ def positions(parent, K, P):
 @njit(**LOOP)
 def positions_between(begin, end, parent, K, P):
     """Fill P for bodies begin, ..., end - 1, whose parents are among them or are there already."""
-    last = load(P, 3 * parent[begin]) if parent[begin] >= 0 else nothing()
+    last = load(P, 3 * parent[begin]) if begin < end and parent[begin] >= 0 else nothing()
     for i in range(begin, end):
         p = parent[i]
         if p < 0:
