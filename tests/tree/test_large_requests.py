@@ -251,3 +251,29 @@ def test_numbers_that_overflow_are_an_outcome(name, size):
     assert finite == (name == "q")
     kinetic, potential = pair.compile("energy", backend="looped")(x["q"], x["v"])
     assert np.isinf(potential if name == "q" else kinetic) == (name != "a")
+
+
+def test_bodies_welded_to_the_ground_do_not_count():
+    """As in unrolled code and in Pinocchio: neither for the centre of mass nor for the energy, whatever is on them."""
+    rng = np.random.default_rng(3)
+    b = da.Builder("plinth")
+    hangs = [
+        ("plinth", "fixed", "world"),
+        ("post", "fixed", "plinth"),
+        ("arm", "revolute", "post"),
+        ("hand", "fixed", "arm"),
+    ]
+    for name, kind, parent in (*hangs, ("cart", "prismatic", "world")):
+        b.body(name, mass=rng.uniform(1, 2), center=rng.uniform(-1, 1, 3), inertia=(0.1, 0.2, 0.15), compensation=0.3)
+        b.joint(f"to {name}", kind, parent=parent, child=name, axis=(0, 0.6, 0.8), position=rng.uniform(-1, 1, 3))
+    plinth = b.build()
+    q, v, a = rng.standard_normal((3, plinth.nv))
+    for what in ("center_of_mass", "center_of_mass_velocity", "momentum", "momentum_rate", "energy"):
+        one, two = (plinth.compile(what, backend=backend) for backend in ("cpu", "looped"))
+        x = (q, v, a)[: len(one.inputs)]
+        for expected, found in zip(one.call(*x).outputs, two.call(*x).outputs, strict=True):
+            assert np.abs(expected - found).max() < 1e-12, what
+    b.joints = {name: joint for name, joint in b.joints.items() if name in ("to plinth", "to post")}
+    b.bodies = {name: body for name, body in b.bodies.items() if name in ("plinth", "post")}
+    with pytest.raises(ModelError, match="no centre of mass"):
+        b.build().compile("center_of_mass", backend="looped")

@@ -72,7 +72,7 @@ class Passive:
         self.joints = _joint_springs(mechanism) if on and mechanism.stiffness.any() else []
         self.springs = mechanism.springs if on else ()
         self.tendons = tendon_data(mechanism)
-        held = [i for i, body in enumerate(mechanism.bodies) if body.compensation]
+        held = [i for i, body in enumerate(mechanism.bodies) if body.compensation and layout.moves[layout.row[i]]]
         self.lifted = layout.row[np.array(held, dtype=int)]
         self.share = np.array([mechanism.bodies[i].compensation for i in held])
         self.layout = layout
