@@ -218,3 +218,62 @@ def test_expressions_of_the_whole_mechanism_are_refused():
     held = tree.constrain(da.Expression(lambda k: k.coordinate("j0") + k.coordinate("j1") ** 2, name="sum"))
     with pytest.raises(UnsupportedError, match="couplers and servos"):
         held.compile("forward", backend="looped")
+
+
+@pytest.mark.parametrize("what", ["forward", "inverse", "kkt", "project"])
+def test_arrays_that_may_not_be_written_to(mechanism, given, what):
+    """A configuration that serves a whole batch, as `np.broadcast_to` has it, or that is read-only itself."""
+    kernel = mechanism.compile(what, backend="looped")
+    q, *others = (given[port.name] for port in kernel.inputs)
+    expected = kernel.call(q, *others).outputs
+    for shape in ((), (2,)):
+        found = kernel.call(np.broadcast_to(q, shape + q.shape), *others).outputs
+        assert all(
+            np.array_equal(np.broadcast_to(one, two.shape), two) for one, two in zip(expected, found, strict=True)
+        )
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("name", "size"), [("v", 1e160), ("a", 1e308), ("q", 1e200)])
+def test_numbers_that_overflow_are_an_outcome(name, size):
+    """Finite inputs whose products are not: never a solved status, nor an exception that is not ours."""
+    b = da.Builder("pair")
+    for i, parent in enumerate(("world", "b0")):
+        b.body(f"b{i}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(f"j{i}", "revolute", parent=parent, child=f"b{i}", position=(0, 0, -1))
+    b.tendon("rope", {"j0": 1.0, "j1": 1.0}, stiffness=2.0)
+    pair = b.build().constrain(da.Distance("b1", length=1.3))
+    x = {"q": np.ones(2), "v": np.ones(2), "a": np.ones(2)}
+    x[name] = size * x[name]
+    tau, multipliers, status = pair.compile("inverse", backend="looped")(x["q"], x["v"], x["a"], np.zeros(1))
+    finite = np.isfinite(tau).all() and np.isfinite(multipliers).all()
+    assert da.Status(int(status[0])) is (da.Status.UNIQUE if finite else da.Status.NONFINITE)
+    assert finite == (name == "q")
+    kinetic, potential = pair.compile("energy", backend="looped")(x["q"], x["v"])
+    assert np.isinf(potential if name == "q" else kinetic) == (name != "a")
+
+
+def test_bodies_welded_to_the_ground_do_not_count():
+    """As in unrolled code and in Pinocchio: neither for the centre of mass nor for the energy, whatever is on them."""
+    rng = np.random.default_rng(3)
+    b = da.Builder("plinth")
+    hangs = [
+        ("plinth", "fixed", "world"),
+        ("post", "fixed", "plinth"),
+        ("arm", "revolute", "post"),
+        ("hand", "fixed", "arm"),
+    ]
+    for name, kind, parent in (*hangs, ("cart", "prismatic", "world")):
+        b.body(name, mass=rng.uniform(1, 2), center=rng.uniform(-1, 1, 3), inertia=(0.1, 0.2, 0.15), compensation=0.3)
+        b.joint(f"to {name}", kind, parent=parent, child=name, axis=(0, 0.6, 0.8), position=rng.uniform(-1, 1, 3))
+    plinth = b.build()
+    q, v, a = rng.standard_normal((3, plinth.nv))
+    for what in ("center_of_mass", "center_of_mass_velocity", "momentum", "momentum_rate", "energy"):
+        one, two = (plinth.compile(what, backend=backend) for backend in ("cpu", "looped"))
+        x = (q, v, a)[: len(one.inputs)]
+        for expected, found in zip(one.call(*x).outputs, two.call(*x).outputs, strict=True):
+            assert np.abs(expected - found).max() < 1e-12, what
+    b.joints = {name: joint for name, joint in b.joints.items() if name in ("to plinth", "to post")}
+    b.bodies = {name: body for name, body in b.bodies.items() if name in ("plinth", "post")}
+    with pytest.raises(ModelError, match="no centre of mass"):
+        b.build().compile("center_of_mass", backend="looped")

@@ -275,3 +275,27 @@ def test_a_mechanism_without_bodies_is_an_empty_answer():
     mechanism, empty = da.Builder("nothing").build(), np.zeros(0)
     for what, given in (("forward", (empty,) * 3), ("inverse", (empty,) * 3), ("bias", (empty,) * 2)):
         assert mechanism.compile(what, backend="looped")(*given).shape == (0,)
+
+
+@pytest.mark.parametrize("turned", [0.0, 1.0])
+@pytest.mark.parametrize("links", [4, 8, 30])
+def test_a_massless_rod_that_may_spin_is_never_solved(links, turned):
+    """A rod without mass between two balls: rows hold its ends, and nothing says how it spins, torque or not."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        b = da.Builder("spin")
+        for i in range(links):
+            parent, place = (f"b{i - 1}", (0, 0, -1)) if i else ("world", (0, 0, 0))
+            b.body(f"b{i}", mass=1.0, center=(0, 0, -0.5), inertia=(0.1, 0.1, 0.05))
+            b.joint(f"j{i}", "revolute", parent=parent, child=f"b{i}", axis=rng.standard_normal(3), position=place)
+        b.body("rod")
+        b.joint("ball", "spherical", parent=f"b{links - 1}", child="rod", position=(0, 0, -1))
+        b.frame("end", "rod", position=rng.standard_normal(3))
+        spin, held = (b.build().constrain(row) for row in (da.Point("end"), da.Weld("end")))
+        v, tau = rng.standard_normal((2, spin.nv))
+        tau[links:] *= turned
+        status = [
+            int(x.compile("forward", backend="looped")(spin.random(rng), v, tau, np.zeros(1))[2][0])
+            for x in (spin, held)
+        ]
+        assert status == [da.Status.MASSLESS, da.Status.UNIQUE]

@@ -68,7 +68,7 @@ class LargeSystem(RowState):
     def _block(self, route: str) -> FrontBlock | SparseBlock:
         """Return fronts; a sparse LU where they would be wide, or motions without mass would be divided by."""
         if route == "sparse" or self.massless is not None:
-            return SparseBlock(self)
+            return SparseBlock(self, self.massless is not None)
         fronts = plan(self.layout, self.rows.touches, MOST_PER_BODY * (self.layout.n + self.rows.m))
         return SparseBlock(self) if fronts is None else FrontBlock(self, fronts, self.limits)
 

@@ -26,6 +26,9 @@ Array = np.ndarray
 
 DOUBLE = np.dtype(float)
 
+LIKE_NEW = ("C", "A", "W")
+"""What loops are compiled for: arrays that may not be written to (broadcast, mapped from a file) are copied first."""
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -122,7 +125,8 @@ class LoopEngine:
         evaluate = self.alone.evaluate if split else self.quantity.evaluate
 
         def sample(i: int) -> None:
-            given = [np.ascontiguousarray(x[i] if each else x) for x, each in zip(arguments.inputs, batch, strict=True)]
+            mine = [x[i] if each else x for x, each in zip(arguments.inputs, batch, strict=True)]
+            given = [np.require(x, DOUBLE, LIKE_NEW) for x in mine]
             targets = outputs if arguments.single else [x[i] for x in outputs]
             made = [np.empty(port.shape) for port in self.outputs]
             evaluate(*given, *made)

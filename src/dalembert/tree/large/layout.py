@@ -89,6 +89,14 @@ class Layout:
         return np.array(self.mechanism.gravity, dtype=float)
 
     @cached_property
+    def moves(self) -> Array:
+        """Which rows are not welded to the ground, (n,)."""
+        moves = self.code != FIXED
+        for i in np.flatnonzero(~moves):  # parents come first
+            moves[i] = self.parent[i] >= 0 and moves[self.parent[i]]
+        return moves
+
+    @cached_property
     def topology(self) -> tuple[Array, ...]:
         """What every loop over bodies takes first."""
         return self.parent, self.code, self.iq, self.iv

@@ -39,16 +39,20 @@ class _Rows(LinearOperator):
 def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) -> tuple[Array, Array, Status]:
     """Return tau (nv,), lam (m,), status."""
     nv, m = len(v), system.rows.m
+    nothing = np.full(nv, np.nan), np.full(m, np.nan), Status.NONFINITE
     if not all(np.isfinite(x).all() for x in (q, v, a)) or not np.isfinite(t):
-        return np.full(nv, np.nan), np.full(m, np.nan), Status.NONFINITE
+        return nothing
     b = np.empty(nv)
     system.tree.inverse(q, v, a, b)
     values = system.moved(q, v, t)
     size = np.abs(b).max() or 1.0
+    if not (np.isfinite(size) and np.isfinite(values.wrenches).all()):  # too large for what is made of them
+        return nothing
     operator = _Rows(system, values)
     lam, stopped, *_ = lsmr(operator, -b / size, atol=EXACT, btol=EXACT, conlim=0, maxiter=MOST * m)
     lam = size * lam
     status = Status.ILL_CONDITIONED
     if stopped < 7:
         status = Status.UNIQUE if system.independent(values) else Status.REDUNDANT
-    return b + system.pull(values, lam), lam, status
+    tau = b + system.pull(values, lam)
+    return (tau, lam, status) if np.isfinite(tau).all() and np.isfinite(lam).all() else nothing

@@ -122,8 +122,8 @@ def make_energy(mechanism: Mechanism) -> Quantity:
 
 
 def _sums(tree: LargeTree, frames: Frames) -> tuple[Array, Array, float, Array]:
-    """Return momenta p, L about each origin (n, 3), total mass, and first moment about the world's origin (3,)."""
-    layout = tree.layout
+    """Return momenta p, L about each origin (n, 3), and of all that moves mass and first moment in the world (3,)."""
+    layout, moves = tree.layout, tree.layout.moves
     rows = np.arange(layout.n)
     R, h, m = frames.axes(rows), frames.moments(rows), layout.inertia[:, :1]
     xx, xy, xz, yy, yz, zz = layout.inertia[:, 4:].T
@@ -131,14 +131,15 @@ def _sums(tree: LargeTree, frames: Frames) -> tuple[Array, Array, float, Array]:
     w, v = tree.memory.K[:, 12:15], frames.speeds
     turned = np.einsum("nij,njk,nlk,nl->ni", R, J, R, w, optimize=True)
     p = m * v + np.cross(w, h)
-    return p, turned + np.cross(h, v), float(m.sum()), (h + m * frames.origins).sum(axis=0)
+    return p, turned + np.cross(h, v), float(m[moves].sum()), (h + m * frames.origins)[moves].sum(axis=0)
 
 
 def _centroidal(mechanism: Mechanism, inputs: str, name: str, size: int, of: Any) -> Quantity:
-    """Return a sum over all bodies about the centre of mass as a quantity."""
+    """Return a sum over all bodies that move about their centre of mass as a quantity."""
     tree = large_tree(mechanism)
-    if mechanism.mass <= 0.0:
-        raise ModelError(f"{mechanism.name!r} has no centre of mass: the bodies that move weigh {mechanism.mass:g} kg")
+    mass = tree.layout.inertia[tree.layout.moves, 0].sum()
+    if mass <= 0.0:
+        raise ModelError(f"{mechanism.name!r} has no centre of mass: the bodies that move weigh {mass:g} kg in all")
 
     def evaluate(q: Array, *rest: Array) -> None:
         *state, out = rest

@@ -72,7 +72,7 @@ class Passive:
         self.joints = _joint_springs(mechanism) if on and mechanism.stiffness.any() else []
         self.springs = mechanism.springs if on else ()
         self.tendons = tendon_data(mechanism)
-        held = [i for i, body in enumerate(mechanism.bodies) if body.compensation]
+        held = [i for i, body in enumerate(mechanism.bodies) if body.compensation and layout.moves[layout.row[i]]]
         self.lifted = layout.row[np.array(held, dtype=int)]
         self.share = np.array([mechanism.bodies[i].compensation for i in held])
         self.layout = layout
@@ -124,7 +124,7 @@ class Passive:
     def energy(self, q: Array, frames: Frames) -> float:
         """Return what springs and lifts hold, in joules."""
         total = sum(0.5 * float((each.stiffness * each.deviation(q) ** 2).sum()) for each in self.joints)
-        total += sum(0.5 * k * float(_stretch(terms, rest, q)) ** 2 for terms, k, rest, _ in self.tendons)
+        total += sum(0.5 * k * float(np.square(_stretch(terms, rest, q))) for terms, k, rest, _ in self.tendons)
         if self.springs:
             one, two = (frames.places([getattr(s, end) for s in self.springs]) for end in ("frame", "other"))
             length, _ = _line(one.position, two.position)

@@ -33,6 +33,9 @@ Array = np.ndarray
 DEPENDENT = 1e-5
 """Rows depend on each other where three proximal steps leave more than this of a vector that is a bit of all."""
 
+HALF = 0.5
+"""Of the work of joint forces, what may be missing in masses: nothing, but for rounding."""
+
 
 class SparseBlock:
     """The block system in all bodies' coordinates; its pattern does not change."""
@@ -40,7 +43,9 @@ class SparseBlock:
     fronts = None
     weighed = False
 
-    def __init__(self, state: RowState) -> None:
+    def __init__(self, state: RowState, massless: bool = False) -> None:
+        """Lay it out; where links are `massless`, every factor is asked whether rows hold them."""
+        self.massless = massless
         self.state, self.layout, self.rows, self.ends = state, state.layout, state.rows, state.ends
         layout, rows = self.layout, self.rows
         n, nv, m = layout.n, layout.mechanism.nv, rows.m
@@ -103,7 +108,7 @@ class SparseBlock:
         found, _ = self.first(values)
         found.shift = shift
         found.solve = self._factored(values, shift)
-        if found.solve is None:
+        if found.solve is None or (self.massless and not self._answers_with_mass(found)):
             found.worst = 0.0
             return found
         still = np.zeros(self.at_l - self.at_q)
@@ -113,6 +118,21 @@ class SparseBlock:
         if np.linalg.norm(kept) < DEPENDENT * np.linalg.norm(trial):
             found.pivots = np.full(len(shift), np.inf)
         return found
+
+    def _answers_with_mass(self, factors: Factors) -> bool:
+        """Say whether what joint forces do goes into masses: no motion that rows allow moves none.
+
+        M a + A^T lam = tau and A a = delta lam give a . tau = a . M a + lam . delta lam. Along a motion without mass
+        something is divided by rounding, a is 1e16 or more, and the two have nothing in common.
+        """
+        tau, tree = np.cos(1.0 + np.arange(self.at_l - self.at_q)), self.state.tree
+        b = np.zeros(self.size)
+        b[self.at_q : self.at_l] = tau
+        x = factors.solve(b)
+        da, a, lam = x[: self.at_f].reshape(-1, 6), x[self.at_q : self.at_l], x[self.at_l :]
+        moved = np.einsum("ni,nij,nj", da, inertias(self.layout, tree.memory.K), da) + (tree.armature * a * a).sum()
+        moved += (factors.shift * lam * lam).sum()
+        return bool(abs(moved - a @ tau) <= HALF * abs(a @ tau))
 
     def _factored(self, values: RowValues, shift: Array) -> Any:
         """Return what solves, or None where the matrix is singular to the last digit."""
