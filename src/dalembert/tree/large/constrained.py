@@ -159,7 +159,7 @@ class LargeSystem(RowState):
         independent = found is not None
         if found is not None:
             found = self._refined(values, factors, load, found)
-            if max(found.one, found.two) <= self.limits.accept:
+            if found.one <= self.limits.accept and found.two <= self.limits.accept:
                 return Answer(found.a, found.lam, Status.UNIQUE, (found.one, found.two))
         scale = self.scales(factors.g)
         factors = self.block.factor(values, self.shift(factors.g, scale))
