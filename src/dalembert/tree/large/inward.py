@@ -1,4 +1,4 @@
-"""From the leaves to the ground and back: the articulated-body algorithm and Newton-Euler as compiled loops.
+"""From the leaves to the ground and back: the articulated-body algorithm as compiled loops.
 
 Symbols as in `articulate.py`; T gathering places (slots, 44), Y what is kept of every joint: U, D^-1, u. A child that
 is followed by its parent hands over in registers; only further children of a body meet in a place.
