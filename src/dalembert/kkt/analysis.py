@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.kkt.block import block_matrix
-from dalembert.kkt.limits import EPS
+from dalembert.kkt.limits import EPS, fast_proof
 from dalembert.kkt.motion import MotionStructure, motion_structure
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.kkt.scaling import block_scales
@@ -30,6 +31,8 @@ class Analysis:
         Relative rank tolerance and rank, where given.
     precision
         The eps of the numbers in M and in A.
+    groups
+        Which rows share a unit; None where each has its own.
     factors
         Routes factored so far (or their refusals), by name, so that further right sides cost a solve only.
     """
@@ -41,11 +44,12 @@ class Analysis:
         tolerance: float | None = None,
         precision: tuple[float, float] = (EPS, EPS),
         rank: int | None = None,
+        groups: Sequence[int] | None = None,
     ) -> None:
         n = M.shape[0]
         self.K = block_matrix(M, A)
         self.M, self.A = self.K[:n, :n], self.K[n:, :n]
-        self.tolerance, self.precision, self.rank = tolerance, precision, rank
+        self.tolerance, self.precision, self.rank, self.groups = tolerance, precision, rank, groups
         self.absK = np.abs(self.K)
         self.factors: dict[str, Any] = {}
 
@@ -57,7 +61,7 @@ class Analysis:
     @cached_property
     def rows(self) -> RowStructure:
         """Rank and null space of the constraint rows."""
-        return row_structure(self.A, self.M, self.tolerance, self.precision[1], self.rank)
+        return row_structure(self.A, self.M, self.tolerance, self.precision[1], self.rank, self.groups)
 
     @cached_property
     def motion(self) -> MotionStructure:
@@ -75,15 +79,24 @@ class Analysis:
         r, motion = self.rows.rank, self.motion
         return motion.positive + r, motion.negative + r, motion.massless + self.A.shape[0] - r
 
+    @property
+    def proof(self) -> tuple[float, float]:
+        """What the factors of a fast route must keep to: largest trace, least ratio of row lengths; see `limits.py`."""
+        m, n = self.A.shape
+        return fast_proof(n, m, self.precision, self.tolerance, self.rank, grouped=self.groups is not None)
+
     def with_rows(self, extra: Float[Array, "k n"]) -> Analysis:
         """Return the analysis of the same masses with further constraint rows below, independent of these."""
         rank = None if self.rank is None else self.rank + extra.shape[0]
-        return Analysis(self.M, np.vstack([self.A, extra]), self.tolerance, self.precision, rank)
+        groups = self.groups
+        if groups is not None:  # a further row is a unit of its own
+            groups = [*groups, *range(max(groups, default=0) + 1, max(groups, default=0) + 1 + extra.shape[0])]
+        return Analysis(self.M, np.vstack([self.A, extra]), self.tolerance, self.precision, rank, groups)
 
     def of_rank(self) -> Analysis:
         """Return the analysis of the rows without what was projected away; this one where that is rounding."""
         if not self.rows.truncated:
             return self
-        kept = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank)
+        kept = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank, self.groups)
         kept.__dict__["rows"] = self.rows
         return kept

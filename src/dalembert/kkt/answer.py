@@ -177,7 +177,7 @@ def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, 
     reach = np.abs(analysis.A) @ (d * np.abs(d * b[:n]))
     share = SHARE * rows.dropped if rows.truncated else 0.0
     conflict = relative_conflict(rows, b[n:], (limit + share) * reach)
-    if conflict <= limit:
+    if conflict <= limit and not rows.truncated:
         return b, conflict
     nearest = np.append(b[:n], nearest_consistent(b[n:], rows.null, options.metric))
     change = np.abs(analysis.scales * (b - nearest))
@@ -209,7 +209,11 @@ def _suitable(analysis: Analysis, options: Options) -> Route:
 def _judged(solved: Answer) -> Answer:
     """Return the answer, marked where rank or residual are in doubt or the error bars leave too few digits."""
     analysis, found = solved.analysis, solved.residual
-    solid = found is not None and found.overall(analysis) <= acceptable(solved.x.size) and not analysis.rows.ambiguous
+    solid = (
+        found is not None
+        and found.overall(analysis, solved.x) <= acceptable(solved.x.size)
+        and not analysis.rows.ambiguous
+    )
     relative = solved.bounds.relative_error
     if analysis.rows.carried and solved.removed is not None:  # the rank is known: what does not fit it is `conflict`
         known = replace(solved, removed=None)

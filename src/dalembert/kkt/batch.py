@@ -73,8 +73,7 @@ class _Batch:
         if N >= COMPILED_FROM and self.options.route in ("auto", Schur.name):
             from dalembert.kkt.batch_kernel import schur_batch
 
-            regular = self.system.regular_trace
-            limits = self.skewness, rounding(n + m), acceptable(n + m), regular, CERTAIN_DIGITS
+            limits = self.skewness, rounding(n + m), acceptable(n + m), *self.system.proof, CERTAIN_DIGITS
             schur_batch(self.M, self.A, self.f, self.c, limits, a, lam, motion, constraint, accepted)
         for s in np.flatnonzero(~accepted).tolist():
             one = self.sample(s)

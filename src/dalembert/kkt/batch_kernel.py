@@ -33,13 +33,14 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
     """Solve all samples; `accepted[s]` says whether sample s is certified (if not, its numbers mean nothing).
 
     M (N, n, n), A (N, m, n), f (N, n), c (N, m) may have any strides; outputs are a (N, n), lam (N, m) and the
-    three arrays (N,). `limits` are: skewness of M, rounding, acceptable backward error, clearly regular trace, certain
-    digits. All work happens in one array of rows of W samples, where matrices and vectors have row numbers.
+    three arrays (N,). `limits` are: skewness of M, rounding, acceptable backward error, clearly regular trace, least
+    ratio of row lengths, certain digits. All work happens in one array of rows of W samples, where matrices and
+    vectors have row numbers.
     """
     N, n = f.shape
     m = c.shape[1]
     k = n + m
-    skewness, rounding, acceptable, regular, digits = limits
+    skewness, rounding, acceptable, regular, ratio, digits = limits
     Mw, Aw = 3, 3 + n * n
     absM = Aw + m * n
     absA = absM + n * n
@@ -88,7 +89,11 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
                 lam[s, i] = rows[x + n + i, w]
             residual_motion[s], residual_constraint[s] = worst[0, w], worst[1, w]
             error = rows[spread, w] * rounding * worst[2, w]
-            sound = rows[spread, w] <= regular and skew[w] <= skewness and error <= digits
+            short, long = rows[scales + n, w] if m else 1.0, rows[scales + n, w] if m else 1.0
+            for i in range(1, m):
+                short, long = max(short, rows[scales + n + i, w]), min(long, rows[scales + n + i, w])
+            sound = rows[spread, w] < regular and skew[w] <= skewness and error <= digits
+            sound = sound and (m < 2 or long > ratio * short)
             accepted[s] = sound and worst[0, w] <= acceptable and worst[1, w] <= acceptable
 
 

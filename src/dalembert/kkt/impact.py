@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from dalembert.kkt.certificate import BatchCertificate, Certificate
 from dalembert.kkt.solution import Named
+from dalembert.kkt.status import Status
 
 Array = np.ndarray
 
@@ -34,7 +35,7 @@ class Impact:
         Kinetic energy, (...). It never grows for one common e in [0, 1]; with different e per row it may
         (Newton's law of restitution, not the solve, is at fault then).
     certificate
-        As for a solve.
+        As for a solve; `status` and `ok` are its verdict. Look at it before the velocity.
     system
         The system it belongs to, for the names of rows and coordinates.
     """
@@ -45,6 +46,16 @@ class Impact:
     energy_after: Float[Array, "*batch"] | float
     certificate: Certificate | BatchCertificate
     system: Named = field(repr=False)
+
+    @property
+    def status(self) -> Status | Array:
+        """The verdict, or an array of its codes for a batch."""
+        return self.certificate.status
+
+    @property
+    def ok(self) -> bool | Array:
+        """Shorthand for `certificate.ok`."""
+        return self.certificate.ok
 
     @property
     def reactions(self) -> Float[Array, "*batch m"]:

@@ -122,6 +122,16 @@ def checked_rank(rank: Any, m: int, n: int) -> int | None:
     return int(rank)
 
 
+def checked_groups(groups: Any, m: int) -> tuple[int, ...] | None:
+    """Return one whole number per row; None stays None."""
+    if groups is None:
+        return None
+    numbers = np.asarray(groups)
+    if numbers.shape != (m,) or (m and numbers.dtype.kind not in "iu"):
+        raise ModelError(f"groups must be {m} whole numbers, one per constraint row; it is {groups!r}")
+    return tuple(int(g) for g in numbers)
+
+
 def checked_vector(values: Any, size: int, what: str, *, scalar: bool = False) -> Array:
     """Return a vector (..., size); None is zero, and one number stands for all entries where `scalar` allows it."""
     if values is None:

@@ -26,6 +26,7 @@ from dalembert.kkt.impact import Impact, kinetic_energy
 from dalembert.kkt.inputs import (
     SYMMETRY_FACTOR,
     batch_shape,
+    checked_groups,
     checked_matrices,
     checked_metric,
     checked_names,
@@ -38,7 +39,7 @@ from dalembert.kkt.inputs import (
     symmetric_part,
 )
 from dalembert.kkt.inverse import dagger_of
-from dalembert.kkt.limits import EPS, regular_trace
+from dalembert.kkt.limits import EPS, fast_proof
 from dalembert.kkt.routes import ROUTES
 from dalembert.kkt.solution import Held, Solution
 from dalembert.kkt.status import Status
@@ -75,6 +76,10 @@ class KKT:
     rank
         The rank of A, where it is known (the same all over a mechanism, say): what does not fit it is projected away,
         and contradictions beyond what that explains are refused.
+    groups
+        One number per row: rows with equal numbers share their unit (the rows of one constraint; `[0] * m` for all).
+        They are measured together, so that a row that is rounding beside the others is none. By default every row may
+        have a unit of its own, and where one is as small as rounding beside another the answer is not called ok.
 
     Examples
     --------
@@ -96,6 +101,7 @@ class KKT:
         route: str = "auto",
         rank_tolerance: float | None = None,
         rank: int | None = None,
+        groups: Sequence[int] | None = None,
     ) -> None:
         M, A, self._precision = checked_matrices(M, A)
         self.n, self.m = M.shape[-1], A.shape[-2]
@@ -108,7 +114,7 @@ class KKT:
         self.rank_tolerance = rank_tolerance
         if rank_tolerance is not None and not (isinstance(rank_tolerance, float) and 0.0 <= rank_tolerance < 1.0):
             raise ModelError(f"rank_tolerance={rank_tolerance!r} must be a fraction, 0 <= rank_tolerance < 1")
-        self.rank = checked_rank(rank, self.m, self.n)
+        self.rank, self.groups = checked_rank(rank, self.m, self.n), checked_groups(groups, self.m)
         self.skewness = SYMMETRY_FACTOR * self.n * self._precision[0]
         self.batch_shape = batch_shape(M, A)
         self.M, self.A, self._analysis = M, A, None
@@ -131,12 +137,13 @@ class KKT:
 
     def analysed(self, M: Array, A: Array) -> Analysis:
         """Return the analysis of one sample, M symmetric, under this system's policy of rank."""
-        return Analysis(M, A, self.rank_tolerance, self._precision, self.rank)
+        return Analysis(M, A, self.rank_tolerance, self._precision, self.rank, self.groups)
 
     @property
-    def regular_trace(self) -> float:
-        """What the factors of a fast route must stay below to prove a sample regular; see `limits.py`."""
-        return regular_trace(self.n, self.m, max(self._precision), self.rank_tolerance, self.rank)
+    def proof(self) -> tuple[float, float]:
+        """What the factors of a fast route must keep to: largest trace, least ratio of row lengths; see `limits.py`."""
+        grouped = self.groups is not None
+        return fast_proof(self.n, self.m, self._precision, self.rank_tolerance, self.rank, grouped=grouped)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -171,7 +178,7 @@ class KKT:
         M = np.broadcast_to(self.M, (*self.batch_shape, self.n, self.n))[index]
         A = np.broadcast_to(self.A, (*self.batch_shape, self.m, self.n))[index]
         M, A = _in_precision(M, self._precision[0]), _in_precision(A, self._precision[1])
-        options = {"route": self.route, "rank_tolerance": self.rank_tolerance, "rank": self.rank}
+        options = {"route": self.route, "rank_tolerance": self.rank_tolerance, "rank": self.rank, "groups": self.groups}
         return KKT(M, A, self._names, self._coordinates, self.metric, **options)
 
     def solve(
@@ -236,16 +243,22 @@ class KKT:
         return Impact(solved.acceleration, solved.multipliers, before, after, solved.certificate, self)
 
     def project_velocity(self, velocity: Any) -> Array:
-        """Return the admissible velocity nearest in the kinetic-energy norm, M+ M v (seed 000, sec. 3)."""
+        """Return the admissible velocity nearest in the kinetic-energy norm, M+ M v (seed 000, sec. 3).
+
+        Bare numbers carry no status: one that is not certified raises `SolvabilityError`, in a batch it is NaN.
+        """
         v = self._velocity(velocity)
-        return self.solve(np.einsum("...ij,...j->...i", self.M, v)).acceleration
+        return self._certified(self.solve(np.einsum("...ij,...j->...i", self.M, v)))
 
     def least_energy_velocity(self, constraint_velocity: Any) -> Array:
-        """Return the velocity of least kinetic energy with A v = constraint_velocity, A+^T c (seed 000, sec. 3)."""
+        """Return the velocity of least kinetic energy with A v = constraint_velocity, A+^T c (seed 000, sec. 3).
+
+        Bare numbers carry no status: one that is not certified raises `SolvabilityError`, in a batch it is NaN.
+        """
         c = checked_vector(constraint_velocity, self.m, "constraint_velocity")
         if c.ndim == 1:
             refuse_nonfinite(c, "constraint_velocity", self.names)
-        return self.solve(np.zeros(self.n), -c).acceleration
+        return self._certified(self.solve(np.zeros(self.n), -c))
 
     def diagnose(self, drift: Any = None) -> Diagnosis:
         """Say what is redundant, conflicting (given a drift), massless, or not unique, by name.  Single systems."""
@@ -255,6 +268,14 @@ class KKT:
                 raise ShapeError(f"diagnose takes the drift of one system, ({self.m},); it has shape {rhs.shape}")
             refuse_nonfinite(rhs, "drift", self.names)
         return diagnose(self.analysis, self.names, self.coordinates, rhs)
+
+    def _certified(self, found: Solution) -> Array:
+        """Return the numbers of an answer that is ok; raise for a single one that is not, NaN in a batch."""
+        if not isinstance(found.certificate, Certificate):
+            return np.where(np.asarray(found.ok)[..., None], found.acceleration, np.nan)
+        if not found.ok:
+            raise SolvabilityError(f"the velocity is not certified\n{found.certificate}", self.diagnose())
+        return found.acceleration
 
     def _velocity(self, velocity: Any) -> Array:
         v = checked_vector(velocity, self.n, "velocity")

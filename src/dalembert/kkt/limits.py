@@ -59,3 +59,25 @@ def regular_trace(
         return 0.0
     limit = min(CLEARLY_REGULAR, MANY_DIGITS / ((n + m) * precision))
     return min(limit, 1.0 / (max(m, 1) * tolerance**2)) if tolerance else limit
+
+
+def length_ratio(
+    n: int, m: int, precision: float = EPS, tolerance: float | None = None, *, grouped: bool = False
+) -> float:
+    """Return the ratio of shortest to longest row, in the metric of the mass, above which a fast route proves a rank.
+
+    Rows for themselves are in doubt where one is rounding beside another. Rows in groups may be as much shorter than
+    the longest as their singular values, each scaled for itself, are above doubt and tolerance.
+    """
+    if not grouped:
+        return 0.0 if tolerance is not None else rounding_level(m, n, precision)
+    trace = regular_trace(n, m, precision, tolerance)
+    return (m * trace) ** 0.5 * max(doubt_level(precision), tolerance or 0.0)
+
+
+def fast_proof(
+    n: int, m: int, precision: tuple[float, float], tolerance: float | None, rank: int | None, *, grouped: bool
+) -> tuple[float, float]:
+    """Return `regular_trace` and `length_ratio`: what proves that a fast route's rank is that of `rows.py`."""
+    eps = max(precision)
+    return regular_trace(n, m, eps, tolerance, rank), length_ratio(n, m, eps, tolerance, grouped=grouped)

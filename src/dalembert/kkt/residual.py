@@ -52,17 +52,23 @@ class Residual(NamedTuple):
         """Return omega of one block row."""
         return float((np.abs(self.r[block]) / self.data[block]).max(initial=0.0))
 
-    def overall(self, analysis: Analysis) -> float:
+    def overall(self, analysis: Analysis, x: Array) -> float:
         """Return omega, or for redundant rows the residual of each block over its largest data, equilibrated.
 
         Redundant rows share the rounding of the largest right side among them, a few times over; a small one cannot
-        do better (`SHARED`).
+        do better (`SHARED`). Nor can rows be better than rounding of the whole motion in the metric of the mass, in
+        which their rank was decided.
         """
-        n, scales = analysis.M.shape[0], analysis.scales
-        if analysis.rows.rank == analysis.A.shape[0]:
+        n, scales, rows = analysis.M.shape[0], analysis.scales, analysis.rows
+        if rows.rank == analysis.A.shape[0]:
             return self.omega
-        r, data, blocks = np.abs(scales * self.r), scales * self.data, (slice(n), slice(n, None))
-        return SHARED * max(float(r[part].max(initial=0.0) / data[part].max(initial=1e-300)) for part in blocks)
+        r, data = np.abs(scales * self.r), scales * self.data
+        motion = float(r[:n].max() / data[:n].max(initial=1e-300))
+        around = float(np.abs(x[:n] / rows.measures).max())
+        size = float((rows.weights * self.data[n:]).max(initial=1e-300))
+        inside = float((rows.weights * np.abs(self.r[n:])).max(initial=0.0)) / max(size, around)
+        constraint = float(r[n:].max(initial=0.0) / data[n:].max(initial=1e-300))
+        return SHARED * max(motion, min(constraint, inside))
 
 
 def rounding(size: int) -> float:

@@ -1,7 +1,7 @@
 """The constraint rows: rank of A, which rows are redundant, which reactions are unique. The one place for ranks.
 
-Symbols: M = L L^T, B = D A L^-T with D = diag(weights) so that every row of B has length one, B = U S V^T,
-r rank, N = D U2 a basis of null(A^T).
+Symbols: M = L L^T, B = D A L^-T with D = diag(weights) so that every row of B has length one (or the longest of every
+group of rows that share a unit), B = U S V^T, r rank, N = D U2 a basis of null(A^T).
 
 B does not change with the units of coordinates (M -> T M T, A -> A T) nor of rows (A -> R A), so its singular values
 decide ranks. A column that carries mass is not scaled up: rounding in it stays rounding. Where M is singular, or so
@@ -15,9 +15,10 @@ equilibrated by powers of two, which is exact, and keeps the digits of very ligh
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -46,16 +47,22 @@ class MetricRows(NamedTuple):
     Attributes
     ----------
     B
-        (m, n), rows of length one; a zero row stays zero.
+        (m, n), rows of length one, or in groups: the longest of each; a zero row stays zero.
     weights
-        D, one per row: the reciprocal length of the row in this metric.
+        D, one per row: the reciprocal length of the row, or of the longest of its group, in this metric.
     growth
         Factor by which rounding of the entries of A may have grown in B, at least one.
+    shortest
+        Index of the shortest row that is not zero, and its length relative to the longest.
+    measures
+        The size of every coordinate in this metric: M_jj^-1/2, or for a massless one what its rows say.
     """
 
     B: Float[Array, "m n"]
     weights: Float[Array, " m"]
     growth: float
+    shortest: tuple[int, float]
+    measures: Float[Array, " n"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +74,8 @@ class RowStructure:
     A
         The rows of rank `rank`, in the user's units: A itself where what was dropped is rounding, otherwise A without
         the singular directions beyond the rank.
-    B, weights
-        Rows in the metric of the mass and their weights D; see `MetricRows`.
+    B, weights, measures
+        Rows in the metric of the mass, their weights D, and the sizes of coordinates; see `MetricRows`.
     U, s
         Left singular vectors (m, m) and singular values of B.
     rank, kept, dropped
@@ -79,6 +86,8 @@ class RowStructure:
         The relative singular value up to which rows of this precision are dependent.
     carried
         Whether the rank was given, so that the decision is the caller's.
+    truncated
+        Whether a row has lost more than its rounding, so that `A` differs from the rows that were given.
     doubt
         A sentence where another rank would be as right, or where a given rank has become one less; else nothing.
     chosen
@@ -92,6 +101,7 @@ class RowStructure:
     A: Float[Array, "m n"]
     B: Float[Array, "m n"]
     weights: Float[Array, " m"]
+    measures: Float[Array, " n"]
     U: Float[Array, "m m"]
     s: Float[Array, " k"]
     rank: int
@@ -100,6 +110,7 @@ class RowStructure:
     threshold: float
     rounding: float
     carried: bool
+    truncated: bool
     doubt: str
     chosen: Int[Array, " r"]
     columns: Float[Array, " n"]
@@ -112,11 +123,6 @@ class RowStructure:
     def ambiguous(self) -> bool:
         """Whether the rank is in doubt."""
         return bool(self.doubt)
-
-    @property
-    def truncated(self) -> bool:
-        """Whether more than the rounding of doubles was dropped, so that `A` differs from the rows that were given."""
-        return float(self.s[self.rank :].max(initial=0.0)) > rounding_level(*self.A.shape)
 
     @property
     def gap(self) -> float:
@@ -169,6 +175,7 @@ def row_structure(
     tolerance: float | None = None,
     precision: float = EPS,
     rank: int | None = None,
+    groups: Sequence[int] | None = None,
 ) -> RowStructure:
     """Decompose the rows of A in the metric of M (of the identity without M).  O(n^3 + m n min(m, n)).
 
@@ -180,19 +187,26 @@ def row_structure(
         The eps of the numbers in A: that of float32 where they came in single precision.
     rank
         A rank that is known: the largest `rank` singular values are kept, the rest is projected away.
+    groups
+        One number per row; rows of one group share their unit and are scaled together, so that a row that is rounding
+        beside its group is none. Without groups every row is scaled for itself.
     """
-    B, weights, growth = metric_rows(A, M)
+    metric = metric_rows(A, M, groups)
+    B, weights = metric.B, metric.weights
     U, s, _ = np.linalg.svd(B)
-    found = _decided(s, A.shape, growth, tolerance, precision, rank)
+    found = _decided(s, A.shape, metric, tolerance, precision, rank, grouped=groups is not None)
     r = found.rank
     U2 = U[:, r:]
-    kept = _projected(A, weights, U2) if s[r:].max(initial=0.0) > rounding_level(*A.shape) else A
-    chosen = _pivots(B if kept is A else B - U2 @ (U2.T @ B), r)
+    rest, size = U2 @ (U2.T @ B), np.linalg.norm(B, axis=1)
+    truncated = bool(((np.linalg.norm(rest, axis=1) > rounding_level(*A.shape) * size) & (size > 0.0)).any())
+    kept = _projected(A, weights, U2) if truncated else A
+    chosen = _pivots(B - rest if truncated else B, r)
     columns, rows = row_scales(kept[chosen])
     U1, s1, V1t = np.linalg.svd(rows[:, None] * kept[chosen] * columns, full_matrices=False)
     return RowStructure(
-        A=kept, B=B, weights=weights, U=U, s=s, rank=r, kept=found.kept, dropped=found.dropped,
-        threshold=found.threshold, rounding=found.rounding, carried=rank is not None, doubt=found.doubt,
+        A=kept, B=B, weights=weights, measures=metric.measures, U=U, s=s,
+        rank=r, kept=found.kept, dropped=found.dropped, threshold=found.threshold, rounding=found.rounding,
+        carried=rank is not None, truncated=truncated, doubt=found.doubt,
         chosen=chosen, columns=columns, rows=rows, U1=U1, s1=s1, V1t=V1t,
     )  # fmt: skip
 
@@ -203,35 +217,62 @@ def independent_rows(
     tolerance: float | None = None,
     precision: float = EPS,
     rank: int | None = None,
+    groups: Sequence[int] | None = None,
 ) -> Int[Array, " r"]:
-    """Return the indices, ascending, of r independent rows, chosen by pivots in the metric of M; r given or found."""
-    B, _, growth = metric_rows(A, M)
+    """Return the indices, ascending, of r independent rows, chosen by pivots in the metric of M; r given or found.
+
+    The arguments are those of `row_structure`.
+    """
+    metric = metric_rows(A, M, groups)
     if rank is None:
-        s = np.linalg.svd(B, compute_uv=False)
-        rank = _decided(s, A.shape, growth, tolerance, precision, None).rank
-    return _pivots(B, rank)
+        s = np.linalg.svd(metric.B, compute_uv=False)
+        rank = _decided(s, A.shape, metric, tolerance, precision, None, grouped=groups is not None).rank
+    return _pivots(metric.B, rank)
 
 
-def metric_rows(A: Float[Array, "m n"], M: Float[Array, "n n"] | None = None) -> MetricRows:
-    """Return the rows of A in the metric of M, each of length one."""
+def metric_rows(
+    A: Float[Array, "m n"], M: Float[Array, "n n"] | None = None, groups: Sequence[int] | None = None
+) -> MetricRows:
+    """Return the rows of A in the metric of M, each of length one, or the longest of each group."""
     if M is None:
         M = np.eye(A.shape[1])
     mass = np.abs(np.diag(M))
     massive = mass > 0.0
     known = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
-    columns, lengths = log_scales(A, known)
+    columns, scales = log_scales(A, known)
+    scales = _of_groups(scales, groups, np.min)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        scaled = np.where(A == 0.0, 0.0, A * np.exp2(lengths[:, None] + columns))
+        scaled = np.where(A == 0.0, 0.0, A * np.exp2(scales[:, None] + columns))
         Mhat = np.where(M == 0.0, 0.0, M * np.exp2(columns[:, None] + columns))
-    first = _lengths(scaled)
-    scaled /= first[:, None]
+    first = _of_groups(_lengths(scaled), groups, np.max)
+    scaled = scaled / first[:, None]
     Li = _metric_factor(Mhat, scaled)
     B = scaled @ Li.T
-    last = _lengths(B)
-    spread = np.linalg.norm(np.abs(scaled) @ np.abs(Li.T), axis=1) / last
+    own = _lengths(B)
+    last = _of_groups(own, groups, np.max)
+    growth = np.linalg.norm(np.abs(scaled) @ np.abs(Li.T), axis=1) / last
+    logs = np.where(B.any(axis=1), np.log2(first) + np.log2(own) - scales, np.nan)
     with np.errstate(over="ignore", under="ignore"):
-        weights = np.exp2(lengths) / (first * last)
-    return MetricRows(B / last[:, None], weights, max(1.0, float(spread.max(initial=1.0))))
+        weights, measures = np.exp2(scales) / (first * last), np.exp2(columns)
+    return MetricRows(B / last[:, None], weights, max(1.0, float(growth.max(initial=1.0))), _shortest(logs), measures)
+
+
+def _of_groups(values: Array, groups: Sequence[int] | None, which: Callable[[Array], Any]) -> Array:
+    """Return one value for all rows of a group: the largest, or the smallest."""
+    if groups is None:
+        return values
+    names, common = np.asarray(groups), values.copy()
+    for name in np.unique(names):
+        common[names == name] = which(values[names == name])
+    return common
+
+
+def _shortest(logs: Array) -> tuple[int, float]:
+    """Return the index of the shortest row and its relative length, from binary logarithms; NaN marks a zero row."""
+    if not np.isfinite(logs).any():
+        return 0, 1.0
+    shortest = int(np.nanargmin(logs))
+    return shortest, float(np.exp2(logs[shortest] - np.nanmax(logs)))
 
 
 def _metric_factor(M: Float[Array, "n n"], A: Float[Array, "m n"]) -> Float[Array, "n n"]:
@@ -262,26 +303,38 @@ class _Decision(NamedTuple):
 
 
 def _decided(
-    s: Array, shape: tuple[int, ...], growth: float, tolerance: float | None, precision: float, rank: int | None
+    s: Array,
+    shape: tuple[int, ...],
+    metric: MetricRows,
+    tolerance: float | None,
+    precision: float,
+    rank: int | None,
+    *,
+    grouped: bool,
 ) -> _Decision:
     """Decide the rank from singular values: as given, by the tolerance, or by rounding, with doubt above it."""
     largest = float(s[0]) if s.size and s[0] > 0.0 else 1.0
     rounding, doubtful = rounding_level(*shape, precision) / largest, doubt_level(precision)
     relative = s / largest
-    limit = min(rounding * growth, doubtful) if tolerance is None else tolerance
+    limit = min(rounding * metric.growth, doubtful) if tolerance is None else tolerance
     r = int(np.count_nonzero(relative > limit)) if rank is None else min(rank, s.size)
     kept = float(relative[r - 1]) if r else 1.0
     dropped = float(relative[r]) if r < s.size else 0.0
     doubt = ""
-    if rank is not None and kept <= rounding:
-        doubt = f"a singular configuration: of {rank} independent rows one more depends on the others ({kept:.0e})"
-    elif rank is None and tolerance is None and dropped > rounding:
-        doubt = f"the rank is in doubt: a singular value of {dropped:.0e} was taken for zero; set rank_tolerance"
-    elif rank is None and tolerance is None and kept <= doubtful:
-        doubt = (
-            f"the rank is in doubt: a singular value of {kept:.0e} lies between rounding, {rounding:.0e}, and "
-            f"{doubtful:.0e}; set rank_tolerance"
-        )
+    if rank is not None:
+        if kept <= rounding:
+            doubt = f"a singular configuration: the rank is known as {rank}, but its singular value is {kept:.0e}"
+    elif tolerance is None:
+        row, length = metric.shortest
+        if dropped > rounding:
+            doubt = f"a singular value of {dropped:.0e} was taken for zero; set rank_tolerance"
+        elif kept <= doubtful:
+            doubt = f"a singular value of {kept:.0e} lies between rounding, {rounding:.0e}, and {doubtful:.0e}"
+            doubt += "; set rank_tolerance"
+        elif not grouped and length <= rounding:
+            doubt = f"row {row} is {length:.0e} of the longest: rounding, or another unit? Scale it, set it to zero, or"
+            doubt += " say in groups= which rows share a unit"
+        doubt = doubt and f"the rank is in doubt: {doubt}"
     threshold = largest * (limit if rank is None else dropped)
     return _Decision(r, kept, dropped, threshold, rounding, doubt)
 

@@ -56,9 +56,11 @@ def log_scales(A: Float[Array, "m n"], known: Float[Array, " n"]) -> tuple[Float
     size = np.abs(A)
     logs = np.where(size > 0.0, np.log2(np.where(size > 0.0, size, 1.0)), -np.inf)
     columns, unknown = np.where(np.isnan(known), 0.0, known), np.isnan(known)
-    if unknown.any():
-        used = size > NOISE * size.max(axis=1, initial=0.0)[:, None]
+    used = size > 0.0
+    for _ in range(2 if unknown.any() else 0):  # the second time without entries that are rounding beside their row's
         columns[unknown] = _column_logs(np.where(used, logs, 0.0), used, columns, unknown)
+        scaled = logs + columns
+        used = scaled > np.log2(NOISE) + scaled.max(axis=1, initial=-np.inf, keepdims=True)
     largest = (logs + columns).max(axis=1, initial=-np.inf)
     return columns, np.where(np.isfinite(largest), -largest, 0.0)
 

@@ -94,7 +94,10 @@ class Solving:
         return system.diagnose(drift if np.any(drift) and not agree else None)
 
     def impact(self, q: Any, v: Any, restitution: Any = 0.0, t: float = 0.0) -> Impact:
-        """Return the velocity after the constraints have closed at once, and their impulses; see `KKT.impact`."""
+        """Return the velocity after the constraints have closed at once, and their impulses; see `KKT.impact`.
+
+        The answer has a `status` like every other; take its velocity where it is `ok`.
+        """
         return self.block_system(q, t).impact(v, restitution)
 
     def project(self, q: Any, v: Any = None, t: float = 0.0, tolerance: float = 1e-12) -> Any:
@@ -121,7 +124,7 @@ class Solving:
         velocity, _, status = self.compile("project_velocity")(q, v, np.array([t]))
         solved = np.isin(status[..., 0], [Status.UNIQUE, Status.REDUNDANT])
         if not solved.all():
-            velocity = np.where(solved[..., None], velocity, self.impact(q, v, 0.0, t).velocity)
+            velocity = np.where(solved[..., None], velocity, self.block_system(q, t).project_velocity(v))
         return q, velocity
 
     def _closed(self, q: Array, t: float, tolerance: float) -> Array:

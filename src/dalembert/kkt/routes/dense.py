@@ -72,12 +72,7 @@ class Dense:
         rcond, _ = dsycon(LD, pivots, np.abs(K).sum(axis=0).max(), lower=1)
         if not rcond > SMALLEST_RCOND:
             raise RouteDeclined(f"the block matrix is singular to rounding (reciprocal condition {rcond:.1e})")
-        masses = np.abs(K.diagonal()[:n])
-        lightest = float(masses[masses > 0.0].min(initial=1.0)) ** 0.5
-        independent = rcond * lightest > max(CLEARLY_INDEPENDENT, analysis.tolerance or 0.0) if m else True
-        clear = rcond > max(CLEARLY_REGULAR, (n + m) * max(analysis.precision) / MANY_DIGITS)
-        carried = analysis.rank is not None and analysis.rank < m
-        return cls(LD, pivots, analysis.scales, float(rcond), bool(clear and independent and not carried))
+        return cls(LD, pivots, analysis.scales, float(rcond), _clear(analysis, K, float(rcond)))
 
     @property
     def magnification(self) -> float:
@@ -89,6 +84,23 @@ class Dense:
         scales = self.scales.reshape((-1,) + (1,) * (b.ndim - 1))
         x, _ = dsytrs(self.LD, self.pivots, scales * b, lower=1)
         return scales * x.reshape(b.shape)
+
+
+def _clear(analysis: Analysis, K: Array, rcond: float) -> bool:
+    """Say whether the condition proves rank and definiteness as `rows.py` and `motion.py` would decide them."""
+    m, n = analysis.A.shape
+    if analysis.rank is not None and analysis.rank < m:
+        return False
+    if rcond <= max(CLEARLY_REGULAR, (n + m) * max(analysis.precision) / MANY_DIGITS):
+        return False
+    masses, e = np.abs(K.diagonal()[:n]), analysis.scales[n:]
+    lightest = float(masses[masses > 0.0].min(initial=1.0)) ** 0.5
+    ratio = float(e.min() / e.max()) if m else 1.0
+    if analysis.groups is None:  # each row has its own unit: lengths count only where one might be rounding
+        if ratio * lightest <= analysis.proof[1] / MANY_DIGITS:
+            return False
+        ratio = 1.0
+    return not m or rcond * lightest * ratio > max(CLEARLY_INDEPENDENT, analysis.tolerance or 0.0)
 
 
 def factor_inertia(LD: Array, pivots: Array) -> tuple[int, int, int]:

@@ -17,7 +17,6 @@ from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttribut
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import CLEARLY_REGULAR as CLEARLY_REGULAR
-from dalembert.kkt.limits import regular_trace
 from dalembert.kkt.routes.contract import RouteDeclined
 
 Array = np.ndarray
@@ -38,8 +37,8 @@ class Schur:
         Largest trace of the inverse of the two matrices scaled to unit diagonal; it bounds 1 / (smallest eigenvalue).
     scales
         The reciprocal square roots of the two diagonals.
-    limit
-        The spread below which the factors prove a regular system.
+    regular
+        Whether both factors are far from singular, and no row is so short that its rank would be in doubt.
     """
 
     Li: Array
@@ -47,7 +46,7 @@ class Schur:
     Lsi: Array
     spread: float
     scales: Array
-    limit: float
+    regular: bool
 
     name: ClassVar[str] = "schur"
     handles_redundant_rows: ClassVar[bool] = False
@@ -60,13 +59,9 @@ class Schur:
         Y = Li.dot(analysis.A.T)
         S = Y.T.dot(Y)
         Lsi, spread_S, e = inverse_factor(S, "constraint rows are redundant: A M^-1 A^T is singular")
-        limit = regular_trace(*Y.shape, max(analysis.precision), analysis.tolerance, analysis.rank)
-        return cls(Li, Y, Lsi, max(spread_M, spread_S), np.concatenate((d, e)), limit)
-
-    @property
-    def regular(self) -> bool:
-        """True when both factors are far from singular."""
-        return self.spread < self.limit
+        spread, (limit, ratio) = max(spread_M, spread_S), analysis.proof
+        clear = spread < limit and (e.size < 2 or bool(e.min() > ratio * e.max()))
+        return cls(Li, Y, Lsi, spread, np.concatenate((d, e)), clear)
 
     @property
     def magnification(self) -> float:
