@@ -59,3 +59,11 @@ class MissingExtraError(DalembertError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f'{purpose} needs {package}: pip install "dalembert[{extra}]"')
         self.extra = extra
+
+
+def refuse_masked(values: Any, what: str) -> None:
+    """Raise for an array with masked entries, or a list of such: the numbers under a mask are none that anyone meant."""
+    several = values if isinstance(values, list | tuple) else ()
+    masks = [one.mask for one in (values, *several) if type(one).__module__.startswith("numpy.ma")]
+    if any(mask is True or getattr(mask, "any", bool)() for mask in masks):
+        raise ShapeError(f"{what} is a masked array; fill what is masked: {what}.filled(...)")

@@ -11,6 +11,8 @@ import pytest
 import scipy.sparse as sps
 
 from dalembert import KKT, DalembertError, ModelError, ShapeError, SolvabilityError, Status, UnsupportedError
+from dalembert.friction import resolve
+from tests.kkt import oracles
 
 UNIT, ROW = np.eye(2), np.array([[1.0, 1.0]])
 
@@ -441,3 +443,57 @@ def test_an_impact_is_printed_by_name():
     ]
     assert lines[3] == "kinetic energy 4.5 before, 2.25 after"
     assert "2 of 2 samples ok" in str(K.impact([[1.0, 2.0], [0.0, 1.0]]))
+
+
+MASKED = np.ma.masked_invalid([[1.0, np.nan], [0.0, 1.0]])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: KKT(MASKED),
+        lambda: KKT(np.eye(2), MASKED),
+        lambda: KKT(np.eye(2), [MASKED[0], MASKED[1]]),
+        lambda: KKT(np.eye(2)).solve(MASKED[0]),
+        lambda: KKT(np.eye(2), np.ones((1, 2))).solve([1, 2], np.ma.array([1.0], mask=[True])),
+        lambda: KKT(np.eye(2), np.ones((1, 2))).impact(MASKED[0]),
+        lambda: KKT(np.eye(2), np.ones((1, 2))).impact([1, 2], np.ma.array([0.5], mask=[True])),
+        lambda: KKT(np.eye(2), np.ones((1, 2)), metric=np.ma.array([1.0], mask=[True])),
+        lambda: resolve(MASKED, [0, 0], [[1], [0]], [0.0], [1.0]),
+        lambda: resolve(np.eye(2), MASKED[0], [[1], [0]], [0.0], [1.0]),
+    ],
+)
+def test_numbers_under_a_mask_are_refused(call):
+    with pytest.raises(ShapeError, match=r"is a masked array; fill what is masked"):
+        call()
+
+
+EXTREME = [
+    (np.diag([1e300, 1.0]), [[1e300, 1.0]], [1.0, 2.0]),
+    (1e300 * np.eye(2), [[1.0, 1.0]], [1e300, 2e300]),
+    (1e-200 * np.eye(2), [[1.0, 1.0]], [1e-200, 2e-200]),
+    (np.eye(2), [[1e-200, 2e-200]], [1.0, 1.0]),
+    (1e-200 * np.eye(2), [[1e-200, 1e-200]], [1e-200, 2e-200]),
+    (1e300 * np.eye(2), [[1e-200, 1e-200]], [1e300, 2e300]),
+    (1e300 * np.eye(2), [[1e-200, 1e-200], [2e-200, 2e-200]], [1e300, 2e300]),
+    (np.diag([1e300, 1e-200]), [[1e200, 1e-200], [2e200, 2e-200]], [1e300, 1.0]),
+    (np.eye(2), [[1e-200, 2e-200], [1e200, 0.0]], [1.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize(("M", "A", "force"), EXTREME)
+@pytest.mark.parametrize("copies", [1, 70])
+def test_numbers_near_the_ends_of_the_range_are_answered_or_refused(M, A, force, copies):
+    """Right to 1e-9 of the largest acceleration where ok; otherwise a status, and words where one is alone."""
+    s = KKT(np.tile(M, (copies, 1, 1)), np.tile(A, (copies, 1, 1))).solve(force)
+    if s.ok[0]:
+        a, _ = oracles.exact_solution(M, np.array(A), np.array(force), np.zeros(len(A)))
+        size = np.abs(a).max() + np.abs(np.array(force) / np.diag(M)).max()
+        np.testing.assert_allclose(s.acceleration[0], a, atol=1e-9 * size)
+    if s.status[0] > Status.ILL_CONDITIONED:
+        with pytest.raises(SolvabilityError, match="rescale the units"):
+            KKT(M, A).solve(force)
+    else:
+        alone = KKT(M, A).solve(force)
+        assert alone.ok == s.ok[0]
+        assert str(alone)

@@ -17,6 +17,9 @@ from dalembert.kkt.scaling import block_scales
 
 Array = np.ndarray
 
+LARGEST, SMALLEST = 1e140, 1e-140
+"""Squares of numbers beyond these, times what is around them, leave the range of double precision."""
+
 
 class Analysis:
     """One mass matrix with its constraint rows, copied and never changed; what takes time is computed on demand.
@@ -78,6 +81,15 @@ class Analysis:
         """
         r, motion = self.rows.rank, self.motion
         return motion.positive + r, motion.negative + r, motion.massless + self.A.shape[0] - r
+
+    @property
+    def extreme(self) -> str:
+        """A sentence where numbers are so large or small that their products overflow or vanish, else nothing."""
+        sizes = self.absK[self.absK > 0.0]
+        least, most = (float(sizes.min()), float(sizes.max())) if sizes.size else (1.0, 1.0)
+        if least >= SMALLEST and most <= LARGEST:
+            return ""
+        return f"the entries of M and A reach from {least:.0e} to {most:.0e}, and products of them overflow or vanish"
 
     @property
     def proof(self) -> tuple[float, float]:

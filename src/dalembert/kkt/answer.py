@@ -91,6 +91,10 @@ class Answer:
     @cached_property
     def inverse(self) -> Array:
         """The (generalised) inverse of the block matrix that belongs to this answer, (n + m, n + m)."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+            return self._inverse()
+
+    def _inverse(self) -> Array:
         m, n = self.analysis.A.shape
         factor = self.factor
         if factor is None or not self.regular:
@@ -106,13 +110,19 @@ class Answer:
         choice = 0.0
         if not self.regular and analysis.rows.rank < self.x.size - n:
             choice = choice_error(self.multipliers, analysis.rows.null, self.metric)
-        return error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice, self.removed)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+            return error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice, self.removed)
 
 
 def answer(analysis: Analysis, b: Array, options: Options) -> Answer:
     """Solve K x = b, and say what kind of system it was; never raises for numbers."""
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return fast_answer(analysis, b, options) or careful_answer(analysis, b, options)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+        try:
+            return fast_answer(analysis, b, options) or careful_answer(analysis, b, options)
+        except (np.linalg.LinAlgError, ValueError):  # LAPACK and SciPy about infinities that products have made
+            if not analysis.extreme:
+                raise
+            return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
 
 
 def fast_answer(analysis: Analysis, b: Array, options: Options) -> Answer | None:

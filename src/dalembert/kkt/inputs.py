@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sps
 
-from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError, refuse_masked
 
 Array = np.ndarray
 EPS = float(np.finfo(float).eps)
@@ -27,6 +27,7 @@ def as_real(values: Any, what: str) -> tuple[Array, float]:
     """Return a float64 array and the precision (eps) of the data it came from."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values, EPS
+    refuse_masked(values, what)
     if sps.issparse(values):
         values = _densified(values, what)
     try:

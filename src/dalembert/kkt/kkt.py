@@ -267,7 +267,17 @@ class KKT:
             if rhs.ndim > 1:
                 raise ShapeError(f"diagnose takes the drift of one system, ({self.m},); it has shape {rhs.shape}")
             refuse_nonfinite(rhs, "drift", self.names)
-        return diagnose(self.analysis, self.names, self.coordinates, rhs)
+        return self._report(rhs)
+
+    def _report(self, rhs: Array | None) -> Diagnosis:
+        """Return the diagnosis; numbers beyond its reach are named."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+                return diagnose(self.analysis, self.names, self.coordinates, rhs)
+        except (np.linalg.LinAlgError, ValueError) as error:
+            if not self.analysis.extreme:
+                raise
+            raise SolvabilityError(f"{self.analysis.extreme}\n{_ADVICE[Status.NONFINITE]}") from error
 
     def _certified(self, found: Solution) -> Array:
         """Return the numbers of an answer that is ok; raise for a single one that is not, NaN in a batch."""
@@ -301,7 +311,7 @@ class KKT:
 
     def _refuse(self, found: Answer) -> None:
         """Raise for a single system without an answer, with its diagnosis and what to try."""
-        report = diagnose(self.analysis, self.names, self.coordinates, found.b[self.n :])
+        report = self._report(found.b[self.n :])
         message = f"{found.status.message}\n{report}"
         if found.status is Status.DECLINED:
             message = f"the requested route declined: {found.reason}\n{report}"

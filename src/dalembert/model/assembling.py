@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.model.manifold import reals
 from dalembert.model.positions import Assembly, Equilibrium
 
 Array = np.ndarray
@@ -133,7 +134,7 @@ class Assembling:
         phi = np.abs(np.asarray(self.constraint(q, t)))
         order = np.argsort(-phi)
         opened = {rows[i]: float(phi[i]) for i in order if phi[i] > CLOSED}
-        speed = np.zeros(self.nv) if v is None else np.asarray(v, dtype=float)
+        speed = np.zeros(self.nv) if v is None else reals(v, "v")
         if self.names and not opened:
             speed = self.project(q, speed, t)[1]
         return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts)
@@ -145,11 +146,11 @@ class Assembling:
         dampers would come to rest; `stable` and `stiffness` tell what was found. Raises `SolvabilityError` where
         there is none to be found.
         """
-        start = self.manifold.neutral() if q is None else np.asarray(q, dtype=float)
+        start = self.manifold.neutral() if q is None else reals(q, "q")
         assembly = self.assemble(start, t=t)
         if not assembly.ok:
             raise SolvabilityError(f"no equilibrium: the loops {assembly}")
-        tau = np.zeros(self.nv) if torque is None else np.asarray(torque, dtype=float)
+        tau = np.zeros(self.nv) if torque is None else reals(torque, "torque")
         if tau.shape != (self.nv,) or not np.isfinite(tau).all():
             raise ModelError(f"torque must be {self.nv} finite numbers; got {torque!r}")
         q = self._downhill(assembly.q, tau, t)

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.friction import Contact, Coulomb, Limited, Reacting, Resolution, resolve
+from dalembert.model.manifold import reals
 from dalembert.model.system import System
 
 Array = np.ndarray
@@ -45,9 +46,9 @@ def resolve_state(
     system: FrictionalSystem, q: Any, v: Any, t: float = 0.0, force: Any = None, method: str = "exact", **options: Any
 ) -> Resolution:
     """Resolve stick and slip at one state; `force` (n,) is applied, `options` go to `dalembert.friction.resolve`."""
-    q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    q, v = reals(q, "q"), reals(v, "v")
     velocity, rows, drift, loads = system.contact_terms(q, v, t)
-    f = -system.bias(q, v, t) + (0.0 if force is None else np.asarray(force, dtype=float))
+    f = -system.bias(q, v, t) + (0.0 if force is None else reals(force, "force"))
     return resolve(
         system.mass_matrix(q, t), f, rows.T, velocity, limits_of(system.contacts), method, A=system.jacobian(q, t),
         drift=system.drift(q, v, t), contact_drift=drift, names=[one.name for one in system.contacts],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, refuse_masked
 from dalembert.model.placement import EYE, Placement
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class Inertia:
     rotational: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
+        refuse_masked(self.center, "center")
+        refuse_masked(self.rotational, "rotational")
         center, rotational = np.array(self.center, dtype=float), np.array(self.rotational, dtype=float)
         if rotational.shape == (3,):
             rotational = np.diag(rotational)

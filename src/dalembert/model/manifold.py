@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, refuse_masked
 from dalembert.model.joints import KINDS, Kind, as_array
 from dalembert.model.parts import Joint
 
@@ -174,8 +174,7 @@ def _together(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
 
 def reals(x: Any, name: str) -> Array:
     """Return an array of floats, or say what is none."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise ShapeError(f"{name} is a masked array; fill what is masked: {name}.filled(...)")
+    refuse_masked(x, name)
     try:
         return np.asarray(x, dtype=float)
     except (ValueError, TypeError) as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, refuse_masked
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -26,6 +26,7 @@ EXACT = 4 * np.finfo(float).eps
 
 
 def _frozen(values: Any) -> Array:
+    refuse_masked(values, "a rotation or position")
     array = np.array(values, dtype=float)
     array.setflags(write=False)
     return array
@@ -51,6 +52,8 @@ class Placement:
     position: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
+        refuse_masked(self.rotation, "rotation")
+        refuse_masked(self.position, "position")
         rotation, position = np.asarray(self.rotation, dtype=float), np.asarray(self.position, dtype=float)
         if rotation is EYE and position.shape == (3,) and math.isfinite(position.sum()):
             object.__setattr__(self, "rotation", EYE)

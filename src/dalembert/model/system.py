@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.kkt import KKT, Solution
+from dalembert.model.manifold import reals
 
 Array = np.ndarray
 
@@ -50,7 +51,7 @@ class System(Protocol):
 
 def block_system(system: System, q: Any, t: float = 0.0, metric: Any = None) -> KKT:
     """Return the block matrix of a system at one configuration, with its names."""
-    q = np.asarray(q, dtype=float)
+    q = reals(q, "q")
     return KKT(system.mass_matrix(q, t), system.jacobian(q, t), system.names, system.coordinates, metric)
 
 
@@ -58,7 +59,7 @@ def solve(
     system: System, q: Any, v: Any, t: float = 0.0, force: Any = None, metric: Any = None, **options: Any
 ) -> Solution:
     """Solve for accelerations and multipliers at one state; `force` (n,) is applied, `options` go to `KKT.solve`."""
-    q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    q, v = reals(q, "q"), reals(v, "v")
     return block_system(system, q, t, metric).solve(
         _net_force(system, q, v, t, force), system.drift(q, v, t), **options
     )
@@ -69,7 +70,7 @@ def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, f
 
     Raises `SolvabilityError` where M is singular: then there is none.
     """
-    q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+    q, v = reals(q, "q"), reals(v, "v")
     free = KKT(system.mass_matrix(q, t), None, coordinates=system.coordinates)
     return free.solve(_net_force(system, q, v, t, force)).acceleration
 
@@ -77,4 +78,4 @@ def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, f
 def _net_force(system: System, q: Array, v: Array, t: float, force: Any) -> Array:
     """Return applied minus bias forces; no applied force is zero."""
     bias = system.bias(q, v, t)
-    return -bias if force is None else np.asarray(force, dtype=float) - bias
+    return -bias if force is None else reals(force, "force") - bias

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, refuse_masked
 
 Array = np.ndarray
 
@@ -38,6 +38,7 @@ def whole(name: str, value: Any) -> int:
 
 def reals(name: str, value: Any) -> Array:
     """Return an array of numbers, of any shape."""
+    refuse_masked(value, name)
     try:
         return np.asarray(value, dtype=float)
     except (TypeError, ValueError) as error:
