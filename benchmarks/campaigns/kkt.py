@@ -8,7 +8,7 @@ accelerations and in its kind. With singular masses, which have no such metric, 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
@@ -57,12 +57,12 @@ def trial(rng: np.random.Generator) -> tuple[str, str]:
         if case.batch:
             copies = 70
             many = da.KKT(np.tile(M, (copies, 1, 1)), np.tile(A, (copies, 1, 1))).solve(case.force, case.drift)
-            status, a, lam = da.Status(int(many.status[5])), many.acceleration[5], many.multipliers[5]
+            status, a, lam = da.Status(int(np.ravel(many.status)[5])), many.acceleration[5], many.multipliers[5]
             bars = None
         else:
             one = da.KKT(M, A).solve(case.force, case.drift)
-            status, a, lam = one.status, one.acceleration, one.multipliers
-            bars = one.certificate.acceleration_error
+            status, a, lam = da.Status(int(np.ravel(one.status)[0])), one.acceleration, one.multipliers
+            bars = getattr(one.certificate, "acceleration_error")  # noqa: B009 - a batch has none
     except da.SolvabilityError as refused:
         return "refused", "NONFINITE" if refused.diagnosis is None else refused.diagnosis.verdict.name
     except da.DalembertError as refused:
@@ -150,18 +150,18 @@ class _Oracle:
         return [x[j] / self.size[j] for j in range(self.n)]
 
 
-def _kept(M: mpmath.matrix, rows: mpmath.matrix, level: float) -> tuple[list[int], float, bool]:
+def _kept(M: Any, rows: Any, level: float) -> tuple[list[int], float, bool]:
     """Return indices of independent rows by Gram-Schmidt with pivots, the least independence, whether M is definite."""
+    definite, inverse = True, mpmath.eye(M.rows)
     try:
         inverse = mpmath.inverse(M)
-        definite = all(inverse[j, j] > 0 for j in range(M.rows))
     except ZeroDivisionError:
         definite = False
-    if not definite:
-        inverse = mpmath.eye(M.rows)
+    if not all(inverse[j, j] > 0 for j in range(M.rows)):
+        definite, inverse = False, mpmath.eye(M.rows)
     left = {i: [rows[i, j] for j in range(rows.cols)] for i in range(rows.rows)}
 
-    def product(x: list, y: list) -> mpmath.mpf:
+    def product(x: list, y: list) -> Any:
         return sum(x[i] * inverse[i, j] * y[j] for i in range(len(x)) for j in range(len(y)))
 
     lengths = {i: mpmath.sqrt(abs(product(x, x))) for i, x in left.items()}

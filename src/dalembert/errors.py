@@ -62,8 +62,8 @@ class MissingExtraError(DalembertError, ImportError):
 
 
 def refuse_masked(values: Any, what: str) -> None:
-    """Raise for an array with masked entries, or a list of such: the numbers under a mask are none that anyone meant."""
+    """Raise for an array with masked entries, or a list of such: nobody meant the numbers under a mask."""
     several = values if isinstance(values, list | tuple) else ()
-    masks = [one.mask for one in (values, *several) if type(one).__module__.startswith("numpy.ma")]
+    masks = [getattr(one, "mask", False) for one in (values, *several) if type(one).__module__.startswith("numpy.ma")]
     if any(mask is True or getattr(mask, "any", bool)() for mask in masks):
         raise ShapeError(f"{what} is a masked array; fill what is masked: {what}.filled(...)")

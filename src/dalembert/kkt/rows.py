@@ -314,7 +314,7 @@ def _decided(
 ) -> _Decision:
     """Decide the rank from singular values: as given, by the tolerance, or by rounding, with doubt above it."""
     largest = float(s[0]) if s.size and s[0] > 0.0 else 1.0
-    rounding, doubtful = rounding_level(*shape, precision) / largest, doubt_level(precision)
+    rounding, doubtful = rounding_level(shape[0], shape[1], precision) / largest, doubt_level(precision)
     relative = s / largest
     limit = min(rounding * metric.growth, doubtful) if tolerance is None else tolerance
     r = int(np.count_nonzero(relative > limit)) if rank is None else min(rank, s.size)
