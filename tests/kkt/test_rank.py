@@ -40,6 +40,7 @@ def test_a_column_of_rounding_makes_no_row_of_its_own_without_saying_so() -> Non
     s = KKT(np.eye(3), ROUNDING_COLUMN).solve(FORCE)
     assert s.status is Status.ILL_CONDITIONED
     assert "the rank is in doubt" in str(s.certificate)
+    assert KKT(np.eye(3), ROUNDING_COLUMN).diagnose().verdict is Status.ILL_CONDITIONED
 
 
 @pytest.mark.parametrize("options", [{"rank_tolerance": 1e-6}, {"rank": 2}, {"groups": [0, 0, 0]}])
@@ -295,6 +296,14 @@ def test_bars_contain_what_was_removed(angle: float) -> None:
     for says in (0.0, 1.6e-10 / angle):
         assert abs(s.acceleration[1] - says) <= bar * (1 + 1e-3)
     assert s.ok == (angle == 1e-3)  # at 1e-6 the multipliers are uncertain
+
+
+# dagger terms have no status -----------------------------------------------------------------------------------------
+
+
+def test_there_are_no_dagger_terms_where_the_rank_is_in_doubt() -> None:
+    with pytest.raises(SolvabilityError, match="in doubt"):
+        _ = KKT(np.eye(3), ROUNDING_COLUMN).dagger
 
 
 # impacts -------------------------------------------------------------------------------------------------------------

@@ -164,6 +164,8 @@ def _verdict(analysis: Analysis, conflict: Conflict | None) -> Status:
         return Status.INDEFINITE
     if analysis.motion.massless:
         return Status.MASSLESS
+    if analysis.rows.ambiguous:
+        return Status.ILL_CONDITIONED
     return Status.REDUNDANT if analysis.rows.rank < analysis.A.shape[0] else Status.UNIQUE
 
 

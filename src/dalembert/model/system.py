@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT, Solution
 from dalembert.model.manifold import reals
 
@@ -68,11 +69,14 @@ def solve(
 def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, force: Any = None) -> Array:
     """Return a0 = M^-1 (force - bias), the acceleration in the absence of the constraints (seed 001, eq. 3).
 
-    Raises `SolvabilityError` where M is singular: then there is none.
+    Raises `SolvabilityError` where M is singular, and there is none, or so near to it that none is certain.
     """
     q, v = reals(q, "q"), reals(v, "v")
     free = KKT(system.mass_matrix(q, t), None, coordinates=system.coordinates)
-    return free.solve(_net_force(system, q, v, t, force)).acceleration
+    found = free.solve(_net_force(system, q, v, t, force))
+    if not np.all(found.ok):
+        raise SolvabilityError(f"the acceleration without constraints is not certain\n{found.certificate}")
+    return found.acceleration
 
 
 def _net_force(system: System, q: Array, v: Array, t: float, force: Any) -> Array:
