@@ -3,7 +3,7 @@
 The oracle works in mpmath on the numbers as they are: the rank of the rows in the metric of the mass, by Gram-Schmidt
 with pivots, and the accelerations from the rows that it keeps. Rows that depend up to rounding are read as dependent;
 where all rows are independent beyond doubt, as they are. An answer that is ok must agree with such a reading, in its
-accelerations and in its kind. With singular masses, which have no such metric, the exact reading counts, too.
+accelerations and in its kind. With masses that are nearly singular the exact reading counts, too.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ DOUBT = {False: 1e-10, True: 1e-4}
 
 PROMISED = 1e-3
 """What ok means: three digits of the largest acceleration, in the metric of the mass."""
+
+METRIC = 1e6
+"""Trace of the inverse of M, of unit diagonal, up to which M alone is the metric; beyond it rows have a say in it."""
 
 REST = 1e-10
 """Accelerations of a structure at rest are compared with what its forces alone would cause."""
@@ -121,8 +124,7 @@ class _Oracle:
         """Take rows into account that are independent by more than `level` of their length."""
         self.n, self.m = M.shape[0], A.shape[0]
         self.M, self.A = mpmath.matrix(M.tolist()), mpmath.matrix(A.tolist())
-        size = [mpmath.sqrt(M[j, j]) if M[j, j] > 0 else mpmath.mpf(1) for j in range(self.n)]
-        self.size = size
+        self.size = size = _sizes(M, A)
         unit = mpmath.matrix(self.n, self.n)
         for i in range(self.n):
             for j in range(self.n):
@@ -150,14 +152,27 @@ class _Oracle:
         return [x[j] / self.size[j] for j in range(self.n)]
 
 
+def _sizes(M: Array, A: Array) -> list[Any]:
+    """Return the square roots of masses; of a massless coordinate the largest entry, beside its row's others."""
+    massive = np.diag(M) > 0.0
+    size = [mpmath.sqrt(x) if x > 0.0 else mpmath.mpf(0) for x in np.diag(M).tolist()]
+    for j in np.flatnonzero(~massive).tolist():
+        beside = [
+            max([abs(mpmath.mpf(row[k])) / size[k] for k in np.flatnonzero(massive)], default=0) for row in A.tolist()
+        ]
+        entries = [abs(mpmath.mpf(row[j])) / (b or 1) for row, b in zip(A.tolist(), beside, strict=True)]
+        size[j] = max(entries) or mpmath.mpf(1)
+    return size
+
+
 def _kept(M: Any, rows: Any, level: float) -> tuple[list[int], float, bool]:
-    """Return indices of independent rows by Gram-Schmidt with pivots, the least independence, whether M is definite."""
+    """Return indices of independent rows by Gram-Schmidt with pivots, the least independence, and if M is a metric."""
     definite, inverse = True, mpmath.eye(M.rows)
     try:
         inverse = mpmath.inverse(M)
     except ZeroDivisionError:
         definite = False
-    if not all(inverse[j, j] > 0 for j in range(M.rows)):
+    if not all(inverse[j, j] > 0 for j in range(M.rows)) or sum(inverse[j, j] for j in range(M.rows)) > METRIC:
         definite, inverse = False, mpmath.eye(M.rows)
     left = {i: [rows[i, j] for j in range(rows.cols)] for i in range(rows.rows)}
 

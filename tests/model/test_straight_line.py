@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dalembert.kernel import Kernel
+from dalembert.kkt import KKT
 from dalembert.model.straight_line import straight_line
 
 N, M = 4, 2
@@ -90,3 +91,12 @@ def test_what_has_no_unique_answer_is_not_certified(kind):
             f *= 1e308
             rows *= 1e200
     assert BLOCK(mass, rows, f, c)[2][0] == 0.0
+
+
+@pytest.mark.parametrize(("size", "sure"), [(1e-6, True), (1e-17, False)])
+def test_a_row_that_is_rounding_beside_another_is_not_certified(size, sure):
+    """As in `KKT`: another unit, or a row that has vanished, cannot be told apart."""
+    rows = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 2.0, 1.0, 0.0]]) * np.array([[1.0], [size]])
+    _, _, certified = BLOCK(np.eye(N), rows, np.ones(N), np.zeros(M))
+    assert bool(certified[0]) == sure
+    assert KKT(np.eye(N), rows).solve(np.ones(N)).ok == sure

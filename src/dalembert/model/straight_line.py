@@ -26,8 +26,8 @@ from functools import reduce
 import casadi as ca
 
 from dalembert.kkt.bounds import CERTAIN_DIGITS
+from dalembert.kkt.limits import CLEARLY_REGULAR, length_ratio
 from dalembert.kkt.residual import acceptable, rounding
-from dalembert.kkt.routes.schur import CLEARLY_REGULAR
 
 Rows = list[list[ca.SX]]
 
@@ -158,6 +158,9 @@ def _certified(x: ca.SX, b: ca.SX, r: ca.SX, data: ca.SX, scales: ca.SX, spreads
     whole, cause = ca.sumsqr(scales * data), ca.sumsqr(scales * b)
     conditions = [spread < CLEARLY_REGULAR for spread in spreads]
     conditions += [r[i] <= acceptable(size) * data[i] for i in range(size)]
+    if size - n > 1:  # a row that is rounding beside another leaves the rank in doubt: `kkt` says so
+        rows = scales[n:, :]
+        conditions.append(ca.mmin(rows) > length_ratio(n, size - n) * ca.mmax(rows))
     for block in (slice(0, n), slice(n, size)):
         if block.start == block.stop:
             continue

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.limits import CLEARLY_REGULAR as CLEARLY_REGULAR
 from dalembert.kkt.routes.contract import RouteDeclined
 
 Array = np.ndarray
