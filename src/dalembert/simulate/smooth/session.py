@@ -15,8 +15,12 @@ from dalembert.simulate.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
+    from dalembert.model.ranks import GenericRank
 
 Array = np.ndarray
+
+LARGEST_SURVEYED = 200
+"""Velocities up to which a mechanism's rank is looked for by dense decompositions."""
 
 FIELDS = ("t", "q", "v", "acceleration", "multipliers", "work", "step")
 """What every sample has; reactions are the negative of the multipliers, `step` is that which led here."""
@@ -94,3 +98,9 @@ class Session:
     def stop(self, status: str, message: str) -> None:
         """End the run before its time, with the reason."""
         self.status, self.message = status, message
+
+
+def rank_of(session: Session) -> GenericRank | None:
+    """Return the rank of the mechanism's rows around the start of a run, or None where it is too large to look."""
+    m, s = session.mechanism, session.settings
+    return m.generic_rank(session.q, s.start) if m.names and m.nv <= LARGEST_SURVEYED else None

@@ -17,6 +17,7 @@ from dalembert.simulate.smooth.step_loops import (
     NON_FINITE,
     OFF,
     SIGNALS,
+    admit,
     begin_at,
     close,
     sign_changed,
@@ -151,7 +152,7 @@ def take_step(work, tables, discrete, now, t, step, redundant):
     invoke(discrete.calls[MASS, 0], discrete.calls[MASS, 1], discrete.calls[MASS, 2])
     work.v[:] = np.linalg.solve(discrete.M, discrete.momentum)
     if work.calls[ADMIT, 0] != 0:
-        invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
+        admit(work)
         if not work.status[0] <= LAST_SOLVED:
             return DECLINED
         work.v[:] = work.velocity
