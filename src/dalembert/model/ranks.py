@@ -103,6 +103,24 @@ def distance(mechanism: Any, rank: GenericRank, q: Array, t: float = 0.0) -> flo
     return float(survey.spectrum(np.asarray(q), np.ones(rank.rows, dtype=bool))[rank.rank - 1])
 
 
+def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> tuple[Array, Array]:
+    """Return a, lam of M a + A^T lam = force, A a = -drift under the mechanism's rank, lam of least norm.
+
+    The plain twin of `simulate/smooth/carried_loops.py`: the r largest singular values of D A L^-T count.
+    """
+    H = definite(M, A)
+    load = force if H is M else force - A.T @ (row_weights(M, A) * drift)
+    L = np.linalg.cholesky(H)
+    w = solve_triangular(L, load, lower=True)
+    B = rank.scales[:, None] * solve_triangular(L, A.T, lower=True).T
+    U, s, Vt = np.linalg.svd(B, full_matrices=False)
+    U, s, Vt = U[:, : rank.rank], s[: rank.rank], Vt[: rank.rank]
+    y = (U.T @ (-rank.scales * drift - B @ w)) / s
+    a = solve_triangular(L.T, w + Vt.T @ y, lower=False)
+    across = U * s / rank.scales[:, None]  # across^T lam = -y
+    return a, (np.linalg.lstsq(across.T, -y, rcond=None)[0] if rank.rank else np.zeros(len(A)))
+
+
 class Survey:
     """Rows of a mechanism in the metric of its mass, and the way onto its constraints."""
 

@@ -1,7 +1,7 @@
-"""Rows of a mechanism whose rank is known, compiled: accelerations and projections that keep it on and off the manifold.
+"""Rows of a mechanism whose rank is known, compiled: accelerations and projections that keep it off the manifold, too.
 
-Symbols: H = M (M + A_c^T W A_c where M is singular) = L L^T, B = D A L^-T the rows in the metric of the mass, c the r rows
-chosen at the start of a step; Q (r, n) an orthonormal basis of B_c, F = B Q^T (m, r).
+Symbols: H = M (M + A_c^T W A_c where M is singular) = L L^T, B = D A L^-T the rows in the metric of the mass, c the r
+rows chosen at the start of a step; Q (r, n) an orthonormal basis of B_c, F = B Q^T (m, r).
 
     A x = b with least x^T H x:    F y = D b by least squares,   x = L^-T Q^T y
 
@@ -34,7 +34,7 @@ RATES, POSITIONS = 0, 1
 
 
 class Carried(NamedTuple):
-    """What the loops know of the rank, and memory; `rank` (2,) is that of all rows and of the holonomic ones, -1: none."""
+    """What the loops know of the rank, and memory; `rank` is that of all rows and of the holonomic ones, -1: none."""
 
     rank: np.ndarray
     counts: np.ndarray  # (2,) rows of each level
@@ -188,13 +188,13 @@ def orthogonal(c, count, r):
         for i in range(r):
             c.R[k, i] = 0.0
         for _ in range(2):
-            for l in range(k):
+            for p in range(k):
                 along = 0.0
                 for i in range(count):
-                    along += c.F[l, i] * c.F[k, i]
-                c.R[l, k] += along
+                    along += c.F[p, i] * c.F[k, i]
+                c.R[p, k] += along
                 for i in range(count):
-                    c.F[k, i] -= along * c.F[l, i]
+                    c.F[k, i] -= along * c.F[p, i]
         size = 0.0
         for i in range(count):
             size += c.F[k, i] ** 2
@@ -206,7 +206,7 @@ def orthogonal(c, count, r):
 
 @inner
 def least_squares(c, level):
-    """Solve F y = b, b (rows of the level, in their order); F becomes orthonormal. Return what is left of b, largest."""
+    """Solve F y = b, b by the order of the level; F becomes orthonormal, b what is left of it. Return its largest."""
     count, r = c.counts[level], c.rank[level]
     orthogonal(c, count, r)
     for k in range(r):
@@ -221,8 +221,8 @@ def least_squares(c, level):
         left = max(left, abs(c.b[i]))
     for k in range(r - 1, -1, -1):
         total = c.y[k]
-        for l in range(k + 1, r):
-            total -= c.R[k, l] * c.y[l]
+        for p in range(k + 1, r):
+            total -= c.R[k, p] * c.y[p]
         c.y[k] = total / c.R[k, k]
     return left
 
@@ -312,8 +312,8 @@ def unique_forces(c, multipliers):
     orthogonal(c, count, r)
     for k in range(r):
         total = -c.y[k]
-        for l in range(k):
-            total -= c.R[l, k] * c.b[l]
+        for p in range(k):
+            total -= c.R[p, k] * c.b[p]
         c.b[k] = total / c.R[k, k]
     for i in range(count):
         total = 0.0
