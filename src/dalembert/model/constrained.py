@@ -38,6 +38,7 @@ class Constrained:
     loops: Any
     joints: Any
     frames: Any
+    source: Any
     nv: Any
     index_q: Any
     bias: Any
@@ -133,6 +134,21 @@ class Constrained:
         named = {getattr(each, word, None) for each in self.all_constraints for word in ("frame", "other")}
         places = [f.placement.position for f in self.frames if f.name in named]
         return max(self._reach, *(float(np.abs(p).max()) for p in places), 0.0) or 1.0
+
+    @cached_property
+    def row_sizes(self) -> Array:
+        """Per row what its residual is measured against, (m,): the model's size in metres, or one radian."""
+        from dalembert.model.ranks import row_sizes
+
+        return row_sizes(self)
+
+    @property
+    def slack(self) -> float:
+        """Part of `row_sizes` by which redundant rows may contradict each other: the digits that the model has."""
+        from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
+        from dalembert.model.ranks import SLACK
+
+        return max(SLACK, BUILT_DIGITS if self.source is None else FILE_DIGITS)
 
     def generic_rank(self, q: Any = None, t: float = 0.0) -> GenericRank:
         """Return the rank that the rows have around a configuration (the neutral one by default), decided once.

@@ -38,6 +38,9 @@ these are fewer: more is a constraint that cannot be met."""
 FADED = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
 
+SINGULAR = 1e-14
+"""s_r / s_1 at which a configuration is singular to rounding."""
+
 LINEAR = {"prismatic": 1, "free": 3, "planar": 2}
 """Kinds of joints with velocities of lengths, and how many of these come first."""
 
@@ -94,6 +97,68 @@ def generic_rank(mechanism: Any, q: Any = None, t: float = 0.0) -> GenericRank:
     return survey.decide(first)
 
 
+def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
+    """Return the mechanism's rank where it fits a configuration; that around it on another part of the manifold.
+
+    A loop may have configurations that no motion leads to from the others, rigid ones among them, with a rank of their
+    own.
+    """
+    rank = mechanism.generic_rank(None, t)
+    q = np.asarray(q, dtype=float)
+    if not (rank.rows and np.isfinite(q).all()):
+        return rank
+    survey = Survey(mechanism, t)
+    survey.scales = rank.scales
+    s = survey.spectrum(q, np.ones(rank.rows, dtype=bool))
+    gap = float(np.abs(survey.residual(q)).max(initial=0.0))
+    more = s[rank.rank] > max(survey.digits, 10.0 * gap, 10.0 * rank.dropped) if rank.rank < rank.rows else False
+    less = s[rank.rank - 1] <= survey.digits if rank.rank else False
+    return mechanism.generic_rank(q, t) if more or less or not rank.places else rank
+
+
+def admissible_velocity(mechanism: Any, q: Array, v: Array, t: float = 0.0, free: Any = None) -> Array:
+    """Return the velocity of least kinetic energy from v that the rows allow, under the rank that fits.
+
+    Where only the `free` velocities (nv,) may change, as many directions count as the model's digits can tell apart.
+    """
+    rank = fitting_rank(mechanism, q, t)
+    M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
+    own = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
+    if not own.any():
+        return v
+    L = np.linalg.cholesky(definite(M, A)[np.ix_(own, own)])
+    B = rank.scales[:, None] * solve_triangular(L, A[:, own].T, lower=True).T
+    U, s, Vt = np.linalg.svd(B, full_matrices=False)
+    digits = SINGULAR if free is None else (BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+    keep = (np.arange(s.size) < rank.rank) & (s > digits * s.max(initial=0.0))
+    y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
+    found = v.copy()
+    found[own] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
+    return found
+
+
+def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
+    """Return the drift freed of what contradicts the rank, or None where that is more than the model's digits.
+
+    Off the constraints dependent rows contradict each other by the distance from them, and may do so.
+    """
+    survey = Survey(mechanism, t)
+    survey.scales = rank.scales
+    U = np.linalg.svd(survey.scaled(survey.rows(q)[1]))[0][:, rank.rank :]
+    c = rank.scales * drift
+    beyond = U.T @ c
+    tolerance = max(survey.digits, 10.0 * float(np.abs(survey.residual(q)).max(initial=0.0)))
+    limit = tolerance * max(float(np.linalg.norm(c)), 0.01 * size * float(rank.scales.max()))
+    return (c - U @ beyond) / rank.scales if np.linalg.norm(beyond) <= limit else None
+
+
+def closed_by_least_squares(mechanism: Any, q: Array, t: float) -> tuple[Array, float]:
+    """Return the configuration near q where redundant rows are open the least, and by how much of their sizes."""
+    survey = Survey(mechanism, t)
+    survey.measure(q)
+    return survey.closed(q)
+
+
 def distance(mechanism: Any, rank: GenericRank, q: Array, t: float = 0.0) -> float:
     """Return s_r / s_1 at a configuration: zero where it is singular."""
     if not rank.rank:
@@ -128,7 +193,7 @@ class Survey:
         self.m, self.t = mechanism, t
         self.digits = BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
         self.holonomic = np.array(mechanism.holonomic, dtype=bool)
-        self.sizes = self.scales = np.ones(len(mechanism.names))
+        self.sizes, self.scales = mechanism.row_sizes, np.ones(len(mechanism.names))
         self.definite = True
 
     def matrices(self, q: Array) -> tuple[Array, Array]:
@@ -178,7 +243,6 @@ class Survey:
 
     def measure(self, q: Array) -> None:
         """Set D from the sizes of rows at a configuration, the largest of each constraint and kind; zero has none."""
-        self.sizes = row_sizes(self.m, np.asarray(self.m.jacobian(q, self.t)))
         norms = np.linalg.norm(self.rows(q)[1], axis=1)
         kinds = list(zip(self.m.row_groups, angular_rows(self.m), strict=True))
         largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == own) for own in kinds])
@@ -263,22 +327,24 @@ def angular_rows(mechanism: Any) -> tuple[bool, ...]:
     return tuple(bool(turns) for each in mechanism.all_constraints for turns in each.angular())
 
 
-def row_sizes(mechanism: Any, A: Array) -> Array:
-    """Return per row what its residual is measured against.
+def row_sizes(mechanism: Any) -> Array:
+    """Return per row what its residual is measured against, (m,).
 
     One radian, or the mechanism's largest length, for rows between frames; for others what a radian, or that length,
     of the coordinates makes of them.
     """
     from dalembert.model.constraints.constraint import Pair
 
-    levers, rows = np.abs(A) * velocity_sizes(mechanism), np.ones(len(A))
-    first = 0
+    rows, first = np.ones(len(mechanism.names)), 0
     for each in mechanism.all_constraints:
         turns = np.array(each.angular(), dtype=bool)
         own = slice(first, first + turns.size)
         first += turns.size
-        moved = float(levers[own].max(initial=0.0)) or 1.0
-        rows[own] = np.where(turns, 1.0, mechanism.reach) if isinstance(each, Pair) else moved
+        if isinstance(each, Pair):
+            rows[own] = np.where(turns, 1.0, mechanism.reach)
+            continue
+        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[own])
+        rows[own] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
     return rows
 
 

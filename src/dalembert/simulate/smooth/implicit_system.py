@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from dalembert.model.solving import LARGEST_SURVEYED
 from dalembert.simulate.smooth.callbacks import called
 from dalembert.simulate.smooth.chart import chart
 from dalembert.simulate.smooth.codes import _traced
 from dalembert.simulate.smooth.controller import Controller
-from dalembert.simulate.smooth.session import LARGEST_SURVEYED
 from dalembert.tableau.time.known import StateInput
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.model.solving import LARGEST_SURVEYED
 from dalembert.simulate.event import Event
 from dalembert.simulate.smooth.controller import Controller
 from dalembert.simulate.smooth.watch import Watch
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from dalembert.model.ranks import GenericRank
 
 Array = np.ndarray
-
-LARGEST_SURVEYED = 200
-"""Velocities up to which a mechanism's rank is looked for by dense decompositions."""
 
 FIELDS = ("t", "q", "v", "acceleration", "multipliers", "work", "step")
 """What every sample has; reactions are the negative of the multipliers, `step` is that which led here."""
@@ -59,6 +57,8 @@ class Session:
         Samples in the order in which they came, as dicts of arrays by `FIELDS`.
     checkpoint
         Arrays from which the run goes on bit for bit; the stepper knows what they mean.
+    rank
+        That of the mechanism's rows around the start, once a stepper has asked for it.
     sink
         Called with (block, checkpoint) when samples are complete; writes files.
     """
@@ -83,6 +83,7 @@ class Session:
     rejected: int = 0
     evaluations: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
+    rank: GenericRank | None = None
 
     @undisturbed()
     def add(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
@@ -103,4 +104,6 @@ class Session:
 def rank_of(session: Session) -> GenericRank | None:
     """Return the rank of the mechanism's rows around the start of a run, or None where it is too large to look."""
     m, s = session.mechanism, session.settings
-    return m.generic_rank(session.q, s.start) if m.names and m.nv <= LARGEST_SURVEYED else None
+    if session.rank is None and m.names and m.nv <= LARGEST_SURVEYED:
+        session.rank = m.generic_rank(session.q, s.start)
+    return session.rank
