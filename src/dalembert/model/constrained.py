@@ -133,7 +133,9 @@ class Constrained:
         """The model's size, metres: the largest distance between joints, or to a place of a constraint; one if none."""
         named = {getattr(each, word, None) for each in self.all_constraints for word in ("frame", "other")}
         places = [f.placement.position for f in self.frames if f.name in named]
-        return max(self._reach, *(float(np.abs(p).max()) for p in places), 0.0) or 1.0
+        lengths = [getattr(each, word, None) for each in self.all_constraints for word in ("radius", "length")]
+        numbers = [abs(x) for x in lengths if isinstance(x, float | int) and np.isfinite(x)]
+        return max(self._reach, *(float(np.abs(p).max()) for p in places), *numbers, 0.0) or 1.0
 
     @cached_property
     def row_sizes(self) -> Array:

@@ -212,7 +212,8 @@ def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) ->
         worst = int(np.argmax(np.abs(missing / sizes)))
         part = abs(missing[worst]) / sizes[worst]
         raise ModelError(
-            f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}, {part:.2g} of the mechanism's size; {hint}"
+            f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}, {part:.2g} of the mechanism's size; "
+            f"{hint}"
         )
 
 

@@ -6,6 +6,7 @@
 | `move` | base, x | q |
 | `close` | q, environment | Newton's step onto the constraints, residuals, status |
 | `admit` | q, v, environment | admissible velocity, status |
+| `shift` | base, Newton's step | q: steps are velocities in time one, no coordinates of the chart |
 | `events` | q, v, environment | what the user wants the zeros of |
 
 Where rows depend on each other everywhere, `rate`, `close` and `admit` are the terms that `carried_loops` solves under
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-CODES = ("rate", "move", "close", "admit", "events", "spare", "signals")
+CODES = ("rate", "move", "close", "admit", "events", "shift", "signals")
 """Rows of the table of calls; `signal_loops` finds its callback in the last."""
 
 
@@ -102,6 +103,8 @@ class Codes:
             "rate": _kernel((*key, word, law), lambda: rate(mechanism, controller), own),
             "move": _kernel((*key, "move"), lambda: trace_move(mechanism), own),
         }
+        if self.holonomic:
+            self.kernels["shift"] = _kernel((*key, "along"), lambda: _trace_along(mechanism), own)
         if self.carries:
             rows = _kernel((*key, "rows"), lambda: trace_rows(mechanism), own)
             self.kernels |= {"close": rows, "admit": rows} if self.holonomic else {"admit": rows}
@@ -131,7 +134,7 @@ class Codes:
         alive: list[Any] = [self, arrays]
         for row, code in enumerate(CODES):
             if code in self.kernels:
-                renamed = {"step": arrays["correction"]} if code == "close" else {}
+                renamed = {"step": arrays["correction"], "way": arrays["correction"]}
                 calls[row], kept = bind(self.kernels[code], arrays | terms | renamed)
                 alive.append(kept)
         for code, address in (callbacks or {}).items():
@@ -247,6 +250,13 @@ def _by_rows(mechanism: Mechanism, q: ca.SX, t: ca.SX) -> ca.SX:
     """Return A, row after row."""
     A = ca.reshape(_traced(mechanism, "constraint_jacobian")(q, t), len(mechanism.names), mechanism.nv)
     return ca.vec(ca.densify(A).T)
+
+
+def _trace_along(mechanism: Mechanism) -> ca.Function:
+    """Return base, way -> q: where a constant velocity leads."""
+    from dalembert.simulate.contact import forces
+
+    return forces._trace_along(mechanism)
 
 
 def trace_move(mechanism: Mechanism) -> ca.Function:

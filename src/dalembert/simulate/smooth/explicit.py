@@ -89,6 +89,12 @@ class Explicit:
         finally:
             self._flush()
             s.extra["relaxed"] = int(self.counts[at.RELAXED])
+            if s.extra["relaxed"] and s.status == "completed":
+                first, last = s.extra["relaxed at"][0][0], s.extra["relaxed at"][-1][1]
+                s.message = (
+                    f"{s.extra['relaxed']} steps between t = {first:.6g} s and {last:.6g} s were taken with a wider "
+                    "tolerance: errors did not fall with the step, as next to a singular configuration"
+                )
 
     def _segment(self, stop: float) -> None:
         """Begin a segment without jumps: K[0] sees the new piece of every table."""
@@ -130,11 +136,14 @@ class Explicit:
             self.samples,
             self.signs,
         )
+        relaxed, before = self.counts[at.RELAXED], self.clock[at.T]
         code = loop.advance(*arguments, most_steps)
         if code in (DECLINED, at.SHORT) and near_singular(self):
             code = over_the_singularity(self, code)
         if code == DECLINED and not self.codes.carries:
             code = by_kkt(self, arguments)
+        if self.counts[at.RELAXED] > relaxed:
+            self.session.extra.setdefault("relaxed at", []).append((float(before), float(self.clock[at.T])))
         if self.callbacks.error is not None:
             error = self.callbacks.error
             self.session.extra["error"] = error, self.callbacks.error_time

@@ -17,11 +17,14 @@ from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import inner, steady
 from dalembert.tableau.time.signal_loops import set_signals
 
-RATE, MOVE, CLOSE, ADMIT, EVENTS, CALLED, SIGNALS = range(7)
+RATE, MOVE, CLOSE, ADMIT, EVENTS, SHIFT, SIGNALS = range(7)
 """Rows of the table of calls, as `codes.CODES`."""
 
 FINE, DECLINED, NON_FINITE, CALLBACK, OFF = range(5)
 """What became of it: solved, not by this code, not a number, stopped by a Python function, constraints left open."""
+
+TURNED = 5
+"""A body turned further in a step than the chart reaches."""
 
 FAILED_CALL = 1
 """Place in the environment that a Python function sets when it fails."""
@@ -162,8 +165,7 @@ def close(work):
             break
         last = worst
         put(work.base, work.q)
-        put(work.x, work.correction)
-        invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
+        invoke(work.calls[SHIFT, 0], work.calls[SHIFT, 1], work.calls[SHIFT, 2])
     worst = 0.0
     for i in range(work.residual.size):
         worst = max(worst, abs(work.residual[i]) / work.sizes[i])
