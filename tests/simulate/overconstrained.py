@@ -1,9 +1,9 @@
-"""Over-constrained linkages in closed configurations, and a plain integrator with a rank that is carried: the oracle."""
+"""Over-constrained linkages in closed configurations, and a plain integrator that keeps a given rank: the oracle."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.integrate import DOP853
+from scipy.integrate import DOP853, solve_ivp
 from scipy.linalg import solve_triangular
 
 import dalembert as da
@@ -65,14 +65,11 @@ def bennett(alpha=0.6, beta=1.3, a=1.0, theta=1.1, unit=1.0):
 def goldberg(alpha=0.6, beta=1.3, gamma=0.9, a=1.0, theta=1.1, unit=1.0):
     """Return Goldberg's linkage: two of Bennett's with a common link, which is taken out; 5 rows of rank 3."""
     one = bennett_frames(a, alpha, a * np.sin(beta) / np.sin(alpha), beta, theta)
-    # the second turns about the same first two hinges, at another angle of the second: mirrored along the common link
     two = bennett_frames(a, alpha, a * np.sin(gamma) / np.sin(alpha), gamma, theta + 0.4)
-    back = one[0][:3, :3] @ two[0][:3, :3].T
-    # common link: hinges P (frame 0) and Q (frame 1); put the second so that its hinges P and Q are those of the first
+    # the common link has the hinges P and Q: put the second linkage so that its first two hinges are these
     P, Q = one[0], one[1]
     common = _frame(P, Q) @ np.linalg.inv(_frame(two[0], two[1]))
     two = [common @ T for T in two]
-    del back
     R, S, T, U = one[2], one[3], two[2], two[3]
     hinges = [S, R, T, U, P]
     return hinge_loop([F[:3, 3] for F in hinges], [F[:3, 2] for F in hinges], "Goldberg", unit)
@@ -112,7 +109,8 @@ def parallelogram(kind="revolute", unit=1.0, angle=0.7, cranks=2):
     inertia = (1e-3 * unit**2, unit**2 / 12, unit**2 / 12)
     for i in range(cranks):
         b.body(f"crank {i}", mass=1.0, center=(unit / 2, 0, 0), inertia=inertia)
-        b.joint(f"foot {i}", "revolute", parent="world", child=f"crank {i}", axis=(0, 0, 1), position=(2 * i * unit, 0, 0))
+        place = (2 * i * unit, 0, 0)
+        b.joint(f"foot {i}", "revolute", parent="world", child=f"crank {i}", axis=(0, 0, 1), position=place)
     b.body("coupler", mass=2.0, center=(unit, 0, 0), inertia=inertia)
     b.joint("head", "revolute", parent="crank 0", child="coupler", axis=(0, 0, 1), position=(unit, 0, 0))
     loops = []
@@ -145,7 +143,7 @@ def double_door(unit=1.0, tilt=0.4):
     return m, m.neutral(), axis
 
 
-# --- the oracle: plain NumPy and SciPy, a rank that is carried ---------------------------------------------------------
+# --- the oracle: plain NumPy and SciPy, a rank that is carried -----------------------------------------------------
 
 
 def rows_in_mass_metric(m, q, r):
@@ -179,6 +177,30 @@ def admissible(m, q, v, r):
             break
     _, L, A, U, s, Vt = rows_in_mass_metric(m, q, r)
     return q, v - correction(L, U, s, Vt, A @ v)
+
+
+def crank_reference(angle, speed, duration):
+    """Return angle and speed of the parallelogram's cranks: a pendulum, the coupler moves without turning."""
+    inertia, weight = 2 * (1 / 12 + 1 / 4) + 2.0, 9.81 * (2 * 0.5 + 2.0)
+
+    def rate(t, y):
+        return [y[1], -weight * np.cos(y[0]) / inertia]
+
+    found = solve_ivp(rate, (0.0, duration), [angle, speed], rtol=1e-13, atol=1e-13, method="DOP853")
+    return found.y[:, -1]
+
+
+def door_reference(axis, speed, duration):
+    """Return the speed of the double door about its axis: a pendulum about a tilted axis."""
+    c = np.array([0.0, 0.6, 0.0])
+    inertia = np.diag([0.3, 0.2, 0.4]) + 2.0 * (c @ c * np.eye(3) - np.outer(c, c))
+    K = np.array([[0, -axis[2], axis[1]], [axis[2], 0, -axis[0]], [-axis[1], axis[0], 0]])
+
+    def rate(t, y):
+        R = np.eye(3) + np.sin(y[0]) * K + (1 - np.cos(y[0])) * K @ K
+        return [y[1], axis @ np.cross(R @ c, [0, 0, -9.81 * 2.0]) / (axis @ inertia @ axis)]
+
+    return solve_ivp(rate, (0.0, duration), [0.0, speed], rtol=1e-13, atol=1e-13, method="DOP853").y[1, -1]
 
 
 def reference(m, q, v, duration, r, tolerance=1e-13):

@@ -29,6 +29,9 @@ CONSISTENT = 1e-6
 velocities), and are then put onto them."""
 
 
+CONTRADICTING = 1e-10
+"""Residuals of a start on the constraints, as parts of the size, that rounding does not explain."""
+
 ON_MANIFOLD = 1e-13
 """States that miss the constraints by less of that size are taken as they are: a run can be repeated bit for bit."""
 
@@ -118,6 +121,7 @@ def simulate_mechanism(
         choose(mechanism, law, contacts, q, v, numbers, float(t)) if method == "auto" else (method, "asked for")
     )
     _refuse_unknown(chosen, contacts, options)
+    reason += contradiction(mechanism, q, float(t))
     settings = Settings(chosen, reason, float(t), largest_step=numbers["duration"], **numbers)
     found, function, callables = watches(mechanism, events)
     session = Session(mechanism, settings, law, q, v, found, function, callables, on_step)
@@ -204,6 +208,16 @@ def consistent_start(mechanism: Mechanism, q: Any, v: Any, t: float) -> tuple[Ar
     sizes = np.maximum(sizes, np.abs(np.asarray(mechanism.jacobian(q, t))) @ np.abs(v))
     _refuse(rate, sizes, names, "v", "mechanism.project(q, v)[1] is the nearest admissible one")
     return q, mechanism.project(q, v, t)[1] if np.abs(rate / sizes).max(initial=0.0) > ON_MANIFOLD else v
+
+
+def contradiction(mechanism: Mechanism, q: Array, t: float) -> str:
+    """Return a sentence where redundant rows contradict each other, so that no configuration closes them all."""
+    if not any(mechanism.holonomic):
+        return ""
+    parts = np.abs(np.asarray(mechanism.constraint(q, t))) / mechanism.row_sizes[np.array(mechanism.holonomic, bool)]
+    if not parts.max() > CONTRADICTING:
+        return ""
+    return f"; redundant rows contradict each other by {parts.max():.1e} of the size: closed by least squares"
 
 
 def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) -> None:
