@@ -12,8 +12,8 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.constraints import assemble
 from dalembert.model.joints import as_expression
+from dalembert.model.ranks import SLACK
 from dalembert.model.sampling import closed_samples
-from dalembert.model.solving import SLACK
 from dalembert.tree.choice import candidates
 from dalembert.tree.crba import crba
 from dalembert.tree.frame_kinematics import TreeKinematics

@@ -40,6 +40,7 @@ from dalembert.simulate.smooth.step_loops import (
     DECLINED,
     FINE,
     NON_FINITE,
+    TURNED,
     begin_at,
     error_ratio,
     put,
@@ -54,6 +55,9 @@ SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 
 SMALLEST = 16.0
 """Steps below this many roundings of t are a collapse."""
+
+REACH = 0.8
+"""Part of the chart's reach that a step may turn a body by at its present speed."""
 
 MOST_REJECTIONS = 100
 """Rejections in a row after which the run ends."""
@@ -105,7 +109,7 @@ def try_step(work, tables, pair, now, clock, counts, limits, h, end):
     if code != FINE:
         return code, np.inf
     if turned_too_far(now, limits):
-        return NON_FINITE, np.inf
+        return NON_FINITE if fixed else TURNED, np.inf
     ratio = error_ratio(work, pair, now, h, limits.scale_place, limits.rtol, limits.atol)
     if not fixed and not ratio < clock[ALLOWED]:
         return FINE, ratio
@@ -152,10 +156,20 @@ def grow(clock, counts, pair, h, ratio, last, after_rejection):
 
 
 @inner
-def next_step(clock, counts, limits):
+def reach_of_chart(now, limits):
+    """Return the step in which no body turns further than most of the chart's reach."""
+    fastest = 0.0
+    for k in range(limits.rotations.size):
+        i = limits.rotations[k]
+        fastest = max(fastest, now.v[i] ** 2 + now.v[i + 1] ** 2 + now.v[i + 2] ** 2)
+    return REACH * limits.turn / np.sqrt(fastest) if fastest > 0.0 else np.inf
+
+
+@inner
+def next_step(clock, counts, limits, now):
     """Return the size of the next step, where it ends, and whether that is the end of the segment."""
     fixed = limits.fixed > 0.0
-    h = limits.fixed if fixed else min(clock[H], limits.largest)
+    h = limits.fixed if fixed else min(clock[H], limits.largest, reach_of_chart(now, limits))
     left = clock[STOP] - clock[T]
     if h * (1.0 + 1e-9) >= left:
         return left, clock[STOP], True
@@ -171,13 +185,17 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most
     while clock[T] < clock[STOP]:
         if taken >= most_steps or counts[SAMPLES] >= samples.t.size:
             return FULL
-        h, end, last = next_step(clock, counts, limits)
+        h, end, last = next_step(clock, counts, limits, now)
         if not (last or h > smallest(clock)):
             return STUCK
         clock[TRIED] = h
         code, ratio = try_step(work, tables, pair, now, clock, counts, limits, h, end)
         if code in (CALLBACK, DECLINED) or (fixed and code != FINE):
             return code
+        if code == TURNED and h > smallest(clock):  # the chart ends; the motion is as good as ever
+            counts[REJECTED] += 1
+            clock[H] = 0.5 * h
+            continue
         if code != FINE or not (fixed or ratio < clock[ALLOWED]):
             rejected = True
             shrink(clock, counts, pair, h, np.inf if code != FINE else ratio, 1 if work.calls[CLOSE, 0] != 0 else 0)

@@ -13,6 +13,7 @@ import numpy as np
 
 from dalembert.errors import DalembertError, ModelError, ShapeError, SolvabilityError
 from dalembert.kkt import Status
+from dalembert.model.ranks import admissible_velocity
 from dalembert.simulate.smooth.step_loops import FAILED_CALL, LAST_SOLVED
 from dalembert.tableau.time.invoke_loops import SIGNATURE
 
@@ -101,10 +102,11 @@ class Callbacks:
         work.status[0] = 0.0
 
     def _admit(self, work: Work) -> None:
-        """Take the admissible velocity from `KKT.impact`."""
+        """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
         m, t = self.codes.mechanism, float(work.environment[0])
-        work.velocity[:] = np.asarray(m.impact(work.q.copy(), work.v.copy(), 0.0, t).velocity)
-        work.status[0] = 0.0
+        found = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
+        work.velocity[:] = found
+        work.status[0] = float(Status.UNIQUE if np.isfinite(found).all() else Status.NONFINITE)
 
 
 def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:

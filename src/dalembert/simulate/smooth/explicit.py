@@ -15,7 +15,7 @@ from dalembert.simulate.smooth.chart import LARGEST_TURN, ROTATIONS, rotation_pl
 from dalembert.simulate.smooth.codes import CODES, Codes
 from dalembert.simulate.smooth.explicit_events import note_signs, pass_events
 from dalembert.simulate.smooth.pairs import PAIRS, pair_of, scale_places
-from dalembert.simulate.smooth.session import FIELDS, Session
+from dalembert.simulate.smooth.session import FIELDS, Session, rank_of
 from dalembert.simulate.smooth.singular import by_kkt, near_singular, over_the_singularity
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, NON_FINITE, OFF, SPARE, Now, begin_at
 from dalembert.simulate.undisturbed import undisturbed
@@ -34,7 +34,8 @@ class Explicit:
 
     def __init__(self, session: Session) -> None:
         self.session, self.m = session, session.mechanism
-        self.codes = Codes(self.m, session.controller, session.event_function)
+        self.rank = rank_of(session)
+        self.codes = Codes(self.m, session.controller, session.event_function, self.rank)
         self.callbacks = Callbacks(self.codes, session.event_callables)
         self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
         self.callbacks.work = self.work
@@ -88,6 +89,12 @@ class Explicit:
         finally:
             self._flush()
             s.extra["relaxed"] = int(self.counts[at.RELAXED])
+            if s.extra["relaxed"] and s.status == "completed":
+                first, last = s.extra["relaxed at"][0][0], s.extra["relaxed at"][-1][1]
+                s.message = (
+                    f"{s.extra['relaxed']} steps between t = {first:.6g} s and {last:.6g} s were taken with a wider "
+                    "tolerance: errors did not fall with the step, as next to a singular configuration"
+                )
 
     def _segment(self, stop: float) -> None:
         """Begin a segment without jumps: K[0] sees the new piece of every table."""
@@ -129,11 +136,14 @@ class Explicit:
             self.samples,
             self.signs,
         )
+        relaxed, before = self.counts[at.RELAXED], self.clock[at.T]
         code = loop.advance(*arguments, most_steps)
         if code in (DECLINED, at.SHORT) and near_singular(self):
             code = over_the_singularity(self, code)
-        if code == DECLINED:
+        if code == DECLINED and not self.codes.carries:
             code = by_kkt(self, arguments)
+        if self.counts[at.RELAXED] > relaxed:
+            self.session.extra.setdefault("relaxed at", []).append((float(before), float(self.clock[at.T])))
         if self.callbacks.error is not None:
             error = self.callbacks.error
             self.session.extra["error"] = error, self.callbacks.error_time
@@ -148,7 +158,9 @@ class Explicit:
             self._flush()
 
     def careful(self, function: Any, *arguments: Any) -> int:
-        """Run with codes that go through `KKT` where needed."""
+        """Run with codes that go through `KKT` where needed; not under a rank that is carried, which needs none."""
+        if self.codes.carries:
+            return function(*arguments)
         kept = self.work.calls.copy()
         for code, address in self.callbacks.careful.items():
             row = CODES.index(code)
@@ -159,6 +171,12 @@ class Explicit:
         finally:
             self.work.calls[:] = kept
 
+    def distance(self) -> float:
+        """Return s_r / s_1 of the rows at the state, in the metric of the mass: zero in a singular configuration."""
+        from dalembert.model.ranks import distance
+
+        return 1.0 if self.rank is None else distance(self.m, self.rank, self.now.q, float(self.clock[at.T]))
+
     def _give_up(self, code: int) -> None:
         t, h = self.clock[at.T], self.clock[at.TRIED]
         why = {
@@ -168,6 +186,8 @@ class Explicit:
             CALLBACK: "a Python function failed",
             OFF: "the constraints stay open after a step: it is too long, or the loop cannot be closed any further",
         }[code]
+        if code in (DECLINED, at.STUCK, NON_FINITE, OFF) and near_singular(self):
+            why += f"; a singular configuration is near, where rows become dependent (distance {self.distance():.1e})"
         law = self.session.controller
         said = (
             law.non_finite((t, t + h, np.nextafter(t + h, np.inf)), self.now.q, self.now.v)

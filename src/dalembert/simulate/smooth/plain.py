@@ -72,12 +72,12 @@ class Plain:
         M, rows, last = np.asarray(m.mass_matrix(q)), np.array(m.holonomic), np.inf
         for _ in range(MOST_CLOSING):
             phi = np.asarray(m.constraint(q, t))
-            worst = np.abs(phi).max(initial=0.0)
+            worst = np.abs(phi / m.row_sizes[rows]).max(initial=0.0)
             if worst <= CLOSED or worst > 0.5 * last:
                 break
             last = worst
             M, A = np.asarray(m.mass_matrix(q)), np.asarray(m.jacobian(q, t))[rows]
-            q = self.chart.at(q, _least_change(M, A, -phi), np.zeros(n))[0]
+            q = self.chart.along(q, _least_change(M, A, -phi))
         M, A = np.asarray(m.mass_matrix(q)), np.asarray(m.jacobian(q, t))
         return q, v + _least_change(M, A, -np.asarray(m.constraint_velocity(q, v, t)))
 

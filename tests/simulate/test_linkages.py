@@ -1,0 +1,298 @@
+"""Over-constrained linkages in time: the rank is the mechanism's, at every tolerance, with every stepper.
+
+References: SciPy's DOP853 in plain NumPy with the rank given (`overconstrained.reference`), and pendulums in one angle
+for the parallelogram and the double door.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.model.ranks import solve_under_rank
+from dalembert.simulate.witness import broken_balance
+
+from . import overconstrained as given
+
+LOOPS = {"bricard": 4, "bennett": 2, "goldberg": 3, "sarrus": 4}
+"""Linkages of hinges and their ranks, all of 5 rows."""
+
+AMPLIFIED = 300.0
+"""Errors over tolerance: some tens of steps, each of which may add one, and what the motion makes of them."""
+
+
+@pytest.fixture(scope="module")
+def references():
+    """Return per linkage the configuration at 0.3 s, from rest."""
+    found = {}
+    for name, rank in LOOPS.items():
+        m = getattr(given, name)()
+        found[name] = m, given.reference(m, m.neutral(), np.zeros(m.nv), 0.3, rank)[0]
+    return found
+
+
+# --- the rank --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_rank_of_a_linkage_is_found_in_any_unit(name, unit):
+    rank = getattr(given, name)(unit=unit).generic_rank()
+    assert (rank.rank, rank.positions, rank.rows) == (LOOPS[name], LOOPS[name], 5)
+    assert rank.redundant
+    assert rank.places > 1
+    assert rank.kept > 0.05
+    assert rank.dropped < 1e-12
+    assert f"rank {LOOPS[name]} of 5 rows" in str(rank)
+
+
+@pytest.mark.parametrize("angle", [0.7, 1e-8, 0.0])
+@pytest.mark.parametrize(("kind", "rows"), [("revolute", 5), ("point", 3)])
+def test_a_singular_configuration_has_the_rank_of_its_neighbours(kind, rows, angle):
+    m, q = given.parallelogram(kind, angle=angle)
+    rank = m.generic_rank(q)
+    assert (rank.rank, rank.rows) == (2, rows)
+
+
+def test_the_rank_is_decided_once():
+    m = given.bricard()
+    assert m.generic_rank() is m.generic_rank()
+    assert da.Builder("empty").build().generic_rank().rank == 0
+
+
+def test_rows_of_a_free_body_on_two_hinges():
+    m, q, _ = given.double_door()
+    assert m.generic_rank(q).rank == 5
+    assert m.generic_rank(q).rows == 10
+
+
+# --- explicit steps --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-6, 1e-8, 1e-10, 1e-12, 1e-13])
+@pytest.mark.parametrize("method", ["dop853", "dopri5"])
+@pytest.mark.parametrize("name", LOOPS)
+def test_explicit_steps_are_right_at_every_tolerance(references, name, method, tolerance):
+    m, q = references[name]
+    run = da.simulate(m, 0.3, method=method, rtol=tolerance, atol=tolerance)
+    assert run.status == "completed"
+    assert np.abs(run.q[-1] - q).max() < AMPLIFIED * tolerance + 1e-12
+    assert run.position_residual.max() < 1e-12
+    assert run.velocity_residual.max() < 1e-11
+
+
+def test_bricard_keeps_its_energy_for_ten_seconds():
+    """A singular value between two thresholds took 3.9 J of 29 J away at 0.9 s, with a good status."""
+    from .linkages import bricard
+
+    m = bricard()
+    loose, tight = (da.simulate(m, 10.0, rtol=tol, atol=tol) for tol in (1e-10, 1e-13))
+    assert loose.ok
+    assert tight.ok
+    assert np.abs(tight.energy_residual).max() < 1e-11
+    assert np.abs(loose.q[-1] - tight.q[-1]).max() < 1e-7
+
+
+def test_every_sample_of_bricard_is_written():
+    """Stages off the manifold had rank 5, and accelerations of 1e172."""
+    run = da.simulate(given.bricard(), 2.0, every=0.1)
+    assert run.ok
+    np.testing.assert_allclose(run.t, np.arange(21) * 0.1, atol=1e-12)
+    assert np.abs(run.energy_residual).max() < 1e-7
+
+
+def test_accelerations_and_multipliers_of_samples_are_those_of_the_plain_twin(references):
+    m, _ = references["bricard"]
+    run = da.simulate(m, 0.3)
+    rank = m.generic_rank()
+    for k in range(run.t.size):
+        q, v = run.q[k], run.v[k]
+        terms = np.atleast_2d(m.mass_matrix(q)), m.jacobian(q), -np.asarray(m.bias(q, v)), m.drift(q, v)
+        a, lam = solve_under_rank(rank, *terms)
+        np.testing.assert_allclose(run.acceleration[k], a, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(run.samples["multipliers"][k], lam, rtol=1e-9, atol=1e-9)
+        solved = m.solve(q, v)
+        assert solved.status == da.Status.REDUNDANT
+        assert solved.certificate.ok
+        np.testing.assert_allclose(solved.acceleration, a, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(solved.multipliers, lam, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "point"])
+@pytest.mark.parametrize("tolerance", [1e-5, 1e-9, 1e-13])
+@pytest.mark.parametrize("method", ["dop853", "dopri5"])
+def test_a_parallelogram_passes_its_singular_configurations(kind, method, tolerance):
+    m, q = given.parallelogram(kind)
+    v = np.zeros(3)
+    for name, speed in (("foot 0", 5.0), ("foot 1", 5.0), ("head", -5.0)):
+        v[m.index_v(name)] = speed
+    run = da.simulate(m, 3.0, q, v, method=method, rtol=tolerance, atol=tolerance)
+    assert run.ok
+    angles = run["foot 0"]
+    assert angles.max() > np.pi  # past two of them
+    angle, speed = given.crank_reference(0.7, 5.0, 3.0)
+    # next to a singular configuration rounding is seen 1 / distance times
+    assert abs(angles[-1] - angle) < AMPLIFIED * tolerance + 1e-8
+    assert abs(run["foot 0.v"][-1] - speed) < 10 * AMPLIFIED * tolerance + 1e-7
+    assert ("wider tolerance" in run.message) == bool(run.session.extra["relaxed"])
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-9, 1e-13])
+@pytest.mark.parametrize("method", ["dop853", "dopri5"])
+def test_a_free_leaf_on_two_hinges(method, tolerance):
+    m, q, axis = given.double_door()
+    run = da.simulate(m, 3.0, q, np.r_[0, 0, 0, 2.0 * axis], method=method, rtol=tolerance, atol=tolerance)
+    assert run.ok
+    assert abs(run.v[-1, 3:] @ axis - given.door_reference(axis, 2.0, 3.0)) < AMPLIFIED * tolerance + 1e-11
+    assert run.position_residual.max() < 1e-12
+
+
+def test_a_body_that_flies_is_put_back_onto_its_constraints():
+    """Newton's steps in the axes of a body were taken as displacements in those of the ground."""
+    m, q, axis = given.double_door()
+    run = da.simulate(m, 3.0, q, np.r_[0, 0, 0, 5.0 * axis], rtol=1e-3, atol=1e-3)
+    assert run.position_residual.max() < 1e-12
+
+
+# --- implicit and variational steps --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "tolerance"), [("bdf", 1e-5), ("bdf", 1e-10), ("radau", 1e-5), ("radau", 1e-11)])
+@pytest.mark.parametrize("name", ["bennett", "bricard"])
+def test_implicit_steps_are_right(references, name, method, tolerance):
+    m, q = references[name]
+    run = da.simulate(m, 0.3, method=method, rtol=tolerance, atol=tolerance)
+    assert run.status == "completed"
+    assert np.abs(run.q[-1] - q).max() < AMPLIFIED * tolerance
+    explicit = da.simulate(m, 0.3, rtol=1e-12, atol=1e-12)
+    scale = np.abs(explicit.samples["multipliers"][-1]).max()
+    gap = np.abs(run.samples["multipliers"][-1] - explicit.samples["multipliers"][-1]).max()
+    assert gap < 100 * AMPLIFIED * tolerance * scale
+
+
+def test_variational_steps_are_of_second_order(references):
+    m, q = references["bennett"]
+    errors = []
+    for step in (2e-3, 1e-3):
+        run = da.simulate(m, 0.3, method="variational", step=step)
+        assert run.status == "completed"
+        errors.append(np.abs(run.q[-1] - q).max())
+    assert errors[1] < 1e-6
+    assert 3.5 < errors[0] / errors[1] < 4.5
+
+
+# --- energy as a witness ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["dop853", "bdf"])
+def test_a_run_that_loses_energy_says_so(method):
+    from dataclasses import replace
+
+    run = da.simulate(given.bennett(), 0.3, method=method, rtol=1e-8, atol=1e-8)
+    assert broken_balance(run) == ""
+    v = run.v.copy()
+    v[run.t > 0.2] *= 0.9
+    said = broken_balance(replace(run, v=v))
+    assert "the energy balance is off by" in said
+    assert "first seen at t = 0.2" in said
+
+
+def test_a_run_whose_energy_breaks_is_called_inaccurate(monkeypatch):
+    import dalembert.simulate.mechanism as entry
+
+    monkeypatch.setattr(entry, "broken_balance", lambda run: "the energy balance is off by 3 J")
+    run = da.simulate(given.bennett(), 0.1)
+    assert run.status == "inaccurate"
+    assert not run.ok
+    assert "the end was reached, but the energy balance" in run.message
+
+
+# --- starts, assemblies and files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e3])
+def test_starts_are_measured_against_the_mechanism(unit):
+    """A start open by 9 % of a link of a micrometre was accepted."""
+    m, q = given.parallelogram("point", unit=unit)
+    with pytest.raises(da.ModelError, match=r"misses 'loop 1.*of the mechanism's size"):
+        da.simulate(m, 0.01, q + np.array([0.09, 0.0, 0.0]))
+    run = da.simulate(m, 0.01, q + np.array([1e-8, 0.0, 0.0]))
+    assert run.ok
+    assert run.position_residual.max() < 1e-12 * unit
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e3])
+def test_projections_are_measured_against_the_mechanism(unit):
+    m, q = given.parallelogram("point", unit=unit)
+    closed = m.project(q + np.array([0.09, 0.0, 0.0]))
+    assert np.abs(m.constraint(closed)).max() < 1e-11 * unit
+    found = m.assemble(q + np.array([0.3, -0.2, 0.1]))
+    assert found.ok
+    assert found.gap < 1e-10 * unit
+
+
+def test_assemble_keeps_the_speed_of_what_is_held():
+    m, q = given.parallelogram("point")
+    foot, v = m.index_v("foot 0"), np.array([1.0, 2.0, 3.0])
+    found = m.assemble(q + 0.01, v, hold=["foot 0"])
+    assert found.ok
+    np.testing.assert_array_equal(found.q[m.index_q("foot 0")], q[m.index_q("foot 0")] + 0.01)
+    np.testing.assert_array_equal(found.v[foot], v[foot])
+    np.testing.assert_allclose(m.constraint_velocity(found.q, found.v), 0.0, atol=1e-11)
+
+
+def test_assemble_names_speeds_that_contradict_the_constraints():
+    m, q = given.parallelogram("point")
+    v = np.zeros(3)
+    v[m.index_v("foot 0")], v[m.index_v("foot 1")] = 1.0, 2.0
+    found = m.assemble(q, v, hold=["foot 0", "foot 1"])
+    assert not found.ok
+    assert any("rate of loop 1" in name for name in found.open)
+
+
+def _capsule(end):
+    return f'<geom type="capsule" fromto="0 0 0 {end}" size="0.02"/>'
+
+
+MJCF = f"""<mujoco model="cranks"><option gravity="3 -9.81 0"/><worldbody>
+<body name="a"><joint name="ja" axis="0 0 1"/>{_capsule("0 1 0")}
+ <body name="c" pos="0 1 0"><joint name="jc" axis="0 0 1"/>{_capsule("2 0 0")}
+  <site name="c1" pos="1 0 0"/><site name="c2" pos="2 0 0"/></body></body>
+<body name="b" pos="1 0 0"><joint name="jb" axis="0 0 1"/>{_capsule("0 1 0")}
+ <site name="b1" pos="0 1.00000001 0"/></body>
+<body name="d" pos="2 0 0"><joint name="jd" axis="0 0 1"/>{_capsule("0 1 0")}<site name="d1" pos="0 1 0"/></body>
+</worldbody><equality><connect name="middle" site1="c1" site2="b1"/>
+<connect name="end" site1="c2" site2="d1"/></equality></mujoco>"""
+"""Three parallel cranks under one coupler, the middle one longer by 1e-8 m: loops that contradict each other."""
+
+
+@pytest.fixture(scope="module")
+def contradicting(tmp_path_factory):
+    """Return the mechanism of a file with redundant loops that contradict each other in its last digits."""
+    path = tmp_path_factory.mktemp("file") / "cranks.xml"
+    path.write_text(MJCF)
+    return da.load(path)
+
+
+def test_loops_of_a_file_close_to_its_digits(contradicting):
+    m = contradicting
+    rank = m.generic_rank()
+    assert (rank.rank, rank.rows) == (3, 6)
+    q = m.project(m.neutral())
+    assert 1e-9 < np.abs(m.constraint(q)).max() < 1e-8  # shared, not left to one row
+    found = m.assemble(m.neutral())
+    assert found.ok
+    assert found.starts == 1
+    assert "contradict each other" in str(found)
+
+
+@pytest.mark.parametrize("method", ["dop853", "dopri5", "bdf", "radau"])
+def test_a_file_whose_loops_contradict_each_other_moves(contradicting, method):
+    run = da.simulate(contradicting, 0.5, method=method, rtol=1e-8, atol=1e-8)
+    assert run.status == "completed"
+    assert "contradict each other" in run.reason
+    np.testing.assert_allclose(run["ja"], run["jd"], atol=1e-6)
+    np.testing.assert_allclose(run["ja"], -run["jc"], atol=1e-6)
+    assert abs(run["ja"][-1]) > 0.1
+    assert np.abs(run.energy_residual).max() < 1e-5 * run.kinetic.max()
