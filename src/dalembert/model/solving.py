@@ -39,7 +39,7 @@ class Solving:
     names: Any
     coordinates: Any
     holonomic: Any
-    row_groups: Any
+    scale_groups: Any
     source: Any
     nv: Any
     manifold: Any
@@ -66,7 +66,7 @@ class Solving:
 
         M, A = self.mass_matrix(q), self.jacobian(q, t)
         digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
-        rows = model_rows(M, A, drift, self.drift_size(A, v), self.row_groups, digits)
+        rows = model_rows(M, A, drift, self.drift_size(A, v), self.scale_groups, digits)
         system = KKT(M, rows.A, self.names, self.coordinates, _square(metric), rank_tolerance=rows.tolerance)
         return system, rows.drift, rows.agree
 

@@ -21,7 +21,6 @@ import casadi as ca
 
 from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.joints import as_expression
-from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree import dynamics
 from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import Load
@@ -32,7 +31,7 @@ from dalembert.tree.frame_kinematics import TreeKinematics
 from dalembert.tree.judged import BlockAnswer, Needs
 from dalembert.tree.link import Tree
 from dalembert.tree.matrix_system import MatrixSystem, product
-from dalembert.tree.needs import needs_of, row_weights_of
+from dalembert.tree.needs import digits_of, needs_of, needs_of_rows, row_weights_of
 from dalembert.tree.posed import Posed, pose_tree
 from dalembert.tree.routes.table import ROUTES as ROUTES
 from dalembert.tree.routes.table import Route, quickest, routes_to_take
@@ -72,8 +71,7 @@ class Setting:
         needs = needs_of(mechanism)
         # the articulated-body algorithm refuses a massless leaf, which the block form does not mind
         tree, _ = cheapest(mechanism, dynamics.inverse if needs.massless else dynamics.forward_by_aba)
-        digits = BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
-        limits = replace(SINGLE if dtype == "float32" else DOUBLE, digits=digits)
+        limits = replace(SINGLE if dtype == "float32" else DOUBLE, digits=digits_of(mechanism))
         return cls(mechanism, tree, needs, row_weights_of(mechanism, metric), limits)
 
     def symbol(self, name: str, size: int | None = None) -> list[Scalar]:
@@ -224,8 +222,8 @@ def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
 
 
 def _stepped(setting: Setting) -> BlockAnswer:
-    needs, kept = setting.needs, [i for i, has in enumerate(setting.mechanism.holonomic) if has]
-    needs = needs.of_rows(kept)
+    kept = tuple(i for i, has in enumerate(setting.mechanism.holonomic) if has)
+    needs = needs_of_rows(setting.mechanism, kept)
     A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
     system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
     still: list[Scalar] = [0.0] * setting.mechanism.nv

@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.constraints import assemble
 from dalembert.model.joints import as_expression
+from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.model.sampling import closed_samples
 from dalembert.model.solving import SLACK
 from dalembert.tree.choice import candidates
@@ -39,9 +40,20 @@ Matrices = Callable[[Any], tuple[Any, Any, Any]]
 @lru_cache(maxsize=8)
 def needs_of(mechanism: Mechanism) -> Needs:
     """Return what the matrices at `PROBES` configurations ask for; always the same ones."""
+    return needs_of_rows(mechanism, tuple(range(len(mechanism.names))))
+
+
+@lru_cache(maxsize=8)
+def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...]) -> Needs:
+    """Return the same where only some of the rows hold."""
     found = closed_matrices(mechanism)
     M, A = (np.array([x[i] for x in found]) for i in (0, 1))
-    return probe(M, A, mechanism.row_groups)
+    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], digits_of(mechanism))
+
+
+def digits_of(mechanism: Mechanism) -> float:
+    """Return the relative size of what is rounding of a mechanism's numbers."""
+    return BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
 
 
 @lru_cache(maxsize=8)

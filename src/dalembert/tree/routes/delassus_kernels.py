@@ -20,12 +20,11 @@ import casadi as ca
 from dalembert.errors import ModelError
 from dalembert.tree.block_solve import delassus, factored
 from dalembert.tree.matrix_system import product
-from dalembert.tree.proximal import Proximal
 from dalembert.tree.routes.massless import massless_reason
 from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
-from dalembert.tree.scalars import Scalar, mul, sub
-from dalembert.tree.sparse_factor import dense, sparse
+from dalembert.tree.scalars import Scalar, add, mul, sub
+from dalembert.tree.sparse_factor import dense, sparse, sparse_factor
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -92,19 +91,19 @@ def matrix_by(setting: Setting, route: Route) -> ca.Function:
 
 def factor_by(setting: Setting, route: Route) -> ca.Function:
     """Return L, D, shift by one route."""
-    schur = factored(_gram(setting, route), setting.needs, setting.metric, setting.limits)
-    m = len(setting.mechanism.names)
-    factor = schur.factor if isinstance(schur, Proximal) else schur
-    scales = schur.scales if isinstance(schur, Proximal) else [1.0] * m
-    shift = schur.shift if isinstance(schur, Proximal) else [0.0] * m
-    inverse = [1.0 / s for s in scales]
+    G, needs = [list(row) for row in _gram(setting, route)], setting.needs
+    sizes = zip(needs.row_scales, needs.dependent, strict=True)
+    shift = [setting.limits.shift / scale**2 if dependent else 0.0 for scale, dependent in sizes]
+    for i, moved in enumerate(shift):
+        G[i][i] = add(G[i][i], moved)
+    m = len(G)
+    factor = sparse_factor(G, range(m))
     L: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(m)] for i in range(m)]
     for j, column in factor.columns.items():
         for i, entry in column.items():
-            L[i][j] = mul(mul(inverse[i], entry), scales[j])
-    D = [mul(mul(inverse[i], inverse[i]), factor.pivots[i]) for i in range(m)]
-    moved = [mul(mul(inverse[i], inverse[i]), shift[i]) for i in range(m)]
-    return setting.function("delassus_factor", ("q", "t"), {"L": L, "D": D, "shift": moved})
+            L[i][j] = entry
+    D = [factor.pivots[i] for i in range(m)]
+    return setting.function("delassus_factor", ("q", "t"), {"L": L, "D": D, "shift": shift})
 
 
 def solve_by(setting: Setting, route: Route) -> ca.Function:
@@ -114,5 +113,5 @@ def solve_by(setting: Setting, route: Route) -> ca.Function:
     weights = setting.matrix_system.weights if setting.needs.massless else []
     held = product(G, [mul(*pair) for pair in zip(weights, b, strict=True)]) if weights else [0.0] * len(b)
     right = [sub(*pair) for pair in zip(b, held, strict=True)]
-    x = dense(factored(G, setting.needs, setting.metric, setting.limits).solve(sparse(right)), len(b))
+    x = dense(factored(G, setting.needs, setting.metric).solve(sparse(right)), len(b))
     return setting.function("delassus_solve", ("q", "b", "t"), {"x": x})
