@@ -33,6 +33,7 @@ class Constrained:
     couplings: Any
     loops: Any
     joints: Any
+    frames: Any
     nv: Any
     index_q: Any
     bias: Any
@@ -135,6 +136,13 @@ class Constrained:
         places = [place for joint in self.joints for place in (joint.placement, joint.child_placement)]
         ends = [getattr(each, word, None) for each in self.all_constraints for word in ("placement", "at")]
         return max((float(np.abs(p.position).max()) for p in (*places, *ends) if p is not None), default=0.0)
+
+    @cached_property
+    def reach(self) -> float:
+        """The model's size, metres: the largest distance between joints, or to a place of a constraint; one if none."""
+        named = {getattr(each, word, None) for each in self.all_constraints for word in ("frame", "other")}
+        places = [f.placement.position for f in self.frames if f.name in named]
+        return max(self._reach, *(float(np.abs(p).max()) for p in places), 0.0) or 1.0
 
     @cached_property
     def _places(self) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints import assemble
+from dalembert.model.constraints.constraint import Pair
 from dalembert.model.joints import as_expression
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.model.sampling import closed_samples
@@ -29,9 +30,13 @@ PROBES = 5
 """Configurations at which ranks are looked at before code is chosen."""
 
 CLOSING_STEPS = 30
-CLOSED = 1e-12
-AT_REST = 1e-10
-"""Gauss-Newton steps towards a configuration that meets the constraints; residual or step at which they end."""
+CLOSED = 1e-15
+"""Gauss-Newton steps towards a configuration that meets the constraints; part of its size at which a residual ends
+them, if they have not come to rest before."""
+
+CLEARLY_CLOSED = 0.01
+"""Part of the model's digits by which constraints may be open where ranks are looked at: rows that depend on each other
+differ by as much, levers apart."""
 
 Matrices = Callable[[Any], tuple[Any, Any, Any]]
 """q -> M (n, n), A (m, n), phi (h,)."""
@@ -46,9 +51,13 @@ def needs_of(mechanism: Mechanism) -> Needs:
 @lru_cache(maxsize=8)
 def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...]) -> Needs:
     """Return the same where only some of the rows hold."""
-    found = closed_matrices(mechanism)
-    M, A = (np.array([x[i] for x in found]) for i in (0, 1))
-    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], digits_of(mechanism))
+    found, digits = closed_matrices(mechanism), digits_of(mechanism)
+    sizes = residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
+    gaps = np.array([np.abs(phi / sizes).max(initial=0.0) for _, _, phi in found])
+    closed = gaps <= max(CLEARLY_CLOSED * digits, gaps.min(initial=np.inf))
+    M, A = (np.array([x[i] for x, near in zip(found, closed, strict=True) if near]) for i in (0, 1))
+    tolerance = max(digits, gaps[closed].max() / CLEARLY_CLOSED) if gaps[closed].max() <= SLACK else digits
+    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance)
 
 
 def digits_of(mechanism: Mechanism) -> float:
@@ -80,7 +89,8 @@ def neutral_if_met(mechanism: Mechanism) -> list[Any]:
     within = ((mechanism.lower <= 0) & (mechanism.upper >= 0)).all()
     if not within or not any(mechanism.holonomic):
         return [q] if within else []
-    return [q] if np.abs(matrices(mechanism)(q)[2]).max() <= SLACK else []
+    sizes = residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
+    return [q] if np.abs(matrices(mechanism)(q)[2] / sizes).max() <= SLACK else []
 
 
 @lru_cache(maxsize=4)
@@ -103,17 +113,25 @@ def matrices(mechanism: Mechanism) -> Matrices:
 def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:
     """Return a configuration near q that meets the rows with residuals, by Gauss-Newton steps; None where they fail."""
     holonomic = np.array(mechanism.holonomic, dtype=bool)
+    sizes = residual_sizes(mechanism)[holonomic]
+    best, least = None, np.inf
     for _ in range(CLOSING_STEPS):
-        _, A, phi = at(q)
-        if not phi.size or np.abs(phi).max() < CLOSED:
-            return q
-        if not np.isfinite(phi).all():
-            return None
-        step = -np.linalg.pinv(A[holonomic], rcond=1e-8) @ phi
-        if np.abs(step).max() < AT_REST:
+        M, A, phi = at(q)
+        size = np.abs(phi / sizes).max(initial=0.0)
+        if size < least:
+            best, least = q, size
+        if not CLOSED < size < np.inf or (size < SLACK and size > 0.5 * least and best is not q):
             break
-        q = mechanism.integrate(q, step)
-    return q if np.abs(at(q)[2]).max(initial=0.0) <= SLACK else None
+        mass = np.diag(M)
+        d = np.where(mass > 0, np.abs(mass) + (mass <= 0), 1.0) ** -0.5
+        q = mechanism.integrate(q, -d * (np.linalg.pinv(A[holonomic] / sizes[:, None] * d, rcond=1e-8) @ (phi / sizes)))
+    return best if least <= SLACK else None
+
+
+def residual_sizes(mechanism: Mechanism) -> Any:
+    """Return what residuals are measured against, (m,): the mechanism's size for lengths, one for all others."""
+    lengths = [isinstance(c, Pair) and not turns for c in mechanism.all_constraints for turns in c.angular()]
+    return np.where(lengths, mechanism.reach, 1.0)
 
 
 def row_weights_of(mechanism: Mechanism, metric: Any) -> Any:
