@@ -9,10 +9,10 @@ d A^T lam larger than T_l, none of d M a or s A a larger than their sum:
 
 A row in which everything cancels, as in a structure at rest, is thus measured against what the forces could cause.
 
-**From residuals to errors.** Let r_1, r_2 be what is left of the two block rows. In the metric of the mass the answer is
-wrong by P M^-1 r_1 + A^+ r_2, P a projection, so by no more than |r_1| + |r_2| / s_r, s_r the least singular value of
-the kept rows in that metric, whatever became of lam. Pivots of G are no smaller than s_r^2, and seldom much larger: with
-p the least of them
+**From residuals to errors.** Let r_1, r_2 be what is left of the two block rows. In the metric of the mass the answer
+is wrong by P M^-1 r_1 + A^+ r_2, P a projection, so by no more than |r_1| + |r_2| / s_r, s_r the least singular value
+of the kept rows in that metric, whatever became of lam. Pivots of G are no smaller than s_r^2, and seldom much larger:
+with p the least of them
 
     |error of a| <= n omega_1 (T_f + T_l) + omega_2 (|s c| + m (T_f + T_l)) / sqrt(p)
 
@@ -154,7 +154,8 @@ def verdict(e: Evidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
     answer = ca.SX(int(Status.REDUNDANT if redundant else Status.UNIQUE))
     if redundant:
         missed = ca.if_else(least > limits.implied, int(Status.INCONSISTENT), int(Status.DECLINED))
-        answer = ca.if_else(omega[2] <= limits.agree, answer, ca.if_else(omega[2] < ca.inf, missed, int(Status.DECLINED)))
+        missed = ca.if_else(omega[2] < ca.inf, missed, int(Status.DECLINED))  # an overflow contradicts nothing
+        answer = ca.if_else(omega[2] <= limits.agree, answer, missed)
     found = ca.if_else(solved, answer, int(Status.DECLINED))
     found = ca.if_else(massive, found, int(Status.MASSLESS))
     finite = ca.fabs(ca.SX(total(*e.inputs))) < ca.inf

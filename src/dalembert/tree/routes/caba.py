@@ -11,9 +11,13 @@ configuration where rank is lost they grow without limit, and any residual is sm
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
+import casadi as ca
+
+from dalembert.kkt import Status
 from dalembert.tree.articulated_system import Load, TreeSystem
 from dalembert.tree.block_solve import factored, multipliers, row_pivots
 from dalembert.tree.judged import Asked, BlockAnswer, Solved, judged, relative
@@ -63,10 +67,15 @@ class InsideTheTree:
         free, inside = self._effort(right)
         motion = outward(self.made, right, known)
         lam = [known.get(r, 0.0) for r in range(len(c))]
-        pivots = row_pivots(self.schur, needs.of_rows(self.left)) + relative(self.made.row_pivots, needs.row_scales)
+        inside = relative(self.made.row_pivots, needs.row_scales)
+        pivots = row_pivots(self.schur, needs.of_rows(self.left)) + inside
         found = Solved(motion.joints, motion, lam, free, add(inside, held), pivots)
         system = TreeSystem(self.made.tree, self.made.posed, self.made.forces, self.made)  # type: ignore[arg-type]
-        return judged(system, needs, limits, Asked(load, c, inputs), found)
+        answer = judged(system, needs, limits, Asked(load, c, inputs), found)
+        # a row that joints so far cannot hold spoils the pivots of joints after it: no motion lacks mass for that
+        spoilt = ca.logic_not(reduce(ca.fmin, inside, ca.SX(1)) > limits.regular)
+        spoilt = ca.logic_and(answer.status == int(Status.MASSLESS), spoilt)
+        return replace(answer, status=ca.if_else(spoilt, int(Status.DECLINED), answer.status))
 
     def _effort(self, right: Right) -> tuple[Scalar, Scalar]:
         """Return T_f^2, and what rows inside the tree have of T_l^2."""

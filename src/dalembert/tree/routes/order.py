@@ -43,6 +43,7 @@ SAFE = 1e-4
 What is eliminated inside the tree costs accelerations as many digits as this has; four leave twelve.
 """
 
+
 def elimination_order(setting: Setting, forces: list[RowForce]) -> Order:
     """Return the order, by eliminating numbers at the probes and looking at pivots."""
     needs = setting.needs
