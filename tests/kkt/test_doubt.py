@@ -91,14 +91,15 @@ def test_nearly_parallel_rows_are_right_or_in_doubt(m, angle):
 
 
 def test_a_rank_in_doubt_is_said_and_the_user_may_decide():
-    """A singular value between rounding and the threshold: not ok by default, ok with a tolerance set."""
-    A = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0 + 5e-15]])
+    """A singular value between rounding and 1e-10: not ok by default, ok with a tolerance set."""
+    A = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0 + 5e-13]])
     doubtful = KKT(np.eye(3), A).solve([1.0, 2.0, 3.0])
     assert not doubtful.ok
     assert "in doubt" in str(doubtful.certificate)
     assert "in doubt" in str(KKT(np.eye(3), A).diagnose())
     decided = KKT(np.eye(3), A, rank_tolerance=1e-12).solve([1.0, 2.0, 3.0])
     assert decided.status is Status.REDUNDANT
+    np.testing.assert_allclose(decided.acceleration, [-1.0, 0.0, 1.0], atol=1e-12)
 
 
 @pytest.mark.parametrize("unit", [1.0, 128.0, 1e6])

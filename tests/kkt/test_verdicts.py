@@ -252,7 +252,7 @@ def test_noise_in_a_drift_that_should_be_zero_is_no_conflict() -> None:
 
 @pytest.mark.parametrize(
     ("angle", "tolerance", "verdict"),
-    [(1e-11, None, Status.REDUNDANT), (1e-7, 1e-5, Status.INCONSISTENT)],
+    [(1e-9, None, Status.REDUNDANT), (1e-7, 1e-5, Status.INCONSISTENT)],
 )
 def test_diagnosis_and_solve_agree_on_nearly_dependent_rows(
     angle: float, tolerance: float | None, verdict: Status

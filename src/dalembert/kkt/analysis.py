@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.kkt.block import block_matrix
+from dalembert.kkt.limits import EPS
 from dalembert.kkt.motion import MotionStructure, motion_structure
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.kkt.scaling import block_scales
@@ -25,16 +26,26 @@ class Analysis:
         Mass matrix (n, n), symmetric, and constraint rows (m, n).
     K, absK
         The block matrix and its absolute values.
-    tolerance
-        Relative rank tolerance, or None for the default.
+    tolerance, rank
+        Relative rank tolerance and rank, where given.
+    precision
+        The eps of the numbers in M and in A.
     factors
         Routes factored so far (or their refusals), by name, so that further right sides cost a solve only.
     """
 
-    def __init__(self, M: Float[Array, "n n"], A: Float[Array, "m n"], tolerance: float | None = None) -> None:
+    def __init__(
+        self,
+        M: Float[Array, "n n"],
+        A: Float[Array, "m n"],
+        tolerance: float | None = None,
+        precision: tuple[float, float] = (EPS, EPS),
+        rank: int | None = None,
+    ) -> None:
         n = M.shape[0]
         self.K = block_matrix(M, A)
-        self.M, self.A, self.tolerance = self.K[:n, :n], self.K[n:, :n], tolerance
+        self.M, self.A = self.K[:n, :n], self.K[n:, :n]
+        self.tolerance, self.precision, self.rank = tolerance, precision, rank
         self.absK = np.abs(self.K)
         self.factors: dict[str, Any] = {}
 
@@ -46,12 +57,12 @@ class Analysis:
     @cached_property
     def rows(self) -> RowStructure:
         """Rank and null space of the constraint rows."""
-        return row_structure(self.A, self.tolerance)
+        return row_structure(self.A, self.M, self.tolerance, self.precision[1], self.rank)
 
     @cached_property
     def motion(self) -> MotionStructure:
         """Admissible motions and their masses."""
-        return motion_structure(self.M, self.rows)
+        return motion_structure(self.M, self.rows, self.precision[0])
 
     @property
     def inertia(self) -> tuple[int, int, int]:
@@ -65,5 +76,14 @@ class Analysis:
         return motion.positive + r, motion.negative + r, motion.massless + self.A.shape[0] - r
 
     def with_rows(self, extra: Float[Array, "k n"]) -> Analysis:
-        """Return the analysis of the same masses with further constraint rows below."""
-        return Analysis(self.M, np.vstack([self.A, extra]), self.tolerance)
+        """Return the analysis of the same masses with further constraint rows below, independent of these."""
+        rank = None if self.rank is None else self.rank + extra.shape[0]
+        return Analysis(self.M, np.vstack([self.A, extra]), self.tolerance, self.precision, rank)
+
+    def of_rank(self) -> Analysis:
+        """Return the analysis of the rows without what was projected away; this one where that is rounding."""
+        if not self.rows.truncated:
+            return self
+        kept = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank)
+        kept.__dict__["rows"] = self.rows
+        return kept

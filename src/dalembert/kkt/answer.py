@@ -13,7 +13,8 @@ import numpy as np
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.bounds import CERTAIN_DIGITS, Bounds, error_bounds
-from dalembert.kkt.conflict import CONSISTENCY, relative_conflict
+from dalembert.kkt.conflict import SHARE, agreement, relative_conflict
+from dalembert.kkt.limits import EPS
 from dalembert.kkt.metric import LeastMultipliers, choice_error, nearest_consistent
 from dalembert.kkt.residual import MOST_STEPS, Residual, acceptable, certain, refined
 from dalembert.kkt.routes import FAST_ROUTES, ROUTES, NullSpace, Route, RouteDeclined, factored
@@ -24,12 +25,16 @@ Array = np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the user asked of a solve; `metric` is a definite (m, m) matrix, or None for the identity."""
+    """What the user asked of a solve.
+
+    `metric` is a definite (m, m) matrix, or None for the identity; `precision` the eps of the right sides.
+    """
 
     route: str = "auto"
     massless: Literal["refuse", "hold"] = "refuse"
     inconsistent: Literal["refuse", "least_squares"] = "refuse"
     metric: Array | None = None
+    precision: float = EPS
 
 
 @dataclass(eq=False)
@@ -51,6 +56,9 @@ class Answer:
         Free massless motions that were held, (n, k).
     conflict
         Relative conflict among the right sides of dependent rows.
+    removed
+        What was taken from the right sides to make them agree, and from the rows to give them their rank, times the
+        answer: |b - b*| + |K - K*| |x|, stacked as x; None for nothing, or where it was asked for.
     reason
         Why a route declined, in words.
     regular
@@ -66,6 +74,7 @@ class Answer:
     metric: Array | None = None
     held: Array | None = None
     conflict: float = 0.0
+    removed: Array | None = None
     reason: str = ""
     regular: bool = False
 
@@ -97,7 +106,7 @@ class Answer:
         choice = 0.0
         if not self.regular and analysis.rows.rank < self.x.size - n:
             choice = choice_error(self.multipliers, analysis.rows.null, self.metric)
-        return error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice)
+        return error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice, self.removed)
 
 
 def answer(analysis: Analysis, b: Array, options: Options) -> Answer:
@@ -126,10 +135,12 @@ def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
     """Decide rank, consistency and definiteness first, then solve by the route that the system allows."""
     if not np.isfinite(b).all():
         return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
-    rows, motion, n = analysis.rows, analysis.motion, analysis.M.shape[0]
+    given, analysis = analysis, analysis.of_rank()
+    rows, motion, n, asked = analysis.rows, analysis.motion, analysis.M.shape[0], b
     nowhere = Answer(Status.UNIQUE, analysis, b, np.full(b.size, np.nan), metric=options.metric)
     b, conflict = _consistent(analysis, b, options)
-    if conflict > CONSISTENCY and options.inconsistent == "refuse":
+    limit = agreement(rows, max(analysis.precision[1], options.precision))
+    if conflict > limit and options.inconsistent == "refuse":
         return replace(nowhere, status=Status.INCONSISTENT, conflict=conflict)
     if motion.negative:
         return replace(nowhere, status=Status.INDEFINITE, conflict=conflict)
@@ -141,7 +152,7 @@ def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
         status = Status.HELD
         held = np.linalg.qr(rows.columns[:, None] * motion.free)[0]
         analysis, b = analysis.with_rows(held.T), np.append(b, np.zeros(held.shape[1]))
-    if conflict > CONSISTENCY:
+    if conflict > limit:
         status = Status.LEAST_SQUARES
     try:
         factor = _suitable(analysis, options)
@@ -150,7 +161,8 @@ def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
         x, found = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
-    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict))
+    removed = None if conflict > limit else _removed(given, analysis, asked, b, x)
+    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict, removed))
 
 
 def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, float]:
@@ -163,7 +175,8 @@ def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, 
         return b, 0.0
     limit, d = acceptable(b.size), analysis.scales[:n]
     reach = np.abs(analysis.A) @ (d * np.abs(d * b[:n]))
-    conflict = relative_conflict(rows, b[n:], limit * reach)
+    share = SHARE * rows.dropped if rows.truncated else 0.0
+    conflict = relative_conflict(rows, b[n:], (limit + share) * reach)
     if conflict <= limit:
         return b, conflict
     nearest = np.append(b[:n], nearest_consistent(b[n:], rows.null, options.metric))
@@ -171,6 +184,17 @@ def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, 
     nearest = np.where(change <= limit * change.max(), b, nearest)
     nearest[np.abs(nearest) <= limit * np.abs(b)] = 0.0
     return nearest, conflict
+
+
+def _removed(given: Analysis, kept: Analysis, asked: Array, b: Array, x: Array) -> Array | None:
+    """Return what was taken from right sides and rows, times the answer x; rows of held motions lose nothing."""
+    n, m = given.M.shape[0], given.A.shape[0]
+    change = np.abs(b[: n + m] - asked)
+    if given.rows.truncated:
+        dropped = np.abs(given.A - kept.A[:m])
+        change[:n] += dropped.T @ np.abs(x[n : n + m])
+        change[n:] += dropped @ np.abs(x[:n])
+    return np.append(change, np.zeros(b.size - n - m)) if change.any() else None
 
 
 def _suitable(analysis: Analysis, options: Options) -> Route:
@@ -186,7 +210,12 @@ def _judged(solved: Answer) -> Answer:
     """Return the answer, marked where rank or residual are in doubt or the error bars leave too few digits."""
     analysis, found = solved.analysis, solved.residual
     solid = found is not None and found.overall(analysis) <= acceptable(solved.x.size) and not analysis.rows.ambiguous
-    if solid and solved.bounds.relative_error <= CERTAIN_DIGITS:
+    relative = solved.bounds.relative_error
+    if analysis.rows.carried and solved.removed is not None:  # the rank is known: what does not fit it is `conflict`
+        known = replace(solved, removed=None)
+        known.__dict__["inverse"] = solved.inverse
+        relative = known.bounds.relative_error
+    if solid and relative <= CERTAIN_DIGITS:
         return solved
     if not np.all(np.isfinite(solved.x)):
         return replace(solved, status=Status.NONFINITE)

@@ -14,7 +14,7 @@ from dalembert.kkt.bounds import CERTAIN_DIGITS
 from dalembert.kkt.certificate import BatchCertificate
 from dalembert.kkt.inputs import symmetric_part
 from dalembert.kkt.residual import acceptable, rounding
-from dalembert.kkt.routes.schur import CLEARLY_REGULAR, Schur
+from dalembert.kkt.routes.schur import Schur
 from dalembert.kkt.solution import Solution
 from dalembert.kkt.status import Status
 
@@ -54,7 +54,7 @@ class _Batch:
         except ValueError:
             shapes = f"system {system.batch_shape}, force {f.shape[:-1]}, drift {c.shape[:-1]}"
             raise ShapeError(f"batch axes do not broadcast: {shapes}") from None
-        self.options, self.tolerance = options, system.rank_tolerance
+        self.options, self.system = options, system
         self.shared = None if system.batch_shape else system.analysis
         self.M, self.A = self._flat(system.M, 2), self._flat(system.A, 2)
         self.f, self.c = self._flat(f, 1), self._flat(c, 1)
@@ -73,7 +73,8 @@ class _Batch:
         if N >= COMPILED_FROM and self.options.route in ("auto", Schur.name):
             from dalembert.kkt.batch_kernel import schur_batch
 
-            limits = self.skewness, rounding(n + m), acceptable(n + m), CLEARLY_REGULAR, CERTAIN_DIGITS
+            regular = self.system.regular_trace
+            limits = self.skewness, rounding(n + m), acceptable(n + m), regular, CERTAIN_DIGITS
             schur_batch(self.M, self.A, self.f, self.c, limits, a, lam, motion, constraint, accepted)
         for s in np.flatnonzero(~accepted).tolist():
             one = self.sample(s)
@@ -104,5 +105,5 @@ class _Batch:
         elif (symmetric := symmetric_part(M, self.skewness)) is None:
             status = Status.NOT_SYMMETRIC
         else:
-            return answer(Analysis(symmetric, A, self.tolerance), b, self.options)
+            return answer(self.system.analysed(symmetric, A), b, self.options)
         return Answer(status, Analysis(M, A), b, np.full_like(b, np.nan))

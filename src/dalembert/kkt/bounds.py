@@ -38,17 +38,21 @@ class Bounds(NamedTuple):
     relative_error: float
 
 
-def error_bounds(K: Array, X: Array, b: Array, x: Array, n: int, scales: Array, choice: float) -> Bounds:
+def error_bounds(
+    K: Array, X: Array, b: Array, x: Array, n: int, scales: Array, choice: float, removed: Array | None = None
+) -> Bounds:
     """Return the error bounds of x = (a, lam), K x = b, given X.
 
     n is the size of a; `scales` equilibrate K, and say what b could cause in an answer that is zero to rounding;
     `choice` is the error of every multiplier from their choice in a family: it widens the bars and counts in the
     condition, not in the relative error, by which accelerations and the force of the constraints are judged.
+    `removed` is what was taken from b, and from K times x, to make dependent rows agree: it moves the answer by up to
+    |X| removed.
     """
     gamma = (x.size + 2) * UNIT_ROUNDOFF
     data = np.abs(K) @ np.abs(x) + np.abs(b)
     noise = gamma * (np.abs(X) @ data)
-    error = noise + np.abs(X) @ np.abs(b - K @ x)
+    error = noise + np.abs(X) @ (np.abs(b - K @ x) + (0.0 if removed is None else removed))
     reach = scales * np.abs(scales * b).max()
     blocks = slice(None, n), slice(n, None)
     relative = max(_relative(*(y[part] / scales[part] for y in (error, x, reach))) for part in blocks)

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.kkt.echelon import combination, echelon
+from dalembert.kkt.limits import EPS, ROUNDING_FACTOR
 from dalembert.kkt.rows import RowStructure
 
 Array = np.ndarray
@@ -25,6 +26,9 @@ MOST_SETS = 4000
 CONSISTENCY = 1e-10
 """Relative conflict among the right sides of dependent rows up to which they count as consistent: drift terms are
 differences of larger numbers and rarely better than this."""
+
+SHARE = 2.0
+"""A right side A a of rows that a given rank has changed contradicts this rank by the part that was dropped; twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,17 +76,28 @@ def relative_conflict(rows: RowStructure, c: Float[Array, " m"], noise: Float[Ar
     return float((mismatch / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
 
 
-def smallest_conflict(A: Float[Array, "m n"], c: Float[Array, " m"], rows: RowStructure) -> Conflict | None:
+def agreement(rows: RowStructure, precision: float = EPS) -> float:
+    """Return the relative conflict up to which right sides of dependent rows agree.
+
+    `CONSISTENCY`, or what the precision of the data leaves, or what a given rank or tolerance has dropped: right sides
+    of rows that are dependent to five digits agree to five digits.
+    """
+    dropped = SHARE * rows.dropped / rows.kept if rows.truncated else 0.0
+    return max(CONSISTENCY, ROUNDING_FACTOR * rows.B.shape[0] ** 0.5 * precision, min(dropped, 1.0))
+
+
+def smallest_conflict(c: Float[Array, " m"], rows: RowStructure, precision: float = EPS) -> Conflict | None:
     """Find the smallest set of rows in conflict, or None where all right sides agree.
 
-    Ranks are decided as they were for the whole of A: on its equilibrated rows, at the same threshold.
+    Ranks are decided as they were for the whole of A: in the metric of the mass, at the same threshold.
     """
-    if relative_conflict(rows, c) <= CONSISTENCY:
+    limit = agreement(rows, precision)
+    if relative_conflict(rows, c) <= limit:
         return None
-    scaled, scaled_c = rows.rows[:, None] * A * rows.columns, rows.rows * c
+    weighted_c = rows.weights * c
 
     def mismatch(chosen: tuple[int, ...]) -> Array | None:
-        return _mismatch(scaled[list(chosen)], scaled_c[list(chosen)], rows.threshold)
+        return _mismatch(rows.B[list(chosen)], weighted_c[list(chosen)], rows.threshold, limit)
 
     candidates, tried = tuple(int(i) for i in np.flatnonzero(~rows.unique)), 0
     for size in range(1, len(candidates) + 1):
@@ -91,7 +106,7 @@ def smallest_conflict(A: Float[Array, "m n"], c: Float[Array, " m"], rows: RowSt
             break
         for chosen in combinations(candidates, size):
             if (y := mismatch(chosen)) is not None:
-                return _conflict(rows.rows, c, chosen, y, smallest=True)
+                return _conflict(rows.weights, c, chosen, y, smallest=True)
     return _irreducible_conflict(rows, c, mismatch)
 
 
@@ -101,24 +116,24 @@ def _irreducible_conflict(
     """Begin with the redundancy of largest mismatch and leave out every row that the conflict does not need."""
     size = np.abs(rows.null).T @ np.abs(c)
     worst = int(np.argmax(np.abs(rows.null.T @ c) / np.where(size > 0.0, size, 1.0)))
-    column = rows.null[:, worst] / rows.rows
+    column = rows.null[:, worst] / rows.weights
     chosen = tuple(int(i) for i in np.flatnonzero(column))
     y = column[list(chosen)]
     for row in reversed(chosen):
         fewer = tuple(i for i in chosen if i != row)
         if (found := mismatch(fewer)) is not None:
             chosen, y = fewer, found
-    return _conflict(rows.rows, c, chosen, y, smallest=False)
+    return _conflict(rows.weights, c, chosen, y, smallest=False)
 
 
-def _mismatch(A: Array, c: Array, threshold: float) -> Array | None:
-    """Return y with A^T y = 0 whose y^T c is beyond CONSISTENCY of its terms, or None."""
+def _mismatch(A: Array, c: Array, threshold: float, limit: float) -> Array | None:
+    """Return y with A^T y = 0 whose y^T c is beyond `limit` of its terms, or None."""
     U, s, _ = np.linalg.svd(A)
     null = U[:, np.count_nonzero(s > threshold) :]
     if not null.shape[1]:
         return None
     basis = echelon(null, np.ones(c.size))[0]
-    off = np.abs(basis.T @ c) - CONSISTENCY * (np.abs(basis).T @ np.abs(c))
+    off = np.abs(basis.T @ c) - limit * (np.abs(basis).T @ np.abs(c))
     return basis[:, np.argmax(off)] if off.max() > 0.0 else None
 
 

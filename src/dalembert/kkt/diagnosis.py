@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.conflict import Conflict, smallest_conflict
 from dalembert.kkt.echelon import combination, echelon
-from dalembert.kkt.rows import EPS
+from dalembert.kkt.limits import EPS
 from dalembert.kkt.status import Status
 
 Array = np.ndarray
@@ -117,7 +117,7 @@ def diagnose(
     basis, pivots = rows.redundancies
     conflict = None
     if rhs is not None and rows.rank < len(names):
-        conflict = smallest_conflict(analysis.A, rhs, rows)
+        conflict = smallest_conflict(rhs, rows, analysis.precision[1])
     massless = echelon(motion.free, rows.columns)[0]
     negative = echelon(motion.negative_motions, rows.columns)[0]
     return Diagnosis(
@@ -126,7 +126,7 @@ def diagnose(
         coordinates=coordinates,
         rank=rows.rank,
         rank_gap=rows.gap,
-        mass_rank=mass_rank(analysis.M),
+        mass_rank=mass_rank(analysis.M, analysis.precision[0]),
         inertia=analysis.inertia,
         redundant=dict(sorted((row, _others(basis[:, j], row)) for j, row in enumerate(pivots))),
         unique=rows.unique,
@@ -139,14 +139,14 @@ def diagnose(
     )
 
 
-def mass_rank(M: Float[Array, "n n"]) -> int:
+def mass_rank(M: Float[Array, "n n"], precision: float = EPS) -> int:
     """Return the rank of M, decided on M scaled to unit diagonal."""
     size = np.sqrt(np.abs(M).max(axis=1))
     scale = 1.0 / np.where(size > 0.0, size, 1.0)
     diagonal = np.sqrt(np.abs(np.diag(M)))
     scale = np.where(diagonal > 0.0, 1.0 / np.where(diagonal > 0.0, diagonal, 1.0), scale)
     values = np.linalg.eigvalsh(scale[:, None] * M * scale)
-    return int(np.count_nonzero(np.abs(values) > 8 * M.shape[0] * EPS * max(1.0, np.abs(values).max())))
+    return int(np.count_nonzero(np.abs(values) > 8 * M.shape[0] * precision * max(1.0, np.abs(values).max())))
 
 
 def block_condition(analysis: Analysis) -> float:

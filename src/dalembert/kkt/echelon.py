@@ -18,7 +18,9 @@ NEGLIGIBLE = 1e-9
 """Coefficients below this are rounding and become zero."""
 
 
-def echelon(basis: Float[Array, "m k"], scales: Float[Array, " m"]) -> tuple[Float[Array, "m k"], list[int]]:
+def echelon(
+    basis: Float[Array, "m k"], scales: Float[Array, " m"], negligible: float = NEGLIGIBLE
+) -> tuple[Float[Array, "m k"], list[int]]:
     """Return the column-reduced basis diag(scales) @ basis and its pivot rows, later rows preferred as pivots.
 
     Column j of the result is 1 at pivot j and 0 at all other pivots. Pivots and zeros are decided on `basis` itself,
@@ -35,7 +37,7 @@ def echelon(basis: Float[Array, "m k"], scales: Float[Array, " m"]) -> tuple[Flo
         others = [j for j in range(k) if j != column]
         reduced[:, others] -= np.outer(reduced[:, column], reduced[row, others])
         pivots.append(row)
-    reduced[np.abs(reduced) < NEGLIGIBLE * np.abs(reduced).max(axis=0, initial=0.0)] = 0.0
+    reduced[np.abs(reduced) < negligible * np.abs(reduced).max(axis=0, initial=0.0)] = 0.0
     return scales[:, None] * reduced / scales[pivots] + 0.0, pivots
 
 

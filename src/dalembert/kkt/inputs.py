@@ -39,8 +39,8 @@ def as_real(values: Any, what: str) -> tuple[Array, float]:
     return array.astype(np.float64), max(eps, EPS)
 
 
-def checked_matrices(M: Any, A: Any) -> tuple[Array, Array, float]:
-    """Return M (..., n, n), A (..., m, n) as float64 and the precision of M; shapes are checked here."""
+def checked_matrices(M: Any, A: Any) -> tuple[Array, Array, tuple[float, float]]:
+    """Return M (..., n, n), A (..., m, n) as float64 and the precision of each; shapes are checked here."""
     M, eps = as_real(M, "M")
     n = M.shape[-1] if M.ndim else 0
     if M.ndim < 2 or M.shape[-2] != n:
@@ -49,13 +49,13 @@ def checked_matrices(M: Any, A: Any) -> tuple[Array, Array, float]:
         raise ShapeError("M has shape (0, 0): a system without coordinates has no motion to solve for")
     if A is None:
         A = np.zeros((0, n))
-    A, _ = as_real(A, "A")
+    A, eps_A = as_real(A, "A")
     if A.ndim == 1 and A.size == n:
         raise ShapeError(f"A must be (..., m, n); for one constraint row pass A[None, :], shape (1, {n})")
     if A.ndim < 2 or A.shape[-1] != n:
         hint = " (transposed?)" if A.ndim == 2 and A.shape[0] == n else ""
         raise ShapeError(f"A must be (..., m, {n}), one column per coordinate of M; it has shape {A.shape}{hint}")
-    return M, A, eps
+    return M, A, (eps, eps_A)
 
 
 def batch_shape(M: Array, A: Array) -> tuple[int, ...]:
@@ -105,6 +105,21 @@ def checked_metric(metric: Any, m: int, names: Sequence[str]) -> Array | None:
             f"metric must be positive definite; its smallest eigenvalue is {np.linalg.eigvalsh(W)[0]:.3g}"
         ) from None
     return W
+
+
+def precision_of(values: Any) -> float:
+    """Return the eps of an array's numbers: that of double precision, unless they came in fewer digits."""
+    dtype = getattr(values, "dtype", None)
+    return max(EPS, float(np.finfo(dtype).eps)) if dtype is not None and dtype.kind == "f" else EPS
+
+
+def checked_rank(rank: Any, m: int, n: int) -> int | None:
+    """Return a rank that rows (m, n) can have; None stays None."""
+    if rank is None:
+        return None
+    if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or not 0 <= rank <= min(m, n):
+        raise ModelError(f"rank={rank!r} must be a whole number from 0 to {min(m, n)}: the rows are {m} x {n}")
+    return int(rank)
 
 
 def checked_vector(values: Any, size: int, what: str, *, scalar: bool = False) -> Array:

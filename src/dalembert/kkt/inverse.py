@@ -61,7 +61,7 @@ def _invertible(analysis: Analysis) -> Route | None:
             continue
         if factor.regular:
             return factor
-    if analysis.rows.rank < analysis.A.shape[0]:
+    if analysis.rows.rank < analysis.A.shape[0] or analysis.rows.ambiguous:
         return None
     try:
         return factored(NullSpace, analysis)
@@ -76,4 +76,4 @@ def _sample_inverse(system: KKT, index: tuple[int, ...]) -> Array | None:
     if not (np.isfinite(M).all() and np.isfinite(A).all()):
         return None
     symmetric = symmetric_part(M, system.skewness)
-    return None if symmetric is None else inverse(Analysis(symmetric, A, system.rank_tolerance))
+    return None if symmetric is None else inverse(system.analysed(symmetric, A))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal
@@ -28,13 +29,16 @@ from dalembert.kkt.inputs import (
     checked_matrices,
     checked_metric,
     checked_names,
+    checked_rank,
     checked_vector,
+    precision_of,
     refuse_asymmetric,
     refuse_nonfinite,
     refuse_restitution,
     symmetric_part,
 )
 from dalembert.kkt.inverse import dagger_of
+from dalembert.kkt.limits import EPS, regular_trace
 from dalembert.kkt.routes import ROUTES
 from dalembert.kkt.solution import Held, Solution
 from dalembert.kkt.status import Status
@@ -65,8 +69,12 @@ class KKT:
     route
         How to solve: "auto" or one of `dalembert.kkt.ROUTES`.
     rank_tolerance
-        Relative singular value (on equilibrated rows) below which rows count as dependent; by default
-        4 sqrt(max(m, n)) eps, and where that is a close decision the answer is not called ok.
+        Relative singular value of the rows, in the metric of the mass, up to which they count as dependent. By default
+        10 sqrt(max(m, n)) eps, eps of A's own precision; from there to 1e-10 (in single precision: 1e-4) the rank is
+        in doubt and the answer is not called ok.
+    rank
+        The rank of A, where it is known (the same all over a mechanism, say): what does not fit it is projected away,
+        and contradictions beyond what that explains are refused.
 
     Examples
     --------
@@ -87,8 +95,9 @@ class KKT:
         *,
         route: str = "auto",
         rank_tolerance: float | None = None,
+        rank: int | None = None,
     ) -> None:
-        M, A, eps = checked_matrices(M, A)
+        M, A, self._precision = checked_matrices(M, A)
         self.n, self.m = M.shape[-1], A.shape[-2]
         self._names = None if names is None else checked_names(names, self.m, "names", "constraint rows")
         self._coordinates = (
@@ -99,7 +108,8 @@ class KKT:
         self.rank_tolerance = rank_tolerance
         if rank_tolerance is not None and not (isinstance(rank_tolerance, float) and 0.0 <= rank_tolerance < 1.0):
             raise ModelError(f"rank_tolerance={rank_tolerance!r} must be a fraction, 0 <= rank_tolerance < 1")
-        self.skewness = SYMMETRY_FACTOR * self.n * eps
+        self.rank = checked_rank(rank, self.m, self.n)
+        self.skewness = SYMMETRY_FACTOR * self.n * self._precision[0]
         self.batch_shape = batch_shape(M, A)
         self.M, self.A, self._analysis = M, A, None
         plain = route == "auto" and metric is None
@@ -112,12 +122,21 @@ class KKT:
         """Return the analysis of a single system, after the checks that a batch makes per sample."""
         symmetric = symmetric_part(M, self.skewness)
         if symmetric is not None:
-            analysis = Analysis(symmetric, A, self.rank_tolerance)
+            analysis = self.analysed(symmetric, A)
             if math.isfinite(np.maximum.reduce(analysis.absK, axis=None)):
                 return analysis
         refuse_nonfinite(M, "M", self.coordinates, self.coordinates)
         refuse_nonfinite(A, "A", self.names, self.coordinates)
         refuse_asymmetric(M, self.coordinates)
+
+    def analysed(self, M: Array, A: Array) -> Analysis:
+        """Return the analysis of one sample, M symmetric, under this system's policy of rank."""
+        return Analysis(M, A, self.rank_tolerance, self._precision, self.rank)
+
+    @property
+    def regular_trace(self) -> float:
+        """What the factors of a fast route must stay below to prove a sample regular; see `limits.py`."""
+        return regular_trace(self.n, self.m, max(self._precision), self.rank_tolerance, self.rank)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -151,7 +170,8 @@ class KKT:
             raise ShapeError(f"a sample of a batch of shape {self.batch_shape} takes {len(self.batch_shape)} indices")
         M = np.broadcast_to(self.M, (*self.batch_shape, self.n, self.n))[index]
         A = np.broadcast_to(self.A, (*self.batch_shape, self.m, self.n))[index]
-        options = {"route": self.route, "rank_tolerance": self.rank_tolerance}
+        M, A = _in_precision(M, self._precision[0]), _in_precision(A, self._precision[1])
+        options = {"route": self.route, "rank_tolerance": self.rank_tolerance, "rank": self.rank}
         return KKT(M, A, self._names, self._coordinates, self.metric, **options)
 
     def solve(
@@ -188,6 +208,8 @@ class KKT:
             If a single system has no answer; the error carries the diagnosis.
         """
         options = self._options(route, massless, inconsistent)
+        if (precision := precision_of(drift)) > EPS:
+            options = replace(options, precision=precision)
         f = checked_vector(force, self.n, "force")
         drift = checked_vector(drift, self.m, "drift")
         if self.batch_shape or f.ndim > 1 or drift.ndim > 1:
@@ -276,6 +298,12 @@ _ADVICE = {
     Status.DECLINED: "To try: another route, or route='auto'.",
     Status.NONFINITE: "To try: rescale the units; numbers near 1e308 overflow.",
 }
+
+
+def _in_precision(array: Array, precision: float) -> Array:
+    """Return double-precision numbers in the precision they came in."""
+    kinds = (np.float64, np.float32, np.float16)
+    return array.astype(next(kind for kind in kinds if float(np.finfo(kind).eps) >= precision))
 
 
 def _checked(value: str, allowed: tuple[str, ...], what: str) -> Any:

@@ -14,13 +14,13 @@ import numpy as np
 import scipy.linalg as sla
 from jaxtyping import Float, Int
 
+from dalembert.kkt.limits import EPS
 from dalembert.kkt.rows import RowStructure
 
 Array = np.ndarray
-EPS = np.finfo(float).eps
 
 MASS_FACTOR = 8.0
-"""Reduced masses below MASS_FACTOR * n * eps of the terms they are summed from are zero."""
+"""Reduced masses below MASS_FACTOR * n * eps (of M's own precision) of the terms they are summed from are zero."""
 
 MASSLESS_PREFERENCE = 1e6
 """Massless coordinates are made dependent before any other, as if this much lighter than the lightest."""
@@ -81,18 +81,21 @@ class MotionStructure:
         return self.Z @ (self.scale[:, None] * self.vectors[:, self.values < -self.noise])
 
 
-def motion_structure(M: Float[Array, "n n"], rows: RowStructure) -> MotionStructure:
-    """Partition the coordinates and decide the definiteness of the reduced mass matrix.  O(n^3)."""
+def motion_structure(M: Float[Array, "n n"], rows: RowStructure, precision: float = EPS) -> MotionStructure:
+    """Partition the coordinates and decide the definiteness of the reduced mass matrix.  O(n^3).
+
+    `precision` is the eps of the numbers in M.
+    """
     Mhat = rows.columns[:, None] * M * rows.columns
-    V1t = rows.Vt[: rows.rank]
+    V1t = rows.V1t
     dependent, independent = _partition(Mhat, V1t)
     B1 = V1t[:, dependent]
     Z = np.zeros((M.shape[0], independent.size))
     Z[independent, np.arange(independent.size)] = 1.0
     if rows.rank and independent.size:
         Z[dependent] = -np.linalg.solve(B1, V1t[:, independent])
-    scale, vectors, values, noise = _reduced_mass(Mhat, Z)
-    free, definite = _free_massless(Mhat, V1t)
+    scale, vectors, values, noise = _reduced_mass(Mhat, Z, precision)
+    free, definite = _free_massless(Mhat, V1t, precision)
     if not free.shape[1] and not definite:  # an indefinite M may vanish on a motion without annihilating it
         free = Z @ (scale[:, None] * vectors[:, (values <= 0.0) & (values >= -noise)])
     return MotionStructure(dependent, independent, B1, Z, free, scale, vectors, values, noise)
@@ -116,7 +119,9 @@ def _partition(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple[Arr
     return np.sort(order[:r]), np.sort(order[r:])
 
 
-def _free_massless(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple[Float[Array, "n j"], bool]:
+def _free_massless(
+    Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"], precision: float
+) -> tuple[Float[Array, "n j"], bool]:
     """Return a basis of null(M) within null(A), and whether M is definite whatever A is.
 
     Condition (33) of seed 000 holds exactly when the basis is empty.
@@ -128,7 +133,7 @@ def _free_massless(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple
     diagonal = np.abs(np.diag(Mhat))
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(scale[:, None] * Mhat * scale)
-    zero = MASS_FACTOR * n * EPS * max(1.0, np.abs(values).max())
+    zero = MASS_FACTOR * n * precision * max(1.0, np.abs(values).max())
     null = scale[:, None] * vectors[:, np.abs(values) <= zero]
     if not null.shape[1]:
         return null, bool(values[0] > zero)
@@ -138,11 +143,13 @@ def _free_massless(Mhat: Float[Array, "n n"], V1t: Float[Array, "r n"]) -> tuple
     return null @ Wt[seen:].T, False
 
 
-def _reduced_mass(Mhat: Float[Array, "n n"], Z: Float[Array, "n k"]) -> tuple[Array, Array, Array, Array]:
+def _reduced_mass(
+    Mhat: Float[Array, "n n"], Z: Float[Array, "n k"], precision: float
+) -> tuple[Array, Array, Array, Array]:
     """Return scale, eigenvectors, eigenvalues and their noise for the diagonally scaled reduced mass matrix."""
     reduced = Z.T @ Mhat @ Z
     terms = np.abs(Z).T @ np.abs(Mhat) @ np.abs(Z)
-    rounding = MASS_FACTOR * Mhat.shape[0] * EPS
+    rounding = MASS_FACTOR * Mhat.shape[0] * precision
     diagonal, size = np.abs(np.diag(reduced)), np.diag(terms)
     size = np.where(diagonal > rounding * size, diagonal, size)
     scale = 1.0 / np.sqrt(np.where(size > 0.0, size, 1.0))

@@ -1,84 +1,144 @@
-"""The constraint rows: rank of A, which rows are redundant, which reactions are unique.
+"""The constraint rows: rank of A, which rows are redundant, which reactions are unique. The one place for ranks.
 
-Symbols: Ahat = E A G equilibrated rows, Ahat = U S V^T, r rank, N = E U2 a basis of null(A^T).
+Symbols: M = L L^T, B = D A L^-T with D = diag(weights) so that every row of B has length one, B = U S V^T,
+r rank, N = D U2 a basis of null(A^T).
+
+B does not change with the units of coordinates (M -> T M T, A -> A T) nor of rows (A -> R A), so its singular values
+decide ranks. A column that carries mass is not scaled up: rounding in it stays rounding. Where M is singular, or so
+near to it that rounding decides, H = M + A^T W A stands in its place, definite exactly when seed 000's condition (33)
+holds; W gives rows the size of M's diagonal. Massless columns have no size of their own: theirs is the one that makes
+their entries, in logarithms, nearest to those of the other columns.
+
+The solving half (`columns`, `rows`, `U1`, `s1`, `V1t`) belongs to r rows chosen by pivots in this metric: they are
+equilibrated by powers of two, which is exact, and keeps the digits of very light coordinates.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+import scipy.linalg as sla
+from jaxtyping import Bool, Float, Int
 
-from dalembert.kkt.echelon import echelon
-from dalembert.kkt.scaling import row_scales
+from dalembert.kkt.echelon import NEGLIGIBLE, echelon
+from dalembert.kkt.limits import EPS, doubt_level, rounding_level
+from dalembert.kkt.scaling import log_scales, row_scales
 
 Array = np.ndarray
-EPS = np.finfo(float).eps
 
-RANK_FACTOR = 4.0
-"""Singular values below RANK_FACTOR * sqrt(max(m, n)) * eps of the largest are zero: what rounding of A's entries, each
-by an eps or so in random directions, makes of dependent rows."""
+CLEARLY_DEFINITE = 1e7
+"""Trace of the inverse of M, scaled to unit diagonal, up to which M itself is the metric (seven digits of M)."""
 
-CLEAR_FACTOR = 2.0
-"""Below CLEAR_FACTOR * sqrt(max(m, n)) * eps a singular value is rounding beyond doubt; between the two, ambiguous."""
+PARTICIPATION_FACTOR = 10.0
+"""A row takes part in a redundancy when a unit null vector has more on it than PARTICIPATION_FACTOR times what the
+singular values taken for zero, or rounding, could have put there."""
 
-PARTICIPATION = 1.5e-8
-"""A row takes part in a redundancy when a unit null vector has more than this on it (square root of eps)."""
+MOST_PARTICIPATION = 1e-3
+"""Where rounding could have put more than this on every row, a null vector still speaks of the rows it is made of."""
+
+
+class MetricRows(NamedTuple):
+    """Rows in the metric of the mass.
+
+    Attributes
+    ----------
+    B
+        (m, n), rows of length one; a zero row stays zero.
+    weights
+        D, one per row: the reciprocal length of the row in this metric.
+    growth
+        Factor by which rounding of the entries of A may have grown in B, at least one.
+    """
+
+    B: Float[Array, "m n"]
+    weights: Float[Array, " m"]
+    growth: float
 
 
 @dataclass(frozen=True, eq=False)
 class RowStructure:
-    """Rank-revealing decomposition of the equilibrated constraint rows.
+    """Rank-revealing decomposition of the constraint rows.
 
     Attributes
     ----------
-    columns, rows
-        The scales G and E.
-    U, s, Vt
-        Singular value decomposition of E A G; `U` is square.
+    A
+        The rows of rank `rank`, in the user's units: A itself where what was dropped is rounding, otherwise A without
+        the singular directions beyond the rank.
+    B, weights
+        Rows in the metric of the mass and their weights D; see `MetricRows`.
+    U, s
+        Left singular vectors (m, m) and singular values of B.
     rank, kept, dropped
         The rank, and the relative singular values on either side of the decision.
     threshold
         Singular values up to this were taken for zero.
-    ambiguous
-        Whether one of these may be more than rounding, so that another rank would be as right. Never where the user
-        has set the tolerance: then the decision is the user's.
+    rounding
+        The relative singular value up to which rows of this precision are dependent.
+    carried
+        Whether the rank was given, so that the decision is the caller's.
+    doubt
+        A sentence where another rank would be as right, or where a given rank has become one less; else nothing.
+    chosen
+        Indices of r independent rows, ascending.
+    columns, rows
+        Scales G of coordinates and E of the chosen rows, powers of two.
+    U1, s1, V1t
+        Singular value decomposition of the chosen rows, E A G: (r, r), (r,), (r, n).
     """
 
-    columns: Float[Array, " n"]
-    rows: Float[Array, " m"]
+    A: Float[Array, "m n"]
+    B: Float[Array, "m n"]
+    weights: Float[Array, " m"]
     U: Float[Array, "m m"]
     s: Float[Array, " k"]
-    Vt: Float[Array, "n n"]
     rank: int
     kept: float
     dropped: float
     threshold: float
-    ambiguous: bool
+    rounding: float
+    carried: bool
+    doubt: str
+    chosen: Int[Array, " r"]
+    columns: Float[Array, " n"]
+    rows: Float[Array, " r"]
+    U1: Float[Array, "r r"]
+    s1: Float[Array, " r"]
+    V1t: Float[Array, "r n"]
+
+    @property
+    def ambiguous(self) -> bool:
+        """Whether the rank is in doubt."""
+        return bool(self.doubt)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether more than the rounding of doubles was dropped, so that `A` differs from the rows that were given."""
+        return float(self.s[self.rank :].max(initial=0.0)) > rounding_level(*self.A.shape)
 
     @property
     def gap(self) -> float:
         """Ratio of the smallest singular value kept to the largest dropped (or to eps): large means a clear rank."""
-        return self.kept / max(self.dropped, float(EPS))
-
-    @property
-    def doubt(self) -> str:
-        """A sentence where the rank is ambiguous, else nothing."""
-        if not self.ambiguous:
-            return ""
-        return f"the rank is in doubt: a singular value of {self.dropped:.0e} was taken for zero; set rank_tolerance"
+        return self.kept / max(self.dropped, EPS)
 
     @property
     def scaled_null(self) -> Float[Array, "m k"]:
-        """Orthonormal basis of null(Ahat^T)."""
+        """Orthonormal basis of null(B^T), or of what was taken for it."""
         return self.U[:, self.rank :]
+
+    @property
+    def participation(self) -> float:
+        """What a unit null vector must have on a row that takes part in it."""
+        noise = PARTICIPATION_FACTOR * max(self.rounding, self.dropped) / max(self.kept, EPS)
+        return min(noise, MOST_PARTICIPATION)
 
     @cached_property
     def redundancies(self) -> tuple[Float[Array, "m k"], list[int]]:
         """Basis of null(A^T) in echelon form, and its pivots: row pivots[j] is minus the rest of column j."""
-        return echelon(self.scaled_null, self.rows)
+        negligible = min(max(100.0 * self.participation, 1e-12), NEGLIGIBLE)
+        return echelon(self.scaled_null, self.weights, negligible)
 
     @property
     def null(self) -> Float[Array, "m k"]:
@@ -92,19 +152,159 @@ class RowStructure:
         Source: M. Wojtyra, "Joint reaction forces in multibody systems with redundant constraints", Multibody
         System Dynamics 14 (2005) 23-46.
         """
-        return np.linalg.norm(self.scaled_null, axis=1) <= PARTICIPATION
+        return np.linalg.norm(self.scaled_null, axis=1) <= self.participation
+
+    def in_range(self, c: Array) -> Array:
+        """Return the right sides in range(A) nearest to c, (m,) or (m, k), rows of length one counting alike."""
+        if self.rank == c.shape[0]:
+            return c
+        U2 = np.where(self.unique[:, None], 0.0, self.scaled_null)
+        weights = self.weights.reshape((-1,) + (1,) * (c.ndim - 1))
+        return c - (U2 @ (U2.T @ (weights * c))) / weights
 
 
-def row_structure(A: Float[Array, "m n"], tolerance: float | None = None) -> RowStructure:
-    """Decompose the rows of A; `tolerance` replaces the default relative threshold for the rank.  O(m n min(m, n))."""
-    m, n = A.shape
-    columns, rows = row_scales(A)
-    U, s, Vt = np.linalg.svd(rows[:, None] * A * columns)
+def row_structure(
+    A: Float[Array, "m n"],
+    M: Float[Array, "n n"] | None = None,
+    tolerance: float | None = None,
+    precision: float = EPS,
+    rank: int | None = None,
+) -> RowStructure:
+    """Decompose the rows of A in the metric of M (of the identity without M).  O(n^3 + m n min(m, n)).
+
+    Parameters
+    ----------
+    tolerance
+        Relative singular value up to which rows are dependent, in place of rounding.
+    precision
+        The eps of the numbers in A: that of float32 where they came in single precision.
+    rank
+        A rank that is known: the largest `rank` singular values are kept, the rest is projected away.
+    """
+    B, weights, growth = metric_rows(A, M)
+    U, s, _ = np.linalg.svd(B)
+    found = _decided(s, A.shape, growth, tolerance, precision, rank)
+    r = found.rank
+    U2 = U[:, r:]
+    kept = _projected(A, weights, U2) if s[r:].max(initial=0.0) > rounding_level(*A.shape) else A
+    chosen = _pivots(B if kept is A else B - U2 @ (U2.T @ B), r)
+    columns, rows = row_scales(kept[chosen])
+    U1, s1, V1t = np.linalg.svd(rows[:, None] * kept[chosen] * columns, full_matrices=False)
+    return RowStructure(
+        A=kept, B=B, weights=weights, U=U, s=s, rank=r, kept=found.kept, dropped=found.dropped,
+        threshold=found.threshold, rounding=found.rounding, carried=rank is not None, doubt=found.doubt,
+        chosen=chosen, columns=columns, rows=rows, U1=U1, s1=s1, V1t=V1t,
+    )  # fmt: skip
+
+
+def independent_rows(
+    A: Float[Array, "m n"],
+    M: Float[Array, "n n"] | None = None,
+    tolerance: float | None = None,
+    precision: float = EPS,
+    rank: int | None = None,
+) -> Int[Array, " r"]:
+    """Return the indices, ascending, of r independent rows, chosen by pivots in the metric of M; r given or found."""
+    B, _, growth = metric_rows(A, M)
+    if rank is None:
+        s = np.linalg.svd(B, compute_uv=False)
+        rank = _decided(s, A.shape, growth, tolerance, precision, None).rank
+    return _pivots(B, rank)
+
+
+def metric_rows(A: Float[Array, "m n"], M: Float[Array, "n n"] | None = None) -> MetricRows:
+    """Return the rows of A in the metric of M, each of length one."""
+    if M is None:
+        M = np.eye(A.shape[1])
+    mass = np.abs(np.diag(M))
+    massive = mass > 0.0
+    known = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
+    columns, lengths = log_scales(A, known)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        scaled = np.where(A == 0.0, 0.0, A * np.exp2(lengths[:, None] + columns))
+        Mhat = np.where(M == 0.0, 0.0, M * np.exp2(columns[:, None] + columns))
+    first = _lengths(scaled)
+    scaled /= first[:, None]
+    Li = _metric_factor(Mhat, scaled)
+    B = scaled @ Li.T
+    last = _lengths(B)
+    spread = np.linalg.norm(np.abs(scaled) @ np.abs(Li.T), axis=1) / last
+    with np.errstate(over="ignore", under="ignore"):
+        weights = np.exp2(lengths) / (first * last)
+    return MetricRows(B / last[:, None], weights, max(1.0, float(spread.max(initial=1.0))))
+
+
+def _metric_factor(M: Float[Array, "n n"], A: Float[Array, "m n"]) -> Float[Array, "n n"]:
+    """Return L^-1 of the metric, for M with a diagonal of ones and zeros, and rows A of length one."""
+    try:
+        Li = np.linalg.inv(np.linalg.cholesky(M))
+        if float(np.sum(Li * Li)) < CLEARLY_DEFINITE:
+            return Li
+    except np.linalg.LinAlgError:
+        pass
+    values, vectors = np.linalg.eigh(0.5 * (M + M.T))
+    H = (vectors * np.abs(values)) @ vectors.T + A.T @ A
+    values, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    unseen = values <= rounding_level(*A.shape) * values[-1]  # neither mass nor rows: nothing is measured along these
+    values[unseen] = 1.0
+    return (vectors / np.sqrt(values)).T
+
+
+class _Decision(NamedTuple):
+    """The rank, with the numbers and the words that belong to it."""
+
+    rank: int
+    kept: float
+    dropped: float
+    threshold: float
+    rounding: float
+    doubt: str
+
+
+def _decided(
+    s: Array, shape: tuple[int, ...], growth: float, tolerance: float | None, precision: float, rank: int | None
+) -> _Decision:
+    """Decide the rank from singular values: as given, by the tolerance, or by rounding, with doubt above it."""
     largest = float(s[0]) if s.size and s[0] > 0.0 else 1.0
-    noise = float(EPS) * max(m, n) ** 0.5
-    threshold = largest * (RANK_FACTOR * noise if tolerance is None else tolerance)
-    rank = int(np.count_nonzero(s > threshold))
-    kept = float(s[rank - 1]) / largest if rank else 1.0
-    dropped = float(s[rank]) / largest if rank < s.size else 0.0
-    ambiguous = tolerance is None and dropped > CLEAR_FACTOR * noise
-    return RowStructure(columns, rows, U, s, Vt, rank, kept, dropped, threshold, ambiguous)
+    rounding, doubtful = rounding_level(*shape, precision) / largest, doubt_level(precision)
+    relative = s / largest
+    limit = min(rounding * growth, doubtful) if tolerance is None else tolerance
+    r = int(np.count_nonzero(relative > limit)) if rank is None else min(rank, s.size)
+    kept = float(relative[r - 1]) if r else 1.0
+    dropped = float(relative[r]) if r < s.size else 0.0
+    doubt = ""
+    if rank is not None and kept <= rounding:
+        doubt = f"a singular configuration: of {rank} independent rows one more depends on the others ({kept:.0e})"
+    elif rank is None and tolerance is None and dropped > rounding:
+        doubt = f"the rank is in doubt: a singular value of {dropped:.0e} was taken for zero; set rank_tolerance"
+    elif rank is None and tolerance is None and kept <= doubtful:
+        doubt = (
+            f"the rank is in doubt: a singular value of {kept:.0e} lies between rounding, {rounding:.0e}, and "
+            f"{doubtful:.0e}; set rank_tolerance"
+        )
+    threshold = largest * (limit if rank is None else dropped)
+    return _Decision(r, kept, dropped, threshold, rounding, doubt)
+
+
+def _projected(A: Array, weights: Array, U2: Array) -> Array:
+    """Return A without the combinations U2 of its weighted rows; entries that change by rounding stay as they are."""
+    weighted = weights[:, None] * A
+    change = (U2 @ (U2.T @ weighted)) / weights[:, None]
+    noise = 8.0 * EPS * (np.abs(U2) @ (np.abs(U2).T @ np.abs(weighted))) / weights[:, None]
+    return A - np.where(np.abs(change) <= noise, 0.0, change)
+
+
+def _pivots(B: Array, rank: int) -> Array:
+    """Return the indices, ascending, of the `rank` rows of B that pivoted elimination takes first."""
+    if rank >= B.shape[0]:
+        return np.arange(B.shape[0])
+    if not rank:
+        return np.arange(0)
+    _, order = sla.qr(B.T, mode="r", pivoting=True)  # pyright: ignore[reportAssignmentType]
+    return np.sort(order[:rank])
+
+
+def _lengths(rows: Array) -> Array:
+    """Return the lengths of rows, one for a zero row."""
+    length = np.linalg.norm(rows, axis=1)
+    return np.where(length > 0.0, length, 1.0)

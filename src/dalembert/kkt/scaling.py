@@ -47,6 +47,32 @@ def row_scales(A: Float[Array, "m n"]) -> tuple[Float[Array, " n"], Float[Array,
     return scales[:n], scales[n:]
 
 
+def log_scales(A: Float[Array, "m n"], known: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
+    """Return binary logarithms of scales (d, e): d as known, or, where NaN, such that entries are nearest to one.
+
+    Columns without a size of their own (massless coordinates) get it from the rows that they share with others, as in
+    `row_scales`; then every row is scaled to a largest entry of one. Logarithms, so that nothing overflows.
+    """
+    size = np.abs(A)
+    logs = np.where(size > 0.0, np.log2(np.where(size > 0.0, size, 1.0)), -np.inf)
+    columns, unknown = np.where(np.isnan(known), 0.0, known), np.isnan(known)
+    if unknown.any():
+        used = size > NOISE * size.max(axis=1, initial=0.0)[:, None]
+        columns[unknown] = _column_logs(np.where(used, logs, 0.0), used, columns, unknown)
+    largest = (logs + columns).max(axis=1, initial=-np.inf)
+    return columns, np.where(np.isfinite(largest), -largest, 0.0)
+
+
+def _column_logs(logs: Array, used: Array, columns: Array, unknown: Array) -> Array:
+    """Solve the normal equations of `row_scales` for the unknown columns only; the others are given."""
+    mask, k = used.astype(float), int(np.count_nonzero(unknown))
+    free = mask[:, unknown]
+    normal = np.block([[np.diag(free.sum(axis=0)), free.T], [free, np.diag(mask.sum(axis=1))]])
+    by_row = logs.sum(axis=1) + mask[:, ~unknown] @ columns[~unknown]
+    right = -np.concatenate([logs[:, unknown].sum(axis=0), by_row])
+    return np.linalg.solve(normal + RIDGE * np.eye(right.size), right)[:k]
+
+
 def block_scales(A: Float[Array, "m n"], M: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
     """Return scales (d, e) that bring the largest entry of every row of the block matrix to about one.
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg.lapack import dsycon, dsytrf, dsytrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.limits import MANY_DIGITS
 from dalembert.kkt.routes.contract import RouteDeclined
 
 Array = np.ndarray
@@ -24,6 +25,11 @@ SMALLEST_RCOND = 1e-14
 
 CLEARLY_REGULAR = 1e-9
 """Reciprocal condition above which inertia (n, m, 0) proves solvability beyond rounding."""
+
+CLEARLY_INDEPENDENT = 1e-6
+"""Reciprocal condition, times the square root of the lightest mass in it, above which rows are independent in the
+metric of the mass, too, by `limits.DOUBT`: that metric stretches light coordinates, and rows with them, by no more than
+the square root, and by 3e3 where masses are coupled as closely as `rows.CLEARLY_DEFINITE` lets them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,12 +44,15 @@ class Dense:
         Scales of coordinates and rows.
     rcond
         Estimated reciprocal condition of the equilibrated matrix in the 1-norm.
+    regular
+        Whether the inertia, and with it the rank of the rows, is decided far from rounding and from doubt.
     """
 
     LD: Array
     pivots: Array
     scales: Array
     rcond: float
+    regular: bool
 
     name: ClassVar[str] = "dense"
     handles_redundant_rows: ClassVar[bool] = False
@@ -63,12 +72,12 @@ class Dense:
         rcond, _ = dsycon(LD, pivots, np.abs(K).sum(axis=0).max(), lower=1)
         if not rcond > SMALLEST_RCOND:
             raise RouteDeclined(f"the block matrix is singular to rounding (reciprocal condition {rcond:.1e})")
-        return cls(LD, pivots, analysis.scales, float(rcond))
-
-    @property
-    def regular(self) -> bool:
-        """True when the inertia is decided far from rounding."""
-        return self.rcond > CLEARLY_REGULAR
+        masses = np.abs(K.diagonal()[:n])
+        lightest = float(masses[masses > 0.0].min(initial=1.0)) ** 0.5
+        independent = rcond * lightest > max(CLEARLY_INDEPENDENT, analysis.tolerance or 0.0) if m else True
+        clear = rcond > max(CLEARLY_REGULAR, (n + m) * max(analysis.precision) / MANY_DIGITS)
+        carried = analysis.rank is not None and analysis.rank < m
+        return cls(LD, pivots, analysis.scales, float(rcond), bool(clear and independent and not carried))
 
     @property
     def magnification(self) -> float:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dalembert.kkt.limits import rounding_level
 from dalembert.kkt.routes.contract import RouteDeclined
-from dalembert.kkt.rows import RANK_FACTOR
 
 Array = np.ndarray
-EPS = np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,7 +47,7 @@ def mass_weighted(Li: Array, A: Array, rank: int) -> MassWeighted:
     length = np.linalg.norm(J, axis=1)
     E = 1.0 / np.where(length > 0.0, length, 1.0)
     U, s, Vt = np.linalg.svd(E[:, None] * J, full_matrices=False)
-    threshold = RANK_FACTOR * max(A.shape) ** 0.5 * EPS * s.max(initial=0.0)
+    threshold = rounding_level(*A.shape) * s.max(initial=0.0)
     if rank and s[rank - 1] <= threshold:
         raise RouteDeclined(
             f"the masses hide the rank of A: weighted singular value {s[rank - 1]:.1e} below {threshold:.1e}"

@@ -1,13 +1,14 @@
 """Route `nullspace`: rank revealing, for any A and any M that is definite on null(A).
 
-In scaled coordinates (a = G ahat, lam = E lamhat) with Ahat = U1 S V1^T and admissible motions Z:
+In scaled coordinates (a = G ahat, lam = E lamhat), with Ahat = U1 S V1^T the r independent rows that `rows.py` has
+chosen and admissible motions Z:
 
     V1^T a = S^-1 U1^T c             the constraints, in their row space
     (Z^T M Z) y = Z^T (f - M a_p)    the motion, where a = a_p + Z y
     B1^T (S U1^T lam) = (f - M a)_dep    the multipliers, from the dependent coordinates
 
-The part of c outside range(A) is ignored (the caller decides whether it may be), and lam has no component in
-null(Ahat^T). Cost O(n^3 + m n min(m, n)).
+The part of c outside range(A) is ignored (the caller decides whether it may be); lam is zero on the other rows.
+Cost O(n^3 + m n min(m, n)).
 """
 
 from __future__ import annotations
@@ -53,12 +54,12 @@ class NullSpace:
         """Return (a, lam), stacked."""
         rows, dependent = self.analysis.rows, self.analysis.motion.dependent
         shape = (-1,) + (1,) * (b.ndim - 1)
-        G, E, s = rows.columns.reshape(shape), rows.rows.reshape(shape), rows.s[: rows.rank].reshape(shape)
-        U1 = rows.U[:, : rows.rank]
+        G, E, s, U1 = rows.columns.reshape(shape), rows.rows.reshape(shape), rows.s1.reshape(shape), rows.U1
         n = self.M.shape[0]
         f = G * b[:n]
         a = np.zeros_like(f)
-        a[dependent] = self.B1i @ ((U1.T @ (E * b[n:])) / s)
+        a[dependent] = self.B1i @ ((U1.T @ (E * rows.in_range(b[n:])[rows.chosen])) / s)
         a = a + self.compliance @ (f - self.M @ a)
-        lam = U1 @ ((self.B1i.T @ (f - self.M @ a)[dependent]) / s)
-        return np.concatenate([G * a, E * lam])
+        lam = np.zeros_like(b[n:])
+        lam[rows.chosen] = E * (U1 @ ((self.B1i.T @ (f - self.M @ a)[dependent]) / s))
+        return np.concatenate([G * a, lam])

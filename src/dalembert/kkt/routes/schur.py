@@ -16,13 +16,12 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.limits import CLEARLY_REGULAR as CLEARLY_REGULAR
+from dalembert.kkt.limits import regular_trace
 from dalembert.kkt.routes.contract import RouteDeclined
 
 Array = np.ndarray
 EPS = float(np.finfo(float).eps)
-
-CLEARLY_REGULAR = 1e7
-"""Traces of the inverses of unit-diagonal M and S below this prove definiteness with eight digits to spare."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,6 +38,8 @@ class Schur:
         Largest trace of the inverse of the two matrices scaled to unit diagonal; it bounds 1 / (smallest eigenvalue).
     scales
         The reciprocal square roots of the two diagonals.
+    limit
+        The spread below which the factors prove a regular system.
     """
 
     Li: Array
@@ -46,6 +47,7 @@ class Schur:
     Lsi: Array
     spread: float
     scales: Array
+    limit: float
 
     name: ClassVar[str] = "schur"
     handles_redundant_rows: ClassVar[bool] = False
@@ -58,12 +60,13 @@ class Schur:
         Y = Li.dot(analysis.A.T)
         S = Y.T.dot(Y)
         Lsi, spread_S, e = inverse_factor(S, "constraint rows are redundant: A M^-1 A^T is singular")
-        return cls(Li, Y, Lsi, max(spread_M, spread_S), np.concatenate((d, e)))
+        limit = regular_trace(*Y.shape, max(analysis.precision), analysis.tolerance, analysis.rank)
+        return cls(Li, Y, Lsi, max(spread_M, spread_S), np.concatenate((d, e)), limit)
 
     @property
     def regular(self) -> bool:
         """True when both factors are far from singular."""
-        return self.spread < CLEARLY_REGULAR
+        return self.spread < self.limit
 
     @property
     def magnification(self) -> float:
