@@ -200,7 +200,7 @@ class LargeSystem(RowState):
     def _kept(
         self, values: RowValues, load: tuple, g: Array, scale: Array, present: Array, implied: Array, free: Any
     ) -> Answer:
-        """Solve by the rows that the mechanism's rank is made of, the implied ones bearing what least norm gives them."""
+        """Solve by the rows that make up the mechanism's rank; implied ones bear what least norm gives them."""
         need, tau, c = load
         borne = np.zeros(self.rows.m)
         if implied.any():

@@ -10,8 +10,8 @@ import numpy as np
 Array = np.ndarray
 
 STEPS = 3
-"""Proximal steps: each shrinks what is wrong in the range of G by mu / (sigma + mu), sigma an eigenvalue of G; they never
-leave the span where multipliers are least. Source: J. Carpentier, R. Budhiraja, N. Mansard, "Proximal and sparse
+"""Proximal steps: each shrinks what is wrong in the range of G by mu / (sigma + mu), sigma an eigenvalue of G; they
+never leave the span where multipliers are least. Source: J. Carpentier, R. Budhiraja, N. Mansard, "Proximal and sparse
 resolution of constrained dynamic equations", RSS 2021."""
 
 CLEANINGS = 2
@@ -44,7 +44,7 @@ class Factors:
 
 
 class Trial(NamedTuple):
-    """An answer a (nv,), lam (m,), both relative residuals, and what is left: tau - M a - A^T lam, c - A a; its size."""
+    """An answer a (nv,), lam (m,), both residuals, and what is left: tau - M a - A^T lam, c - A a with its size."""
 
     a: Array
     lam: Array

@@ -2,8 +2,8 @@
 
 At one configuration a pivot that vanishes may be a row that others imply everywhere, or a rank that is lost there. So
 pivots are looked at in other configurations as well, reached along motions that the rows allow and closed by Newton's
-method: the fewest rows without a pivot are the implied ones. Fronts have pivots; a sparse LU has none that say this, and
-there the Delassus matrix is formed and eliminated with pivots, as long as it is small.
+method: the fewest rows without a pivot are the implied ones. Fronts have pivots; a sparse LU has none that say this,
+and there the Delassus matrix is formed and eliminated with pivots, as long as it is small.
 """
 
 from __future__ import annotations

@@ -64,12 +64,12 @@ class InsideTheTree:
         right = inward(self.made, load, c)
         forces, held = multipliers(self.schur, sparse([right.b[r] for r in self.left]))
         known = dict(zip(self.left, dense(forces, len(self.left)), strict=True))
-        free, inside = self._effort(right)
+        free, borne = self._effort(right)
         motion = outward(self.made, right, known)
         lam = [known.get(r, 0.0) for r in range(len(c))]
         inside = relative(self.made.row_pivots, needs.row_scales)
         pivots = row_pivots(self.schur, needs.of_rows(self.left)) + inside
-        found = Solved(motion.joints, motion, lam, free, add(inside, held), pivots)
+        found = Solved(motion.joints, motion, lam, free, add(borne, held), pivots)
         system = TreeSystem(self.made.tree, self.made.posed, self.made.forces, self.made)  # type: ignore[arg-type]
         answer = judged(system, needs, limits, Asked(load, c, inputs), found)
         # a row that joints so far cannot hold spoils the pivots of joints after it: no motion lacks mass for that
