@@ -17,11 +17,15 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.positions import Assembly, Equilibrium
+from dalembert.model.solving import LARGEST_SURVEYED
 
 Array = np.ndarray
 
 CLOSED = 1e-11
-"""Residuals up to this close a loop, metres and radians."""
+"""Residuals up to this part of their size (the mechanism's, one radian) close a loop."""
+
+SPEED = 1e-9
+"""Rates up to this part of the speeds that enter them are admissible, where some velocities are held."""
 
 MOST_STEPS = 200
 """Steps of Levenberg and Marquardt's method from one guess."""
@@ -56,6 +60,10 @@ class Assembling:
     index_v: Any
     mass: Any
     gravity: Any
+    row_sizes: Any
+    slack: Any
+    generic_rank: Any
+    constraint_velocity: Any
 
     def assemble(self, q: Any, v: Any = None, *, hold: Sequence[str] = (), t: float = 0.0, rng: Any = 0) -> Assembly:
         """Close the loops from a guess.
@@ -65,7 +73,7 @@ class Assembling:
         q, v
             A guess (nq,), as far off as it may be, and the velocity that one would like to have (nv,).
         hold
-            Joints and coordinates that keep their values.
+            Joints and coordinates that keep their values, and their speeds where v is given.
         rng
             Seed of the other guesses that are tried where the first leads nowhere.
 
@@ -85,13 +93,26 @@ class Assembling:
             spread = 0.0 if k == 0 else min(2.0, 0.25 * 2.0 ** (k / 6))
             guess = self.integrate(start, spread * free * generator.standard_normal(self.nv)) if k else start
             found = self._closest(guess, free, t)
-            size = float(np.abs(self.constraint(found, t)).max(initial=0.0))
+            size = float((np.abs(self.constraint(found, t)) / self._held_sizes()).max(initial=0.0))
             starts += 1
             if size < least:
                 best, least = found, size
-            if least <= CLOSED or not any(self.holonomic):
+            if least <= self._closed_at(best, least, t) or not any(self.holonomic):
                 break
-        return self._assembly(best, least, v, t, starts, bool(hold))
+        return self._assembly(best, least, v, t, starts, free)
+
+    def _held_sizes(self) -> Array:
+        """Return what residuals are measured against, (h,)."""
+        return self.row_sizes[np.array(self.holonomic, dtype=bool)]
+
+    def _closed_at(self, q: Array, size: float, t: float) -> float:
+        """Return the part of their size up to which rows are closed: the model's digits where rows are redundant.
+
+        Redundant loops of a file contradict each other in the last digits that it has; their squares are least then.
+        """
+        if CLOSED < size <= self.slack and self.nv <= LARGEST_SURVEYED and self.generic_rank(q, t).redundant:
+            return self.slack
+        return CLOSED
 
     def _free_columns(self, hold: Sequence[str]) -> Array:
         free = np.ones(self.nv)
@@ -102,18 +123,19 @@ class Assembling:
     def _closest(self, q: Array, free: Array, t: float) -> Array:
         """Return a local minimum of |phi|, by Levenberg and Marquardt."""
         rows = np.array(self.holonomic, dtype=bool)
-        phi, damping = np.asarray(self.constraint(q, t)), 1e-3
+        sizes = self._held_sizes()
+        phi, damping = np.asarray(self.constraint(q, t)) / sizes, 1e-3
         for _ in range(MOST_STEPS):
             if np.abs(phi).max(initial=0.0) <= 0.1 * CLOSED:
                 break
-            A = np.asarray(self.jacobian(q, t))[rows] * free
+            A = np.asarray(self.jacobian(q, t))[rows] / sizes[:, None] * free
             H, slope = A.T @ A, A.T @ phi
             scale = np.diag(H).max(initial=0.0) + np.finfo(float).tiny
             for _ in range(12):
                 x = -np.linalg.solve(H + damping * scale * np.eye(self.nv), slope) * free
                 x *= min(1.0, 1.0 / max(np.abs(x).max(), np.finfo(float).tiny))
                 trial = self.integrate(q, x)
-                new = np.asarray(self.constraint(trial, t))
+                new = np.asarray(self.constraint(trial, t)) / sizes
                 if new @ new < phi @ phi:
                     break
                 damping = min(damping * 8.0, 1e8)
@@ -125,18 +147,31 @@ class Assembling:
                 break
         return q
 
-    def _assembly(self, q: Array, size: float, v: Any, t: float, starts: int, held: bool) -> Assembly:
+    def _assembly(self, q: Array, size: float, v: Any, t: float, starts: int, free: Array) -> Assembly:
         rows = [name for name, has in zip(self.names, self.holonomic, strict=True) if has]
-        if size <= 1e-6 and not held:
+        if size <= 1e-6 and free.all():
             with suppress(SolvabilityError):
                 q = self.project(q, t=t)
         phi = np.abs(np.asarray(self.constraint(q, t)))
-        order = np.argsort(-phi)
-        opened = {rows[i]: float(phi[i]) for i in order if phi[i] > CLOSED}
+        parts = phi / self._held_sizes()
+        limit = self._closed_at(q, float(parts.max(initial=0.0)), t)
+        opened = {rows[i]: float(phi[i]) for i in np.argsort(-parts) if parts[i] > limit}
         speed = np.zeros(self.nv) if v is None else np.asarray(v, dtype=float)
         if self.names and not opened:
-            speed = self.project(q, speed, t)[1]
+            speed, opened = self._speed(q, speed, t, free)
         return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts)
+
+    def _speed(self, q: Array, v: Array, t: float, free: Array) -> tuple[Array, dict[str, float]]:
+        """Return the admissible velocity nearest to v that keeps what is held, and rates that this leaves open."""
+        if free.all():
+            return self.project(q, v, t)[1], {}
+        from dalembert.model.ranks import admissible_velocity
+
+        speed = admissible_velocity(self, q, v, t, free > 0.0)
+        rates = np.abs(np.asarray(self.constraint_velocity(q, speed, t)))
+        sizes = np.abs(np.asarray(self.jacobian(q, t))) @ np.maximum(np.abs(speed), np.abs(v))
+        left = rates > max(SPEED, self.slack) * np.maximum(sizes, np.finfo(float).tiny)
+        return speed, {f"rate of {self.names[i]}": float(rates[i]) for i in np.flatnonzero(left)}
 
     def equilibrium(self, q: Any = None, torque: Any = None, t: float = 0.0) -> Equilibrium:
         """Find a position of rest near a configuration (the neutral one by default), under constant joint forces.

@@ -16,11 +16,15 @@ from dalembert.model.manifold import reals
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
+    from dalembert.model.ranks import GenericRank
 
 Array = np.ndarray
 
 ROUNDING = 64 * np.finfo(float).eps
 """Entries of A below this part of their joint's lever are rounding: chains of tens of joints add up so much."""
+
+MOST_RANKS = 64
+"""Configurations whose rank stays in memory."""
 
 LARGEST_ROUNDING = 1e-6
 """Metres. Further than 1e8 m from the origin rounding is larger, and no reason to drop what holds a mechanism."""
@@ -34,6 +38,7 @@ class Constrained:
     loops: Any
     joints: Any
     frames: Any
+    source: Any
     nv: Any
     index_q: Any
     bias: Any
@@ -143,6 +148,41 @@ class Constrained:
         named = {getattr(each, word, None) for each in self.all_constraints for word in ("frame", "other")}
         places = [f.placement.position for f in self.frames if f.name in named]
         return max(self._reach, *(float(np.abs(p).max()) for p in places), 0.0) or 1.0
+
+    @cached_property
+    def row_sizes(self) -> Array:
+        """Per row what its residual is measured against, (m,): the model's size in metres, or one radian."""
+        from dalembert.model.ranks import row_sizes
+
+        return row_sizes(self)
+
+    @property
+    def slack(self) -> float:
+        """Part of `row_sizes` by which redundant rows may contradict each other: the digits that the model has."""
+        from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
+        from dalembert.model.ranks import SLACK
+
+        return max(SLACK, BUILT_DIGITS if self.source is None else FILE_DIGITS)
+
+    def generic_rank(self, q: Any = None, t: float = 0.0) -> GenericRank:
+        """Return the rank that the rows have around a configuration (the neutral one by default), decided once.
+
+        A property of the mechanism: next to a singular configuration, and off the constraints, all that goes through
+        time keeps so many rows. See `ranks.py`.
+        """
+        from dalembert.model.ranks import generic_rank
+
+        key = (None if q is None else np.asarray(q, dtype=float).tobytes(), float(t))
+        if key not in self._ranks:
+            if len(self._ranks) >= MOST_RANKS:
+                del self._ranks[next(iter(self._ranks))]
+            self._ranks[key] = generic_rank(self, q, t)
+        return self._ranks[key]
+
+    @cached_property
+    def _ranks(self) -> dict[Any, GenericRank]:
+        """What `generic_rank` has found."""
+        return {}
 
     @cached_property
     def _places(self) -> Array:

@@ -9,6 +9,11 @@ import numpy as np
 Array = np.ndarray
 
 
+CONTRADICTING = 1e-9
+LEAST = ": redundant loops contradict each other by that, within the model's digits; their squares are least"
+"""A gap, metres or radians, that rounding does not explain; and what it is."""
+
+
 @dataclass(frozen=True, eq=False)
 class Assembly:
     """What became of closing the loops.
@@ -20,7 +25,8 @@ class Assembly:
     gap
         Largest residual that remains, metres or radians.
     open
-        Rows that remain open and by how much, the worst first.
+        Rows that remain open and by how much, the worst first; "rate of ..." where speeds that are held contradict
+        the constraints.
     starts
         Guesses that were tried.
     """
@@ -38,7 +44,7 @@ class Assembly:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"closed to {self.gap:.1e}"
+            return f"closed to {self.gap:.1e}" + (LEAST if self.gap > CONTRADICTING else "")
         worst = ", ".join(f"{name!r} by {gap:.3g}" for name, gap in list(self.open.items())[:3])
         return f"cannot be closed from here ({self.starts} starts): what remains open is {worst}"
 

@@ -18,19 +18,18 @@ from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS, model_rows
 if TYPE_CHECKING:
     from dalembert.kkt import KKT, Diagnosis, Solution
     from dalembert.kkt.impact import Impact
+    from dalembert.model.ranks import GenericRank
 
 Array = np.ndarray
 
 MOST_STEPS = 50
 """Newton steps of a projection; three or four are usual, more where constraints meet tangentially."""
 
+LARGEST_SURVEYED = 200
+"""Velocities up to which ranks are looked for by dense decompositions."""
+
 HALVINGS = 8
 """How often a step that makes residuals larger is halved."""
-
-
-SLACK = 1e-8
-"""Redundant rows may contradict each other by this much, metres or radians, as files with few digits do; where
-Newton's method comes to rest with no larger residual, the configuration is admissible."""
 
 
 class Solving:
@@ -51,6 +50,9 @@ class Solving:
     drift_size: Any
     constraint: Any
     integrate: Any
+    row_sizes: Any
+    generic_rank: Any
+    slack: Any
 
     def block_system(self, q: Any, t: Any = 0.0, metric: Any = None) -> KKT:
         """Return the block matrix at one configuration or a batch, with the names of rows and coordinates.
@@ -66,9 +68,28 @@ class Solving:
 
         M, A = self.mass_matrix(q), self.jacobian(q, t)
         digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
+        rank = self._known_rank(q, t)
+        if rank is not None:
+            from dalembert.model.ranks import agreeing
+
+            system = KKT(M, A, self.names, self.coordinates, _square(metric), rank=rank.rank)
+            size = float(np.asarray(self.drift_size(A, v)))
+            agreed = agreeing(self, rank, np.asarray(q, dtype=float), float(t), drift, size)
+            return system, drift if agreed is None else agreed, agreed is not None
         rows = model_rows(M, A, drift, self.drift_size(A, v), self.scale_groups, digits)
         system = KKT(M, rows.A, self.names, self.coordinates, _square(metric), rank_tolerance=rows.tolerance)
         return system, rows.drift, rows.agree
+
+    def _known_rank(self, q: Any, t: Any) -> GenericRank | None:
+        """Return the mechanism's rank where rows depend on each other everywhere; of one state, on its constraints."""
+        if np.ndim(q) != 1 or np.ndim(t) or not self.names or not self.nv or self.nv > LARGEST_SURVEYED:
+            return None
+        if not np.isfinite(np.asarray(q, dtype=float)).all():
+            return None
+        from dalembert.model.ranks import fitting_rank
+
+        rank = fitting_rank(self, q, float(t))
+        return rank if rank.redundant and rank.places else None
 
     def solve(self, q: Any, v: Any, tau: Any = None, t: Any = 0.0, metric: Any = None, **options: Any) -> Solution:
         """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
@@ -100,11 +121,11 @@ class Solving:
     def project(self, q: Any, v: Any = None, t: float = 0.0, tolerance: float = 1e-12) -> Any:
         """Return the nearest admissible configuration and velocity, (q, v), or q alone without v.
 
-        Newton's method with steps of least kinetic energy, until no residual is larger than `tolerance` (metres,
-        radians), or, where redundant rows contradict each other by less than 1e-8, until it comes to rest; then the
-        velocity of least kinetic energy from v (seed 000, sec. 3). One state or a batch. Raises `SolvabilityError`,
-        with the rows that stay open, where a single configuration cannot be reached; in a batch such samples become
-        NaN.
+        Newton's method with steps of least kinetic energy, until no residual is larger than `tolerance` (parts of the
+        model's size, radians), or, where redundant rows contradict each other by less than the model's digits (1e-8 of
+        its size, 1e-6 where it was read from a file), until their squares are least; then the velocity of least
+        kinetic energy from v (seed 000, sec. 3). One state or a batch. Raises `SolvabilityError`, with the rows that
+        stay open, where a single configuration cannot be reached; in a batch such samples become NaN.
         """
         start, t = self.manifold.configuration(q), one_number(t, "t")
         tolerance = one_number(tolerance, "tolerance")
@@ -121,15 +142,21 @@ class Solving:
         velocity, _, status = self.compile("project_velocity")(q, v, np.array([t]))
         solved = np.isin(status[..., 0], [Status.UNIQUE, Status.REDUNDANT])
         if not solved.all():
-            velocity = np.where(solved[..., None], velocity, self.impact(q, v, 0.0, t).velocity)
+            from dalembert.model.ranks import admissible_velocity
+
+            v, velocity = np.broadcast_to(v, velocity.shape), np.array(velocity)
+            for k in map(tuple, np.argwhere(~solved)):
+                place = np.broadcast_to(q, (*velocity.shape[:-1], q.shape[-1]))[k]
+                finite = np.isfinite(place).all() and np.isfinite(v[k]).all()
+                velocity[k] = admissible_velocity(self, place, v[k], t) if finite else np.nan
         return q, velocity
 
     def _closed(self, q: Array, t: float, tolerance: float) -> Array:
-        """Return configurations (N, nq) with residuals below the tolerance, or at rest below `SLACK`; else NaN."""
+        """Return configurations (N, nq) with residuals below the tolerance, or at rest below the slack; else NaN."""
         if not any(self.holonomic):
             return q
         step = self.compile("project_step")
-        time = np.array([t])
+        time, start = np.array([t]), q.copy()
         size = self._residual(q, t)
         left = np.flatnonzero(~(size <= tolerance))
         for _ in range(MOST_STEPS):
@@ -140,8 +167,18 @@ class Solving:
             before = size[left]
             q[left], size[left] = self._shorter(q[left], move, before, t)
             left = left[(size[left] > tolerance) & (size[left] < before)]
-        q[~(size <= SLACK)] = np.nan
+        for k in np.flatnonzero(~(size <= self.slack)):
+            q[k] = self._least_open(start[k], t)
         return q
+
+    def _least_open(self, q: Array, t: float) -> Array:
+        """Return the configuration where redundant rows are open the least; NaN where that is more than the slack."""
+        if not np.isfinite(q).all() or self.nv > LARGEST_SURVEYED:
+            return np.full_like(q, np.nan)
+        from dalembert.model.ranks import closed_by_least_squares
+
+        found, size = closed_by_least_squares(self, q, t)
+        return found if size <= self.slack else np.full_like(q, np.nan)
 
     def _shorter(self, q: Array, move: Array, size: Array, t: float) -> tuple[Array, Array]:
         """Take a step, halved as long as it makes the largest residual larger."""
@@ -159,8 +196,9 @@ class Solving:
         return best, least
 
     def _residual(self, q: Array, t: float) -> Array:
-        """Return the largest residual of every configuration."""
-        return np.abs(self.constraint(q, t)).max(axis=-1, initial=0.0)
+        """Return the largest residual of every configuration, as a part of its size."""
+        sizes = self.row_sizes[np.array(self.holonomic, dtype=bool)]
+        return np.abs(self.constraint(q, t) / sizes).max(axis=-1, initial=0.0)
 
     def _refuse_open(self, q: Array, t: float) -> None:
         """Say which rows cannot be closed."""
@@ -199,9 +237,32 @@ class Solving:
         if np.any(left):
             batch = status.shape  # one state is a batch of one, so that what is wrong with it is its status
             q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1]))[left].reshape(-1, x.shape[-1]) for x in (q, v, tau))
-            found = self.solve(q, v, tau, np.broadcast_to(t, batch)[left].reshape(-1))
+            found = self._by_kkt(q, v, tau, np.broadcast_to(t, batch)[left].reshape(-1))
             status = np.asarray(status)
-            a[left], lam[left], status[left] = found.acceleration, found.multipliers, found.status
+            a[left], lam[left], status[left] = found
+        return a, lam, status
+
+    def _by_kkt(self, q: Array, v: Array, tau: Array, t: Array) -> tuple[Array, Array, Array]:
+        """Return what `KKT` says to a batch: under the mechanism's rank, so that no row is dropped next to a singularity.
+
+        A sample that contradicts this rank may do so within the model's digits, or on another part of the manifold:
+        then its own rank decides, unless it is a singular configuration, where the answer stays uncertified.
+        """
+        from dalembert.kkt import KKT, Status
+        from dalembert.model.ranks import distance
+
+        rank = None if self.nv > LARGEST_SURVEYED else self.generic_rank(None, float(t[0]))
+        if rank is None or not rank.places:
+            found = self.solve(q, v, tau, t)
+            return found.acceleration, found.multipliers, np.asarray(found.status)
+        system = KKT(self.mass_matrix(q), self.jacobian(q, t), self.names, self.coordinates, rank=rank.rank)
+        found = system.solve(self._force(q, v, tau), self.drift(q, v, t))
+        a, lam, status = found.acceleration, found.multipliers, np.array(found.status)
+        finite = np.isfinite(q).all(axis=-1)
+        for k in np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite):
+            if distance(self, rank, q[k], float(t[k])) > (BUILT_DIGITS if self.source is None else FILE_DIGITS):
+                own = self.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
+                a[k], lam[k], status[k] = own.acceleration[0], own.multipliers[0], np.asarray(own.status)[0]
         return a, lam, status
 
     def _refuse_unsolved(self, kernel: Any, a: Array, status: Array) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kkt import Diagnosis
 from dalembert.model.sampling import closed_or_none, closed_samples
-from dalembert.model.solving import SLACK
+from dalembert.model.ranks import SLACK
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism

@@ -17,6 +17,7 @@ from dalembert.simulate.smooth.callbacks import CallError, as_user_error, guarde
 from dalembert.simulate.smooth.controller import controller
 from dalembert.simulate.smooth.session import Session, Settings
 from dalembert.simulate.smooth.watch import watches
+from dalembert.simulate.witness import broken_balance
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 CONSISTENT = 1e-6
-"""Initial states may miss the constraints by this much (metres, radians, per second) and are then put onto them."""
+"""Initial states may miss the constraints by this part of the mechanism's size (or so many radians, per second for
+velocities), and are then put onto them."""
 
 
 ON_MANIFOLD = 1e-13
-"""States that miss the constraints by less are taken as they are, so that a run can be repeated bit for bit."""
+"""States that miss the constraints by less of that size are taken as they are: a run can be repeated bit for bit."""
 
 
 def simulate_mechanism(
@@ -62,7 +64,7 @@ def simulate_mechanism(
         Length of the run and its start, seconds.
     q, v
         Initial configuration (nq,) and velocity (nv,); neutral and at rest by default. A state that misses the
-        constraints by less than 1e-6 is put onto them, one that misses them by more is refused
+        constraints by less than 1e-6 of its size is put onto them, one that misses them by more is refused
         (`mechanism.assemble` closes loops).
     torque
         Joint forces: numbers (nv,); a dict by joint of any of these; (times, values), linear between times, or
@@ -137,6 +139,7 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
     error: tuple[BaseException, float] | None = None
     try:
         METHODS[session.settings.method](session, **session.extra.get("options", {}))
+        _ask_witness(session)
     except CallError as failed:
         session.extra["error"] = failed.error, failed.t
         session.stop("stopped", f"on_step failed at t = {failed.t:.9g} s: {failed}")
@@ -155,6 +158,16 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
             return trajectory_of(session, run.contacts)
         raise as_user_error(*error, run)
     return run
+
+
+def _ask_witness(session: Session) -> None:
+    """Compare the energy of a run that reached its end with what its tolerance allows; say where that does not hold."""
+    if session.status not in ("completed", "event") or "error" in session.extra or not session.blocks:
+        return
+    broken = broken_balance(trajectory_of(session))
+    if broken:
+        said = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
+        session.stop("inaccurate", said + broken)
 
 
 def _refuse_unknown(method: str, contacts: Any, options: dict[str, Any]) -> None:
@@ -182,19 +195,25 @@ def consistent_start(mechanism: Mechanism, q: Any, v: Any, t: float) -> tuple[Ar
     mechanism.manifold.refuse_off_manifold(q)
     if not mechanism.names:
         return q, v
+    held = np.array(mechanism.holonomic, dtype=bool)
+    names, sizes = np.array(mechanism.names, dtype=object), mechanism.row_sizes
     phi = np.asarray(mechanism.constraint(q, t))
-    names = [name for name, has in zip(mechanism.names, mechanism.holonomic, strict=True) if has]
-    _refuse(phi, names, "q", "mechanism.assemble(q) closes loops from a guess")
-    q = mechanism.project(q, t=t) if np.abs(phi).max(initial=0.0) > ON_MANIFOLD else q
+    _refuse(phi, sizes[held], names[held], "q", "mechanism.assemble(q) closes loops from a guess")
+    q = mechanism.project(q, t=t) if np.abs(phi / sizes[held]).max(initial=0.0) > ON_MANIFOLD else q
     rate = np.asarray(mechanism.constraint_velocity(q, v, t))
-    _refuse(rate, list(mechanism.names), "v", "mechanism.project(q, v)[1] is the nearest admissible one")
-    return q, mechanism.project(q, v, t)[1] if np.abs(rate).max(initial=0.0) > ON_MANIFOLD else v
+    sizes = np.maximum(sizes, np.abs(np.asarray(mechanism.jacobian(q, t))) @ np.abs(v))
+    _refuse(rate, sizes, names, "v", "mechanism.project(q, v)[1] is the nearest admissible one")
+    return q, mechanism.project(q, v, t)[1] if np.abs(rate / sizes).max(initial=0.0) > ON_MANIFOLD else v
 
 
-def _refuse(missing: Array, names: list[str], what: str, hint: str) -> None:
-    if missing.size and np.abs(missing).max() > CONSISTENT:
-        worst = int(np.argmax(np.abs(missing)))
-        raise ModelError(f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}; {hint}")
+def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) -> None:
+    """Refuse a state that misses a row by more than a part of what that is measured against."""
+    if missing.size and np.abs(missing / sizes).max() > CONSISTENT:
+        worst = int(np.argmax(np.abs(missing / sizes)))
+        part = abs(missing[worst]) / sizes[worst]
+        raise ModelError(
+            f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}, {part:.2g} of the mechanism's size; {hint}"
+        )
 
 
 def _vector(values: Any, size: int, what: str, names: tuple[str, ...]) -> Array:

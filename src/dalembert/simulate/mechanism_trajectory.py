@@ -45,6 +45,7 @@ class MechanismTrajectory(Trajectory):
         The stepper, and why it was taken.
     status, message
         "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why.
+        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows.
     """
 
     samples: dict[str, Array] = field(repr=False, default_factory=dict)

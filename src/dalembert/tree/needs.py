@@ -14,8 +14,8 @@ from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Pair
 from dalembert.model.joints import as_expression
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
+from dalembert.model.ranks import SLACK
 from dalembert.model.sampling import closed_samples
-from dalembert.model.solving import SLACK
 from dalembert.tree.choice import candidates
 from dalembert.tree.crba import crba
 from dalembert.tree.frame_kinematics import TreeKinematics

@@ -15,7 +15,7 @@ from dalembert.simulate.smooth.chart import LARGEST_TURN, ROTATIONS, rotation_pl
 from dalembert.simulate.smooth.codes import CODES, Codes
 from dalembert.simulate.smooth.explicit_events import note_signs, pass_events
 from dalembert.simulate.smooth.pairs import PAIRS, pair_of, scale_places
-from dalembert.simulate.smooth.session import FIELDS, Session
+from dalembert.simulate.smooth.session import FIELDS, Session, rank_of
 from dalembert.simulate.smooth.singular import by_kkt, near_singular, over_the_singularity
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, NON_FINITE, OFF, SPARE, Now, begin_at
 from dalembert.simulate.undisturbed import undisturbed
@@ -34,7 +34,8 @@ class Explicit:
 
     def __init__(self, session: Session) -> None:
         self.session, self.m = session, session.mechanism
-        self.codes = Codes(self.m, session.controller, session.event_function)
+        self.rank = rank_of(session)
+        self.codes = Codes(self.m, session.controller, session.event_function, self.rank)
         self.callbacks = Callbacks(self.codes, session.event_callables)
         self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
         self.callbacks.work = self.work
@@ -132,7 +133,7 @@ class Explicit:
         code = loop.advance(*arguments, most_steps)
         if code in (DECLINED, at.SHORT) and near_singular(self):
             code = over_the_singularity(self, code)
-        if code == DECLINED:
+        if code == DECLINED and not self.codes.carries:
             code = by_kkt(self, arguments)
         if self.callbacks.error is not None:
             error = self.callbacks.error
@@ -148,7 +149,9 @@ class Explicit:
             self._flush()
 
     def careful(self, function: Any, *arguments: Any) -> int:
-        """Run with codes that go through `KKT` where needed."""
+        """Run with codes that go through `KKT` where needed; not under a rank that is carried, which needs none."""
+        if self.codes.carries:
+            return function(*arguments)
         kept = self.work.calls.copy()
         for code, address in self.callbacks.careful.items():
             row = CODES.index(code)
@@ -159,6 +162,12 @@ class Explicit:
         finally:
             self.work.calls[:] = kept
 
+    def distance(self) -> float:
+        """Return s_r / s_1 of the rows at the state, in the metric of the mass: zero in a singular configuration."""
+        from dalembert.model.ranks import distance
+
+        return 1.0 if self.rank is None else distance(self.m, self.rank, self.now.q, float(self.clock[at.T]))
+
     def _give_up(self, code: int) -> None:
         t, h = self.clock[at.T], self.clock[at.TRIED]
         why = {
@@ -168,6 +177,8 @@ class Explicit:
             CALLBACK: "a Python function failed",
             OFF: "the constraints stay open after a step: it is too long, or the loop cannot be closed any further",
         }[code]
+        if code in (DECLINED, at.STUCK, NON_FINITE, OFF) and near_singular(self):
+            why += f"; a singular configuration is near, where rows become dependent (distance {self.distance():.1e})"
         law = self.session.controller
         said = (
             law.non_finite((t, t + h, np.nextafter(t + h, np.inf)), self.now.q, self.now.v)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from dalembert.model.solving import LARGEST_SURVEYED
 from dalembert.simulate.smooth.callbacks import called
 from dalembert.simulate.smooth.chart import chart
 from dalembert.simulate.smooth.codes import _traced
@@ -26,6 +27,7 @@ from dalembert.tableau.time.known import StateInput
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
+    from dalembert.model.ranks import GenericRank
 
 Array = np.ndarray
 
@@ -80,6 +82,11 @@ class ImplicitSystem:
             return ca.substitute(c.tau, ca.vertcat(c.q, c.v, c.symbols), ca.vertcat(self.place, s.v, s.u))
         K, D = (ca.reshape(s.u[n + k * n * n : n + (k + 1) * n * n], n, n).T for k in range(2))
         return s.u[:n] + K @ s.q + D @ s.v
+
+    def generic_rank(self, x: Array, t: float) -> GenericRank | None:
+        """Return the rank of the mechanism's rows around x."""
+        m = self.mechanism
+        return m.generic_rank(self.configuration(x), t) if m.names and m.nv <= LARGEST_SURVEYED else None
 
     def known(self) -> dict[str, Any]:
         """Return tables, or the linear model, by the names of their symbols."""

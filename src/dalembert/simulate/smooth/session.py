@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.model.solving import LARGEST_SURVEYED
 from dalembert.simulate.event import Event
 from dalembert.simulate.smooth.controller import Controller
 from dalembert.simulate.smooth.watch import Watch
@@ -15,6 +16,7 @@ from dalembert.simulate.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
+    from dalembert.model.ranks import GenericRank
 
 Array = np.ndarray
 
@@ -55,6 +57,8 @@ class Session:
         Samples in the order in which they came, as dicts of arrays by `FIELDS`.
     checkpoint
         Arrays from which the run goes on bit for bit; the stepper knows what they mean.
+    rank
+        That of the mechanism's rows around the start, once a stepper has asked for it.
     sink
         Called with (block, checkpoint) when samples are complete; writes files.
     """
@@ -79,6 +83,7 @@ class Session:
     rejected: int = 0
     evaluations: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
+    rank: GenericRank | None = None
 
     @undisturbed()
     def add(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
@@ -94,3 +99,11 @@ class Session:
     def stop(self, status: str, message: str) -> None:
         """End the run before its time, with the reason."""
         self.status, self.message = status, message
+
+
+def rank_of(session: Session) -> GenericRank | None:
+    """Return the rank of the mechanism's rows around the start of a run, or None where it is too large to look."""
+    m, s = session.mechanism, session.settings
+    if session.rank is None and m.names and m.nv <= LARGEST_SURVEYED:
+        session.rank = m.generic_rank(session.q, s.start)
+    return session.rank

@@ -8,26 +8,23 @@ import numpy as np
 
 from dalembert.simulate.smooth import advance_loops as loop
 from dalembert.simulate.smooth import loop_state as at
-from dalembert.simulate.smooth.codes import CODES
-from dalembert.simulate.smooth.step_loops import FINE, LAST_SOLVED, begin_at
-from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.simulate.smooth.step_loops import FINE, begin_at, certified
 
 if TYPE_CHECKING:
     from dalembert.simulate.smooth.explicit import Explicit
 
-SINGULAR, ALWAYS_DEPENDENT = 0.05, 1e-11
-"""A singular value of A between these parts of the largest tells of rows that are about to become dependent."""
+SINGULAR = 0.2
+"""Part of the usual distance from a singular configuration below which rows are about to become dependent."""
 
 JUMPS = (1.0, 0.83, 0.71, 0.6, 0.5, 0.41, 0.33)
 """Steps that are tried across a singular configuration, as parts of the usual one."""
 
 
 def near_singular(stepper: Explicit) -> bool:
-    """Return whether rows of A are about to become dependent: a singular value falls out of line."""
-    A = np.asarray(stepper.m.jacobian(stepper.now.q, float(stepper.clock[at.T])))
-    values = np.linalg.svd(A, compute_uv=False)
-    top = values.max(initial=0.0)
-    return bool(((values < SINGULAR * top) & (values > ALWAYS_DEPENDENT * top)).any())
+    """Return whether rows are about to become dependent that are not so elsewhere: s_r / s_1 falls out of line."""
+    if stepper.rank is None:
+        return False
+    return stepper.distance() < SINGULAR * stepper.rank.kept
 
 
 def over_the_singularity(stepper: Explicit, code: int) -> int:
@@ -67,8 +64,10 @@ def _certified(stepper: Explicit) -> bool:
     """Return whether accelerations exist at the settled end of a tried step."""
     w = stepper.work
     w.base[:], w.x[:] = w.q, 0.0
-    invoke(*w.calls[CODES.index("rate")])
-    return bool(w.status[0] <= LAST_SOLVED)
+    kept = w.carried.order.copy()
+    found = certified(w)
+    w.carried.order[:] = kept
+    return bool(found)
 
 
 def by_kkt(stepper: Explicit, arguments: tuple[Any, ...]) -> int:

@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dalembert.simulate.smooth.carried_loops import POSITIONS, RATES, REDUNDANT, accelerated, projected
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.newton_loops import inner, steady
 from dalembert.tableau.time.signal_loops import set_signals
 
-RATE, MOVE, CLOSE, ADMIT, EVENTS, SPARE, SIGNALS = range(7)
+RATE, MOVE, CLOSE, ADMIT, EVENTS, CALLED, SIGNALS = range(7)
 """Rows of the table of calls, as `codes.CODES`."""
 
 FINE, DECLINED, NON_FINITE, CALLBACK, OFF = range(5)
@@ -29,10 +30,9 @@ LAST_SOLVED, NOT_FINITE = 4, 10
 """Largest `Status` with an answer, and that of data which are not finite."""
 
 CLOSED = 1e-13
-"""Newton's method on positions ends at this residual (metres, radians), or where it makes no progress."""
+"""Newton's method on positions ends at this part of their size (the mechanism's, one radian), or where it rests.
 
-OPEN = 1e-8
-"""A residual that stays above this after closing means that the step was too long; files with few digits stay below."""
+A residual that stays above `work.open` after closing means that the step was too long."""
 
 MOST_CLOSING = 6
 """Steps of Newton's method at most; one or two are usual."""
@@ -72,6 +72,56 @@ def put(target, values):
 
 
 @inner
+def rate(work, strict):
+    """Evaluate x', accelerations, multipliers, power and status; under a rank that is carried where there is one."""
+    invoke(work.calls[RATE, 0], work.calls[RATE, 1], work.calls[RATE, 2])
+    if work.carried.rank[0] >= 0:
+        work.status[0] = accelerated(work.carried, work.v, work.acceleration, work.multipliers, strict)
+
+
+@steady
+def certified(work):
+    """Return whether accelerations exist at the state in `work`."""
+    rate(work, work.status.size == 1)
+    return work.status[0] <= LAST_SOLVED
+
+
+@inner
+def admit(work):
+    """Write the admissible velocity nearest to work.v, and its status."""
+    invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
+    c = work.carried
+    if c.rank[0] < 0:
+        return
+    for i in range(c.counts[RATES]):
+        row = c.order[RATES, i]
+        c.b[i] = -c.scales[row] * c.rate[row]
+    left = projected(c, RATES, work.velocity)
+    for j in range(work.v.size):
+        work.velocity[j] += work.v[j]
+    work.status[0] = REDUNDANT if np.isfinite(left) else np.nan
+
+
+@inner
+def newton_step(work):
+    """Write Newton's step onto the constraints and the residuals; return the largest that a step can take away."""
+    invoke(work.calls[CLOSE, 0], work.calls[CLOSE, 1], work.calls[CLOSE, 2])
+    c, worst = work.carried, 0.0
+    if c.rank[0] < 0:
+        for i in range(work.residual.size):
+            worst = max(worst, abs(work.residual[i]) / work.sizes[i])
+        return worst
+    for k in range(c.counts[POSITIONS]):
+        c.b[k] = -c.scales[c.order[POSITIONS, k]] * work.residual[c.place[c.order[POSITIONS, k]]]
+    projected(c, POSITIONS, work.correction)
+    for k in range(c.counts[POSITIONS]):
+        row = c.order[POSITIONS, k]
+        i = c.place[row]
+        worst = max(worst, abs(work.residual[i] + c.b[k] / c.scales[row]) / work.sizes[i])
+    return worst
+
+
+@inner
 def evaluate(work, tables, t, y, K, i, begin, stop, strict):
     """Write y' at (t, y) into K[i]; return what became of it.
 
@@ -86,7 +136,7 @@ def evaluate(work, tables, t, y, K, i, begin, stop, strict):
     set_signals(work.calls, work.environment, tables, t, begin, stop)
     if work.environment[FAILED_CALL] != 0.0:
         return CALLBACK
-    invoke(work.calls[RATE, 0], work.calls[RATE, 1], work.calls[RATE, 2])
+    rate(work, strict)
     total = work.power[0]
     for j in range(n):
         K[i, j], K[i, n + j] = work.x_rate[j], work.acceleration[j]
@@ -101,13 +151,9 @@ def evaluate(work, tables, t, y, K, i, begin, stop, strict):
 def close(work):
     """Put work.q onto the constraints by Newton's method; return what became of it. Loses base and x."""
     last = np.inf
-    worst = 0.0
     for _ in range(MOST_CLOSING):
-        invoke(work.calls[CLOSE, 0], work.calls[CLOSE, 1], work.calls[CLOSE, 2])
-        worst = total = 0.0
-        for i in range(work.residual.size):
-            worst = max(worst, abs(work.residual[i]))
-            total += work.residual[i]
+        worst = newton_step(work)
+        total = worst
         for i in range(work.correction.size):
             total += work.correction[i]
         if not np.isfinite(total):
@@ -118,7 +164,10 @@ def close(work):
         put(work.base, work.q)
         put(work.x, work.correction)
         invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
-    return OFF if worst > OPEN else FINE
+    worst = 0.0
+    for i in range(work.residual.size):
+        worst = max(worst, abs(work.residual[i]) / work.sizes[i])
+    return OFF if not worst <= work.open[0] else FINE
 
 
 @inner
@@ -138,7 +187,7 @@ def evaluate_closed(work, tables, now, t, y, i, begin, stop):
     invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
     code = close(work)
     if code == FINE:
-        invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
+        admit(work)
         put(closed, work.q)
         put(z, y)
         put(z[n:], work.velocity)
@@ -210,7 +259,7 @@ def settle(work, now, t):
         if code != FINE:
             return code
     if work.calls[ADMIT, 0] != 0:
-        invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
+        admit(work)
         if not work.status[0] <= LAST_SOLVED:
             return DECLINED
         put(work.v, work.velocity)

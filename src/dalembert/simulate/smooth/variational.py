@@ -15,7 +15,7 @@ from dalembert.simulate.smooth.codes import Codes, _kernel
 from dalembert.simulate.smooth.discrete_lagrangian import trace_mass, trace_step
 from dalembert.simulate.smooth.explicit import BLOCK, CALLED_BLOCK, SECONDS
 from dalembert.simulate.smooth.loop_state import Samples
-from dalembert.simulate.smooth.session import FIELDS, Session
+from dalembert.simulate.smooth.session import FIELDS, Session, rank_of
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, NON_FINITE, OFF, Now, begin_at
 from dalembert.simulate.smooth.zeros import event_values, first_zero, stopped_by_non_finite
 from dalembert.simulate.undisturbed import undisturbed
@@ -31,7 +31,8 @@ class Variational:
         self.session, self.m = session, session.mechanism
         _refuse(session)
         m, s = self.m, session.settings
-        self.codes = Codes(m, session.controller, session.event_function)
+        rank = rank_of(session)
+        self.codes = Codes(m, session.controller, session.event_function, rank)
         self.callbacks = Callbacks(self.codes, session.event_callables)
         self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
         self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
@@ -71,8 +72,7 @@ class Variational:
                 f"{self.step:.9g} s, and samples at their ends"
             )
         self.tables = session.controller.signals.tables()
-        A = np.asarray(m.jacobian(session.q, s.start)) if rows else np.zeros((0, n))
-        self.redundant = bool(rows and np.linalg.matrix_rank(A, tol=1e-9 * np.abs(A).max()) < rows)
+        self.redundant = self.codes.carries
 
     def run(self) -> None:
         """Go to the end, or as far as it goes."""
@@ -84,6 +84,8 @@ class Variational:
             self.now.q[:], self.now.v[:], self.discrete.p[:], self.discrete.lam[:] = k["q"], k["v"], k["p"], k["lam"]
             self.clock[:], self.counts[:], self.now.work[:] = k["clock"], k["counts"], k["work"]
             self.signs[:] = k["signs"]
+            if self.redundant:  # rows are chosen where a step starts
+                begin_at(self.work, self.tables, self.now, self.clock[0], self.clock[0], s.settings.end)
         try:
             while s.status == "completed" and self._block() != loop.DONE:
                 pass
@@ -107,10 +109,13 @@ class Variational:
         """Call the loop once and do what it came back for."""
         s, before = self.session, self.counts[0]
         most = 1 if s.on_step is not None else CALLED_BLOCK if self.callbacks.addresses else BLOCK
-        code = loop.run_steps(
-            self.work, self.tables, self.discrete, self.now, self.clock, self.counts, self.samples, self.signs,
-            self.step, self.stride, self.total, most, self.redundant,
-        )  # fmt: skip
+        try:
+            code = loop.run_steps(
+                self.work, self.tables, self.discrete, self.now, self.clock, self.counts, self.samples, self.signs,
+                self.step, self.stride, self.total, most, self.redundant,
+            )  # fmt: skip
+        except np.linalg.LinAlgError:
+            code = DECLINED
         if self.callbacks.error is not None:
             error, t = self.callbacks.error, self.callbacks.error_time
             s.extra["error"] = error, t
@@ -130,7 +135,10 @@ class Variational:
     def _inside(self, h: float) -> Array:
         """Return the event values after a step by h; its end stays in `work`."""
         kept, t = self.discrete.lam.copy(), float(self.clock[0])
-        code = loop.take_step(self.work, self.tables, self.discrete, self.now, t, h, self.redundant)
+        try:
+            code = loop.take_step(self.work, self.tables, self.discrete, self.now, t, h, self.redundant)
+        except np.linalg.LinAlgError:
+            code = DECLINED
         self.discrete.lam[:] = kept
         found = event_values(self.work, self.work.q, self.work.v, t + h)
         return found if code == FINE else np.full(self.signs.size, np.nan)
@@ -167,7 +175,8 @@ class Variational:
     def _give_up(self, code: int) -> None:
         why = {
             NON_FINITE: "the motion is no longer finite",
-            DECLINED: "no admissible velocity: rows have become dependent; mechanism.diagnose(q) says which",
+            DECLINED: "no admissible velocity, or no acceleration: rows have become dependent, or contradict each "
+            "other; mechanism.diagnose(q, v) says which",
             OFF: "Newton's method does not converge: take a shorter step",
             CALLBACK: "a Python function failed",
             loop.RESTLESS: "the forces of the Python controller do not settle at the middle of the step: its gains are "

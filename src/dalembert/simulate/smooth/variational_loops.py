@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dalembert.simulate.smooth.carried_loops import POSITIONS
 from dalembert.simulate.smooth.step_loops import (
     ADMIT,
     CALLBACK,
@@ -17,6 +18,7 @@ from dalembert.simulate.smooth.step_loops import (
     NON_FINITE,
     OFF,
     SIGNALS,
+    admit,
     begin_at,
     close,
     sign_changed,
@@ -68,6 +70,30 @@ class Discrete(NamedTuple):
 
 
 @compiled
+def under_rank(work, discrete):
+    """Return Newton's step on the rows chosen at the start of the step, as many as the mechanism's rank; others rest.
+
+    Rows beyond the rank follow from these where the constraints hold; at the middle of a step they are a little
+    different, and would push with forces without limit.
+    """
+    n, c = work.x.size, work.carried
+    r, size = c.rank[POSITIONS], discrete.lam.size + n
+    square = np.zeros((n + r, n + r))
+    right = np.zeros(n + r)
+    for i in range(n + r):
+        row = i if i < n else n + c.place[c.order[POSITIONS, i - n]]
+        right[i] = -discrete.residual[row]
+        for j in range(n + r):
+            square[i, j] = discrete.jacobian[row, j if j < n else n + c.order[POSITIONS, j - n]]
+    found = np.linalg.solve(square, right)
+    change = np.zeros(size)
+    change[:n] = found[:n]
+    for k in range(r):
+        change[n + c.order[POSITIONS, k]] = found[n + k]
+    return change
+
+
+@compiled
 def newton(work, discrete, redundant):
     """Solve for x and lam; return what became of it."""
     n, rows = work.x.size, discrete.lam.size
@@ -76,10 +102,9 @@ def newton(work, discrete, redundant):
         invoke(discrete.calls[STEP, 0], discrete.calls[STEP, 1], discrete.calls[STEP, 2])
         if not np.isfinite(discrete.residual.sum() + discrete.jacobian.sum()):
             return NON_FINITE
-        if redundant:
-            change = np.linalg.lstsq(discrete.jacobian, -discrete.residual, 1e-11)[0]
-        else:
-            change = np.linalg.solve(discrete.jacobian, -discrete.residual)
+        change = under_rank(work, discrete) if redundant else np.linalg.solve(discrete.jacobian, -discrete.residual)
+        if not np.isfinite(change.sum()):
+            return NON_FINITE
         for j in range(n):
             work.x[j] += change[j]
         for j in range(rows):
@@ -151,7 +176,7 @@ def take_step(work, tables, discrete, now, t, step, redundant):
     invoke(discrete.calls[MASS, 0], discrete.calls[MASS, 1], discrete.calls[MASS, 2])
     work.v[:] = np.linalg.solve(discrete.M, discrete.momentum)
     if work.calls[ADMIT, 0] != 0:
-        invoke(work.calls[ADMIT, 0], work.calls[ADMIT, 1], work.calls[ADMIT, 2])
+        admit(work)
         if not work.status[0] <= LAST_SOLVED:
             return DECLINED
         work.v[:] = work.velocity
@@ -203,9 +228,13 @@ def run_steps(work, tables, discrete, now, clock, counts, samples, signs, step, 
         accept(work, discrete, now, step)
         counts[0] += 1
         clock[0] = end
-        if counts[0] % stride == 0 or counts[0] == total:
+        written = counts[0] % stride == 0 or counts[0] == total
+        if written or redundant:
             code = begin_at(work, tables, now, end, t, end + step)
+            if redundant:
+                discrete.lam[:] = 0.0
             if code != FINE:
                 return code
+        if written:
             write(work, now, samples, counts, end, step)
     return DONE if counts[0] >= total else FULL

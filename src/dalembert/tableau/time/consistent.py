@@ -22,6 +22,7 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
+from dalembert.model.ranks import SLACK, GenericRank, solve_under_rank
 from dalembert.tableau.time.least_change import (
     RANK,
     fits,
@@ -40,6 +41,9 @@ Array = np.ndarray
 MOST_ITERATIONS = 50
 ROUNDING = 100 * np.finfo(float).eps
 """Residuals below this, relative to the sizes that enter them, are rounding."""
+
+SLACK_OF_RANK = 10.0
+"""Times what redundant rows contradict each other where the rank was decided that they may do so elsewhere."""
 
 ACCEPTED = 1e-9
 """Residuals that a consistent start may have where Newton's method can do no better."""
@@ -84,6 +88,15 @@ class Finder:
 
     def __init__(self, motion: Motion) -> None:
         self.motion = motion
+        self._rank: GenericRank | None = None
+
+    def rank(self, q: Array, t: float) -> GenericRank | None:
+        """Return the rank of the system's rows, decided once around its first start; None where it has none to tell."""
+        m = self.motion
+        asked = getattr(m.system, "generic_rank", None)
+        if self._rank is None and asked is not None and m.names and not (m.given or m.tau.numel()):
+            self._rank = asked(q, t)
+        return self._rank
 
     @cached_property
     def _terms(self) -> Kernel:
@@ -126,7 +139,11 @@ class Finder:
         """Return a, tau, lam and the rank of A at a consistent point."""
         m = self.motion
         M, bias, A, full, drift, _, _, effect = self.terms(q, v, t, signals, p)
-        rank = row_rank(A)
+        known = self.rank(q, t)
+        rank = row_rank(A) if known is None else known.rank
+        if known is not None and known.redundant:
+            a, lam = solve_under_rank(known, M, A, -bias, drift)
+            return a, np.zeros(0), lam, rank
         if not m.tau.numel():
             direct = well_posed(M, A, -bias, -drift) if rank == m.lam.numel() else None
             if direct is not None:
@@ -192,16 +209,19 @@ class Finder:
             return q0
         W = metric(given[0][list(m.free), :])
         A, phi = given[2][rows], given[5]
+        known = self.rank(q0, t)
+        under = {} if known is None else {"rank": known.positions, "sizes": known.scales[rows]}
         for _ in range(MOST_ITERATIONS):
             if not np.isfinite(phi).all() or negligible(phi, A, q, ROUNDING):
                 break
-            dq = least_change(W, A, q0 - q, -phi, held)
+            dq = least_change(W, A, q0 - q, -phi, held, **under)
             q = q + dq / max(1.0, np.abs(dq).max())
             terms = self.terms(q, v0, t, s, p)
             A, phi = terms[2][rows], terms[5]
             if np.abs(dq).max() <= ROUNDING * max(1.0, np.abs(q).max()):
                 break
-        bad = np.flatnonzero(~fits(phi, A, q, ACCEPTED))
+        close = np.zeros(len(rows)) if known is None else SLACK_OF_RANK * max(known.gap, SLACK) * known.sizes[rows]
+        bad = np.flatnonzero(~fits(phi, A, q, ACCEPTED) & ~(np.abs(phi) <= close))
         if len(bad):
             sizes = ", ".join(f"{m.names[rows[i]]}: {phi[i]:.3g}" for i in bad[:8])
             raise SolvabilityError(
@@ -216,9 +236,12 @@ class Finder:
         if not m.lam.numel() or negligible(psi, A, v0, ROUNDING):
             return v0
         W = metric(there[0][list(m.free), :])
-        v = v0 + least_change(W, A, np.zeros_like(v0), -psi, held)
+        known = self.rank(q, t)
+        under = {} if known is None else {"rank": known.rank, "sizes": known.scales}
+        v = v0 + least_change(W, A, np.zeros_like(v0), -psi, held, **under)
         psi = self.terms(q, v, t, s, p)[6]
-        bad = np.flatnonzero(~fits(psi, A, np.append(v, v0), ACCEPTED))
+        share = ACCEPTED if known is None else max(ACCEPTED, SLACK_OF_RANK * known.gap)
+        bad = np.flatnonzero(~fits(psi, A, np.append(v, v0), share))
         if len(bad):
             sizes = ", ".join(f"{m.names[i]}: {psi[i]:.3g}" for i in bad[:8])
             raise SolvabilityError(f"no velocity satisfies the rates of the constraints; left are {sizes}")

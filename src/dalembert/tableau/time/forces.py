@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert.model.ranks import GenericRank, solve_under_rank
 from dalembert.tableau.time.least_change import RANK, scales
 
 if TYPE_CHECKING:
@@ -49,6 +50,9 @@ def _part(problem: Problem, t: Array, x: Array) -> Array:
     signals = np.array([problem.signals.values(t[k], x=x[k]) for k in range(N)]).reshape(N, -1)
     p = np.tile(problem.parameters, (N, 1))
     M, bias, A, full, drift, *_, effect = problem.finder.terms(x[:, :nf], x[:, nf : 2 * nf], t[:, None], signals, p)
+    known = problem.finder.rank(x[0, :nf], float(t[0]))
+    if known is not None and known.redundant:
+        return np.array([_under(known, *each) for each in zip(M, A, -bias, drift, strict=True)])
     n = bias.shape[-1]
     K = np.zeros((N, n + count, nf + nt + count))
     K[:, :n, :nf], K[:, :n, nf : nf + nt], K[:, :n, nf + nt :] = M, effect, full.transpose(0, 2, 1)
@@ -60,6 +64,13 @@ def _part(problem: Problem, t: Array, x: Array) -> Array:
         across = full[good].transpose(0, 2, 1)
         found[good, nt:] = _least_norm(across, found[good, nt:])
     return found
+
+
+def _under(known: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> Array:
+    """Return lam under the rank of the mechanism; NaN where the point is not finite."""
+    if not all(np.isfinite(each).all() for each in (M, A, force, drift)):
+        return np.full(len(drift), np.nan)
+    return solve_under_rank(known, M, A, force, drift)[1]
 
 
 def _solved(K: Array, b: Array) -> Array:

@@ -33,14 +33,26 @@ def metric(M: Array) -> Array:
     return vectors @ np.diag(np.maximum(values, floor)) @ vectors.T
 
 
-def least_change(W: Array, A: Array, toward: Array, b: Array, held: Array) -> Array:
-    """Return d with A d = b (least squares where rows are redundant) and least (d - toward)^T W (d - toward)."""
+def least_change(
+    W: Array, A: Array, toward: Array, b: Array, held: Array, rank: int | None = None, sizes: Array | None = None
+) -> Array:
+    """Return d with A d = b (least squares where rows are redundant) and least (d - toward)^T W (d - toward).
+
+    With `rank` so many directions count, of rows scaled by `sizes`, whatever the numbers say: next to the constraints
+    rows that depend on each other on them look independent. Coordinates that are held may cost some of it.
+    """
     move = ~held
     L = np.linalg.cholesky(W[np.ix_(move, move)]) if move.any() else np.zeros((0, 0))
     scaled = np.linalg.solve(L, A[:, move].T).T
-    size = np.linalg.norm(scaled, axis=1)
-    size = 1.0 / np.where(size > 0, size, 1.0)
-    y = np.linalg.lstsq(size[:, None] * scaled, size * (b - A[:, move] @ toward[move]), rcond=RANK)[0]
+    if sizes is None:
+        size = np.linalg.norm(scaled, axis=1)
+        sizes = 1.0 / np.where(size > 0, size, 1.0)
+    U, s, Vt = np.linalg.svd(sizes[:, None] * scaled, full_matrices=False)
+    keep = s > RANK * s.max(initial=0.0)
+    if rank is not None:
+        keep &= np.arange(s.size) < rank
+    right = U.T @ (sizes * (b - A[:, move] @ toward[move]))
+    y = Vt.T @ np.where(keep, right / np.where(keep, s, 1.0), 0.0)
     d = np.zeros(len(held))
     d[move] = toward[move] + np.linalg.solve(L.T, y)
     return d

@@ -186,11 +186,13 @@ class Problem:
         assert m is not None
         M, _, A, *_ = self._terms_at(start)
         M = M[list(m.free), :]
-        best = independent_rows(A, M, rank)
-        enough = NEARLY_BEST * conditioning(A, M, best)
+        known = self.finder.rank(start.q, start.t)
+        sizes = None if known is None else known.scales
+        best = independent_rows(A, M, rank, sizes)
+        enough = NEARLY_BEST * conditioning(A, M, best, sizes)
         with self._lock:
             for rows, problem in self._variants.items():
-                if len(rows) == rank and conditioning(A, M, list(rows)) >= enough:
+                if len(rows) == rank and conditioning(A, M, list(rows), sizes) >= enough:
                     return problem
             return self._variants.setdefault(tuple(best), self._under(best))
 

@@ -24,16 +24,16 @@ RELAXED_SHARE = 1e-9
 """Relaxation of constraints near a singular configuration, as a part of the diagonal of A M^-1 A^T."""
 
 
-def independent_rows(A: Array, M: Array, rank: int) -> list[int]:
+def independent_rows(A: Array, M: Array, rank: int, sizes: Array | None = None) -> list[int]:
     """Return `rank` well-conditioned rows of A, by QR with exchanges of the rows in the mass metric."""
-    scaled = _scaled(A, M)
+    scaled = _scaled(A, M, sizes)
     order = qr(scaled.T, mode="r", pivoting=True)[1]  # type: ignore[misc]
     return sorted(int(i) for i in order[:rank])
 
 
-def conditioning(A: Array, M: Array, rows: list[int]) -> float:
+def conditioning(A: Array, M: Array, rows: list[int], sizes: Array | None = None) -> float:
     """Return the least singular value of some rows of A, scaled to one in the mass metric."""
-    return float(np.linalg.svd(_scaled(A, M)[rows], compute_uv=False)[-1]) if rows else 1.0
+    return float(np.linalg.svd(_scaled(A, M, sizes)[rows], compute_uv=False)[-1]) if rows else 1.0
 
 
 def chosen_multipliers(A: Array, rows: list[int], full: Array) -> Array:
@@ -51,10 +51,12 @@ def relaxation(m: Motion, M: Array, A: Array, rows: list[int], stabilised: bool)
     return RELAXED_SHARE * np.concatenate([(A**2 / masses).sum(axis=1), (A[places] ** 2).sum(axis=1)])
 
 
-def _scaled(A: Array, M: Array) -> Array:
-    """Return A in the mass metric, rows of length one."""
+def _scaled(A: Array, M: Array, sizes: Array | None) -> Array:
+    """Return A in the mass metric, rows scaled by `sizes`, or to length one: rounding must not pass for a row."""
     values, vectors = np.linalg.eigh((M + M.T) / 2)
     floor = 1e-6 * values.max(initial=0.0)
     scaled = A @ vectors / np.sqrt(np.maximum(values, floor or 1.0))
+    if sizes is not None:
+        return sizes[:, None] * scaled
     size = np.linalg.norm(scaled, axis=1)
     return scaled / np.where(size > 0, size, 1.0)[:, None]

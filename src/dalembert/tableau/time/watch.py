@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kernel import Kernel
+from dalembert.tableau.time.consistent import SLACK_OF_RANK
 
 if TYPE_CHECKING:
     from dalembert.tableau.time.options import Settings
@@ -49,6 +50,8 @@ class Watch:
         inputs = {name: column for name, column in zip(names, columns, strict=True) if column.numel()}
         function = ca.Function("left", list(inputs.values()), [ca.densify(residual)], list(inputs), ["residual"])
         self.kernel = Kernel(function)
+        known = problem.finder.rank(np.zeros(0), 0.0)  # decided at the start
+        self.apart = np.zeros(len(left)) if known is None else SLACK_OF_RANK * known.gap * known.sizes[left]
 
     def opened(self, mesh: Array, settings: Settings, low: float, high: float) -> Opened | None:
         """Return where along a mesh (rows t, order, x, x') a row opens first; inputs between `low` and `high`."""
@@ -64,7 +67,7 @@ class Watch:
             OPEN * (settings.rtol * np.abs(given[what]).max(axis=1) + atol[part].max())
             for what, part in (("q", slice(0, n)), ("v", slice(n, 2 * n)))
         ]
-        over = found > np.where(self.speeds, limits[1][:, None], limits[0][:, None])
+        over = found > np.where(self.speeds, limits[1][:, None], limits[0][:, None]) + self.apart
         rows = np.flatnonzero(over.any(axis=1))
         if not len(rows):
             return None

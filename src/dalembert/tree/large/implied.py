@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.model.solving import SLACK
+from dalembert.model.ranks import SLACK
 from dalembert.tree.large.rows import RowValues
 from dalembert.tree.large.sparse import SparseBlock
 from dalembert.tree.needs import CLOSED, residual_sizes
