@@ -243,7 +243,7 @@ class Solving:
         return a, lam, status
 
     def _by_kkt(self, q: Array, v: Array, tau: Array, t: Array) -> tuple[Array, Array, Array]:
-        """Return what `KKT` says to a batch: under the mechanism's rank, so that no row is dropped next to a singularity.
+        """Return what `KKT` says to a batch, under the mechanism's rank: next to a singularity no row is dropped.
 
         A sample that contradicts this rank may do so within the model's digits, or on another part of the manifold:
         then its own rank decides, unless it is a singular configuration, where the answer stays uncertified.

@@ -25,12 +25,11 @@ Array = np.ndarray
 NULL = 1e-10
 """A pivot up to this part of its row's diagonal is none: the square of a part of 1e-5."""
 
-PLACES = 3
-FAR = 0.05
-"""Configurations beside the first, and how far away: radians, or parts of the mechanism's size."""
+FAR = (0.05, 0.3, 0.6)
+"""How far away configurations beside the first are: radians, or parts of the mechanism's size."""
 
-CLOSING_STEPS = 8
-"""Newton steps back to the constraints."""
+CLOSING_STEPS = 20
+"""Newton steps back to the constraints; away from a singular configuration, where they halve at first, five are enough."""
 
 PASSES = 8
 """Factors until no further row is found without a pivot: a row that rounding kept spoils the pivots after it."""
@@ -105,11 +104,11 @@ def _around(system: LargeSystem, q: Array, t: float) -> list[Array]:
     held = system.rows.residual_place
     sizes = residual_sizes(mechanism)[held >= 0]
     still = np.zeros(mechanism.nv)
-    for _ in range(PLACES):
+    for length in FAR:
         values = system.moved(q, still, t)
         away = rng.standard_normal(mechanism.nv)
         away += _nearest(system, values, -system.move_rows(values, away))
-        place = mechanism.integrate(q, FAR * min(reach, 1.0) / (np.abs(away).max() or 1.0) * away)
+        place = mechanism.integrate(q, length * min(reach, 1.0) / (np.abs(away).max() or 1.0) * away)
         for _ in range(CLOSING_STEPS):
             values = system.moved(place, still, t)
             if not values.residual.size or np.abs(values.residual / sizes).max() < CLOSED:

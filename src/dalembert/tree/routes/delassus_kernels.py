@@ -13,6 +13,7 @@ M a + A^T lam = 0, A a = -b, and G_H x = b - G_H R b.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -20,10 +21,11 @@ import casadi as ca
 from dalembert.errors import ModelError
 from dalembert.tree.block_solve import delassus, factored
 from dalembert.tree.matrix_system import product
+from dalembert.tree.probe import FADED
 from dalembert.tree.routes.massless import massless_reason
 from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
-from dalembert.tree.scalars import Scalar, add, mul, sub
+from dalembert.tree.scalars import Scalar, add, is_zero, mul, sub
 from dalembert.tree.sparse_factor import dense, sparse, sparse_factor
 
 if TYPE_CHECKING:
@@ -91,12 +93,10 @@ def matrix_by(setting: Setting, route: Route) -> ca.Function:
 
 def factor_by(setting: Setting, route: Route) -> ca.Function:
     """Return L, D, shift by one route."""
-    G, needs = [list(row) for row in _gram(setting, route)], setting.needs
-    sizes = zip(needs.row_scales, needs.dependent, strict=True)
-    shift = [setting.limits.shift / scale**2 if dependent else 0.0 for scale, dependent in sizes]
+    G = [list(row) for row in _gram(setting, route)]
+    m, shift = len(G), _shift(setting, [G[i][i] for i in range(len(G))])
     for i, moved in enumerate(shift):
         G[i][i] = add(G[i][i], moved)
-    m = len(G)
     factor = sparse_factor(G, range(m))
     L: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(m)] for i in range(m)]
     for j, column in factor.columns.items():
@@ -104,6 +104,29 @@ def factor_by(setting: Setting, route: Route) -> ca.Function:
             L[i][j] = entry
     D = [factor.pivots[i] for i in range(m)]
     return setting.function("delassus_factor", ("q", "t"), {"L": L, "D": D, "shift": shift})
+
+
+def _shift(setting: Setting, diagonal: list[Scalar]) -> list[Scalar]:
+    """Return what rows with a part in a dependence are shifted by: mu w over the largest w / G_ii of their units.
+
+    In proportion to the metric's weights w, so that steps with the factor lead to what is least in it.
+    """
+    needs, groups = setting.needs, setting.mechanism.scale_groups
+    weights = [1.0] * len(diagonal) if setting.metric is None else [float(w) for w in setting.metric]
+    largest = {g: _least_size(s) for g, s in zip(groups, needs.row_scales, strict=True)}
+    for group, size in zip(groups, diagonal, strict=True):
+        largest[group] = largest[group] if is_zero(size) else ca.fmax(largest[group], size)
+    members = [i for i, dependent in enumerate(needs.dependent) if dependent]
+    if not members:
+        return [0.0] * len(diagonal)
+    top = reduce(ca.fmax, [ca.SX(weights[i] / largest[groups[i]]) for i in members])
+    mu = setting.limits.shift
+    return [mu * weights[i] / top if i in members else 0.0 for i in range(len(diagonal))]
+
+
+def _least_size(scale: float) -> float:
+    """Return the diagonal below which a row is scaled up no further."""
+    return FADED * scale**-2
 
 
 def solve_by(setting: Setting, route: Route) -> ca.Function:
