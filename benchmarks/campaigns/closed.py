@@ -29,16 +29,16 @@ SAFETY = {"float64": 64.0, "float32": 64.0}
 
 AXIS = (0.0, 0.0, 1.0)
 KINDS = {
-    "point": lambda u, **on: da.Point("end", "post", **on),
-    "weld": lambda u, **on: da.Weld("end", "post", **on),
-    "revolute": lambda u, **on: da.Revolute("end", "post", axis=AXIS, **on),
-    "prismatic": lambda u, **on: da.Prismatic("end", "post", axis=AXIS, **on),
-    "cylindrical": lambda u, **on: da.Cylindrical("end", "post", axis=AXIS, **on),
-    "planar": lambda u, **on: da.Planar("end", "post", axis=AXIS, **on),
-    "line": lambda u, **on: da.PointOnLine("end", "post", axis=AXIS, **on),
-    "plane": lambda u, **on: da.PointInPlane("end", "post", **on),
-    "universal": lambda u, **on: da.Universal("end", "post", axis=(1, 0, 0), axis2=(0, 1, 0), **on),
-    "distance": lambda u, **on: da.Distance("end", "post", length=0.5 * u, **on),
+    "point": lambda u, **on: da.Point("end", **on),
+    "weld": lambda u, **on: da.Weld("end", **on),
+    "revolute": lambda u, **on: da.Revolute("end", axis=AXIS, **on),
+    "prismatic": lambda u, **on: da.Prismatic("end", axis=AXIS, **on),
+    "cylindrical": lambda u, **on: da.Cylindrical("end", axis=AXIS, **on),
+    "planar": lambda u, **on: da.Planar("end", axis=AXIS, **on),
+    "line": lambda u, **on: da.PointOnLine("end", axis=AXIS, **on),
+    "plane": lambda u, **on: da.PointInPlane("end", **on),
+    "universal": lambda u, **on: da.Universal("end", axis=(1, 0, 0), axis2=(0, 1, 0), **on),
+    "distance": lambda u, **on: da.Distance("end", length=0.5 * u, **on),
 }
 
 SHAPES = (
@@ -62,6 +62,7 @@ class Case:
 
     @cache  # noqa: B019 - cases live as long as the campaign
     def kernel(self, what: str, dtype: str, backend: str) -> Any:
+        """Return a kernel, made once."""
         options = {} if backend == "looped" else {"dtype": dtype}
         return self.mechanism.compile(what, backend=backend, **options)
 
@@ -152,9 +153,11 @@ class State:
         return solve_triangular(self.L.T, self.Vt.T @ z, lower=False), float(np.linalg.norm(z))
 
     def admissible(self, v: Array) -> Array:
+        """Return the velocity nearest to v that the rows allow."""
         return v - self.taken(self.A @ v)[0]
 
     def acceleration(self, v: Array, tau: Array) -> tuple[Array, float]:
+        """Return the acceleration, and what forces and rows could cause."""
         m = self.case.mechanism
         load = tau - np.asarray(m.bias(self.q, v))
         free = np.linalg.solve(self.M, load)
@@ -163,6 +166,7 @@ class State:
         return free - step, float(np.linalg.norm(np.linalg.solve(self.L, load))) + size
 
     def impact(self, v: Array, e: float) -> tuple[Array, float]:
+        """Return the velocity after an impact, and the size of what it is made of."""
         step, size = self.taken((1.0 + e) * (self.A @ v))
         return v - step, float(np.linalg.norm(self.L.T @ v)) + size
 
@@ -210,7 +214,7 @@ def flat(kind: str, u: float, masses: Array) -> da.Mechanism:
     b.joint("right", "revolute", parent="world", child="c", axis=AXIS, position=(2 * u, 0, 0))
     b.frame("end", "b", position=(2 * u, 0, 0))
     b.frame("post", "c", position=(u, 0, 0))
-    return b.build().constrain(KINDS[kind](u))
+    return b.build().constrain(KINDS[kind](u, other="post"))
 
 
 def chain(shape: str, kind: str, u: float, masses: Array, rng: np.random.Generator) -> da.Mechanism:
@@ -229,11 +233,13 @@ def chain(shape: str, kind: str, u: float, masses: Array, rng: np.random.Generat
                 position=tuple(place) if i else (0, 0, 0))  # fmt: skip
         parent = f"link {i}"
     b.frame("end", parent, position=(0.3 * u, 0, 0))
-    b.frame("post", "world", position=(0.8 * u, 0.6 * u, 0.0 if plane else 0.3 * u))
-    loops = [KINDS[kind](u)]
+    tree = b.build()
+    R, p, *_ = tree.kinematics(rng.uniform(-1.2, 1.2, tree.nq), "end")
+    p = p + (0.5 * u * R[:, 0] if kind == "distance" else 0.0)
+    loops = [KINDS[kind](u, at=(R, p))]
     if shape == "twice":
         loops.append(replace(loops[0], name="again"))
-    return b.build().constrain(*loops)
+    return tree.constrain(*loops)
 
 
 def closed(mechanism: da.Mechanism, u: float, rng: np.random.Generator) -> Array:

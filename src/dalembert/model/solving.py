@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.manifold import one_number, reals
-from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS, model_rows
+from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS, ROUNDING, model_rows
 
 if TYPE_CHECKING:
     from dalembert.kkt import KKT, Diagnosis, Solution
@@ -246,7 +246,8 @@ class Solving:
         """Return what `KKT` says to a batch, under the mechanism's rank: next to a singularity no row is dropped.
 
         A sample that contradicts this rank may do so within the model's digits, or on another part of the manifold:
-        then its own rank decides, unless it is a singular configuration, where the answer stays uncertified.
+        then its own rank decides, as it does where one is lost to the last digit. Next to such a configuration the
+        answer stays uncertified.
         """
         from dalembert.kkt import KKT, Status
         from dalembert.model.ranks import distance
@@ -260,7 +261,8 @@ class Solving:
         a, lam, status = found.acceleration, found.multipliers, np.array(found.status)
         finite = np.isfinite(q).all(axis=-1)
         for k in np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite):
-            if distance(self, rank, q[k], float(t[k])) > (BUILT_DIGITS if self.source is None else FILE_DIGITS):
+            far = distance(self, rank, q[k], float(t[k]))
+            if far > (BUILT_DIGITS if self.source is None else FILE_DIGITS) or far <= ROUNDING:
                 own = self.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
                 a[k], lam[k], status[k] = own.acceleration[0], own.multipliers[0], np.asarray(own.status)[0]
         return a, lam, status

@@ -54,9 +54,12 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
     driven = driven_coordinates(mechanism, actuated)
     passive = [k for k in range(mechanism.nv) if k not in driven]
     q, v, a = (setting.symbol(name) for name in ("q", "v", "a"))
-    b, A = dynamics.inverse(setting.tree, setting.posed, q, v, a), setting.A
+    b, A = dynamics.inverse(setting.tree, setting.posed, q, v, a), setting.kept_A
+    setting.symbol("t")
     columns = [[row[k] for row in A] for k in range(mechanism.nv)]
     kept = kept_rows(setting.needs)
+    if not kept:
+        return _unheld(setting, b, driven)
     Q = _gram([[A[i][k] for k in driven] for i in kept])
     needs = _needs(mechanism, kept, driven, passive)
     system = MatrixSystem.of(Q, [[columns[k][i] for i in kept] for k in passive], needs.massless)
@@ -66,7 +69,24 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
     lam = _least(setting, dict(zip(kept, answer.acceleration, strict=True)))
     tau = [add(b[k], total(*map(mul, columns[k], lam))) if k in driven else 0.0 for k in range(mechanism.nv)]
     status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting)
-    return setting.function("inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": lam, "status": [status]})
+    return setting.function(
+        "inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": setting.in_world(lam), "status": [status]}
+    )
+
+
+def _unheld(setting: Setting, b: list[Scalar], driven: list[int]) -> ca.Function:
+    """Return the answer where no row can move anything: what is not driven must need nothing."""
+    inputs = setting.inputs(("q", "v", "a"))
+    solved = int(Status.REDUNDANT if setting.mechanism.names else Status.UNIQUE)
+    astray = total(*(ca.fabs(ca.SX(each)) for k, each in enumerate(b) if k not in driven))
+    status = ca.if_else(ca.SX(astray) > 0, int(Status.INCONSISTENT), solved)
+    status = ca.if_else(ca.fabs(ca.SX(total(*inputs))) < ca.inf, status, int(Status.NONFINITE))
+    outputs = {
+        "tau": [each if k in driven else 0.0 for k, each in enumerate(b)],
+        "multipliers": [0.0] * len(setting.mechanism.names),
+        "status": [status],
+    }
+    return setting.function("inverse", ("q", "v", "a", "t"), outputs)
 
 
 def _least(setting: Setting, mu: Vector) -> list[Scalar]:
@@ -75,7 +95,7 @@ def _least(setting: Setting, mu: Vector) -> list[Scalar]:
     if any(needs.sums):
         masses = np.median([np.diag(M) for M, _, _ in closed_matrices(setting.mechanism)], axis=0)
         d = np.where(masses > 0, masses, masses.max(initial=0.0) or 1.0) ** -0.5
-        scaled = [[mul(x, float(scale)) for x, scale in zip(row, d, strict=True)] for row in setting.A]
+        scaled = [[mul(x, float(scale)) for x, scale in zip(row, d, strict=True)] for row in setting.kept_A]
         mu = RedundantRows.of(_gram(scaled), needs).spread(mu)
     return dense(mu, m)
 

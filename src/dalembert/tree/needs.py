@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints import assemble
-from dalembert.model.constraints.constraint import Pair
+from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.joints import as_expression
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.model.ranks import SLACK
@@ -22,6 +22,7 @@ from dalembert.tree.frame_kinematics import TreeKinematics
 from dalembert.tree.judged import Needs
 from dalembert.tree.posed import pose_tree
 from dalembert.tree.probe import probe
+from dalembert.tree.row_forces import TreeMotion
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -49,15 +50,15 @@ def needs_of(mechanism: Mechanism) -> Needs:
 
 
 @lru_cache(maxsize=8)
-def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...]) -> Needs:
-    """Return the same where only some of the rows hold."""
-    found, digits = closed_matrices(mechanism), digits_of(mechanism)
+def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = False) -> Needs:
+    """Return the same where only some of the rows hold; vectors in axes of the `world`, not the observer's."""
+    found, digits = closed_matrices(mechanism, world), digits_of(mechanism)
     sizes = residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
     gaps = np.array([np.abs(phi / sizes).max(initial=0.0) for _, _, phi in found])
     closed = gaps <= max(CLEARLY_CLOSED * digits, gaps.min(initial=np.inf))
     M, A = (np.array([x[i] for x, near in zip(found, closed, strict=True) if near]) for i in (0, 1))
     tolerance = max(digits, gaps[closed].max() / CLEARLY_CLOSED) if gaps[closed].max() <= SLACK else digits
-    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance)
+    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance, moves=True)
 
 
 def digits_of(mechanism: Mechanism) -> float:
@@ -66,9 +67,14 @@ def digits_of(mechanism: Mechanism) -> float:
 
 
 @lru_cache(maxsize=8)
-def closed_matrices(mechanism: Mechanism) -> list[tuple[Any, Any, Any]]:
-    """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be."""
-    at = matrices(mechanism)
+def closed_matrices(mechanism: Mechanism, world: bool = False) -> list[tuple[Any, Any, Any]]:
+    """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be.
+
+    Rows that are vectors in the axes of the world, of frames that are held, turn with these: which of them are kept
+    could not be the same in all configurations. Here they are in the axes of their frames, as on the way through the
+    tree, unless those of the `world` are asked for.
+    """
+    at = matrices(mechanism, world)
     return [at(q) for q in closed_configurations(mechanism)]
 
 
@@ -94,20 +100,33 @@ def neutral_if_met(mechanism: Mechanism) -> list[Any]:
 
 
 @lru_cache(maxsize=4)
-def matrices(mechanism: Mechanism) -> Matrices:
+def matrices(mechanism: Mechanism, world: bool = True) -> Matrices:
     """Return M, A and phi as a function of numbers; what rounding has left of entries of A that cancel is zero."""
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")
     tree = candidates(mechanism)[-1]
     posed = pose_tree(tree, ca.vertsplit(q))
     rows = assemble(TreeKinematics(mechanism, tree, q, v, t, posed=posed))
     M = as_expression(crba(tree, posed))
-    function = ca.Function("probe", [q, t], [M, ca.SX(rows.jacobian), ca.SX(rows.residual)])
+    A = ca.SX(rows.jacobian)
+    if not world:
+        motion = TreeMotion(mechanism, tree, posed, q, v, t, ())
+        columns = [[A[i, k] for i in range(A.shape[0])] for k in range(A.shape[1])]
+        A = ca.horzcat(*[as_expression(in_frames(motion, mechanism.all_constraints, each)) for each in columns])
+    function = ca.Function("probe", [q, t], [M, A, ca.SX(rows.residual)])
 
     def at(q: Any) -> tuple[Any, Any, Any]:
         M, A, phi = (np.array(ca.densify(x)) for x in function(q, 0.0))
         return M, mechanism.without_rounding(A.reshape(-1, mechanism.nv), np.asarray(q)), phi.ravel()
 
     return at
+
+
+def in_frames(motion: TreeMotion, constraints: Sequence[Constraint], c: list[Any]) -> list[Any]:
+    """Return numbers of the user's rows, those of vectors in the axes of the frames that are held."""
+    result: list[Any] = []
+    for constraint in constraints:
+        result += motion.from_world(constraint, c[len(result) : len(result) + len(constraint.row_names())])
+    return result
 
 
 def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:

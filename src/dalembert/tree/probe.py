@@ -41,9 +41,16 @@ PART = 1e-8
 
 
 def probe(
-    M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[int] | None = None, digits: float = DIGITS
+    M: Float[Array, "N n n"],
+    A: Float[Array, "N m n"],
+    groups: Sequence[int] | None = None,
+    digits: float = DIGITS,
+    moves: bool = False,
 ) -> Needs:
-    """Return what M and A at N configurations ask for; `groups` (m,) says which rows have one scale."""
+    """Return what M and A at N configurations ask for; `groups` (m,) says which rows have one scale.
+
+    Of a mechanism that `moves` somewhere, configurations in which it is locked have a rank of their own.
+    """
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
     light = any(_small(one) > _small(two) for one, two in zip(plain.spectra, weighed.spectra, strict=True))
@@ -52,7 +59,7 @@ def probe(
     heavy = _diagonals(found.H).max(initial=0.0) or 1.0
     typical, _ = _typical(_diagonals(found.G), groups, 1.0 / heavy)
     sizes, still = _typical((A * A).sum(axis=2), groups, 1.0)
-    implied, sums = _dependences(found.H, A, typical, digits)
+    implied, sums = _dependences(found.H, A, typical, digits, moves)
     return Needs(
         massless,
         mass_scales=_scales(found.H),
@@ -91,14 +98,15 @@ def _unit(diagonal: Array) -> Array:
 
 
 def _dependences(
-    H: Array, A: Array, typical: Array, digits: float
+    H: Array, A: Array, typical: Array, digits: float, moves: bool
 ) -> tuple[tuple[bool, ...], tuple[tuple[int, ...], ...]]:
     """Return which rows are implied by others, and of which kept rows each of them is a sum."""
     m = A.shape[1]
     rows = [_in_mass_metric(h, a) / np.sqrt(typical)[:, None] for h, a in zip(H, A, strict=True)]
     values = [np.linalg.svd(B, compute_uv=False) if B.size else np.zeros(0) for B in rows]
     ranks = [int(np.count_nonzero(s > digits * s.max(initial=0.0))) for s in values]
-    rank = max(ranks, default=0)
+    free = [each for each in ranks if each < A.shape[2]]
+    rank = max(free if moves and free else ranks, default=0)
     generic = [B for B, each in zip(rows, ranks, strict=True) if each == rank]
     kept = _chosen(generic, rank)
     rest = [i for i in range(m) if i not in kept]
@@ -161,7 +169,7 @@ def _weights(M: Array, A: Array) -> Array:
     masses = np.diag(M)
     size = (A * A).sum(axis=1)
     heavy = np.divide((A * A) @ masses, size, out=np.zeros_like(size), where=size > 0)
-    heavy = np.where(heavy > 0, heavy, masses.mean() or 1.0)
+    heavy = np.where(heavy > 0, heavy, (masses.mean() if masses.size else 0.0) or 1.0)
     return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0)
 
 

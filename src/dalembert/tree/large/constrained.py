@@ -182,7 +182,9 @@ class LargeSystem(RowState):
                 return Answer(found.a, found.lam, Status.UNIQUE, (found.one, found.two))
         scale, implied = self.scales(factors.g), self.implied(present)
         if implied is not None:
-            return self._kept(values, load, factors.g, scale, present, implied, free)
+            kept = self._kept(values, load, factors.g, scale, present, implied, free)
+            if kept.status is not Status.INCONSISTENT:
+                return kept  # what contradicts itself is met as far as can be, below
         factors = self.block.factor(values, self.shift(factors.g, scale))
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)

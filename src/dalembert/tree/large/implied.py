@@ -29,7 +29,7 @@ FAR = (0.05, 0.3, 0.6)
 """How far away configurations beside the first are: radians, or parts of the mechanism's size."""
 
 CLOSING_STEPS = 20
-"""Newton steps back to the constraints; away from a singular configuration, where they halve at first, five are enough."""
+"""Newton steps back to the constraints: next to a singular configuration they are slow, elsewhere five will do."""
 
 PASSES = 8
 """Factors until no further row is found without a pivot: a row that rounding kept spoils the pivots after it."""

@@ -13,6 +13,7 @@ M a + A^T lam = 0, A a = -b, and G_H x = b - G_H R b.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.tree.block_solve import delassus, factored
-from dalembert.tree.matrix_system import product
+from dalembert.tree.matrix_system import MatrixSystem, product
+from dalembert.tree.needs import needs_of_rows
 from dalembert.tree.probe import FADED
 from dalembert.tree.routes.massless import massless_reason
 from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
@@ -55,6 +57,8 @@ def _routes(
     from dalembert.tree.constrained import Setting
 
     setting = Setting.of(mechanism, metric, dtype)
+    rows = tuple(range(len(mechanism.names)))
+    setting = replace(setting, needs=needs_of_rows(mechanism, rows, world=True))  # G is that of the user's rows
     found = [each for each in routes_to_take(setting, route) if each.makes_delassus]
     if not found:
         makers = ", ".join(repr(name) for name, each in ROUTES.items() if each.makes_delassus)
@@ -83,7 +87,13 @@ def _gram(setting: Setting, route: Route) -> list[list[Scalar]]:
     """Return G, or G_H where links are massless."""
     if route.delassus is not None:
         return route.delassus(setting, TreeRows.of(setting).in_world())
-    return delassus(setting.matrix_system)
+    return delassus(_system(setting))
+
+
+def _system(setting: Setting) -> MatrixSystem:
+    """Return M and the user's rows, factored."""
+    needs, names = setting.needs, setting.mechanism.coordinates
+    return MatrixSystem.of(setting.M, setting.A, needs.massless, names, needs.size_floors)
 
 
 def matrix_by(setting: Setting, route: Route) -> ca.Function:
@@ -133,7 +143,7 @@ def solve_by(setting: Setting, route: Route) -> ca.Function:
     """Return x by one route."""
     b = setting.symbol("b", len(setting.mechanism.names))
     G = _gram(setting, route)
-    weights = setting.matrix_system.weights if setting.needs.massless else []
+    weights = _system(setting).weights if setting.needs.massless else []
     held = product(G, [mul(*pair) for pair in zip(weights, b, strict=True)]) if weights else [0.0] * len(b)
     right = [sub(*pair) for pair in zip(b, held, strict=True)]
     x = dense(factored(G, setting.needs, setting.metric).solve(sparse(right)), len(b))
