@@ -175,7 +175,8 @@ class State:
         b = self.M @ a + np.asarray(self.case.mechanism.bias(self.q, v))
         _, s, Vt = np.linalg.svd(self.case.scales[:, None] * self.A, full_matrices=False)
         V = Vt[: self.case.rank]
-        self.distance = min(self.distance, float(s[self.case.rank - 1] / s[0]))
+        if self.case.rank:
+            self.distance = min(self.distance, float(s[self.case.rank - 1] / s[0]))
         return b - V.T @ (V @ b), float(np.linalg.norm(b))
 
     def measure(self, what: str, error: Array) -> float:

@@ -84,7 +84,7 @@ def _by_elimination(system: LargeSystem, values: RowValues, present: Array) -> A
     m = system.rows.m
     G = np.zeros((m, m))
     for k in np.flatnonzero(present):
-        G[:, k] = system.move_rows(values, system.tree.yielding(system.pull(values, np.eye(1, m, k)[0])))
+        G[:, k] = system.move_rows(values, system.tree.yielding(system.pull(values, np.eye(1, m, int(k))[0])))
     G = np.where(np.outer(present, present), (G + G.T) / 2, 0.0)
     d = system.scales(np.diagonal(G).copy()) ** -0.5
     S, found = d[:, None] * G * d, present.copy()
