@@ -90,6 +90,20 @@ class Constrained:
         return tuple(i for i, each in enumerate(self.all_constraints) for _ in each.row_names())
 
     @cached_property
+    def scale_groups(self) -> tuple[int, ...]:
+        """Per row the number of the scale it shares: rows of lengths and rows of angles of a constraint have each one.
+
+        Rows of an expression are what the user takes them for: each has its own.
+        """
+        keys = [
+            (i, turns, k if each.private else 0)
+            for i, each in enumerate(self.all_constraints)
+            for k, turns in enumerate(each.angular())
+        ]
+        place = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        return tuple(place[key] for key in keys)
+
+    @cached_property
     def holonomic(self) -> tuple[bool, ...]:
         """Per row, whether it has a residual: whether it constrains the configuration itself."""
         return tuple(each for constraint in self.all_constraints for each in constraint.holonomic())

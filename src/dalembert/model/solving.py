@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.manifold import one_number, reals
-from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS, model_rows
+from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS, ROUNDING, model_rows
 
 if TYPE_CHECKING:
     from dalembert.kkt import KKT, Diagnosis, Solution
@@ -38,7 +38,7 @@ class Solving:
     names: Any
     coordinates: Any
     holonomic: Any
-    row_groups: Any
+    scale_groups: Any
     source: Any
     nv: Any
     manifold: Any
@@ -51,6 +51,7 @@ class Solving:
     constraint: Any
     integrate: Any
     row_sizes: Any
+    generic_rank: Any
     slack: Any
 
     def block_system(self, q: Any, t: Any = 0.0, metric: Any = None) -> KKT:
@@ -75,7 +76,7 @@ class Solving:
             size = float(np.asarray(self.drift_size(A, v)))
             agreed = agreeing(self, rank, np.asarray(q, dtype=float), float(t), drift, size)
             return system, drift if agreed is None else agreed, agreed is not None
-        rows = model_rows(M, A, drift, self.drift_size(A, v), self.row_groups, digits)
+        rows = model_rows(M, A, drift, self.drift_size(A, v), self.scale_groups, digits)
         system = KKT(M, rows.A, self.names, self.coordinates, _square(metric), rank_tolerance=rows.tolerance)
         return system, rows.drift, rows.agree
 
@@ -239,9 +240,34 @@ class Solving:
         if np.any(left):
             batch = status.shape  # one state is a batch of one, so that what is wrong with it is its status
             q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1]))[left].reshape(-1, x.shape[-1]) for x in (q, v, tau))
-            found = self.solve(q, v, tau, np.broadcast_to(t, batch)[left].reshape(-1))
+            found = self._by_kkt(q, v, tau, np.broadcast_to(t, batch)[left].reshape(-1))
             status = np.asarray(status)
-            a[left], lam[left], status[left] = found.acceleration, found.multipliers, found.status
+            a[left], lam[left], status[left] = found
+        return a, lam, status
+
+    def _by_kkt(self, q: Array, v: Array, tau: Array, t: Array) -> tuple[Array, Array, Array]:
+        """Return what `KKT` says to a batch, under the mechanism's rank: next to a singularity no row is dropped.
+
+        A sample that contradicts this rank may do so within the model's digits, or on another part of the manifold:
+        then its own rank decides, as it does where one is lost to the last digit. Next to such a configuration the
+        answer stays uncertified.
+        """
+        from dalembert.kkt import KKT, Status
+        from dalembert.model.ranks import distance
+
+        rank = None if self.nv > LARGEST_SURVEYED else self.generic_rank(None, float(t[0]))
+        if rank is None or not rank.places:
+            found = self.solve(q, v, tau, t)
+            return found.acceleration, found.multipliers, np.asarray(found.status)
+        system = KKT(self.mass_matrix(q), self.jacobian(q, t), self.names, self.coordinates, rank=rank.rank)
+        found = system.solve(self._force(q, v, tau), self.drift(q, v, t))
+        a, lam, status = found.acceleration, found.multipliers, np.array(found.status)
+        finite = np.isfinite(q).all(axis=-1)
+        for k in np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite):
+            far = distance(self, rank, q[k], float(t[k]))
+            if far > (BUILT_DIGITS if self.source is None else FILE_DIGITS) or far <= ROUNDING:
+                own = self.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
+                a[k], lam[k], status[k] = own.acceleration[0], own.multipliers[0], np.asarray(own.status)[0]
         return a, lam, status
 
     def _refuse_unsolved(self, kernel: Any, a: Array, status: Array) -> None:

@@ -6,8 +6,8 @@ Symbols: H = M, or M + A^T R A where M may be singular; H = L D L^T, Y = L^-1 A^
     z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
 
 The factors come from the matrices (`matrix_system.py`) or from the tree (`articulated_system.py`). Two cases, chosen
-before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, proximal steps that suit any rank of
-A. That the choice suits a sample is told by its residuals (`verdict.py`).
+before tracing (`probe.py`): *plain*, G by elimination without pivots; *redundant*, the same of the rows that are kept
+(`redundant_rows.py`). That the choice suits a sample is told by its residuals and pivots (`verdict.py`).
 Cost beyond the factors: m^2 d / 2 + m^3 / 6 products for m rows that share d velocities.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dalembert.tree.judged import Asked, BlockAnswer, Judged, Needs, Solved, judged, relative
-from dalembert.tree.proximal import Proximal
+from dalembert.tree.redundant_rows import RedundantRows
 from dalembert.tree.scalars import Scalar, mul, neg, sub, total
 from dalembert.tree.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
 from dalembert.tree.verdict import DOUBLE, Thresholds
@@ -50,13 +50,13 @@ class BlockSolver:
     system, needs, limits
         What is solved, what to cope with, limits of the verdict.
     schur
-        What solves G lam = r: a `SparseFactor`, or `Proximal` steps.
+        What solves G lam = r: a `SparseFactor`, or `RedundantRows`.
     """
 
     system: BlockSystem
     needs: Needs
     limits: Thresholds
-    schur: SparseFactor | Proximal
+    schur: SparseFactor | RedundantRows
 
     @classmethod
     def of(
@@ -68,7 +68,7 @@ class BlockSolver:
         G: Matrix | None = None,
     ) -> BlockSolver:
         """Factor the Delassus matrix; `metric` (m,) weighs the squares of redundant multipliers, ones by default."""
-        return cls(system, needs, limits, factored(delassus(system) if G is None else G, needs, metric, limits))
+        return cls(system, needs, limits, factored(delassus(system) if G is None else G, needs, metric))
 
     def solve(self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
         """Return a and lam for a load and a right side c (m,) of the rows, with the verdict.
@@ -79,41 +79,33 @@ class BlockSolver:
         z = system.start(load, c)
         pulled = system.mass.scaled(z)
         free = [sub(neg(dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
-        forces, unrest = multipliers(self.schur, sparse(free))
+        forces, held = multipliers(self.schur, sparse(free))
         lam = dense(forces, len(free))
         slowed = dict(z)
         for row, force in zip(system.rows, lam, strict=True):
             for k, value in row.items():
                 slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
         a, motion = system.finish(slowed)
-        effort = neg(dot(z, pulled)), total(*map(mul, lam, free))
-        found = Solved(a, motion, lam, *effort, unrest, row_pivots(self.schur, self.needs))
+        found = Solved(a, motion, lam, neg(dot(z, pulled)), held, row_pivots(self.schur, self.needs))
         return judged(system, self.needs, self.limits, Asked(load, c, inputs), found)
 
 
-def factored(
-    G: Matrix, needs: Needs, metric: Sequence[float] | None, limits: Thresholds, rows: Sequence[int] | None = None
-) -> SparseFactor | Proximal:
-    """Return what solves G lam = r; `rows` are those that G is about, all by default."""
-    if not (needs.redundant and G):
-        return sparse_factor(G, range(len(G)))
-    rows = range(len(G)) if rows is None else rows
-    weights = None if metric is None else [metric[i] for i in rows]
-    apart = {each for i, each in enumerate(needs.groups) if i not in rows}
-    known = {place: needs.row_scales[i] for place, i in enumerate(rows) if needs.groups[i] in apart}
-    own = needs.of_rows(rows)
-    return Proximal.of(G, weights, limits.shift, own.groups, own.row_floors, own.dependent, known)
+def factored(G: Matrix, needs: Needs, metric: Sequence[float] | None) -> SparseFactor | RedundantRows:
+    """Return what solves G lam = r."""
+    return RedundantRows.of(G, needs, metric) if needs.redundant else sparse_factor(G, range(len(G)))
 
 
-def multipliers(schur: SparseFactor | Proximal, r: Vector) -> tuple[Vector, Scalar]:
-    """Return lam with G lam = r, and what its last correction moved, in the measure of T_l^2; 0 without corrections."""
-    return schur.corrected(r) if isinstance(schur, Proximal) else (schur.solve(r), 0.0)
+def multipliers(schur: SparseFactor | RedundantRows, r: Vector) -> tuple[Vector, Scalar]:
+    """Return lam with G lam = r, the least where rows are redundant, and T_l^2 = lam^T G lam."""
+    held = schur.held(r) if isinstance(schur, RedundantRows) else schur.solve(r)
+    return schur.spread(held) if isinstance(schur, RedundantRows) else held, dot(held, r)
 
 
-def row_pivots(schur: SparseFactor | Proximal, needs: Needs) -> list[Scalar]:
-    """Return the pivots of G relative to its diagonal: near 0 for a row that others imply."""
-    if isinstance(schur, Proximal):
-        return [*schur.factor.pivots.values(), schur.least()]
+def row_pivots(schur: SparseFactor | RedundantRows, needs: Needs) -> list[Scalar]:
+    """Return the pivots of G relative to its diagonal, those of kept rows: near 0 where rank is about to be lost."""
+    if isinstance(schur, RedundantRows):
+        scales = [needs.row_scales[i] for i in schur.kept]
+        return relative(schur.factor.pivots, scales)
     return relative(schur.pivots, needs.row_scales)
 
 

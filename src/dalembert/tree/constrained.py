@@ -21,7 +21,6 @@ import casadi as ca
 
 from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.joints import as_expression
-from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree import dynamics
 from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import Load
@@ -32,7 +31,7 @@ from dalembert.tree.frame_kinematics import TreeKinematics
 from dalembert.tree.judged import BlockAnswer, Needs
 from dalembert.tree.link import Tree
 from dalembert.tree.matrix_system import MatrixSystem, product
-from dalembert.tree.needs import needs_of, row_weights_of
+from dalembert.tree.needs import digits_of, needs_of, needs_of_rows, row_weights_of
 from dalembert.tree.posed import Posed, pose_tree
 from dalembert.tree.routes.table import ROUTES as ROUTES
 from dalembert.tree.routes.table import Route, quickest, routes_to_take
@@ -72,8 +71,7 @@ class Setting:
         needs = needs_of(mechanism)
         # the articulated-body algorithm refuses a massless leaf, which the block form does not mind
         tree, _ = cheapest(mechanism, dynamics.inverse if needs.massless else dynamics.forward_by_aba)
-        digits = BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
-        limits = replace(SINGLE if dtype == "float32" else DOUBLE, digits=digits)
+        limits = replace(SINGLE if dtype == "float32" else DOUBLE, digits=digits_of(mechanism))
         return cls(mechanism, tree, needs, row_weights_of(mechanism, metric), limits)
 
     def symbol(self, name: str, size: int | None = None) -> list[Scalar]:
@@ -117,14 +115,38 @@ class Setting:
         return crba(self.tree, self.posed)
 
     @cached_property
+    def turns(self) -> bool:
+        """Whether rows are turned into the axes of their frames: only there the same ones can be kept everywhere."""
+        vectors = (getattr(each, "vectors", ()) for each in self.mechanism.all_constraints)
+        return self.needs.redundant and any(vectors)
+
+    @cached_property
+    def kept_A(self) -> list[list[Scalar]]:
+        """A in the axes in which rows are kept, (m, nv)."""
+        if not self.turns:
+            return self.A
+        columns = [self.in_frames([row[k] for row in self.A]) for k in range(self.mechanism.nv)]
+        return [[column[i] for column in columns] for i in range(len(self.A))]
+
+    def in_frames(self, c: list[Scalar]) -> list[Scalar]:
+        """Return right sides of the user's rows in these axes."""
+        return self.tree_rows.from_world(c) if self.turns else c
+
+    def in_world(self, lam: list[Scalar]) -> list[Scalar]:
+        """Return multipliers as the user's rows have them."""
+        return self.tree_rows.to_world(lam) if self.turns else lam
+
+    @cached_property
     def matrix_system(self) -> MatrixSystem:
         """M and A with the factor of M, or of H where links are massless."""
         needs = self.needs
-        return MatrixSystem.of(self.M, self.A, needs.massless, self.mechanism.coordinates, needs.size_floors)
+        return MatrixSystem.of(self.M, self.kept_A, needs.massless, self.mechanism.coordinates, needs.size_floors)
 
-    def by_matrices(self) -> BlockSolver:
-        """Return the block matrix factored from M and A."""
-        return BlockSolver.of(self.matrix_system, self.needs, self.metric, self.limits)
+    def by_matrices(self, f: list[Scalar], c: list[Scalar], inputs: list[Scalar]) -> BlockAnswer:
+        """Return the solution of the block matrix made of M and A for right sides f, c."""
+        solver = BlockSolver.of(self.matrix_system, self.needs, self.metric, self.limits)
+        answer = solver.solve(f, self.in_frames(c), inputs)
+        return replace(answer, multipliers=self.in_world(answer.multipliers))
 
     def inputs(self, names: tuple[str, ...]) -> list[Scalar]:
         """Return the scalars of all inputs."""
@@ -152,7 +174,7 @@ def forward_by(setting: Setting, route: Route) -> ca.Function:
     if route.through_tree is None:
         f = [sub(*pair) for pair in zip(tau, dynamics.bias(setting.tree, setting.posed, q, v), strict=True)]
         c = [neg(value) for value in scalars(setting.rows.drift)]
-        answer = setting.by_matrices().solve(f, c, inputs)
+        answer = setting.by_matrices(f, c, inputs)
     else:
         rows = setting.tree_rows
         answer = route.through_tree(setting, rows.forces).solve(rows.load(setting), rows.c, inputs)
@@ -174,7 +196,7 @@ def block_solution_by(setting: Setting, route: Route) -> ca.Function:
         setting.symbol(name)
     inputs = setting.inputs(names)
     if route.through_tree is None:
-        answer = setting.by_matrices().solve(y1, y2, inputs)
+        answer = setting.by_matrices(y1, y2, inputs)
     else:
         rows = setting.tree_rows
         load = Load([REST] * len(setting.tree.links), y1)
@@ -212,7 +234,7 @@ def _jump(setting: Setting, name: str, taken: list[Scalar], inputs: tuple[str, .
 def _jumped(setting: Setting, taken: list[Scalar], inputs: tuple[str, ...]) -> BlockAnswer:
     v, rate = setting.symbol("v"), scalars(setting.rows.rate)
     c = [sub(Av, mul(*pair)) for Av, *pair in zip(product(setting.A, v), taken, rate, strict=True)]
-    return setting.by_matrices().solve(product(setting.M, v), c, setting.inputs(inputs))
+    return setting.by_matrices(product(setting.M, v), c, setting.inputs(inputs))
 
 
 def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
@@ -224,8 +246,8 @@ def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
 
 
 def _stepped(setting: Setting) -> BlockAnswer:
-    needs, kept = setting.needs, [i for i, has in enumerate(setting.mechanism.holonomic) if has]
-    needs = needs.of_rows(kept)
+    kept = tuple(i for i, has in enumerate(setting.mechanism.holonomic) if has)
+    needs = needs_of_rows(setting.mechanism, kept)
     A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
     system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
     still: list[Scalar] = [0.0] * setting.mechanism.nv

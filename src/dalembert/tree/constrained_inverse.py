@@ -9,7 +9,8 @@ and among the lam that remain the one of least norm. With Q = A_d A_d^T this is 
     [ Q     A_p ] [ lam ]   [ -A_d b_d ]
     [ A_p^T  0  ] [ nu  ] = [ -b_p     ]
 
-solved by the same code; Q + delta 1 and three steps from zero make its solution the least one, however singular Q is.
+of the rows that are kept (`redundant_rows.py`), solved by the same code: Q may be singular, the whole is not. What they
+bear is then spread over all rows.
 If the passive coordinates need forces that no multiplier can give, the motion is impossible with these actuators: the
 status says inconsistent.
 """
@@ -28,13 +29,13 @@ from dalembert.kkt import Status
 from dalembert.tree import dynamics
 from dalembert.tree.block_solve import BlockSolver
 from dalembert.tree.constrained import Setting
-from dalembert.tree.judged import relative
+from dalembert.tree.judged import Needs, relative
 from dalembert.tree.matrix_system import MatrixSystem, product
-from dalembert.tree.needs import closed_matrices
+from dalembert.tree.needs import closed_matrices, digits_of
 from dalembert.tree.probe import probe
-from dalembert.tree.proximal import STEPS
+from dalembert.tree.redundant_rows import RedundantRows, kept_rows
 from dalembert.tree.scalars import Scalar, add, mul, neg, total
-from dalembert.tree.verdict import Thresholds
+from dalembert.tree.sparse_factor import Vector, dense
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -53,32 +54,62 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
     driven = driven_coordinates(mechanism, actuated)
     passive = [k for k in range(mechanism.nv) if k not in driven]
     q, v, a = (setting.symbol(name) for name in ("q", "v", "a"))
-    b, A = dynamics.inverse(setting.tree, setting.posed, q, v, a), setting.A
+    b, A = dynamics.inverse(setting.tree, setting.posed, q, v, a), setting.kept_A
+    setting.symbol("t")
     columns = [[row[k] for row in A] for k in range(mechanism.nv)]
-    delta = setting.limits.shift * _size(mechanism, driven)
-    Q = _gram([[row[k] for k in driven] for row in A], delta)
-    needs = _needs(mechanism, driven, passive)
-    system = MatrixSystem.of(Q, [columns[k] for k in passive], needs.massless)
+    kept = kept_rows(setting.needs)
+    if not kept:
+        return _unheld(setting, b, driven)
+    Q = _gram([[A[i][k] for k in driven] for i in kept])
+    needs = _needs(mechanism, kept, driven, passive)
+    system = MatrixSystem.of(Q, [[columns[k][i] for i in kept] for k in passive], needs.massless)
     solver = BlockSolver.of(system, needs, None, setting.limits)
-    pull = [neg(total(*(mul(row[k], b[k]) for k in driven))) for row in A]
-    lam: list[Scalar] = [0.0] * len(A)
-    answer = None
-    for _ in range(STEPS):
-        load = [add(force, mul(delta, each)) for force, each in zip(pull, lam, strict=True)]
-        answer = solver.solve(load, [neg(b[k]) for k in passive], setting.inputs(("q", "v", "a")))
-        lam = answer.acceleration
+    pull = [neg(total(*(mul(A[i][k], b[k]) for k in driven))) for i in kept]
+    answer = solver.solve(pull, [neg(b[k]) for k in passive], setting.inputs(("q", "v", "a")))
+    lam = _least(setting, dict(zip(kept, answer.acceleration, strict=True)))
     tau = [add(b[k], total(*map(mul, columns[k], lam))) if k in driven else 0.0 for k in range(mechanism.nv)]
-    status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting.limits) if answer else 0.0
-    return setting.function("inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": lam, "status": [status]})
+    status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting)
+    return setting.function(
+        "inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": setting.in_world(lam), "status": [status]}
+    )
 
 
-def _said(status: Any, pivots: Sequence[Scalar], limits: Thresholds) -> Any:
+def _unheld(setting: Setting, b: list[Scalar], driven: list[int]) -> ca.Function:
+    """Return the answer where no row can move anything: what is not driven must need nothing."""
+    inputs = setting.inputs(("q", "v", "a"))
+    solved = int(Status.REDUNDANT if setting.mechanism.names else Status.UNIQUE)
+    astray = total(*(ca.fabs(ca.SX(each)) for k, each in enumerate(b) if k not in driven))
+    status = ca.if_else(ca.SX(astray) > 0, int(Status.INCONSISTENT), solved)
+    status = ca.if_else(ca.fabs(ca.SX(total(*inputs))) < ca.inf, status, int(Status.NONFINITE))
+    outputs = {
+        "tau": [each if k in driven else 0.0 for k, each in enumerate(b)],
+        "multipliers": [0.0] * len(setting.mechanism.names),
+        "status": [status],
+    }
+    return setting.function("inverse", ("q", "v", "a", "t"), outputs)
+
+
+def _least(setting: Setting, mu: Vector) -> list[Scalar]:
+    """Return the least multipliers of all rows that do what mu does at the kept ones."""
+    needs, m = setting.needs, len(setting.mechanism.names)
+    if any(needs.sums):
+        masses = np.median([np.diag(M) for M, _, _ in closed_matrices(setting.mechanism)], axis=0)
+        d = np.where(masses > 0, masses, masses.max(initial=0.0) or 1.0) ** -0.5
+        scaled = [[mul(x, float(scale)) for x, scale in zip(row, d, strict=True)] for row in setting.kept_A]
+        mu = RedundantRows.of(_gram(scaled), needs).spread(mu)
+    return dense(mu, m)
+
+
+def _said(status: Any, pivots: Sequence[Scalar], setting: Setting) -> Any:
     """Return the status of the block system as that of the mechanism: whether lam is the least of a family.
 
-    tau is unique wherever it exists; lam is where A has full rank, and a pivot near delta shows that it has not.
+    tau is unique wherever it exists; lam is where A has full rank. A pivot of Q that vanishes is a rank that is lost.
     """
-    implied = ca.logic_not(reduce(ca.fmin, pivots, ca.SX(1)) > limits.implied)
-    return ca.if_else(ca.logic_and(status == int(Status.UNIQUE), implied), int(Status.REDUNDANT), status)
+    solved = int(Status.REDUNDANT if setting.needs.redundant else Status.UNIQUE)
+    lost = ca.logic_not(reduce(ca.fmin, pivots, ca.SX(1)) > setting.limits.regular)
+    finite = status != int(Status.NONFINITE)
+    found = ca.if_else(ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT)), solved, status)
+    return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), found)
 
 
 def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:
@@ -95,19 +126,13 @@ def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:
     return sorted({k for where in slices for k in range(where.start, where.stop)})
 
 
-def _gram(A: Sequence[Sequence[Scalar]], delta: float) -> list[list[Scalar]]:
-    """Return A A^T + delta 1."""
-    return [[add(product([x], y)[0], delta if i == j else 0.0) for j, y in enumerate(A)] for i, x in enumerate(A)]
+def _gram(A: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+    """Return A A^T."""
+    return [[product([x], y)[0] for y in A] for x in A]
 
 
-def _size(mechanism: Mechanism, driven: list[int]) -> float:
-    """Return the mean square of the driven columns' entries, per row."""
-    A = np.array([A for _, A, _ in closed_matrices(mechanism)])
-    return float((A[:, :, driven] ** 2).sum(axis=2).mean()) or 1.0
-
-
-def _needs(mechanism: Mechanism, driven: list[int], passive: list[int]) -> Any:
-    """Return what the block system of multipliers asks for; a Q that is singular but for delta is as a massless M."""
-    A = np.array([A for _, A, _ in closed_matrices(mechanism)])
+def _needs(mechanism: Mechanism, kept: Sequence[int], driven: list[int], passive: list[int]) -> Needs:
+    """Return what the block system of multipliers asks for; a Q that is singular is as a massless M."""
+    A = np.array([A for _, A, _ in closed_matrices(mechanism)])[:, kept]
     Q = A[:, :, driven] @ np.swapaxes(A[:, :, driven], 1, 2)
-    return probe(Q, np.swapaxes(A[:, :, passive], 1, 2))
+    return probe(Q, np.swapaxes(A[:, :, passive], 1, 2), digits=digits_of(mechanism))

@@ -21,33 +21,48 @@ class Needs:
 
     Attributes
     ----------
-    redundant, massless
-        Whether rows of A may depend on each other, whether M may be singular.
+    massless
+        Whether M may be singular.
     mass_scales, row_scales
-        Constants near H_ii^-1/2 (n,) and G_ii^-1/2 (m,).
-    row_floors, size_floors
-        G_ii and |A_i|^2 (m,) below which a row is not scaled up any further. A constraint that can move nothing at any
-        probe has rows of rounding, or none: what is typical of the others is its floor.
-    dependent
-        Per row, whether it has a part in a dependence at a probe.
-    groups
-        Per row the constraint it belongs to: a row that does next to nothing beside others of its group is rounding of
-        the model's numbers, not a row of its own.
+        Constants near H_ii^-1/2 (n,) and G_ii^-1/2 (m,), the latter one for all rows of a unit in a constraint.
+    size_floors
+        |A_i|^2 (m,) below which a row is not scaled up any further. A constraint that can move nothing at any probe
+        has rows of rounding, or none: what is typical of the others is its floor.
+    implied
+        Per row, whether it is beyond the mechanism's rank: others, which are kept, imply it.
+    sums
+        Per row, the kept rows that an implied one is a sum of; none of a row that can move nothing.
     """
 
-    redundant: bool
     massless: bool
     mass_scales: tuple[float, ...]
     row_scales: tuple[float, ...]
-    row_floors: tuple[float, ...]
     size_floors: tuple[float, ...]
-    dependent: tuple[bool, ...]
-    groups: tuple[int, ...]
+    implied: tuple[bool, ...]
+    sums: tuple[tuple[int, ...], ...]
+
+    @property
+    def redundant(self) -> bool:
+        """Whether some rows are implied by others."""
+        return any(self.implied)
+
+    @property
+    def dependent(self) -> tuple[bool, ...]:
+        """Per row, whether it has a part in a dependence."""
+        parts = {j for row in self.sums for j in row}
+        return tuple(implied or i in parts for i, implied in enumerate(self.implied))
+
+    @property
+    def idle(self) -> tuple[bool, ...]:
+        """Per row, whether it is implied and made of no others: it bears nothing."""
+        return tuple(implied and not parts for implied, parts in zip(self.implied, self.sums, strict=True))
 
     def of_rows(self, rows: Sequence[int]) -> Needs:
-        """Return the needs of some of the rows."""
-        words = ("row_scales", "row_floors", "size_floors", "dependent", "groups")
-        return replace(self, **{word: tuple(getattr(self, word)[i] for i in rows) for word in words})
+        """Return the needs of some of the rows, among which are those that implied ones are made of."""
+        words = ("row_scales", "size_floors", "implied")
+        place = {i: k for k, i in enumerate(rows)}
+        sums = tuple(tuple(place[j] for j in self.sums[i]) for i in rows)
+        return replace(self, sums=sums, **{word: tuple(getattr(self, word)[i] for i in rows) for word in words})
 
 
 class MassFactor(Protocol):
@@ -93,8 +108,7 @@ class Asked:
 class Solved:
     """What a route found.
 
-    a (n,), the motion that it is, lam (m,), T_f^2, T_l^2, what the last correction of lam moved in the measure of
-    T_l^2, and the pivots of rows, relative.
+    a (n,), the motion that it is, lam (m,), T_f^2, T_l^2, and the pivots of kept rows, relative.
     """
 
     a: list[Scalar]
@@ -102,13 +116,12 @@ class Solved:
     lam: list[Scalar]
     free: Scalar
     held: Scalar
-    unrest: Scalar
     row_pivots: list[Scalar]
 
 
 @dataclass(frozen=True, eq=False)
 class BlockAnswer:
-    """Scalars of one solve: a (n,), lam (m,), status (`kkt.Status`), residuals of the two block rows (2,)."""
+    """Scalars of one solve: a (n,), lam (m,), status (`kkt.Status`), residuals (3,)."""
 
     acceleration: list[Scalar]
     multipliers: list[Scalar]
@@ -124,15 +137,15 @@ def judged(system: Judged, needs: Needs, limits: Thresholds, asked: Asked, found
         c=asked.c,
         free=found.free,
         held=found.held,
-        unrest=found.unrest,
         mass_pivots=relative(system.mass.pivots, needs.mass_scales),
         row_pivots=found.row_pivots,
         mass_scales=needs.mass_scales,
         row_scales=needs.row_scales,
+        implied=needs.implied,
         inputs=asked.inputs,
     )
     omega = residuals(evidence)
-    return BlockAnswer(found.a, found.lam, verdict(evidence, omega, needs.redundant, limits), omega)
+    return BlockAnswer(found.a, found.lam, verdict(evidence, omega, limits), omega)
 
 
 def relative(pivots: Vector, scales: Sequence[float]) -> list[Scalar]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints import assemble
+from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.joints import as_expression
+from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.model.ranks import SLACK
 from dalembert.model.sampling import closed_samples
 from dalembert.tree.choice import candidates
@@ -20,6 +22,7 @@ from dalembert.tree.frame_kinematics import TreeKinematics
 from dalembert.tree.judged import Needs
 from dalembert.tree.posed import pose_tree
 from dalembert.tree.probe import probe
+from dalembert.tree.row_forces import TreeMotion
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -28,9 +31,13 @@ PROBES = 5
 """Configurations at which ranks are looked at before code is chosen."""
 
 CLOSING_STEPS = 30
-CLOSED = 1e-12
-AT_REST = 1e-10
-"""Gauss-Newton steps towards a configuration that meets the constraints; residual or step at which they end."""
+CLOSED = 1e-15
+"""Gauss-Newton steps towards a configuration that meets the constraints; part of its size at which a residual ends
+them, if they have not come to rest before."""
+
+CLEARLY_CLOSED = 0.01
+"""Part of the model's digits by which constraints may be open where ranks are looked at: rows that depend on each other
+differ by as much, levers apart."""
 
 Matrices = Callable[[Any], tuple[Any, Any, Any]]
 """q -> M (n, n), A (m, n), phi (h,)."""
@@ -39,15 +46,35 @@ Matrices = Callable[[Any], tuple[Any, Any, Any]]
 @lru_cache(maxsize=8)
 def needs_of(mechanism: Mechanism) -> Needs:
     """Return what the matrices at `PROBES` configurations ask for; always the same ones."""
-    found = closed_matrices(mechanism)
-    M, A = (np.array([x[i] for x in found]) for i in (0, 1))
-    return probe(M, A, mechanism.row_groups)
+    return needs_of_rows(mechanism, tuple(range(len(mechanism.names))))
 
 
 @lru_cache(maxsize=8)
-def closed_matrices(mechanism: Mechanism) -> list[tuple[Any, Any, Any]]:
-    """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be."""
-    at = matrices(mechanism)
+def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = False) -> Needs:
+    """Return the same where only some of the rows hold; vectors in axes of the `world`, not the observer's."""
+    found, digits = closed_matrices(mechanism, world), digits_of(mechanism)
+    sizes = residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
+    gaps = np.array([np.abs(phi / sizes).max(initial=0.0) for _, _, phi in found])
+    closed = gaps <= max(CLEARLY_CLOSED * digits, gaps.min(initial=np.inf))
+    M, A = (np.array([x[i] for x, near in zip(found, closed, strict=True) if near]) for i in (0, 1))
+    tolerance = max(digits, gaps[closed].max() / CLEARLY_CLOSED) if gaps[closed].max() <= SLACK else digits
+    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance, moves=True)
+
+
+def digits_of(mechanism: Mechanism) -> float:
+    """Return the relative size of what is rounding of a mechanism's numbers."""
+    return BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+
+
+@lru_cache(maxsize=8)
+def closed_matrices(mechanism: Mechanism, world: bool = False) -> list[tuple[Any, Any, Any]]:
+    """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be.
+
+    Rows that are vectors in the axes of the world, of frames that are held, turn with these: which of them are kept
+    could not be the same in all configurations. Here they are in the axes of their frames, as on the way through the
+    tree, unless those of the `world` are asked for.
+    """
+    at = matrices(mechanism, world)
     return [at(q) for q in closed_configurations(mechanism)]
 
 
@@ -68,18 +95,24 @@ def neutral_if_met(mechanism: Mechanism) -> list[Any]:
     within = ((mechanism.lower <= 0) & (mechanism.upper >= 0)).all()
     if not within or not any(mechanism.holonomic):
         return [q] if within else []
-    return [q] if np.abs(matrices(mechanism)(q)[2]).max() <= SLACK else []
+    sizes = residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
+    return [q] if np.abs(matrices(mechanism)(q)[2] / sizes).max() <= SLACK else []
 
 
 @lru_cache(maxsize=4)
-def matrices(mechanism: Mechanism) -> Matrices:
+def matrices(mechanism: Mechanism, world: bool = True) -> Matrices:
     """Return M, A and phi as a function of numbers; what rounding has left of entries of A that cancel is zero."""
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")
     tree = candidates(mechanism)[-1]
     posed = pose_tree(tree, ca.vertsplit(q))
     rows = assemble(TreeKinematics(mechanism, tree, q, v, t, posed=posed))
     M = as_expression(crba(tree, posed))
-    function = ca.Function("probe", [q, t], [M, ca.SX(rows.jacobian), ca.SX(rows.residual)])
+    A = ca.SX(rows.jacobian)
+    if not world:
+        motion = TreeMotion(mechanism, tree, posed, q, v, t, ())
+        columns = [[A[i, k] for i in range(A.shape[0])] for k in range(A.shape[1])]
+        A = ca.horzcat(*[as_expression(in_frames(motion, mechanism.all_constraints, each)) for each in columns])
+    function = ca.Function("probe", [q, t], [M, A, ca.SX(rows.residual)])
 
     def at(q: Any) -> tuple[Any, Any, Any]:
         M, A, phi = (np.array(ca.densify(x)) for x in function(q, 0.0))
@@ -88,20 +121,36 @@ def matrices(mechanism: Mechanism) -> Matrices:
     return at
 
 
+def in_frames(motion: TreeMotion, constraints: Sequence[Constraint], c: list[Any]) -> list[Any]:
+    """Return numbers of the user's rows, those of vectors in the axes of the frames that are held."""
+    result: list[Any] = []
+    for constraint in constraints:
+        result += motion.from_world(constraint, c[len(result) : len(result) + len(constraint.row_names())])
+    return result
+
+
 def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:
     """Return a configuration near q that meets the rows with residuals, by Gauss-Newton steps; None where they fail."""
     holonomic = np.array(mechanism.holonomic, dtype=bool)
+    sizes = residual_sizes(mechanism)[holonomic]
+    best, least = None, np.inf
     for _ in range(CLOSING_STEPS):
-        _, A, phi = at(q)
-        if not phi.size or np.abs(phi).max() < CLOSED:
-            return q
-        if not np.isfinite(phi).all():
-            return None
-        step = -np.linalg.pinv(A[holonomic], rcond=1e-8) @ phi
-        if np.abs(step).max() < AT_REST:
+        M, A, phi = at(q)
+        size = np.abs(phi / sizes).max(initial=0.0)
+        if size < least:
+            best, least = q, size
+        if not CLOSED < size < np.inf or (size < SLACK and size > 0.5 * least and best is not q):
             break
-        q = mechanism.integrate(q, step)
-    return q if np.abs(at(q)[2]).max(initial=0.0) <= SLACK else None
+        mass = np.diag(M)
+        d = np.where(mass > 0, np.abs(mass) + (mass <= 0), 1.0) ** -0.5
+        q = mechanism.integrate(q, -d * (np.linalg.pinv(A[holonomic] / sizes[:, None] * d, rcond=1e-8) @ (phi / sizes)))
+    return best if least <= SLACK else None
+
+
+def residual_sizes(mechanism: Mechanism) -> Any:
+    """Return what residuals are measured against, (m,): the mechanism's size for lengths, one for all others."""
+    lengths = [isinstance(c, Pair) and not turns for c in mechanism.all_constraints for turns in c.angular()]
+    return np.where(lengths, mechanism.reach, 1.0)
 
 
 def row_weights_of(mechanism: Mechanism, metric: Any) -> Any:

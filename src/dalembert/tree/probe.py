@@ -1,8 +1,14 @@
 """What a mechanism's constrained dynamics has to cope with, found from its matrices at a few configurations.
 
-Rank is decided on equilibrated matrices, as everywhere in this library: M scaled to unit diagonal (plus the rows
-where M is zero), A M^-1 A^T likewise. A mechanism whose rows are independent at all probes gets the plain code; a
-configuration where they are not is told by its verdict and left to `kkt`.
+Symbols: H = M, or M + A^T R A where M may be singular, H = L L^T; B = D A L^-T, the rows in the metric of the mass; D
+scales the rows of one unit in one constraint (lengths, angles) by one factor; s singular values of B.
+
+Rank is a property of the mechanism: the largest found at the probes, which meet its constraints, with the tolerance of
+its digits. So many rows are kept, those with the largest pivots at all probes; the others are implied, each a sum of
+kept ones. B does not change with the units of coordinates, D takes those of rows away: kilometres or micrometres, the
+same rows are kept. One factor for each unit and constraint, not for each row: a row that does next to nothing beside
+others of its constraint is rounding of the model's numbers (a loop in a plane has one across it), and scaled up it
+would demand forces without limit. A configuration of lower rank is told by its pivots and left to `kkt`.
 """
 
 from __future__ import annotations
@@ -18,40 +24,49 @@ from dalembert.tree.judged import Needs
 Array = np.ndarray
 
 NEARLY_IMPLIED = 1e-6
-"""Rows count as redundant where the unit-diagonal Delassus matrix has a smaller eigenvalue than this at a probe."""
+"""Rows beside very light coordinates look implied: eigenvalue of the unit-diagonal Delassus matrix up to which."""
 
 NEARLY_MASSLESS = 1e-12
 """M counts as singular where its unit-diagonal form has a smaller eigenvalue: lighter links lose all digits in M^-1."""
 
-
-PART = 1e-6
-"""Component of a null vector from which on a row has a part in it."""
-
 FADED = 1e-3
-"""Part of its typical G_ii up to which a row is scaled up: one that fades further at some configuration counts less and
-less, and not at all where rounding is all that is left of it."""
+"""Part of its typical |A_i| up to which a row is scaled up: one that fades further at some configuration counts less
+and less, and not at all where rounding is all that is left of it."""
+
+DIGITS = 1e-9
+"""Singular values of B below this part of the largest are zero, where the model says nothing else."""
+
+PART = 1e-8
+"""Weight in a sum of rows, of unit scale, from which on a row has a part in it: below is rounding over pivots."""
 
 
-def probe(M: Float[Array, "N n n"], A: Float[Array, "N m n"], groups: Sequence[int] | None = None) -> Needs:
-    """Return what M and A at N configurations ask for; `groups` (m,) says which rows belong together."""
+def probe(
+    M: Float[Array, "N n n"],
+    A: Float[Array, "N m n"],
+    groups: Sequence[int] | None = None,
+    digits: float = DIGITS,
+    moves: bool = False,
+) -> Needs:
+    """Return what M and A at N configurations ask for; `groups` (m,) says which rows have one scale.
+
+    Of a mechanism that `moves` somewhere, configurations in which it is locked have a rank of their own.
+    """
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
     light = any(_small(one) > _small(two) for one, two in zip(plain.spectra, weighed.spectra, strict=True))
     massless = light or any(_spectrum(m)[0] < NEARLY_MASSLESS for m in M)
     found = weighed if massless else plain
-    redundant = any(_small(spectrum) for spectrum in found.spectra)
     heavy = _diagonals(found.H).max(initial=0.0) or 1.0
-    typical, idle = _typical(_diagonals(found.G), groups, 1.0 / heavy)
+    typical, _ = _typical(_diagonals(found.G), groups, 1.0 / heavy)
     sizes, still = _typical((A * A).sum(axis=2), groups, 1.0)
+    implied, sums = _dependences(found.H, A, typical, digits, moves)
     return Needs(
-        redundant,
         massless,
         mass_scales=_scales(found.H),
         row_scales=_tuple(typical**-0.5),
-        row_floors=_tuple(np.where(idle, 1.0, FADED) * typical),
         size_floors=_tuple(np.where(still, 1.0, FADED**2) * sizes),
-        dependent=_dependent(found.G, typical),
-        groups=groups,
+        implied=implied,
+        sums=sums,
     )
 
 
@@ -73,9 +88,57 @@ def _delassus(M: Array, A: Array, factor: float, groups: tuple[int, ...]) -> _Pr
 
 def _inverse(H: Array) -> Array:
     """Return the inverse of H, of what is not zero in it; scaled first, so that light coordinates count."""
-    diagonal = np.diag(H)
-    d = np.where(diagonal > 0, np.abs(diagonal) + (diagonal <= 0), 1.0) ** -0.5
+    d = _unit(np.diag(H))
     return d[:, None] * np.linalg.pinv(d[:, None] * H * d, hermitian=True) * d
+
+
+def _unit(diagonal: Array) -> Array:
+    """Return what scales a diagonal to ones; one where it is not positive."""
+    return np.where(diagonal > 0, np.abs(diagonal) + (diagonal <= 0), 1.0) ** -0.5
+
+
+def _dependences(
+    H: Array, A: Array, typical: Array, digits: float, moves: bool
+) -> tuple[tuple[bool, ...], tuple[tuple[int, ...], ...]]:
+    """Return which rows are implied by others, and of which kept rows each of them is a sum."""
+    m = A.shape[1]
+    rows = [_in_mass_metric(h, a) / np.sqrt(typical)[:, None] for h, a in zip(H, A, strict=True)]
+    values = [np.linalg.svd(B, compute_uv=False) if B.size else np.zeros(0) for B in rows]
+    ranks = [int(np.count_nonzero(s > digits * s.max(initial=0.0))) for s in values]
+    free = [each for each in ranks if each < A.shape[2]]
+    rank = max(free if moves and free else ranks, default=0)
+    generic = [B for B, each in zip(rows, ranks, strict=True) if each == rank]
+    kept = _chosen(generic, rank)
+    rest = [i for i in range(m) if i not in kept]
+    largest = np.zeros((len(rest), rank))
+    for B in generic:
+        T = np.linalg.lstsq(B[kept].T, B[rest].T, rcond=None)[0].T if rank and rest else largest
+        largest = np.maximum(largest, np.abs(T))
+    parts = {i: tuple(sorted(kept[k] for k in np.flatnonzero(largest[at] > PART))) for at, i in enumerate(rest)}
+    small = {i for i in rest if max(np.linalg.norm(B[i]) for B in generic) <= digits}
+    return tuple(i in rest for i in range(m)), tuple(() if i in small else parts.get(i, ()) for i in range(m))
+
+
+def _in_mass_metric(H: Array, A: Array) -> Array:
+    """Return A H^-1/2, of what is not zero in H."""
+    d = _unit(np.diag(H))
+    values, vectors = np.linalg.eigh(d[:, None] * H * d)
+    safe = values > np.finfo(float).eps * len(H) * values.max(initial=0.0)
+    return (A * d) @ (vectors[:, safe] * values[safe] ** -0.5)
+
+
+def _chosen(rows: list[Array], rank: int) -> list[int]:
+    """Return `rank` rows whose least pivot among all probes is largest, one after another (pivoted Gram-Schmidt)."""
+    left, kept = [B.copy() for B in rows], list[int]()
+    for _ in range(rank):
+        sizes = np.min([np.linalg.norm(B, axis=1) for B in left], axis=0)
+        sizes[kept] = -1.0
+        kept.append(int(np.argmax(sizes)))
+        for B in left:
+            unit = B[kept[-1]] / (np.linalg.norm(B[kept[-1]]) or 1.0)
+            for _ in range(2):
+                B -= np.outer(B @ unit, unit)
+    return sorted(kept)
 
 
 def _small(spectrum: Array) -> int:
@@ -88,8 +151,8 @@ def _spectrum(P: Array, groups: Sequence[int] | None = None) -> Array:
     if not P.size:
         return np.ones(1)
     diagonal = _grouped(np.diag(P), groups)
-    d = np.where(diagonal > 0, np.abs(diagonal) + (diagonal <= 0), 1.0) ** -0.5
-    return np.linalg.eigvalsh(np.where(diagonal > 0, d, 0.0)[:, None] * P * np.where(diagonal > 0, d, 0.0))
+    d = np.where(diagonal > 0, _unit(diagonal), 0.0)
+    return np.linalg.eigvalsh(d[:, None] * P * d)
 
 
 def _grouped(diagonal: Array, groups: Sequence[int] | None) -> Array:
@@ -106,17 +169,8 @@ def _weights(M: Array, A: Array) -> Array:
     masses = np.diag(M)
     size = (A * A).sum(axis=1)
     heavy = np.divide((A * A) @ masses, size, out=np.zeros_like(size), where=size > 0)
-    heavy = np.where(heavy > 0, heavy, masses.mean() or 1.0)
+    heavy = np.where(heavy > 0, heavy, (masses.mean() if masses.size else 0.0) or 1.0)
     return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0)
-
-
-def _dependent(G: Float[Array, "N m m"], typical: Array) -> tuple[bool, ...]:
-    """Say which rows have a part in a null vector of the scaled Delassus matrix at some probe."""
-    found = np.zeros(len(typical), dtype=bool)
-    for each in G / np.sqrt(np.outer(typical, typical)):
-        values, vectors = np.linalg.eigh(each)
-        found |= (np.abs(vectors[:, values < NEARLY_IMPLIED]) > PART).any(axis=1)
-    return tuple(map(bool, found))
 
 
 def _scales(P: Float[Array, "N k k"]) -> tuple[float, ...]:

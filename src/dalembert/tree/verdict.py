@@ -5,11 +5,24 @@ T_f^2 = f^T H^-1 f, T_l^2 = lam^T G lam, so that by Cauchy's inequality no entry
 d A^T lam larger than T_l, none of d M a or s A a larger than their sum:
 
     omega_1 = |d (f - M a - A^T lam)| / n (T_f + T_l)
-    omega_2 = |s (c - A a)| / (|s c| + m (T_f + T_l))
+    omega_2 = |s (c - A a)| / (|s c| + m (T_f + T_l))          of the rows that are kept; omega_3 of those implied
 
-A row in which everything cancels, as in a structure at rest, is thus measured against what the forces could cause. The
-pivots say why a residual is large: one of H that is not positive is a motion without mass, one of the Delassus matrix
-that vanishes is a row that others imply. NaN makes every comparison false, and sums let none get lost.
+A row in which everything cancels, as in a structure at rest, is thus measured against what the forces could cause.
+
+**From residuals to errors.** Let r_1, r_2 be what is left of the two block rows. In the metric of the mass the answer
+is wrong by P M^-1 r_1 + A^+ r_2, P a projection, so by no more than |r_1| + |r_2| / s_r, s_r the least singular value
+of the kept rows in that metric, whatever became of lam. Pivots of G are no smaller than s_r^2, and seldom much larger:
+with p the least of them
+
+    |error of a| <= n omega_1 (T_f + T_l) + omega_2 (|s c| + m (T_f + T_l)) / sqrt(p)
+
+A is itself rounded, which no residual shows: that is another eps / sqrt(p). Both must leave half of the digits at hand,
+sqrt(eps); so a state near a singular configuration is answered as long as its digits last, in double and in single
+precision alike, and declined where they do not.
+
+The pivots say why: one of H that is not positive is a motion without mass, one of the Delassus matrix that vanishes is
+a rank that is lost. Implied rows that are missed although the kept ones are met contradict them. NaN makes every
+comparison false, and sums let none get lost.
 """
 
 from __future__ import annotations
@@ -35,13 +48,16 @@ class Thresholds:
     digits
         Relative size of what counts as rounding of the model's numbers: redundant rows agree to that.
     shift
-        mu of the proximal steps: eps^0.64, 1e-10 in double precision. Three steps meet eigenvalues sigma of the unit-
-        diagonal Delassus matrix down to 1e-6 to the last digits; those below mu, which are squares of singular
-        values of A below 1e-5, count as zero: files have about so many digits.
+        mu of proximal steps in loops: eps^0.64, 1e-10 in double precision. Three steps meet eigenvalues sigma of the
+        unit-diagonal Delassus matrix down to 1e-6 to the last digits.
     accept
-        Relative residuals up to here count as solved.
+        Relative residuals up to here count as solved, whatever the pivots.
+    certain
+        Largest part of an acceleration that may be wrong: half of the digits.
+    regular
+        Pivot of kept rows, beside their typical diagonal, from which on it is more than rounding of what it is made of.
     implied
-        A pivot of the equilibrated Delassus matrix up to here marks a row that others imply.
+        A pivot of the equilibrated Delassus matrix up to here does not tell an implied row from a lost rank.
     """
 
     eps: float
@@ -63,27 +79,23 @@ class Thresholds:
         return max(self.digits, self.accept)
 
     @property
+    def certain(self) -> float:
+        """Return the largest relative error of an answer."""
+        return self.eps**0.5
+
+    @property
     def implied(self) -> float:
-        """Return the pivot below which a row is implied by others: mu times the squares of how many it takes."""
+        """Return the pivot below which a row may be implied by others: mu times the squares of how many it takes."""
         return max(100 * self.shift, self.eps**0.4)
 
     @property
-    def settled(self) -> float:
-        """Return the largest part of T_l that the last correction of the proximal steps may move.
-
-        What is still wrong is three times that. More than the model's digits says that an eigenvalue is near mu:
-        whether that row counts is for `KKT` to say.
-        """
-        return max(self.digits, self.eps**0.575)
-
-    @property
     def regular(self) -> float:
-        """Return the pivot above which rows without a shift are solved with digits to spare."""
-        return self.eps**0.6
+        """Return the pivot above which kept rows have a rank."""
+        return MASSIVE * self.eps
 
 
 MASSIVE = 64.0
-"""A pivot of H above MASSIVE * eps of its typical diagonal is mass, not rounding."""
+"""A pivot above MASSIVE * eps of its typical diagonal is more than rounding: of H mass, of G a row."""
 
 DOUBLE = Thresholds(2.0**-52)
 SINGLE = Thresholds(2.0**-23)
@@ -101,11 +113,10 @@ class Evidence:
         Right side of the rows; everything that came from outside.
     free, held
         T_f^2 and T_l^2.
-    unrest
-        What the last correction of the proximal steps moved, in the measure of T_l^2: near zero unless a row is neither
-        implied by others nor clearly independent of them.
     mass_pivots, row_pivots
-        Pivots of H and G relative to their typical diagonals, of which the scales d and s are the roots.
+        Pivots of H and, of kept rows, of G, relative to their typical diagonals, of which d and s are the roots.
+    implied
+        Per row, whether it is beyond the mechanism's rank.
     """
 
     imbalance: Sequence[Scalar]
@@ -113,39 +124,39 @@ class Evidence:
     c: Sequence[Scalar]
     free: Scalar
     held: Scalar
-    unrest: Scalar
     mass_pivots: Sequence[Scalar]
     row_pivots: Sequence[Scalar]
     mass_scales: Sequence[float]
     row_scales: Sequence[float]
+    implied: Sequence[bool]
     inputs: Sequence[Scalar]
 
 
 def residuals(e: Evidence) -> list[Scalar]:
-    """Return omega_1 and omega_2."""
+    """Return omega_1, omega_2, omega_3."""
     reach = add(_root(e.free), _root(e.held))
     first = _over(_sum(e.mass_scales, e.imbalance), mul(float(len(e.imbalance)), reach))
     if not e.gap:
-        return [first, ca.SX(0)]
-    return [first, _over(_sum(e.row_scales, e.gap), add(_sum(e.row_scales, e.c), mul(float(len(e.gap)), reach)))]
+        return [first, ca.SX(0), ca.SX(0)]
+    size = add(_sum(e.row_scales, e.c), mul(float(len(e.gap)), reach))
+    sides = [[implied is side for implied in e.implied] for side in (False, True)]
+    missed = [_sum([s * chosen for s, chosen in zip(e.row_scales, side, strict=True)], e.gap) for side in sides]
+    return [first, *(ca.SX(0) if is_zero(each) else _over(each, size) for each in missed)]
 
 
-def verdict(e: Evidence, omega: Sequence[Scalar], redundant: bool, limits: Thresholds) -> Scalar:
+def verdict(e: Evidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
     """Return the status of a sample, a member of `kkt.Status` as a number."""
     massive = _smallest(e.mass_pivots) > MASSIVE * limits.eps
-    least = _smallest(e.row_pivots)
-    reached = ca.if_else(least > limits.implied, limits.accept, limits.agree) if redundant else limits.accept
-    accepted = ca.logic_and(omega[0] <= limits.accept, omega[1] <= reached)
+    least, redundant = _smallest(e.row_pivots), any(e.implied)
+    m = max(len(e.gap), 1)
+    certain = ca.logic_and(least > limits.regular, (m * omega[1]) ** 2 <= limits.certain**2 * ca.fmin(least, 1))
+    solved = ca.logic_and(certain, ca.logic_and(omega[0] <= limits.accept, omega[1] <= limits.accept))
+    answer = ca.SX(int(Status.REDUNDANT if redundant else Status.UNIQUE))
     if redundant:
-        settled = ca.fabs(e.unrest) <= limits.settled**2 * ca.fabs(e.held)
-        solved = ca.if_else(least > limits.implied, int(Status.UNIQUE), int(Status.REDUNDANT))
-        solved = ca.if_else(settled, solved, int(Status.DECLINED))
-        contradicted = ca.logic_and(least <= limits.implied, omega[0] < ca.inf)  # an overflow contradicts nothing
-        unsolved = ca.if_else(contradicted, int(Status.INCONSISTENT), int(Status.DECLINED))
-    else:
-        solved = ca.if_else(least > limits.regular, int(Status.UNIQUE), int(Status.DECLINED))
-        unsolved = ca.SX(int(Status.DECLINED))
-    found = ca.if_else(accepted, solved, unsolved)
+        missed = ca.if_else(least > limits.implied, int(Status.INCONSISTENT), int(Status.DECLINED))
+        missed = ca.if_else(omega[2] < ca.inf, missed, int(Status.DECLINED))  # an overflow contradicts nothing
+        answer = ca.if_else(omega[2] <= limits.agree, answer, missed)
+    found = ca.if_else(solved, answer, int(Status.DECLINED))
     found = ca.if_else(massive, found, int(Status.MASSLESS))
     finite = ca.fabs(ca.SX(total(*e.inputs))) < ca.inf
     return ca.if_else(finite, found, int(Status.NONFINITE))

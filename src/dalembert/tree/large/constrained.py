@@ -2,12 +2,15 @@
 
 Symbols: M a + A^T lam = f, A a = c; G = A M^-1 A^T; delta shift of redundant rows, mu its part of G's diagonal.
 
-Rows are first taken to be independent. Where a pivot says otherwise the block matrix is factored again with -delta on
-the rows' diagonal, and proximal steps lead from lam = 0 to the multipliers of least norm, as `tree/proximal.py` does:
+Rows are first taken to be independent. Where a pivot says otherwise, the mechanism is asked which of its rows others
+imply, at this configuration and others around it (`implied.py`). What these bear is found by proximal steps from
+lam = 0 towards the multipliers of least norm, with -delta on the rows' diagonal,
 
     A a - delta lam_k+1 = c - delta lam_k
 
-The status is made of residuals that know nothing of the factors: Newton-Euler with the answer, and A a from it.
+and the others, which have the mechanism's rank, are then solved without a shift: next to a singular configuration none
+is dropped. The status is made of residuals that know nothing of the factors: Newton-Euler with the answer, and A a from
+it; errors follow from these as in `tree/verdict.py`.
 """
 
 from __future__ import annotations
@@ -20,16 +23,16 @@ import numpy as np
 from dalembert.kkt import Status
 from dalembert.model.model_digits import BUILT_DIGITS, FILE_DIGITS
 from dalembert.tree.large.balance import all_finite, largest_of_each, needs, relative
-from dalembert.tree.large.factors import Factors, Out, Trial
+from dalembert.tree.large.factors import CLEANINGS, STEPS, Factors, Out, Trial
 from dalembert.tree.large.front_block import FrontBlock
 from dalembert.tree.large.fronts import Fronts, plan
+from dalembert.tree.large.implied import LEFT_OUT, implied_rows
 from dalembert.tree.large.residuals import FINE, residuals
 from dalembert.tree.large.row_state import RowState
 from dalembert.tree.large.rows import RowValues
 from dalembert.tree.large.singular import massless_coordinate
 from dalembert.tree.large.sparse import SparseBlock
 from dalembert.tree.large.tree import LargeTree
-from dalembert.tree.proximal import CLEANINGS, STEPS
 from dalembert.tree.verdict import MASSIVE, Thresholds
 
 Array = np.ndarray
@@ -64,6 +67,22 @@ class LargeSystem(RowState):
         self.block = self._block(route)
         self.all_rows = np.ones(self.rows.m, dtype=bool)
         self.metric = np.ones(self.rows.m) if metric is None else np.asarray(metric, dtype=float)
+        self._implied: dict[bytes, Array | None] = {}
+
+    def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
+        """Move to a state, which is remembered, and return the rows there."""
+        self.room.at = (q, v, t, gravity)
+        return super().moved(q, v, t, gravity)
+
+    def implied(self, present: Array) -> Array | None:
+        """Return which of the rows that are `present` others imply, (m,), found once; None where that is not known."""
+        key = present.tobytes()
+        if key not in self._implied:
+            at, need = self.room.at, self.room.need.copy()
+            self._implied[key] = implied_rows(self, present)
+            self.moved(*at)
+            self.room.need[:] = need
+        return self._implied[key]
 
     def _block(self, route: str) -> FrontBlock | SparseBlock:
         """Return fronts; a sparse LU where they would be wide, or motions without mass would be divided by."""
@@ -161,11 +180,15 @@ class LargeSystem(RowState):
             found = self._refined(values, factors, load, found)
             if found.one <= self.limits.accept and found.two <= self.limits.accept:
                 return Answer(found.a, found.lam, Status.UNIQUE, (found.one, found.two))
-        scale = self.scales(factors.g)
+        scale, implied = self.scales(factors.g), self.implied(present)
+        if implied is not None:
+            kept = self._kept(values, load, factors.g, scale, present, implied, free)
+            if kept.status is not Status.INCONSISTENT:
+                return kept  # what contradicts itself is met as far as can be, below
         factors = self.block.factor(values, self.shift(factors.g, scale))
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
-        found = self._trial(values, factors, load, *self._proximal(factors, *load))
+        found = self._trial(values, factors, load, *self.proximal(factors, *load))
         found = self._refined(values, factors, load, found)
         if not np.isfinite(found.one + found.two):
             return self._nothing(Status.NONFINITE)
@@ -175,6 +198,51 @@ class LargeSystem(RowState):
         if two > self.limits.accept and free is not None:
             two = self._beside(values, factors, c, found.a, free())
         return Answer(found.a, found.lam, self._verdict(found.one, two, independent), (found.one, two))
+
+    def _kept(
+        self, values: RowValues, load: tuple, g: Array, scale: Array, present: Array, implied: Array, free: Any
+    ) -> Answer:
+        """Solve by the rows that make up the mechanism's rank; implied ones bear what least norm gives them."""
+        need, tau, c = load
+        borne = np.zeros(self.rows.m)
+        if implied.any():
+            factors = self.block.factor(values, self.shift(g, scale))
+            if self._is_massless(factors):
+                return self._nothing(Status.MASSLESS)
+            borne[implied] = self.proximal(factors, *load)[1][implied]
+        kept = present & ~implied
+        factors = self.block.factor(values, np.where(kept, 0.0, LEFT_OUT * scale))
+        if self._is_massless(factors):
+            return self._nothing(Status.MASSLESS)
+        a, lam = self.block.solve(factors, need, tau - self.pull(values, borne), c)
+        found = self._trial(values, factors, load, a, np.where(kept, lam, borne))
+        found = self._refined(values, factors, load, found)
+        if not np.isfinite(found.one + found.two):
+            return self._nothing(Status.NONFINITE)
+        least = self._least_pivot(factors, scale, kept)
+        gap, size = found.gap.copy(), found.size.copy()
+        if found.two > self.limits.accept and free is not None:
+            size = np.abs(self.move_rows(values, free())) + np.abs(c)
+        parts = [relative(np.where(rows, gap, 0.0), size, factors.g) for rows in (kept, implied)]
+        weights = np.where(factors.g > 0.0, factors.g, 1.0) ** -0.5
+        error = float(np.linalg.norm((weights * gap)[kept]) / (np.linalg.norm(weights * size) or 1.0))
+        certain = least > self.limits.regular and error <= self.limits.certain * min(least, 1.0) ** 0.5
+        status = Status.ILL_CONDITIONED
+        if certain and max(found.one, parts[0]) <= self.limits.accept:
+            status = Status.REDUNDANT if implied.any() else Status.UNIQUE
+            if parts[1] > self.limits.agree:
+                status = Status.INCONSISTENT if least > self.limits.implied else Status.ILL_CONDITIONED
+        return Answer(found.a, found.lam, status, (found.one, max(parts)))
+
+    def _least_pivot(self, factors: Factors, scale: Array, kept: Array) -> float:
+        """Return the least pivot of kept rows beside their diagonals; without pivots, what a right side finds of it."""
+        if not kept.any():
+            return 1.0
+        if self.fronts is not None:
+            return float((factors.pivots / scale)[kept].min())
+        y = np.cos(np.arange(self.rows.m)) * kept
+        _, x = self.block.solve(factors, NOTHING, np.zeros(self.layout.mechanism.nv), -y * scale**0.5)
+        return float(np.linalg.norm(y) / np.linalg.norm((x * scale**0.5)[kept]))
 
     def _is_massless(self, factors: Factors) -> bool:
         """Say whether a joint had next to nothing to divide by."""
@@ -209,7 +277,7 @@ class LargeSystem(RowState):
         largest = (self.metric / scale)[g > 0].max(initial=0.0) or self.metric.max()
         return self.limits.shift * self.metric / largest
 
-    def _proximal(self, factors: Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
+    def proximal(self, factors: Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
         """Return a and the least lam by `STEPS` proximal steps; rounding along null(A^T) is taken out again."""
         lam, solve = np.zeros(self.rows.m), self.block.solve
         a = np.zeros_like(tau)
@@ -231,7 +299,7 @@ class LargeSystem(RowState):
             self.block.weighed, self.ends, rows.linear_terms, values.wrenches, need, tau, c, a, lam, factors.g,
             memory.A, room.forces, room.coupled, memory.T, room.left, gap, self.limits.accept,
         )  # fmt: skip
-        return Trial(a, lam, one, two, room.left, gap[0])
+        return Trial(a, lam, one, two, room.left, gap[0], gap[1])
 
     def _refined(self, values: RowValues, factors: Factors, load: tuple, found: Trial) -> Trial:
         """Return the answer improved by what is left where that is above `FINE`, as long as it helps."""

@@ -9,6 +9,15 @@ import numpy as np
 
 Array = np.ndarray
 
+STEPS = 3
+"""Proximal steps: each shrinks what is wrong in the range of G by mu / (sigma + mu), sigma an eigenvalue of G; they
+never leave the span where multipliers are least. Source: J. Carpentier, R. Budhiraja, N. Mansard, "Proximal and sparse
+resolution of constrained dynamic equations", RSS 2021."""
+
+CLEANINGS = 2
+"""What redundant right sides have outside the range of G, rounding, is magnified by 1 / mu along null(A^T) and taken
+out again: the first time leaves eps / mu of it, 2e-6; the second the square of that."""
+
 Out = tuple[Array, Array]
 """Where an answer goes: a (nv,), lam (m,)."""
 
@@ -35,7 +44,7 @@ class Factors:
 
 
 class Trial(NamedTuple):
-    """An answer a (nv,), lam (m,), both relative residuals, and what is left: tau - M a - A^T lam, c - A a."""
+    """An answer a (nv,), lam (m,), both residuals, and what is left: tau - M a - A^T lam, c - A a with its size."""
 
     a: Array
     lam: Array
@@ -43,3 +52,4 @@ class Trial(NamedTuple):
     two: float
     left: Array
     gap: Array
+    size: Array

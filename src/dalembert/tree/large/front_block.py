@@ -98,9 +98,9 @@ class FrontBlock:
         """Factor without a shift, and solve where the rows that are `present` are independent: a, lam = out."""
         need, tau, c = load
         made, (a, lam) = np.empty((5, len(c))), out
-        g, pivots, y, gap, _ = made
+        g, pivots, y, gap, size = made
         clear, one, two = plain_answer(
             self.stacks.bundle, present, values.wrenches, self.unshifted, need, tau, c, g, pivots, y, a, lam, made[3:]
         )
         factors = Factors(self.unshifted, g, pivots, float(self.state.tree.memory.worst[0]))
-        return factors, Trial(a, lam, one, two, self.state.room.left, gap) if clear else None
+        return factors, Trial(a, lam, one, two, self.state.room.left, gap, size) if clear else None

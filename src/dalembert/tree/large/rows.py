@@ -60,11 +60,12 @@ class Rows:
         self.layout = layout
         mechanism = layout.mechanism
         self.m, self.h = len(mechanism.names), int(sum(mechanism.holonomic))
-        self.owner = np.array(mechanism.row_groups, dtype=np.int64)
+        self.owner = np.array(mechanism.scale_groups, dtype=np.int64)
         self.owners = int(self.owner.max(initial=-1)) + 1
         holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.residual_place = np.where(holonomic, np.cumsum(holonomic) - 1, -1)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(self.owner, minlength=len(mechanism.all_constraints)))])
+        sizes = [len(each.row_names()) for each in mechanism.all_constraints]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         pairs: dict[Any, list[tuple[int, Pair]]] = {}
         self.linear: list[tuple[int, Constraint]] = []
         for start, constraint in zip(starts.tolist(), mechanism.all_constraints, strict=False):

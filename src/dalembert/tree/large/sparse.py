@@ -20,12 +20,11 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
 from dalembert.tree.large.balance import mobility
-from dalembert.tree.large.factors import Factors
+from dalembert.tree.large.factors import STEPS, Factors
 from dalembert.tree.large.layout import VELOCITIES, Layout
 from dalembert.tree.large.other_joints import subspaces
 from dalembert.tree.large.row_state import RowState
 from dalembert.tree.large.rows import RowValues
-from dalembert.tree.proximal import STEPS
 
 Array = np.ndarray
 

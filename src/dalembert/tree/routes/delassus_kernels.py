@@ -13,19 +13,22 @@ M a + A^T lam = 0, A a = -b, and G_H x = b - G_H R b.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.tree.block_solve import delassus, factored
-from dalembert.tree.matrix_system import product
-from dalembert.tree.proximal import Proximal
+from dalembert.tree.matrix_system import MatrixSystem, product
+from dalembert.tree.needs import needs_of_rows
+from dalembert.tree.probe import FADED
 from dalembert.tree.routes.massless import massless_reason
 from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
-from dalembert.tree.scalars import Scalar, mul, sub
-from dalembert.tree.sparse_factor import dense, sparse
+from dalembert.tree.scalars import Scalar, add, is_zero, mul, sub
+from dalembert.tree.sparse_factor import dense, sparse, sparse_factor
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
@@ -54,6 +57,8 @@ def _routes(
     from dalembert.tree.constrained import Setting
 
     setting = Setting.of(mechanism, metric, dtype)
+    rows = tuple(range(len(mechanism.names)))
+    setting = replace(setting, needs=needs_of_rows(mechanism, rows, world=True))  # G is that of the user's rows
     found = [each for each in routes_to_take(setting, route) if each.makes_delassus]
     if not found:
         makers = ", ".join(repr(name) for name, each in ROUTES.items() if each.makes_delassus)
@@ -82,7 +87,13 @@ def _gram(setting: Setting, route: Route) -> list[list[Scalar]]:
     """Return G, or G_H where links are massless."""
     if route.delassus is not None:
         return route.delassus(setting, TreeRows.of(setting).in_world())
-    return delassus(setting.matrix_system)
+    return delassus(_system(setting))
+
+
+def _system(setting: Setting) -> MatrixSystem:
+    """Return M and the user's rows, factored."""
+    needs, names = setting.needs, setting.mechanism.coordinates
+    return MatrixSystem.of(setting.M, setting.A, needs.massless, names, needs.size_floors)
 
 
 def matrix_by(setting: Setting, route: Route) -> ca.Function:
@@ -92,27 +103,48 @@ def matrix_by(setting: Setting, route: Route) -> ca.Function:
 
 def factor_by(setting: Setting, route: Route) -> ca.Function:
     """Return L, D, shift by one route."""
-    schur = factored(_gram(setting, route), setting.needs, setting.metric, setting.limits)
-    m = len(setting.mechanism.names)
-    factor = schur.factor if isinstance(schur, Proximal) else schur
-    scales = schur.scales if isinstance(schur, Proximal) else [1.0] * m
-    shift = schur.shift if isinstance(schur, Proximal) else [0.0] * m
-    inverse = [1.0 / s for s in scales]
+    G = [list(row) for row in _gram(setting, route)]
+    m, shift = len(G), _shift(setting, [G[i][i] for i in range(len(G))])
+    for i, moved in enumerate(shift):
+        G[i][i] = add(G[i][i], moved)
+    factor = sparse_factor(G, range(m))
     L: list[list[Scalar]] = [[1.0 if i == j else 0.0 for j in range(m)] for i in range(m)]
     for j, column in factor.columns.items():
         for i, entry in column.items():
-            L[i][j] = mul(mul(inverse[i], entry), scales[j])
-    D = [mul(mul(inverse[i], inverse[i]), factor.pivots[i]) for i in range(m)]
-    moved = [mul(mul(inverse[i], inverse[i]), shift[i]) for i in range(m)]
-    return setting.function("delassus_factor", ("q", "t"), {"L": L, "D": D, "shift": moved})
+            L[i][j] = entry
+    D = [factor.pivots[i] for i in range(m)]
+    return setting.function("delassus_factor", ("q", "t"), {"L": L, "D": D, "shift": shift})
+
+
+def _shift(setting: Setting, diagonal: list[Scalar]) -> list[Scalar]:
+    """Return what rows with a part in a dependence are shifted by: mu w over the largest w / G_ii of their units.
+
+    In proportion to the metric's weights w, so that steps with the factor lead to what is least in it.
+    """
+    needs, groups = setting.needs, setting.mechanism.scale_groups
+    weights = [1.0] * len(diagonal) if setting.metric is None else [float(w) for w in setting.metric]
+    largest = {g: _least_size(s) for g, s in zip(groups, needs.row_scales, strict=True)}
+    for group, size in zip(groups, diagonal, strict=True):
+        largest[group] = largest[group] if is_zero(size) else ca.fmax(largest[group], size)
+    members = [i for i, dependent in enumerate(needs.dependent) if dependent]
+    if not members:
+        return [0.0] * len(diagonal)
+    top = reduce(ca.fmax, [ca.SX(weights[i] / largest[groups[i]]) for i in members])
+    mu = setting.limits.shift
+    return [mu * weights[i] / top if i in members else 0.0 for i in range(len(diagonal))]
+
+
+def _least_size(scale: float) -> float:
+    """Return the diagonal below which a row is scaled up no further."""
+    return FADED * scale**-2
 
 
 def solve_by(setting: Setting, route: Route) -> ca.Function:
     """Return x by one route."""
     b = setting.symbol("b", len(setting.mechanism.names))
     G = _gram(setting, route)
-    weights = setting.matrix_system.weights if setting.needs.massless else []
+    weights = _system(setting).weights if setting.needs.massless else []
     held = product(G, [mul(*pair) for pair in zip(weights, b, strict=True)]) if weights else [0.0] * len(b)
     right = [sub(*pair) for pair in zip(b, held, strict=True)]
-    x = dense(factored(G, setting.needs, setting.metric, setting.limits).solve(sparse(right)), len(b))
+    x = dense(factored(G, setting.needs, setting.metric).solve(sparse(right)), len(b))
     return setting.function("delassus_solve", ("q", "b", "t"), {"x": x})

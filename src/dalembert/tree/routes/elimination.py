@@ -105,15 +105,17 @@ class Elimination:
         return {step.row: step.pivot for steps in self.steps for step in steps if isinstance(step, RowStep)}
 
 
-def eliminate(tree: Tree, posed: list[Posed], forces: list[RowForce], decide: Decide) -> Elimination:
-    """Eliminate all joints, and the rows that `decide` names, leaves first."""
-    begins = [_begins(tree, row) for row in forces]
+def eliminate(
+    tree: Tree, posed: list[Posed], forces: list[RowForce], decide: Decide, idle: Sequence[bool] = ()
+) -> Elimination:
+    """Eliminate all joints, and the rows that `decide` names, leaves first; rows that are `idle` bear nothing."""
+    begins = [set[int]() if r in idle_rows(idle) else _begins(tree, row) for r, row in enumerate(forces)]
     made = Elimination(tree, posed, forces, _loop_aware(tree, begins), [[] for _ in tree.links])
-    made.L = {r: {} for r in range(len(forces))}
+    made.L = {r: {} for r in range(len(forces)) if r not in idle_rows(idle)}
     inertias = [articulated(link.inertia) for link in tree.links]
     arriving: list[dict[int, Pair]] = [{} for _ in tree.links]
-    for r, row in enumerate(forces):
-        for i, F in row.links.items():
+    for r in made.L:
+        for i, F in forces[r].links.items():
             arriving[i][r] = F
     for i in made.order:
         state = _AtLink(made, i, inertias[i], arriving[i])
@@ -132,6 +134,11 @@ def eliminate(tree: Tree, posed: list[Posed], forces: list[RowForce], decide: De
             F = posed[i].force_out(F)
             arriving[parent][r] = pair_add(arriving[parent][r], F) if r in arriving[parent] else F
     return made
+
+
+def idle_rows(idle: Sequence[bool]) -> set[int]:
+    """Return which rows are marked."""
+    return {r for r, each in enumerate(idle) if each}
 
 
 def _begins(tree: Tree, row: RowForce) -> set[int]:

@@ -23,8 +23,8 @@ from dalembert.tree.articulated_factor import REST
 from dalembert.tree.articulated_system import Load, TreeAcceleration, TreeSystem
 from dalembert.tree.block_solve import dot, factored, multipliers, row_pivots
 from dalembert.tree.judged import Asked, BlockAnswer, Needs, Solved, judged
-from dalembert.tree.proximal import Proximal
-from dalembert.tree.scalars import Scalar, mul, neg, sub, total
+from dalembert.tree.redundant_rows import RedundantRows
+from dalembert.tree.scalars import Scalar, neg, sub
 from dalembert.tree.sparse_factor import SparseFactor, dense, sparse
 from dalembert.tree.verdict import Thresholds
 
@@ -46,19 +46,18 @@ class FourSteps:
         free = ABA(self.system, y1, [0.0] * len(y2))  # step 1
         inverse = self.delassus(self.system)  # step 2
         beyond = [sub(a1, y) for a1, y in zip(free.contacts, y2, strict=True)]
-        schur = factored(inverse, self.needs, self.metric, self.limits)
-        x2, unrest = _solved(schur, beyond)  # step 3
+        schur = factored(inverse, self.needs, self.metric)
+        x2, effort = _solved(schur, beyond)  # step 3
         held = ABA(self.system, y1, x2)  # step 4
         x1 = held.motion.joints
-        effort = free.effort, total(*map(mul, x2, beyond))
-        found = Solved(x1, held.motion, x2, *effort, unrest, row_pivots(schur, self.needs))
+        found = Solved(x1, held.motion, x2, free.effort, effort, row_pivots(schur, self.needs))
         return judged(self.system, self.needs, self.limits, Asked(y1, y2, inputs), found)
 
 
-def _solved(schur: SparseFactor | Proximal, right: list[Scalar]) -> tuple[list[Scalar], Scalar]:
-    """Return x2 of the dense system, and what its last correction moved."""
-    forces, unrest = multipliers(schur, sparse(right))
-    return dense(forces, len(right)), unrest
+def _solved(schur: SparseFactor | RedundantRows, right: list[Scalar]) -> tuple[list[Scalar], Scalar]:
+    """Return x2 of the dense system, and T_l^2."""
+    forces, effort = multipliers(schur, sparse(right))
+    return dense(forces, len(right)), effort
 
 
 @dataclass(frozen=True, eq=False)

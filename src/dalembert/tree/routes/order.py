@@ -5,10 +5,10 @@ Symbols: L, F as in `elimination.py`; s row scales, G_ii^-1/2 (`probe.py`).
 A constraint may go where its forces have come together and the joints so far can hold it alone: the smallest
 eigenvalue of s L s over its rows is above `SAFE` at every probe. Probes are random configurations that meet the
 constraints, and the neutral one if it is within the limits: a robot that may stand with straight knees carries its
-contacts further, past the joint that saves them. Where rows may be redundant, those with a part in a dependence stay
-open to the ground, where proximal steps find the least multipliers as on every other route; the other rows of their
-constraints do not: of a planar loop closed by a ball joint only the row across the plane, which says nothing, travels
-on. A configuration that is worse than all probes shows in the pivots.
+contacts further, past the joint that saves them. Where rows are redundant, those with a part in a dependence stay open
+to the ground, where the least multipliers are found as on every other route; the other rows of their constraints do
+not, and the row across the plane of a planar loop, which says nothing, is left out. A configuration that is worse than
+all probes shows in the pivots.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.tree.judged import Needs
-from dalembert.tree.needs import closed_configurations, closed_matrices, neutral_if_met
+from dalembert.tree.needs import closed_configurations, neutral_if_met
 from dalembert.tree.posed import pose_tree
 from dalembert.tree.routes.elimination import Elimination, Place, eliminate
 from dalembert.tree.row_forces import RowForce
@@ -43,34 +43,27 @@ SAFE = 1e-4
 What is eliminated inside the tree costs accelerations as many digits as this has; four leave twelve.
 """
 
-PART = 1e-6
-"""Component on a null vector of the Delassus matrix from which on a row has a part in it, if the model's digits are no
-coarser: ten times these otherwise."""
-
-DEPENDENT = 1e-8
-"""Eigenvalue of the unit-diagonal Delassus matrix below which it is null."""
-
 
 def elimination_order(setting: Setting, forces: list[RowForce]) -> Order:
     """Return the order, by eliminating numbers at the probes and looking at pivots."""
     needs = setting.needs
     q = np.array([*closed_configurations(setting.mechanism), *neutral_if_met(setting.mechanism)])
     numbers = _numbers(setting, forces, q)
-    kept = _dependent(setting) if needs.redundant else set()
-    wanted = Counter(group for r, group in enumerate(needs.groups) if r not in kept)
+    kept, groups = {r for r, each in enumerate(needs.dependent) if each}, setting.mechanism.row_groups
+    wanted = Counter(group for r, group in enumerate(groups) if r not in kept)
     order: Order = {}
 
     def decide(place: Place, made: Elimination, together: dict[int, Pair]) -> Sequence[int]:
         taken: list[int] = []
-        for _, rows in groupby(sorted(together), key=lambda r: needs.groups[r]):
+        for _, rows in groupby(sorted(together), key=lambda r: groups[r]):
             group = [r for r in rows if r not in kept]
-            if group and len(group) == wanted[needs.groups[group[0]]] and _safe(made.L, group, taken, needs, len(q)):
+            if group and len(group) == wanted[groups[group[0]]] and _safe(made.L, group, taken, needs, len(q)):
                 taken += group
         order[place] = taken
         return taken
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        eliminate(setting.tree, pose_tree(setting.tree, list(q.T)), numbers, decide)
+        eliminate(setting.tree, pose_tree(setting.tree, list(q.T)), numbers, decide, needs.idle)
     return {place: rows for place, rows in order.items() if rows}
 
 
@@ -85,19 +78,6 @@ def _safe(L: dict[int, Vector], group: list[int], taken: list[int], needs: Needs
     if k:
         own = own - blocks[:, k:, :k] @ np.linalg.solve(blocks[:, :k, :k], blocks[:, :k, k:])
     return bool(np.isfinite(own).all() and np.linalg.eigvalsh(own).min() > SAFE)
-
-
-def _dependent(setting: Setting) -> set[int]:
-    """Return the rows that have a part in a dependence at some probe."""
-    found: set[int] = set()
-    least = max(PART, 10 * setting.limits.digits)
-    scales = np.array(setting.needs.row_scales)
-    for M, A, _ in closed_matrices(setting.mechanism):
-        G = scales[:, None] * (A @ np.linalg.pinv(M, hermitian=True) @ A.T) * scales
-        values, vectors = np.linalg.eigh(G)
-        parts = np.abs(vectors[:, values < max(DEPENDENT, DEPENDENT * values.max())]).max(axis=1, initial=0.0)
-        found |= set(np.flatnonzero(parts > least).tolist())
-    return found
 
 
 def _numbers(setting: Setting, forces: list[RowForce], q: Array) -> list[RowForce]:
