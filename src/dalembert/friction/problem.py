@@ -34,6 +34,9 @@ Array = np.ndarray
 BALANCED = 1e-11
 """An acceleration belongs to given forces where the equations of motion hold up to this part of their terms."""
 
+UNSEEN = 1e-14
+"""What is left of a contact direction beside the constraint rows, or of g, is rounding below this part of its terms."""
+
 DEFINITE = 1e-8
 """Without constraints, M is factored at once where every pivot is at least this part of its diagonal entry."""
 
@@ -120,7 +123,9 @@ class Problem:
             L = np.linalg.cholesky(self.system.M) if self.root is None else self.root
             return self.W, dtrtrs(L.T, self.W, lower=0, trans=1)[0] if self.W.size else np.zeros(self.W.shape)
         analysis, motion = self.system.analysis, self.system.analysis.motion
-        B = (analysis.rows.columns[:, None] * motion.Z).T @ self.W
+        Z = analysis.rows.columns[:, None] * motion.Z
+        B = Z.T @ self.W
+        B[:, (np.abs(B) <= UNSEEN * (np.abs(Z).T @ np.abs(self.W))).all(axis=0)] = 0.0  # forces on constraints alone
         return B, (motion.vectors.T @ (motion.scale[:, None] * B)) / np.sqrt(motion.values)[:, None]
 
     @cached_property
@@ -128,7 +133,35 @@ class Problem:
         """G and g of all contacts."""
         g = self.W.T @ self.free_acceleration + self.contact_drift  # first: it refuses an indefinite M in words
         J = self.reduced[1]
+        g[np.abs(g) <= UNSEEN * self.terms] = 0.0
         return J.T @ J, g
+
+    @cached_property
+    def _prescribed_terms(self) -> Float[Array, " m"]:
+        """What the constraints' drift may do at contacts that push on constraints alone; masses have no part in it."""
+        size = np.abs(self.system.A).max(axis=1, initial=0.0)
+        size = np.where(size > 0.0, size, 1.0)
+        shares = np.linalg.pinv(self.system.A.T / size, rcond=UNSEEN) @ self.W
+        return np.abs(shares).sum(axis=0) * np.max(np.abs(self.drift) / size, initial=0.0)
+
+    @cached_property
+    def terms(self) -> Float[Array, " m"]:
+        """What g is summed from, |W|^T |a| + |contact drift|, a free: data, whatever the contact forces become."""
+        terms = np.abs(self.W.T) @ self._free_terms + np.abs(self.contact_drift)
+        if self.system.m:
+            terms += np.where((self.reduced[1] == 0.0).all(axis=0), self._prescribed_terms, 0.0)
+        return terms
+
+    @cached_property
+    def _free_terms(self) -> Float[Array, " n"]:
+        """What the free acceleration is summed from: where loads fall on constraints alone, it is rounding itself."""
+        if not self.system.m:
+            return np.abs(self.free_acceleration)
+        columns, motion = self.system.analysis.rows.columns, self.system.analysis.motion
+        Z = (columns[:, None] * motion.Z) @ (motion.scale[:, None] * motion.vectors)
+        held = columns[:, None] * np.linalg.pinv(self.system.A * columns, rcond=UNSEEN)
+        moved = np.abs(Z) @ (np.abs(Z).T @ np.abs(self.load) / motion.values)
+        return np.abs(self.free_acceleration) + moved + np.abs(held) @ np.abs(self.drift)
 
     def acceleration(self, T: Float[Array, " m"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
         """Return accelerations and multipliers under these forces at the contacts (those in motion included)."""
