@@ -144,6 +144,9 @@ def _alone(out: BatchResolution, s: int, data: Samples, laws: list, options: dic
     except SolvabilityError:
         out.status[s] = FrictionStatus.INCONSISTENT
         return
+    except ModelError:  # the laws were checked before: M is singular where the loop's own test passed it
+        out.status[s] = FrictionStatus.MASSLESS
+        return
     out.status[s], out.optimality[s] = one.status, one.certificate.optimality
     out.iterations[s] = one.certificate.iterations
     if not one.ok:

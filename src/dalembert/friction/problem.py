@@ -104,12 +104,12 @@ class Problem:
         """Say whether Z^T (M a - f - W T) = 0 up to `BALANCED` of the largest of its terms."""
         size = np.abs(self.system.M) @ np.abs(a) + np.abs(self.f) + np.abs(self.W) @ np.abs(T)
         missing = np.abs(self._imbalance(a, T)).max(initial=0.0)
-        return bool(missing <= BALANCED * np.abs(self._admissible(size, np.abs)).max(initial=0.0))
+        return bool(missing <= BALANCED * np.abs(self.admissible(size, np.abs)).max(initial=0.0))
 
     def _imbalance(self, a: Array, T: Array) -> Array:
-        return self._admissible(self.system.M @ a - self.f - self.W @ T)
+        return self.admissible(self.system.M @ a - self.f - self.W @ T)
 
-    def _admissible(self, forces: Array, part: Any = np.asarray) -> Array:
+    def admissible(self, forces: Array, part: Any = np.asarray) -> Array:
         """Return Z^T forces, or of the parts of Z; the forces themselves without constraints."""
         if not self.system.m:
             return forces
