@@ -28,7 +28,7 @@ NOTHING = 1e-200
 LARGE = 1e5
 """Answers up to this multiple of what the free motion explains are measured without asking the drifts as well."""
 
-ENDLESS = 1e150
+ENDLESS = 1e100
 """Reactions beyond this have diverged: their squares overflow."""
 
 NEWTON = 400
@@ -92,6 +92,8 @@ def _answer(problem: ReactionProblem, r: Array, associated: bool) -> _Answer:
         return first
     size = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
     a, r, _ = settled(problem, a, r, size)
+    if a is first.a:
+        return first
     again = _Answer(a, r, measured(problem, a, r, associated))
     return again if again.residual <= max(first.residual, OPTIMAL) else first
 
@@ -109,7 +111,7 @@ def measured(problem: ReactionProblem, a: Array, r: Array, associated: bool) -> 
     reduced = problem.reduced
     if r.size == 0:
         return 0.0
-    if not (np.isfinite(a).all() and np.isfinite(r).all()):
+    if not max(np.abs(a).max(initial=0.0), np.abs(r).max(initial=0.0)) < ENDLESS:  # NaN is not below either
         return np.inf
     M, H, load = reduced.system.M, reduced.W.T, reduced.load
     stiffness = reduced.delassus[0].diagonal()
@@ -145,7 +147,8 @@ def _amplified(problem: ReactionProblem, a: Array, r: Array, stiffness: Array) -
     if answer <= LARGE * data:
         return answer / data if data > 0.0 else 0.0
     rows = np.vstack([reduced.system.A, reduced.W.T])
-    size = np.maximum(np.abs(rows).max(axis=1), np.finfo(float).tiny)
+    size = np.abs(rows).max(axis=1)
+    size = np.where(size > 0.0, size, 1.0)
     drifts = np.concatenate([reduced.drift, drift]) / size
     data += energy(np.linalg.lstsq(rows / size[:, None], -drifts, rcond=1.0 / LARGE)[0])
     return answer / data if data > 0.0 else np.inf
