@@ -68,10 +68,16 @@ def all_solutions(problem: ReactionProblem) -> list[Array] | None:
     if prod(map(len, choices)) > MOST:
         return None
     found: list[Array] = []
+    scale, J = _scale(problem), problem.reduced.reduced[1]
     for combination in product(*choices):
-        r = _feasible(combination, g.size, _scale(problem))
-        if r is not None and not any(np.allclose(r, x, rtol=1e-8, atol=1e-10 * _scale(problem)) for x in found):
-            found.append(r)
+        E, e = _stacked([row for mode in combination for row in mode.equations], g.size)
+        F, f = _stacked([row for mode in combination for row in mode.inequalities], g.size)
+        r = _feasible(E, e, F, f, scale)
+        if r is None:
+            continue
+        for x in (r, *_family(E, F, f, r, J, scale)[1]):
+            if not any(np.allclose(x, y, rtol=1e-8, atol=1e-10 * scale) for y in found):
+                found.append(x)
     return found
 
 
@@ -127,10 +133,9 @@ def _stacked(rows: list[tuple[Array, float]], p: int) -> tuple[Array, Array]:
     return E / size[:, None], e / size
 
 
-def _feasible(modes: tuple[_Mode, ...], p: int, scale: float) -> Array | None:
+def _feasible(E: Array, e: Array, F: Array, f: Array, scale: float) -> Array | None:
     """Return reactions that satisfy a mode, or None."""
-    E, e = _stacked([row for mode in modes for row in mode.equations], p)
-    F, f = _stacked([row for mode in modes for row in mode.inequalities], p)
+    p = E.shape[1]
     r, _, rank, _ = np.linalg.lstsq(E, e, rcond=SINGULAR)
     slack = SLACK * scale + ROUNDED * np.abs(r).max(initial=0.0)
     if np.abs(E @ r - e).max(initial=0.0) > slack:
@@ -158,24 +163,32 @@ def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...
     modes = [_present_mode(problem, i, r, G, g, scale) for i in range(len(problem.names))]
     E, _ = _stacked([row for mode in modes for row in mode.equations], p)
     F, f = _stacked([row for mode in modes for row in mode.inequalities], p)
+    basis, members = _family(E, F, f, r, problem.reduced.reduced[1], scale)
+    owner = np.repeat(np.arange(len(problem.names)), np.diff(problem.first))
+    loose = {int(owner[j]) for j in np.flatnonzero(np.abs(basis).max(axis=1, initial=0.0) > ACTIVE)}
+    names = tuple(name for i, name in enumerate(problem.names) if i in loose)
+    others = [problem.reduced.acceleration(x)[0] for x in members]
+    return np.array(others).reshape(len(others), problem.system.n), names
+
+
+def _family(E: Array, F: Array, f: Array, r: Array, J: Array, scale: float) -> tuple[Array, list[Array]]:
+    """Return the directions in which reactions r may change within a mode, and members with other accelerations.
+
+    The latter are extremes along the directions that move most, from an inner point of the family.
+    """
     null = null_space(E)
     if not null.shape[1]:
-        return nothing, ()
+        return null, []
     room = np.maximum((f - F @ r) / scale, 0.0)
     basis, inward = open_directions(null, (F @ null)[room <= ACTIVE])
     if not basis.shape[1]:
-        return nothing, ()
-    owner = np.repeat(np.arange(len(problem.names)), np.diff(problem.first))
-    loose = {int(owner[j]) for j in np.flatnonzero(np.abs(basis).max(axis=1) > ACTIVE)}
-    names = tuple(name for i, name in enumerate(problem.names) if i in loose)
+        return basis, []
     middle = r / scale + 0.5 * _reach(inward, F, room) * inward
     room = np.maximum(f / scale - F @ middle, 0.0)
-    J = problem.reduced.reduced[1]
     _, values, turns = np.linalg.svd(J @ basis, full_matrices=False)
     moving = turns[values > ACTIVE * np.abs(J).max(initial=np.finfo(float).tiny)][:ALTERNATIVES]
     ways = [sign * (basis @ turn) for turn in moving for sign in (1.0, -1.0)]
-    others = [problem.reduced.acceleration(scale * (middle + _reach(way, F, room) * way))[0] for way in ways]
-    return np.array(others).reshape(len(others), problem.system.n), names
+    return basis, [scale * (middle + _reach(way, F, room) * way) for way in ways]
 
 
 def _reach(way: Array, F: Array, room: Array) -> float:

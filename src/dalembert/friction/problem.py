@@ -125,7 +125,9 @@ class Problem:
         analysis, motion = self.system.analysis, self.system.analysis.motion
         Z = analysis.rows.columns[:, None] * motion.Z
         B = Z.T @ self.W
-        B[:, (np.abs(B) <= UNSEEN * (np.abs(Z).T @ np.abs(self.W))).all(axis=0)] = 0.0  # forces on constraints alone
+        size = np.linalg.norm(analysis.rows.columns[:, None] * self.W, axis=0)
+        seen = np.abs(B) > UNSEEN * np.linalg.norm(motion.Z, axis=0)[:, None] * size
+        B[:, ~seen.any(axis=0)] = 0.0  # forces on constraints alone
         return B, (motion.vectors.T @ (motion.scale[:, None] * B)) / np.sqrt(motion.values)[:, None]
 
     @cached_property

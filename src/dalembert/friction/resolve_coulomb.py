@@ -307,7 +307,8 @@ def _none(
     if weights:
         parts = " + ".join(f"{weight:.4g} x {name}" for name, weight in weights.items())
         reason = f"{note}: {', '.join(who)} (the rows {parts} sum to zero, their drifts do not)"
-    nothing = UniquenessReport(False, None, who, reason, np.zeros((0, n)))
+    named = tuple(name for name in who if name in problem.names)
+    nothing = UniquenessReport(False, None, named, reason, np.zeros((0, n)))
     name = "exact, associated" if associated else "exact, Coulomb cones"
     note = f"{note}: {', '.join(who)}" if weights else note
     certificate = FrictionCertificate(name, np.inf, np.inf, rounds, note, tuple(weights.items()))

@@ -82,7 +82,8 @@ def _solved(problem: ReactionProblem, held: Array, normal: Array, a: Array, r: A
     K = np.block([[M, A.T, -H.T @ follows], [lower, np.zeros((len(lower), len(lower)))]])
     b = np.concatenate([reduced.load + H.T @ fixed, -reduced.drift, -reduced.contact_drift[rows]])
     d = 1.0 / np.sqrt(M.diagonal())
-    e = 1.0 / np.maximum(np.abs(lower * d).max(axis=1, initial=0.0), np.finfo(float).tiny)
+    size = np.abs(lower * d).max(axis=1, initial=0.0)
+    e = 1.0 / np.where(size > 0.0, size, 1.0)
     scale = np.concatenate([d, e])
     K, b = scale[:, None] * K * scale, scale * b
     y = np.concatenate([a / d, np.zeros(len(A)), r[rows] / e[len(A) :]])
