@@ -32,6 +32,9 @@ from dalembert.friction.measure_kernel import data_sizes, violation
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 
+SHARED = 1e-5
+"""Part of the whole motion in the size of a contact acceleration, as in `problem`."""
+
 ROUNDING = 2.2e-16
 """Part of the reactions that rounding leaves unknown."""
 
@@ -121,6 +124,7 @@ def reacting_one(
     a[:] = y
     size = data_sizes(H, a, terms, min(1.0, 1.0 / max(amplified, TINY)))
     for i in range(r.size):
+        size[i] += SHARED * np.sqrt(G[i, i] * data)
         u[i] = dot(H[i], a) + drift[i]
     found = max(found, violation(u, r, size, np.diag(G), first, mu, law, kind, sliding, direction))
     found = max(found, ROUNDING * amplified)

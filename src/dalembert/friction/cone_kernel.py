@@ -273,7 +273,7 @@ def solved_or_nan(J, b):
     """Return the solution of J x = b, NaN where J is singular to the last digit: no step, and no exception."""
     try:
         x = np.linalg.solve(J, b)
-    except Exception:  # noqa: BLE001 - compiled code tells no kinds of exceptions apart
+    except Exception:  # compiled code tells no kinds of exceptions apart
         x = np.full(b.size, np.nan)
     return x
 

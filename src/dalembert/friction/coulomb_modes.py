@@ -256,11 +256,12 @@ def _present_mode(problem: ReactionProblem, i: int, r: Array, G: Array, g: Array
     t, tangents = slice(a + 1, b), range(a + 1, b)
     if problem.sliding[i]:
         along = -mu * sign * problem.direction[t]
-        return _mode([closed, *[(_unit(j, p) - x * _unit(a, p), 0.0) for j, x in zip(tangents, along)]], [pushing])
+        slip = [(_unit(j, p) - x * _unit(a, p), 0.0) for j, x in zip(tangents, along, strict=True)]
+        return _mode([closed, *slip], [pushing])
     if np.linalg.norm(r[t]) >= mu * abs(r[a]) * (1.0 - 1e-9) and not _still(a + 1, b, r, G, g):
         along = r[t] / r[a] if r[a] != 0.0 else np.zeros(b - a - 1)
         across, forwards = _slips(a + 1, b, r, G, g)
-        slip = [(_unit(j, p) - x * _unit(a, p), 0.0) for j, x in zip(tangents, along)]
+        slip = [(_unit(j, p) - x * _unit(a, p), 0.0) for j, x in zip(tangents, along, strict=True)]
         return _mode([closed, *slip, *across], [pushing, *forwards])
     cone = [(_spread(n, a + 1, p) - part * mu * sign * _unit(a, p), 0.0) for n, part in sides(r[t])]
     return _mode([closed, *[(G[j], -g[j]) for j in tangents]], [pushing, *cone])

@@ -37,6 +37,9 @@ BALANCED = 1e-11
 UNSEEN = 1e-14
 """What is left of a contact direction beside the constraint rows, or of g, is rounding below this part of its terms."""
 
+SHARED = 1e-5
+"""A contact that nothing loads is at rest to the rounding of the whole motion: so much of the latter is in its size."""
+
 DEFINITE = 1e-8
 """Without constraints, M is factored at once where every pivot is at least this part of its diagonal entry."""
 
@@ -153,6 +156,37 @@ class Problem:
         if self.system.m:
             terms += np.where((self.reduced[1] == 0.0).all(axis=0), self._prescribed_terms, 0.0)
         return terms
+
+    @cached_property
+    def kinetic(self) -> float:
+        """The size of the free motion and of the contacts' drifts, in the metric of kinetic energy."""
+        stiffness, a = self.delassus[0].diagonal(), self.free_acceleration
+        moved = stiffness > 0.0
+        drifts = np.linalg.norm(self.contact_drift[moved] / np.sqrt(stiffness[moved]))
+        return float(np.sqrt(max(a @ self.system.M @ a, 0.0)) + drifts)
+
+    @cached_property
+    def sizes(self) -> Float[Array, " m"]:
+        """What contact accelerations are measured against: their terms, and a part of what moves the others."""
+        return self.terms + SHARED * np.sqrt(self.delassus[0].diagonal()) * self.kinetic + np.finfo(float).tiny
+
+    def out_of_balance(self, a: Float[Array, " n"], T: Float[Array, " m"], explained: float) -> float:
+        """Return Z^T (M a - f - W T), the largest part relative to data and a part of the whole motion.
+
+        Of the terms of a and T so much counts as data that they explain.
+        """
+        missing = np.abs(self._imbalance(a, T))
+        terms = np.abs(self.f) + explained * (np.abs(self.system.M) @ np.abs(a) + np.abs(self.W) @ np.abs(T))
+        size = np.abs(self.admissible(terms, np.abs)) + SHARED * self._motion_roots * self.kinetic
+        return float(np.max(missing / np.maximum(size, np.finfo(float).tiny), initial=0.0))
+
+    @cached_property
+    def _motion_roots(self) -> Float[Array, " p"]:
+        """Roots of the masses of the admissible motions, diag(Z^T M Z)."""
+        if not self.system.m:
+            return np.sqrt(self.system.M.diagonal())
+        Z = self.system.analysis.rows.columns[:, None] * self.system.analysis.motion.Z
+        return np.sqrt(np.maximum(np.sum(Z * (self.system.M @ Z), axis=0), 0.0))
 
     @cached_property
     def _free_terms(self) -> Float[Array, " n"]:

@@ -90,8 +90,8 @@ def _answer(problem: ReactionProblem, r: Array, associated: bool) -> _Answer:
     first = _Answer(a, r, measured(problem, a, r, associated))
     if associated:
         return first
-    size = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
-    a, r, _ = settled(problem, a, r, size)
+    noise = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
+    a, r, _ = settled(problem, a, r, noise)
     if a is first.a:
         return first
     again = _Answer(a, r, measured(problem, a, r, associated))
@@ -113,22 +113,18 @@ def measured(problem: ReactionProblem, a: Array, r: Array, associated: bool) -> 
         return 0.0
     if not max(np.abs(a).max(initial=0.0), np.abs(r).max(initial=0.0)) < ENDLESS:  # NaN is not below either
         return np.inf
-    M, H, load = reduced.system.M, reduced.W.T, reduced.load
+    H = reduced.W.T
     stiffness = reduced.delassus[0].diagonal()
     amplified = _amplified(problem, a, r, stiffness)
     explained = min(1.0, 1.0 / max(amplified, np.finfo(float).tiny))
-    size = reduced.terms + explained * (np.abs(H) @ np.abs(a)) + np.finfo(float).tiny
+    size = reduced.sizes + explained * (np.abs(H) @ np.abs(a))
     u = H @ a + reduced.contact_drift
     law = ASSOCIATED if associated else COULOMB
     wrong: Any = violation(
         u, r, size, np.ascontiguousarray(stiffness), problem.first, problem.mu, law, problem.kind, problem.sliding,
         problem.direction,
     )  # fmt: skip
-    pushed = H.T @ r
-    missing = reduced.admissible(M @ a - load - pushed)
-    terms = np.abs(M) @ np.abs(a) + np.abs(pushed)
-    scale = reduced.admissible(np.abs(load) + terms, np.abs)
-    off = np.max(np.abs(missing) / np.maximum(scale, np.finfo(float).tiny), initial=0.0)
+    off = reduced.out_of_balance(a, r, explained)
     return float(max(wrong, off, np.finfo(float).eps * amplified))
 
 
@@ -140,9 +136,7 @@ def _amplified(problem: ReactionProblem, a: Array, r: Array, stiffness: Array) -
     def energy(x: Array) -> float:
         return float(np.sqrt(max(x @ M @ x, 0.0)))
 
-    moved = stiffness > 0.0
-    data = energy(reduced.free_acceleration) + float(np.linalg.norm(drift[moved] / np.sqrt(stiffness[moved])))
-    data += float(np.linalg.norm(np.sqrt(stiffness) * np.where(problem.row_limits > 0.0, problem.row_limits, 0.0)))
+    data = reduced.kinetic + float(np.linalg.norm(np.sqrt(stiffness) * problem.row_limits))
     answer = max(energy(a), float(np.linalg.norm(np.sqrt(stiffness) * r)))
     if answer <= LARGE * data:
         return answer / data if data > 0.0 else 0.0
@@ -179,9 +173,7 @@ def solve_rows(
     return r, float(residual), int(steps)
 
 
-def _finished(
-    problem: ReactionProblem, answer: _Answer, rounds: int, associated: bool, note: str = ""
-) -> Resolution:
+def _finished(problem: ReactionProblem, answer: _Answer, rounds: int, associated: bool, note: str = "") -> Resolution:
     reduced = problem.reduced
     a, r, residual = answer.a, answer.r, answer.residual
     others = reduced.acceleration(r)[1] if np.isfinite(r).all() else np.full(len(problem.others), np.nan)
@@ -297,9 +289,7 @@ def _differing(problem: ReactionProblem, r: Array, every: list[Array]) -> set[st
     }
 
 
-def _none(
-    problem: ReactionProblem, rounds: int, associated: bool, note: str, weights: dict[str, float]
-) -> Resolution:
+def _none(problem: ReactionProblem, rounds: int, associated: bool, note: str, weights: dict[str, float]) -> Resolution:
     """Return that there is no answer, and who contradicts whom where weights prove it."""
     n, m, k = problem.system.n, problem.columns.size, problem.system.m
     who = tuple(weights) or tuple(problem.names)
