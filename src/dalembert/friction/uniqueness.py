@@ -25,7 +25,7 @@ OPEN = 1e-9
 
 
 DEPENDENT = 1e-10
-"""Singular values of rows of unit size below this are those of redundant rows."""
+"""Pivots of rows of unit size below this are those of redundant rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +80,11 @@ def undetermined_forces(
 
 
 def null_space(E: Float[Array, "q p"]) -> Float[Array, "p j"]:
-    """Return an orthonormal basis of the null space of rows of unit size."""
-    _, values, Vt = np.linalg.svd(E)
-    return Vt[int(np.count_nonzero(values > DEPENDENT)) :].T
+    """Return an orthonormal basis of the null space of rows of unit size, by pivoted QR."""
+    if not E.size:
+        return np.eye(E.shape[1])
+    Q, R, _ = sla.qr(E.T, pivoting=True, check_finite=False)  # pyright: ignore[reportAssignmentType]
+    return Q[:, int(np.count_nonzero(np.abs(R.diagonal()) > DEPENDENT)) :]
 
 
 def open_directions(
