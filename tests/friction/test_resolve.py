@@ -399,3 +399,34 @@ def test_one_reacting_law_needs_no_list():
     r = resolve(**given, laws=Reacting(0.3, 0))
     assert r.sets.sticking == ("contact 0",)
     assert r.forces[0] == pytest.approx(-1.0)
+
+
+def test_multipliers_belong_to_the_forces_returned():
+    """The contact pushes along a constraint row: its force is open, the least is zero, and the row takes the load."""
+    M, f, W, A = np.diag([0.01, 100.0]), np.array([1.0, -1.0]), np.array([[-1.0], [-1.0]]), np.array([[-1.0, -1.0]])
+    r = resolve(M, f, W, [0.0], [1.0], A=A)
+    assert r.ok
+    np.testing.assert_allclose(r.forces, 0.0, atol=1e-12)
+    np.testing.assert_allclose(M @ r.acceleration + A.T @ r.multipliers, f + W @ r.forces, atol=1e-12)
+    assert r.report.undetermined == ("contact 0",)
+    batch = resolve_batch(M, [f], W, [[0.0]], [1.0], A=A)
+    np.testing.assert_allclose(batch.forces, 0.0, atol=1e-12)
+    np.testing.assert_allclose(batch.multipliers[0], r.multipliers, atol=1e-12)
+
+
+def test_the_equations_of_motion_hold_with_constraints():
+    """Whole numbers: contacts along constraint rows, loads on constraints alone, drift; single and batch."""
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        n, m, k = int(rng.integers(1, 4)), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        A, W = rng.integers(-1, 2, (k, n)).astype(float), rng.integers(-1, 2, (n, m)).astype(float)
+        M, f = np.diag(10.0 ** rng.uniform(-2, 2, n)), rng.integers(-3, 4, n).astype(float)
+        limits, drift = rng.choice([0.0, 0.5, 1.0, 2.0], m), A @ rng.integers(-2, 3, n)
+        r = resolve(M, f, W, np.zeros(m), list(limits), A=A, drift=drift)
+        assert r.ok, seed
+        size = np.abs(f).max() + np.abs(M).max() * np.abs(r.acceleration).max() + limits.max()
+        left = M @ r.acceleration + A.T @ r.multipliers - f - W @ r.forces
+        np.testing.assert_allclose(left, 0.0, atol=1e-9 * size + 1e-300)
+        batch = resolve_batch(M, [f], W, np.zeros((1, m)), list(limits), A=A, drift=[drift])
+        assert batch.ok[0], seed
+        np.testing.assert_allclose(batch.forces[0], r.forces, atol=1e-8)

@@ -77,14 +77,15 @@ def resolve_batch(
     options: dict[str, Any] = {"at_rest": at_rest, "names": names, "rows": rows}
     if reacting:
         contacts = reacting_batch(data, laws, names, rows, at_rest)
-        out, again = solved_reacting(data, contacts, start, associated), FrictionStatus.NOT_CONVERGED
+        out, again = solved_reacting(data, contacts, start, associated), [FrictionStatus.NOT_CONVERGED]
         options["associated"] = associated
     else:
         if associated:
             raise ModelError("associated=True is for Reacting laws; with given limits the problem is convex as it is")
         laws = checked_laws(laws, m, names)
-        out, again = _solved(data, laws, at_rest, start), FrictionStatus.MASSLESS
-    for s in np.flatnonzero(out.status == again).tolist():
+        out = _solved(data, laws, at_rest, start)
+        again = [FrictionStatus.MASSLESS, FrictionStatus.NOT_CONVERGED]
+    for s in np.flatnonzero(np.isin(out.status, again)).tolist():
         _alone(out, s, data, list(laws), options)
     return out
 
@@ -142,6 +143,9 @@ def _alone(out: BatchResolution, s: int, data: Samples, laws: list, options: dic
         one = resolve(laws=laws, **options, **given)
     except SolvabilityError:
         out.status[s] = FrictionStatus.INCONSISTENT
+        return
+    except ModelError:  # the laws were checked before: M is singular where the loop's own test passed it
+        out.status[s] = FrictionStatus.MASSLESS
         return
     out.status[s], out.optimality[s] = one.status, one.certificate.optimality
     out.iterations[s] = one.certificate.iterations

@@ -15,18 +15,28 @@ from dalembert.friction.batch_kernel import (
     GOOD,
     NOT_DEFINITE,
     NOT_FINITE,
+    UNSEEN,
     UNSOLVED,
+    admissible,
     backward,
     dot,
     factored,
     forward,
     orthonormal,
     particular,
+    prescribed_terms,
     project,
 )
 from dalembert.friction.cone_kernel import FIXED, TINY, UNILATERAL, attempt
+from dalembert.friction.measure_kernel import data_sizes, violation
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+
+SHARED = 1e-5
+"""Part of the whole motion in the size of a contact acceleration, as in `problem`."""
+
+ROUNDING = 2.2e-16
+"""Part of the reactions that rounding leaves unknown."""
 
 FULL = 1.0 - 1e-12
 """A force of at least this part of its limit is at the limit, as in `index_sets`."""
@@ -62,7 +72,7 @@ def reacting_samples(
                 for i in range(p):
                     J[i] = H[i]
                     forward(L, J[i])
-                    project(Q, J[i])
+                    admissible(Q, J[i])
                 for i in range(p):
                     for j in range(p):
                         G[i, j] = dot(J[i], J[j])
@@ -78,34 +88,50 @@ def reacting_samples(
                 L, J, H, Q, G, b, load[s], drift[s], mu[s], direction[s], first, kind, sliding[s], law, settings,
                 a[s], r[s], u[s], code[s],
             )  # fmt: skip
-            status[s] = GOOD if residual[s] <= settings[1] else UNSOLVED
+            status[s] = GOOD if residual[s] <= settings[1] else UNSOLVED  # NaN is no answer
 
 
 @compiled
 def reacting_one(
     L, J, H, Q, G, b, load, drift, mu, direction, first, kind, sliding, law, settings, a, r, u, code
 ):  # fmt: skip
-    """Resolve one sample, its matrices factored; return residual and steps."""
+    """Resolve one sample, its matrices factored; return the residual, measured against data, and the steps."""
     tolerance, optimal, still, newton = settings
-    y, inward, g = load.copy(), b.copy(), np.empty(r.size)
+    y, inward, g, terms = load.copy(), b.copy(), np.empty(r.size), np.abs(drift)
     forward(L, y)
     backward(L, inward)
+    known = prescribed_terms(L, Q, b)
     for i in range(r.size):
         g[i] = dot(J[i], y) + dot(H[i], inward) + drift[i]
+        for j in range(y.size):
+            terms[i] += abs(J[i, j] * y[j]) + abs(H[i, j]) * known[j]
+        if abs(g[i]) <= UNSEEN * terms[i]:
+            g[i] = 0.0
     found, used = attempt(G, g, first, mu, law, kind, sliding, direction, r, tolerance, 12, newton)
+    data, answer = dot(y, y) + dot(b, b), 0.0
+    for i in range(kind.size):
+        for j in range(first[i], first[i + 1]):
+            if G[j, j] > 0.0:
+                data += drift[j] * drift[j] / G[j, j] + (mu[i] * mu[i] * G[j, j] if kind[i] == FIXED else 0.0)
+            answer += G[j, j] * r[j] * r[j]
     for i in range(r.size):
         for j in range(y.size):
             y[j] += r[i] * J[i, j]
     project(Q, y)
     y += b
+    amplified = np.sqrt(max(answer, dot(y, y)) / data) if data > 0.0 else 0.0
     backward(L, y)
     a[:] = y
-    size = np.empty(r.size)
+    size = data_sizes(H, a, terms, min(1.0, 1.0 / max(amplified, TINY)))
+    for i in range(r.size):
+        size[i] += SHARED * np.sqrt(G[i, i] * data)
+        u[i] = dot(H[i], a) + drift[i]
+    found = max(found, violation(u, r, size, np.diag(G), first, mu, law, kind, sliding, direction))
+    found = max(found, ROUNDING * amplified)
     for i in range(r.size):
         size[i] = abs(g[i]) + TINY
         for j in range(r.size):
             size[i] += abs(G[i, j] * r[j])
-        u[i] = dot(H[i], a) + drift[i]
         if abs(u[i]) <= 1e3 * still * size[i]:
             u[i] = 0.0
     for i in range(kind.size):

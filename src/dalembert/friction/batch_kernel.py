@@ -23,6 +23,9 @@ GOOD, UNSOLVED, NOT_DEFINITE, NOT_FINITE, CONTRADICTS = 0, 3, 6, 7, 8
 DEPENDENT = 1e-11
 """What is left of a constraint row beside those before it: below this part of the row it depends on them."""
 
+UNSEEN = 1e-14
+"""What the constraint rows leave of a contact direction, or of g, is rounding below this part, as in `problem`."""
+
 CONSISTENT = 1e-9
 """A dependent row's drift may miss what the others imply by this part of its terms."""
 
@@ -125,6 +128,32 @@ def project(Q, x):
 
 
 @compiled
+def prescribed_terms(L, Q, b):
+    """Return what L^-T b is summed from, b in the span of Q: it may be rounding where the terms cancel."""
+    n = b.size
+    terms = np.zeros(n)
+    for i in range(Q.shape[0]):
+        part = abs(dot(Q[i], b))
+        for p in range(n):
+            terms[p] += part * abs(Q[i, p])
+    for i in range(n - 1, -1, -1):
+        for p in range(i + 1, n):
+            terms[i] += abs(L[p, i]) * terms[p]
+        terms[i] /= L[i, i]
+    return terms
+
+
+@compiled
+def admissible(Q, x):
+    """Take the span of Q out of x, twice for the digits; what is rounding then becomes zero."""
+    size = np.sqrt(dot(x, x))
+    project(Q, x)
+    project(Q, x)
+    if np.sqrt(dot(x, x)) <= UNSEEN * size:
+        x[:] = 0.0
+
+
+@compiled
 def resolve_samples(M, f, W, A, rows_drift, rest, limits, moving, drift, a, T, xi, code, status, residual, rounds):
     """Resolve all samples; M, W, A (N or 1, ...), the others (N, ...). Outputs are written.
 
@@ -141,10 +170,9 @@ def resolve_samples(M, f, W, A, rows_drift, rest, limits, moving, drift, a, T, x
             if sound:
                 orthonormal(A[min(s, A.shape[0] - 1)], L, Q, R)
                 for j in range(m):
-                    column = W[Ws, :, j].copy()
-                    forward(L, column)
-                    project(Q, column)
-                    J[j] = column
+                    J[j] = W[Ws, :, j]
+                    forward(L, J[j])
+                    admissible(Q, J[j])
         finite = np.isfinite(f[s]).all() and np.isfinite(drift[s]).all() and np.isfinite(limits[s]).all()
         if not (finite and np.isfinite(rows_drift[s]).all()):
             status[s] = NOT_FINITE
@@ -172,10 +200,16 @@ def resolve_one(L, J, Q, b, W, f, rest, limits, moving, drift, a, T, xi, code, s
     G, g, B = np.empty((k, k)), np.empty(k), np.empty((n, k))
     inward = b.copy()  # W^T a = J (load) + W^T L^-T b: what the constraints prescribe is not in J
     backward(L, inward)
+    known = prescribed_terms(L, Q, b)
     for i in range(k):
         j = index[i]
         B[:, i] = J[j] if Q.shape[0] else W[:, j]
         g[i] = dot(J[j], load) + dot(W[:, j], inward) + drift[j]
+        terms = abs(drift[j])
+        for p in range(n):
+            terms += abs(J[j, p] * load[p]) + abs(W[p, j]) * known[p]
+        if abs(g[i]) <= UNSEEN * terms:
+            g[i] = 0.0
         for p in range(k):
             G[i, p] = dot(J[j], J[index[p]])
     x, limit = T[index], limits[index]

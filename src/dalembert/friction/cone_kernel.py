@@ -34,6 +34,16 @@ UNILATERAL, BILATERAL, FIXED = 0, 1, 2
 TINY = 1e-300
 """Stands for the size of a problem whose data are zero."""
 
+EXPLAINED = 1e8
+"""Reactions beyond this multiple of what g alone explains lend no size to a residual: where no answer exists, they
+grow until any violation is small beside them. Mass ratios of as much are met by honest problems."""
+
+INNER, LOCAL = 30, 1e-3
+"""Rounds of a sweep on one contact, and the part of its reaction to which they go: more does not help the others."""
+
+ROUND, CLOSE = 25, 0.1
+"""Sweeps between looks at the residual, and the part by which it falls before Newton's method is tried again."""
+
 SHIFT = 1e-11
 """Redundant reactions make Newton's matrix singular; this part of its diagonal is added to G there (not to F)."""
 
@@ -111,8 +121,86 @@ def sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
 
 
 @compiled
+def local_sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
+    """Run one sweep that solves each contact, the others as they are, to `LOCAL` of its change or in `INNER` rounds."""
+    v = np.empty(3)
+    for i in range(first.size - 1):
+        a, b = first[i], first[i + 1]
+        for j in range(a, b):
+            v[j - a] = row_times(G, j, r, g)
+        for _ in range(INNER):
+            change, size = 0.0, 0.0
+            for j in range(a, b):
+                y[j] = r[j] - rho[i] * v[j - a]
+            local_map(y, a, b, mu[i], law, kind[i], sliding[i], s, out)
+            for j in range(a, b):
+                out[j] -= r[j]
+                change, size = max(change, abs(out[j])), max(size, abs(r[j]))
+            for j in range(a, b):
+                r[j] += out[j]
+                for p in range(a, b):
+                    v[p - a] += G[p, j] * out[j]
+            if change <= LOCAL * size:
+                break
+
+
+@compiled
+def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
+    """Run many sweeps from r, Newton's method from time to time; r is the best met; return its residual and steps.
+
+    The one method that creeps on where contacts are many and coupled all through, and Newton's method wanders between
+    their modes.
+    """
+    size, rho = g.size, steps_of(G, first)
+    u, y, out, F = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    best, kept, used, mark, tried = np.inf, r.copy(), 0, np.inf, 1.0
+    for turn in range(1, sweeps + 1):
+        local_sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out)
+        if turn % ROUND:
+            continue
+        worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
+        found = worst / max(scale, TINY)
+        if found < best:
+            best, kept[:] = found, r
+        if best <= tolerance or not found < np.inf:
+            break
+        if found <= CLOSE * tried:
+            tried, trial = found, r.copy()
+            after, more = attempt(G, g, first, mu, law, kind, sliding, s, trial, tolerance, 0, 6)
+            used += more
+            if after < best:
+                best, kept[:] = after, trial
+            if best <= tolerance:
+                break
+        if turn % (8 * ROUND) == 0:
+            if found > 0.7 * mark:
+                break
+            mark = found
+    r[:] = kept
+    return best, used
+
+
+@compiled
+def part_explained(g, r, first, mu, kind, rho):
+    """Return the part of the reactions that g and given limits explain, times `EXPLAINED`; 1 at most."""
+    data, answer = 0.0, 0.0
+    for i in range(first.size - 1):
+        if kind[i] == FIXED:
+            data += mu[i] * mu[i] / rho[i]
+        for j in range(first[i], first[i + 1]):
+            data += rho[i] * g[j] * g[j]
+            answer += r[j] * r[j] / rho[i]
+    if data == 0.0 or not answer > EXPLAINED * EXPLAINED * data:
+        return 1.0
+    return EXPLAINED * np.sqrt(data / answer)
+
+
+@compiled
 def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
-    """Write u, y and F = r - map(y); return the largest |F| (NaN counts as infinite) and the size of the terms of y."""
+    """Write u, y and F = r - map(y); return the largest |F| (NaN counts as infinite) and the size of the terms of y.
+
+    The size is that of the data where the reactions have outgrown them.
+    """
     worst, size = 0.0, 0.0
     for i in range(first.size - 1):
         a, b = first[i], first[i + 1]
@@ -131,7 +219,7 @@ def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
             if not abs(F[j]) < np.inf:  # max() would pass over NaN
                 return np.inf, 1.0
             worst = max(worst, abs(F[j]))
-    return worst, size
+    return worst, size * part_explained(g, r, first, mu, kind, rho)
 
 
 @compiled
@@ -181,6 +269,16 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
 
 
 @compiled
+def solved_or_nan(J, b):
+    """Return the solution of J x = b, NaN where J is singular to the last digit: no step, and no exception."""
+    try:
+        x = np.linalg.solve(J, b)
+    except Exception:  # compiled code tells no kinds of exceptions apart
+        x = np.full(b.size, np.nan)
+    return x
+
+
+@compiled
 def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
     """Return the step of Newton's method: (I - P (I - rho G)) step = -F, contacts that are open left out."""
     k, size = first.size - 1, F.size
@@ -226,7 +324,13 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
                 Jrow[row[p]] -= weight * (1.0 - SHIFT)
             Jrow[row[j]] += 1.0
             rhs[row[j]] = right
-    found = np.linalg.solve(J, rhs)
+    for q in range(count):
+        if not abs(rhs[q]) < np.inf:
+            return step
+        for j in range(count):
+            if not abs(J[q, j]) < np.inf:
+                return step
+    found = solved_or_nan(J, rhs)
     for q in range(count):
         step[index[q]] = found[q]
     return step

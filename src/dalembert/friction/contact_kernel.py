@@ -4,7 +4,7 @@
 | contacts | in this order, as long as the residual is too large |
 |---|---|
 | more rows than coordinates (stacks: redundant) | interior points and Newton, both in the space of accelerations |
-| others, or a first guess | sweeps and Newton in the space of reactions, then as above |
+| others, or a first guess | sweeps and Newton in the space of reactions, many sweeps, then as above |
 | all | proximal points, the last resort |
 
 Called from Python, each method is compiled when it is first needed, on its own: most problems need the first alone.
@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, TINY, attempt, compiled, evaluate, steps_of
+from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, TINY, attempt, compiled, evaluate, patient, steps_of
 from dalembert.friction.interior_kernel import first_point, in_cone_units, interior
 from dalembert.friction.polish_kernel import has_interior, polish
 from dalembert.friction.span_kernel import gathered
@@ -41,6 +41,9 @@ POLISH = 5
 
 CONVEX = 12
 """Convex problems in turn, each with the tangential accelerations of the one before on its normals."""
+
+PATIENT = 3000
+"""Sweeps where the quick methods fail; they end where eight looks in a row gain little."""
 
 DEPENDENT = 1e-12
 """A pivot below this part of its diagonal entry is rounding: the row depends on those above."""
@@ -167,6 +170,12 @@ def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, swe
     used += more
     if found < best:
         best, kept[:] = found, r
+    if best > tolerance:
+        trial = kept.copy()
+        found, more = patient(G, g, first, mu, law, kind, sliding, s, trial, tolerance, PATIENT)
+        used += more
+        if found < best:
+            best, kept[:] = found, trial
     if best > tolerance and not redundant and used < steps:
         rows = J if few else factor_of(G)
         r[:] = 0.0

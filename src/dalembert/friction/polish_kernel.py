@@ -18,7 +18,7 @@ import numba
 import numpy as np
 
 from dalembert.friction.cone_algebra_kernel import image
-from dalembert.friction.cone_kernel import TINY, UNILATERAL, derivative, local_map
+from dalembert.friction.cone_kernel import TINY, UNILATERAL, derivative, local_map, part_explained
 from dalembert.friction.interior_kernel import copied
 from dalembert.friction.span_kernel import add_forces, assemble, factor, rows_times, substitute
 
@@ -66,6 +66,7 @@ def distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F):
             if not abs(F[i, j]) < np.inf:
                 return np.inf
             worst = max(worst, abs(F[i, j]))
+    size *= part_explained(g.ravel(), r.ravel(), 3 * np.arange(mu.size + 1), mu, kind, rho)
     return worst / size
 
 

@@ -34,6 +34,12 @@ Array = np.ndarray
 BALANCED = 1e-11
 """An acceleration belongs to given forces where the equations of motion hold up to this part of their terms."""
 
+UNSEEN = 1e-14
+"""What is left of a contact direction beside the constraint rows, or of g, is rounding below this part of its terms."""
+
+SHARED = 1e-5
+"""A contact that nothing loads is at rest to the rounding of the whole motion: so much of the latter is in its size."""
+
 DEFINITE = 1e-8
 """Without constraints, M is factored at once where every pivot is at least this part of its diagonal entry."""
 
@@ -101,12 +107,12 @@ class Problem:
         """Say whether Z^T (M a - f - W T) = 0 up to `BALANCED` of the largest of its terms."""
         size = np.abs(self.system.M) @ np.abs(a) + np.abs(self.f) + np.abs(self.W) @ np.abs(T)
         missing = np.abs(self._imbalance(a, T)).max(initial=0.0)
-        return bool(missing <= BALANCED * np.abs(self._admissible(size, np.abs)).max(initial=0.0))
+        return bool(missing <= BALANCED * np.abs(self.admissible(size, np.abs)).max(initial=0.0))
 
     def _imbalance(self, a: Array, T: Array) -> Array:
-        return self._admissible(self.system.M @ a - self.f - self.W @ T)
+        return self.admissible(self.system.M @ a - self.f - self.W @ T)
 
-    def _admissible(self, forces: Array, part: Any = np.asarray) -> Array:
+    def admissible(self, forces: Array, part: Any = np.asarray) -> Array:
         """Return Z^T forces, or of the parts of Z; the forces themselves without constraints."""
         if not self.system.m:
             return forces
@@ -120,7 +126,11 @@ class Problem:
             L = np.linalg.cholesky(self.system.M) if self.root is None else self.root
             return self.W, dtrtrs(L.T, self.W, lower=0, trans=1)[0] if self.W.size else np.zeros(self.W.shape)
         analysis, motion = self.system.analysis, self.system.analysis.motion
-        B = (analysis.rows.columns[:, None] * motion.Z).T @ self.W
+        Z = analysis.rows.columns[:, None] * motion.Z
+        B = Z.T @ self.W
+        size = np.linalg.norm(analysis.rows.columns[:, None] * self.W, axis=0)
+        seen = np.abs(B) > UNSEEN * np.linalg.norm(motion.Z, axis=0)[:, None] * size
+        B[:, ~seen.any(axis=0)] = 0.0  # forces on constraints alone
         return B, (motion.vectors.T @ (motion.scale[:, None] * B)) / np.sqrt(motion.values)[:, None]
 
     @cached_property
@@ -128,7 +138,66 @@ class Problem:
         """G and g of all contacts."""
         g = self.W.T @ self.free_acceleration + self.contact_drift  # first: it refuses an indefinite M in words
         J = self.reduced[1]
+        g[np.abs(g) <= UNSEEN * self.terms] = 0.0
         return J.T @ J, g
+
+    @cached_property
+    def _prescribed_terms(self) -> Float[Array, " m"]:
+        """What the constraints' drift may do at contacts that push on constraints alone; masses have no part in it."""
+        size = np.abs(self.system.A).max(axis=1, initial=0.0)
+        size = np.where(size > 0.0, size, 1.0)
+        shares = np.linalg.pinv(self.system.A.T / size, rcond=UNSEEN) @ self.W
+        return np.abs(shares).sum(axis=0) * np.max(np.abs(self.drift) / size, initial=0.0)
+
+    @cached_property
+    def terms(self) -> Float[Array, " m"]:
+        """What g is summed from, |W|^T |a| + |contact drift|, a free: data, whatever the contact forces become."""
+        terms = np.abs(self.W.T) @ self._free_terms + np.abs(self.contact_drift)
+        if self.system.m:
+            terms += np.where((self.reduced[1] == 0.0).all(axis=0), self._prescribed_terms, 0.0)
+        return terms
+
+    @cached_property
+    def kinetic(self) -> float:
+        """The size of the free motion and of the contacts' drifts, in the metric of kinetic energy."""
+        stiffness, a = self.delassus[0].diagonal(), self.free_acceleration
+        moved = stiffness > 0.0
+        drifts = np.linalg.norm(self.contact_drift[moved] / np.sqrt(stiffness[moved]))
+        return float(np.sqrt(max(a @ self.system.M @ a, 0.0)) + drifts)
+
+    @cached_property
+    def sizes(self) -> Float[Array, " m"]:
+        """What contact accelerations are measured against: their terms, and a part of what moves the others."""
+        return self.terms + SHARED * np.sqrt(self.delassus[0].diagonal()) * self.kinetic + np.finfo(float).tiny
+
+    def out_of_balance(self, a: Float[Array, " n"], T: Float[Array, " m"], explained: float) -> float:
+        """Return Z^T (M a - f - W T), the largest part relative to data and a part of the whole motion.
+
+        Of the terms of a and T so much counts as data that they explain.
+        """
+        missing = np.abs(self._imbalance(a, T))
+        terms = np.abs(self.f) + explained * (np.abs(self.system.M) @ np.abs(a) + np.abs(self.W) @ np.abs(T))
+        size = np.abs(self.admissible(terms, np.abs)) + SHARED * self._motion_roots * self.kinetic
+        return float(np.max(missing / np.maximum(size, np.finfo(float).tiny), initial=0.0))
+
+    @cached_property
+    def _motion_roots(self) -> Float[Array, " p"]:
+        """Roots of the masses of the admissible motions, diag(Z^T M Z)."""
+        if not self.system.m:
+            return np.sqrt(self.system.M.diagonal())
+        Z = self.system.analysis.rows.columns[:, None] * self.system.analysis.motion.Z
+        return np.sqrt(np.maximum(np.sum(Z * (self.system.M @ Z), axis=0), 0.0))
+
+    @cached_property
+    def _free_terms(self) -> Float[Array, " n"]:
+        """What the free acceleration is summed from: where loads fall on constraints alone, it is rounding itself."""
+        if not self.system.m:
+            return np.abs(self.free_acceleration)
+        columns, motion = self.system.analysis.rows.columns, self.system.analysis.motion
+        Z = (columns[:, None] * motion.Z) @ (motion.scale[:, None] * motion.vectors)
+        held = columns[:, None] * np.linalg.pinv(self.system.A * columns, rcond=UNSEEN)
+        moved = np.abs(Z) @ (np.abs(Z).T @ np.abs(self.load) / motion.values)
+        return np.abs(self.free_acceleration) + moved + np.abs(held) @ np.abs(self.drift)
 
     def acceleration(self, T: Float[Array, " m"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
         """Return accelerations and multipliers under these forces at the contacts (those in motion included)."""

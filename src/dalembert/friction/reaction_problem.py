@@ -94,6 +94,11 @@ class ReactionProblem:
         """G and g over the contact rows."""
         return self.reduced.delassus
 
+    @property
+    def row_limits(self) -> Float[Array, " p"]:
+        """The given limit on the rows of bounded contacts, zero on the others."""
+        return np.repeat(np.where(self.kind == FIXED, self.mu, 0.0), np.diff(self.first))
+
 
 @dataclass
 class _Rows:

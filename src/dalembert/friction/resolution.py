@@ -32,14 +32,17 @@ class FrictionCertificate:
     method
         Which method found it.
     optimality
-        Largest violation of the laws at contacts at rest, |T - clip(T - xi'' / G_ii)| and the like, relative to the
-        terms that the contact's acceleration is summed from; 0 is exact.
+        Largest violation of the laws at contacts at rest and of the equations of motion, relative to the data that
+        the contact's acceleration is summed from; 0 is exact. Forces that grow without bound make nothing small.
     excess
         Largest part by which a force exceeds its limit, relative to the limit.
     iterations
         Rounds of the method.
     note
         What else the method has to say.
+    contradiction
+        Where contacts contradict each other: names of contacts and constraint rows with weights, under which their rows
+        sum to zero and their drifts do not (Farkas' lemma). Empty otherwise.
     """
 
     method: str
@@ -47,6 +50,7 @@ class FrictionCertificate:
     excess: float
     iterations: int
     note: str = ""
+    contradiction: tuple[tuple[str, float], ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -129,8 +129,7 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
     a, lam = problem.acceleration(T)
     G, g = problem.delassus
     R = problem.rest
-    terms = np.abs(problem.W.T) @ np.abs(problem.free_acceleration) + np.abs(problem.contact_drift)
-    terms += RESOLVED * G.diagonal() * np.abs(T).max(initial=0.0)
+    terms = problem.terms + RESOLVED * G.diagonal() * np.abs(T).max(initial=0.0)
     size = np.abs(G) @ np.abs(np.where(R, T, 0.0)) + np.abs(g) + ROUNDED * terms + np.finfo(float).tiny
     c = G @ np.where(R, T, 0.0) + g
     sets = index_sets(problem.names, R, T, problem.limits, c, size)
@@ -142,6 +141,8 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
             inside = stick & (np.abs(T) < problem.limits * (1.0 - AT_LIMIT))
             forces = problem.balanced(held, T, inside) if method == "exact" and inside.any() else T
             if problem.in_balance(held, forces):
+                if problem.system.m and forces is not T:
+                    lam = problem.acceleration(forces)[1]
                 a, T = held, forces
                 c = problem.W.T @ a + problem.contact_drift  # what G has lost with mass ratios of 1e8
     certificate = certify(problem, method, replace(found, forces=T), c, size)

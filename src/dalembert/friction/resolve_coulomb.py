@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.friction.contradiction import contradiction
 from dalembert.friction.coulomb_modes import all_solutions, family_of
 from dalembert.friction.index_sets import AT_LIMIT, STILL, IndexSets
 from dalembert.friction.reaction_problem import BILATERAL, FIXED, UNILATERAL, ReactionProblem, reaction_problem
@@ -23,6 +25,12 @@ TOLERANCE = 1e-13
 NOTHING = 1e-200
 """A force below this is the remainder of a first guess."""
 
+LARGE = 1e5
+"""Answers up to this multiple of what the free motion explains are measured without asking the drifts as well."""
+
+ENDLESS = 1e100
+"""Reactions beyond this have diverged: their squares overflow."""
+
 NEWTON = 400
 """Steps before the kernel gives up; 3 to 10 are usual, 15 to 40 with many redundant contacts."""
 
@@ -36,21 +44,108 @@ def resolve_coulomb(
         raise ModelError(
             "M is singular on motions that the other constraints leave free; reactions as limits need a definite one"
         )
-    r, residual, rounds = solve_rows(problem, associated, warm)
-    if residual > OPTIMAL and not associated:
-        every = all_solutions(problem)
-        if every is not None and not every:
-            return _none(problem, rounds)
-        if every:
-            r, residual = _best_of(problem, every)
-    return _finished(problem, r, residual, rounds, associated)
+    r, _, rounds = solve_rows(problem, associated, warm)
+    answer = _answer(problem, r, associated)
+    if answer.residual <= OPTIMAL:
+        return _finished(problem, answer, rounds, associated)
+    weights = contradiction(problem)
+    if weights:
+        return _none(problem, rounds, associated, "contacts contradict each other, whatever the forces", weights)
+    cone = contradiction(problem, associated=True)
+    if associated:
+        if cone:
+            return _none(problem, rounds, associated, "no acceleration is in the dual cones of the contacts", cone)
+        return _finished(problem, answer, rounds, associated)
+    every = all_solutions(problem)
+    if every is not None and not every:
+        return _none(problem, rounds, associated, "all modes were tried", {})
+    if every:
+        answer = min((answer, *_answers(problem, every)), key=lambda one: one.residual)
+    if cone and answer.residual > OPTIMAL:
+        note = f"the associated problem has no answer ({', '.join(cone)}); for Coulomb's law that is not proved"
+        return _finished(problem, answer, rounds, associated, note)
+    return _finished(problem, answer, rounds, associated)
 
 
-def _best_of(problem: ReactionProblem, every: list[Array]) -> tuple[Array, float]:
-    """Return the answer of a mode that obeys the laws best, each improved by the kernel, and its residual."""
-    tried = [solve_rows(problem, False, reactions=x) for x in every]
-    r, residual, _ = min(tried, key=lambda one: one[1])
-    return r, residual
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """Acceleration, reactions of the contact rows, and by how much they miss the laws, measured against data."""
+
+    a: Array
+    r: Array
+    residual: float
+
+
+def _answers(problem: ReactionProblem, every: list[Array]) -> list[_Answer]:
+    """Return the answers that modes lead to, each as it is and improved by the kernel."""
+    return [_answer(problem, x, False) for r in every for x in (r, solve_rows(problem, False, reactions=r)[0])]
+
+
+def _answer(problem: ReactionProblem, r: Array, associated: bool) -> _Answer:
+    """Return the acceleration of these reactions, its mode solved once more where that helps, and measure both."""
+    reduced = problem.reduced
+    if not np.abs(r).max(initial=0.0) < ENDLESS:
+        return _Answer(np.full(problem.system.n, np.nan), np.full(r.size, np.nan), np.inf)
+    a = reduced.acceleration(r)[0]
+    first = _Answer(a, r, measured(problem, a, r, associated))
+    if associated:
+        return first
+    noise = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
+    a, r, _ = settled(problem, a, r, noise)
+    if a is first.a:
+        return first
+    again = _Answer(a, r, measured(problem, a, r, associated))
+    return again if again.residual <= max(first.residual, OPTIMAL) else first
+
+
+def measured(problem: ReactionProblem, a: Array, r: Array, associated: bool) -> float:
+    """Return by how much acceleration and reactions miss the laws and the equations of motion, relative to data.
+
+    Data explain a motion and reactions of about the size of the free motion, in the metric of kinetic energy, and of
+    one that obeys the drifts. Of what is larger only that part gives a residual its size, and the digits that its
+    rounding costs are counted as a residual.
+    """
+    from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
+    from dalembert.friction.measure_kernel import violation
+
+    reduced = problem.reduced
+    if r.size == 0:
+        return 0.0
+    if not max(np.abs(a).max(initial=0.0), np.abs(r).max(initial=0.0)) < ENDLESS:  # NaN is not below either
+        return np.inf
+    H = reduced.W.T
+    stiffness = reduced.delassus[0].diagonal()
+    amplified = _amplified(problem, a, r, stiffness)
+    explained = min(1.0, 1.0 / max(amplified, np.finfo(float).tiny))
+    size = reduced.sizes + explained * (np.abs(H) @ np.abs(a))
+    u = H @ a + reduced.contact_drift
+    law = ASSOCIATED if associated else COULOMB
+    wrong: Any = violation(
+        u, r, size, np.ascontiguousarray(stiffness), problem.first, problem.mu, law, problem.kind, problem.sliding,
+        problem.direction,
+    )  # fmt: skip
+    off = reduced.out_of_balance(a, r, explained)
+    return float(max(wrong, off, np.finfo(float).eps * amplified))
+
+
+def _amplified(problem: ReactionProblem, a: Array, r: Array, stiffness: Array) -> float:
+    """Return how much larger acceleration and reactions are than data explain, in the metric of kinetic energy."""
+    reduced = problem.reduced
+    M, drift = reduced.system.M, reduced.contact_drift
+
+    def energy(x: Array) -> float:
+        return float(np.sqrt(max(x @ M @ x, 0.0)))
+
+    data = reduced.kinetic + float(np.linalg.norm(np.sqrt(stiffness) * problem.row_limits))
+    answer = max(energy(a), float(np.linalg.norm(np.sqrt(stiffness) * r)))
+    if answer <= LARGE * data:
+        return answer / data if data > 0.0 else 0.0
+    rows = np.vstack([reduced.system.A, reduced.W.T])
+    size = np.abs(rows).max(axis=1)
+    size = np.where(size > 0.0, size, 1.0)
+    drifts = np.concatenate([reduced.drift, drift]) / size
+    data += energy(np.linalg.lstsq(rows / size[:, None], -drifts, rcond=1.0 / LARGE)[0])
+    return answer / data if data > 0.0 else np.inf
 
 
 def solve_rows(
@@ -78,13 +173,11 @@ def solve_rows(
     return r, float(residual), int(steps)
 
 
-def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, associated: bool) -> Resolution:
+def _finished(problem: ReactionProblem, answer: _Answer, rounds: int, associated: bool, note: str = "") -> Resolution:
     reduced = problem.reduced
-    a, others = reduced.acceleration(r)
+    a, r, residual = answer.a, answer.r, answer.residual
+    others = reduced.acceleration(r)[1] if np.isfinite(r).all() else np.full(len(problem.others), np.nan)
     size = np.abs(reduced.delassus[0]) @ np.abs(r) + np.abs(reduced.delassus[1]) + np.finfo(float).tiny
-    if not associated and residual <= OPTIMAL:
-        a, r, missed = settled(problem, a, r, size)
-        residual = max(residual, missed)
     lam = np.zeros(problem.system.m)
     lam[list(problem.others)] = others
     lam[list(problem.normals)] = -r[problem.first[:-1][problem.kind != FIXED]]
@@ -94,14 +187,14 @@ def _finished(problem: ReactionProblem, r: Array, residual: float, rounds: int, 
     u[np.abs(u) <= 1e3 * STILL * size] = 0.0
     xi = np.array([u[row] if row >= 0 else np.nan for row in problem.columns])
     name = "exact, associated" if associated else "exact, Coulomb cones"
-    certificate = FrictionCertificate(name, residual, 0.0, rounds)
+    certificate = FrictionCertificate(name, residual, 0.0, rounds, note)
     status = FrictionStatus.SOLVED if residual <= OPTIMAL else FrictionStatus.NOT_CONVERGED
     sets = _sets(problem, r, u, size)
     if not status.solved:
         a, forces, lam, xi = (np.full_like(x, np.nan) for x in (a, forces, lam, xi))
     return Resolution(
         a, forces, lam, xi, sets, status, certificate, problem.column_names,
-        problem.system.coordinates, lambda: report(problem, r, status.solved, associated),
+        problem.system.coordinates, lambda: report(problem, r, status.solved, associated, note),
     )  # fmt: skip
 
 
@@ -130,13 +223,14 @@ def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSet
     return IndexSets((*sliding, *problem.moving), tuple(sticking), onset, tuple(limit), tuple(apart))
 
 
-def report(problem: ReactionProblem, r: Array, solved: bool, associated: bool = False) -> UniquenessReport:
+def report(
+    problem: ReactionProblem, r: Array, solved: bool, associated: bool = False, note: str = ""
+) -> UniquenessReport:
     """Say whether there are other answers, as far as that can be proved."""
     nothing = np.zeros((0, problem.system.n))
     if not solved:
-        return UniquenessReport(
-            None, None, (), "the method found no answer, and there are too many modes to try all", nothing
-        )
+        reason = note or "the method found no answer, and that there is none is not proved"
+        return UniquenessReport(None, None, (), reason, nothing)
     if associated:
         return _report_associated(problem, r, nothing)
     spread, open_names = family_of(problem, r)
@@ -156,9 +250,11 @@ def report(problem: ReactionProblem, r: Array, solved: bool, associated: bool = 
     if every is None:
         reason = "too many contacts (or a plane) to try all modes, and too strong a coupling for the contraction"
         return UniquenessReport(True, None, open_names, reason, nothing)
-    a = np.array([problem.reduced.acceleration(x)[0] for x in every])
+    tried = [x for x in _answers(problem, every) if x.residual <= OPTIMAL]
+    every = [x.r for x in tried]
+    a = np.array([x.a for x in tried]).reshape(len(tried), problem.system.n)
     here = problem.reduced.acceleration(r)[0]
-    scale = np.abs(a).max() + np.abs(here).max() + np.abs(problem.reduced.free_acceleration).max()
+    scale = np.abs(a).max(initial=0.0) + np.abs(here).max() + np.abs(problem.reduced.free_acceleration).max()
     others = a[np.abs(a - here).max(axis=1) > 1e-8 * scale]
     who = tuple(sorted({*open_names, *_differing(problem, r, every)}))
     if len(others):
@@ -184,7 +280,7 @@ def _report_associated(problem: ReactionProblem, r: Array, nothing: Array) -> Un
 
 
 def _differing(problem: ReactionProblem, r: Array, every: list[Array]) -> set[str]:
-    scale = max(np.abs(x).max(initial=0.0) for x in every)
+    scale = max((np.abs(x).max(initial=0.0) for x in every), default=0.0)
     return {
         name
         for i, name in enumerate(problem.names)
@@ -193,12 +289,19 @@ def _differing(problem: ReactionProblem, r: Array, every: list[Array]) -> set[st
     }
 
 
-def _none(problem: ReactionProblem, rounds: int) -> Resolution:
+def _none(problem: ReactionProblem, rounds: int, associated: bool, note: str, weights: dict[str, float]) -> Resolution:
+    """Return that there is no answer, and who contradicts whom where weights prove it."""
     n, m, k = problem.system.n, problem.columns.size, problem.system.m
-    who = tuple(problem.names)
+    who = tuple(weights) or tuple(problem.names)
     reason = f"no combination of stick, slip and lift-off obeys the laws at {', '.join(who)}"
-    nothing = UniquenessReport(False, None, who, reason, np.zeros((0, n)))
-    certificate = FrictionCertificate("exact, Coulomb cones", np.inf, np.inf, rounds, "all modes were tried")
+    if weights:
+        parts = " + ".join(f"{weight:.4g} x {name}" for name, weight in weights.items())
+        reason = f"{note}: {', '.join(who)} (the rows {parts} sum to zero, their drifts do not)"
+    named = tuple(name for name in who if name in problem.names)
+    nothing = UniquenessReport(False, None, named, reason, np.zeros((0, n)))
+    name = "exact, associated" if associated else "exact, Coulomb cones"
+    note = f"{note}: {', '.join(who)}" if weights else note
+    certificate = FrictionCertificate(name, np.inf, np.inf, rounds, note, tuple(weights.items()))
     sets = IndexSets(tuple(n for n, s in zip(problem.names, problem.sliding, strict=True) if s), (), {}, ())
     return Resolution(
         np.full(n, np.nan), np.full(m, np.nan), np.full(k, np.nan), np.full(m, np.nan), sets,

@@ -21,7 +21,7 @@ from dalembert.friction.reaction_problem import FIXED, UNILATERAL, ReactionProbl
 Array = np.ndarray
 
 MISSED = 1e-13
-"""Rows at rest may move by this part of the terms of u."""
+"""Rows at rest may move by this part of the data that u is summed from."""
 
 SINGULAR = 1e-14
 """Singular values below this part of the largest are those of redundant rows."""
@@ -48,15 +48,15 @@ def rows_at_rest(problem: ReactionProblem, r: Array, still: Bool[Array, " p"]) -
 
 
 def settled(
-    problem: ReactionProblem, a: Float[Array, " n"], r: Float[Array, " p"], size: Float[Array, " p"]
+    problem: ReactionProblem, a: Float[Array, " n"], r: Float[Array, " p"], noise: Float[Array, " p"]
 ) -> tuple[Float[Array, " n"], Float[Array, " p"], float]:
-    """Return acceleration and reactions with rows at rest held, and by how much they are missed, relative to `size`.
+    """Return acceleration and reactions with rows at rest held, and by how much they are missed, relative to data.
 
-    `size` (p,) are the terms that u is summed from. Nothing changes where the rows hold already.
+    `noise` (p,) are the terms that G r + g is summed from. Nothing changes where the rows hold already.
     """
     reduced = problem.reduced
-    u = reduced.W.T @ a + reduced.contact_drift
-    held, normal = rows_at_rest(problem, r, np.abs(u) <= 1e2 * STILL * size)
+    u, size = reduced.W.T @ a + reduced.contact_drift, reduced.sizes
+    held, normal = rows_at_rest(problem, r, np.abs(u) <= 1e2 * STILL * noise)
     missed = float(np.max(np.abs(u[held]) / size[held], initial=0.0))
     if missed <= MISSED:
         return a, r, missed
@@ -82,7 +82,8 @@ def _solved(problem: ReactionProblem, held: Array, normal: Array, a: Array, r: A
     K = np.block([[M, A.T, -H.T @ follows], [lower, np.zeros((len(lower), len(lower)))]])
     b = np.concatenate([reduced.load + H.T @ fixed, -reduced.drift, -reduced.contact_drift[rows]])
     d = 1.0 / np.sqrt(M.diagonal())
-    e = 1.0 / np.maximum(np.abs(lower * d).max(axis=1, initial=0.0), np.finfo(float).tiny)
+    size = np.abs(lower * d).max(axis=1, initial=0.0)
+    e = 1.0 / np.where(size > 0.0, size, 1.0)
     scale = np.concatenate([d, e])
     K, b = scale[:, None] * K * scale, scale * b
     y = np.concatenate([a / d, np.zeros(len(A)), r[rows] / e[len(A) :]])

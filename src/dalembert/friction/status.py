@@ -35,7 +35,7 @@ _MESSAGES = {
     FrictionStatus.CYCLE: "the method came back to a set of sticking contacts that it had left",
     FrictionStatus.NOT_CONVERGED: "no answer within the tolerance; one may exist",
     FrictionStatus.DECLINED: "the method does not apply to this problem",
-    FrictionStatus.NO_SOLUTION: "no forces obey the friction laws here (Painleve's paradox)",
+    FrictionStatus.NO_SOLUTION: "no forces obey the friction laws here: a contradiction, or Painleve's paradox",
     FrictionStatus.MASSLESS: "a motion without mass is held by no contact, so its acceleration does not exist",
     FrictionStatus.NONFINITE: "the data hold NaN or infinity",
     FrictionStatus.INCONSISTENT: "constraint rows contradict each other: no acceleration obeys them all",

@@ -5,7 +5,7 @@ Z^T W), and contacts about to slip have T = T'. Contact i is determined when no 
 
     B d = 0,   d = 0 at contacts about to slip,   d points inward at contacts at their limit
 
-has d_i != 0: a linear programme for each contact where some are at their limits, else the null space alone.
+has d_i != 0: one linear programme where some are at their limits, else the null space alone.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ Array = np.ndarray
 
 OPEN = 1e-9
 """A contact is undetermined where its force can change by more than this part of a unit direction."""
+
+
+DEPENDENT = 1e-10
+"""Pivots of rows of unit size below this are those of redundant rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,24 +74,40 @@ def undetermined_forces(
     columns = B[:, index]
     size = np.abs(columns).max(axis=0, initial=0.0)
     null = sla.null_space(columns / np.where(size > 0.0, size, 1.0), rcond=1e-13)
-    if not null.shape[1]:
-        return ()
     sides = side[index]
-    if not sides.any():
-        return tuple(names[int(i)] for i in index[np.abs(null).max(axis=1) > OPEN])
-    return tuple(names[int(index[i])] for i in range(index.size) if _can_change(null, sides, i))
+    basis, _ = open_directions(null, (sides[:, None] * null)[sides != 0])
+    return tuple(names[int(i)] for i in index[np.abs(basis).max(axis=1, initial=0.0) > OPEN])
 
 
-def _can_change(null: Array, sides: Array, i: int) -> bool:
-    """Say whether an inward direction of the null space changes entry i."""
-    inward = sides[:, None] * null
-    rows = inward[sides != 0]
-    bounds = [(-1.0, 1.0)] * null.shape[1]
-    for sign in (1.0, -1.0):
-        best = linprog(-sign * null[i], A_ub=rows, b_ub=np.zeros(len(rows)), bounds=bounds, method="highs")
-        if best.status == 0 and -best.fun > OPEN:
-            return True
-    return False
+def null_space(E: Float[Array, "q p"]) -> Float[Array, "p j"]:
+    """Return an orthonormal basis of the null space of rows of unit size, by pivoted QR."""
+    if not E.size:
+        return np.eye(E.shape[1])
+    Q, R, _ = sla.qr(E.T, pivoting=True, check_finite=False)  # pyright: ignore[reportAssignmentType]
+    return Q[:, int(np.count_nonzero(np.abs(R.diagonal()) > DEPENDENT)) :]
+
+
+def open_directions(
+    null: Float[Array, "p q"], inward: Float[Array, "a q"]
+) -> tuple[Float[Array, "p j"], Float[Array, " p"]]:
+    """Return a basis of all directions x = null z with inward z <= 0, and one of them that is inside.
+
+    One linear programme finds which of the inequalities can be strict at all, all at once: their slacks, 1 at most, add
+    up to as much as they can, and the others are equations.
+    """
+    a, q = inward.shape
+    if not q or not a:
+        return null, np.zeros(len(null))
+    size = np.abs(inward).max(axis=1)
+    rows = inward / np.where(size > OPEN, size, np.inf)[:, None]
+    cost = np.concatenate([np.zeros(q), -np.ones(a)])
+    bounds = [(None, None)] * q + [(0.0, 1.0)] * a
+    best = linprog(cost, A_ub=np.hstack([rows, np.eye(a)]), b_ub=np.zeros(a), bounds=bounds, method="highs")
+    if best.status != 0:
+        return null[:, :0], np.zeros(len(null))
+    tight = (best.x[q:] < 0.5) & (size > OPEN)
+    basis = null @ null_space(rows[tight]) if tight.any() else null
+    return basis, null @ best.x[:q]
 
 
 def proved_unique(

@@ -1,0 +1,337 @@
+"""Friction at one state against enumeration of modes: small problems with drift, integers and reals, batch and single.
+
+The oracle knows nothing of the Delassus matrix: a mode is a linear programme in accelerations, multipliers, normal
+reactions and friction forces together. An answer is right where the laws hold at it, point by point, relative to data;
+"no solution" is right where no mode has an answer (contacts in planes: where the weights given prove a contradiction).
+"""
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+from dalembert.errors import DalembertError
+from dalembert.friction import FrictionStatus, Limited, Reacting, resolve, resolve_batch
+
+TITLE = "friction with drift, redundant contacts and moving surfaces, against all modes"
+
+Array = np.ndarray
+
+TOLERANCE = 1e-7
+"""The laws hold up to this part of the data: far above the library's own 1e-10, far below any true contradiction."""
+
+ENDLESS = 1e6
+"""Accelerations beyond this multiple of what data explain belong to forces that diverge."""
+
+UNILATERAL, BILATERAL, GIVEN = "unilateral", "bilateral", "given"
+
+
+@dataclass
+class Contact:
+    """One contact: its kind, coefficient (or limit), normal row of A (or None), columns of W."""
+
+    kind: str
+    mu: float
+    row: int | None
+    columns: list[int]
+
+
+@dataclass
+class Case:
+    """A problem: matrices, right sides, contacts; rows of A that are no normals are constraints."""
+
+    M: Array
+    f: Array
+    W: Array
+    A: Array
+    drift: Array
+    contact_drift: Array
+    state: Array
+    contacts: list[Contact] = field(default_factory=list)
+
+    @property
+    def laws(self) -> list[Any]:
+        """The laws as the library takes them."""
+        laws: list[Any] = []
+        for c in self.contacts:
+            if c.kind == GIVEN:
+                laws.append(c.mu if len(c.columns) == 1 else Limited(c.mu))
+            else:
+                laws.append(Reacting(c.mu, c.row or 0, c.kind == UNILATERAL, len(c.columns)))
+        return laws
+
+    @property
+    def others(self) -> list[int]:
+        """Rows of A that load no contact."""
+        normals = {c.row for c in self.contacts if c.row is not None}
+        return [i for i in range(len(self.A)) if i not in normals]
+
+    @property
+    def moving(self) -> list[bool]:
+        """Per contact, whether it slides."""
+        return [bool(np.linalg.norm(self.state[c.columns]) > 0.0) for c in self.contacts]
+
+    @property
+    def enumerable(self) -> bool:
+        """Whether there are finitely many modes: no plane at rest with friction."""
+        pairs = zip(self.contacts, self.moving, strict=True)
+        return all(len(c.columns) == 1 or moving or c.mu == 0.0 for c, moving in pairs)
+
+    @property
+    def scale(self) -> float:
+        """The size of accelerations that data explain."""
+        rows = np.vstack([self.A, self.W.T])
+        size = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-300)
+        drifts = np.concatenate([self.drift, self.contact_drift])
+        free = np.abs(np.linalg.pinv(self.M) @ self.f).max()
+        limits = sum(c.mu for c in self.contacts if c.kind == GIVEN) * np.abs(np.linalg.pinv(self.M) @ self.W).max()
+        return float(free + np.abs(drifts[size > 1e-9] / size[size > 1e-9]).max(initial=0.0) + limits + 1e-9)
+
+
+def random_case(rng: np.random.Generator) -> Case:
+    """Return a small problem: 1 to 4 coordinates, 1 to 3 contacts (planes: 1 to 2), up to 2 constraint rows."""
+    plane = rng.random() < 0.3
+    n, k, o = int(rng.integers(1, 5)), int(rng.integers(1, 3 if plane else 4)), int(rng.choice([0, 0, 1, 2]))
+    whole = rng.random() < 0.6
+    width = 2 if plane else 1
+
+    def numbers(*shape: int) -> Array:
+        return rng.integers(-2, 3, shape).astype(float) if whole else rng.normal(size=shape)
+
+    contacts, row, column = [], 0, 0
+    for _ in range(k):
+        kind = str(rng.choice([UNILATERAL, UNILATERAL, UNILATERAL, BILATERAL, GIVEN]))
+        mu = float(rng.choice([0.0, 0.3, 0.5, 1.0, 2.0])) if whole else float(rng.uniform(0.0, 2.0))
+        contacts.append(Contact(kind, mu, None if kind == GIVEN else row, list(range(column, column + width))))
+        row += kind != GIVEN
+        column += width
+    A, W = numbers(row + o, n), numbers(n, column)
+    if row > 1 and rng.random() < 0.3:
+        A[1] = rng.choice([1.0, -1.0, 2.0]) * A[0]  # redundant, or two jaws
+    if o:
+        A[row:] = A[row:] if rng.random() < 0.7 else numbers(o, row) @ A[:row]
+    root = numbers(n, n)
+    M = np.diag(rng.integers(1, 4, n).astype(float)) if rng.random() < 0.6 else root @ root.T + np.eye(n)
+    if not whole and rng.random() < 0.2:
+        M = M * np.sqrt(np.outer(d := 10.0 ** rng.uniform(-2, 2, n), d))
+    state = numbers(column) * (rng.random(column) < 0.3)
+    moves = rng.random() < 0.7
+    drift = numbers(len(A)) * moves
+    drift[row:] = -A[row:] @ numbers(n)  # constraint rows agree with each other
+    return Case(M, numbers(n) * 3.0, W, A, drift, numbers(column) * moves, state, contacts)
+
+
+def wrong_law(case: Case, a: Array, T: Array, lam: Array) -> str:
+    """Return which equation or law does not hold at an answer; empty where all do."""
+    scale = case.scale
+    if np.abs(a).max(initial=0.0) > ENDLESS * scale:
+        return "acceleration without bound"
+    accel = TOLERANCE * (scale + min(np.abs(a).max(initial=0.0), 1e2 * scale))
+    pushed = case.W @ T - case.A.T @ lam
+    forces = TOLERANCE * (np.abs(case.f).max() + np.abs(case.M).max() * scale)
+    if np.abs(case.M @ a - case.f - pushed).max() > forces * (1.0 + 1e-3 * np.abs(lam).max(initial=0.0)):
+        return "equations of motion"
+    u_rows, u = case.A @ a + case.drift, case.W.T @ a + case.contact_drift
+    for i in case.others:
+        if abs(u_rows[i]) > accel * (1.0 + np.abs(case.A[i]).sum()):
+            return "constraint row"
+    for c, moving in zip(case.contacts, case.moving, strict=True):
+        t, ut, v = T[c.columns], u[c.columns], case.state[c.columns]
+        accel_t = accel * (1.0 + np.abs(case.W[:, c.columns]).sum())
+        bound = c.mu
+        if c.row is not None:
+            push, un = -lam[c.row], u_rows[c.row]
+            tight = accel * (1.0 + np.abs(case.A[c.row]).sum())
+            bound = c.mu * abs(push)
+            if c.kind == BILATERAL and abs(un) > tight:
+                return "bilateral normal"
+            if c.kind == UNILATERAL and (un < -tight or push < -forces or (un > tight and push > forces)):
+                return "unilateral normal"
+        slack = forces * (1.0 + bound / max(np.abs(case.f).max(), 1e-9))
+        if moving:
+            if np.abs(t + bound * v / np.linalg.norm(v)).max() > slack:
+                return "force in motion"
+            continue
+        force, speed = np.linalg.norm(t), np.linalg.norm(ut)
+        if force > bound + slack:
+            return "limit"
+        if speed > accel_t and bound > slack and np.linalg.norm(t + bound * ut / speed) > slack + 1e-5 * bound:
+            return "slip"
+    return ""
+
+
+class _Unknowns:
+    """Rows over the unknowns (a, lam of other rows, N per contact, T), equations and inequalities."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.n = case, len(case.f)
+        o, k, m = len(case.others), len(case.contacts), case.W.shape[1]
+        self.at_lam, self.at_N, self.at_T, self.size = self.n, self.n + o, self.n + o + k, self.n + o + k + m
+        E = np.zeros((self.n, self.size))
+        E[:, : self.n], E[:, self.at_lam : self.at_N] = case.M, case.A[case.others].T
+        for i, c in enumerate(case.contacts):
+            if c.row is not None:
+                E[:, self.at_N + i] = -case.A[c.row]
+        E[:, self.at_T :] = -case.W
+        self.base = [(row, value) for row, value in zip(E, case.f, strict=True)]
+        self.base += [(self._row(case.A[i]), -case.drift[i]) for i in case.others]
+
+    def _row(self, of_a: Array) -> Array:
+        row = np.zeros(self.size)
+        row[: self.n] = of_a
+        return row
+
+    def unit(self, index: int) -> Array:
+        """Return the row that picks one unknown."""
+        row = np.zeros(self.size)
+        row[index] = 1.0
+        return row
+
+    def given_direction(self, i: int) -> list[tuple[list, list]]:
+        """Return the modes of a contact whose force has a given direction (or none): sliding, or without friction."""
+        case, c = self.case, self.case.contacts[i]
+        speed = np.linalg.norm(case.state[c.columns])
+        s = case.state[c.columns] / speed if speed > 0.0 else np.zeros(len(c.columns))
+        N, T = self.unit(self.at_N + i), [self.unit(self.at_T + j) for j in c.columns]
+        if c.kind == GIVEN:
+            return [([(N, 0.0), *[(t, -c.mu * x) for t, x in zip(T, s, strict=True)]], [])]
+        normal, gap = self._row(case.A[c.row]), case.drift[c.row]
+        out: list = [([(N, 0.0), *[(t, 0.0) for t in T]], [(-normal, gap)])] if c.kind == UNILATERAL else []
+        for sign in (1.0,) if c.kind == UNILATERAL else (1.0, -1.0):
+            along = [(t + x * c.mu * sign * N, 0.0) for t, x in zip(T, s, strict=True)]
+            out.append(([(normal, -gap), *along], [(-sign * N, 0.0)]))
+        return out
+
+    def modes(self, i: int) -> list[tuple[list, list]]:
+        """Return (equations, inequalities <=) of the modes of contact i, in one direction or a given one."""
+        case, c = self.case, self.case.contacts[i]
+        if len(c.columns) > 1:
+            return self.given_direction(i)
+        j = c.columns[0]
+        T, tangent, rate = self.unit(self.at_T + j), self._row(case.W[:, j]), case.contact_drift[j]
+        moving, s0 = case.moving[i], float(np.sign(case.state[j]))
+        N = self.unit(self.at_N + i)
+        if c.kind == GIVEN:
+            if moving:
+                return [([(T, -s0 * c.mu), (N, 0.0)], [])]
+            out: list = [([(tangent, -rate), (N, 0.0)], [(T, c.mu), (-T, c.mu)])]
+            return out + [([(T, -s * c.mu), (N, 0.0)], [(-s * tangent, s * rate)]) for s in (1.0, -1.0)]
+        normal, gap = self._row(case.A[c.row]), case.drift[c.row]
+        out = [([(N, 0.0), (T, 0.0)], [(-normal, gap)])] if c.kind == UNILATERAL else []
+        for sign in (1.0,) if c.kind == UNILATERAL else (1.0, -1.0):
+            closed, push = (normal, -gap), (-sign * N, 0.0)
+            ways = (s0,) if moving else (1.0, -1.0)
+            if not moving:
+                cone = [(T - c.mu * sign * N, 0.0), (-T - c.mu * sign * N, 0.0)]
+                out.append(([closed, (tangent, -rate)], [push, *cone]))
+            for s in ways:
+                along = [] if moving else [(-s * tangent, s * rate)]
+                out.append(([closed, (T + s * c.mu * sign * N, 0.0)], [push, *along]))
+        return out
+
+    def answers(self, goal: Array | None = None) -> list[tuple[Array, Array, Array]]:
+        """Return (a, T, lam) of every mode that has one, as far along a goal for a as the mode goes (to 1e3)."""
+        found = []
+        for combination in product(*(self.modes(i) for i in range(len(self.case.contacts)))):
+            E = self.base + [row for mode in combination for row in mode[0]]
+            F = [row for mode in combination for row in mode[1]]
+            x = _feasible(E, F, self.size, goal)
+            if x is not None:
+                found.append(self._split(x))
+        return found
+
+    def _split(self, x: Array) -> tuple[Array, Array, Array]:
+        lam = np.zeros(len(self.case.A))
+        lam[self.case.others] = x[self.at_lam : self.at_N]
+        for i, c in enumerate(self.case.contacts):
+            if c.row is not None:
+                lam[c.row] = -x[self.at_N + i]
+        return x[: self.n], x[self.at_T :], lam
+
+
+def _feasible(E: list, F: list, size: int, goal: Array | None = None) -> Array | None:
+    """Return a point of {E x = e, F x <= f}, refined on the equations; None where there is none."""
+    cost, bounds = np.zeros(size), (None, None)
+    if goal is not None and goal.any():
+        cost[: goal.size], bounds = -goal / np.abs(goal).max(), (-1e3, 1e3)
+    left, right = np.array([row for row, _ in E]), np.array([value for _, value in E])
+    above, limit = np.array([row for row, _ in F]).reshape(len(F), size), np.array([value for _, value in F])
+    x = np.linalg.lstsq(left, right, rcond=1e-11)[0]
+    if np.abs(left @ x - right).max() > 1e-9 * (np.abs(right).max() + 1.0):
+        return None
+    if not cost.any() and (above @ x <= limit + 1e-10 * (1.0 + np.abs(x).max())).all():
+        return x
+    best = linprog(cost, A_ub=above, b_ub=limit, A_eq=left, b_eq=right, bounds=bounds, method="highs")
+    if best.status != 0:
+        return None
+    return best.x + np.linalg.lstsq(left, right - left @ best.x, rcond=1e-11)[0]
+
+
+def proves(case: Case, weights: tuple[tuple[str, float], ...]) -> bool:
+    """Say whether weights by name prove that no acceleration obeys the normals and the constraint rows."""
+    w = np.zeros(len(case.A))
+    for name, weight in weights:
+        kind, number = name.split()
+        row = case.contacts[int(number)].row if kind == "contact" else int(number)
+        w[row or 0] += weight
+    pushes = [c.row for c in case.contacts if c.kind == UNILATERAL]
+    cancels = np.abs(w @ case.A).max(initial=0.0) <= 1e-10 * np.abs(w).max()
+    return bool(cancels and (w[pushes] >= 0.0).all() and w @ case.drift < -1e-10)
+
+
+def judged(case: Case, status: FrictionStatus, a: Array, T: Array, lam: Array, weights: Any) -> tuple[str, str]:
+    """Return verdict and words for one answer of the library."""
+    if status is FrictionStatus.SOLVED:
+        law = wrong_law(case, a, T, lam)
+        return ("wrong", f"solved, but: {law}") if law else ("right", "solved")
+    lines = case.enumerable
+    if status is FrictionStatus.NO_SOLUTION and weights:
+        return ("right", "contradiction proved") if proves(case, weights) else ("wrong", "weights prove nothing")
+    exists = lines and any(not wrong_law(case, *x) for x in _Unknowns(case).answers())
+    if status is FrictionStatus.NO_SOLUTION:
+        return ("wrong", "there is an answer") if exists else ("right", "no solution")
+    return "refused", f"{status.name}, {'an answer exists' if exists else 'no answer' if lines else 'plane'}"
+
+
+def trial(rng: np.random.Generator) -> tuple[str, str]:
+    """Resolve one random problem, alone and in a batch, and judge both."""
+    case = random_case(rng)
+    common: dict[str, Any] = {"A": case.A, "laws": case.laws}
+    given = {"drift": case.drift, "contact_drift": case.contact_drift}
+    try:
+        r = resolve(case.M, case.f, case.W, case.state, **common, **given)
+        report = r.report
+        both = {name: np.tile(x, (2, 1)) for name, x in given.items()}
+        b = resolve_batch(case.M, np.tile(case.f, (2, 1)), case.W, np.tile(case.state, (2, 1)), **common, **both)
+    except DalembertError as error:
+        return "refused", f"{type(error).__name__}: {str(error)[:60]}"
+    except Exception as error:  # counted, not hidden
+        return "foreign", f"{type(error).__name__}: {str(error)[:60]}"
+    verdict = judged(case, r.status, r.acceleration, r.forces, r.multipliers, r.certificate.contradiction)
+    if verdict[0] == "wrong":
+        return verdict
+    if b.status[0] != r.status:
+        return "wrong", f"batch {FrictionStatus(int(b.status[0])).name}, single {r.status.name}"
+    if r.ok:
+        law = wrong_law(case, b.acceleration[1], b.forces[1], b.multipliers[1])
+        if law:
+            return "wrong", f"batch: {law}"
+        if report.accelerations_unique and np.abs(b.acceleration[1] - r.acceleration).max() > 1e-6 * case.scale:
+            return "wrong", "batch differs where the answer is unique"
+    unique = report.accelerations_unique
+    asked = r.ok and case.enumerable and unique is not None and rng.random() < 0.3
+    if asked and unique != _alone(case, r.acceleration, report.alternatives):
+        return "wrong", f"report says unique: {unique}, the modes do not"
+    return verdict
+
+
+def _alone(case: Case, a: Array, alternatives: Array) -> bool:
+    """Say whether no mode has another acceleration than a, looked for in the direction of the alternatives as well."""
+    goals = [np.zeros(a.size), *(alternatives - a)]
+    for goal in goals:
+        for x in _Unknowns(case).answers(goal):
+            if not wrong_law(case, *x) and np.abs(x[0] - a).max() > 1e-5 * case.scale:
+                return False
+    return True
