@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,6 +39,14 @@ class Here:
     motion: Motion
 
 
+class Stage(NamedTuple):
+    """Where a step was evaluated: time since its start, velocities and motion; states of stages are of low order."""
+
+    h: float
+    v: Array
+    motion: Motion
+
+
 @dataclass(frozen=True, eq=False)
 class Shot:
     """The state after a step by h: its error over the tolerance, what joint forces did and sliding took in it."""
@@ -48,6 +57,7 @@ class Shot:
     ratio: float
     work: float
     heat: float
+    stages: tuple[Stage, ...] = ()
 
 
 class Flow:
@@ -67,20 +77,23 @@ class Flow:
         first = np.concatenate([x_rate, here.motion.a, [here.motion.power, here.motion.loss]])
         size = np.concatenate([np.ones(n), np.abs(here.v), [np.inf, np.inf]])
         with np.errstate(over="ignore", invalid="ignore"):
-            end, ratio = DOP853_TABLE.step(self._rate(here.q), here.t, y, h, first, s.atol + s.rtol * size)
+            stages = [Stage(0.0, here.v, here.motion)]
+            rate = self._rate(here, stages)
+            end, ratio = DOP853_TABLE.step(rate, here.t, y, h, first, s.atol + s.rtol * size)
         if not np.isfinite(end).all():
             return Shot(h, here.q, here.v, np.inf, 0.0, 0.0)
         q, _ = self.chart.at(here.q, end[:n], end[n : 2 * n])
         q, v = self.phase.on_manifold(q, end[n : 2 * n], here.t + h)
-        return Shot(h, q, v, ratio, float(end[2 * n]), float(end[2 * n + 1]))
+        return Shot(h, q, v, ratio, float(end[2 * n]), float(end[2 * n + 1]), tuple(stages))
 
-    def _rate(self, base: Array) -> Callable[[float, Array], Array]:
+    def _rate(self, here: Here, stages: list[Stage]) -> Callable[[float, Array], Array]:
         def rate(t: float, y: Array) -> Array:
             if not np.abs(y[: 2 * self.n]).max(initial=0.0) < FAR:
                 return np.full(y.size, np.nan)
             v = y[self.n : 2 * self.n]
-            q, x_rate = self.chart.at(base, y[: self.n], v)
+            q, x_rate = self.chart.at(here.q, y[: self.n], v)
             found = self.phase.motion(q, v, t)
+            stages.append(Stage(t - here.t, v, found))
             return np.concatenate([x_rate, found.a, [found.power, found.loss]])
 
         return rate

@@ -138,6 +138,14 @@ class Heightfield:
         foot = np.array([place[0], place[1], height])
         return float(n @ (centre - foot)) - radius, n, foot
 
+    def steepness(self, radius: float) -> float:
+        """Return how fast a gap may change, over the speed: the distance of a sphere by 1, heights by the slopes."""
+        if radius > 0.0:
+            return 1.0
+        slopes = [np.abs(np.diff(self.z, axis=k) / np.diff(grid).reshape((-1, 1) if k == 0 else (1, -1))).max()
+                  for k, grid in enumerate((self.x, self.y))]  # fmt: skip
+        return float(np.sqrt(1.0 + slopes[0] ** 2 + slopes[1] ** 2))
+
     def twist(self, place: Array) -> float:
         """Return the mixed second derivative of the height below a place, 1/m: that of its cell."""
         (i, _, dx), (j, _, dy) = _cell(self.x, place[0]), _cell(self.y, place[1])
