@@ -225,7 +225,7 @@ def test_bounds_of_a_step_come_from_its_stages():
     class Moved:
         a = np.array([-3.0])
 
-    shot = Shot(0.1, np.zeros(1), np.array([2.0]), 0.0, 0.0, 0.0, (Stage(0.0, np.array([-2.0]), Moved()),))  # type: ignore[arg-type]
+    shot = Shot(0.1, np.zeros(1), np.array([2.0]), 0.0, 0.0, 0.0, (Stage(0.0, np.array([-2.0]), Moved(), np.zeros(2)),))  # type: ignore[arg-type]
     speeds, accelerations = largest(shot)
     assert accelerations[0] == pytest.approx(4.5)
     assert speeds[0] == pytest.approx(2.0 + 0.14 * 0.1 * 4.5)

@@ -44,13 +44,18 @@ class MechanismTrajectory(Trajectory):
     method, reason
         The stepper, and why it was taken.
     status, message
-        "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why.
+        "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; of time stepping
+        also "inaccurate" (it came to its end, but missed laws of contact or penetrated) and "indeterminate" (it slid
+        through Painleve's paradox); and why. Kinds of data that do not act are named in the message.
+    notes
+        Data of the model that do not act in this run, a sentence for each kind.
     """
 
     samples: dict[str, Array] = field(repr=False, default_factory=dict)
     method: str = ""
     reason: str = ""
     session: Any = field(repr=False, default=None)
+    notes: tuple[str, ...] = ()
 
     # --- names --------------------------------------------------------------------------------------------------
 
@@ -250,7 +255,7 @@ class MechanismTrajectory(Trajectory):
     def __str__(self) -> str:
         span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {self.t.size} samples, {len(self.events)} events"
         head = f"{self.status}: {span}; {self.method}: {self.reason} {self.message}".rstrip()
-        return "\n".join([head, *map(str, self.events[:50])])
+        return "\n".join([head, *(f"note: {each}" for each in self.notes), *map(str, self.events[:50])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +276,8 @@ def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Mechanism
     count = rows["t"].size
     return MechanismTrajectory(
         rows["t"], rows["q"], rows["v"], rows.get("modes", np.zeros((count, len(contacts)), int)),
-        tuple(session.events), np.zeros(count), rows.get("heat", np.zeros(count)), session.status, session.message,
+        tuple(session.events), np.zeros(count), rows.get("heat", np.zeros(count)), session.status, session.words,
         session.steps, session.evaluations, Named(m, contacts, m.nv, len(contacts)),  # type: ignore[arg-type]
         samples=rows, method=session.settings.method, reason=session.settings.reason, session=session,
+        notes=tuple(each.sentence for each in session.ignored),
     )  # fmt: skip

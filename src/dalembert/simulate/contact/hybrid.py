@@ -95,7 +95,8 @@ class Hybrid:
     def _advance(self, stop: float) -> None:
         """Take one step, or part of one up to an event."""
         s, here = self.session.settings, self.here
-        largest = min(s.step or self.flow.h, stop - here.t, s.largest_step, self.edges.reach(here))
+        due = float(self.switch.zeno.rests.min(initial=np.inf))
+        largest = min(s.step or self.flow.h, stop - here.t, due - here.t, s.largest_step, self.edges.reach(here))
         shot = self.flow.accepted(here, largest)
         edge = self.edges.first(here, shot)
         shot = edge or shot
@@ -108,6 +109,9 @@ class Hybrid:
         self._go(shot)
         if changed is None and not strikes and self.here.t >= stop - 1e-15 * abs(stop):
             self.here.t = stop
+        if changed is None and not strikes and due - self.here.t <= 1e-15 * abs(self.here.t):
+            self.here.t = due
+        self.switch.rest(self.here.t)
         if watched is not None and watched[0].h <= shot.h:
             self.watching.fire(self.here.t, watched[1])
         if changed is not None:
@@ -130,8 +134,10 @@ class Hybrid:
 
     def _impact(self) -> None:
         self._record(0.0)
+        self._keep()
         self.here, heat = self.switch.impact(self.here)
         self.rows.heat += heat
+        self.switch.rest(self.here.t)
 
     def _go(self, shot: Shot) -> None:
         """Move to the end of a step; samples at equal times on the way are steps of their own."""
@@ -149,6 +155,10 @@ class Hybrid:
         if s.every is not None and s.start + self.next * s.every <= self.here.t:
             self._record(shot.h)
             self.next += 1
+
+    def _keep(self) -> None:
+        """Note that the motion up to here counts, whatever becomes of the impact or the change of mode at its end."""
+        self.rows.step_is_complete(self._checkpoint())
 
     def _record(self, h: float) -> None:
         here = self.here

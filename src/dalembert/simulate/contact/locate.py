@@ -11,7 +11,7 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.bounds import Bounds
-from dalembert.simulate.contact.flow import Flow, Here, Shot
+from dalembert.simulate.contact.flow import Flow, Here, Inside, Shot
 from dalembert.simulate.contact.phase import Motion, Phase
 from dalembert.simulate.contact.watching import Watching
 from dalembert.simulate.isolate import Point, first_zero
@@ -53,6 +53,9 @@ UNCERTAIN = (
     'at no distance, and no force closes it; method="moreau" steps over such contacts'
 )
 
+POLYNOMIAL = 4.0
+"""A gap on the polynomial of a step that is below zero by less than this many tolerances is open."""
+
 EARLY = 1e-3
 """Part of a step at which a contact that opens without velocity is looked at first."""
 
@@ -88,22 +91,35 @@ def root(value: Callable[[float], tuple[float, Shot]], low: float, ends: tuple[f
 
 
 class _Looks:
-    """Gaps and their rates within a step: every look is a step of full order and serves all pairs."""
+    """Gaps and their rates within a step, for all pairs: on the step's polynomial, and by steps of full order."""
 
     def __init__(self, locator: Locator, here: Here, shot: Shot) -> None:
-        self.here, self.flow, self.guards = here, locator.flow, locator.bounds.guards
+        self.here, self.shot, self.flow, self.guards = here, shot, locator.flow, locator.bounds.guards
         self.geometry = locator.phase.geometry
-        nothing = Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
-        self.shots: dict[float, Shot] = {0.0: nothing, shot.h: shot}
+        self.inside: Inside | None = None
         self.seen: dict[float, tuple[Array, Array]] = {0.0: self.guards(here.motion.x, here.v)}
+        self.shots: dict[float, Shot] = {0.0: Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0), shot.h: shot}
+        self.exact: dict[float, tuple[Array, Array]] = {}
 
     def at(self, i: int, s: float) -> Point:
-        """Return the gap of pair i and its rate after a step by s."""
+        """Return the gap of pair i and its rate after s."""
+        if s in self.shots:
+            return self.exactly(i, s)
         if s not in self.seen:
+            if self.inside is None:
+                self.inside = Inside(self.flow, self.here, self.shot)
+            q, v = self.inside.at(s)
+            self.seen[s] = self.guards(self.geometry.state(q, v, self.here.t + s), v)
+        gaps, rates = self.seen[s]
+        return Point(s, float(gaps[i]), float(rates[i]))
+
+    def exactly(self, i: int, s: float) -> Point:
+        """Return the same after a step by s."""
+        if s not in self.exact:
             shot = self.shots.get(s) or self.flow.shot(self.here, s)
             self.shots[s] = shot
-            self.seen[s] = self.guards(self.geometry.state(shot.q, shot.v, self.here.t + s), shot.v)
-        gaps, rates = self.seen[s]
+            self.exact[s] = self.guards(self.geometry.state(shot.q, shot.v, self.here.t + s), shot.v)
+        gaps, rates = self.exact[s]
         return Point(s, float(gaps[i]), float(rates[i]))
 
 
@@ -145,15 +161,33 @@ class Locator:
                 self._refuse_passage(here, i, end.g, abs(end.r) * end.s)
                 return shot, strikes
             start = opened
-        width = self.tolerance(here)
-        found = first_zero(lambda s: looks.at(i, s), start, end, *bounds, width, GRAZING, MOST_LOOKS)
-        if not found.found:
-            return self._as_far_as(looks, i, found.high.s, shot, strikes)
+        width, settings = self.tolerance(here), self.flow.settings
+        slack = POLYNOMIAL * (settings.atol + settings.rtol)
+
+        def look(s: float) -> Point:
+            point = looks.at(i, s)
+            return point if s in looks.shots else point._replace(g=point.g + slack)
+
+        for _ in range(TRIALS):
+            found = first_zero(look, start, end, *bounds, width, GRAZING, MOST_LOOKS)
+            if not found.found:
+                return self._as_far_as(looks, i, found.high.s, shot, strikes)
+            high = looks.exactly(i, found.high.s)
+            if high.g <= 0.0:
+                return self._located(looks, i, start, found.low, high, width), True
+            start = high  # the polynomial was below zero, the step is not
+        return self._as_far_as(looks, i, start.s, shot, strikes)
+
+    @staticmethod
+    def _located(looks: _Looks, i: int, start: Point, low: Point, high: Point, width: float) -> Shot:
+        """Return the step to the zero in a bracket; its lower end may be below zero by the error of the polynomial."""
+        low = low if low.s in looks.shots else looks.exactly(i, low.s)
+        low = low if low.g > 0.0 else start
 
         def value(s: float) -> tuple[float, Shot]:
-            return looks.at(i, s).g, looks.shots[s]
+            return looks.exactly(i, s).g, looks.shots[s]
 
-        return root(value, found.low.s, (found.low.g, found.high.g), looks.shots[found.high.s], width), True
+        return root(value, low.s, (low.g, high.g), looks.shots[high.s], width)
 
     def _as_far_as(self, looks: _Looks, i: int, h: float, shot: Shot, strikes: bool) -> tuple[Shot, bool]:
         """Return the part of a step up to h, within which it is certain that gap i stays open."""
@@ -162,6 +196,7 @@ class Locator:
         if h <= 0.0:
             name = self.phase.geometry.pairs[i].name
             raise SolvabilityError(UNCERTAIN.format(t=looks.here.t, name=name, looks=MOST_LOOKS))
+        looks.exactly(i, h)
         return looks.shots[h], False
 
     def _opened(self, looks: _Looks, i: int, start: Point, end: Point, K: float) -> Point | None:

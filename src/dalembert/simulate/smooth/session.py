@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.simulate.event import Event
+from dalembert.simulate.ignored import Ignored
 from dalembert.simulate.smooth.controller import Controller
 from dalembert.simulate.smooth.watch import Watch
 from dalembert.simulate.undisturbed import undisturbed
@@ -57,6 +58,8 @@ class Session:
         Arrays from which the run goes on bit for bit; the stepper knows what they mean.
     sink
         Called with (block, checkpoint) when samples are complete; writes files.
+    ignored
+        Data of the model that do not act in this run, kind by kind.
     """
 
     mechanism: Mechanism
@@ -79,6 +82,14 @@ class Session:
     rejected: int = 0
     evaluations: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
+    ignored: list[Ignored] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """The message of the run, with the kinds of data that did not act."""
+        kinds = ", ".join(each.kind for each in self.ignored)
+        said = f"data of the model that do not act: {kinds} (see notes)" if kinds else ""
+        return "; ".join(each for each in (self.message, said) if each)
 
     @undisturbed()
     def add(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
