@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,7 @@ def test_a_driven_plate_does_not_push_a_ball_into_a_wall(method):
     assert run.status == "no solution"
     assert not run.ok
     assert "'plate on ball', 'ball on wall'" in run.message
-    assert "t = 0.5" in run.message
+    assert re.search(r"t = 0\.(499|5)", run.message)
     assert "row 0" not in run.message
     assert run.t[-1] == pytest.approx(0.5, abs=2e-3 if method == "moreau" else 1e-9)
     assert run.q[-1, 1] == pytest.approx(0.35, abs=2e-3 if method == "moreau" else 1e-9)  # kept up to the conflict
@@ -166,10 +168,10 @@ def test_collision_shapes_of_a_file_are_in_the_reason_of_a_run_without_contacts(
 
 
 def test_penetration_is_a_residual_of_time_steps():
-    """A step of 0.2 s turns a bar by radians: what it cannot follow it says."""
+    """Steps of 0.05 s turn a bar by radians: what they cannot follow they say."""
     m = plate("bar", 1.0, 1 / 12)
     contacts = [Contact(Sphere("bar", 0.0, (a, 0, 0)), friction=0.3, name=name) for a, name in ((0.5, "r"), (-0.5, "l"))]
-    run = da.simulate(m, 2.0, [0, 0.6, 0.4], [0, 0, 9.0], contacts=contacts, method="moreau", step=0.2)
+    run = da.simulate(m, 2.0, [0, 0.6, 0.4], [0, -3.0, 60.0], contacts=contacts, method="moreau", step=0.05)
     ends = run.q[:, 1] - 0.5 * np.abs(np.sin(run.q[:, 2]))
     assert ends.min() < -1e-3
     assert run.status == "inaccurate"

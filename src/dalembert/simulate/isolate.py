@@ -54,8 +54,9 @@ def falls(a: Point, b: Point, K: float) -> bool:
 
 
 def first_zero(
-    look: Callable[[float], Point], start: Point, end: Point, L: float, K: float, width: float, depth: float, most: int
-) -> Isolated:
+    look: Callable[[float], Point], start: Point, end: Point, L: float, K: float | Callable[[Point, Point], float],
+    width: float, depth: float, most: int,
+) -> Isolated:  # fmt: skip
     """Return a bracket of the first zero between two points, or how far there is none.
 
     Parameters
@@ -65,19 +66,20 @@ def first_zero(
     start
         A point with g > 0.
     L, K
-        Bounds of |g'| and |g''|; inf where there is none.
+        Bounds of |g'| and |g''|; inf where there is none. K may be a function of the ends of a piece.
     width, depth
         Pieces narrower than `width`, or that cannot go below -`depth`, are not split any more.
     most
         Looks at most; then the interval is certain only as far as it was looked through.
     """
-    a, ends, looks = start, [end], 0
+    bend, a, ends, looks = K if callable(K) else lambda a, b: K, start, [end], 0
     while ends:
         b = ends[-1]
+        k = bend(a, b)
         narrow = b.s - a.s <= width or L * (b.s - a.s) <= depth
-        if b.g <= 0.0 and (narrow or falls(a, b, K)):
+        if b.g <= 0.0 and (narrow or falls(a, b, k)):
             return Isolated(True, a, b)
-        if b.g > 0.0 and (narrow or least_value(a, b, L, K) > -depth):
+        if b.g > 0.0 and (narrow or least_value(a, b, L, k) > -depth):
             a = ends.pop()
             continue
         if looks == most:

@@ -102,7 +102,7 @@ class Bounds:
         return gaps, rates
 
     def of(self, here: Here, shot: Shot) -> tuple[Array, Array]:
-        """Return L and K of every pair within a step."""
+        """Return L and K of every pair within a step; K of points over a heightfield is that within one cell."""
         speeds, accelerations = largest(shot)
         moving = {ball: chain.bounds(here.q, shot.h, speeds, accelerations) for ball, chain in self.chains.items()}
         L, K = np.zeros(len(self.pairs)), np.zeros(len(self.pairs))
@@ -117,7 +117,9 @@ class Bounds:
                 apart = pair.ball.radius + pair.other.radius  # the line of centres turns, at this distance or more
                 K[i] += L[i] ** 2 / apart if apart > 0.0 else np.inf
             elif isinstance(pair.ground, Heightfield):
-                L[i], K[i] = L[i] * pair.ground.steepness(pair.ball.radius), np.inf
+                steep = pair.ground.steepness(pair.ball.radius)
+                within = steep * K[i] + 2.0 * pair.ground.most_twist() * L[i] ** 2  # of a height, within one cell
+                L[i], K[i] = L[i] * steep, np.inf if pair.ball.radius else within
         return L, K
 
 

@@ -6,6 +6,7 @@ Every trial is a step of full order from the step's start, so what is found is a
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -42,15 +43,18 @@ ENDS = 1e-6
 GRAZING = 1e-11
 """A gap that closes by less than this and opens again within a step is none, metres: below the accuracy of steps."""
 
-MOST_LOOKS = 4000
+LEAST_PART = 0.02
+"""A step of which less than this part is certain after all looks ends the run: it would take for ever."""
+
+MOST_LOOKS = 2000
 """Looks into one step for the gap of one pair at most; a bar that turns needs some ten a turn."""
 
 CLOSING = 1e-9
 """Contacts that touch and approach by more than this part of their speed strike at once."""
 
 UNCERTAIN = (
-    "at t = {t:.9g} s it is not certain after {looks} looks whether contact {name!r} closes: it moves along the surface "
-    'at no distance, and no force closes it; method="moreau" steps over such contacts'
+    "at t = {t:.9g} s it is not certain after {looks} looks whether contact {name!r} closes: it moves along the "
+    'surface at no distance, and no force closes it; method="moreau" steps over such contacts'
 )
 
 POLYNOMIAL = 4.0
@@ -100,6 +104,7 @@ class _Looks:
         self.seen: dict[float, tuple[Array, Array]] = {0.0: self.guards(here.motion.x, here.v)}
         self.shots: dict[float, Shot] = {0.0: Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0), shot.h: shot}
         self.exact: dict[float, tuple[Array, Array]] = {}
+        self.places: dict[float, Array] = {}
 
     def at(self, i: int, s: float) -> Point:
         """Return the gap of pair i and its rate after s."""
@@ -109,9 +114,16 @@ class _Looks:
             if self.inside is None:
                 self.inside = Inside(self.flow, self.here, self.shot)
             q, v = self.inside.at(s)
+            self.places[s] = q
             self.seen[s] = self.guards(self.geometry.state(q, v, self.here.t + s), v)
         gaps, rates = self.seen[s]
         return Point(s, float(gaps[i]), float(rates[i]))
+
+    def in_one_cell(self, i: int, a: float, b: float, speed: float) -> bool:
+        """Return whether a point over a heightfield is certain to stay over one cell from a to b."""
+        q = self.places[a] if a in self.places else self.shots[a].q
+        field: Any = self.geometry.pairs[i].ground
+        return speed * (b - a) < field.room(self.geometry.foot(q, i))
 
     def exactly(self, i: int, s: float) -> Point:
         """Return the same after a step by s."""
@@ -154,7 +166,8 @@ class Locator:
         """Return the part of a step in which gap i stays open, and whether it closes, or another one, at its end."""
         here, start, end = looks.here, looks.at(i, 0.0), looks.at(i, shot.h)
         if start.g <= 0.0:
-            opened = None if start.r < -CLOSING * (1.0 + bounds[0]) else self._opened(looks, i, start, end, bounds[1])
+            K = np.inf if i in self.bounds.points else bounds[1]
+            opened = None if start.r < -CLOSING * (1.0 + bounds[0]) else self._opened(looks, i, start, end, K)
             if opened is None and start.r < 0.0:
                 return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0), True
             if opened is None:
@@ -168,8 +181,14 @@ class Locator:
             point = looks.at(i, s)
             return point if s in looks.shots else point._replace(g=point.g + slack)
 
+        L, K = bounds
+
+        def bend(a: Point, b: Point) -> float:
+            return K if looks.in_one_cell(i, a.s, b.s, L) else np.inf
+
+        curvature = bend if i in self.bounds.points else K
         for _ in range(TRIALS):
-            found = first_zero(look, start, end, *bounds, width, GRAZING, MOST_LOOKS)
+            found = first_zero(look, start, end, L, curvature, width, GRAZING, MOST_LOOKS)
             if not found.found:
                 return self._as_far_as(looks, i, found.high.s, shot, strikes)
             high = looks.exactly(i, found.high.s)
@@ -193,7 +212,7 @@ class Locator:
         """Return the part of a step up to h, within which it is certain that gap i stays open."""
         if h >= shot.h:
             return shot, strikes
-        if h <= 0.0:
+        if h <= LEAST_PART * shot.h:
             name = self.phase.geometry.pairs[i].name
             raise SolvabilityError(UNCERTAIN.format(t=looks.here.t, name=name, looks=MOST_LOOKS))
         looks.exactly(i, h)

@@ -159,6 +159,14 @@ class Heightfield:
                   for k, grid in enumerate((self.x, self.y))]  # fmt: skip
         return float(np.sqrt(1.0 + slopes[0] ** 2 + slopes[1] ** 2))
 
+    def most_twist(self) -> float:
+        """Return the largest mixed second derivative of the height of all cells, 1/m."""
+        return float(np.abs(np.diff(np.diff(self.z, axis=0), axis=1) / np.outer(np.diff(self.x), np.diff(self.y))).max())
+
+    def room(self, place: Array) -> float:
+        """Return how far a place is from the borders of its cell, seen from above; beyond the edge, from the edge."""
+        return min(float(np.abs(grid - x).min()) for grid, x in ((self.x, place[0]), (self.y, place[1])))
+
     def twist(self, place: Array) -> float:
         """Return the mixed second derivative of the height below a place, 1/m: that of its cell."""
         (i, _, dx), (j, _, dy) = _cell(self.x, place[0]), _cell(self.y, place[1])
