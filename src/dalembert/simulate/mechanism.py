@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.naming import near_matches
+from dalembert.simulate.ignored import SHAPES, ignored_data
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.methods import METHODS, WITH_CONTACTS, choose
 from dalembert.simulate.progress import progress_bar
@@ -122,10 +123,13 @@ def simulate_mechanism(
     )
     _refuse_unknown(chosen, contacts, options)
     reason += contradiction(mechanism, q, float(t))
+    ignored = ignored_data(mechanism, contacts, law.kind != "none")
+    reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
     settings = Settings(chosen, reason, float(t), largest_step=numbers["duration"], **numbers)
     found, function, callables = watches(mechanism, events)
     session = Session(mechanism, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
+    session.ignored = ignored
     return run_session(session, file, progress)
 
 

@@ -44,14 +44,19 @@ class MechanismTrajectory(Trajectory):
     method, reason
         The stepper, and why it was taken.
     status, message
-        "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why.
-        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows.
+        "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why. "inaccurate":
+        the end was reached, but the energy balance is off by more than the tolerance allows, or time stepping missed laws
+        of contact or penetrated; "indeterminate": time stepping slid through Painleve's paradox. Kinds of data that do
+        not act are named in the message.
+    notes
+        Data of the model that do not act in this run, a sentence for each kind.
     """
 
     samples: dict[str, Array] = field(repr=False, default_factory=dict)
     method: str = ""
     reason: str = ""
     session: Any = field(repr=False, default=None)
+    notes: tuple[str, ...] = ()
 
     # --- names --------------------------------------------------------------------------------------------------
 
@@ -251,7 +256,7 @@ class MechanismTrajectory(Trajectory):
     def __str__(self) -> str:
         span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {self.t.size} samples, {len(self.events)} events"
         head = f"{self.status}: {span}; {self.method}: {self.reason} {self.message}".rstrip()
-        return "\n".join([head, *map(str, self.events[:50])])
+        return "\n".join([head, *(f"note: {each}" for each in self.notes), *map(str, self.events[:50])])
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,7 +277,8 @@ def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Mechanism
     count = rows["t"].size
     return MechanismTrajectory(
         rows["t"], rows["q"], rows["v"], rows.get("modes", np.zeros((count, len(contacts)), int)),
-        tuple(session.events), np.zeros(count), rows.get("heat", np.zeros(count)), session.status, session.message,
+        tuple(session.events), np.zeros(count), rows.get("heat", np.zeros(count)), session.status, session.words,
         session.steps, session.evaluations, Named(m, contacts, m.nv, len(contacts)),  # type: ignore[arg-type]
         samples=rows, method=session.settings.method, reason=session.settings.reason, session=session,
+        notes=tuple(each.sentence for each in session.ignored),
     )  # fmt: skip

@@ -38,6 +38,13 @@ INSIDE = 1e-7
 """Impulses closer to the edge of their cone than this part slide."""
 
 
+NO_IMPULSES = (
+    "at t = {t:.9g} s no impulses of the contacts {names} obey the laws of impact (missed by {residual:.1e} of the data): "
+    "they contradict each other; something is driven against what cannot give way"
+)
+"""What is said where an impact has no answer."""
+
+
 class Collision:
     """Resolves the impacts of one instant; `massless` says which contacts were those of massless limbs."""
 
@@ -49,12 +56,12 @@ class Collision:
         self.massless = np.zeros(self.mu.size, bool)
         self.certificates: list[object] = []
 
-    def resolve(self, x: State, v: Array, touching: Array, plastic: Array) -> tuple[Array, Array]:
+    def resolve(self, x: State, v: Array, touching: Array, plastic: Array, t: float = 0.0) -> tuple[Array, Array]:
         """Return velocities after, and impulses (3 k,); `plastic` contacts have no restitution whatever they are."""
         self.massless = self.limbs.seen_by(x.M, x.A, x.W)
         e = np.where(plastic | self.massless, 0.0, self.e)
         if self.order == "simultaneous":
-            return self._together(x, v, np.flatnonzero(touching), e)
+            return self._together(x, v, np.flatnonzero(touching), e, t)
         total = np.zeros(x.W.shape[0])
         for _ in range(MOST_PAIRS):
             u = (x.W @ v)[::3]
@@ -62,11 +69,11 @@ class Collision:
             worst = int(np.argmin(approach))
             if approach[worst] >= -APPROACH * max(1.0, np.abs(u).max()):
                 return v, total
-            v, impulses = self._together(x, v, np.array([worst]), e)
+            v, impulses = self._together(x, v, np.array([worst]), e, t)
             total += impulses
-        raise SolvabilityError(f"{MOST_PAIRS} impacts one after the other did not separate the contacts")
+        raise SolvabilityError(f"at t = {t:.9g} s {MOST_PAIRS} impacts one after the other did not separate the contacts")
 
-    def _together(self, x: State, v: Array, index: Array, e: Array) -> tuple[Array, Array]:
+    def _together(self, x: State, v: Array, index: Array, e: Array, t: float) -> tuple[Array, Array]:
         """Solve for the contacts `index` at once."""
         rows = (3 * index[:, None] + np.arange(3)).ravel()
         M, A, free = self._free(x, v, index)
@@ -75,7 +82,8 @@ class Collision:
         before = x.W[rows] @ v
         answer = impact_impulses(G, before, self.mu[index], e[index], list(self.law[index]), x.W[rows] @ free - before)
         if not answer.ok:
-            raise SolvabilityError(f"no impulses obey the laws of impact (residual {answer.residual:.1e})")
+            names = answer.contradiction([self.geometry.pairs[i].name for i in index])
+            raise SolvabilityError(NO_IMPULSES.format(t=t, names=names, residual=answer.residual))
         impulses = np.zeros(x.W.shape[0])
         impulses[rows] = answer.r
         after = free + motions @ answer.r

@@ -2,7 +2,8 @@
 
 Within a cell the ground is smooth; at its edges the normal jumps. A point whose contact is closed and that leaves its
 cell is stopped right before the edge and moved right behind it, and the impact of that instant says whether it stays.
-A sphere touches edges themselves, and two slopes at once: it ends the run where slopes differ.
+A sphere touches edges themselves, and two slopes at once: it ends the run where the slopes around its touching point
+differ.
 """
 
 from __future__ import annotations
@@ -24,8 +25,11 @@ BEYOND = 1e-12
 WIDTH = 1e-13
 """Width of the bracket in which a crossing is known, seconds."""
 
-FLAT = 1e-12
-"""Slopes that differ by less than this are one."""
+FLAT = 1e-7
+"""Normals that differ by less than this are one: a twisted cell turns by that within `ASIDE`, rounding by less."""
+
+ASIDE = 1e-9
+"""How far beside a touching point slopes are looked at, metres."""
 
 ROLLING = (
     'at t = {t:.9g} s the sphere of contact {name!r} comes to an edge of its heightfield: method="hybrid" follows '
@@ -59,6 +63,7 @@ class Edges:
         """Return the step that ends right before the first edge that a closed contact crosses, or None."""
         found: Shot | None = None
         for i in self._closed():
+            self._refuse_edge(here, i)
             bounds = self._bounds(i, here.q)
             end = self._room(i, bounds, shot.q)
             if end >= -BEYOND:
@@ -83,11 +88,18 @@ class Edges:
                 break
             way *= 2.0
         for i in closed:
-            slopes = [self.fields[i].at(self.geometry.foot(each, i))[1] for each in (here.q, q)]
-            pair: Any = self.geometry.pairs[i]
-            if pair.ball.radius > 0.0 and np.abs(slopes[1] - slopes[0]).max() > FLAT:
-                raise SolvabilityError(ROLLING.format(t=here.t, name=pair.name))
+            self._refuse_edge(Here(here.t, q, here.v, here.motion), i)
         return q
+
+    def _refuse_edge(self, here: Here, i: int) -> None:
+        """Refuse a sphere whose touching point is on an edge between different slopes, or comes to one."""
+        pair: Any = self.geometry.pairs[i]
+        if pair.ball.radius == 0.0:
+            return
+        foot, known = self.geometry.foot(here.q, i), here.motion.x.axes[i, 0]
+        around = [self.fields[i].at(foot + ASIDE * np.array([x, y, 0.0]))[1] for x in (-1, 1) for y in (-1, 1)]
+        if max(float(np.abs(each - known).max()) for each in around) > FLAT:
+            raise SolvabilityError(ROLLING.format(t=here.t, name=pair.name))
 
     def _before(self, here: Here, i: int, bounds: Array, h: float) -> Shot:
         back = WIDTH

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from scipy.integrate import DOP853
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.simulate.contact.forces import Chart
@@ -38,6 +40,41 @@ class Here:
     motion: Motion
 
 
+class Stage(NamedTuple):
+    """Where a step was evaluated: time since its start, velocities, motion, rate; states of stages are of low order."""
+
+    h: float
+    v: Array
+    motion: Motion
+    rate: Array
+
+
+class Inside:
+    """States inside of a step: the polynomial of degree 7 through its stages and three more (Hairer's dop853)."""
+
+    def __init__(self, flow: Flow, here: Here, shot: Shot) -> None:
+        self.flow, self.base, self.h, n = flow, here.q, shot.h, flow.n
+        K = np.zeros((16, 2 * n))
+        K[:13] = [stage.rate[: 2 * n] for stage in shot.stages]
+        y = np.concatenate([np.zeros(n), here.v])
+        rate = flow.rate(here, [])
+        for i, (a, c) in enumerate(zip(DOP853.A_EXTRA, DOP853.C_EXTRA, strict=True), start=13):
+            state = np.concatenate([y + self.h * (a[:i] @ K[:i]), [0.0, 0.0]])
+            K[i] = rate(here.t + c * self.h, state)[: 2 * n]
+        change = self.h * (DOP853_TABLE.b @ K[:12])
+        self.y = y
+        self.F = np.vstack([change, self.h * K[0] - change, 2.0 * change - self.h * (K[12] + K[0]), self.h * DOP853.D @ K])
+
+    def at(self, s: float) -> tuple[Array, Array]:
+        """Return configuration and velocity after s."""
+        x, n = s / self.h, self.flow.n
+        y = np.zeros(2 * n)
+        for i, f in enumerate(self.F[::-1]):
+            y = (y + f) * (x if i % 2 == 0 else 1.0 - x)
+        y += self.y
+        return self.flow.chart.at(self.base, y[:n], y[n:])[0], y[n:]
+
+
 @dataclass(frozen=True, eq=False)
 class Shot:
     """The state after a step by h: its error over the tolerance, what joint forces did and sliding took in it."""
@@ -48,6 +85,7 @@ class Shot:
     ratio: float
     work: float
     heat: float
+    stages: tuple[Stage, ...] = ()
 
 
 class Flow:
@@ -67,21 +105,27 @@ class Flow:
         first = np.concatenate([x_rate, here.motion.a, [here.motion.power, here.motion.loss]])
         size = np.concatenate([np.ones(n), np.abs(here.v), [np.inf, np.inf]])
         with np.errstate(over="ignore", invalid="ignore"):
-            end, ratio = DOP853_TABLE.step(self._rate(here.q), here.t, y, h, first, s.atol + s.rtol * size)
+            stages = [Stage(0.0, here.v, here.motion, first)]
+            rate = self.rate(here, stages)
+            end, ratio = DOP853_TABLE.step(rate, here.t, y, h, first, s.atol + s.rtol * size)
         if not np.isfinite(end).all():
             return Shot(h, here.q, here.v, np.inf, 0.0, 0.0)
         q, _ = self.chart.at(here.q, end[:n], end[n : 2 * n])
         q, v = self.phase.on_manifold(q, end[n : 2 * n], here.t + h)
-        return Shot(h, q, v, ratio, float(end[2 * n]), float(end[2 * n + 1]))
+        return Shot(h, q, v, ratio, float(end[2 * n]), float(end[2 * n + 1]), tuple(stages))
 
-    def _rate(self, base: Array) -> Callable[[float, Array], Array]:
+    def rate(self, here: Here, stages: list[Stage]) -> Callable[[float, Array], Array]:
+        """Return the right-hand side from a state on; what it evaluates is appended to the stages."""
+
         def rate(t: float, y: Array) -> Array:
             if not np.abs(y[: 2 * self.n]).max(initial=0.0) < FAR:
                 return np.full(y.size, np.nan)
             v = y[self.n : 2 * self.n]
-            q, x_rate = self.chart.at(base, y[: self.n], v)
+            q, x_rate = self.chart.at(here.q, y[: self.n], v)
             found = self.phase.motion(q, v, t)
-            return np.concatenate([x_rate, found.a, [found.power, found.loss]])
+            total = np.concatenate([x_rate, found.a, [found.power, found.loss]])
+            stages.append(Stage(t - here.t, v, found, total))
+            return total
 
         return rate
 

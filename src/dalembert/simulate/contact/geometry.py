@@ -185,6 +185,11 @@ def _on_ground(pair: Pair, frame: _Frame) -> tuple[float, Array, Array, Array]:
     field: Any = pair.ground
     c, J, speed, drift = frame.centre(ball)
     gap, n, foot = field.below(c, ball.radius)
+    if pair.slot >= 0:
+        distance, normals, places = field.nearest(c, ball.radius)
+        gap, n, foot = float(distance[pair.slot]) - ball.radius, normals[pair.slot], places[pair.slot]
+    if not n.any():  # nothing within reach
+        return gap, np.zeros(J.shape), np.zeros(3), np.zeros((3, 3))
     axes = tangents(n)
     arm = -ball.radius * n
     rows = axes @ (J - _skew(arm) @ frame.Jw)

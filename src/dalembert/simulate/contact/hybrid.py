@@ -95,30 +95,34 @@ class Hybrid:
     def _advance(self, stop: float) -> None:
         """Take one step, or part of one up to an event."""
         s, here = self.session.settings, self.here
-        largest = min(s.step or self.flow.h, stop - here.t, s.largest_step, self._reach(), self.edges.reach(here))
+        due = float(self.switch.zeno.rests.min(initial=np.inf))
+        largest = min(s.step or self.flow.h, stop - here.t, due - here.t, s.largest_step, self.edges.reach(here))
         shot = self.flow.accepted(here, largest)
         edge = self.edges.first(here, shot)
         shot = edge or shot
-        struck = self.locator.first_gap(here, shot)
-        changed = self.locator.changed_mode(here, struck or shot)
-        shot = changed or struck or shot
+        shot, strikes = self.locator.first_gap(here, shot)
+        changed = self.locator.changed_mode(here, shot)
+        shot = changed or shot
         watched = self.locator.first_watch(here, shot) if self.watching.watches else None
         if watched is not None and watched[0].h < shot.h:
-            shot, changed, struck = watched[0], None, None
+            shot, changed, strikes = watched[0], None, False
         self._go(shot)
-        if changed is None and struck is None and self.here.t >= stop - 1e-15 * abs(stop):
+        if changed is None and not strikes and self.here.t >= stop - 1e-15 * abs(stop):
             self.here.t = stop
+        if changed is None and not strikes and due - self.here.t <= 1e-15 * abs(self.here.t):
+            self.here.t = due
+        self.switch.rest(self.here.t)
         if watched is not None and watched[0].h <= shot.h:
             self.watching.fire(self.here.t, watched[1])
         if changed is not None:
             self.here = self.switch.change(self.here)
-        elif struck is not None:
+        elif strikes:
             self._impact()
         elif shot is edge:
             self.here = Here(self.here.t, self.edges.behind(self.here), self.here.v, self.here.motion)
             self._impact()
         self.switch.follow(self.here)
-        jump = changed is not None or struck is not None or shot is edge
+        jump = changed is not None or strikes or shot is edge
         event = jump or watched is not None
         if event or s.every is None or self.here.t >= s.end:
             self._record(0.0 if jump else shot.h)
@@ -130,8 +134,10 @@ class Hybrid:
 
     def _impact(self) -> None:
         self._record(0.0)
+        self._keep()
         self.here, heat = self.switch.impact(self.here)
         self.rows.heat += heat
+        self.switch.rest(self.here.t)
 
     def _go(self, shot: Shot) -> None:
         """Move to the end of a step; samples at equal times on the way are steps of their own."""
@@ -150,15 +156,9 @@ class Hybrid:
             self._record(shot.h)
             self.next += 1
 
-    def _reach(self) -> float:
-        """Return a step in which no sphere can pass through another unseen: their distance has no sign."""
-        x, reach = self.here.motion.x, np.inf
-        for i, pair in enumerate(self.pairs):
-            if pair.ball is not None and pair.other is not None:
-                speed = float(np.linalg.norm(x.W[3 * i : 3 * i + 3] @ self.here.v))
-                room = max(float(x.gaps[i]), 0.0) + 0.5 * (pair.ball.radius + pair.other.radius)
-                reach = min(reach, room / speed if speed > 0.0 else np.inf)
-        return reach
+    def _keep(self) -> None:
+        """Note that the motion up to here counts, whatever becomes of the impact or the change of mode at its end."""
+        self.rows.step_is_complete(self._checkpoint())
 
     def _record(self, h: float) -> None:
         here = self.here

@@ -17,6 +17,15 @@ DEPENDENT = 1e-11
 TOLERANCE, SWEEPS, NEWTON = 1e-13, 12, 400
 """As in `laws`."""
 
+NOTHING = 1e-9
+"""Contact velocities (or accelerations) below this are none, m/s (m/s^2)."""
+
+RESTING = 1e-6
+"""Contacts that approach by less than this part of their speed do not strike."""
+
+BEYOND = 1e6
+"""Impulses this many times those that would stop what is seen cannot be explained by the data."""
+
 EXPANSION = 20_000
 """Sweeps of an expansion at most."""
 
@@ -89,6 +98,67 @@ def impulses_of(G, g, mu, r):
     for a in range(size):
         r[keep[a]] = rk[a]
     return residual
+
+
+@compiled
+def missed_laws(G, g, mu, slides, r, missed):
+    """Write per contact (three rows each) by how much its law is missed, relative to the data; return the largest.
+
+    The natural map in velocities, over the largest |g|: not over G r, which grows without end where no answer exists.
+    Contacts that push by `BEYOND` times what the data explain are part of a contradiction, and count as missed.
+    Friction of contacts that slide is given by their normal force, and is not looked at.
+    """
+    scale = NOTHING
+    for j in range(g.size):
+        scale = max(scale, abs(g[j]))
+    worst = 0.0
+    for i in range(mu.size):
+        a = 3 * i
+        u, rho = g[a] + G[a] @ r, G[a, a]
+        miss = abs(min(u, rho * r[a])) if rho > 0.0 else max(-u, 0.0)
+        if rho * r[a] > BEYOND * scale:
+            miss = max(miss, scale)
+        rho = max(G[a + 1, a + 1], G[a + 2, a + 2])
+        if mu[i] > 0.0 and not slides[i] and rho > 0.0:
+            x, y = r[a + 1] - (g[a + 1] + G[a + 1] @ r) / rho, r[a + 2] - (g[a + 2] + G[a + 2] @ r) / rho
+            length, limit = np.sqrt(x * x + y * y), mu[i] * max(r[a], 0.0)
+            if length > limit:
+                x, y = x * limit / length, y * limit / length
+            miss = max(miss, rho * np.sqrt((r[a + 1] - x) ** 2 + (r[a + 2] - y) ** 2))
+        missed[i] = miss / scale
+        worst = max(worst, missed[i])
+    return worst
+
+
+@compiled
+def approaching(G, g, r):
+    """Return the largest velocity at which contacts still approach under the impulses r, relative to the data.
+
+    Impulses beyond what the data explain count as such: they grow along a way on which no impulse helps.
+    """
+    scale, worst = NOTHING, 0.0
+    for j in range(g.size):
+        scale = max(scale, abs(g[j]))
+    for a in range(0, g.size, 3):
+        worst = max(worst, -(g[a] + G[a] @ r), scale if G[a, a] * r[a] > BEYOND * scale else 0.0)
+    return worst / scale
+
+
+@compiled
+def paradox(G, before, mu, index):
+    """Return the first place in `index` of a contact that slides, without striking, into Painleve's paradox; or -1.
+
+    G_NN - mu G_NT . s <= 0 with s the direction of sliding: pushed harder, the contact is drawn in by its friction.
+    """
+    for j in range(index.size):
+        a, b = 3 * j, 3 * index[j]
+        speed = np.sqrt(before[b + 1] ** 2 + before[b + 2] ** 2)
+        if mu[j] <= 0.0 or speed <= NOTHING or before[b] < -RESTING * (1.0 + speed):
+            continue
+        along = (G[a, a + 1] * before[b + 1] + G[a, a + 2] * before[b + 2]) / speed
+        if G[a, a] - mu[j] * along <= 0.0:
+            return j
+    return -1
 
 
 @compiled

@@ -11,7 +11,8 @@ without restitution gives r_c, a second one r_N >= e r_c with friction in the co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dalembert.errors import SolvabilityError
 from dalembert.friction.cone_kernel import COULOMB, UNILATERAL
 from dalembert.friction.contact_kernel import solve_contacts
 from dalembert.kkt import KKT, Status
-from dalembert.simulate.contact.law_loops import expansion
+from dalembert.simulate.contact.law_loops import expansion, missed_laws
 
 Array = np.ndarray
 
@@ -28,6 +29,9 @@ TOLERANCE, ACCEPTED = 1e-13, 1e-8
 
 SWEEPS, NEWTON = 12, 400
 """Sweeps and steps of Newton's method that the kernel may take."""
+
+CONFLICT = 1e-3
+"""Contacts that miss their laws by more than this part of the worst take part in a contradiction."""
 
 SOLVED, CONTRADICTION = 1e-9, 1e-5
 """Residuals, relative to the data: above the first rows are redundant, above the second they contradict each other."""
@@ -46,16 +50,17 @@ class Inverse:
 
     K: Array
     n: int
+    names: tuple[str, ...] = ()
     status: Status = Status.UNIQUE
     residual: float = 0.0
 
     @classmethod
-    def of(cls, M: Array, A: Array) -> Inverse:
-        """Put the block matrix together."""
+    def of(cls, M: Array, A: Array, names: Sequence[str] = ()) -> Inverse:
+        """Put the block matrix together; `names` of the rows of A are for messages."""
         n, m = M.shape[0], A.shape[0]
         K = np.zeros((n + m, n + m))
         K[:n, :n], K[:n, n:], K[n:, :n] = M, A.T, A
-        return cls(K, n)
+        return cls(K, n, tuple(names))
 
     def solve(self, forces: Array, rows: Array) -> tuple[Array, Array]:
         """Return motions (n, k) and multipliers (m, k) for forces (n, k) and accelerations of rows (m, k).
@@ -81,21 +86,34 @@ class Inverse:
         n = self.n
         if not np.isfinite(right).all():
             raise SolvabilityError("the motion is no longer finite")
-        said = str(KKT(self.K[:n, :n], self.K[n:, :n]).diagnose(-right[n:, 0]))
+        names = self.names if len(self.names) == self.K.shape[0] - n else None
+        said = KKT(self.K[:n, :n], self.K[n:, :n], names=names).diagnose(-right[n:, 0])
         raise SolvabilityError(f"constraint rows have no common solution (residual {self.residual:.1e}): {said}")
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Reactions of the contacts that were asked about, (3 per contact), and how well the laws hold."""
+    """Reactions of the contacts that were asked about, (3 per contact), and how well the laws hold.
+
+    Attributes
+    ----------
+    residual, missed
+        The largest and that of every contact, relative to the data (`missed_laws`), not to the reactions.
+    """
 
     r: Array
     residual: float
+    missed: Array = field(default_factory=lambda: np.zeros(0))
 
     @property
     def ok(self) -> bool:
         """True when the laws hold."""
         return self.residual <= ACCEPTED
+
+    def contradiction(self, names: list[str]) -> str:
+        """Return the contacts whose laws are missed, as words."""
+        bad = self.missed > max(ACCEPTED, CONFLICT * self.missed.max(initial=0.0))
+        return ", ".join(repr(name) for name, one in zip(names, bad, strict=True) if one) or "unknown"
 
 
 def complementarity(
@@ -125,9 +143,10 @@ def complementarity(
         np.ascontiguousarray(mu, float), COULOMB, np.full(k, UNILATERAL, np.int64), slides, s[keep], r, TOLERANCE,
         SWEEPS, NEWTON,
     )  # fmt: skip
-    full = np.zeros(3 * k)
+    full, missed = np.zeros(3 * k), np.zeros(k)
     full[keep] = r
-    return Answer(full, float(residual))
+    worst = missed_laws(np.ascontiguousarray(G), np.ascontiguousarray(g), np.asarray(mu, float), slides, full, missed)
+    return Answer(full, max(float(residual), float(worst)), missed)
 
 
 def impact_impulses(
@@ -147,4 +166,4 @@ def impact_impulses(
     floor = np.where(newton, 0.0, restitution * answer.r[normal])
     expanded = np.zeros_like(answer.r)
     change = expansion(np.ascontiguousarray(G), g + G @ answer.r, np.ascontiguousarray(mu, float), floor, expanded)
-    return Answer(answer.r + expanded, max(answer.residual, float(change)))
+    return Answer(answer.r + expanded, max(answer.residual, float(change)), answer.missed)

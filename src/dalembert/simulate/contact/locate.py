@@ -6,13 +6,16 @@ Every trial is a step of full order from the step's start, so what is found is a
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.contact.flow import Flow, Here, Shot
+from dalembert.simulate.contact.bounds import Bounds
+from dalembert.simulate.contact.flow import Flow, Here, Inside, Shot
 from dalembert.simulate.contact.phase import Motion, Phase
 from dalembert.simulate.contact.watching import Watching
+from dalembert.simulate.isolate import Point, first_zero
 
 Array = np.ndarray
 
@@ -31,8 +34,34 @@ PARTS = 4
 ROUNDING = 1e-6
 """Part of its way in a step by which a contact may seem to sink."""
 
-INSIDE = 17
-"""Points of a step at which the cubic of a gap is looked at."""
+DIP = 0.2
+"""A margin below this part of its largest in a step may have been below zero between two stages."""
+
+ENDS = 1e-6
+"""Stages nearer to the ends of a step than this part of it are its ends."""
+
+GRAZING = 1e-11
+"""A gap that closes by less than this and opens again within a step is none, metres: below the accuracy of steps."""
+
+LEAST_PART = 0.02
+"""A step of which less than this part is certain after all looks ends the run: it would take for ever."""
+
+MOST_LOOKS = 2000
+"""Looks into one step for the gap of one pair at most; a bar that turns needs some ten a turn."""
+
+CLOSING = 1e-9
+"""Contacts that touch and approach by more than this part of their speed strike at once."""
+
+UNCERTAIN = (
+    "at t = {t:.9g} s it is not certain after {looks} looks whether contact {name!r} closes: it moves along the "
+    'surface at no distance, and no force closes it; method="moreau" steps over such contacts'
+)
+
+POLYNOMIAL = 4.0
+"""A gap on the polynomial of a step that is below zero by less than this many tolerances is open."""
+
+EARLY = 1e-3
+"""Part of a step at which a contact that opens without velocity is looked at first."""
 
 
 def root(value: Callable[[float], tuple[float, Shot]], low: float, ends: tuple[float, float], end: Shot,
@@ -48,8 +77,11 @@ def root(value: Callable[[float], tuple[float, Shot]], low: float, ends: tuple[f
         if high - low <= tolerance or g_high == 0.0:
             break
         middle = high - g_high * (high - low) / (g_high - g_low)
-        if trial % 3 == 2 or not low < middle < high:
+        if trial % 3 == 2 or not low <= middle <= high:
             middle = 0.5 * (low + high)
+        middle = min(max(middle, low + 0.5 * tolerance), high - 0.5 * tolerance)  # both ends come near, not one
+        if not low < middle < high:
+            break
         g, at = value(middle)
         if g > 0.0:
             low, g_low = middle, g
@@ -62,11 +94,53 @@ def root(value: Callable[[float], tuple[float, Shot]], low: float, ends: tuple[f
     return shot
 
 
+class _Looks:
+    """Gaps and their rates within a step, for all pairs: on the step's polynomial, and by steps of full order."""
+
+    def __init__(self, locator: Locator, here: Here, shot: Shot) -> None:
+        self.here, self.shot, self.flow, self.guards = here, shot, locator.flow, locator.bounds.guards
+        self.geometry = locator.phase.geometry
+        self.inside: Inside | None = None
+        self.seen: dict[float, tuple[Array, Array]] = {0.0: self.guards(here.motion.x, here.v)}
+        self.shots: dict[float, Shot] = {0.0: Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0), shot.h: shot}
+        self.exact: dict[float, tuple[Array, Array]] = {}
+        self.places: dict[float, Array] = {}
+
+    def at(self, i: int, s: float) -> Point:
+        """Return the gap of pair i and its rate after s."""
+        if s in self.shots:
+            return self.exactly(i, s)
+        if s not in self.seen:
+            if self.inside is None:
+                self.inside = Inside(self.flow, self.here, self.shot)
+            q, v = self.inside.at(s)
+            self.places[s] = q
+            self.seen[s] = self.guards(self.geometry.state(q, v, self.here.t + s), v)
+        gaps, rates = self.seen[s]
+        return Point(s, float(gaps[i]), float(rates[i]))
+
+    def in_one_cell(self, i: int, a: float, b: float, speed: float) -> bool:
+        """Return whether a point over a heightfield is certain to stay over one cell from a to b."""
+        q = self.places[a] if a in self.places else self.shots[a].q
+        field: Any = self.geometry.pairs[i].ground
+        return speed * (b - a) < field.room(self.geometry.foot(q, i))
+
+    def exactly(self, i: int, s: float) -> Point:
+        """Return the same after a step by s."""
+        if s not in self.exact:
+            shot = self.shots.get(s) or self.flow.shot(self.here, s)
+            self.shots[s] = shot
+            self.exact[s] = self.guards(self.geometry.state(shot.q, shot.v, self.here.t + s), shot.v)
+        gaps, rates = self.exact[s]
+        return Point(s, float(gaps[i]), float(rates[i]))
+
+
 class Locator:
     """Looks into a step; steps that it returns are never longer than the one it was given."""
 
     def __init__(self, flow: Flow, watching: Watching) -> None:
         self.flow, self.phase, self.watching = flow, flow.phase, watching
+        self.bounds = Bounds(self.phase.geometry.mechanism, self.phase.geometry.pairs)
 
     def tolerance(self, here: Here) -> float:
         """Return the width of a bracket in which an event is known, seconds."""
@@ -74,45 +148,92 @@ class Locator:
 
     # --- gaps ---------------------------------------------------------------------------------------------------
 
-    def first_gap(self, here: Here, shot: Shot) -> Shot | None:
-        """Return the step to the first gap that closes, or None."""
+    def first_gap(self, here: Here, shot: Shot) -> tuple[Shot, bool]:
+        """Return the step to the first gap that closes and True; else the step, as far as it is certain, and False."""
         open_ = np.flatnonzero(~self.phase.closed)
-        if not open_.size:
-            return None
-        x0, x1 = here.motion.x, self.phase.geometry.state(shot.q, shot.v, here.t + shot.h)
-        first: Shot | None = None
+        if not open_.size or not shot.stages:
+            return shot, False
+        looks, strikes = _Looks(self, here, shot), False
+        L, K = self.bounds.of(here, shot)
         for i in open_:
-            rates = float(x0.W[3 * i] @ here.v), float(x1.W[3 * i] @ shot.v)
-            found = self._gap_in(here, int(i), shot, (float(x0.gaps[i]), float(x1.gaps[i])), rates)
-            if found is not None and (first is None or found.h < first.h):
-                first = found
-        return first
-
-    def _gap(self, here: Here, i: int, h: float) -> tuple[float, Shot]:
-        shot = self.flow.shot(here, h)
-        return float(self.phase.geometry.gaps(shot.q)[i]), shot
+            shot, struck = self._gap_in(looks, int(i), shot, (float(L[i]), float(K[i])), strikes)
+            strikes = strikes or struck
+        return shot, strikes
 
     def _gap_in(
-        self, here: Here, i: int, shot: Shot, gaps: tuple[float, float], rates: tuple[float, float]
-    ) -> Shot | None:
-        """Return the step at which gap i closes, or None where it stays open."""
-        (g0, g1), end = gaps, shot
-        if g1 >= 0.0:
-            dip = _lowest(shot.h, gaps, rates)
-            if dip is None:
-                return None
-            g1, end = self._gap(here, i, dip)
-            if g1 >= 0.0:
-                return None
-        low, g_low = 0.0, g0
-        if g0 <= 0.0:
-            low, g_low, end, g1 = self._after_opening(here, i, end, g1)
-            if low < 0.0 and rates[0] < 0.0:
-                return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
-            if low < 0.0:
-                self._refuse_passage(here, i, gaps[1], abs(rates[1]) * shot.h)
-                return None
-        return root(lambda h: self._gap(here, i, h), low, (g_low, g1), end, self.tolerance(here))
+        self, looks: _Looks, i: int, shot: Shot, bounds: tuple[float, float], strikes: bool
+    ) -> tuple[Shot, bool]:
+        """Return the part of a step in which gap i stays open, and whether it closes, or another one, at its end."""
+        here, start, end = looks.here, looks.at(i, 0.0), looks.at(i, shot.h)
+        if start.g <= 0.0:
+            K = np.inf if i in self.bounds.points else bounds[1]
+            opened = None if start.r < -CLOSING * (1.0 + bounds[0]) else self._opened(looks, i, start, end, K)
+            if opened is None and start.r < 0.0:
+                return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0), True
+            if opened is None:
+                self._refuse_passage(here, i, end.g, abs(end.r) * end.s)
+                return shot, strikes
+            start = opened
+        width, settings = self.tolerance(here), self.flow.settings
+        slack = POLYNOMIAL * (settings.atol + settings.rtol)
+
+        def look(s: float) -> Point:
+            point = looks.at(i, s)
+            return point if s in looks.shots else point._replace(g=point.g + slack)
+
+        L, K = bounds
+
+        def bend(a: Point, b: Point) -> float:
+            return K if looks.in_one_cell(i, a.s, b.s, L) else np.inf
+
+        curvature = bend if i in self.bounds.points else K
+        for _ in range(TRIALS):
+            found = first_zero(look, start, end, L, curvature, width, GRAZING, MOST_LOOKS)
+            if not found.found:
+                return self._as_far_as(looks, i, found.high.s, shot, strikes)
+            high = looks.exactly(i, found.high.s)
+            if high.g <= 0.0:
+                return self._located(looks, i, start, found.low, high, width), True
+            start = high  # the polynomial was below zero, the step is not
+        return self._as_far_as(looks, i, start.s, shot, strikes)
+
+    @staticmethod
+    def _located(looks: _Looks, i: int, start: Point, low: Point, high: Point, width: float) -> Shot:
+        """Return the step to the zero in a bracket; its lower end may be below zero by the error of the polynomial."""
+        low = low if low.s in looks.shots else looks.exactly(i, low.s)
+        low = low if low.g > 0.0 else start
+
+        def value(s: float) -> tuple[float, Shot]:
+            return looks.exactly(i, s).g, looks.shots[s]
+
+        return root(value, low.s, (low.g, high.g), looks.shots[high.s], width)
+
+    def _as_far_as(self, looks: _Looks, i: int, h: float, shot: Shot, strikes: bool) -> tuple[Shot, bool]:
+        """Return the part of a step up to h, within which it is certain that gap i stays open."""
+        if h >= shot.h:
+            return shot, strikes
+        if h <= LEAST_PART * shot.h:
+            name = self.phase.geometry.pairs[i].name
+            raise SolvabilityError(UNCERTAIN.format(t=looks.here.t, name=name, looks=MOST_LOOKS))
+        looks.exactly(i, h)
+        return looks.shots[h], False
+
+    def _opened(self, looks: _Looks, i: int, start: Point, end: Point, K: float) -> Point | None:
+        """Return the first place at which a contact that has just opened is seen to be open; None: it never is.
+
+        With a rate r it stays open up to 2 r / K; one that opens by its acceleration alone is looked at early in the
+        step, then later.
+        """
+        sure = start.r > 0.0 and np.isfinite(K)
+        if sure and K * end.s < 2.0 * start.r:
+            return Point(0.0, np.finfo(float).tiny, start.r)
+        s = 1.9 * start.r / K if sure else EARLY * end.s
+        while s < end.s:
+            point = looks.at(i, s)
+            if point.g > 0.0:
+                return point
+            s *= 2.0
+        return end if end.g > 0.0 else None
 
     def _refuse_passage(self, here: Here, i: int, gap: float, way: float) -> None:
         """Refuse a step through the ground by a contact that opens too slowly for the opening to be seen."""
@@ -123,38 +244,56 @@ class Locator:
                 f'whether it strikes again cannot be told; method="moreau" steps over such contacts'
             )
 
-    def _after_opening(self, here: Here, i: int, end: Shot, g1: float) -> tuple[float, float, Shot, float]:
-        """Return (low, gap there, high, gap there) of a contact that has just opened: low < 0 where it never does."""
-        low, least = end.h, 1e-9 * end.h
-        while low > least:
-            low *= 0.5
-            g, shot = self._gap(here, i, low)
-            if g > 0.0:
-                return low, g, end, g1
-            end, g1 = shot, g
-        return -1.0, 0.0, end, g1
-
     # --- modes --------------------------------------------------------------------------------------------------
 
     def changed_mode(self, here: Here, shot: Shot) -> Shot | None:
         """Return the step at which a closed contact opens, begins to slide or comes to rest; None where all go on."""
         if not self.phase.closed.any():
             return None
-        end = self._margin(here, shot)
-        if end > 0.0:
-            return None
-        motion = here.motion
-        start = margin(self.phase, motion, (motion.x.W @ here.v).reshape(-1, 3)[:, 1:])
 
         def value(h: float) -> tuple[float, Shot]:
             at = self.flow.shot(here, h)
             return self._margin(here, at), at
 
-        return root(value, 0.0, (start, end), shot, max(1e-13, self.tolerance(here)))
+        start, low = float(margins(self.phase, here.motion, here.v).min()), 0.0
+        for h in self._doubtful(shot):
+            inside, at = value(h)
+            if inside <= 0.0:
+                return root(value, low, (start, inside), at, max(1e-13, self.tolerance(here)))
+            start, low = inside, h
+        end = self._margin(here, shot)
+        if end > 0.0:
+            return None
+        return root(value, low, (start, end), shot, max(1e-13, self.tolerance(here)))
+
+    def _doubtful(self, shot: Shot) -> list[float]:
+        """Return times inside of a step at which a margin may dip below zero and come back: its stages say where.
+
+        Stages are states of low order: a margin that falls there below `DIP` of its largest and rises again is looked
+        at, by steps of full order, where it is least and where the parabola through the stages around is.
+        """
+        if len(shot.stages) < 3:
+            return []
+        stages = sorted(shot.stages, key=lambda stage: stage.h)
+        h = np.array([stage.h for stage in stages])
+        values = np.array([margins(self.phase, stage.motion, stage.v) for stage in stages])
+        middle = (h > ENDS * shot.h) & (h < (1.0 - ENDS) * shot.h)
+        found: set[float] = set()
+        for guard in values.T[np.isfinite(values).any(axis=0)]:
+            k = int(np.argmin(guard))
+            low = DIP * guard[np.isfinite(guard)].max()
+            if guard[k] >= low or not middle[k]:
+                continue
+            found |= {float(h[j]) for j in np.flatnonzero((guard < low) & middle)}
+            around = [int(np.flatnonzero(h < h[k])[-1]), k, int(np.flatnonzero(h > h[k])[0])]
+            if np.isfinite(guard[around]).all():
+                c2, c1, _ = np.polyfit(h[around] - h[k], guard[around], 2)
+                found |= {float(np.clip(h[k] - 0.5 * c1 / c2, h[around[0]], h[around[2]]))} if c2 > 0.0 else set()
+        return sorted(each for each in found if 0.0 < each < shot.h)
 
     def _margin(self, here: Here, shot: Shot) -> float:
         found = self.phase.motion(shot.q, shot.v, here.t + shot.h)
-        return margin(self.phase, found, (found.x.W @ shot.v).reshape(-1, 3)[:, 1:])
+        return float(margins(self.phase, found, shot.v).min())
 
     # --- functions of the user ----------------------------------------------------------------------------------
 
@@ -188,8 +327,9 @@ class Locator:
         return first, [k for k in crossed if found[k].h <= first.h]
 
 
-def margin(phase: Phase, motion: Motion, u: Array) -> float:
-    """Return how far closed contacts are from a change: positive while they push, stick, and slide along as they do."""
+def margins(phase: Phase, motion: Motion, v: Array) -> Array:
+    """Return how far contacts are from a change, (3 k,): positive while closed ones push, stick, slide along as now."""
+    u = (motion.x.W @ v).reshape(-1, 3)[:, 1:]
     pull = WEAK * (1.0 + float(np.abs(motion.r).max(initial=0.0)))
     noise = OPENING * (1.0 + float(np.abs(motion.a).max(initial=0.0)))
     force, apart = motion.r.reshape(-1, 3), motion.contact.reshape(-1, 3)
@@ -200,13 +340,4 @@ def margin(phase: Phase, motion: Motion, u: Array) -> float:
     reserve = np.where(begins > noise, -begins, np.where(np.abs(reserve) <= pull, np.inf, reserve))
     sticks = ~phase.sliding & (phase.mu > 0.0) & (force[:, 0] > pull)
     holds = np.where(sticks, reserve, np.inf)
-    return float(np.minimum(np.minimum(pushes, along), holds)[phase.closed].min(initial=np.inf))
-
-
-def _lowest(h: float, gaps: tuple[float, float], rates: tuple[float, float]) -> float | None:
-    """Return where the cubic through both ends is negative inside a step, or None."""
-    u = np.linspace(0.0, 1.0, INSIDE)[1:-1]
-    cubic = (1 + 2 * u) * (1 - u) ** 2 * gaps[0] + u * (1 - u) ** 2 * h * rates[0]
-    cubic += u * u * (3 - 2 * u) * gaps[1] + u * u * (u - 1) * h * rates[1]
-    k = int(np.argmin(cubic))
-    return float(u[k] * h) if cubic[k] < 0.0 else None
+    return np.where(phase.closed, np.stack([pushes, along, holds]), np.inf).ravel()

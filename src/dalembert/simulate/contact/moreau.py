@@ -25,14 +25,17 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.simulate.contact import moreau_loops as loop
+from dalembert.simulate.contact.collision import NO_IMPULSES
 from dalembert.simulate.contact.forces import Chart, Forces
 from dalembert.simulate.contact.geometry import Geometry
+from dalembert.simulate.contact.laws import CONFLICT
 from dalembert.simulate.contact.massless import Limbs
 from dalembert.simulate.contact.moreau_codes import Memory, pair_arrays, samples_of
 from dalembert.simulate.contact.moreau_plain import PlainSteps
 from dalembert.simulate.contact.pairs import pairs_of
 from dalembert.simulate.contact.record import call_on_step, guarded
 from dalembert.simulate.contact.start import refuse_penetration
+from dalembert.simulate.contact.surface_loops import SLOTS
 from dalembert.simulate.smooth.session import Session
 
 Array = np.ndarray
@@ -45,6 +48,12 @@ MOST = 250
 
 KEPT = ("q", "v", "warm", "left")
 """Memory that a checkpoint holds: state, impulses and contact velocities of the last step."""
+
+PARADOX = (
+    "steps that slide through Painleve's paradox: {count}, {first}: G_NN - mu G_NT . s <= 0, forces there are none or several, "
+    'and the steps take an impulse in their place; method="hybrid" stops there'
+)
+"""What is said of sliding that has no answer, or several; steps go on with an impulse, as time stepping can."""
 
 DEFAULT_STEP = 1e-3
 """Seconds, where none is asked for."""
@@ -59,7 +68,7 @@ class Moreau:
             raise UnsupportedError('method="moreau" locates no events; method="hybrid" does')
         if Limbs(np.asarray(m.mass_matrix(session.q))).any:
             raise UnsupportedError('method="moreau" needs mass in every motion; method="hybrid" takes massless limbs')
-        pairs = pairs_of(m, session.extra["contacts"])
+        pairs = pairs_of(m, session.extra["contacts"], SLOTS)
         session.extra["contact_names"] = tuple(pair.name for pair in pairs)
         self.geometry, self.chart, self.forces = Geometry(m, pairs), Chart(m), Forces(session.controller)
         self.pair_arrays = pair_arrays(self.geometry)
@@ -69,8 +78,8 @@ class Moreau:
         total = max(1, round(s.duration / h))
         h = s.duration / total
         stride = 1 if s.every is None else max(1, round(s.every / h))
-        self.counts = np.array([0, stride, total, 0, 0], np.int64)
-        self.sums = np.array([0.0, 0.0, 0.0, h, s.start])
+        self.counts = np.array([0, stride, total, 0, 0, 0, 0, 0, 0], np.int64)
+        self.sums = np.array([0.0, 0.0, 0.0, h, s.start, 0.0, 0.0, 0.0])
         self.samples = samples_of(session, len(pairs), BLOCK)
         offsets = bool(m.names) and bool(np.any(m.constraint_velocity(session.q, np.zeros(m.nv), s.start)))
         self.plain = None if compiled and not offsets else PlainSteps(self)
@@ -111,6 +120,11 @@ class Moreau:
             raise SolvabilityError(f"at t = {self.t:.9g} s: the motion is no longer finite; try a smaller step")
         if code == loop.MASSLESS:
             raise SolvabilityError(f"at t = {self.t:.9g} s the mass matrix is singular")
+        if code == loop.CONTRADICTORY:
+            worst = float(work.missed.max())
+            bad = np.flatnonzero(work.missed > CONFLICT * worst)
+            names = ", ".join(repr(self.geometry.pairs[i].name) for i in bad)
+            raise SolvabilityError(NO_IMPULSES.format(t=self.t, names=names, residual=worst))
 
     def _first_sample(self) -> None:
         w, samples = self.memory.work, self.samples
@@ -119,18 +133,35 @@ class Moreau:
         self.counts[loop.SAMPLES] = 1
 
     def _finish(self) -> None:
-        s, bad = self.session, int(self.counts[loop.UNSOLVED])
+        s = self.session
         self._flush()
         s.steps = s.evaluations = int(self.counts[loop.COUNT])
-        if bad and not s.message:
-            s.message = f"{bad} steps miss the laws of contact by more than {loop.ACCEPTED:g}: see contact_residual"
+        for status, message in self._troubles():
+            s.status = status if s.status == "completed" else s.status
+            s.message = f"{s.message}; {message}".removeprefix("; ")
+
+    def _troubles(self) -> list[tuple[str, str]]:
+        """Return what steps could not do, as status and words: laws missed, penetration, Painleve's paradox."""
+        c, sums, found = self.counts, self.sums, []
+        name = [pair.name for pair in self.geometry.pairs]
+        if c[loop.UNSOLVED]:
+            words = f"steps that miss the laws of contact by more than {loop.ACCEPTED:g}: {c[loop.UNSOLVED]}"
+            found.append(("inaccurate", f"{words}, see contact_residual"))
+        if c[loop.DEEP_STEPS]:
+            deepest = f"contact {name[c[loop.DEEP_PAIR]]!r} by {sums[loop.DEEPEST]:.3g} m at t = {sums[loop.DEEP_TIME]:.9g} s"
+            found.append(("inaccurate", f"steps that begin with a penetration: {c[loop.DEEP_STEPS]}, the deepest {deepest}"))
+        if c[loop.PARADOXES]:
+            first = f"the first at t = {sums[loop.PARADOX_TIME]:.9g} s at contact {name[c[loop.PARADOX]]!r}"
+            found.append(("indeterminate", PARADOX.format(count=c[loop.PARADOXES], first=first)))
+        return found
 
     def _flush(self) -> None:
         w, count = self.memory.work, int(self.counts[loop.SAMPLES])
         block = {name: rows[:count].copy() for name, rows in zip(self.samples._fields, self.samples, strict=True)}
         self.counts[loop.SAMPLES] = 0
         numbers = np.array([self.counts[loop.COUNT], self.counts[loop.UNSOLVED], *self.sums[:3]])
-        checkpoint: dict[str, Any] = {"numbers": numbers}
+        troubles = np.array([*self.counts[loop.PARADOXES :], *self.sums[loop.PARADOX_TIME :]])
+        checkpoint: dict[str, Any] = {"numbers": numbers, "troubles": troubles}
         checkpoint |= {name: getattr(w, name).copy() for name in KEPT}
         self.session.add(block, checkpoint)
 
@@ -140,6 +171,9 @@ class Moreau:
             getattr(w, name)[:] = kept[name]
         self.counts[[loop.COUNT, loop.UNSOLVED]] = kept["numbers"][:2].astype(np.int64)
         self.sums[:3] = kept["numbers"][2:]
+        if "troubles" in kept:  # not in files of older versions
+            self.counts[loop.PARADOXES :] = kept["troubles"][:4].astype(np.int64)
+            self.sums[loop.PARADOX_TIME :] = kept["troubles"][4:]
 
 
 def run_moreau(session: Session, compiled: bool = True) -> None:

@@ -32,6 +32,7 @@ class Work(NamedTuple):
     axes: np.ndarray
     warm: np.ndarray  # impulses of the last step
     left: np.ndarray  # (k, 9) contact velocity after it in world axes, r omega, normal
+    missed: np.ndarray  # (k,) by how much the laws of contacts were missed in the last step, relative to the data
 
 
 class Samples(NamedTuple):

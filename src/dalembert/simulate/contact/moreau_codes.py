@@ -46,9 +46,13 @@ def pair_arrays(geometry: Geometry) -> Pairs:
             kind[i] = SPHERES
     mu, e = (np.array([getattr(pair, name) for pair in pairs]) for name in ("friction", "restitution"))
     poisson = np.array([pair.law == "poisson" for pair in pairs])
+    slot = np.array([pair.slot for pair in pairs], np.int64)
+    fields = [pair.ground if isinstance(pair.ground, Heightfield) else None for pair in pairs]
+    reach = np.array([0.0 if one is None else one.reach(r) for one, r in zip(fields, radius[:, 0], strict=True)])
     return Pairs(
-        kind, frame, at, radius, normal, offset, place, sign, bound, field, np.concatenate(heights), mu, e, poisson
-    )
+        kind, frame, at, radius, normal, offset, place, sign, bound, field, slot, reach, np.concatenate(heights), mu, e,
+        poisson,
+    )  # fmt: skip
 
 
 def _stored(ground: Heightfield, heights: list[Array]) -> tuple[int, ...]:
@@ -72,7 +76,7 @@ class Memory:
             np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros(n),
             np.zeros((n, n)), np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)),
             np.zeros(n), np.zeros(held), np.zeros(k), np.zeros((3 * k, n)), np.zeros((k, 3, 3)),
-            np.zeros(3 * k), np.zeros((k, 9)),
+            np.zeros(3 * k), np.zeros((k, 9)), np.zeros(k),
         )  # fmt: skip
         self.alive: list[Any] = [geometry, chart, forces]
         self._bind(geometry, chart, rows, held)

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.simulate.contact.law_loops import expansion, factor, impulses_of, solve_in_place
+from dalembert.simulate.contact.law_loops import (
+    approaching,
+    expansion,
+    factor,
+    impulses_of,
+    missed_laws,
+    paradox,
+    solve_in_place,
+)
 from dalembert.simulate.contact.left_loops import leave, meeting
 from dalembert.simulate.contact.pair_loops import fill_pairs
 from dalembert.tableau.graph_loops import compiled
@@ -16,12 +24,19 @@ from dalembert.tableau.time.signal_loops import set_signals
 
 CONTACTS, ALONG, CLOSE, TAU = range(4)
 """Rows of the table of calls; a Python function for joint forces is in row 6, as `signal_loops` has it."""
-FINE, CALLBACK, NON_FINITE, MASSLESS = range(4)
+FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY = range(5)
 """What became of a step."""
 
-COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED = range(5)
-WORK, HEAT, RESIDUAL, STEP, START = range(5)
-"""Places in `counts` and `sums`."""
+COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED, PARADOXES, PARADOX, DEEP_STEPS, DEEP_PAIR = range(9)
+WORK, HEAT, RESIDUAL, STEP, START, PARADOX_TIME, DEEPEST, DEEP_TIME = range(8)
+"""Places in `counts` and `sums`: steps in Painleve's paradox, the contact and the time of the first; steps that begin
+with a penetration, the contact, depth and time of the deepest."""
+
+DEEP, SINKING = 1e-6, 0.1
+"""Depths beyond the first (metres) and this part of the way of the contact in a step are no error of first order."""
+
+CONTRADICTION = 1e-3
+"""Contacts that approach after their impulses by more than this part of the data contradict each other."""
 
 PENETRATION = 1e-12
 """Gaps below minus this are closed again after a step, metres."""
@@ -169,6 +184,30 @@ def begin(w, pairs, tables, t, h):
 
 
 @compiled
+def look_back(w, t, h, counts, sums):
+    """Count a step that begins with a penetration, and keep the deepest: gaps of the middle, half a step back."""
+    deep = False
+    for k in range(w.gaps.size):
+        u = w.W[3 * k : 3 * k + 3] @ w.v
+        depth = 0.5 * h * u[0] - w.gaps[k]
+        if depth > DEEP + SINKING * h * np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]):
+            deep = True
+            if depth > sums[DEEPEST]:
+                sums[DEEPEST], sums[DEEP_TIME], counts[DEEP_PAIR] = depth, t, k
+    counts[DEEP_STEPS] += 1 if deep else 0
+
+
+@compiled
+def look_for_paradox(index, G, mu, before, t, counts, sums):
+    """Count a step in which a contact slides into Painleve's paradox; keep the first."""
+    j = paradox(G, before, mu, index)
+    if j >= 0:
+        if counts[PARADOXES] == 0:
+            sums[PARADOX_TIME], counts[PARADOX] = t, index[j]
+        counts[PARADOXES] += 1
+
+
+@compiled
 def finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, status):
     """Take positions that stay on the constraints, sums and the sample."""
     if w.calls[CLOSE, 0] != 0:
@@ -219,13 +258,21 @@ def advance(w, pairs, tables, counts, sums, samples, most):
         if code != FINE:
             return code
         P, new, residual, before = np.zeros(w.warm.size), free.copy(), 0.0, meeting(w)
+        look_back(w, t, h, counts, sums)
+        w.missed[:] = 0.0
         if index.size:
             G, g, mu = problem(w, pairs, rows, index, free, before, B, h)
-            some = w.warm[rows]
+            some, missed, slides = w.warm[rows], np.zeros(index.size), np.zeros(index.size, np.bool_)
             residual = impulses_of(G, g, mu, some)
+            residual = max(residual, missed_laws(G, g, mu, slides, some, missed))
             if residual > ACCEPTED:
                 some[:] = 0.0
                 residual = impulses_of(G, g, mu, some)
+                residual = max(residual, missed_laws(G, g, mu, slides, some, missed))
+            w.missed[index] = missed
+            if approaching(G, g, some) > CONTRADICTION:
+                return CONTRADICTORY
+            look_for_paradox(index, G, mu, before, t, counts, sums)
             residual = max(residual, expand(w, pairs, index, G, g, mu, some))
             P[rows] = some
             new += B @ some

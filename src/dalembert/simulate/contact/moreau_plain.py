@@ -13,6 +13,7 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact import moreau_loops as loop
 from dalembert.simulate.contact.geometry import State
+from dalembert.simulate.contact.law_loops import approaching
 from dalembert.simulate.contact.laws import Inverse, complementarity, expansion
 
 Array = np.ndarray
@@ -61,7 +62,11 @@ class PlainSteps:
             return loop.NON_FINITE
         free, B = motions[:, 0], motions[:, 1:]
         before = self._meeting(x, v)
-        P, active, sums[loop.RESIDUAL] = self._impulses(x, before, free, B, h)
+        w.W[:], w.axes[:], w.gaps[:] = x.W, x.axes, x.gaps
+        loop.look_back(w, t, h, run.counts, sums)
+        P, active, sums[loop.RESIDUAL], approach = self._impulses(x, before, free, B, t, h)
+        if approach > loop.CONTRADICTION:
+            return loop.CONTRADICTORY
         new = free + B @ P
         if not np.isfinite(new).all():
             return loop.NON_FINITE
@@ -71,7 +76,6 @@ class PlainSteps:
         sums[loop.HEAT] -= float(P @ (before + x.W @ new)) / 2.0
         sums[loop.WORK] += h * float(tau @ (new + v)) / 2.0
         if row >= 0:
-            w.W[:], w.axes[:] = x.W, x.axes
             lam = (multipliers[:, 0] + multipliers[:, 1:] @ P) / h
             status = int(inverse.status)
             loop.record(w, run.samples, row, t + h, (new - v) / h, lam, P / h, new, h, sums, status)
@@ -87,13 +91,20 @@ class PlainSteps:
         closed = (w.warm[::3] > 0.0) & x.axes.any(axis=(1, 2))
         return np.where(closed[:, None], np.einsum("kij,kj->ki", x.axes, turned), before).ravel()
 
-    def _impulses(self, x: State, before: Array, free: Array, B: Array, h: float) -> tuple[Array, Array, float]:
-        """Return the impulses of all contacts, which would close in this step, and the residual of their laws."""
-        pairs, warm, normal = self.run.pair_arrays, self.run.memory.work.warm, np.arange(0, x.W.shape[0], 3)
+    def _impulses(
+        self, x: State, before: Array, free: Array, B: Array, t: float, h: float
+    ) -> tuple[Array, Array, float, float]:
+        """Return impulses of all contacts, which would close in this step, residual of their laws, and how they approach.
+
+        The last, relative to the data, is zero but where contacts contradict each other.
+        """
+        run, w = self.run, self.run.memory.work
+        pairs, warm, normal = run.pair_arrays, w.warm, np.arange(0, x.W.shape[0], 3)
         active = np.flatnonzero(x.gaps + 0.5 * h * (x.W[normal] @ free) <= 0.0)
         P = np.zeros(x.W.shape[0])
+        w.missed[:] = 0.0
         if not active.size:
-            return P, active, 0.0
+            return P, active, 0.0, 0.0
         rows = (3 * active[:, None] + np.arange(3)).ravel()
         G, g, e = x.W[rows] @ B[:, rows], x.W[rows] @ free, pairs.e[active]
         poisson, fresh = pairs.poisson[active], warm[3 * active] == 0.0
@@ -102,12 +113,15 @@ class PlainSteps:
         answer = complementarity(G, g, pairs.mu[active], warm=warm[rows])
         if not answer.ok:
             answer = complementarity(G, g, pairs.mu[active])
-        P[rows], residual = answer.r, answer.residual
+        P[rows], residual, w.missed[active] = answer.r, answer.residual, answer.missed
+        G = np.ascontiguousarray(G)
+        approach = float(approaching(G, g, answer.r))
+        loop.look_for_paradox(active, G, pairs.mu[active], before, t, run.counts, run.sums)
         if np.any(poisson & fresh & (e > 0.0)):
             floor, more = np.where(poisson & fresh, e * answer.r[::3], 0.0), np.zeros(rows.size)
             residual = max(residual, expansion(G, g + G @ answer.r, pairs.mu[active], floor, more))
             P[rows] += more
-        return P, active, residual
+        return P, active, residual, approach
 
     def _without_penetration(self, q: Array, x: State, v: Array, B: Array, active: Array, h: float) -> Array:
         """Move positions back where a closed contact has gone below the surface, least in kinetic energy."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.simulate.contact.shapes import FOOTINGS
+from dalembert.simulate.contact.surface_loops import SLOTS, nearest_places
 from dalembert.tableau.graph_loops import compiled
 
 PLANE, FIELD, SPHERES, LIMIT = range(4)
@@ -33,6 +33,8 @@ class Pairs(NamedTuple):
     sign: np.ndarray
     bound: np.ndarray
     field: np.ndarray  # (k, 5): where x, y, z begin in `heights`, and their sizes
+    slot: np.ndarray  # which place of a sphere on a heightfield
+    reach: np.ndarray  # how far its places are looked for
     heights: np.ndarray
     mu: np.ndarray
     e: np.ndarray
@@ -74,14 +76,13 @@ def height_below(heights, field, c, n):
 
 
 @compiled
-def gap_above(heights, field, c, radius, n):
-    """Return the gap of a sphere and write the normal, as `Heightfield.below`."""
-    place = c.copy()
-    height = height_below(heights, field, place, n)
-    for _ in range(FOOTINGS if radius > 0.0 else 0):
-        place[:] = c - radius * n
-        height = height_below(heights, field, place, n)
-    return n[0] * (c[0] - place[0]) + n[1] * (c[1] - place[1]) + n[2] * (c[2] - height) - radius
+def set_places(heights, field, c, reach, distance, normals, places):
+    """Write the places at which a sphere touches a heightfield, as `Heightfield.nearest`."""
+    n = np.zeros(3)
+    gx, gy = heights[field[0] : field[0] + field[3]], heights[field[1] : field[1] + field[4]]
+    z = heights[field[2] : field[2] + field[3] * field[4]].reshape((field[3], field[4]))
+    under = c[2] < height_below(heights, field, c, n)
+    nearest_places(gx, gy, z, c, reach, under, distance, normals, places)
 
 
 @compiled
@@ -110,6 +111,7 @@ def fill_pairs(pairs, frames, q, gaps, W, axes):
     """Write gaps, rows and axes of all pairs."""
     W[:, :] = 0.0
     c1, d1, c2, d2, n = np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
+    away, normals, places = np.zeros(SLOTS), np.zeros((SLOTS, 3)), np.zeros((SLOTS, 3))
     for k in range(pairs.kind.size):
         kind, rows = pairs.kind[k], W[3 * k : 3 * k + 3]
         if kind == LIMIT:
@@ -123,7 +125,13 @@ def fill_pairs(pairs, frames, q, gaps, W, axes):
             n[:] = pairs.normal[k]
             gaps[k] = n[0] * c1[0] + n[1] * c1[1] + n[2] * c1[2] - pairs.offset[k] - pairs.radius[k, 0]
         elif kind == FIELD:
-            gaps[k] = gap_above(pairs.heights, pairs.field[k], c1, pairs.radius[k, 0], n)
+            if pairs.slot[k] == 0:
+                set_places(pairs.heights, pairs.field[k], c1, pairs.reach[k], away, normals, places)
+            gaps[k] = away[pairs.slot[k]] - pairs.radius[k, 0]
+            n[:] = normals[pairs.slot[k]]
+            if not n.any():  # nothing within reach
+                axes[k] = 0.0
+                continue
         else:
             set_centre(frames[pairs.frame[k, 1]], pairs.at[k, 1], c2, d2)
             distance = np.sqrt((c1[0] - c2[0]) ** 2 + (c1[1] - c2[1]) ** 2 + (c1[2] - c2[2]) ** 2)

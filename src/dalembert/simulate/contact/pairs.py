@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Pair:
     """One thing that may touch one other: what a row of gaps belongs to.
 
-    For a joint's limit `ball` is None, `coordinate` its places in q and v, and the gap sign (q - bound).
+    For a joint's limit `ball` is None, `coordinate` its places in q and v, and the gap sign (q - bound). `slot` counts
+    the places at which one sphere touches one heightfield, -1 where there is one alone.
     """
 
     name: str
@@ -30,15 +31,19 @@ class Pair:
     coordinate: tuple[int, int] = (0, 0)
     sign: float = 0.0
     bound: float = 0.0
+    slot: int = -1
 
 
-def pairs_of(mechanism: Mechanism, contacts: Any) -> tuple[Pair, ...]:
-    """Return the pairs of a list of contacts; names are checked and made unique."""
+def pairs_of(mechanism: Mechanism, contacts: Any, slots: int = 0) -> tuple[Pair, ...]:
+    """Return the pairs of a list of contacts; names are checked and made unique.
+
+    With `slots` a sphere has that many pairs with a heightfield, for places that it touches at once: a floor and a wall.
+    """
     several = contacts if isinstance(contacts, Sequence) else [contacts]
     found: list[Pair] = []
     for one in several:
         if isinstance(one, Contact):
-            found += _of_contact(mechanism, one)
+            found += _of_contact(mechanism, one, slots)
         elif isinstance(one, JointLimits):
             found += _of_limits(mechanism, one)
         else:
@@ -52,7 +57,7 @@ def pairs_of(mechanism: Mechanism, contacts: Any) -> tuple[Pair, ...]:
     return tuple(found)
 
 
-def _of_contact(mechanism: Mechanism, c: Contact) -> list[Pair]:
+def _of_contact(mechanism: Mechanism, c: Contact, slots: int) -> list[Pair]:
     mechanism.frame(c.shape.frame)
     other = c.other if isinstance(c.other, Sphere) else None
     if other is not None:
@@ -61,8 +66,14 @@ def _of_contact(mechanism: Mechanism, c: Contact) -> list[Pair]:
     common = (ground, other, c.friction, c.restitution, c.law)
     if isinstance(c.shape, Box):
         corners = c.shape.corners()
-        return [Pair(f"{c.name} {k}", Sphere(c.shape.frame, 0.0, at), *common) for k, at in enumerate(corners)]
-    return [Pair(c.name, c.shape, *common)]
+        balls = [(f"{c.name} {k}", Sphere(c.shape.frame, 0.0, at)) for k, at in enumerate(corners)]
+    else:
+        balls = [(c.name, c.shape)]
+    if not (slots and isinstance(ground, Heightfield)):
+        return [Pair(name, ball, *common) for name, ball in balls]
+    return [
+        Pair(f"{name} ({k + 1})" if k else name, ball, *common, slot=k) for name, ball in balls for k in range(slots)
+    ]
 
 
 def _of_limits(mechanism: Mechanism, limits: JointLimits) -> list[Pair]:

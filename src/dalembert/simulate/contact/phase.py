@@ -26,8 +26,8 @@ PAINLEVE = (
 """What is said where sliding has no answer, or several."""
 
 NO_FORCES = (
-    "at t = {t:.9g} s no forces of the contacts obey Coulomb's law (residual {residual:.1e}): Painleve's paradox, or "
-    "redundant contacts that slide"
+    "at t = {t:.9g} s no forces of the contacts {names} obey the laws of contact (missed by {residual:.1e} of the data): "
+    "they contradict each other, or Painleve's paradox, or redundant contacts that slide"
 )
 
 SLIPPING_LIMB = (
@@ -139,7 +139,8 @@ class Phase:
                 self._refuse_painleve(x, C, slides, s, tau, t)
             answer = complementarity(G, g, self.mu[C], slides, s)
             if not answer.ok:
-                raise SolvabilityError(NO_FORCES.format(t=t, residual=answer.residual))
+                names = answer.contradiction([self.geometry.pairs[i].name for i in C])
+                raise SolvabilityError(NO_FORCES.format(t=t, names=names, residual=answer.residual))
             r[rows], residual = answer.r, max(residual, answer.residual)
         a = motions[:, 0] + motions[:, 1:] @ r[rows]
         lam = (multipliers[:, 0] + multipliers[:, 1:] @ r[rows])[: x.drift.size]
@@ -206,6 +207,12 @@ class Phase:
 
     def on_manifold(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
         """Return the state with gaps of closed contacts zero, their normal velocities, and those that stick, zero."""
+        try:
+            return self._on_manifold(q, v, t)
+        except SolvabilityError as refused:
+            raise SolvabilityError(f"at t = {t:.9g} s: {refused}") from refused
+
+    def _on_manifold(self, q: Array, v: Array, t: float) -> tuple[Array, Array]:
         m = self.geometry.mechanism
         C = np.flatnonzero(self.closed)
         if not C.size and not self.limbs.any:
@@ -216,21 +223,27 @@ class Phase:
             if np.abs(phi).max(initial=0.0) <= 1e-15:
                 break
             rows = np.vstack([x.A[np.array(m.holonomic, dtype=bool)], x.W[3 * C]])
-            q = self.chart.along(q, self._least(x.M, rows, -phi))
+            names = [name for name, has in zip(m.names, m.holonomic, strict=True) if has]
+            q = self.chart.along(q, self._least(x.M, rows, -phi, (*names, *self._row_names(3 * C))))
         x = self.geometry.state(q, v, t)
         rows = np.vstack([x.A, x.W[self.rows_of(C, x.W)]])
         rate = rows @ v
         if m.names:
             rate[: x.A.shape[0]] = m.constraint_velocity(q, v, t)
         held = self.limbs.held(x.M, rows)
-        return q, v + self._least(x.M, np.vstack([rows, held]), -np.concatenate([rate, held @ v]))
+        names = (*m.names, *self._row_names(self.rows_of(C, x.W)), *("massless motion" for _ in held))
+        return q, v + self._least(x.M, np.vstack([rows, held]), -np.concatenate([rate, held @ v]), names)
 
-    def _least(self, M: Array, rows: Array, wanted: Array) -> Array:
+    def _row_names(self, rows: Array) -> list[str]:
+        """Return the names of contact rows: contact, and normal or which tangent."""
+        return [f"{self.geometry.pairs[j // 3].name} {('normal', 'tangent 1', 'tangent 2')[j % 3]}" for j in rows]
+
+    def _least(self, M: Array, rows: Array, wanted: Array, names: tuple[str, ...] = ()) -> Array:
         """Return dv with rows dv = wanted, least in kinetic energy; redundant rows by least squares."""
         held = self.limbs.held(M, rows)
         rows = np.vstack([rows, held])
         if not rows.shape[0]:
             return np.zeros(M.shape[0])
         wanted = np.concatenate([wanted, np.zeros(held.shape[0])])
-        motions, _ = Inverse.of(M, rows).solve(np.zeros((M.shape[0], 1)), wanted[:, None])
+        motions, _ = Inverse.of(M, rows, names).solve(np.zeros((M.shape[0], 1)), wanted[:, None])
         return motions[:, 0]

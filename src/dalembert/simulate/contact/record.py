@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.simulate.contact.ridges import say_ridges
 from dalembert.simulate.smooth.callbacks import CallError
 from dalembert.simulate.smooth.session import FIELDS, Session
 
@@ -98,6 +99,7 @@ def guarded(session: Session, time: Callable[[], float], finish: Callable[[], No
         finish()
         if not session.blocks:
             session.blocks.append(_start_alone(session))
+        say_ridges(session)
 
 
 def _start_alone(session: Session) -> dict[str, Array]:

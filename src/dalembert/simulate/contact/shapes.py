@@ -9,11 +9,9 @@ import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.friction.law import is_number
+from dalembert.simulate.contact.surface_loops import REACH, SLOTS, nearest_places
 
 Array = np.ndarray
-
-FOOTINGS = 8
-"""How often the place below a sphere is put in: its error falls by radius over radius of curvature each time."""
 
 LAWS = ("newton", "poisson")
 """Laws of restitution: of velocities, or of impulses."""
@@ -99,7 +97,11 @@ class Plane:
 
 @dataclass(frozen=True, eq=False)
 class Heightfield:
-    """A ground of heights z[i, j] at x[i], y[j], bilinear between; level with its edge beyond."""
+    """A ground of heights z[i, j] at x[i], y[j], bilinear between; level with its edge beyond.
+
+    Gaps are distances to its surface (`hybrid`: of points, heights above it). A box has its corners alone: a run says
+    where a ridge enters its faces.
+    """
 
     x: Any
     y: Any
@@ -126,17 +128,44 @@ class Heightfield:
         return float(height), n / np.linalg.norm(n)
 
     def below(self, centre: Array, radius: float) -> tuple[float, Array, Array]:
-        """Return gap and unit normal of a sphere, and the place (3,) on the ground that its touching point is over.
+        """Return gap and unit normal of a sphere, and the place (3,) on the surface where it touches, or would.
 
-        That place is c - r n with the slope there: found by putting it in, a few times.
+        Of a point that is the place straight below; of a sphere the nearest place of all cells around
+        (`surface_loops`): the gap is at most its radius.
         """
-        place = centre
-        height, n = self.at(place)
-        for _ in range(FOOTINGS if radius > 0.0 else 0):
-            place = centre - radius * n
-            height, n = self.at(place)
-        foot = np.array([place[0], place[1], height])
-        return float(n @ (centre - foot)) - radius, n, foot
+        height, n = self.at(centre)
+        if radius > 0.0:
+            distance, normals, places = self.nearest(centre, radius)
+            return float(distance[0]) - radius, normals[0], places[0]
+        foot = np.array([centre[0], centre[1], height])
+        return float(n @ (centre - foot)), n, foot
+
+    def nearest(self, centre: Array, radius: float) -> tuple[Array, Array, Array]:
+        """Return distances (SLOTS,), normals and places (SLOTS, 3) at which a sphere touches, or would, nearest first."""
+        distance, normals, places = np.zeros(SLOTS), np.zeros((SLOTS, 3)), np.zeros((SLOTS, 3))
+        under = bool(centre[2] < self.at(centre)[0])
+        nearest_places(self.x, self.y, self.z, centre, self.reach(radius), under, distance, normals, places)
+        return distance, normals, places
+
+    def reach(self, radius: float) -> float:
+        """Return within which distance of a sphere's centre, or a point, places of the surface are looked for, metres."""
+        return REACH * (radius or float(min(np.median(np.diff(self.x)), np.median(np.diff(self.y)))))
+
+    def steepness(self, radius: float) -> float:
+        """Return how fast a gap may change, over the speed: the distance of a sphere by 1, heights by the slopes."""
+        if radius > 0.0:
+            return 1.0
+        slopes = [np.abs(np.diff(self.z, axis=k) / np.diff(grid).reshape((-1, 1) if k == 0 else (1, -1))).max()
+                  for k, grid in enumerate((self.x, self.y))]  # fmt: skip
+        return float(np.sqrt(1.0 + slopes[0] ** 2 + slopes[1] ** 2))
+
+    def most_twist(self) -> float:
+        """Return the largest mixed second derivative of the height of all cells, 1/m."""
+        return float(np.abs(np.diff(np.diff(self.z, axis=0), axis=1) / np.outer(np.diff(self.x), np.diff(self.y))).max())
+
+    def room(self, place: Array) -> float:
+        """Return how far a place is from the borders of its cell, seen from above; beyond the edge, from the edge."""
+        return min(float(np.abs(grid - x).min()) for grid, x in ((self.x, place[0]), (self.y, place[1])))
 
     def twist(self, place: Array) -> float:
         """Return the mixed second derivative of the height below a place, 1/m: that of its cell."""

@@ -62,7 +62,7 @@ class Switch:
         size = max(1.0, float(np.abs(before).max()))
         touching = p.closed | ((x.gaps <= TOUCHING) & (before[::3] <= STILL * size))
         limits = self.zeno.limits(here.t)
-        v, impulses = self.collision.resolve(x, here.v, touching, limits > 0.0)
+        v, impulses = self.collision.resolve(x, here.v, touching, limits > 0.0, here.t)
         self._note_impacts(here.t, before, impulses, limits)
         after = (x.W @ v).reshape(-1, 3)
         closed = touching & (after[:, 0] <= STILL * size)
@@ -86,7 +86,14 @@ class Switch:
                 self.zeno.struck(int(i), t, bool(limits[i] > 0.0 or massless[i]))
                 self._note(t, int(i), "open", "impact")
             if limits[i] > 0.0:
-                self.session.events.append(Event(float(limits[i]), self.pairs[i].name, int(i), "impacts", "rest"))
+                self.zeno.rests[i] = max(float(limits[i]), t)
+
+    def rest(self, t: float) -> None:
+        """Note the end of impacts that pile up, where it is due: a moment after the contact was taken as closed."""
+        for i in np.flatnonzero(self.zeno.rests <= t):
+            if self.phase.closed[i]:
+                self._note(float(self.zeno.rests[i]), int(i), "impacts", "rest")
+            self.zeno.rests[i] = np.inf
 
     def change(self, here: Here) -> Here:
         """Let those come to rest whose sliding has ended; then open and slide what must."""
@@ -162,4 +169,6 @@ class Switch:
         return np.where(p.closed & pushing, np.where(p.sliding, 1, 0), 2)
 
     def _note(self, t: float, i: int, old: str, new: str) -> None:
+        if new == "open":
+            self.zeno.rests[i] = np.inf
         self.session.events.append(Event(float(t), self.pairs[i].name, i, old, new))

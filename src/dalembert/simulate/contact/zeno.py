@@ -22,23 +22,26 @@ SHORT = 1e-4
 
 
 class Zeno:
-    """Remembers the impacts of every contact."""
+    """Remembers the impacts of every contact; `rests` are limits that were completed and are still ahead, or inf."""
 
     def __init__(self, contacts: int) -> None:
         self.times: list[list[float]] = [[] for _ in range(contacts)]
+        self.rests = np.full(contacts, np.inf)
 
     def as_array(self) -> Array:
-        """Return all that is remembered, (contacts, KNOWN), NaN where there is nothing."""
-        found = np.full((len(self.times), KNOWN), np.nan)
+        """Return all that is remembered, (contacts, KNOWN + 1), NaN where there is nothing; last the times of rest."""
+        found = np.full((len(self.times), KNOWN + 1), np.nan)
         for i, times in enumerate(self.times):
             found[i, : len(times)] = times
+        found[:, KNOWN] = self.rests
         return found
 
     @classmethod
     def from_array(cls, array: Array) -> Zeno:
         """Return what `as_array` was made of."""
         zeno = cls(len(array))
-        zeno.times = [[float(t) for t in row if np.isfinite(t)] for row in array]
+        zeno.times = [[float(t) for t in row[:KNOWN] if np.isfinite(t)] for row in array]
+        zeno.rests = array[:, KNOWN].copy() if array.shape[1] > KNOWN else zeno.rests  # not in files of older versions
         return zeno
 
     def struck(self, i: int, t: float, completed: bool) -> None:

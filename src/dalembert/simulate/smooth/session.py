@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.model.solving import LARGEST_SURVEYED
 from dalembert.simulate.event import Event
+from dalembert.simulate.ignored import Ignored
 from dalembert.simulate.smooth.controller import Controller
 from dalembert.simulate.smooth.watch import Watch
 from dalembert.simulate.undisturbed import undisturbed
@@ -61,6 +62,8 @@ class Session:
         That of the mechanism's rows around the start, once a stepper has asked for it.
     sink
         Called with (block, checkpoint) when samples are complete; writes files.
+    ignored
+        Data of the model that do not act in this run, kind by kind.
     """
 
     mechanism: Mechanism
@@ -84,6 +87,14 @@ class Session:
     evaluations: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
     rank: GenericRank | None = None
+    ignored: list[Ignored] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """The message of the run, with the kinds of data that did not act."""
+        kinds = ", ".join(each.kind for each in self.ignored)
+        said = f"data of the model that do not act: {kinds} (see notes)" if kinds else ""
+        return "; ".join(each for each in (self.message, said) if each)
 
     @undisturbed()
     def add(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:

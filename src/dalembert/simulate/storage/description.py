@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert._version import __version__
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.simulate.ignored import Ignored
 from dalembert.simulate.smooth.controller import controller
 from dalembert.simulate.smooth.session import Session, Settings
 from dalembert.simulate.smooth.watch import watches
@@ -40,6 +41,7 @@ def describe(session: Session) -> dict[str, Any]:
         "options": _text(session.extra.get("options", {})),
         "q": as_text(session.q),
         "v": as_text(session.v),
+        "notes": as_text([list(each) for each in session.ignored]),
         "status": "running",
         "message": "",
     }
@@ -69,6 +71,8 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
         "contacts": _optional(attributes, "contacts", given, missing), "options": from_text(attributes["options"]),
         "missing": missing,
     }  # fmt: skip
+    if "notes" in attributes:  # not in files of older versions
+        session.ignored = [Ignored(*each) for each in from_text(attributes["notes"])]
     if "torque" in missing:
         session.extra["controller missing"] = True
     return session

@@ -22,7 +22,7 @@ def load_run(path: Any, **given: Any) -> MechanismTrajectory:
     """Return the run in a file; `mechanism`, `torque`, `events`, `contacts` where the file could not hold them."""
     session = read_session(path, given)
     run = trajectory_of(session, tuple(session.extra.get("contact_names", ())))
-    return replace(run, status=session.status, message=session.message)
+    return replace(run, status=session.status, message=session.words)
 
 
 def read_session(path: Any, given: dict[str, Any]) -> Session:

@@ -1,0 +1,89 @@
+"""Ridges of heightfields in boxes: a box touches with its corners alone, so a ridge may enter a face between them.
+
+Symbols: p + s d, s in [0, 1], an edge of the heightfield's grid in the axes of the box; h half lengths of its edges.
+
+No contact acts there, and no run may pass over it in silence: samples are looked through, and a ridge inside a box is a
+trouble of the run with its contact, time and depth.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.simulate.contact.shapes import Box, Contact, Heightfield
+
+if TYPE_CHECKING:
+    from dalembert.simulate.smooth.session import Session
+
+Array = np.ndarray
+
+INSIDE = 1e-6
+"""Ridges deeper in a box than this, and than `PART` of its shortest edge, are inside, metres."""
+
+PART = 1e-3
+"""As above: what a box of this size may sink by first-order steps."""
+
+RIDGE = (
+    "a ridge of the heightfield is {depth:.3g} m inside the box of contact {name!r} at t = {t:.9g} s: a box touches "
+    "heightfields with its corners alone; put spheres along its edges"
+)
+
+
+def say_ridges(session: Session) -> None:
+    """Mark a run in which a ridge enters a box: the deepest is named."""
+    contacts = session.extra.get("contacts")
+    several = contacts if isinstance(contacts, list | tuple) else [contacts]
+    boxes = [c for c in several if isinstance(c, Contact) and isinstance(c.shape, Box) and isinstance(c.other, Heightfield)]
+    worst: tuple[float, str, float] | None = None
+    for contact in boxes:
+        for block in session.blocks:
+            for t, q in zip(block["t"], block["q"], strict=True):
+                depth = depth_of_ridges(session.mechanism, contact, q)
+                if depth > 0.0 and (worst is None or depth > worst[0]):
+                    worst = depth, contact.name, float(t)
+    if worst is not None:
+        session.status = "inaccurate" if session.status == "completed" else session.status
+        said = RIDGE.format(depth=worst[0], name=worst[1], t=worst[2])
+        session.message = f"{session.message}; {said}".removeprefix("; ")
+
+
+def depth_of_ridges(mechanism: Any, contact: Contact, q: Array) -> float:
+    """Return how deep edges of the heightfield's grid are inside a box, 0 where none is."""
+    box, field = contact.shape, contact.other
+    R, p = (np.asarray(each) for each in mechanism.kinematics(q, box.frame))
+    centre, half = p + R @ np.array(box.at), 0.5 * np.array(box.size)
+    reach = float(np.linalg.norm(half))
+    i, j = (_near(grid, x, reach) for grid, x in ((field.x, centre[0]), (field.y, centre[1])))
+    x, y = np.meshgrid(_over(field.x[i], centre[0], reach), _over(field.y[j], centre[1], reach), indexing="ij")
+    z = np.pad(field.z[np.ix_(i, j)], 1, mode="edge")
+    points = (np.stack([x, y, z], axis=-1) - centre) @ R  # in the axes of the box
+    pieces = [(points[:-1], points[1:]), (points[:, :-1], points[:, 1:])]
+    depth = max(float(_depths(a.reshape(-1, 3), b.reshape(-1, 3), half).max(initial=0.0)) for a, b in pieces)
+    return depth if depth > max(INSIDE, PART * float(half[half > 0.0].min(initial=np.inf))) else 0.0
+
+
+def _near(grid: Array, x: float, reach: float) -> Array:
+    """Return the lines of the grid within reach, and one beyond on either side."""
+    first = max(int(np.searchsorted(grid, x - reach)) - 1, 0)
+    last = min(int(np.searchsorted(grid, x + reach)), grid.size - 1)
+    return np.arange(min(first, grid.size - 1), max(last, first) + 1)
+
+
+def _over(lines: Array, x: float, reach: float) -> Array:
+    """Return the lines with one more on either side, level ground beyond the edge."""
+    return np.array([min(lines[0], x - reach) - reach, *lines, max(lines[-1], x + reach) + reach])
+
+
+def _depths(a: Array, b: Array, half: Array) -> Array:
+    """Return how deep the middle of what a box holds of the segments from a to b is below its faces; < 0 outside."""
+    d = b - a
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t0, t1 = (-half - a) / d, (half - a) / d
+    still = d == 0.0
+    outside = (still & (np.abs(a) >= half)).any(axis=1)
+    low = np.where(still, 0.0, np.minimum(t0, t1)).max(axis=1).clip(0.0)
+    high = np.where(still, 1.0, np.maximum(t0, t1)).min(axis=1).clip(None, 1.0)
+    middle = a + (0.5 * (low + high))[:, None] * d
+    return np.where(outside | (low >= high), -1.0, (half - np.abs(middle)).min(axis=1))

@@ -1,0 +1,178 @@
+"""Contacts that contradict each other, Painleve's paradox, penetration, events in order, data that do not act."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere
+from dalembert.simulate.contact.laws import complementarity
+from tests.simulate.contact_cases import plate, sliding_rod, vertical_ball
+
+
+def press():
+    """Return a ball between a plate that a servo drives at 0.5 m/s and a wall, its start and contacts.
+
+    The plate meets the ball at 0.2 s, the ball the wall at 0.5 s.
+    """
+    b = da.Builder("press", gravity=(0, 0, 0))
+    b.body("plate", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("push", "prismatic", parent="world", child="plate", axis=(1, 0, 0))
+    b.body("ball", mass=1.0, inertia=(0.004, 0.004, 0.004))
+    b.joint("x", "prismatic", parent="world", child="ball", axis=(1, 0, 0))
+    m = b.build().constrain(da.Servo("push", lambda t: 0.5 * t))
+    ball = Sphere("ball", 0.05)
+    contacts = [
+        Contact(ball, Sphere("plate", 0.05), name="plate on ball"),
+        Contact(ball, Plane((-1, 0, 0), -0.4), name="ball on wall"),
+    ]
+    return m, [0.0, 0.2], [0.5, 0.0], contacts
+
+
+@pytest.mark.parametrize("method", ["hybrid", "moreau"])
+def test_a_driven_plate_does_not_push_a_ball_into_a_wall(method):
+    m, q, v, contacts = press()
+    run = da.simulate(m, 1.0, q, v, contacts=contacts, method=method)
+    assert run.status == "no solution"
+    assert not run.ok
+    assert "'plate on ball', 'ball on wall'" in run.message
+    assert re.search(r"t = 0\.(499|5)", run.message)
+    assert "row 0" not in run.message
+    assert run.t[-1] == pytest.approx(0.5, abs=2e-3 if method == "moreau" else 1e-9)
+    assert run.q[-1, 1] == pytest.approx(0.35, abs=2e-3 if method == "moreau" else 1e-9)  # kept up to the conflict
+    assert run.q[:, 1].max() < 0.35 + 1e-9
+
+
+def test_valid_motion_before_a_contradiction_is_kept_with_its_samples():
+    m, q, v, contacts = press()
+    run = da.simulate(m, 1.0, q, v, contacts=contacts, method="hybrid", every=0.1)
+    np.testing.assert_allclose(run["x"][np.searchsorted(run.t, [0.3, 0.4])], [0.25, 0.3], atol=1e-9)
+
+
+def test_laws_are_measured_against_the_data():
+    """Two jaws on a part that cannot give way: impulses grow without end, and are no answer."""
+    G = np.zeros((6, 6))
+    G[::3, ::3] = [[1.0, -1.0], [-1.0, 1.0]]
+    g = np.array([-1.0, 0, 0, -1.0, 0, 0])
+    answer = complementarity(G, g, np.zeros(2))
+    assert not answer.ok
+    assert answer.contradiction(["left", "right"]) == "'left', 'right'"
+    assert complementarity(G, np.array([-1.0, 0, 0, 2.0, 0, 0]), np.zeros(2)).ok
+    ground = complementarity(np.eye(3), np.array([-1e-3, 2e-4, 0]), np.array([0.5]))
+    assert ground.ok
+    np.testing.assert_allclose(ground.r, [1e-3, -2e-4, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_time_steps_through_painleves_paradox_say_so(compiled):
+    m, q, contacts = sliding_rod(2.0)
+    run = da.simulate(m, 0.1, q, [3.0, 0, 0], contacts=contacts, method="moreau", compiled=compiled)
+    assert run.status == "indeterminate"
+    assert not run.ok
+    assert "Painleve" in run.message
+    assert "'tip'" in run.message
+    assert "t = 0 s" in run.message
+    m, q, contacts = sliding_rod(0.5)
+    run = da.simulate(m, 0.1, q, [3.0, 0, 0], contacts=contacts, method="moreau", compiled=compiled)
+    assert run.ok, run.message
+
+
+@pytest.mark.parametrize("e", [0.3, 0.6])
+def test_events_are_in_order_around_the_limit_of_impacts(e):
+    """Two balls that bounce side by side, one of them falling onto the other's limit; a user's event between."""
+    b = da.Builder("pair")
+    for name in ("a", "b"):
+        b.body(name, mass=1.0, inertia=(0.004, 0.004, 0.004))
+        b.joint(f"z {name}", "prismatic", parent="world", child=name, axis=(0, 0, 1))
+    m = b.build()
+    contacts = [Contact(Sphere(name), restitution=e, name=name) for name in ("a", "b")]
+    end = np.sqrt(2 / 9.81) * (1 + 2 * e / (1 - e))
+
+    def soon(t, q, v):
+        return t - (end - 1e-6)
+
+    for height in (1.0, 1.0 + 2e-5, 0.999):
+        run = da.simulate(m, 3.0, [1.0, height], contacts=contacts, method="hybrid", events=soon)
+        times = [event.time for event in run.events]
+        assert times == sorted(times)
+        assert max(times) <= run.t[-1]
+        for name in ("a", "b"):
+            words = [event.new for event in run.events if event.contact == name]
+            assert words[-2:] == ["closed", "rest"]
+            assert set(words[:-2]) == {"impact"}
+        rest = next(event.time for event in run.events if event.new == "rest" and event.contact == "a")
+        assert rest == pytest.approx(end, abs=1e-9)
+        assert (np.diff(run.t) >= 0.0).all()
+
+
+def test_rest_comes_through_a_file(tmp_path):
+    contacts = [Contact(Sphere("ball"), restitution=0.5)]
+    run = da.simulate(vertical_ball(), 2.0, [1.0], contacts=contacts, method="hybrid", file=tmp_path / "run.h5")
+    assert run.events[-1].new == "rest"
+    assert da.Trajectory.load(tmp_path / "run.h5").events == run.events
+
+
+def arm(**more):
+    """Return an arm on a hinge with data of many kinds."""
+    b = da.Builder("arm")
+    b.body("arm", mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
+    b.joint("hinge", "revolute", parent="world", child="arm", axis=(0, 1, 0), **more)
+    return b
+
+
+@pytest.mark.parametrize("method", ["dop853", "dopri5", "bdf", "radau", "variational", "hybrid", "moreau"])
+def test_every_stepper_says_that_joint_friction_does_not_act(method, tmp_path):
+    m = arm(friction=3.0).build()
+    more = {"contacts": [Contact(Sphere("arm", 0.1, (1, 0, 0)), Plane(offset=-5.0))]} if method in ("hybrid", "moreau") else {}
+    more |= {"step": 1e-3} if method == "variational" else {}
+    run = da.simulate(m, 0.05, [0.0], method=method, file=tmp_path / "run.h5", **more)
+    assert any("dry friction of 'hinge'" in note for note in run.notes)
+    assert "dry friction" in run.message
+    assert "dry friction of 'hinge'" in str(run)
+    loaded = da.Trajectory.load(tmp_path / "run.h5")
+    assert loaded.notes == run.notes
+    assert loaded.message == run.message
+
+
+def test_all_kinds_of_data_that_do_not_act_are_named():
+    b = arm(friction=1.0, damping=0.1, stiffness=2.0, armature=0.1,
+            limits={"lower": -1.0, "upper": 1.0, "velocity": 3.0, "effort": 5.0})  # fmt: skip
+    m = b.build(passive=False)
+    notes = " ".join(da.simulate(m, 0.01, [0.0], torque=[1.0]).notes)
+    for words in ("dry friction", "damping and springs", "limits of 'hinge'", "limits of speed", "limits of effort"):
+        assert words in notes
+    assert "armature" not in notes  # acts, in M
+    run = da.simulate(m.with_passive(True), 0.01, [0.0], contacts=[JointLimits()])
+    said = " ".join(run.notes)
+    assert "limits of 'hinge'" not in said
+    assert "damping" not in said
+    assert "effort" not in said
+    plain = da.simulate(vertical_ball(), 0.01, [1.0])
+    assert plain.notes == ()
+    assert plain.message == ""
+
+
+def test_collision_shapes_of_a_file_are_in_the_reason_of_a_run_without_contacts():
+    b = da.Builder("box")
+    b.body("box", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.note("collision shapes are not used: 1 on 1 bodies (box)")
+    m = b.build(base="floating")
+    run = da.simulate(m, 0.01)
+    assert "collision shapes are not used: 1 on 1 bodies (box)" in run.reason
+    assert any(note.startswith("collision shapes") for note in run.notes)
+    run = da.simulate(m, 0.01, contacts=[Contact(Sphere("box", 0.1), Plane(offset=-1.0))])
+    assert "collision" not in run.reason
+
+
+def test_penetration_is_a_residual_of_time_steps():
+    """Steps of 0.05 s turn a bar by radians: what they cannot follow they say."""
+    m = plate("bar", 1.0, 1 / 12)
+    contacts = [Contact(Sphere("bar", 0.0, (a, 0, 0)), friction=0.3, name=name) for a, name in ((0.5, "r"), (-0.5, "l"))]
+    run = da.simulate(m, 2.0, [0, 0.6, 0.4], [0, -3.0, 60.0], contacts=contacts, method="moreau", step=0.05)
+    ends = run.q[:, 1] - 0.5 * np.abs(np.sin(run.q[:, 2]))
+    assert ends.min() < -1e-3
+    assert run.status == "inaccurate"
+    assert "penetration" in run.message
