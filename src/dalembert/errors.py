@@ -1,12 +1,17 @@
 """The errors a user may meet: what happened, the likely cause, what to try.
 
 A numerical outcome is data (`Status`, `Certificate`); these are for misuse, and for a single solve that has no
-answer. Every one derives from `DalembertError`.
+answer. Every one derives from `DalembertError`. What is legal and hardly meant is a `ModelWarning`.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
+from pathlib import Path
 from typing import Any
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class DalembertError(Exception):
@@ -59,3 +64,15 @@ class MissingExtraError(DalembertError, ImportError):
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f'{purpose} needs {package}: pip install "dalembert[{extra}]"')
         self.extra = extra
+
+
+class ModelWarning(UserWarning):
+    """A system is taken as described, though hardly anybody means it so; its `notes` say the same."""
+
+
+def warn_user(message: str) -> None:
+    """Warn with `ModelWarning` at the line that called dalembert, whatever lies between."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ModelWarning, stacklevel=level)

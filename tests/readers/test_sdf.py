@@ -371,7 +371,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", sorted(REFUSED))
 def test_refusals_name_file_and_line(load, case):
     with pytest.raises(da.ModelError, match=r"m\.sdf:\d+ <"):
-        load(REFUSED[case])
+        load(REFUSED[case], strict=True)
 
 
 @pytest.mark.parametrize(

@@ -236,3 +236,28 @@ def test_a_chain_of_300_bodies(load):
     assert load(text, "m.xml").nv == 300
     with pytest.raises(da.ModelError, match="451 deep"):
         load(text.replace(body * 300, body * 470), "m.xml")
+
+
+FLAT = INERTIAL.replace("<izz>1<", "<izz>3<")
+"""Moments 1, 1, 3: more about z than the sum of the others."""
+
+
+def test_inertias_that_no_body_can_have_load_with_a_warning(load):
+    """The same words for every format that can say them; `strict` refuses, by file and line."""
+    flat = pair().replace('izz="1"', 'izz="3"')
+    for text, name in ((flat, "r.urdf"), (model(sdf_link("a", inside=FLAT)), "m.sdf")):
+        with pytest.warns(da.ModelWarning, match=rf"{name}.*no body can have.*'a'.*strict=True refuses") as caught:
+            robot = load(text, name)
+        assert len(caught) == 1
+        assert any("body 'a': " in note and "stays positive definite" in note for note in robot.notes)
+        assert load(text, name, allow_unphysical=True).notes == robot.notes
+        with pytest.raises(da.ModelError, match=rf'{name}:\d+ <link name="a">.*triangle inequality'):
+            load(text, name, strict=True)
+
+
+@pytest.mark.parametrize("moments", ["1 1 3", "1 1 -1"])
+def test_mujoco_itself_refuses_inertias_that_no_body_can_have(load, moments):
+    inertial = f'<inertial pos="0 0 0" mass="1" diaginertia="{moments}"/>'
+    text = f"<mujoco><worldbody>\n<body><joint/>{inertial}</body></worldbody></mujoco>"
+    with pytest.raises(da.ModelError, match=r"m\.xml.*MuJoCo says.*inertia"):
+        load(text, "m.xml")

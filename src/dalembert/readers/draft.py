@@ -115,7 +115,7 @@ class Draft:
                     "turned; its coordinate is an angle without limits instead of (cos, sin)"
                 )
 
-    def build(self, base: str, order: str, allow_unphysical: bool, passive: bool) -> Mechanism:
+    def build(self, base: str, order: str, allow_unphysical: bool, passive: bool, strict: bool = False) -> Mechanism:
         """Return the mechanism."""
         self._unwind()
         builder = Builder(self.name, self.gravity, self.file)
@@ -138,7 +138,7 @@ class Draft:
             builder.loop(**values)
         for note in self.all_notes():
             builder.note(note)
-        return builder.build(base, order, allow_unphysical, passive)
+        return builder.build(base, order, allow_unphysical, passive, strict=strict)
 
 
 def _fields(part: Any) -> dict[str, Any]:
