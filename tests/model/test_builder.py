@@ -217,7 +217,7 @@ def test_unphysical_inertias_load_with_a_warning_and_a_note(values, words):
     (note,) = robot.notes
     assert re.search(f"body 'x': .*{words}", note)
     assert b.build(allow_unphysical=True).notes == robot.notes
-    with pytest.raises(da.ModelError, match="body 'x'.*strict=False"):
+    with pytest.raises(da.ModelError, match=r"body 'x'.*strict=False"):
         b.build(strict=True)
     with pytest.raises(da.ModelError, match="give one of them"):
         b.build(strict=True, allow_unphysical=True)

@@ -106,8 +106,8 @@ def _unphysical_words(parts: Builder, named: list[str]) -> str:
     where = "" if parts.source is None else f"{parts.source}: "
     return (
         f"{where}{parts.name!r} has {len(named)} inertias that no body can have, taken as they are: "
-        f"{', '.join(named[:MOST_NAMED])}{more}. The mechanism's notes say what is wrong and what it means for the mass "
-        "matrix; strict=True refuses them, allow_unphysical=True takes them without this warning"
+        f"{', '.join(named[:MOST_NAMED])}{more}. The mechanism's notes say what is wrong and what it means for the "
+        "mass matrix; strict=True refuses them, allow_unphysical=True takes them without this warning"
     )
 
 
