@@ -276,7 +276,7 @@ CORPUS: dict[str, Hostile] = {
         "was not found",
     ),
     "plugin": mjcf(
-        '<extension><plugin plugin="evil"/></extension>' + BODY.format('<plugin plugin="evil"/>'), "MuJoCo says"
+        '<extension><plugin plugin="evil"/></extension>' + BODY.format('<plugin plugin="evil"/>'), "plugin 'evil'"
     ),
     "soft body": mjcf('<worldbody><flexcomp name="f" type="grid" count="9999 9999 9999"/></worldbody>', "soft bodies"),
     "muscles": mjcf(

@@ -26,6 +26,8 @@ class Draft:
 
     Attributes
     ----------
+    shapes
+        Bodies with shapes that collide, as often as they have one.
     rooted
         Whether every root body has its joint to the ground already; where not, the Builder adds "root_joint".
     initial
@@ -43,6 +45,7 @@ class Draft:
     couplings: list[Coupling] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shapes: list[str] = field(default_factory=list)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     left_out: dict[str, list[Element]] = field(default_factory=dict)
     rooted: bool = False
@@ -74,7 +77,19 @@ class Draft:
             places = ", ".join(_place(element) for element in elements[:NAMED])
             more = f", and {len(elements) - NAMED} more" if len(elements) > NAMED else ""
             lines.append(f"left out: {len(elements)} {what}: {places}{more}")
-        return (*self.notes, *lines)
+        return (*self.notes, *lines, *self._shape_note())
+
+    def _shape_note(self) -> list[str]:
+        """Return a note on shapes that collide in other tools: here a run has the contacts that it is given."""
+        bodies = list(dict.fromkeys(name or "unnamed" for name in self.shapes))
+        if not bodies:
+            return []
+        named = ", ".join(shortened(name, 40) for name in bodies[:NAMED])
+        more = f", and {len(bodies) - NAMED} more" if len(bodies) > NAMED else ""
+        return [
+            f"collision shapes are not used: {len(self.shapes)} on {len(bodies)} bodies ({named}{more}); without "
+            "contacts= of simulate they pass through each other and the ground"
+        ]
 
     def new_name(self, family: str, wanted: str) -> str:
         """Return a name that no part of a family was given here before: the wanted one, or with a number behind it."""

@@ -104,9 +104,7 @@ def _read(
     return _built(draft, root.tag, base, passive, allow_unphysical, strict)
 
 
-def _built(
-    draft: Draft, kind: str, base: str, passive: bool | str, allow_unphysical: bool, strict: bool
-) -> Mechanism:
+def _built(draft: Draft, kind: str, base: str, passive: bool | str, allow_unphysical: bool, strict: bool) -> Mechanism:
     """Return the mechanism of a draft."""
     if draft.rooted:
         draft.rebase(base)
