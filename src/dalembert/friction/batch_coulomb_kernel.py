@@ -7,7 +7,6 @@ other constraint rows, G = J J^T, r reactions, u = H a + drift contact accelerat
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from dalembert.friction.batch_kernel import (
@@ -25,8 +24,9 @@ from dalembert.friction.batch_kernel import (
     project,
 )
 from dalembert.friction.cone_kernel import FIXED, TINY, UNILATERAL, attempt
+from dalembert.kernel.loops import loop
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+compiled = loop(nogil=True, error_model="numpy")
 
 FULL = 1.0 - 1e-12
 """A force of at least this part of its limit is at the limit, as in `index_sets`."""
