@@ -17,6 +17,10 @@ SECRET_SDF = '<sdf version="1.9"><model name="m"><link name="secret"/></model></
 SECRET_MJCF = '<mujocoinclude><body name="secret"><geom size="1"/></body></mujocoinclude>'
 
 
+MANY = " ".join(f'a{i}="1"' for i in range(49_999)) + ' b="2"'
+"""Attributes; with the name they are one more."""
+
+
 @dataclass(frozen=True)
 class Hostile:
     """One case: the file's name, its content or what makes it, and the words of the refusal."""
@@ -284,5 +288,8 @@ CORPUS: dict[str, Hostile] = {
         + '<actuator><muscle name="m" joint="j"/></actuator><compiler><lengthrange inttotal="1e9"/></compiler>',
         None,
     ),
+    "many attributes in MJCF": mjcf(BODY.format("") + f"<size {MANY}/>", "50000 attributes"),
+    "many attributes of a link": urdf(f'<link name="a" {MANY}/>', "50001 attributes; the limit is 200"),
+    "many attributes in SDF": sdf(f'<link name="a" {MANY}/>', "50001 attributes"),
     "nothing in MJCF": mjcf("", "no <body>"),
 }

@@ -129,7 +129,8 @@ def test_flattened_models_keep_their_scoped_names(load):
     )
     flat = (
         link("a")
-        + '<frame name="arm::__model__" attached_to="arm::hand"><pose relative_to="__model__">0 0 1 0 0 0</pose></frame>'
+        + '<frame name="arm::__model__" attached_to="arm::hand">'
+        + '<pose relative_to="__model__">0 0 1 0 0 0</pose></frame>'
         + link("arm::hand", '<pose relative_to="arm::__model__">1 0 0 0 0 0</pose>')
         + joint("j", "a", "arm::hand")
     )

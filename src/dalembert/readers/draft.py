@@ -19,6 +19,9 @@ GROUND = "world"
 NAMED = 5
 """Places named in a note; the rest is counted."""
 
+MOST_KINDS = 200
+"""Kinds of elements left out that have a note of their own; the rest is counted."""
+
 
 @dataclass
 class Draft:
@@ -73,10 +76,12 @@ class Draft:
     def all_notes(self) -> tuple[str, ...]:
         """Return the notes, with one line for each kind of element left out."""
         lines = []
-        for what, elements in sorted(self.left_out.items()):
+        for what, elements in sorted(self.left_out.items())[:MOST_KINDS]:
             places = ", ".join(_place(element) for element in elements[:NAMED])
             more = f", and {len(elements) - NAMED} more" if len(elements) > NAMED else ""
             lines.append(f"left out: {len(elements)} {what}: {places}{more}")
+        if len(self.left_out) > MOST_KINDS:
+            lines.append(f"left out: {len(self.left_out) - MOST_KINDS} more kinds of elements and attributes")
         return (*self.notes, *lines, *self._shape_note())
 
     def _shape_note(self) -> list[str]:
