@@ -229,6 +229,9 @@ def _urdf(robot: da.Mechanism, path: Path) -> Words:
     except (ImportError, ValueError):
         return "right", "urdf: loaded, without another tool"
     M = pin.crba(model, model.createData(), pin.neutral(model))
+    weighed = all(body.inertia.mass > 0 or body.inertia.is_zero() for body in robot.bodies)
+    if not weighed or not np.all(np.diag(M)):
+        return "right", "urdf: loaded; Pinocchio means nothing by masses below zero, moments without mass, no axis"
     own = robot.open_tree().mass_matrix(robot.neutral())
     return _same("urdf", own, np.triu(M) + np.triu(M, 1).T)
 
@@ -249,7 +252,11 @@ def _mjcf(robot: da.Mechanism, path: Path) -> Words:
         model = mujoco.MjModel.from_xml_path(str(path))
     except Exception as error:  # a file that the oracle refuses: dalembert took out what it complains of
         return "right", f"xml: loaded, MuJoCo alone does not ({type(error).__name__})"
-    data, states, rng = mujoco.MjData(model), state_map(robot, "mujoco", model), np.random.default_rng(1)
+    data, rng = mujoco.MjData(model), np.random.default_rng(1)
+    try:
+        states = state_map(robot, "mujoco", model)
+    except da.DalembertError as error:  # blanks in names: XML makes a tab a blank, MuJoCo does not
+        return "refused", f"xml: state_map: {type(error).__name__}"
     mujoco.mj_integratePos(model, data.qpos, rng.normal(size=model.nv), 0.3)
     data.qvel = rng.normal(size=model.nv)
     mujoco.mj_forward(model, data)

@@ -147,7 +147,9 @@ CORPUS: dict[str, Hostile] = {
     "two roots of XML": Hostile("r.urdf", ROBOT + ROBOT, "junk after document"),
     "attribute twice": Hostile("r.urdf", '<robot name="r" name="s"/>', "duplicate attribute"),
     "many attributes": Hostile(
-        "r.urdf", f'<robot name="r" {" ".join(f"a{i}=" + chr(34) * 2 for i in range(10**5))}>{LINK}</robot>', None
+        "r.urdf",
+        f'<robot name="r" {" ".join(f"a{i}=" + chr(34) * 2 for i in range(10**5))}>{LINK}</robot>',
+        "100001 attributes; the limit is 200",
     ),
     "unknown encoding": Hostile(
         "r.urdf", f'<?xml version="1.0" encoding="klingon"?>{ROBOT}', "cannot be decoded|encoding"

@@ -194,6 +194,7 @@ NOTED = {
     "negative effort of a motor": ("r.urdf", pair(NEGATIVE, more=transmission("")), "the motor has no limit"),
     "misspelt rotation": ("r.urdf", pair(LIMIT + '<origin wxyz="0 0 1 0"/>'), "<origin> (its attribute 'wxyz'"),
     "unknown attribute": ("r.urdf", pair().replace('name="j"', 'name="j" speed="3"'), "its attribute 'speed'"),
+    "axis without xyz": ("r.urdf", pair(LIMIT + "<axis/>"), "no xyz; URDF's default"),
     "version": ("r.urdf", pair().replace("<robot", '<robot version="9.9"'), "version '9.9'"),
     "limits of a continuous joint": ("r.urdf", pair(kind="continuous"), "lower and upper of a continuous joint"),
     "mimics in a circle": (
