@@ -123,9 +123,10 @@ class Inertia:
 
     def consequence(self) -> str:
         """Return in words what an inertia that no body can have means for the mass matrix."""
-        if self.mass < 0 or np.linalg.eigvalsh(self.rotational)[0] < 0:
+        moments = np.linalg.eigvalsh(self.rotational)
+        if self.mass < 0 or moments[0] < -TRIANGLE_TOLERANCE * np.abs(moments).max():
             return "the mass matrix is not positive definite where this inertia outweighs the others"
-        return "the mass matrix stays positive definite, but its moments are those of no distribution of mass"
+        return "the mass matrix has no negative eigenvalue from it, but its moments are those of no distribution of mass"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Inertia):
