@@ -250,7 +250,7 @@ def test_inertias_that_no_body_can_have_load_with_a_warning(load):
         with pytest.warns(da.ModelWarning, match=rf"{name}.*no body can have.*'a'.*strict=True refuses") as caught:
             robot = load(text, name)
         assert len(caught) == 1
-        assert any("body 'a': " in note and "no negative eigenvalue" in note for note in robot.notes)
+        assert any("body 'a': " in note and "adds no negative eigenvalue" in note for note in robot.notes)
         assert load(text, name, allow_unphysical=True).notes == robot.notes
         with pytest.raises(da.ModelError, match=rf'{name}:\d+ <link name="a">.*triangle inequality'):
             load(text, name, strict=True)

@@ -126,7 +126,7 @@ class Inertia:
         moments = np.linalg.eigvalsh(self.rotational)
         if self.mass < 0 or moments[0] < -TRIANGLE_TOLERANCE * np.abs(moments).max():
             return "the mass matrix is not positive definite where this inertia outweighs the others"
-        return "the mass matrix has no negative eigenvalue from it, but its moments are those of no distribution of mass"
+        return "it adds no negative eigenvalue to the mass matrix, but its moments are those of no distribution of mass"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Inertia):
