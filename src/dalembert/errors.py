@@ -1,12 +1,17 @@
 """The errors a user may meet: what happened, the likely cause, what to try.
 
 A numerical outcome is data (`Status`, `Certificate`); these are for misuse, and for a single solve that has no
-answer. Every one derives from `DalembertError`.
+answer. Every one derives from `DalembertError`. What is legal and hardly meant is a `ModelWarning`.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
+from pathlib import Path
 from typing import Any
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class DalembertError(Exception):
@@ -67,3 +72,15 @@ def refuse_masked(values: Any, what: str) -> None:
     masks = [getattr(one, "mask", False) for one in (values, *several) if type(one).__module__.startswith("numpy.ma")]
     if any(mask is True or getattr(mask, "any", bool)() for mask in masks):
         raise ShapeError(f"{what} is a masked array; fill what is masked: {what}.filled(...)")
+
+
+class ModelWarning(UserWarning):
+    """A system is taken as described, though hardly anybody means it so; its `notes` say the same."""
+
+
+def warn_user(message: str) -> None:
+    """Warn with `ModelWarning` at the line that called dalembert, whatever lies between."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, ModelWarning, stacklevel=level)

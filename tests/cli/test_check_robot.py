@@ -217,3 +217,14 @@ def test_a_quadruped_as_a_process():
     for each in found["configurations"]:
         assert (each["verdict"], each["rank"], each["degrees_of_freedom"]) == ("unique", 12, 6)
         assert each["reactions_not_unique"] == []
+
+
+def test_inertias_that_no_body_can_have_are_warned_of_and_refused_on_request(check):
+    text = arm().replace('izz="0.01"', 'izz="0.5"', 1)
+    code, out, err = check(text=text)
+    assert (code, err.count("dalembert: warning: ")) == (0, 1)
+    assert "no body can have" in err
+    code, out, err = check("--strict", text=text)
+    assert (code, out) == (2, "")
+    assert "dalembert: error: " in err
+    assert "triangle inequality" in err

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.kernel import Kernel, cache, cache_info, clear_cache, cpu_engine
+from dalembert.kernel import Kernel, cache, cache_info, clear_cache, cpu_engine, private_files
 
 
 @pytest.fixture
@@ -93,6 +93,47 @@ def test_the_folder_is_private(folder):
     folder.chmod(0o777)
     with pytest.warns(RuntimeWarning, match="others can write"):
         assert cache.read("0") is None
+
+
+PLANTED = {
+    "a link": lambda path, other: (path.unlink(), path.symlink_to(other)),
+    "a second name": lambda path, other: os.link(path, other.with_suffix(".link")),
+    "writable by the group": lambda path, other: path.chmod(0o660),
+    "writable by all": lambda path, other: path.chmod(0o606),
+    "a pipe": lambda path, other: (path.unlink(), os.mkfifo(path)),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="file modes are POSIX")
+@pytest.mark.parametrize("how", sorted(PLANTED))
+def test_a_file_that_others_can_have_made_is_not_run(folder, tmp_path, how):
+    """The folder was open to all for a while and is private again: what was put there then is not trusted."""
+    expected = make()(np.ones((9, 2)))
+    path, other = entry(folder), tmp_path / "other"
+    other.write_bytes(path.read_bytes())
+    other.chmod(0o600)
+    PLANTED[how](path, other)
+    folder.chmod(0o700)
+    again = make()
+    assert not again.report().from_cache
+    np.testing.assert_array_equal(again(np.ones((9, 2))), expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="file modes are POSIX")
+def test_a_file_of_another_user_is_not_run(folder, monkeypatch):
+    make()
+    path = entry(folder)
+    name = path.name.removesuffix(".kernel")
+    assert cache.read(name) is not None
+    mine, real = os.getuid(), os.fstat
+
+    def planted(handle):
+        state = list(real(handle))
+        state[4] = mine + 1
+        return os.stat_result(state)
+
+    monkeypatch.setattr(private_files.os, "fstat", planted)
+    assert cache.read(name) is None
 
 
 def test_info_and_clear(folder):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -145,7 +147,7 @@ def test_mistakes_in_joints_name_part_and_source(what, change, message):
 
 OTHERS = [
     (lambda b: b.body("upper"), "body 'upper' is there already"),
-    (lambda b: b.body("x", mass=-1.0), r"body 'x': the mass is negative \(-1 kg\).*allow_unphysical"),
+    (lambda b: b.body("x", mass=-1.0), r"body 'x': the mass is negative \(-1 kg\).*strict=False"),
     (lambda b: b.body("x", mass=1.0, inertia=(1, 1, 3)), "body 'x'.*triangle inequality"),
     (lambda b: b.body("x", mass=1.0, inertia=(1, -1, 1)), "body 'x'.*negative principal moment"),
     (lambda b: b.body("x", mass=float("nan")), "body 'x'.*mass must be one finite"),
@@ -173,7 +175,7 @@ def test_mistakes_in_other_parts(change, message):
         change(b)
         for name in set(b.bodies) - {"upper", "fore", "ball"}:
             b.joint(f"j_{name}", "fixed", parent="world", child=name)
-        b.build()
+        b.build(strict=True)
 
     with pytest.raises(da.ModelError, match=message):
         make(arm())
@@ -197,12 +199,28 @@ def test_nothing_can_float():
         arm().build(order="alphabet")
 
 
-def test_unphysical_inertias_load_with_a_note():
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"mass": -1.0}, r"the mass is negative \(-1 kg\); taken as it is: the mass matrix is not positive definite"),
+        ({"mass": 1.0, "inertia": (1, -1, 1)}, "negative principal moment.*not positive definite"),
+        ({"mass": 1.0, "inertia": (1, 1, 3)}, "triangle inequality.*adds no negative eigenvalue"),
+    ],
+)
+def test_unphysical_inertias_load_with_a_warning_and_a_note(values, words):
     b = arm()
-    b.body("x", mass=-1.0)
+    b.body("x", **values)
     b.joint("j", "fixed", parent="fore", child="x")
-    robot = b.build(allow_unphysical=True)
-    assert robot.notes == ("body 'x': the mass is negative (-1 kg); loaded as it is",)
+    with pytest.warns(da.ModelWarning, match=r"1 inertias that no body can have.*'x'.*strict=True refuses") as caught:
+        robot = b.build()
+    assert caught[0].filename == __file__
+    (note,) = robot.notes
+    assert re.search(f"body 'x': .*{words}", note)
+    assert b.build(allow_unphysical=True).notes == robot.notes
+    with pytest.raises(da.ModelError, match=r"body 'x'.*strict=False"):
+        b.build(strict=True)
+    with pytest.raises(da.ModelError, match="give one of them"):
+        b.build(strict=True, allow_unphysical=True)
 
 
 def test_massless_bodies_are_legal():

@@ -17,6 +17,10 @@ SECRET_SDF = '<sdf version="1.9"><model name="m"><link name="secret"/></model></
 SECRET_MJCF = '<mujocoinclude><body name="secret"><geom size="1"/></body></mujocoinclude>'
 
 
+MANY = " ".join(f'a{i}="1"' for i in range(49_999)) + ' b="2"'
+"""Attributes; with the name they are one more."""
+
+
 @dataclass(frozen=True)
 class Hostile:
     """One case: the file's name, its content or what makes it, and the words of the refusal."""
@@ -143,7 +147,9 @@ CORPUS: dict[str, Hostile] = {
     "two roots of XML": Hostile("r.urdf", ROBOT + ROBOT, "junk after document"),
     "attribute twice": Hostile("r.urdf", '<robot name="r" name="s"/>', "duplicate attribute"),
     "many attributes": Hostile(
-        "r.urdf", f'<robot name="r" {" ".join(f"a{i}=" + chr(34) * 2 for i in range(10**5))}>{LINK}</robot>', None
+        "r.urdf",
+        f'<robot name="r" {" ".join(f"a{i}=" + chr(34) * 2 for i in range(10**5))}>{LINK}</robot>',
+        "100001 attributes; the limit is 200",
     ),
     "unknown encoding": Hostile(
         "r.urdf", f'<?xml version="1.0" encoding="klingon"?>{ROBOT}', "cannot be decoded|encoding"
@@ -276,7 +282,7 @@ CORPUS: dict[str, Hostile] = {
         "was not found",
     ),
     "plugin": mjcf(
-        '<extension><plugin plugin="evil"/></extension>' + BODY.format('<plugin plugin="evil"/>'), "MuJoCo says"
+        '<extension><plugin plugin="evil"/></extension>' + BODY.format('<plugin plugin="evil"/>'), "plugin 'evil'"
     ),
     "soft body": mjcf('<worldbody><flexcomp name="f" type="grid" count="9999 9999 9999"/></worldbody>', "soft bodies"),
     "muscles": mjcf(
@@ -284,5 +290,8 @@ CORPUS: dict[str, Hostile] = {
         + '<actuator><muscle name="m" joint="j"/></actuator><compiler><lengthrange inttotal="1e9"/></compiler>',
         None,
     ),
+    "many attributes in MJCF": mjcf(BODY.format("") + f"<size {MANY}/>", "50000 attributes"),
+    "many attributes of a link": urdf(f'<link name="a" {MANY}/>', "50001 attributes; the limit is 200"),
+    "many attributes in SDF": sdf(f'<link name="a" {MANY}/>', "50001 attributes"),
     "nothing in MJCF": mjcf("", "no <body>"),
 }

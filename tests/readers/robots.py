@@ -34,4 +34,4 @@ UNPHYSICAL = {
     "tiago_description/robots/tiago_dual.urdf": "base_antenna_left_link",
     "tiago_description/robots/tiago_no_hand.urdf": "base_antenna_left_link",
 }
-"""Files with an inertia that no body can have, and the first link with one; `allow_unphysical` loads them."""
+"""Files with an inertia that no body can have, and the first link with one; they load with a warning."""

@@ -292,7 +292,7 @@ REFUSED = {
 def test_refusals_name_file_line_and_element(load, case):
     text, words = REFUSED[case]
     with pytest.raises(da.ModelError, match=words) as caught:
-        load(text)
+        load(text, strict=True)
     assert "r.urdf:" in str(caught.value)
     assert "<" in str(caught.value)
 

@@ -74,10 +74,11 @@ def loaded(name: str) -> da.Mechanism:
     """Return a robot; if the file has an inertia that no body can have, check that it is named."""
     if name not in UNPHYSICAL:
         return da.load(ROBOTS / name)
-    with pytest.raises(da.ModelError, match=f'<link name="{UNPHYSICAL[name]}">.*allow_unphysical'):
-        da.load(ROBOTS / name)
-    robot = da.load(ROBOTS / name, allow_unphysical=True)
-    assert any("loaded as it is" in note for note in robot.notes)
+    with pytest.raises(da.ModelError, match=f'<link name="{UNPHYSICAL[name]}">.*strict=False'):
+        da.load(ROBOTS / name, strict=True)
+    with pytest.warns(da.ModelWarning, match=f"no body can have.*'{UNPHYSICAL[name]}'"):
+        robot = da.load(ROBOTS / name)
+    assert any(f"body '{UNPHYSICAL[name]}': " in note and "the mass matrix" in note for note in robot.notes)
     return robot
 
 

@@ -194,6 +194,7 @@ NOTED = {
     "negative effort of a motor": ("r.urdf", pair(NEGATIVE, more=transmission("")), "the motor has no limit"),
     "misspelt rotation": ("r.urdf", pair(LIMIT + '<origin wxyz="0 0 1 0"/>'), "<origin> (its attribute 'wxyz'"),
     "unknown attribute": ("r.urdf", pair().replace('name="j"', 'name="j" speed="3"'), "its attribute 'speed'"),
+    "axis without xyz": ("r.urdf", pair(LIMIT + "<axis/>"), "no xyz; URDF's default"),
     "version": ("r.urdf", pair().replace("<robot", '<robot version="9.9"'), "version '9.9'"),
     "limits of a continuous joint": ("r.urdf", pair(kind="continuous"), "lower and upper of a continuous joint"),
     "mimics in a circle": (
@@ -236,3 +237,28 @@ def test_a_chain_of_300_bodies(load):
     assert load(text, "m.xml").nv == 300
     with pytest.raises(da.ModelError, match="451 deep"):
         load(text.replace(body * 300, body * 470), "m.xml")
+
+
+FLAT = INERTIAL.replace("<izz>1<", "<izz>3<")
+"""Moments 1, 1, 3: more about z than the sum of the others."""
+
+
+def test_inertias_that_no_body_can_have_load_with_a_warning(load):
+    """The same words for every format that can say them; `strict` refuses, by file and line."""
+    flat = pair().replace('izz="1"', 'izz="3"')
+    for text, name in ((flat, "r.urdf"), (model(sdf_link("a", inside=FLAT)), "m.sdf")):
+        with pytest.warns(da.ModelWarning, match=rf"{name}.*no body can have.*'a'.*strict=True refuses") as caught:
+            robot = load(text, name)
+        assert len(caught) == 1
+        assert any("body 'a': " in note and "adds no negative eigenvalue" in note for note in robot.notes)
+        assert load(text, name, allow_unphysical=True).notes == robot.notes
+        with pytest.raises(da.ModelError, match=rf'{name}:\d+ <link name="a">.*triangle inequality'):
+            load(text, name, strict=True)
+
+
+@pytest.mark.parametrize("moments", ["1 1 3", "1 1 -1"])
+def test_mujoco_itself_refuses_inertias_that_no_body_can_have(load, moments):
+    inertial = f'<inertial pos="0 0 0" mass="1" diaginertia="{moments}"/>'
+    text = f"<mujoco><worldbody>\n<body><joint/>{inertial}</body></worldbody></mujoco>"
+    with pytest.raises(da.ModelError, match=r"m\.xml.*MuJoCo says.*inertia"):
+        load(text, "m.xml")

@@ -16,8 +16,11 @@ import pytest
 import xarray
 
 import dalembert as da
+from dalembert.simulate.contact import Contact, Sphere
 from dalembert.simulate.storage.text import as_text, from_text
+from dalembert.simulate.storage.unfinished import lookup3
 from tests.model.closed_loops import parallelogram, slider_crank, stewart
+from tests.simulate.contact_cases import vertical_ball
 from tests.simulate.linkages import bricard, crank_rocker
 
 ROOT = Path(__file__).parents[2]
@@ -277,3 +280,82 @@ def test_a_loaded_run_repeats_itself_and_cannot_be_made_shorter(tmp_path):
     for duration in (0.1, -1.0, "a"):
         with pytest.raises(da.ModelError, match="duration="):
             da.resume(tmp_path / "run.nc", duration=duration)
+
+
+LONG = "The ball and the ground:" + " ground" * 5 + ", " + "größer" * 20
+"""A name of more than 64 bytes; the 64th is within a letter."""
+
+
+def test_names_of_any_length_come_back(tmp_path):
+    assert len(LONG.encode()[:64].decode(errors="ignore").encode()) == 63
+    ball = vertical_ball()
+    run = da.simulate(ball, 1.0, [1.0], contacts=[Contact(Sphere("ball"), restitution=0.5, name=LONG)], method="hybrid")
+    assert {each.contact for each in run.events} == {LONG}
+    run.save(tmp_path / "contact.h5")
+    read = da.Trajectory.load(tmp_path / "contact.h5")
+    assert read.events == run.events
+    assert read.contacts == run.contacts == (LONG,)
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q"), ca.SX.sym("v")
+    falls = ca.Function("g", [t, q, v], [q - 0.5])
+    for method in ("dop853", "variational", "bdf"):
+        path = tmp_path / f"{method}.h5"
+        step = {"step": 1e-2} if method == "variational" else {}
+        run = da.simulate(ball, 1.0, [1.0], events={LONG: falls}, method=method, file=path, **step)
+        assert [each.contact for each in run.events] == [LONG]
+        assert da.Trajectory.load(path).events == run.events
+        assert da.resume(path, duration=1.5).events == run.events
+
+
+SPOILT = """
+import sys
+import numpy as np
+import dalembert as da
+whole, kind = open(sys.argv[1], "rb").read(), sys.argv[2]
+rng = np.random.default_rng(7)
+for k in range(60):
+    data = bytearray(whole)
+    if kind == "cut":
+        data = data[: len(data) * k // 60]
+    else:
+        for at in rng.integers(0, len(data), 1 + k // 3):
+            data[at] ^= 1 << rng.integers(0, 8)
+    with open(sys.argv[1] + ".spoilt", "wb") as file:
+        file.write(data)
+    try:
+        run = da.Trajectory.load(sys.argv[1] + ".spoilt")
+        print("loaded")
+    except da.ModelError as error:
+        assert ".spoilt" in str(error), error
+        print("refused")
+"""
+
+
+@pytest.mark.parametrize("state", ["finished", "killed"])
+@pytest.mark.parametrize("kind", ["cut", "flipped"])
+def test_spoilt_files_are_refused_at_once(tmp_path, state, kind):
+    """A file that was cut, or whose bits were flipped, finished or not: the library's own error, without a wait."""
+    path = tmp_path / "run.h5"
+    m, q, v = crank_rocker()
+    if state == "finished":
+        da.simulate(m, 1.0, q, v, step=1e-2).save(path)
+    else:
+        child = started(path, "variational")
+        while not path.exists() or path.stat().st_size < FIRST_BLOCK:
+            time.sleep(0.01)
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+        assert da.Trajectory.load(path).status == "interrupted"
+    command = [sys.executable, "-c", SPOILT, str(path), kind]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
+    assert found.returncode == 0, found.stderr
+    said = found.stdout.split()
+    assert len(said) == 60
+    assert "refused" in said
+    if kind == "cut" and state == "finished":
+        assert set(said) == {"refused"}
+
+
+def test_the_checksum_of_hdf5():
+    """Values of Jenkins' own driver5 in lookup3.c."""
+    assert lookup3(b"") == 0xDEADBEEF
+    assert lookup3(b"Four score and seven years ago") == 0x17770551

@@ -82,8 +82,8 @@ class Check:
     seed: int = 0
     """Of the random configurations."""
 
-    allow_unphysical: bool = False
-    """Load inertias that no body can have, with a note."""
+    strict: bool = False
+    """Refuse inertias that no body can have; otherwise they are warned of."""
 
     json: bool = False
     """Print plain data instead of words."""
@@ -95,7 +95,7 @@ class Check:
     def _robot(self) -> int:
         from dalembert.model.survey import survey
 
-        mechanism = load(self.file, self.base, allow_unphysical=self.allow_unphysical)
+        mechanism = load(self.file, self.base, strict=self.strict)
         mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}, mechanism))
         found = survey(mechanism, self.samples, self.seed)
         print(json.dumps(found.as_dict(), indent=2) if self.json else found)

@@ -7,7 +7,9 @@ with --debug.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import tyro
 from rich.console import Console
@@ -19,7 +21,7 @@ from dalembert.cli.check import Check
 from dalembert.cli.demo import Demo
 from dalembert.cli.graph import Graph
 from dalembert.cli.show import Show
-from dalembert.errors import DalembertError, SolvabilityError
+from dalembert.errors import DalembertError, ModelWarning, SolvabilityError
 
 COMMANDS = {"demo": Demo, "check": Check, "show": Show, "graph": Graph, "cache": Cache}
 
@@ -40,7 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(command: Demo | Check | Show | Graph | Cache, debug: bool) -> int:
     """Run one command and return its exit code; errors become one readable message on the error stream."""
     try:
-        return command.run()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", ModelWarning)
+            warnings.showwarning = _show_warning
+            return command.run()
     except (DalembertError, OSError) as error:
         if debug:
             raise
@@ -55,6 +60,15 @@ def run(command: Demo | Check | Show | Graph | Cache, debug: bool) -> int:
 def _complain(error: Exception) -> None:
     """Print an error for the person who made it."""
     kind = "no solution" if isinstance(error, SolvabilityError) else "error"
+    _say(kind, error)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning in the words of an error, without the line of code that gave it."""
+    _say("warning", message)
+
+
+def _say(kind: str, message: Any) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(
-        Text(f"dalembert: {kind}: ", style="bold red") + str(error)
+        Text(f"dalembert: {kind}: ", style="bold red") + str(message)
     )

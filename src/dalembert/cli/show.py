@@ -21,14 +21,14 @@ class Show:
     base: Literal["auto", "fixed", "floating"] = "auto"
     """What holds the root."""
 
-    allow_unphysical: bool = False
-    """Load inertias that no body can have, with a note."""
+    strict: bool = False
+    """Refuse inertias that no body can have; otherwise they are warned of."""
 
     urdf: bool = False
     """Print it as URDF instead."""
 
     def run(self) -> int:
         """Print the mechanism, and return the exit code."""
-        mechanism = load(self.file, self.base, allow_unphysical=self.allow_unphysical)
+        mechanism = load(self.file, self.base, strict=self.strict)
         print(mechanism.to_urdf() if self.urdf else mechanism)
         return 0

@@ -7,7 +7,6 @@ other constraint rows, G = J J^T, r reactions, u = H a + drift contact accelerat
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from dalembert.friction.batch_kernel import (
@@ -29,8 +28,9 @@ from dalembert.friction.batch_kernel import (
 )
 from dalembert.friction.cone_kernel import FIXED, TINY, UNILATERAL, attempt
 from dalembert.friction.measure_kernel import data_sizes, violation
+from dalembert.kernel.loops import loop
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+compiled = loop(nogil=True, error_model="numpy")
 
 SHARED = 1e-5
 """Part of the whole motion in the size of a contact acceleration, as in `problem`."""

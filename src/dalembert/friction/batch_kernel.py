@@ -9,13 +9,13 @@ P = I - Q^T Q, b in their span with A L^-T b = -drift:
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from dalembert.friction.box_kernel import SOLVED, WRONG, accelerations, solve_box
 from dalembert.friction.least_kernel import least_norm
+from dalembert.kernel.loops import loop
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+compiled = loop(nogil=True, error_model="numpy")
 
 GOOD, UNSOLVED, NOT_DEFINITE, NOT_FINITE, CONTRADICTS = 0, 3, 6, 7, 8
 """Codes of `FrictionStatus`."""

@@ -15,10 +15,11 @@ Optimization", 2nd ed., section 16.5. Cost: O(k^3) a round, k free contacts.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+from dalembert.kernel.loops import loop
+
+compiled = loop(nogil=True, error_model="numpy")
 
 ROUNDS = 12
 """Rounds of the primal-dual method before the safe one takes over."""

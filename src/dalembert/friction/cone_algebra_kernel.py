@@ -15,10 +15,11 @@ Source: L. Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+from dalembert.kernel.loops import loop
+
+compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 FAR = 1e3
 """Longest step that is looked for."""

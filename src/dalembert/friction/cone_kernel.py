@@ -20,10 +20,11 @@ Comput. Modelling 28 (1998) 225-245; V. Acary, M. Bremond, O. Huber, in "Advance
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+from dalembert.kernel.loops import loop
+
+compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 COULOMB, ASSOCIATED = 0, 1
 """Which problem: the true law, or the convex one that lets a sliding contact lift off."""

@@ -20,13 +20,13 @@ Cost a step, w the width of a span: 3 w^2 + 30 w + 150 multiplications a contact
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from dalembert.friction.cone_algebra_kernel import corrected, image, reach, scaling
 from dalembert.friction.span_kernel import add_forces, assemble, factor, rows_times, substitute
+from dalembert.kernel.loops import loop
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 TINY = 1e-300
 """Keeps quotients of zero data finite."""

@@ -13,12 +13,12 @@ finitely many steps. Masses do not enter.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from dalembert.friction.box_kernel import WRONG, accelerations
+from dalembert.kernel.loops import loop
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+compiled = loop(nogil=True, error_model="numpy")
 
 STEPS = 60
 """Newton steps; a handful is usual."""

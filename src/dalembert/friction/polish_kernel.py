@@ -14,15 +14,15 @@ points, against 2 p^3 / 3 in the space of reactions.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from dalembert.friction.cone_algebra_kernel import image
 from dalembert.friction.cone_kernel import TINY, UNILATERAL, derivative, local_map, part_explained
 from dalembert.friction.interior_kernel import copied
 from dalembert.friction.span_kernel import add_forces, assemble, factor, rows_times, substitute
+from dalembert.kernel.loops import loop
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 EPSILON = 1e-8
 """Proximal part: large against rounding, small against what a step may miss."""

@@ -12,10 +12,11 @@ Source: A. George, J. W. Liu, "Computer Solution of Large Sparse Positive Defini
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+from dalembert.kernel.loops import loop
+
+compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 LANES = 4
 """Spans are filled up to a multiple of this: inner loops then have no remainder."""

@@ -3,7 +3,8 @@
 One file per kernel in the user's cache folder (private: mode 0700), named by the hash of what determines its
 content: expressions, type, processor and its features, versions of LLVM and of this room's code. A file is
 written whole under a temporary name and then renamed, so processes that race see a complete entry or none; a
-checksum over all of it catches truncation and change. An entry that does not check is rebuilt.
+checksum over all of it catches truncation and change. An entry that does not check, that is a link, or that another
+user can have written, is rebuilt (`private_files.py`).
 
 `DALEMBERT_CACHE` names another folder, or is "off" (or "0", "no", "false").
 """
@@ -25,16 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from dalembert._version import __version__
+from dalembert.kernel.private_files import PART, WRITABLE_BY_OTHERS, read_private, write_private
 
 VARIABLE = "DALEMBERT_CACHE"
 OFF = ("off", "0", "no", "false")
 SUFFIX = ".kernel"
-PART = ".part"
 STALE_SECONDS = 3600.0  # a file on its way that is older was left behind by a process that died
-MAGIC = b"dalembert kernel 1\n"
-DIGEST_BYTES = 32
+MAGIC = b"dalembert kernel 2\n"
 PRIVATE = 0o700
-WRITABLE_BY_OTHERS = 0o022
 
 
 @dataclass(frozen=True)
@@ -170,13 +169,8 @@ def read(name: str) -> tuple[dict[str, Any], bytes] | None:
     folder = cache_folder()
     if folder is None or not _is_private(folder):
         return None
-    try:
-        data = (folder / (name + SUFFIX)).read_bytes()
-    except OSError:
-        return None
-    body = data[len(MAGIC) + DIGEST_BYTES :]
-    checksum = data[len(MAGIC) : len(MAGIC) + DIGEST_BYTES]
-    if not data.startswith(MAGIC) or hashlib.sha256(name.encode() + body).digest() != checksum:
+    body = read_private(folder / (name + SUFFIX), MAGIC)
+    if body is None:
         return None
     length = int.from_bytes(body[:8], "little")
     return json.loads(body[8 : 8 + length]), body[8 + length :]
@@ -193,20 +187,10 @@ def write(name: str, header: dict[str, Any], code: bytes) -> None:
         folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if not _is_private(folder):
             return
-        import tempfile  # only what compiles writes
-
         _tidy(folder)
-
-        handle, temporary = tempfile.mkstemp(dir=folder, suffix=PART)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(MAGIC + hashlib.sha256(name.encode() + body).digest() + body)
-            os.replace(temporary, folder / (name + SUFFIX))
-        except OSError:
-            os.unlink(temporary)
-            raise
+        write_private(folder / (name + SUFFIX), MAGIC, body)
     except OSError as error:
-        _warn_once(f"kernel cache {folder} cannot be written: {error}")
+        warn_once(f"kernel cache {folder} cannot be written: {error}")
 
 
 def _entries(folder: Path | None) -> list[Path]:
@@ -223,11 +207,11 @@ def _is_private(folder: Path) -> bool:
         return False
     if state.st_uid == os.getuid() and not state.st_mode & WRITABLE_BY_OTHERS:
         return True
-    _warn_once(f"kernel cache {folder} is not used: others can write to it; chmod 700 it, or set {VARIABLE}")
+    warn_once(f"kernel cache {folder} is not used: others can write to it; remove it, or set {VARIABLE}")
     return False
 
 
 @cache
-def _warn_once(message: str) -> None:
+def warn_once(message: str) -> None:
     """Warn; not again in this process."""
     warnings.warn(message, RuntimeWarning, stacklevel=4)

@@ -12,12 +12,12 @@ Operations per sample: n^3/3 (M = L L^T) + n^2 m (Y) + n m^2 (S) + m^3/3 (S = Ls
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from dalembert.kernel.loops import loop
 from dalembert.kkt.lanes import LINE, W, combine
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+compiled = loop(nogil=True, error_model="numpy", fastmath={"contract"})
 
 STEPS = 2
 """Steps of refinement before a sample is left to the plain code."""

@@ -274,7 +274,13 @@ class Builder:
         self.notes.append(str(text))
 
     def build(
-        self, base: str = "fixed", order: str = "added", allow_unphysical: bool = False, passive: bool = True
+        self,
+        base: str = "fixed",
+        order: str = "added",
+        allow_unphysical: bool = False,
+        passive: bool = True,
+        *,
+        strict: bool = False,
     ) -> Mechanism:
         """Return the mechanism.
 
@@ -286,14 +292,16 @@ class Builder:
         order
             Children of a body as "added", or sorted by joint "name", as Pinocchio has them.
         allow_unphysical
-            Whether inertias that no body can have are a note instead of an error.
+            Whether inertias that no body can have are a note alone, without a `ModelWarning`.
         passive
             Whether springs and dampers act inside forward and inverse dynamics.
+        strict
+            Whether inertias that no body can have are refused.
         """
         ground = next(name for name in _grounds() if name not in self.bodies)
         joints, floats = rooted(list(self.joints.values()), self.bodies, ground, base)
         ordered = in_order(joints, self.bodies, ground, order)
-        notes = check(self, ordered, ground, allow_unphysical)
+        notes = check(self, ordered, ground, strict, allow_unphysical)
         return Mechanism(
             name=self.name,
             bodies=tuple(self.bodies[joint.child] for joint in ordered),

@@ -123,6 +123,13 @@ class Inertia:
             )
         return None
 
+    def consequence(self) -> str:
+        """Return in words what an inertia that no body can have means for the mass matrix."""
+        moments = np.linalg.eigvalsh(self.rotational)
+        if self.mass < 0 or moments[0] < -TRIANGLE_TOLERANCE * np.abs(moments).max():
+            return "the mass matrix is not positive definite where this inertia outweighs the others"
+        return "it adds no negative eigenvalue to the mass matrix, but its moments are those of no distribution of mass"
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Inertia):
             return NotImplemented

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, warn_user
 from dalembert.model.joints import KINDS
 from dalembert.model.naming import lookup
 from dalembert.model.parts import Coupling, Joint, Tendon
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
 STRAIGHT = ("revolute", "prismatic", "helical", "universal")
 """Kinds of joints whose coordinates are lengths and angles that count on."""
 
+MOST_NAMED = 5
+"""Bodies that a warning names; the notes name all."""
+
 PARALLEL = 1e-6
 """Sine of the angle below which the two axes of a universal joint count as one."""
 
 
-def check(parts: Builder, joints: Sequence[Joint], ground: str, allow_unphysical: bool) -> list[str]:
+def check(parts: Builder, joints: Sequence[Joint], ground: str, strict: bool, allow_unphysical: bool) -> list[str]:
     """Refuse what makes no mechanism; return notes on what is allowed but should be known."""
-    notes = _inertias(parts, allow_unphysical)
+    notes = _inertias(parts, strict, allow_unphysical)
     for joint in joints:
         _joint(joint)
     _frames(parts, joints, ground)
@@ -76,19 +79,36 @@ def _circles(parts: Builder, joints: Sequence[Joint]) -> list[str]:
     ]
 
 
-def _inertias(parts: Builder, allow_unphysical: bool) -> list[str]:
+def _inertias(parts: Builder, strict: bool, allow_unphysical: bool) -> list[str]:
+    """Return a note on every inertia that no body can have; warn of them, or refuse the first where `strict`."""
+    if strict and allow_unphysical:
+        raise ModelError("strict=True refuses what allow_unphysical=True allows: give one of them")
     notes: list[str] = []
+    named: list[str] = []
     for body in parts.bodies.values():
         problem = body.inertia.problem()
         if problem is None:
             continue
-        if not allow_unphysical:
+        if strict:
             raise ModelError(
-                f"body {body.name!r}: {problem}; correct it, or load it as it is with allow_unphysical=True",
-                body.source,
+                f"body {body.name!r}: {problem}; correct it, or take it as it is with strict=False", body.source
             )
-        notes.append(f"body {body.name!r}: {problem}; loaded as it is")
+        notes.append(f"body {body.name!r}: {problem}; taken as it is: {body.inertia.consequence()}")
+        named.append(repr(body.name))
+    if named and not allow_unphysical:
+        warn_user(_unphysical_words(parts, named))
     return notes
+
+
+def _unphysical_words(parts: Builder, named: list[str]) -> str:
+    """Return the warning about bodies, by name."""
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    where = "" if parts.source is None else f"{parts.source}: "
+    return (
+        f"{where}{parts.name!r} has {len(named)} inertias that no body can have, taken as they are: "
+        f"{', '.join(named[:MOST_NAMED])}{more}. The mechanism's notes say what is wrong and what it means for the "
+        "mass matrix; strict=True refuses them, allow_unphysical=True takes them without this warning"
+    )
 
 
 def _joint(joint: Joint) -> None:

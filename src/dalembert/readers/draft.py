@@ -19,6 +19,9 @@ GROUND = "world"
 NAMED = 5
 """Places named in a note; the rest is counted."""
 
+MOST_KINDS = 200
+"""Kinds of elements left out that have a note of their own; the rest is counted."""
+
 
 @dataclass
 class Draft:
@@ -26,6 +29,8 @@ class Draft:
 
     Attributes
     ----------
+    shapes
+        Bodies with shapes that collide, as often as they have one.
     rooted
         Whether every root body has its joint to the ground already; where not, the Builder adds "root_joint".
     initial
@@ -43,6 +48,7 @@ class Draft:
     couplings: list[Coupling] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shapes: list[str] = field(default_factory=list)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
     left_out: dict[str, list[Element]] = field(default_factory=dict)
     rooted: bool = False
@@ -70,11 +76,25 @@ class Draft:
     def all_notes(self) -> tuple[str, ...]:
         """Return the notes, with one line for each kind of element left out."""
         lines = []
-        for what, elements in sorted(self.left_out.items()):
+        for what, elements in sorted(self.left_out.items())[:MOST_KINDS]:
             places = ", ".join(_place(element) for element in elements[:NAMED])
             more = f", and {len(elements) - NAMED} more" if len(elements) > NAMED else ""
             lines.append(f"left out: {len(elements)} {what}: {places}{more}")
-        return (*self.notes, *lines)
+        if len(self.left_out) > MOST_KINDS:
+            lines.append(f"left out: {len(self.left_out) - MOST_KINDS} more kinds of elements and attributes")
+        return (*self.notes, *lines, *self._shape_note())
+
+    def _shape_note(self) -> list[str]:
+        """Return a note on shapes that collide in other tools: here a run has the contacts that it is given."""
+        bodies = list(dict.fromkeys(name or "unnamed" for name in self.shapes))
+        if not bodies:
+            return []
+        named = ", ".join(shortened(name, 40) for name in bodies[:NAMED])
+        more = f", and {len(bodies) - NAMED} more" if len(bodies) > NAMED else ""
+        return [
+            f"collision shapes are not used: {len(self.shapes)} on {len(bodies)} bodies ({named}{more}); without "
+            "contacts= of simulate they pass through each other and the ground"
+        ]
 
     def new_name(self, family: str, wanted: str) -> str:
         """Return a name that no part of a family was given here before: the wanted one, or with a number behind it."""
@@ -115,7 +135,7 @@ class Draft:
                     "turned; its coordinate is an angle without limits instead of (cos, sin)"
                 )
 
-    def build(self, base: str, order: str, allow_unphysical: bool, passive: bool) -> Mechanism:
+    def build(self, base: str, order: str, allow_unphysical: bool, passive: bool, strict: bool = False) -> Mechanism:
         """Return the mechanism."""
         self._unwind()
         builder = Builder(self.name, self.gravity, self.file)
@@ -138,7 +158,7 @@ class Draft:
             builder.loop(**values)
         for note in self.all_notes():
             builder.note(note)
-        return builder.build(base, order, allow_unphysical, passive)
+        return builder.build(base, order, allow_unphysical, passive, strict=strict)
 
 
 def _fields(part: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ output = "y"                               # optional: the unknown that it deter
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,6 +25,8 @@ import scipy.sparse as sp
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.readers.equation_text import is_name, parse_equation
+from dalembert.readers.text_file import read_text
+from dalembert.readers.xml_tree import shortened
 
 LARGEST = 16 * 2**20
 """Files above 16 MiB are refused before they are read."""
@@ -31,6 +34,9 @@ LARGEST = 16 * 2**20
 LARGEST_PATTERN = 1_000_000
 """Patterns with more rows or columns are refused: a short file may claim any size."""
 
+
+LONGEST = 2000
+"""Characters of a message."""
 
 LAYOUT = (
     'A file has unknowns = ["x", ...] and [[equation]] tables with text = "..." (and name, output); '
@@ -74,32 +80,33 @@ def read_equations(path: str | Path) -> EquationSystem:
     """Read a `.toml` file of equations; every refusal names the file and what is wrong in it."""
     path = _checked(path, ".toml")
     try:
-        content = msgspec.toml.decode(path.read_bytes(), type=Layout)
-    except UnicodeDecodeError as error:
-        raise ModelError(f"{path}: no text in UTF-8 ({error})") from error
-    except msgspec.ValidationError as error:
-        raise ModelError(f"{path}: {error}. {LAYOUT}") from error
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ModelError(f"{path}: {error}") from error
+        content = read_text(path, Layout, LARGEST)
+    except ModelError as error:
+        hint = f". {LAYOUT}" if isinstance(error.__cause__, msgspec.ValidationError) else ""
+        raise ModelError(f"{error}{hint}") from error
     try:
         return _system(content)
     except ModelError as error:
-        raise ModelError(f"{path}: {error}") from error
+        raise ModelError(f"{path}: {shortened(str(error), LONGEST)}") from error
 
 
 def read_pattern(path: str | Path) -> sp.csr_array:
     """Read the pattern of a sparse matrix in MatrixMarket format (.mtx); values do not count."""
     path = _checked(path, ".mtx")
     try:
-        rows, cols, *_ = scipy.io.mminfo(path)
+        rows, cols, _, form, *_ = scipy.io.mminfo(path)
         if not rows or not cols:
             raise ModelError(f"{path}: {rows} x {cols} has no equations or no unknowns")
         if max(rows, cols) > LARGEST_PATTERN:
             raise ModelError(f"{path}: {rows} x {cols} is above the limit of {LARGEST_PATTERN} equations or unknowns")
+        if form == "array" and rows * cols > LARGEST:
+            raise ModelError(
+                f"{path}: {rows} x {cols} numbers are above the limit of {LARGEST}; write those that count"
+            )
         matrix = sp.coo_array(scipy.io.mmread(path))
     except ModelError:
         raise
-    except (ValueError, OSError, TypeError, OverflowError, IndexError) as error:
+    except (ValueError, OSError, TypeError, OverflowError, IndexError, MemoryError) as error:
         raise ModelError(f"{path}: not a MatrixMarket file ({error})") from error
     return sp.csr_array((abs(matrix.data) * 0 + 1.0, (matrix.row, matrix.col)), shape=matrix.shape)
 
@@ -162,6 +169,9 @@ def _system(content: Layout) -> EquationSystem:
             raise ModelError(f"equation {name!r}: {error}") from error
         if equation.output:
             outputs[name] = equation.output
+    for name, value in content.parameters.items():
+        if not math.isfinite(value):
+            raise ModelError(f"the parameter {name!r} is {value}; it must be a finite number")
     parameters = {name: (symbols[name], value) for name, value in content.parameters.items()}
     time = symbols[content.time] if content.time else None
     variables = {name: symbols[name] for name in names}

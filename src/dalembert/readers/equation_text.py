@@ -7,6 +7,7 @@ Numbers, names, + - * / ^ (or **), parentheses and the functions below. A prime 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -143,7 +144,10 @@ class _Parser:
         """Read a number, a name, a call or a parenthesis."""
         kind, word = self.take()
         if kind == "number":
-            return ca.SX(float(word))
+            value = float(word)
+            if not math.isfinite(value):
+                self.fail(f"the number {word[:20]}... is beyond any machine")
+            return ca.SX(value)
         if word == "(":
             value = self.sum(depth + 1)
             self.expect(")")

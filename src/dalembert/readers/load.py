@@ -34,6 +34,7 @@ def load(
     packages: Packages = None,
     allow_unphysical: bool = False,
     passive: bool | str = "auto",
+    strict: bool = False,
 ) -> Mechanism:
     """Read a mechanism from a URDF, SDF or MJCF file.
 
@@ -48,10 +49,13 @@ def load(
         Where "package://name/..." and "model://name/..." are: {name: folder}, or folders that hold packages. Nothing
         outside these and the model's own folder is opened.
     allow_unphysical
-        Whether inertias that no body can have (negative mass, broken triangle inequality) are noted instead of refused.
+        Whether inertias that no body can have (negative mass, broken triangle inequality) are a note alone, without a
+        `ModelWarning`.
     passive
         Whether joint damping and springs act inside the dynamics; "auto": for MJCF they do, for URDF and SDF they are
         only kept as data, as Pinocchio does.
+    strict
+        Whether inertias that no body can have are refused. About one public robot file in eight has some.
 
     Returns
     -------
@@ -77,7 +81,7 @@ def load(
     if path.name.lower().endswith(".xacro"):
         raise UnsupportedError(f"{path}: xacro files are expanded first: xacro {path.name} > robot.urdf")
     try:
-        return _read(path, base, packages, allow_unphysical, passive)
+        return _read(path, base, packages, passive, allow_unphysical, strict)
     except (ModelError, ShapeError, UnsupportedError) as error:
         text = str(error)
         if len(text) <= LONGEST and str(path.parent) in text:
@@ -86,7 +90,9 @@ def load(
         raise type(error)(where + shortened(text, LONGEST)) from error
 
 
-def _read(path: Path, base: str, packages: Packages, allow_unphysical: bool, passive: bool | str) -> Mechanism:
+def _read(
+    path: Path, base: str, packages: Packages, passive: bool | str, allow_unphysical: bool, strict: bool
+) -> Mechanism:
     """Return the mechanism of a file, by the reader that its root element asks for."""
     root = read_xml(path)
     if root.tag not in FORMATS:
@@ -95,10 +101,10 @@ def _read(path: Path, base: str, packages: Packages, allow_unphysical: bool, pas
             f"{root.source}: files that begin with <{shortened(root.tag)}> are not read, but {known}"
         )
     draft = FORMATS[root.tag](root, Folders.of(path, packages))
-    return _built(draft, root.tag, base, allow_unphysical, passive)
+    return _built(draft, root.tag, base, passive, allow_unphysical, strict)
 
 
-def _built(draft: Draft, kind: str, base: str, allow_unphysical: bool, passive: bool | str) -> Mechanism:
+def _built(draft: Draft, kind: str, base: str, passive: bool | str, allow_unphysical: bool, strict: bool) -> Mechanism:
     """Return the mechanism of a draft."""
     if draft.rooted:
         draft.rebase(base)
@@ -114,4 +120,5 @@ def _built(draft: Draft, kind: str, base: str, allow_unphysical: bool, passive: 
         draft.notes.append(
             "dry friction of joints is kept as data (`friction`) and acts neither in forward nor inverse"
         )
-    return draft.build("auto" if draft.rooted else base, "name" if kind == "robot" else "added", allow_unphysical, acts)
+    order = "name" if kind == "robot" else "added"
+    return draft.build("auto" if draft.rooted else base, order, allow_unphysical, acts, strict)

@@ -23,11 +23,16 @@ import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt import KKT
+from dalembert.readers.text_file import read_text
 
 Array = np.ndarray
 
 LARGEST = 64 * 2**20
 """Files above 64 MiB are refused before they are read."""
+
+
+LARGEST_ARRAYS = 2**30
+"""Bytes of the arrays in an NPZ file, which may be packed a thousand times smaller."""
 
 
 class Constraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,23 +77,23 @@ def read_matrices(path: str | Path) -> MatrixProblem:
         raise UnsupportedError(f"{path}: files of type {path.suffix or '(none)'!r} are not read here; use {known}")
     try:
         size = path.stat().st_size
-    except OSError as error:
-        raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read ({getattr(error, 'strerror', error)})") from error
+    if not path.is_file():
+        raise ModelError(f"{path}: not a file")
     if size > LARGEST:
         raise ModelError(f"{path}: {size / 2**20:.0f} MiB is above the limit of {LARGEST // 2**20} MiB")
     try:
         return readers[path.suffix.lower()](path)
     except (ModelError, ShapeError) as error:
+        if str(error).startswith(str(path)):
+            raise
         raise type(error)(f"{path}: {error}") from error
 
 
 def _read_text(path: Path) -> MatrixProblem:
     """Read TOML or JSON."""
-    decode = msgspec.toml.decode if path.suffix.lower() == ".toml" else msgspec.json.decode
-    try:
-        content = decode(path.read_bytes(), type=MatrixFile)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise ModelError(str(error)) from error
+    content = read_text(path, MatrixFile, LARGEST)
     rows, n = content.constraint, len(content.mass)
     if not n:
         raise ShapeError("mass is empty: a system without coordinates has no motion to solve for")
@@ -107,15 +112,29 @@ def _read_text(path: Path) -> MatrixProblem:
 def _read_arrays(path: Path) -> MatrixProblem:
     """Read NPZ, without pickles."""
     try:
+        with zipfile.ZipFile(path) as whole:
+            size = sum(each.file_size for each in whole.infolist())
+        if size > LARGEST_ARRAYS:
+            raise ModelError(f"{size / 2**20:.0f} MiB of arrays are above the limit of {LARGEST_ARRAYS // 2**20} MiB")
         with np.load(path, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
-        raise ModelError(f"not a readable NPZ file ({error})") from error
+    except ModelError:
+        raise
+    except Exception as error:  # zip, NumPy's headers and the tokenizer that reads them have many words for damage
+        raise ModelError(f"not a readable NPZ file ({type(error).__name__}: {error})") from error
     unknown = sorted(set(arrays) - {"M", "A", "force", "drift", "names", "coordinates"})
     if unknown or "M" not in arrays:
         raise ModelError(
             f"expected M, A, force, drift, names, coordinates; found {', '.join(sorted(arrays)) or 'nothing'}"
         )
+    for key in ("names", "coordinates"):
+        if key in arrays and (arrays[key].dtype.kind != "U" or arrays[key].ndim != 1):
+            raise ModelError(
+                f"{key} is a list of words, not an array of {arrays[key].dtype} with {arrays[key].ndim} axes"
+            )
+    for key in ("force", "drift"):
+        if key in arrays and arrays[key].dtype.kind not in "fiub":
+            raise ModelError(f"{key} has dtype {arrays[key].dtype}; real numbers are needed")
     names, coordinates = (None if key not in arrays else arrays[key].tolist() for key in ("names", "coordinates"))
     system = KKT(arrays["M"], arrays.get("A"), names, coordinates)
     if system.batch_shape:

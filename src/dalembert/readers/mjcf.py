@@ -119,7 +119,7 @@ class Compiled:
                     self.draft.bodies.append(Body(child, source=source))
                 self.draft.joints.append(mujoco_joint(self, j, parent, child, X))
                 parent, X = child, Placement()
-            self.draft.bodies.append(Body(name, _inertia(model, i), source, float(model.body_gravcomp[i])))
+            self.draft.bodies.append(Body(name, _inertia(model, i), source, self._compensation(i, name)))
 
     def sites(self) -> None:
         """Add sites as frames."""
@@ -129,20 +129,64 @@ class Compiled:
             X = placement(model.site_pos[i], model.site_quat[i])
             self.draft.frames.append(Frame(name, body, X, self.source("site", name)))
 
-    def disabled(self, flag: str) -> bool:
-        """Say whether the file switches something off."""
+    def disabled(self, *flags: str) -> bool:
+        """Say whether the file switches something off by one of these flags; one that MuJoCo does not have is on."""
         from dalembert.readers.mjcf_spec import import_mujoco
 
-        return bool(self.model.opt.disableflags & int(getattr(import_mujoco().mjtDisableBit, flag)))
+        bits = (getattr(import_mujoco().mjtDisableBit, flag, None) for flag in flags)
+        return any(bit is not None and bool(self.model.opt.disableflags & int(bit)) for bit in bits)
+
+    @property
+    def no_springs(self) -> bool:
+        """Whether springs are switched off; until MuJoCo 3.3 one flag was for all passive forces."""
+        return self.disabled("mjDSBL_SPRING", "mjDSBL_PASSIVE")
+
+    @property
+    def no_dampers(self) -> bool:
+        """Whether dampers are switched off."""
+        return self.disabled("mjDSBL_DAMPER", "mjDSBL_PASSIVE")
+
+    @property
+    def no_friction(self) -> bool:
+        """Whether dry friction is switched off."""
+        return self.disabled("mjDSBL_FRICTIONLOSS", "mjDSBL_CONSTRAINT")
+
+    def _compensation(self, i: int, name: str) -> float:
+        """Return the share of a body's weight that is held up by a passive force.
+
+        MuJoCo has none where springs and dampers are both switched off. Joints with `actuatorgravcomp` leave it to
+        their motors, so that it is a part of tau.
+        """
+        model, share = self.model, float(self.model.body_gravcomp[i])
+        if share == 0 or (self.no_springs and self.no_dampers):
+            return 0.0
+        by_motor = [bool(model.jnt_actgravcomp[j]) for j in self._joints_below(i)]
+        if not any(by_motor):
+            return share
+        of, then = ("its", "is part of tau") if all(by_motor) else ("some of its", "acts as a passive force")
+        self.draft.notes.append(
+            f"body {name!r}: motors compensate gravity (actuatorgravcomp of {of} joints), which here {then}"
+        )
+        return 0.0 if all(by_motor) else share
+
+    def _joints_below(self, i: int) -> list[int]:
+        """Return the joints between a body and the ground."""
+        joints: list[int] = []
+        while i:
+            start = int(self.model.body_jntadr[i])
+            joints += range(start, start + int(self.model.body_jntnum[i]))
+            i = int(self.model.body_parentid[i])
+        return joints
 
     def options(self) -> None:
         """Take gravity; name what acts on the bodies and is not read."""
         draft, model = self.draft, self.model
         x, y, z = (0.0, 0.0, 0.0) if self.disabled("mjDSBL_GRAVITY") else (float(g) for g in model.opt.gravity)
         draft.gravity = (x, y, z)
-        if model.opt.density or model.opt.viscosity:
+        if (model.opt.density or model.opt.viscosity) and not (self.no_springs and self.no_dampers):
             draft.notes.append("left out: forces of a fluid (density, viscosity of <option>)")
-        draft.notes.append("contacts are not read from shapes; equalities are rigid, solref and solimp are not used")
+        if model.neq:
+            draft.notes.append("equalities are rigid: solref and solimp are not used")
 
 
 def names_of(model: Any, draft: Draft) -> tuple[list[str], list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def add_equalities(compiled: Compiled) -> None:
         kind, given = int(model.eq_type[i]), model.equality(i).name
         word = kinds(kind).name.removeprefix("mjEQ_").lower()
         name = draft.new_name("equality", given or f"{word}_{i}")
-        if not model.eq_active0[i]:
+        if not model.eq_active0[i] or compiled.disabled("mjDSBL_EQUALITY", "mjDSBL_CONSTRAINT"):
             draft.notes.append(f"left out: equality {name!r} ({word}), which the file switches off")
         elif kind not in adders or not adders[kind](compiled, i, name):
             draft.notes.append(f"left out: equality {name!r} ({word}), which is not a linear relation of coordinates")
@@ -69,7 +69,10 @@ def _connect(compiled: Compiled, i: int, name: str) -> bool:
 
 
 def _weld(compiled: Compiled, i: int, name: str) -> bool:
-    """Add a weld: data are a point of the second body, its place in the first, and the second's rotation there."""
+    """Add a weld: data are a point of the second body, its place in the first, and the second's rotation there.
+
+    The eleventh is `torquescale`, which multiplies the rows of rotation: zero leaves a point.
+    """
     from dalembert.readers.mjcf import placement
 
     data, ends = compiled.model.eq_data[i], _ends(compiled, i)
@@ -77,7 +80,8 @@ def _weld(compiled: Compiled, i: int, name: str) -> bool:
         one, two = _bodies(compiled, i)
         ends = [(one, placement(data[3:6], data[6:10])), (two, Placement(position=data[0:3]))]
     (body, X), (other, Y) = ends
-    compiled.draft.loops.append(Loop(name, "weld", body, other, X, Y, source=compiled.source("weld", name)))
+    kind = "weld" if data[10] else "point"
+    compiled.draft.loops.append(Loop(name, kind, body, other, X, Y, source=compiled.source("weld", name)))
     return True
 
 
@@ -145,17 +149,22 @@ def add_tendons(compiled: Compiled) -> None:
     for i in range(model.ntendon):
         name = draft.new_name("tendon", model.tendon(i).name or f"tendon_{i}")
         stiffness, damping = float(model.tendon_stiffness[i]), float(model.tendon_damping[i])
+        spring, damper = not compiled.no_springs, not compiled.no_dampers
+        limit = not compiled.disabled("mjDSBL_LIMIT", "mjDSBL_CONSTRAINT")
         left = [
             what
-            for what, values in (
-                ("limits", model.tendon_limited[i]),
-                ("dry friction", model.tendon_frictionloss[i]),
-                ("armature", model.tendon_armature[i]),
+            for what, values, acts in (
+                ("limits", model.tendon_limited, limit),
+                ("dry friction", model.tendon_frictionloss, not compiled.no_friction),
+                ("armature", model.tendon_armature, True),
+                ("the nonlinear part of stiffness", getattr(model, "tendon_stiffnesspoly", None), spring),
+                ("the nonlinear part of damping", getattr(model, "tendon_dampingpoly", None), damper),
+                ("the yield of its spring", getattr(model, "tendon_springyield", None), spring),
             )
-            if np.any(values)
+            if acts and values is not None and np.any(values[i])
         ]
-        stiffness *= not compiled.disabled("mjDSBL_SPRING")
-        damping *= not compiled.disabled("mjDSBL_DAMPER")
+        stiffness *= spring
+        damping *= damper
         if stiffness or damping:
             left += _spring(compiled, i, name, stiffness, damping)
         if left:
@@ -193,13 +202,14 @@ def add_actuators(compiled: Compiled) -> None:
     model, draft = compiled.model, compiled.draft
     joint_word = int(import_mujoco().mjtTrn.mjTRN_JOINT)
     controlled = []
-    for i in range(model.nu):
+    for i in range(_actuator_count(model)):
         name = draft.new_name("actuator", model.actuator(i).name or f"actuator_{i}")
         joint = int(model.actuator_trnid[i, 0])
         if int(model.actuator_trntype[i]) != joint_word or int(model.jnt_type[joint]) < 2:
             draft.notes.append(f"left out: actuator {name!r}, which is no motor on a hinge or slider")
             continue
-        gear = float(model.actuator_gear[i, 0])
+        output = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
+        gear = float(model.actuator_gear[output, 0])
         limited = bool(model.actuator_forcelimited[i])
         rotor = float(model.actuator_armature[i]) if hasattr(model, "actuator_armature") else 0.0
         coordinate, source = compiled.names["joint"][joint], compiled.source("motor", name)
@@ -207,7 +217,17 @@ def add_actuators(compiled: Compiled) -> None:
         effort = largest_force(compiled, between, source) * abs(gear) if limited else float("inf")
         draft.actuators.append(Actuator(name, coordinate, gear, rotor, effort, source))
         plain = model.actuator_gainprm[i, 0] == 1 and not np.any(model.actuator_biasprm[i])
-        if not plain or model.actuator_dyntype[i] or np.any(getattr(model, "actuator_damping", np.zeros(model.nu))[i]):
+        damping = getattr(model, "actuator_damping", None)
+        if not plain or model.actuator_dyntype[i] or (damping is not None and np.any(damping[i])):
             controlled.append(name)
     if controlled:
         draft.notes.append(f"of {len(controlled)} actuators only gear and rotor are read: {', '.join(controlled[:5])}")
+    if compiled.disabled("mjDSBL_ACTUATION") and _actuator_count(model):
+        draft.notes.append("the file switches its actuators off (actuation of <flag>); tau acts here all the same")
+    elif getattr(model.opt, "disableactuator", 0):
+        draft.notes.append("the file switches groups of actuators off; they are read here, and tau acts all the same")
+
+
+def _actuator_count(model: Any) -> int:
+    """Return the number of actuators: since MuJoCo 4 one may take several of the `nu` controls."""
+    return int(getattr(model, "nactuator", model.nu))

@@ -53,8 +53,8 @@ def mujoco_joint(compiled: Compiled, j: int, parent: str, child: str, X: Placeme
         child_placement=anchor,
         axis=axis if kind in ("revolute", "prismatic") else (1.0, 0.0, 0.0),
         limits=_limits(compiled, j, kind, nv, source),
-        damping=() if compiled.disabled("mjDSBL_DAMPER") else _given(model.dof_damping[dof]),
-        friction=_given(model.dof_frictionloss[dof]),
+        damping=() if compiled.no_dampers else _given(model.dof_damping[dof]),
+        friction=() if compiled.no_friction else _given(model.dof_frictionloss[dof]),
         armature=armature,
         stiffness=stiffness,
         rest=rest,
@@ -91,6 +91,9 @@ def _limits(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> Limi
         effort = (largest_force(compiled, model.jnt_actfrcrange[j], source),) * nv
     if not model.jnt_limited[j]:
         return Limits(effort=effort)
+    if compiled.disabled("mjDSBL_LIMIT", "mjDSBL_CONSTRAINT"):
+        compiled.draft.notes.append(f"{source}: left out: its limits, which the file switches off")
+        return Limits(effort=effort)
     lower, upper = (float(x) for x in model.jnt_range[j])
     if kind == "spherical":
         compiled.draft.notes.append(f"{source}: left out: the limit of a ball joint, {upper:g} rad from neutral")
@@ -102,7 +105,7 @@ def _spring(compiled: Compiled, j: int, kind: str, nv: int) -> tuple[tuple[float
     """Return stiffness and rest of the joint's spring; the rest of a rotation is its vector from neutral."""
     model = compiled.model
     stiffness = float(model.jnt_stiffness[j])
-    if stiffness == 0 or compiled.disabled("mjDSBL_SPRING"):
+    if stiffness == 0 or compiled.no_springs:
         return (), ()
     spring = model.qpos_spring[int(model.jnt_qposadr[j]) :]
     if kind == "free":
@@ -121,11 +124,13 @@ def _rotation_vector(wxyz: Array) -> Array:
 def _note_polynomials(compiled: Compiled, j: int, dof: slice, source: Any) -> None:
     """Name springs and dampers that are not linear; MuJoCo before 3.3 has none."""
     model = compiled.model
-    for what, values in (
-        ("stiffness", getattr(model, "jnt_stiffnesspoly", None)),
-        ("damping", getattr(model, "dof_dampingpoly", None)),
-        ("yield", getattr(model, "jnt_springyield", None)),
+    for what, values, off in (
+        ("stiffness", getattr(model, "jnt_stiffnesspoly", None), compiled.no_springs),
+        ("damping", getattr(model, "dof_dampingpoly", None), compiled.no_dampers),
+        ("yield", getattr(model, "jnt_springyield", None), compiled.no_springs),
     ):
+        if off:
+            continue
         own = None if values is None else values[dof] if what == "damping" else values[j]
         if own is not None and np.any(np.asarray(own)):
             compiled.draft.notes.append(f"{source}: left out: the nonlinear part of its {what}")

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from dalembert.errors import DalembertError, MissingExtraError, ModelError
+from dalembert.errors import DalembertError, MissingExtraError, ModelError, UnsupportedError
 from dalembert.readers.files import LARGEST, Folders
 from dalembert.readers.mjcf_text import Flat
 from dalembert.readers.xml_tree import shortened
@@ -27,6 +27,8 @@ def compiled(flat: Flat, folders: Folders) -> Any:
     mujoco = import_mujoco()
     try:
         spec = mujoco.MjSpec.from_string(flat.text)
+        if not int(spec.option.disableflags) & int(mujoco.mjtDisableBit.mjDSBL_CONTACT):
+            flat.draft.shapes += [geom.parent.name for geom in spec.geoms if geom.contype or geom.conaffinity]
         _drop_shapes(mujoco, spec, flat, folders)
         _drop_actuators(mujoco, spec, flat)
         with warnings.catch_warnings(record=True) as said:
@@ -42,11 +44,10 @@ def compiled(flat: Flat, folders: Folders) -> Any:
 
 def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
     """Delete shapes from files where no inertia comes from them; those that are needed get their checked path."""
-    home = folders.home / str(spec.meshdir)
     if spec.strippath:
         for mesh in spec.meshes:
             mesh.file = re.split(r"[/\\]", mesh.file)[-1]
-    found = {_label(mesh): folders.find(mesh.file, home) for mesh in spec.meshes if mesh.file}
+    found = _found_meshes(spec, flat, folders)
     missing = [mesh.file for mesh in spec.meshes if mesh.file and found[_label(mesh)] is None]
     needed: set[str] = set()
     unweighed: list[str] = []
@@ -54,8 +55,15 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
         if not _from_file(mujoco, geom):
             continue
         lost = geom.meshname in found and found[geom.meshname] is None
-        if geom.hfieldname or not _weighs(spec, geom):
+        if not _weighs(spec, geom):
             spec.delete(geom)
+        elif geom.meshname in flat.made:
+            raise UnsupportedError(
+                f"{flat.draft.file}: the inertia of body {geom.parent.name!r} comes from a shape that the plugin "
+                f"{flat.made[geom.meshname]!r} makes, which is not run; give the body an <inertial>"
+            )
+        elif geom.hfieldname:
+            continue
         elif lost and _stands(geom.parent):
             unweighed.append(geom.parent.name)
             spec.delete(geom)
@@ -75,6 +83,19 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
             f"inertia of {', '.join(sorted(set(unweighed))[:5])}: from a mesh that was not found, and taken as zero; "
             "nothing moves it"
         )
+
+
+def _found_meshes(spec: Any, flat: Flat, folders: Folders) -> dict[str, Path | None]:
+    """Return the files of meshes by name: as in MuJoCo in `meshdir` of the model's folder, else beside the include."""
+    home, places = folders.home / str(spec.meshdir), flat.folder_of("mesh")
+    found: dict[str, Path | None] = {}
+    for mesh in spec.meshes:
+        if mesh.file:
+            near = places.get(_label(mesh), folders.home)
+            beside = (near, home / near.relative_to(folders.home)) if near.is_relative_to(folders.home) else (near,)
+            tried = (folders.find(mesh.file, place) for place in (home, *beside))
+            found[_label(mesh)] = next((path for path in tried if path is not None), None)
+    return found
 
 
 def _label(mesh: Any) -> str:

@@ -18,23 +18,28 @@ from dalembert.readers.files import Folders
 from dalembert.readers.xml_tree import Element, read_xml, shortened
 
 DROPPED = {
-    "visual", "statistic", "size", "sensor", "keyframe", "custom", "contact", "texture", "material", "hfield", "skin",
-    "light", "camera", "rgba", "headlight", "lengthrange", "extension", "map",
+    "visual", "statistic", "size", "sensor", "keyframe", "custom", "contact", "texture", "material", "skin", "light",
+    "camera", "rgba", "headlight", "lengthrange", "extension", "map",
 }  # fmt: skip
 """Elements that say nothing about rigid bodies; named in the notes, and not handed on."""
 
 SILENT = {"visual", "statistic", "size", "texture", "material", "light", "rgba", "headlight", "map", "lengthrange"}
 """Those of them that nobody misses in dynamics."""
 
+SOFT = "soft bodies are not read, in any form; remove them, or put rigid bodies with joints and springs in their place"
+ATTACHED = (
+    "attached models are not read; let MuJoCo write the model as one and read that: "
+    "spec = mujoco.MjSpec.from_file(path); spec.compile(); spec.to_file(new)"
+)
 REFUSED = {
-    "flexcomp": "soft bodies",
-    "flex": "soft bodies",
-    "composite": "composite bodies",
-    "deformable": "soft bodies",
-    "attach": "attached models",
-    "model": "attached models",
+    "flexcomp": SOFT,
+    "flex": SOFT,
+    "deformable": SOFT,
+    "composite": "composite bodies are not read; write out the bodies and joints that it stands for",
+    "attach": ATTACHED,
+    "model": ATTACHED,
 }
-"""Elements that would change the mechanism if they were dropped."""
+"""Elements that would change the mechanism if they were dropped, and what to do instead."""
 
 MOST_BODIES = 200_000
 """Elements after <replicate>; its counts multiply."""
@@ -49,13 +54,23 @@ WORDS = {"name", "class", "childclass", "body", "body1", "body2", "joint", "join
 
 @dataclass
 class Flat:
-    """MJCF as one text; `origins[i]` is the element written in line i + 1."""
+    """MJCF as one text; `origins[i]` is the element written in line i + 1.
+
+    Attributes
+    ----------
+    plugins
+        Name of an instance in <extension> -> name of its plugin.
+    made
+        Name of a mesh that a plugin makes -> name of the plugin.
+    """
 
     folders: Folders
     draft: Draft
     lines: list[str] = field(default_factory=list)
     origins: list[Element] = field(default_factory=list)
     included: set[Path] = field(default_factory=set)
+    plugins: dict[str, str] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
     count: int = 0
 
     @property
@@ -68,8 +83,13 @@ class Flat:
         if element.tag == "include":
             return self._include(element, times, parent)
         if element.tag in REFUSED and not (element.tag == "model" and parent != "asset"):
-            what = REFUSED[element.tag]
-            raise element.error(f"{what} are not read; write the model out with MuJoCo's `compile`", UnsupportedError)
+            raise element.error(REFUSED[element.tag], UnsupportedError)
+        if element.tag == "plugin" and parent != "extension":
+            return self._plugin(element, parent)
+        if element.tag == "hfield" and parent == "asset":
+            return self._height_field(element)
+        if element.tag == "extension":
+            self._instances(element)
         if element.tag in DROPPED and parent not in ("tendon", "spatial"):
             if element.tag not in SILENT:
                 self.draft.leave_out(element)
@@ -86,9 +106,47 @@ class Flat:
         words = "".join(f" {name}={_quoted(value)}" for name, value in kept.items())
         self._line(element, f"<{element.tag}{words}>")
         for child in element.children:
+            if child.tag == "plugin" and element.tag == "mesh":
+                self.made[_file_name(element)] = self._plugin_name(child)
             self.write(child, times, element.tag)
         self._line(element, f"</{element.tag}>")
         return None
+
+    def _instances(self, extension: Element) -> None:
+        """Remember which plugins the instances of an <extension> are of."""
+        for plugin in extension.all("plugin"):
+            for instance in plugin.all("instance"):
+                self.plugins[instance.attributes.get("name", "")] = plugin.attributes.get("plugin", "")
+
+    def _plugin_name(self, element: Element) -> str:
+        given = element.attributes.get("plugin") or self.plugins.get(element.attributes.get("instance", ""))
+        return shortened(given or element.attributes.get("instance", "") or "unnamed")
+
+    def _plugin(self, element: Element, parent: str) -> None:
+        """Leave out a plugin that computes an actuator's force or a shape; refuse one that acts on a body."""
+        name = self._plugin_name(element)
+        if parent not in ("actuator", "geom", "mesh"):
+            raise element.error(
+                f"forces of the plugin {name!r} are not read, and would be missed; remove this <plugin> to read the "
+                "model without them",
+                UnsupportedError,
+            )
+        self.draft.leave_out(element, f"the plugin {name!r}, which is not run")
+
+    def _height_field(self, element: Element) -> None:
+        """Write a height field without its heights: MuJoCo takes the mass of its box, and nothing is opened."""
+        self.draft.leave_out(element, "its surface")
+        kept = {"name": _file_name(element), "nrow": "2", "ncol": "2"}
+        if "size" in element.attributes:
+            kept["size"] = element.attributes["size"]
+        words = "".join(f" {name}={_quoted(value)}" for name, value in kept.items())
+        self._line(element, f"<hfield{words}/>")
+
+    def folder_of(self, tag: str) -> dict[str, Path]:
+        """Return the folder of the file in which an asset stands, by the asset's name."""
+        return {
+            _file_name(element): Path(element.file).resolve().parent for element in self.origins if element.tag == tag
+        }
 
     def _line(self, element: Element, text: str) -> None:
         self.lines.append(text)
@@ -103,8 +161,7 @@ class Flat:
     def _include(self, element: Element, times: int, parent: str) -> None:
         """Write what an included file holds; as in MuJoCo no file is included twice."""
         given = element.attribute("file")
-        near = Path(element.file).resolve().parent
-        path = self.folders.find(given, near) or self.folders.find(given)
+        path = self.folders.find(given) or self.folders.find(given, Path(element.file).resolve().parent)
         if path is None:
             raise element.error(f"{shortened(given)!r} was not found in the model's folder or the declared packages")
         if path in self.included or len(self.included) >= MOST_INCLUDES:
@@ -122,6 +179,11 @@ class Flat:
         if 1 <= number <= len(self.origins):
             return ModelError(f"{self.origins[number - 1].source}: MuJoCo says: {shortened(text, 400)}")
         return ModelError(f"{self.draft.file}: MuJoCo says: {shortened(text, 400)}")
+
+
+def _file_name(element: Element) -> str:
+    """Return the name of an asset; one without is called as its file, less folder and ending."""
+    return element.attributes.get("name", "").strip() or Path(element.attributes.get("file", "")).stem
 
 
 def _quoted(value: str) -> str:

@@ -171,6 +171,7 @@ class _Reading:
                     self.static.add(scope.nested[name].prefix)
             elif child.tag == "link":
                 full = scope.prefix + name
+                draft.shapes += [full] * len(child.all("collision"))
                 draft.bodies.append(Body(full, _inertia(child, draft), child.source, _compensation(child, draft)))
                 self.places[full], self.sources[full] = X, child.source
                 if static:

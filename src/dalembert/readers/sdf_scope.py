@@ -3,7 +3,8 @@
 Every frame of a model is given relative to one other: a link to "__model__", a joint to its child, a <frame> to what it
 is attached to, unless `relative_to` says otherwise (http://sdformat.org/tutorials?tut=pose_frame_semantics). Following
 these to "__model__" gives X_MF; a frame that leads back to itself is refused. Names of nested models are scoped,
-"arm::hand".
+"arm::hand". Tools that flatten nested models give links and frames such names as their own ("arm::hand" and
+"arm::__model__" in one model); a name that stands there in full goes before a scoped one.
 
 Symbols: X_MF placement of frame F in the model's frame M.
 """
@@ -53,7 +54,7 @@ class Scope:
             name = child.attribute("name")
             if name in self.named:
                 raise child.error(f"the name is taken by {self.named[name]} in line {self.named[name].line}")
-            if name.startswith("__") or "::" in name or name == "world":
+            if (name.startswith("__") and name.endswith("__")) or name == "world":
                 raise child.error(f"the name {shortened(name)!r} is reserved")
             self.named[name] = child
             if child.tag == "link":
@@ -80,7 +81,7 @@ class Scope:
     def _given(self, name: str, asked: Element) -> tuple[Placement, str, Element]:
         """Return a frame's pose as the file gives it, the frame it is relative to, and its element."""
         first, _, rest = name.partition("::")
-        if rest and first in self.nested:
+        if rest and first in self.nested and name not in self.named:
             return self.nested[first].placement(rest, asked), first, asked
         element = self.named.get(name)
         if element is None:
@@ -122,7 +123,7 @@ class Scope:
     def _next(self, name: str, asked: Element) -> tuple[Scope, str]:
         """Return the scope and name of what a frame is attached to."""
         first, _, rest = name.partition("::")
-        if rest and first in self.nested:
+        if rest and first in self.nested and name not in self.named:
             return self.nested[first], rest
         if name == MODEL:
             return self._canonical(asked)
@@ -170,13 +171,13 @@ def pose_of(pose: Element) -> Placement:
     """Return a <pose>: x y z roll pitch yaw, in degrees if it says so, or x y z and a quaternion (SDF 1.9)."""
     words = pose.text.split()
     form = pose.attributes.get("rotation_format", "euler_rpy").strip()
-    if form == "quat_xyzw":
-        values = numbers(pose, pose.text, 7, "a pose")
-        return quaternion_placement(pose, values[3:], values[:3])
-    if form != "euler_rpy":
+    if form not in ("euler_rpy", "quat_xyzw"):
         raise pose.error(f"unknown rotation_format {shortened(form)!r}")
     if not words:
         return IDENTITY
+    if form == "quat_xyzw":
+        values = numbers(pose, pose.text, 7, "a pose")
+        return quaternion_placement(pose, values[3:], values[:3])
     values = numbers(pose, pose.text, 6, "a pose")
     scale = math.radians(1.0) if pose.attributes.get("degrees", "").strip() in ("1", "true") else 1.0
     return Placement.from_rpy([scale * angle for angle in values[3:]], values[:3])

@@ -92,6 +92,7 @@ def _note_attributes(root: Element, draft: Draft) -> None:
 def _link(element: Element, draft: Draft) -> Body:
     """Return a link; one without <inertial> is massless, as in Pinocchio."""
     draft.leave_out_unknown(element, ("inertial", *SHAPES))
+    draft.shapes += [element.attribute("name")] * len(element.all("collision"))
     inertial = element.only("inertial")
     inertia = Inertia() if inertial is None else _inertia(inertial, draft)
     return Body(element.attribute("name"), inertia, element.source)

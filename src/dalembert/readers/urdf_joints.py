@@ -41,6 +41,8 @@ def read_joint(element: Element, draft: Draft) -> Joint:
     direction = (1.0, 0.0, 0.0)
     if axis is not None and kind not in ("fixed", "free", "spherical"):
         direction = unit_axis(axis, vector_attribute(axis, "xyz", (1.0, 0.0, 0.0)))
+        if "xyz" not in axis.attributes:
+            draft.notes.append(f"{axis.source}: no xyz; URDF's default, x of the joint's frame, is used")
     dynamics = element.only("dynamics")
     return Joint(
         name=element.attribute("name"),

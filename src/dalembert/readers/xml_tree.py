@@ -22,6 +22,9 @@ body. MuJoCo itself stops at 500."""
 MOST = 5_000_000
 """Elements in a file; 10^5 links with inertias, shapes and joints need 1.2 million."""
 
+MOST_ATTRIBUTES = 200
+"""Attributes of an element; robot files need about 20. Other readers compare each with each."""
+
 LONGEST_NAME = 1000
 """Characters in a tag or a name: they go into every message."""
 
@@ -142,6 +145,8 @@ class _Tree:
             raise self.refusal(f"a tag or name of {longest} characters; the limit is {LONGEST_NAME}")
         if len(self.open) >= self.deepest:
             raise self.refusal(f"<{tag}> is nested {len(self.open) + 1} deep; the limit is {self.deepest}")
+        if len(attributes) > MOST_ATTRIBUTES:
+            raise self.refusal(f"<{tag}> has {len(attributes)} attributes; the limit is {MOST_ATTRIBUTES}")
         if self.count > MOST:
             raise self.refusal(f"more than {MOST} elements")
         element = Element(tag, attributes, self.parser.CurrentLineNumber, self.file)

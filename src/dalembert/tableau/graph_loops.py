@@ -6,10 +6,11 @@ Symbols: row i is an equation, column j an unknown; `indptr, indices` list the c
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+from dalembert.kernel.loops import loop
+
+compiled = loop(nogil=True, error_model="numpy")
 
 
 @compiled

@@ -35,8 +35,16 @@ UNITS = {"t": "s", "work": "J", "heat": "J", "step": "s"}
 CHUNK = 1024
 """Rows that a variable grows by at a time."""
 
-EVENT = np.dtype([("time", "f8"), ("index", "i8"), ("contact", "S64"), ("old", "S16"), ("new", "S16")])
-"""One event, of fixed size."""
+SHORTEST_NAME = 64
+"""Bytes for the name of an event at least; a file that grows with its run has rows of one size."""
+
+
+def event_type(session: Session) -> np.dtype[Any]:
+    """Return the type of one event, with room for every name of a contact or an event of the run, in UTF-8."""
+    names = [*session.extra.get("contact_names", ()), *(each.name for each in session.watches)]
+    names += [each.contact for each in session.events]
+    width = max([SHORTEST_NAME, *(len(name.encode()) for name in names)])
+    return np.dtype([("time", "f8"), ("index", "i8"), ("contact", f"S{width}"), ("old", "S16"), ("new", "S16")])
 
 
 def h5py() -> Any:
@@ -90,7 +98,7 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
         ("resume/checkpoint_samples", (), "i8"),
     ):
         file.create_dataset(name, (0, *width), kind, maxshape=(None, *width), chunks=(64, *width))
-    file.create_dataset("resume/event", (0,), EVENT, maxshape=(None,), chunks=(256,))
+    file.create_dataset("resume/event", (0,), event_type(session), maxshape=(None,), chunks=(256,))
 
 
 def append(variable: Any, rows: Array) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.simulate.event import Event
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.smooth.session import Session
 from dalembert.simulate.storage.description import session_of
 from dalembert.simulate.storage.layout import DIMENSIONS, SCHEMA, h5py, unpacked
+from dalembert.simulate.storage.unfinished import is_unfinished, open_file
 
 Array = np.ndarray
+
+ATTEMPTS, PAUSE = 3, 0.05
+"""A file that is still being written may be read between two writes that belong together: so often is it tried, and so
+many seconds apart."""
 
 
 def load_run(path: Any, **given: Any) -> MechanismTrajectory:
@@ -30,11 +36,22 @@ def read_session(path: Any, given: dict[str, Any]) -> Session:
     path = Path(path)
     if not path.is_file():
         raise ModelError(f"there is no file {path}")
-    try:
-        with h5py().File(path, "r", libver="latest", swmr=True) as file:
-            return _session(file, path, given)
-    except OSError as error:
-        raise ModelError(f"{path} cannot be read as a run: {error}") from error
+    h5py()
+    for attempt in range(ATTEMPTS):
+        try:
+            with open_file(path) as file:
+                return _session(file, path, given)
+        except MissingExtraError:
+            raise
+        except DalembertError as error:
+            if str(path) in str(error):
+                raise
+            raise type(error)(f"{path}: {error}") from error
+        except Exception as error:  # h5py, json and a description that fits no model raise what they like
+            if attempt + 1 == ATTEMPTS or not is_unfinished(path):
+                raise ModelError(f"{path} cannot be read as a run: {error}") from error
+        time.sleep(PAUSE)
+    raise AssertionError("unreachable")
 
 
 def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
@@ -57,7 +74,7 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     )
     session.steps, session.rejected, session.evaluations = (int(x) for x in file["resume/checkpoint_steps"][blocks - 1])
     session.events += [
-        Event(float(e["time"]), e["contact"].decode(), int(e["index"]), e["old"].decode(), e["new"].decode())
+        Event(float(e["time"]), _word(e["contact"]), int(e["index"]), _word(e["old"]), _word(e["new"]))
         for e in np.asarray(file["resume/event"][:]) if e["time"] <= block["t"][-1]
     ]  # fmt: skip
     if "contact" in file:
@@ -67,3 +84,8 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
         session.message = f"the run was killed after t = {block['t'][-1]:.9g} s; da.resume continues it"
         session.status = "interrupted"
     return session
+
+
+def _word(stored: bytes) -> str:
+    """Return a name; files of schema 1 may have cut it within a letter."""
+    return stored.decode(errors="ignore")

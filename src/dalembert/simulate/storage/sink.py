@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.simulate.storage.layout import CHUNK, EVENT, append, create, h5py, packed
+from dalembert.simulate.storage.layout import CHUNK, append, create, h5py, packed
 
 if TYPE_CHECKING:
     from dalembert.simulate.smooth.session import Session
@@ -88,8 +88,13 @@ class FileSink:
                 append(self.file[name], rows)
         new = self.session.events[self.events :]
         if new:
-            rows = [(e.time, e.index, e.contact.encode()[:64], e.old.encode()[:16], e.new.encode()[:16]) for e in new]
-            append(self.file["resume/event"], np.array(rows, dtype=EVENT))
+            variable = self.file["resume/event"]
+            rows = [(e.time, e.index, e.contact.encode(), e.old.encode(), e.new.encode()) for e in new]
+            written = np.array(rows, dtype=variable.dtype)
+            cut = next((e for e, row in zip(new, written, strict=True) if row["contact"] != e.contact.encode()), None)
+            if cut is not None:
+                raise RuntimeError(f"there is no room for the name of the event {cut.contact!r}")
+            append(variable, written)
         append(self.file["resume/checkpoint"], packed(checkpoint)[None])
         s = self.session
         append(self.file["resume/checkpoint_steps"], np.array([[s.steps, s.rejected, s.evaluations]]))

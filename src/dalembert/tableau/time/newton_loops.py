@@ -9,23 +9,21 @@ Solution of Initial-Value Problems in Differential-Algebraic Equations" (SIAM 19
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from dalembert.kernel.loops import loop
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.dense_loops import dense_factor, dense_solve
 from dalembert.tableau.time.invoke_loops import invoke
 from dalembert.tableau.time.plan_loops import plan_factor, plan_solve
 
-inlined = numba.njit(cache=True, nogil=True, error_model="numpy", inline="always")
+inlined = loop(nogil=True, error_model="numpy", inline="always")
 """For functions with one call site: `work` holds dozens of arrays, and passing them costs as much as a Newton step."""
 
-steady = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)  # pyright: ignore[reportCallIssue]
+steady = loop(nogil=True, error_model="numpy", _nrt=False)
 """For loops that allocate nothing: references to arrays are not counted, which took as long as all kernels."""
 
-inner = numba.njit(  # pyright: ignore[reportCallIssue]
-    cache=True, nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
-)
+inner = loop(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """As `steady`, for loops that only other loops call: no code is made by which Python could call them."""
 
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.lanes import (
     WIDTH,
     all_first,
@@ -152,7 +153,7 @@ def taken(T, s):
     )  # fmt: skip
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def put(w, is_first, T, s):
     """Add w to place s of T, or set it where nothing is there yet."""
     if not is_first:
@@ -176,7 +177,7 @@ def stashed(w, W, at=0):
     store(W, at + 40, w[10])
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def any_joint(i, kind, k, at, pitch, armature, tau, K, Y, W, S):
     """Eliminate a joint of any kind from the inertia at the beginning of W, in memory; return its relative pivot."""
     w = taken(W, 0)
@@ -225,7 +226,7 @@ def moved(i, K, w):
     )  # fmt: skip
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def pack(w, W):
     """Fill W (27,) with an inertia and its force, as `other_joints.py` has them."""
     A0, A1, A2, B0, B1, B2, C0, C1, C2, f, n = w
@@ -237,7 +238,7 @@ def pack(w, W):
     W[21], W[22], W[23], W[24], W[25], W[26] = first(f), second(f), third(f), first(n), second(n), third(n)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def unpacked(W):
     """Return W (27,) in registers."""
     return (

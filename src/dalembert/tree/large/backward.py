@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.articulate import inertia_in_world
 from dalembert.tree.large.inward import carrier
 from dalembert.tree.large.lanes import cross_of_sizes, load, nothing, size, store
@@ -21,7 +22,7 @@ from dalembert.tree.large.newton_euler import felt, put_pair, with_children
 from dalembert.tree.large.outward import COMPILED, LOOP, MOTION, along
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def backward_error(topology, gathering, pitch, inertia, armature, K, need, rowed, tau, a, coupled, T, A, left):
     """Return the backward error of a with |A|^T |lam| on bodies in rowed[:, 1]; A (n, 6) is used up."""
     parent, code, _, iv = topology
@@ -46,7 +47,7 @@ def backward_error(topology, gathering, pitch, inertia, armature, K, need, rowed
     return largest
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def sizes_outward(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the sums of the sizes of what accelerations of bodies are made of, for qdd not negative."""
     parent, code, _, iv = topology

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.articulate import PLACE, force_needed, inertia_in_world, pair
 from dalembert.tree.large.lanes import WIDTH, cross, cross_of_sizes, load, nothing, size, store, total
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
@@ -21,13 +22,13 @@ ROUNDING = 1e-20
 IN_ANY_ORDER: dict[str, Any] = LOOP | {"fastmath": {"reassoc"}}
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def needs(inertia, K, ext, need):
     """Fill need (n, 6) with the forces that bodies need for the motion in K, less ext (n, 6) where it has rows."""
     needs_between(0, len(inertia), inertia, K, ext, need)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def needs_between(begin, end, inertia, K, ext, need):
     """Fill need for bodies begin, ..., end - 1."""
     for i in range(begin, end):
@@ -40,7 +41,7 @@ def needs_between(begin, end, inertia, K, ext, need):
         store(need, 6 * i + 3, n)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def joint_forces(ends, wrenches, c, lam, A, forces, gap):
     """Set forces (n, 2, 6) of bodies that rows pull at to A^T lam and its size; gap (2, m) to c - A a and its size."""
     for row in range(len(lam)):
@@ -62,7 +63,7 @@ def joint_forces(ends, wrenches, c, lam, A, forces, gap):
         gap[0, row], gap[1, row] = left, size
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def relative(gap, size_of_gap, g):
     """Return the sum of |gap| over that of its size, rows weighed by the roots of 1/g; as it is where all is zero."""
     missed = made_of = 0.0
@@ -73,7 +74,7 @@ def relative(gap, size_of_gap, g):
     return missed / made_of if made_of > 0.0 else missed
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def largest_of_each(owner, count, g):
     """Return for each row the largest diagonal g of its constraint; the largest of all where nothing can move it."""
     largest = np.zeros(count)
@@ -86,7 +87,7 @@ def largest_of_each(owner, count, g):
     return largest[owner]
 
 
-@njit(**IN_ANY_ORDER)
+@loop(**IN_ANY_ORDER)
 def all_finite(arrays):
     """Return whether no entry of a tuple of arrays is infinite or not a number."""
     bad = 0.0
@@ -96,7 +97,7 @@ def all_finite(arrays):
     return bad == 0.0
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, load_, a, coupled, T, left, felt_here):
     """Fill left (nv,) with tau - M a - A^T lam by Newton-Euler, and return how large it is.
 
@@ -146,7 +147,7 @@ def larger(largest, left, made_of):
     return left / made_of if made_of != 0.0 else max(largest, left)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def imbalance_in_sum(
     topology, kept, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load_, a, coupled, left, felt_here
 ):  # fmt: skip
@@ -196,7 +197,7 @@ def four_at(T, s):
     return load(T, at), load(T, at + WIDTH), load(T, at + 2 * WIDTH), load(T, at + 3 * WIDTH)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def four_put(w, is_first, T, s):
     """Add w to place s of T, or set it where nothing is there yet."""
     if not is_first:
@@ -207,7 +208,7 @@ def four_put(w, is_first, T, s):
         at += WIDTH
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def mobility(ends, inertia, wrenches, g):
     """Fill g (m,) with what unit multipliers would do to their bodies alone: a size for the rows of G."""
     for row in range(len(ends)):
@@ -230,7 +231,7 @@ def alone(row, ends, inertia, wrenches):
     return done
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def forget_rounding(ends, inertia, wrenches, g):
     """Set to zero the diagonals g (m,) of G that are rounding: far below what rows would do to their bodies alone."""
     for row in range(len(g)):

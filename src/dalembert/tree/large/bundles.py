@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.experimental import structref
+
+from dalembert.kernel.loops import loop
 
 
 class _Fields(types.StructRef):
@@ -54,19 +56,19 @@ structref.define_proxy(
 )
 
 
-@njit(cache=True)
+@loop()
 def tree_bundle(layout, still, start, memory):
     """Return (topology, gathering, C, pitch, inertia, armature), zeros, the ground's acceleration, (K, Y, A) in one."""
     return TreeBundle(layout, still, start, memory)
 
 
-@njit(cache=True)
+@loop()
 def motion_bundle(layout, still, memory):
     """Return (topology, C, pitch, inertia), accelerations of zero, and (K, P, V, need) in one."""
     return MotionBundle(layout, still, memory)
 
 
-@njit(cache=True)
+@loop()
 def front_bundle(layout, plan, sizes, rows, limits, memory, stacks, work, rows_work, room):
     """Return what `plain_answer` takes apart."""
     return FrontBundle(layout, plan, sizes, rows, limits, memory, stacks, work, rows_work, room)

@@ -10,15 +10,15 @@ M_ij = S_j^T (Ic_i S_i) for j on the way from i to the ground (Featherstone 2008
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.articulate import inertia_in_world
 from dalembert.tree.large.lanes import first, second, third
 from dalembert.tree.large.other_joints import subspace
 from dalembert.tree.large.outward import COMPILED
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def composites(parent, inertia, K):
     """Return m, h, J of every body with all it carries, (n, 10)."""
     comp = np.zeros((len(parent), 10))
@@ -54,7 +54,7 @@ def composites(parent, inertia, K):
     return comp
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def mass_matrix(topology, pitch, inertia, armature, K, M):
     """Fill M (nv, nv)."""
     parent, code, _, iv = topology
@@ -78,7 +78,7 @@ def mass_matrix(topology, pitch, inertia, armature, K, M):
             row[iv[i] + k] += armature[iv[i] + k]
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def walk(i, end, f, topology, pitch, K, S, row):
     """Add S^T f of all joints from body i up to, not including, body `end`; f (6,) is moved along and used up."""
     parent, code, _, iv = topology
@@ -95,7 +95,7 @@ def walk(i, end, f, topology, pitch, K, S, row):
         i = parent[i]
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def row_jacobian(topology, pitch, K, ends, closing, wrenches, A):
     """Fill A (m, nv): forces of rows walked up to the body that carries both ends (closing, n for the ground)."""
     n = len(topology[0])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.outward import COMPILED
 
 BLOCK = 48
@@ -16,7 +16,7 @@ DEAD = 1e-14
 HUGE = 1e150
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def cholesky(m, e, rows, g, pivots):
     """Factor the first e columns of the lower triangle m (w, w), w >= e, in place; pivots go to pivots[rows]."""
     for begin in range(0, e, BLOCK):
@@ -41,7 +41,7 @@ def cholesky(m, e, rows, g, pivots):
             m[end:, end:e] -= np.dot(part, np.ascontiguousarray(part[:width].T))
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def subtract_product(m, e):
     """Subtract the product of what stands left of it from the lower right part of m."""
     w = m.shape[0]

@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.articulate import (
     ROOM,
     any_joint,
@@ -50,7 +51,7 @@ def room(width: int) -> tuple[np.ndarray, ...]:
     )  # fmt: skip
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def factor(
     inner, outer, topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
     wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, narrow, run, work,
@@ -99,7 +100,7 @@ def factor(
               narrow)  # fmt: skip
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def calm_hinges(
     i, inner, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L, F, phi, worst, W, block
 ):  # fmt: skip
@@ -113,7 +114,7 @@ def calm_hinges(
     return i
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def merge(entry, i, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big, forces, E,
           narrow):  # fmt: skip
     """Assemble a front of several children, close its rows; E (27,) gets what they add to the body's inertia."""
@@ -140,7 +141,7 @@ def line(a, narrow):
     return FEW * a if narrow else a * (a + 1) // 2
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def extend(L, F, old, w, narrow):
     """Put zeros behind the rows that a front takes over; those of a narrow one are there from its beginning."""
     if narrow:
@@ -154,7 +155,7 @@ def extend(L, F, old, w, narrow):
         F[k] = 0.0
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def begin(entry, touches, wrenches, F, narrow):
     """Add the forces of rows that begin at a body."""
     starts, rows, places, ends = touches
@@ -164,7 +165,7 @@ def begin(entry, touches, wrenches, F, narrow):
             F[by_row * places[k] + by_entry * d] += wrenches[rows[k], ends[k], d]
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def assemble(entry, merges, kinds, ids, at, L, F, m, f, g, narrow):
     """Gather children's fronts in the lower triangle m and the forces f; of narrow ones the rows' diagonal in g."""
     starts, sources, map_starts, maps = merges
@@ -188,7 +189,7 @@ def assemble(entry, merges, kinds, ids, at, L, F, m, f, g, narrow):
                     m[to[b], to[a]] += x
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def close(m, f, e, rows, shift, g, pivots, kept, E):
     """Eliminate the first e rows of a front; E (27,) gets what they add to the body's inertia."""
     for a in range(e):
@@ -220,7 +221,7 @@ def close(m, f, e, rows, shift, g, pivots, kept, E):
             kept[w * e + 6 * a + d] = f[a, d]
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def settle(m, f, e, w, L, F, narrow):
     """Put the rows that stay open onto the stacks."""
     by_row, by_entry = strides(narrow)
@@ -234,7 +235,7 @@ def settle(m, f, e, w, L, F, narrow):
                 L[line(b, narrow) + a] = m[e + a, e + b]
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2, narrow):
     """Eliminate a joint from its open rows, and move their forces to the parent's origin."""
     starts, places, columns, factors = couplings

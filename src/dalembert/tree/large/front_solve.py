@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.fronts import FEW, MERGED
 from dalembert.tree.large.inward import carrier, onward, yielded
 from dalembert.tree.large.lanes import WIDTH, cross, first, fourth, load, nothing, second, store, third, total
@@ -16,7 +17,7 @@ from dalembert.tree.large.newton_euler import felt, put_pair, with_children
 from dalembert.tree.large.outward import LOOP, MOTION
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def eliminate(
     inner, outer, topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, work
 ):  # fmt: skip
@@ -83,7 +84,7 @@ def keep_rows(ids, start, w, low, high, y, p):
         y[ids[start + a]] = p[a]
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def give_way(i, kind, h, K, Y, kept, tau, f, m, phi, at_phi, rows, w, y, S):
     """Return the force behind a joint of any kind; its u goes to Y, its part of open rows to y."""
     count = VELOCITIES[kind]
@@ -101,7 +102,7 @@ def give_way(i, kind, h, K, Y, kept, tau, f, m, phi, at_phi, rows, w, y, S):
     return f, m
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def descend(rows, e, w, kept, y, p):
     """Eliminate closing rows from a right side: y_e becomes R^-1 y_e."""
     for a in range(e):
@@ -119,7 +120,7 @@ def descend(rows, e, w, kept, y, p):
             p[d] -= kept[(e + w) * e + 6 * a + d] * y[rows[a]]
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, work):
     """Return from body `inner` to outer - 1: qdd and lam, body by body; A (n, 6) is there for those before."""
     parent, code, _, iv = topology
@@ -157,7 +158,7 @@ def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, ke
             ascend(ids[start[i] :], closed[i], opened[i], kept_factor[at[3, i] :], y, p, lam)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def ascend(rows, e, w, kept, y, a, lam):
     """Fill in lam of closed rows: R^T lam_e = F' da - L_eo lam_o - R^-1 y_e."""
     for b in range(e):

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES, Layout
 from dalembert.tree.large.meeting import Touches, closing_bodies
 
@@ -243,7 +243,7 @@ class _Planner:
         )
 
 
-@njit(cache=True)
+@loop()
 def ends_of_runs(calm, parent, opened, run):
     """Set run (n,) of calm bodies to the innermost one that follows: of a chain, or of any bodies without open rows."""
     for i in range(len(calm)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.articulate import (
     ROOM,
     any_joint,
@@ -28,7 +29,7 @@ from dalembert.tree.large.layout import CIRCLE, HINGE, VELOCITIES
 from dalembert.tree.large.outward import COMPILED, LOOP, MOTION, along
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst):
     """Eliminate all joints, leaves first; worst (2,) gets the least relative pivot and its body."""
     worst[0], worst[1] = np.inf, -1.0
@@ -38,7 +39,7 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
     )  # fmt: skip
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def articulated_between(begin, end, topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst, W, S):
     """Eliminate the joints of bodies end - 1, ..., begin.
 
@@ -61,7 +62,7 @@ def articulated_between(begin, end, topology, gathering, pitch, inertia, armatur
         i -= 1
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def hinges(i, innermost, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W):
     """Eliminate hinges from body i in to `innermost`, as long as there are no other joints; return where it ended.
 
@@ -96,13 +97,13 @@ def note(ratio, i, worst):
         worst[0], worst[1] = ratio, i
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def accelerations(topology, gathering, pitch, K, Y, qdd, A):
     """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) is memory for their own accelerations."""
     accelerations_between(0, len(topology[0]), topology, gathering, pitch, K, Y, qdd, A)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def accelerations_between(begin, end, topology, gathering, pitch, K, Y, qdd, A):
     """Return from body `begin` to end - 1; their parents are among them or have been there.
 
@@ -140,7 +141,7 @@ def carrier(i, p, A, a, b):
     return a, b
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def yielded(count, at, k, Y, phi, at_phi, rows, w, lam, a, b, qdd):
     """Fill in qdd of a joint of any kind: D^-1 (u - U^T a - Phi^T lam), w rows being open there."""
     D, u = at + 6 * count, at + 6 * count + count * count
@@ -162,13 +163,13 @@ def onward(i, kind, k, h, K, qdd, a, b):
     return a + s, b + o
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def spread(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the accelerations that joint accelerations qdd alone cause."""
     spread_between(0, len(topology[0]), topology, pitch, K, qdd, A)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def spread_between(begin, end, topology, pitch, K, qdd, A):
     """Fill A for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
+
+from dalembert.kernel.loops import loop
 
 Array = np.ndarray
 
@@ -33,7 +34,7 @@ def closing_bodies(parent: Array, touches: Touches) -> Array:
     return np.where(found < 0, n, found)
 
 
-@njit(cache=True)
+@loop()
 def meet(parent, touches, found):
     """Fill found (m,) with the nearest common carrier of all bodies that a row touches; -1 is the ground."""
     for k in range(len(touches)):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.balance import needs_between
 from dalembert.tree.large.outward import COMPILED, outward_between, positions_between, velocities_between
 
@@ -11,7 +10,7 @@ PIECE = 512
 """Bodies that are swept at a time: what one sweep finds of them is still in the caches when the next asks for it."""
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def motion(bundle, q, sines, cosines, v, start):
     """Fill K with the motion of a state, P and V with places and velocities of origins, need with forces for it."""
     topology, C, pitch, inertia = bundle.layout

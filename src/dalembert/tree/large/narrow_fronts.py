@@ -10,8 +10,7 @@ run that nobody asks for before its end: it is formed a block of bodies at a tim
 
 from __future__ import annotations
 
-from numba import njit
-
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.fronts import FEW
 from dalembert.tree.large.lanes import WIDTH, load, store
 from dalembert.tree.large.outward import LOOP
@@ -23,7 +22,7 @@ REALS = 2 * FEW
 """Reals of a body in a block: Phi, then d Phi."""
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def carry(outermost, innermost, w, K, Y, kept, phi, at_phi, L, F, block):
     """Pass the hinges from `outermost` in to `innermost`: phi gets their Phi, L (8, 8) and F (7, 8) go on."""
     a0, a1, a2, a3, a4, a5 = load(F, 0), load(F, 8), load(F, 16), load(F, 24), load(F, 32), load(F, 40)
@@ -55,7 +54,7 @@ def carry(outermost, innermost, w, K, Y, kept, phi, at_phi, L, F, block):
     add_products(outermost - innermost + 1, w, block, L)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def add_products(count, w, block, L):
     """Add Phi d Phi^T of a block of bodies to L (8, 8); rows that are not open have Phi = 0."""
     for half in range(0, w, WIDTH):

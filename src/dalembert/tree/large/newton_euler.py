@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.articulate import PLACE, force_needed, inertia_in_world, pair_at
 from dalembert.tree.large.lanes import WIDTH, cross, load, nothing, store, total
 from dalembert.tree.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER
 from dalembert.tree.large.outward import LOOP, MOTION
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
     """Newton-Euler, inward: joint forces tau for the motion in K, armature times acc included."""
     parent, code, _, iv = topology
@@ -36,7 +37,7 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
         tau[k] += armature[k] * acc[k]
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def transmitted(topology, gathering, pitch, forces, K, T, tau):
     """Fill tau with the joint forces that forces (n, 6) on bodies amount to: J^T times them."""
     parent, code, _, iv = topology
@@ -81,7 +82,7 @@ def felt_by(i, kind, k, h, K, f, n, tau):
         felt(kind, k, h, load(K, at), load(K, at + 3), load(K, at + 6), f, n, tau)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def felt(kind, k, h, x, y, z, f, n, tau):
     """Set tau[k], ... to S^T (f, n) for S made of the axes x, y, z; the other way of `along`."""
     if kind == SLIDER:

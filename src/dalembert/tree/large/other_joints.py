@@ -9,8 +9,8 @@ the force p = (f, n).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.layout import BALL, CIRCLE, FIXED, FLYING, HINGE, PLANE, SCREW
 from dalembert.tree.large.outward import COMPILED, LOOP
 
@@ -29,7 +29,7 @@ PACKED = np.array(
 """Where an entry of the upper triangle stands among the 27."""
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def slider(z0, z1, z2, h, turning, armature, tau, W, Y, at):
     """Eliminate S = [h z; turning z]: a slider (1, 0) or a screw (pitch, 1). Return D over what it is made of."""
     a, b = h, turning
@@ -48,7 +48,7 @@ def slider(z0, z1, z2, h, turning, armature, tau, W, Y, at):
     return ratio
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def reduce(U, V, d, u, W):
     """Take U d V^T from the inertia and add U d u to the force."""
     for a in range(6):
@@ -60,7 +60,7 @@ def reduce(U, V, d, u, W):
                 W[place] -= x * V[b]
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     """Eliminate a joint that is no hinge from the array W (27,); return its least pivot over its trace."""
     if kind == FIXED:
@@ -73,7 +73,7 @@ def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     return slider(z0, z1, z2, 1.0, 0.0, armature[k], tau[k], W, Y, at)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def subspace(i, kind, pitch, K, S):
     """Fill S (6, 6) with the motion subspace, column by column as rows; return how many there are."""
     S[:] = 0.0
@@ -100,7 +100,7 @@ def subspace(i, kind, pitch, K, S):
     return 1
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def several(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     """Eliminate a joint with several velocities: D by Cholesky, then as `hinge`."""
     count = subspace(i, kind, pitch, K, S)
@@ -119,7 +119,7 @@ def several(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     return ratio
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def times(W, s, U):
     """U = IA s for IA in W (27,)."""
     for a in range(6):
@@ -130,7 +130,7 @@ def times(W, s, U):
         U[a] = total
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def invert(U, S, armature, count, D):
     """Fill D (count^2,) with (S^T U + armature)^-1 by Gauss-Jordan; return the least pivot over the largest entry."""
     least, largest = np.inf, 0.0
@@ -157,7 +157,7 @@ def invert(U, S, armature, count, D):
     return least / largest
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def subspaces(topology, pitch, K, S):
     """Fill S (nv, 6) with the motion subspaces of all joints, one row per velocity."""
     parent, code, _, iv = topology

@@ -21,6 +21,7 @@ import numpy as np
 from numba import njit
 
 from dalembert.kernel import Kernel
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.lanes import along_x, along_y, along_z, cross, last_and_three, load, nothing, store, total
 from dalembert.tree.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER
 
@@ -30,7 +31,7 @@ MOTION = 21
 STRAIGHTEN = 32
 """Axes are made orthogonal again at every so many bodies of a branch: rounding would add up in long chains."""
 
-FAST: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+FAST: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
 COMPILED: dict[str, Any] = FAST | {"_nrt": True}
 LOOP: dict[str, Any] = FAST | {"_nrt": False}
@@ -39,13 +40,13 @@ are inlined, or rows of arrays are named, it would do so at every body, by calls
 function calls inherits this unless it says otherwise, as `COMPILED` does."""
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity."""
     outward_between(0, len(topology[0]), topology, C, pitch, q, sines, cosines, v, acc, start, K)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K for bodies begin, ..., end - 1, whose parents are among them or are there already.
 
@@ -103,7 +104,7 @@ def recalled(i, K):
     )  # fmt: skip
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     """Return the axes and origin of a body behind its joint; h is the pitch of a screw."""
     if kind == PLANE:
@@ -122,7 +123,7 @@ def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     return x, y, z, r
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def along(kind, k, h, v, x, y, z):
     """Return S v of a joint, linear and angular, for velocities v[k], v[k + 1], ..."""
     none = nothing()
@@ -141,7 +142,7 @@ def along(kind, k, h, v, x, y, z):
     return none, none
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def turned(a, b, c, d, x, y, z):
     """Return axes turned by a unit quaternion of these axes, its real part last."""
     return (
@@ -151,7 +152,7 @@ def turned(a, b, c, d, x, y, z):
     )
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def straightened(x, y, z):
     """Return axes that are orthonormal to rounding: one Newton step of the polar decomposition, R (3 - R^T R) / 2."""
     xy, xz, yz = 0.5 * total(x * y), 0.5 * total(x * z), 0.5 * total(y * z)
@@ -162,13 +163,13 @@ def straightened(x, y, z):
     )
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def velocities(topology, pitch, v, K, V):
     """Fill V (n, 3) with the velocities of all origins: those of frames and springs need them, dynamics does not."""
     velocities_between(0, len(topology[0]), topology, pitch, v, K, V)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def velocities_between(begin, end, topology, pitch, v, K, V):
     """Fill V for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology
@@ -186,13 +187,13 @@ def velocities_between(begin, end, topology, pitch, v, K, V):
         store(V, 3 * i, last)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def positions(parent, K, P):
     """Fill P (n, 3) with the places of all origins in the world."""
     positions_between(0, len(parent), parent, K, P)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def positions_between(begin, end, parent, K, P):
     """Fill P for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     last = load(P, 3 * parent[begin]) if begin < end and parent[begin] >= 0 else nothing()

@@ -6,8 +6,7 @@ still in the caches when the second asks for it. Arguments that never change com
 
 from __future__ import annotations
 
-from numba import njit
-
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.balance import forget_rounding, largest_of_each
 from dalembert.tree.large.front_loops import factor
 from dalembert.tree.large.front_solve import back, eliminate
@@ -16,7 +15,7 @@ from dalembert.tree.large.outward import COMPILED
 from dalembert.tree.large.residuals import measured
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a, lam, gap):
     """Return whether joints and the rows that are `present` have pivots; if so, both residuals of a (nv,), lam (m,)."""
     topology, gathering, pitch, inertia, armature = bundle.layout

@@ -7,8 +7,8 @@ in sum (`balance.py`), and beside |M| |a| + |A|^T |lam| + |tau| (`backward.py`).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.backward import backward_error
 from dalembert.tree.large.balance import imbalance, imbalance_in_sum, joint_forces, relative
 from dalembert.tree.large.inward import spread
@@ -18,7 +18,7 @@ FINE = 1e-13
 """A residual up to this is as good as any; above it another measure, or another solve, may be worth its time."""
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def residuals(
     topology, gathering, pitch, inertia, armature, K, Y, weighed, ends, linear, wrenches, need, tau, c, a, lam, g,
     A, forces, coupled, T, left, gap, accept,
@@ -31,7 +31,7 @@ def residuals(
     )  # fmt: skip
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def measured(
     topology, gathering, pitch, inertia, armature, K, Y, weighed, ends, linear, wrenches, need, tau, c, a, lam, g,
     A, forces, coupled, T, left, gap, accept,

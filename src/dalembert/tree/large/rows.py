@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dalembert.errors import UnsupportedError
+from dalembert.kernel.loops import loop
 from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.constraints.coordinates import coordinate_index
 from dalembert.model.constraints.coupler import Coupler
@@ -175,7 +175,7 @@ class _Coordinates:
         return self._coordinate(self, name)  # type: ignore[arg-type]
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def gather(body, R, p, K, P, V, gravity, x, arms):
     """Fill x (k, ...) with the motion of both ends of every constraint, arms (k, 2, 3) with levers from origins."""
     for k in range(len(body)):
@@ -212,7 +212,7 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
             x[k, at + 21], x[k, at + 22], x[k, at + 23] = d0, d1, d2
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def scatter(forces, rates, drifts, residuals, arms, rows, places, wrenches, rate, drift, residual):
     """Put forces (k, r, 12) at frames into wrenches (m, 2, 6) about the bodies' origins; the rest where it belongs."""
     for k in range(len(rows)):

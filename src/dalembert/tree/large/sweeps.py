@@ -8,8 +8,8 @@ that meets the same lines in two places may contract products and sums in two wa
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from dalembert.kernel.loops import loop
 from dalembert.tree.large.articulate import put, stashed, taken
 from dalembert.tree.large.inward import accelerations_between, articulated_between, note
 from dalembert.tree.large.outward import COMPILED, LOOP, outward_between
@@ -18,7 +18,7 @@ OUTWARD, BEGIN, INWARD, TAKE, BACK = range(5)
 """Steps: motion; no pivot yet; joints eliminated; what another range handed over; accelerations."""
 
 
-@njit(**COMPILED)
+@loop(**COMPILED)
 def forward(steps, T, handed, worst, bundle, q, sines, cosines, v, tau, ext, out):
     """Run steps (k, 4): which, begin, end, row. Accelerations under joint forces tau, forces ext on bodies go to out.
 
@@ -46,7 +46,7 @@ def forward(steps, T, handed, worst, bundle, q, sines, cosines, v, tau, ext, out
             accelerations_between(begin, end, topology, gathering, pitch, K, Y, out, A)
 
 
-@njit(**LOOP)
+@loop(**LOOP)
 def take(root, parent, gathering, handed, T, W):
     """Put what the subtree of `root` hands inward into W, and where its parent does not come next into its place."""
     slot, first, _ = gathering

@@ -1,0 +1,180 @@
+"""The decorator of compiled loops: what its cache promises where files are damaged, planted, stale or not writable."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import os
+import sys
+
+import pytest
+
+from dalembert.kernel import cache, loops
+
+CALLED = """
+from dalembert.kernel.loops import loop
+FACTOR = 3.0
+@loop()
+def times(x):
+    return FACTOR * x
+"""
+CALLER = """
+from dalembert.kernel.loops import loop
+from made_up_called import times
+OFFSET = 1.0
+@loop(nogil=True, error_model="numpy")
+def line(x):
+    return times(x) + OFFSET
+"""
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Return what a new start of Python would import: the two modules, anew."""
+    monkeypatch.setattr(loops, "PACKAGE", "made_up")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (tmp_path / "made_up_called.py").write_text(CALLED)
+    (tmp_path / "made_up_caller.py").write_text(CALLER)
+
+    def run():
+        loops._content.cache_clear()
+        for name in ("made_up_called", "made_up_caller"):
+            spec = importlib.util.spec_from_file_location(name, tmp_path / f"{name}.py")
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            monkeypatch.setitem(sys.modules, name, module)
+            code = compile((tmp_path / f"{name}.py").read_text(), str(tmp_path / f"{name}.py"), "exec")
+            exec(code, vars(module))
+        return sys.modules["made_up_caller"].line
+
+    return run
+
+
+def hits(line) -> int:
+    return sum(line.stats.cache_hits.values())
+
+
+def files(tmp_path, ending=""):
+    return sorted((tmp_path / "__pycache__").glob(f"made_up_caller.line*{ending}"))
+
+
+def test_the_second_start_takes_the_code(start, tmp_path):
+    first = start()
+    assert (first(2.0), hits(first)) == (7.0, 0)
+    second = start()
+    assert (second(2.0), hits(second)) == (7.0, 1)
+    assert second(2) == 7.0
+    third = start()
+    assert (third(2), third(2.0), hits(third)) == (7.0, 7.0, 2)
+    assert len(files(tmp_path, ".nbc")) == 2
+    assert third.nopython_signatures
+
+
+DAMAGE = {
+    "cut": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+    "a bit": lambda data: data[:-9] + bytes([data[-9] ^ 4]) + data[-8:],
+    "something else": lambda data: b"\x80\x04K\x01." * 20,
+    "an older one": lambda data: b"dalembert loops 0" + data[17:],
+}
+
+
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize("damage", sorted(DAMAGE))
+def test_damaged_files_are_made_again(start, tmp_path, damage, ending):
+    start()(2.0)
+    (path,) = files(tmp_path, ending)
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
+    line = start()
+    assert (line(2.0), hits(line)) == (7.0, 0)
+    again = start()
+    assert (again(2.0), hits(again)) == (7.0, 1)
+
+
+PLANTED = {
+    "a link": lambda path, other: (other.write_bytes(path.read_bytes()), path.unlink(), path.symlink_to(other)),
+    "writable by the group": lambda path, other: path.chmod(0o664),
+    "a second name": lambda path, other: os.link(path, other),
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="file modes are POSIX")
+@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
+@pytest.mark.parametrize("how", sorted(PLANTED))
+def test_files_that_others_can_have_made_are_not_opened(start, tmp_path, how, ending):
+    start()(2.0)
+    for path in files(tmp_path):
+        assert path.stat().st_mode & 0o077 == 0
+    (path,) = files(tmp_path, ending)
+    PLANTED[how](path, tmp_path / "other")
+    line = start()
+    assert (line(2.0), hits(line)) == (7.0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "answer"),
+    [
+        ("made_up_called", "FACTOR * x", "FACTOR * x * x", 13.0),
+        ("made_up_called", "FACTOR = 3.0", "FACTOR = 4.0", 9.0),
+        ("made_up_caller", "OFFSET = 1.0", "OFFSET = 2.0", 8.0),
+    ],
+)
+def test_what_a_loop_is_made_of_is_noticed_in_every_file(start, tmp_path, name, old, new, answer):
+    """Numba itself looks at the file of the function alone, and runs the old code of what it calls."""
+    assert start()(2.0) == 7.0
+    path = tmp_path / f"{name}.py"
+    path.write_text(path.read_text().replace(old, new))
+    line = start()
+    assert (line(2.0), hits(line)) == (answer, 0)
+
+
+def test_a_full_disk_is_warned_of_once(start, monkeypatch):
+    cache.warn_once.cache_clear()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(loops, "write_private", full)
+    with pytest.warns(RuntimeWarning, match=r"cache of compiled loops .* cannot be written.*No space left") as caught:
+        answers = [start()(2.0), start()(2)]
+    assert answers == [7.0, 7.0]
+    assert len(caught) == 1
+
+
+def test_no_folder_at_all(start, monkeypatch):
+    cache.warn_once.cache_clear()
+
+    def nowhere(self, function):
+        raise RuntimeError("no locator available")
+
+    monkeypatch.setattr(loops.FunctionCache, "__init__", nowhere)
+    with pytest.warns(RuntimeWarning, match="no locator available; they are compiled at every start"):
+        line = start()
+    assert line(2.0) == 7.0
+
+
+def test_two_processes_may_give_two_codes_one_name(start, tmp_path):
+    """Code is taken for the types it was compiled for, whatever the index says."""
+    line = start()
+    line(2.0)
+    line(2)
+    assert len(files(tmp_path, ".nbc")) == 2
+    index = line._cache._index()
+    line._cache._write_index(dict(zip(index, reversed(list(index.values())), strict=True)))
+    again = start()
+    assert (again(2.0), again(2), hits(again)) == (7.0, 7.0, 0)
+
+
+def test_every_cached_loop_is_made_by_the_one_decorator():
+    """No other file asks Numba for its own cache."""
+    root = os.path.dirname(os.path.dirname(loops.__file__))
+    found = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            if name.endswith(".py") and (folder, name) != (os.path.dirname(loops.__file__), "loops.py"):
+                with open(os.path.join(folder, name)) as file:
+                    if "cache=True" in (text := file.read()) or '"cache": True' in text:
+                        found.append(name)
+    assert found == []
