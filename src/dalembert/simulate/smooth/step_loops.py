@@ -62,6 +62,9 @@ class Pair(NamedTuple):
     error: np.ndarray  # weights of the stages
     third: np.ndarray  # second weights of 8(5,3) pairs, or empty
     order: int
+    more_a: np.ndarray  # further stages for states inside a step
+    more_c: np.ndarray
+    dense: np.ndarray  # (all stages, degree): y(s) = y0 + h sum_kp dense[k, p] s^(p+1) K_k
 
 
 @inner
