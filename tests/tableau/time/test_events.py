@@ -22,7 +22,9 @@ def turning(speed, events, time=None):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_all_zeros_within_one_long_step_are_found(method):
-    problem = turning(100.0, lambda t, x: [Event(ca.sin(x)), Event(ca.sin(x), direction=-1), Event(ca.cos(x), terminal=20)])
+    problem = turning(
+        100.0, lambda t, x: [Event(ca.sin(x)), Event(ca.sin(x), direction=-1), Event(ca.cos(x), terminal=20)]
+    )
     run = problem.integrate((0.0, 1.0), [0.5], [100.0], method=method)
     exact = (np.arange(1, 32) * np.pi - 0.5) / 100.0
     np.testing.assert_allclose(run.t_events[0], exact[exact <= run.t[-1]], atol=1e-12)

@@ -77,7 +77,7 @@ class Explicit:
             self.clock[at.T] = s.settings.start
         else:
             self._restore(s.checkpoint)  # type: ignore[arg-type]
-        ends = [*s.controller.stops(s.settings.start, s.settings.end), s.settings.end]
+        ends = [*s.stops, s.settings.end]
         try:
             for stop in [each for each in ends if each > self.clock[at.T]]:
                 if fresh or self.clock[at.STOP] != stop:
@@ -96,7 +96,9 @@ class Explicit:
 
     def _segment(self, stop: float) -> None:
         """Begin a segment without jumps: K[0] sees the new piece of every table."""
-        self.clock[at.BEGIN], self.clock[at.STOP] = self.clock[at.T], stop
+        begin = float(self.clock[at.T])
+        self.clock[at.BEGIN] = np.nextafter(begin, stop) if begin in self.session.stops else begin
+        self.clock[at.STOP] = stop
         self.clock[at.ORIGIN], self.counts[at.FIXED] = self.clock[at.T], 0
         self.careful(begin_at, self.work, self.tables, self.now, self.clock[at.T], self.clock[at.T], stop)
 

@@ -121,5 +121,5 @@ def _fire(stepper: Explicit, k: int, direction: float) -> None:
     watch = stepper.session.watches[k]
     word = "rising" if direction > 0 else "falling"
     stepper.session.events.append(Event(float(stepper.clock[at.T]), watch.name, k, "", word))
-    if watch.terminal:
+    if stepper.session.ends_with(k):
         stepper.session.stop("event", f"ended by {watch.name!r} at t = {stepper.clock[at.T]:.12g} s")

@@ -3,7 +3,8 @@
     y(s) = y_0 + h sum_k sum_p P_kp s^p K_k        the continuous extension of an explicit pair, order 7 or 4
     x(s) = cubic through both ends with their velocities, v = x' / h        of a variational step
 
-The polynomial is as good as the step; it says in which piece the first zero is. Where exactly, steps of full order tell.
+The polynomial is as good as the step; it says in which piece the first zero is. Where exactly, steps of full order
+tell.
 Sources: Hairer, Norsett, Wanner, "Solving ODEs I", sec. II.6.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from dalembert.simulate.smooth.step_loops import EVENTS, FAILED_CALL, FINE, MOVE, evaluate, evaluate_closed, put
 from dalembert.tableau.time.invoke_loops import invoke
-from dalembert.tableau.time.isolate_loops import GRID, LEAST, SPLIT, insert, verdict
+from dalembert.tableau.time.isolate_loops import GRID, LEAST, SPLIT, begin, insert, verdict
 from dalembert.tableau.time.newton_loops import inner, steady
 
 LOW, HIGH = range(2)
@@ -38,6 +39,7 @@ class Nodes(NamedTuple):
     counts: np.ndarray
     directions: np.ndarray
     before: np.ndarray  # signs at the start of the step
+    scale: np.ndarray
     opened: np.ndarray  # direction in which a function left a zero at the start
     q: np.ndarray
     v: np.ndarray
@@ -49,7 +51,8 @@ def nodes_for(directions: np.ndarray, nq: int, nv: int, degree: int) -> Nodes:
     room = MOST_NODES if m else 0
     return Nodes(
         np.zeros(room), np.zeros((room, m)), np.zeros((degree + 1, 2 * nv)), np.zeros(2),
-        np.array([1, 0], np.int64), directions.astype(float), np.zeros(m), np.zeros(m), np.zeros(nq), np.zeros(nv),
+        np.array([1, 0], np.int64), directions.astype(float), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(nq),
+        np.zeros(nv),
     )  # fmt: skip
 
 
@@ -150,6 +153,7 @@ def _search(work, now, nodes, signs, t, h):
                 return True
             for e in range(signs.size):
                 g[j, e] = work.event_values[e]
+    begin(g, count, nodes.scale)
     if nodes.counts[ON_A_ZERO] == 1:
         nodes.counts[ON_A_ZERO] = 0
         if _left_zero(nodes, signs, count):
@@ -164,7 +168,7 @@ def _search(work, now, nodes, signs, t, h):
                 at = s[piece] + SPLIT * (s[piece + 1] - s[piece])
                 if not values_at(work, now, nodes, t + at * h, at):
                     return True
-                insert(s, g, count, piece, at, work.event_values)
+                insert(s, g, count, piece, at, work.event_values, nodes.scale)
                 count += 1
                 continue
             unresolved = 1

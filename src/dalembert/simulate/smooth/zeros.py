@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.simulate.smooth.step_loops import EVENTS
 from dalembert.tableau.time.invoke_loops import invoke
-from dalembert.tableau.time.isolate_loops import GRID, SPLIT, insert, narrow, next_trial, verdict
+from dalembert.tableau.time.isolate_loops import GRID, SPLIT, begin, insert, narrow, next_trial, verdict
 
 if TYPE_CHECKING:
     from dalembert.simulate.smooth.session import Session
@@ -67,12 +67,13 @@ def pieces(
     s[:count], g[0] = GRID, first
     for j in range(1, count):
         g[j] = values(float(s[j]))
-    i = 0
+    i, scale = 0, np.empty(g.shape[1])
+    begin(g, count, scale)
     while i < count - 1:
         piece = verdict(s, g, count, i, least)
         if piece >= 0 and count < most:
             at = float(s[piece] + SPLIT * (s[piece + 1] - s[piece]))
-            insert(s, g, count, piece, at, values(at))
+            insert(s, g, count, piece, at, values(at), scale)
             count += 1
             continue
         yield float(s[i]), float(s[i + 1]), g[i].copy(), g[i + 1].copy(), piece < 0

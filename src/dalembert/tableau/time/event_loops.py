@@ -15,6 +15,7 @@ from dalembert.tableau.time.isolate_loops import (
     GRID,
     LEAST,
     SPLIT,
+    begin,
     insert,
     narrow,
     next_trial,
@@ -103,7 +104,8 @@ def nodes_of(point, tables, history, t, step, span, ends):
             g[j] = values
         else:
             g[j] = ends
-    i, certain = 0, True
+    i, certain, scale = 0, True, np.empty(ends.size)
+    begin(g, count, scale)
     while i < count - 1:
         piece = verdict(s, g, count, i, least)
         if piece < 0:
@@ -118,7 +120,7 @@ def nodes_of(point, tables, history, t, step, span, ends):
             s, g = wide_s, wide_g
         at = s[piece] + SPLIT * (s[piece + 1] - s[piece])
         values_at(point, tables, history, t, span, (at - 1.0) * step)
-        insert(s, g, count, piece, at, values)
+        insert(s, g, count, piece, at, values, scale)
         count += 1
     return s[:count], g[:count], certain
 

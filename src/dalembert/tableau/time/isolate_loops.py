@@ -3,7 +3,7 @@
 A step is looked at on nodes s_0 = 0 < ... < s_N = 1, unevenly spaced, so that an oscillation cannot hide behind its own
 period. A piece between two nodes is *certain* where
 
-- the functions are smooth on the nodes around it: each node agrees with the cubic through its four neighbours to
+- it is not much longer than the piece before, and the functions are smooth on the nodes around it: each node agrees with the cubic through its four neighbours to
   `ROUGH` of the range of their values; and
 - with |g''| <= M, M = `SAFETY` times what divided differences of the nodes around it say, g has no zero there
   (|g| > M d^2 / 8 on the chord of length d) or is monotone (|slope| > M d / 2): then the signs at its ends tell all;
@@ -12,8 +12,9 @@ period. A piece between two nodes is *certain* where
 Any other piece is split, down to `least`. What is left: an excursion through zero and back that is narrower than a
 seventh of a step and leaves no trace on any node. Shorter steps (`max_step`) see it.
 
-Roots in brackets are found by the Illinois method (M. Dowell, P. Jarratt, BIT 11 (1971) 168-174). Nothing here calls the
-functions: who looks asks where, evaluates, and hands the values in; so one search serves compiled and plain steppers.
+Roots in brackets are found by the Illinois method (M. Dowell, P. Jarratt, BIT 11 (1971) 168-174). Nothing here calls
+the functions: who looks asks where, evaluates, and hands the values in; so one search serves compiled and plain
+steppers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ GRID = np.array([0.0, 0.13, 0.238, 0.321, 0.415, 0.546, 0.659, 0.803, 0.893, 1.0
 nodes, moved by a tenth: 1,199)."""
 
 ROUGH = 0.03
-"""Part of their range by which nodes may miss the cubic through their neighbours: a sine has some 10 nodes a period then."""
+"""Part of their range by which nodes may miss the cubic through their neighbours: a sine has some 10 nodes a period."""
 
 SAFETY = 2.0
 """Factor on the second derivatives that differences of nodes show."""
@@ -41,6 +42,9 @@ FAR = 3.0
 NOISE = 64 * 2.2e-16
 """Part of the values below which differences of nodes are rounding."""
 
+TINY = 16 * 2.2e-16
+"""Values below this part of the largest in a step are zero: their signs are rounding."""
+
 SPLIT = 0.48
 """Where a piece is split: not in its middle, so that nodes stay uneven."""
 
@@ -48,7 +52,7 @@ LEAST = 1e-10
 """Pieces below this part of a step are not split any more: two zeros within one are none."""
 
 QUIET, CROSSING = -2, -1
-"""What a certain piece is: without a zero, or with one between signs that differ. Others: which piece to split, >= 0."""
+"""What a certain piece is: without a zero, or with one between signs that differ. Else: which piece to split, >= 0."""
 
 
 @compiled
@@ -136,7 +140,18 @@ def verdict(s, g, count, i, least):
 
 
 @compiled
-def insert(s, g, count, i, at, values):
+def begin(g, count, scale):
+    """Write the sizes of all functions on the first nodes into `scale`; what is rounding beside them becomes zero."""
+    for e in range(g.shape[1]):
+        scale[e] = 0.0
+        for j in range(count):
+            scale[e] = max(scale[e], abs(g[j, e])) if np.isfinite(g[j, e]) else scale[e]
+        for j in range(count):
+            g[j, e] = 0.0 if abs(g[j, e]) <= TINY * scale[e] else g[j, e]
+
+
+@compiled
+def insert(s, g, count, i, at, values, scale):
     """Put a node behind node i; `s` and `g` must have room."""
     for j in range(count, i + 1, -1):
         s[j] = s[j - 1]
@@ -144,7 +159,7 @@ def insert(s, g, count, i, at, values):
             g[j, e] = g[j - 1, e]
     s[i + 1] = at
     for e in range(g.shape[1]):
-        g[i + 1, e] = values[e]
+        g[i + 1, e] = 0.0 if abs(values[e]) <= TINY * scale[e] else values[e]
 
 
 @compiled

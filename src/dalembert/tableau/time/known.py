@@ -160,6 +160,7 @@ class Signals:
 
     def _add(self, name: str, function: Callable[[float], Any], d: int) -> ca.SX:
         self.callables.append((len(self.symbols), function))
+        self.jumps += [real("a break point", t) for t in getattr(function, "breaks", ())]
         return self._symbol(f"{name}{chr(39) * d}")
 
     def _symbol(self, name: str) -> ca.SX:

@@ -41,8 +41,8 @@ COUNTS = {
 }
 
 UNRESOLVED = (
-    "; in {count} steps an event function changes too often to be followed, zeros may be missing: a function of rounding "
-    "alone, or set max_step below half its period"
+    "; in {count} steps an event function changes too often to be followed, zeros may be missing: a function of "
+    "rounding alone, or set max_step below half its period"
 )
 
 
