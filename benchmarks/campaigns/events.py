@@ -118,7 +118,7 @@ def zeros_of(g: Callable[[Array], Array], begin: float, end: float, breaks: Arra
     places = np.flatnonzero(y[:-1] * y[1:] < 0)
     found = np.array([brentq(lambda x: g(np.array([x]))[0], t[i], t[i + 1], xtol=1e-15) for i in places])
     edges = [0, *(places + 1).tolist(), t.size]
-    heights = [np.abs(y[a:b]).max(initial=0.0) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    heights = [np.abs(y[a:b]).max(initial=0.0) for a, b in pairwise(edges)]
     return found, np.array([min(heights[i], heights[i + 1]) for i in range(len(found))])
 
 
@@ -224,7 +224,7 @@ def _judged(case: dict[str, Any], run: Any) -> tuple[str, str]:
     if (np.diff(times) < 0).any() or (np.diff(run.t) < 0).any():
         return "wrong", f"{label}: times out of order"
     if "every" in case["options"]:
-        want = set(t for t in asked(start, duration, case["options"]["every"]) if t <= run.t[-1])
+        want = {t for t in asked(start, duration, case["options"]["every"]) if t <= run.t[-1]}
         if not want <= set(run.t) or not set(run.t) <= want | set(times):
             return "wrong", f"{label}: samples missing {sorted(want - set(run.t))[:3]} or too many"
     for name, watch in case["events"].items():
@@ -248,9 +248,9 @@ def _zeros_judged(case: dict[str, Any], run: Any, name: str, watch: Watch, error
     found = np.array([e.time for e in run.events if e.contact == name])
     for t, slope, sure in zip(exact, slopes, firm, strict=True):
         near = noise / max(abs(slope) / 2e-7, 1e-9) + 1e-9
-        if sure and watch.direction * slope >= 0 and t < end - near and t > case["start"] + near:
-            if not found.size or np.abs(found - t).min() > max(near, 1e-7):
-                return f"zero of {name} at {t:.9g} of {exact.size} is missing"
+        counts = sure and watch.direction * slope >= 0 and case["start"] + near < t < end - near
+        if counts and (not found.size or np.abs(found - t).min() > max(near, 1e-7)):
+            return f"zero of {name} at {t:.9g} of {exact.size} is missing"
     for t in found:
         if abs(on_motion(np.array([t]))[0]) > noise + 1e-9 * (1.0 + np.abs(slopes).max(initial=0.0) / 2e-7):
             return f"{name} has no zero at {t:.9g}: {on_motion(np.array([t]))[0]:.2g}"

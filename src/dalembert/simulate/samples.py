@@ -72,8 +72,8 @@ def refuse_breaks_between_steps(breaks: Any, start: float, step: float, method: 
         steps = (t - start) / step
         if abs(steps - round(steps)) > ON_THE_GRID * max(1.0, abs(steps)):
             raise ModelError(
-                f"the break point {t:.9g} s is no end of a step: {method} takes steps of {step:.9g} s from {start:g} s; "
-                "choose a step that divides it"
+                f"the break point {t:.9g} s is no end of a step: {method} takes steps of {step:.9g} s from {start:g} s "
+                "on; choose a step that divides it"
             )
 
 

@@ -112,7 +112,8 @@ def simulate(
     q, v = _state(q, dynamics, "q"), _state(v, dynamics, "v")
     mode = _first_modes(dynamics, q, v, float(t), sticking)
     run = Run(
-        dynamics, checked, Record(float(t), float(t) + checked.duration, checked.every), float(t), np.concatenate([q, v, [0.0, 0.0]]), mode,
+        dynamics, checked, Record(float(t), float(t) + checked.duration, checked.every), float(t),
+        np.concatenate([q, v, [0.0, 0.0]]), mode,
         checked.step or min(checked.duration / 100.0, checked.largest_step),
     )  # fmt: skip
     try:

@@ -62,7 +62,7 @@ def functions(rng):
     if kind == 2:
         return lambda s: np.polynomial.polynomial.polyval(2 * np.asarray(s) - 1, a)
     if kind == 3:
-        return lambda s: np.cos(w * (np.asarray(s) - 0.4)) - 1.0 + 10.0 ** rng.uniform(-9, -1) * 0 + 1e-6
+        return lambda s: np.cos(w * (np.asarray(s) - 0.4)) - 1.0 + 1e-6
     return lambda s: np.sin(w * np.asarray(s) ** 2 + b[0]) * np.exp(-3.0 * np.asarray(s)) + 0.05
 
 

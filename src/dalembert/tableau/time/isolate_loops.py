@@ -3,8 +3,8 @@
 A step is looked at on nodes s_0 = 0 < ... < s_N = 1, unevenly spaced, so that an oscillation cannot hide behind its own
 period. A piece between two nodes is *certain* where
 
-- it is not much longer than the piece before, and the functions are smooth on the nodes around it: each node agrees with the cubic through its four neighbours to
-  `ROUGH` of the range of their values; and
+- it is not much longer than the piece before (`GRADED`), and the functions are smooth on the nodes around it: each
+  node agrees with the cubic through its four neighbours to `ROUGH` of the range of their values; and
 - with |g''| <= M, M = `SAFETY` times what divided differences of the nodes around it say, g has no zero there
   (|g| > M d^2 / 8 on the chord of length d) or is monotone (|slope| > M d / 2): then the signs at its ends tell all;
 - or all nodes around it are far from zero, by more than `FAR` times their range.
