@@ -153,6 +153,8 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
     kind = rng.choice(["wheel", "spring", "pendulum", "lagrangian"])
     method = rng.choice(["dop853", "dopri5", "bdf", "radau", "variational", "hybrid"])
     start, duration = float(rng.choice([0.0, 0.0, 1.7, -3.3])), float(rng.uniform(0.3, 4.0))
+    if method == "hybrid":  # steps in Python
+        duration *= 0.1
     rtol = float(10.0 ** rng.uniform(-10.5, -5.5))
     options: dict[str, Any] = {"rtol": rtol, "atol": rtol}
     q, v = float(rng.uniform(0.3, 2.0) * rng.choice([-1, 1])), float(rng.uniform(-3, 3))
@@ -165,7 +167,7 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
         breaks = start + np.array([0.0, first, min(first + length, 0.95 * duration)])
         forces = np.array([0.0, rng.uniform(0.3, 2.0) / length, 0.0])
     if kind in ("spring", "lagrangian"):
-        k, c = rng.uniform(1.0, 2500.0), rng.uniform(0.0, 2.0)
+        k, c = rng.uniform(1.0, 400.0 if method == "hybrid" or kind == "lagrangian" else 2500.0), rng.uniform(0.0, 2.0)
     if kind == "wheel":
         v = float(rng.uniform(1.0, 120.0))
     if kind == "pendulum":

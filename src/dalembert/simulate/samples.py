@@ -34,7 +34,8 @@ def asked_times(start: float, end: float, every: float) -> Array:
 
 
 def snapped(t: Array, start: float, end: float, every: float | None) -> Array:
-    """Return times of steps with those that are asked times but for rounding set to these."""
+    """Return times of steps with those that are asked times, or the end, but for rounding set to these."""
+    t = np.where(np.abs(t - end) <= ROUNDING * max(abs(start), abs(end)), end, t)
     if every is None:
         return t
     asked = start + np.round((t - start) / every) * every

@@ -162,7 +162,8 @@ class Stiff:
         s = self.session.settings
         if s.every is None:
             return None
-        return np.clip(asked_times(s.start, s.end, s.every)[self.asked :], self.t, s.end)
+        times = asked_times(s.start, s.end, s.every)
+        return times[times > self.t] if self.asked else times
 
     def _failed(self) -> None:
         error, t = self.calls.error, self.calls.error_time

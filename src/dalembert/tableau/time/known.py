@@ -149,7 +149,7 @@ class Signals:
             beyond = given.extrapolate
         else:
             self.jumps += _jumps(polynomial)
-            held = beyond = False
+            held, beyond = polynomial.c.shape[0] == 1, False  # pieces of degree 0: the last value stays
         if not beyond:
             self.ranges[name] = (float(polynomial.x[0]), np.inf if held else float(polynomial.x[-1]))
         symbols = []
