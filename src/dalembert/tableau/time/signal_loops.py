@@ -29,13 +29,8 @@ class Tables(NamedTuple):
 
 @compiled
 def set_signals(calls, environment, tables, t, low, high):
-    """Write t, kept between `low` and `high`, and every signal there into the environment.
-
-    The end itself is seen from within, one rounding before it: what changes there belongs to what follows.
-    """
+    """Write t, kept between `low` and `high`, and every signal there into the environment."""
     t = min(max(t, low), high)
-    if t == high and low < high:
-        t = np.nextafter(high, low)
     environment[0] = t
     if calls[SIGNALS, 0] != 0:
         invoke(calls[SIGNALS, 0], calls[SIGNALS, 1], calls[SIGNALS, 2])
