@@ -164,7 +164,7 @@ def next_step(clock, counts, limits):
 
 
 @steady
-def event_inside(work, tables, pair, now, clock, counts, nodes, signs, h):
+def event_inside(work, tables, pair, now, clock, counts, nodes, signs, h, end):
     """Return whether an event lies in the step just tried; its end stays in `work`, `nodes.found` says where."""
     put(nodes.before, signs)
     put(nodes.q, work.q)
@@ -174,10 +174,10 @@ def event_inside(work, tables, pair, now, clock, counts, nodes, signs, h):
     put(work.q, nodes.q)
     put(work.v, nodes.v)
     if code == FINE:
-        return crosses(work, now, nodes, signs, clock[T], h)
+        return crosses(work, now, nodes, signs, clock[T], h, end)
     nodes.counts[UNRESOLVED] += 1
     nodes.found[LOW], nodes.found[HIGH] = 0.0, 1.0
-    return sign_changed(work, signs, clock[T] + h)
+    return sign_changed(work, signs, end)
 
 
 @steady
@@ -204,7 +204,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, node
             if counts[CLOSING] == 1 and clock[H] < VERY_SHORT * clock[USUAL]:
                 return SHORT
             continue
-        if signs.size and event_inside(work, tables, pair, now, clock, counts, nodes, signs, h):
+        if signs.size and event_inside(work, tables, pair, now, clock, counts, nodes, signs, h, end):
             return EVENT
         if limits.every > 0.0:
             code = sample_inside(work, tables, pair, now, clock, counts, limits, samples, end)

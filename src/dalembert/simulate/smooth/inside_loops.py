@@ -185,14 +185,17 @@ def _search(work, now, nodes, signs, t, h):
 
 
 @steady
-def crosses(work, now, nodes, signs, t, h):
-    """Return whether an event lies in a step whose polynomial is in nodes.C and whose end is, and stays, in `work`."""
+def crosses(work, now, nodes, signs, t, h, end):
+    """Return whether an event lies in a step whose polynomial is in nodes.C and whose end is, and stays, in `work`.
+
+    `end` is t + h, but for rounding at the end of a segment.
+    """
     put(nodes.q, work.q)
     put(nodes.v, work.v)
-    work.environment[0] = t + h
+    work.environment[0] = end
     invoke(work.calls[EVENTS, 0], work.calls[EVENTS, 1], work.calls[EVENTS, 2])
     found = True if work.environment[FAILED_CALL] != 0.0 else _search(work, now, nodes, signs, t, h)
     put(work.q, nodes.q)
     put(work.v, nodes.v)
-    work.environment[0] = t + h
+    work.environment[0] = end
     return found

@@ -86,7 +86,7 @@ def evaluate(work, tables, t, y, K, i, begin, stop, strict):
         work.x[j], work.v[j] = y[j], y[n + j]
     if work.calls[SIGNALS, 0] != 0:
         invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
-    inside = min(t, np.nextafter(stop, begin))  # the end of a segment is seen from within: what jumps there is behind it
+    inside = min(t, np.nextafter(stop, begin))  # the end of a segment is seen from within: what jumps there is behind
     set_signals(work.calls, work.environment, tables, inside, begin, stop)
     if work.environment[FAILED_CALL] != 0.0:
         return CALLBACK

@@ -202,7 +202,7 @@ def run_steps(work, tables, discrete, now, clock, counts, samples, signs, nodes,
         if signs.size and counts[2] == 0:
             nodes.before[:] = signs
             fit_cubic(now, nodes, work.v, step)
-            if crosses(work, now, nodes, signs, t, step):
+            if crosses(work, now, nodes, signs, t, step, end):
                 discrete.lam[:] = kept
                 return EVENT
         counts[2] = 0
