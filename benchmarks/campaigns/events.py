@@ -8,7 +8,7 @@ error of the run (measured against the closed form) explains. Samples are compar
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -33,7 +33,7 @@ ALLOWED = 1e4
 """Tolerances, per second, that a run may be off by: a missed pulse is thousands of times more."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def hinge(gravity: float) -> Any:
     """Return a body on a hinge, inertia 1 about it, hanging along -y; far above a ground."""
     b = da.Builder("body", gravity=(0, -gravity, 0))
@@ -42,7 +42,7 @@ def hinge(gravity: float) -> Any:
     return b.build()
 
 
-@lru_cache(maxsize=None)
+@cache
 def oscillator() -> Any:
     """Return x'' = -k x - c x' + force as a Lagrangian; k and c act in the force."""
     x, v = ca.SX.sym("x"), ca.SX.sym("v")

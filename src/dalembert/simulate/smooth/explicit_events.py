@@ -81,7 +81,7 @@ def pass_events(stepper: Explicit) -> None:
         return
     fired = [k for k in sorted(roots) if roots[k] <= first]
     for k in fired:
-        _fire(stepper, k, -signs[k])
+        _fire(stepper, k, -float(signs[k]))
     for k in range(signs.size):
         signs[k] = np.sign(values[k]) if k in fired or values[k] != 0.0 else signs[k]
 
