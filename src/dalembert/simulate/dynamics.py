@@ -22,6 +22,7 @@ from dalembert.friction.held import independent_rows
 from dalembert.kkt import KKT
 from dalembert.model.frictional import FrictionalSystem, limits_of
 from dalembert.simulate.planes import ALIGNED, ROUNDS, STICK, Columns
+from dalembert.simulate.samples import inside
 
 Array = np.ndarray
 
@@ -67,6 +68,7 @@ class Dynamics:
         self.n, self.m = len(system.coordinates), len(self.contacts)
         self.normals = [system.names.index(one.normal) if isinstance(one, Coulomb) else -1 for one in self.contacts]
         self.evaluations = 0
+        self.bounds = -np.inf, np.inf
 
     def terms(self, q: Array, v: Array, t: float) -> Terms:
         """Evaluate the system at a state."""
@@ -82,9 +84,9 @@ class Dynamics:
         return Terms(s.mass_matrix(q, t), f, s.jacobian(q, t), s.drift(q, v, t), velocity, rows, shift, loads)
 
     def _applied(self, t: float, q: Array, v: Array) -> Array:
-        """Return the forces of the user's function, checked."""
+        """Return the forces of the user's function, checked; between break points their limits from within."""
         function: Any = self.force
-        given = function(t, q, v)
+        given = function(inside(t, self.bounds), q, v)
         try:
             forces = np.asarray(given, dtype=float)
         except (TypeError, ValueError) as error:

@@ -23,7 +23,8 @@ def simulate(system: Any, duration: float, q: Any = None, v: Any = None, **optio
         Initial configuration and velocity; of a mechanism the neutral configuration and rest by default.
     options
         Of a mechanism: those of `dalembert.simulate.mechanism.simulate_mechanism`; of other systems those of
-        `dalembert.simulate.friction_entry`: `method`, `stepper`, `rtol`, `atol`, `step`, `every`, `force`, `sticking`.
+        `dalembert.simulate.friction_entry`: `method`, `stepper`, `rtol`, `atol`, `step`, `max_step`, `every`, `force`,
+        `breaks`, `sticking`.
 
     Returns
     -------

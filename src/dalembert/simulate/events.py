@@ -14,6 +14,7 @@ from dalembert.simulate.manifold import on_manifold
 from dalembert.simulate.options import Options
 from dalembert.simulate.planes import HALF
 from dalembert.simulate.record import Record
+from dalembert.simulate.samples import bounds_between
 from dalembert.simulate.segment import ModeRate, Segment
 from dalembert.simulate.steppers import StepFailed
 from dalembert.simulate.transition import after_loss, arrived_together, modes_at_rest
@@ -47,12 +48,15 @@ class Run:
 
 def run_events(run: Run) -> None:
     """Integrate from run.t to the end; fill the record and the events."""
-    end = run.t + run.options.duration
+    start, end = run.t, run.t + run.options.duration
+    stops = [t for t in run.options.breaks if start < t < end]
     kept = run.dynamics.independent(*_qv(run), run.t, run.mode)
     while run.t < end and run.status == "completed":
         rate = ModeRate(run.dynamics, run.mode, kept)
+        begin, stop = max([start, *(t for t in stops if t <= run.t)]), min(t for t in [*stops, end] if t > run.t)
+        run.dynamics.bounds = bounds_between(begin, stop, stops)
         try:
-            segment = _step(run, rate, min(run.h, end - run.t))
+            segment = _step(run, rate, min(run.h, stop - run.t), stop)
             found = first_transition(run.dynamics, segment, run.options.event_tolerance)
             if found is None:
                 _advance(run, segment, segment.h)
@@ -76,8 +80,8 @@ def _qv(run: Run) -> tuple[Array, Array]:
     return run.y[:n], run.y[n : 2 * n]
 
 
-def _step(run: Run, rate: ModeRate, h: float) -> Segment:
-    """Take one step within the tolerance."""
+def _step(run: Run, rate: ModeRate, h: float, stop: float) -> Segment:
+    """Take one step within the tolerance, not beyond `stop`."""
     o, stepper = run.options, run.options.stepper
     k = rate(run.t, run.y)
     h = min(h, _half_way(run, k))
@@ -102,7 +106,8 @@ def _step(run: Run, rate: ModeRate, h: float) -> Segment:
         if h <= 16.0 * np.finfo(float).eps * max(abs(run.t), 1e-300) or h < 1e-280:
             raise SolvabilityError(f"the step at t = {run.t:.9g} became {h:.1e}: the motion has a singularity there")
     run.record.steps += 1
-    return Segment(rate, stepper, run.t, run.y, k, h, new, scale)
+    last = stop if abs(run.t + h - stop) <= 4.0 * np.finfo(float).eps * abs(stop) else run.t + h
+    return Segment(rate, stepper, run.t, run.y, k, h, new, scale, last)
 
 
 def _half_way(run: Run, k: Array) -> float:
@@ -126,14 +131,15 @@ def _turned_back(run: Run, h: float, new: Array) -> bool:
 def _advance(run: Run, segment: Segment, h: float) -> None:
     """Record what lies within [0, h] and move there, on the manifold of the mode."""
     n = run.dynamics.n
-    run.record.between(segment, h)
-    y, t = segment.at(h).copy(), segment.t + h
+    t = segment.last if h == segment.h else segment.t + h
+    run.record.between(segment, t)
+    y = segment.at(h).copy()
     y[:n], y[n : 2 * n] = on_manifold(run.dynamics, y[:n], y[n : 2 * n], t, run.mode)
     run.t, run.y = t, y
     if run.dynamics.columns.plane.any():
         run.dynamics.columns.get_going(run.dynamics.system.contact_terms(*_qv(run), t)[0])
     if h > 0.0:
-        run.record.add(t, y, run.mode)
+        run.record.step(t, y, run.mode)
 
 
 def _transit(run: Run, segment: Segment, found: Found) -> None:
@@ -157,6 +163,7 @@ def _transit(run: Run, segment: Segment, found: Found) -> None:
 
 def _note(run: Run, before: Array) -> None:
     """Write down whose mode changed, and the state on the other side."""
+    run.record.before_event()
     for i in np.flatnonzero(before != run.mode):
         name = run.dynamics.names[i]
         run.events.append(Event(float(run.t), name, int(i), MODES[int(before[i])], MODES[int(run.mode[i])]))

@@ -19,6 +19,7 @@ from dalembert.friction.status import FrictionStatus
 from dalembert.simulate.event import MODES, Event
 from dalembert.simulate.manifold import on_manifold
 from dalembert.simulate.planes import SLIP, STICK
+from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps
 
 if TYPE_CHECKING:
     from dalembert.simulate.events import Run
@@ -42,12 +43,16 @@ def run_fixed(run: Run, resolver: str | None = None, **options: Any) -> None:
     start, n = run.t, d.n
     creeps = resolver == "regularised"
     rate = _Rate(run, resolver, options)
+    stops = [t for t in o.breaks if start < t < start + o.duration]
+    refuse_breaks_between_steps(stops, start, size, 'method="fixed"')
     for k in range(count):
         h = min(start + o.duration, start + (k + 1) * size) - run.t
+        d.bounds = _bounds(run.t, run.t + h, stops, size)
         before = d.terms(run.y[:n], run.y[n : 2 * n], run.t).velocity
         rate.rest, rate.before = run.mode == 0, before
         try:
             y, _ = o.stepper.step(rate, run.t, run.y, h, rate(run.t, run.y), o.atol + o.rtol * np.abs(run.y))
+            _inside(run, rate, start + (k + 1) * size if k + 1 < count else start + o.duration, creeps)
         except SolvabilityError as refused:
             run.status, run.message = "no solution", str(refused)
             return
@@ -59,7 +64,29 @@ def run_fixed(run: Run, resolver: str | None = None, **options: Any) -> None:
         run.y = y
         run.record.steps += 1
         _note(run, mode)
-        run.record.add(run.t, run.y, run.mode)
+        run.record.step(run.t, run.y, run.mode)
+        if run.events and run.events[-1].time == run.t:
+            run.record.before_event()
+
+
+def _bounds(begin: float, end: float, stops: list[float], size: float) -> tuple[float, float]:
+    """Return the times between which forces are evaluated in a step: inside the break points at its ends."""
+    near = ON_THE_GRID * size
+    low = next((float(np.nextafter(t, np.inf)) for t in stops if abs(t - begin) <= near), -np.inf)
+    high = next((float(np.nextafter(t, -np.inf)) for t in stops if abs(t - end) <= near), np.inf)
+    return low, high
+
+
+def _inside(run: Run, rate: _Rate, end: float, creeps: bool) -> None:
+    """Record the asked times inside a step, each by a shorter step from the same start."""
+    o, d, n, stuck = run.options, run.dynamics, run.dynamics.n, rate.stuck
+    for t in run.record.asked(end):
+        k = rate(run.t, run.y)
+        y, _ = o.stepper.step(rate, run.t, run.y, t - run.t, k, o.atol + o.rtol * np.abs(run.y))
+        if not creeps:
+            y[:n], y[n : 2 * n] = on_manifold(d, y[:n], y[n : 2 * n], t, run.mode)
+        run.record.add(t, y, run.mode)
+    rate.stuck = stuck
 
 
 def _sets(run: Run, stuck: Array, before: Array, after: Array, creeps: bool) -> Array:

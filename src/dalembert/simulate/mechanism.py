@@ -14,6 +14,7 @@ from dalembert.simulate.ignored import SHAPES, ignored_data
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.methods import METHODS, WITH_CONTACTS, choose
 from dalembert.simulate.progress import progress_bar
+from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.smooth.callbacks import CallError, as_user_error, guarded_step
 from dalembert.simulate.smooth.controller import controller
 from dalembert.simulate.smooth.session import Session, Settings
@@ -50,7 +51,9 @@ def simulate_mechanism(
     rtol: float = 1e-9,
     atol: float = 1e-10,
     step: float | None = None,
+    max_step: float | None = None,
     every: float | None = None,
+    breaks: Any = None,
     events: Any = None,
     event_tolerance: float = 1e-14,
     on_step: Callable[..., Any] | None = None,
@@ -82,11 +85,18 @@ def simulate_mechanism(
         Tolerances of a step; errors of positions are metres and radians.
     step
         A fixed step, seconds, in place of an adaptive one.
+    max_step
+        The longest step, seconds. Step control sees forces at its stages alone: a pulse between them is not there.
+        Take `max_step` below the shortest pulse of a force, or declare its `breaks`.
     every
-        Samples at equal times instead of at every step.
+        Samples at exactly t + k every, at the end and at events, instead of at every step.
+    breaks
+        Times at which joint forces or their rates jump: steps end there, and forces take their limits from within.
+        Tables declare theirs, a Python function by its attribute `breaks`.
     events
         Functions g(t, q, v) whose zeros are wanted, Python or casadi: one, a list, or a dict by name; attributes
-        `terminal` and `direction` as in SciPy, or `Watch(function, name, terminal, direction)`.
+        `terminal` (True, or a number of zeros) and `direction` as in SciPy, or `Watch(function, name, terminal,
+        direction)`. A zero at the start counts, in the direction in which the function leaves it.
     event_tolerance
         Tolerance of an event within its step, seconds.
     on_step
@@ -110,6 +120,12 @@ def simulate_mechanism(
     numbers |= {
         name: None if x is None else _numbers(**{name: x})[name] for name, x in (("step", step), ("every", every))
     }
+    largest = numbers["duration"] if max_step is None else _numbers(max_step=max_step)["max_step"]
+    if numbers["step"] is not None and numbers["step"] > largest and max_step is not None:
+        raise ModelError(f"step={step!r} is longer than max_step={max_step!r}")
+    refuse_too_many(numbers["duration"], numbers["every"])
+    if not isinstance(progress, bool | np.bool_):
+        raise ModelError(f"progress={progress!r} must be True or False")
     law = controller(mechanism, torque)
     if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise ModelError(
@@ -125,7 +141,7 @@ def simulate_mechanism(
     reason += contradiction(mechanism, q, float(t))
     ignored = ignored_data(mechanism, contacts, law.kind != "none")
     reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
-    settings = Settings(chosen, reason, float(t), largest_step=numbers["duration"], **numbers)
+    settings = Settings(chosen, reason, float(t), largest_step=largest, breaks=checked_breaks(breaks), **numbers)
     found, function, callables = watches(mechanism, events)
     session = Session(mechanism, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}

@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.friction.law import is_number
+from dalembert.simulate.samples import refuse_too_many
 from dalembert.simulate.steppers import STEPPERS, Stepper
 
 Array = np.ndarray
@@ -27,6 +28,7 @@ class Options:
     largest_step: float
     event_tolerance: float
     every: float | None
+    breaks: tuple[float, ...] = ()
 
     @property
     def time_scale(self) -> float:
@@ -35,8 +37,9 @@ class Options:
 
 
 def checked_options(
-    duration: Any, stepper: Any, rtol: Any, atol: Any, step: Any, event_tolerance: Any, every: Any
-) -> Options:
+    duration: Any, stepper: Any, rtol: Any, atol: Any, step: Any, event_tolerance: Any, every: Any,
+    max_step: Any = None, breaks: tuple[float, ...] = (),
+) -> Options:  # fmt: skip
     """Refuse what cannot be meant."""
     if not isinstance(stepper, str) or stepper not in STEPPERS:
         near = get_close_matches(str(stepper), STEPPERS, n=1)
@@ -45,13 +48,17 @@ def checked_options(
     for value, what in ((duration, "duration"), (rtol, "rtol"), (atol, "atol"), (event_tolerance, "event_tolerance")):
         if not (is_number(value) and np.isfinite(value) and value > 0):
             raise ModelError(f"{what}={value!r} must be a finite number > 0")
-    for value, what in ((step, "step"), (every, "every")):
+    for value, what in ((step, "step"), (every, "every"), (max_step, "max_step")):
         if value is not None and not (is_number(value) and np.isfinite(value) and value > 0):
             raise ModelError(f"{what}={value!r} must be a finite number > 0, or None")
     if not STEPPERS[stepper].adaptive and step is None:
         raise ModelError(f"stepper={stepper!r} does not adapt its step: give step=")
+    if step is not None and max_step is not None and step > max_step:
+        raise ModelError(f"step={step!r} is longer than max_step={max_step!r}")
+    refuse_too_many(float(duration), None if every is None else float(every))
     fixed = None if step is None else float(step)
+    largest = min(float(duration) / 4.0, float(duration) if max_step is None else float(max_step))
     return Options(
-        float(duration), STEPPERS[stepper], float(rtol), float(atol), fixed, float(duration) / 4.0,
-        float(event_tolerance), None if every is None else float(every),
+        float(duration), STEPPERS[stepper], float(rtol), float(atol), fixed, largest,
+        float(event_tolerance), None if every is None else float(every), breaks,
     )  # fmt: skip

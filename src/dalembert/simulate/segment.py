@@ -36,7 +36,7 @@ class ModeRate:
 
 @dataclass(eq=False)
 class Segment:
-    """A step from (t, y) by h in the mode of `rate`."""
+    """A step from (t, y) by h in the mode of `rate`, to the time `last`: t + h but for rounding at a break point."""
 
     rate: ModeRate
     stepper: Stepper
@@ -46,6 +46,7 @@ class Segment:
     h: float
     end: Array
     scale: Array
+    last: float
     cache: dict[float, Array] = field(default_factory=dict)
 
     def at(self, h: float) -> Array:

@@ -18,6 +18,7 @@ from dalembert.simulate.manifold import velocity_rows
 from dalembert.simulate.options import checked_options
 from dalembert.simulate.planes import SLIP, STICK
 from dalembert.simulate.record import Record
+from dalembert.simulate.samples import breaks_of, checked_breaks
 from dalembert.simulate.trajectory import Trajectory
 from dalembert.simulate.transition import REST, settled
 
@@ -42,9 +43,11 @@ def simulate(
     rtol: float = 1e-10,
     atol: float = 1e-12,
     step: float | None = None,
+    max_step: float | None = None,
     event_tolerance: float = 1e-13,
     every: float | None = None,
     force: Any = None,
+    breaks: Any = None,
     sticking: Sequence[str] | str | None = None,
     **options: Any,
 ) -> Trajectory:
@@ -71,10 +74,16 @@ def simulate(
         A fixed step, seconds, in place of an adaptive one.
     event_tolerance
         Tolerance of an event within its step, seconds.
+    max_step
+        The longest step, seconds. Step control sees forces at its stages alone: a pulse between them is not there.
+        Take `max_step` below the shortest pulse of a force, or declare its `breaks`.
     every
-        Record equal times besides steps and events.
+        Samples at exactly t + k every, at the end and at events (both sides), instead of at every step.
     force
         A function of (t, q, v) that returns applied forces, (n,).
+    breaks
+        Times at which forces or their rates jump, also as an attribute of `force`: steps end there, and forces take
+        their limits from within.
     sticking
         Names of contacts that must stick at the start: refused where their velocities say otherwise.
 
@@ -89,19 +98,23 @@ def simulate(
             f"method={method!r} is not one of {', '.join(map(repr, METHODS))}"
             + (f"; did you mean {near[0]!r}?" if near else "")
         )
-    checked = checked_options(duration, stepper, rtol, atol, step, event_tolerance, every)
+    if not (is_number(t) and np.isfinite(t)):
+        raise ModelError(f"t={t!r} must be a finite number, the time at the start")
+    declared = {*checked_breaks(breaks), *breaks_of(force)} if force is not None else set(checked_breaks(breaks))
+    checked = checked_options(
+        duration, stepper, rtol, atol, step, event_tolerance, every, max_step, tuple(sorted(declared))
+    )
     if options and method != "fixed":
         raise ModelError(f"method={method!r} does not know {', '.join(map(repr, options))}")
     if method == "fixed" and step is None:
         raise ModelError('method="fixed" needs step=')
-    if not (is_number(t) and np.isfinite(t)):
-        raise ModelError(f"t={t!r} must be a finite number, the time at the start")
     dynamics = Dynamics(system, force)  # pyright: ignore[reportArgumentType] - a plain System has no contacts
     q, v = _state(q, dynamics, "q"), _state(v, dynamics, "v")
     mode = _first_modes(dynamics, q, v, float(t), sticking)
     run = Run(
-        dynamics, checked, Record(float(t), checked.every), float(t), np.concatenate([q, v, [0.0, 0.0]]), mode,
-        checked.step or checked.duration / 100.0,
+        dynamics, checked, Record(float(t), float(t) + checked.duration, checked.every), float(t),
+        np.concatenate([q, v, [0.0, 0.0]]), mode,
+        checked.step or min(checked.duration / 100.0, checked.largest_step),
     )  # fmt: skip
     try:
         run.mode = settled(dynamics, q, v, float(t), mode, checked.time_scale) if method == "events" else mode

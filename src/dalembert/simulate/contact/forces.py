@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from dalembert.simulate.samples import inside
 from dalembert.simulate.smooth.callbacks import called
 from dalembert.simulate.smooth.chart import chart, normalised
 from dalembert.simulate.smooth.codes import _kernel
@@ -23,6 +24,7 @@ class Forces:
 
     def __init__(self, controller: Controller) -> None:
         self.controller, self.time = controller, 0.0
+        self.bounds = -np.inf, np.inf
         self.zero = controller.kind == "none"
         c = controller
         if not self.zero:
@@ -35,8 +37,8 @@ class Forces:
             )  # fmt: skip
 
     def __call__(self, t: float, q: Array, v: Array) -> Array:
-        """Return the joint forces (nv,)."""
-        self.time = t
+        """Return the joint forces (nv,); between break points their limits from within `bounds`."""
+        self.time = t = inside(t, self.bounds)
         if self.zero:
             return np.zeros(v.size)
         c = self.controller

@@ -10,6 +10,8 @@ Methods for Nonsmooth Dynamical Systems", ch. 8; Ch. Glocker, "Set-Valued Force 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
@@ -27,7 +29,9 @@ from dalembert.simulate.contact.start import refuse_penetration
 from dalembert.simulate.contact.switch import Switch
 from dalembert.simulate.contact.watching import Watching
 from dalembert.simulate.contact.zeno import Zeno
+from dalembert.simulate.samples import asked_time, bounds_between
 from dalembert.simulate.smooth.session import Session
+from dalembert.simulate.smooth.zeros import say_unresolved
 
 Array = np.ndarray
 
@@ -62,14 +66,16 @@ class Hybrid:
         s = self.session
         if s.checkpoint is None:
             refuse_penetration(self.phase.geometry, s.q)
-        stops = [*s.controller.stops(s.settings.start, s.settings.end), s.settings.end]
+        stops = [*s.stops, s.settings.end]
         with guarded(s, lambda: self.phase.forces.time, self._finish):
             if s.checkpoint is None:
                 self._begin()
             else:
                 self._restore(s.checkpoint)
             self.rows.step_is_complete(self._checkpoint())
-            for stop in stops:
+            for begin, stop in pairwise([s.settings.start, *stops]):
+                if self.here.t < stop:
+                    self._enter(begin, stop)
                 while self.here.t < stop and s.status == "completed":
                     self._advance(stop)
                     self.rows.step_is_complete(self._checkpoint())
@@ -77,9 +83,17 @@ class Hybrid:
                     if self.rows.full:
                         self.rows.flush()
 
+    def _enter(self, begin: float, stop: float) -> None:
+        """Begin a piece between break points: forces take their limits from within, contacts see the new ones."""
+        forces, here, known = self.phase.forces, self.here, self.session.stops
+        forces.bounds = bounds_between(begin, stop, known)
+        if here.t == begin and begin in known:
+            self.here = self.switch.settled(here.t, here.q, here.v)
+
     def _finish(self) -> None:
         self.rows.flush()
         self.session.evaluations = self.phase.evaluations
+        say_unresolved(self.session, self.watching.unresolved)
 
     def _begin(self) -> None:
         """Close what touches at the start; approaching contacts collide."""
@@ -142,17 +156,20 @@ class Hybrid:
     def _go(self, shot: Shot) -> None:
         """Move to the end of a step; samples at equal times on the way are steps of their own."""
         s, here = self.session.settings, self.here
-        while s.every is not None and s.start + self.next * s.every < here.t + shot.h:
-            inside = self.flow.shot(here, s.start + self.next * s.every - here.t)
+        end = here.t + shot.h
+        while s.every is not None and (t := asked_time(s.start, s.end, s.every, self.next)) < end:
+            self.next += 1
+            if t <= here.t:
+                continue
+            inside = self.flow.shot(here, t - here.t)
             at = self.flow.go(here, inside)
-            at.t = s.start + self.next * s.every
+            at.t = t
             modes = self.switch.modes(at.motion)
             self.rows.add(at.t, at.q, at.v, at.motion, modes, 0.0, (inside.work, inside.heat))
-            self.next += 1
         self.here = self.flow.go(here, shot)
         self.rows.work += shot.work
         self.rows.heat += shot.heat
-        if s.every is not None and s.start + self.next * s.every <= self.here.t:
+        if s.every is not None and asked_time(s.start, s.end, s.every, self.next) == self.here.t < s.end:
             self._record(shot.h)
             self.next += 1
 
@@ -184,6 +201,7 @@ class Hybrid:
         t, self.flow.h, self.rows.work, self.rows.heat = (float(each) for each in kept["numbers"][:4])
         s.steps, self.flow.rejected, self.next = (int(each) for each in kept["numbers"][4:7])
         self.switch.zeno, self.watching.signs = Zeno.from_array(kept["impacts"]), kept["signs"].copy()
+        self.watching.begins = False
         p.choose(q, v, t)
         self.here = Here(t, q, v, p.motion(q, v, t))
 

@@ -16,6 +16,8 @@ from dalembert.simulate.contact.flow import Flow, Here, Inside, Shot
 from dalembert.simulate.contact.phase import Motion, Phase
 from dalembert.simulate.contact.watching import Watching
 from dalembert.simulate.isolate import Point, first_zero
+from dalembert.simulate.smooth.zeros import pieces
+from dalembert.tableau.time.isolate_loops import LEAST
 
 Array = np.ndarray
 
@@ -28,8 +30,8 @@ OPENING = 1e-9
 WEAK = 1e-12
 """Forces below this part of the largest are none: whether such a contact pulls is for the laws to say."""
 
-PARTS = 4
-"""Parts of a step at whose ends functions of the user are looked at: a flight may be one step."""
+MOST_NODES = 200
+"""Shorter steps in the search for the first zero of a user's function, at most."""
 
 ROUNDING = 1e-6
 """Part of its way in a step by which a contact may seem to sink."""
@@ -299,16 +301,25 @@ class Locator:
 
     def first_watch(self, here: Here, shot: Shot) -> tuple[Shot, list[int]] | None:
         """Return the step to the first zero of a user's function, and which are zero there."""
-        w, low = self.watching, 0.0
-        start = w.values(here.t, here.q, here.v)
-        for part in range(1, PARTS + 1):
-            end = shot if part == PARTS else self.flow.shot(here, shot.h * part / PARTS)
-            ends = w.values(here.t + end.h, end.q, end.v)
+        w, nothing = self.watching, Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
+        if not shot.h > 0.0:
+            return None
+        shots = {0.0: nothing, 1.0: shot}
+
+        def values(part: float) -> Array:
+            shots[part] = shots.get(part) or self.flow.shot(here, part * shot.h)
+            return w.values(here.t + shots[part].h, shots[part].q, shots[part].v)
+
+        opened = w.opened(values)
+        if opened:
+            return nothing, opened
+        least = max(LEAST, self.tolerance(here) / shot.h)
+        for low, high, start, ends, certain in pieces(values, least, MOST_NODES):
+            w.unresolved += not certain
             crossed = w.crossed(ends)
             if crossed:
-                return self._first_of(here, crossed, low, start, end, ends)
+                return self._first_of(here, crossed, shots[low].h, start, shots[high], ends)
             w.remember(ends)
-            low, start = end.h, ends
         return None
 
     def _first_of(

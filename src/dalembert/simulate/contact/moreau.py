@@ -36,6 +36,7 @@ from dalembert.simulate.contact.pairs import pairs_of
 from dalembert.simulate.contact.record import call_on_step, guarded
 from dalembert.simulate.contact.start import refuse_penetration
 from dalembert.simulate.contact.surface_loops import SLOTS
+from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps, snapped
 from dalembert.simulate.smooth.session import Session
 
 Array = np.ndarray
@@ -74,10 +75,16 @@ class Moreau:
         self.pair_arrays = pair_arrays(self.geometry)
         self.memory = Memory(session, self.geometry, self.chart, self.forces)
         self.tables = session.controller.signals.tables()
-        h = s.step or DEFAULT_STEP
-        total = max(1, round(s.duration / h))
+        h = s.step or min(DEFAULT_STEP, s.largest_step)
+        total = max(1, round(s.duration / h)) if s.step else int(np.ceil(s.duration / h * (1.0 - ON_THE_GRID)))
         h = s.duration / total
         stride = 1 if s.every is None else max(1, round(s.every / h))
+        if s.every is not None and s.every < s.duration and abs(s.every / h - stride) > ON_THE_GRID * stride:
+            raise ModelError(
+                f'every={s.every:g} is no multiple of the step: method="moreau" takes {total} steps of {h:.9g} s, and '
+                "samples at their ends; give a step= that divides it"
+            )
+        refuse_breaks_between_steps(session.breaks, s.start, h, 'method="moreau"')
         self.counts = np.array([0, stride, total, 0, 0, 0, 0, 0, 0], np.int64)
         self.sums = np.array([0.0, 0.0, 0.0, h, s.start, 0.0, 0.0, 0.0])
         self.samples = samples_of(session, len(pairs), BLOCK)
@@ -158,6 +165,8 @@ class Moreau:
     def _flush(self) -> None:
         w, count = self.memory.work, int(self.counts[loop.SAMPLES])
         block = {name: rows[:count].copy() for name, rows in zip(self.samples._fields, self.samples, strict=True)}
+        s = self.session.settings
+        block["t"] = snapped(block["t"], s.start, s.end, s.every)
         self.counts[loop.SAMPLES] = 0
         numbers = np.array([self.counts[loop.COUNT], self.counts[loop.UNSOLVED], *self.sums[:3]])
         troubles = np.array([*self.counts[loop.PARADOXES :], *self.sums[loop.PARADOX_TIME :]])

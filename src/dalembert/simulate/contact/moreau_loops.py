@@ -47,6 +47,10 @@ CLOSED, CLOSING = 1e-13, 4
 ACCEPTED = 1e-8
 """Residual of the contact laws that counts as an answer, as in `laws`."""
 
+BEHIND = 1e-9
+"""Part of a step behind its start at which forces are asked for: a break point there belongs to this step, whatever
+the rounding of its time."""
+
 AT_REST = 1e-9
 """Contact velocities below this count as rest in `modes`, m/s."""
 
@@ -69,7 +73,7 @@ def evaluate(w, pairs, tables, t, h):
     w.speed[:] = w.v
     invoke(w.calls[CONTACTS, 0], w.calls[CONTACTS, 1], w.calls[CONTACTS, 2])
     fill_pairs(pairs, w.frames, w.middle, w.gaps, w.W, w.axes)
-    set_signals(w.calls, w.environment, tables, t, -np.inf, np.inf)
+    set_signals(w.calls, w.environment, tables, t + BEHIND * h, -np.inf, np.inf)
     if w.environment[1] != 0.0:
         return CALLBACK
     if w.calls[TAU, 0] != 0:

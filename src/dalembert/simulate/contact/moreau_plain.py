@@ -48,7 +48,7 @@ class PlainSteps:
         q, v = w.q.copy(), w.v.copy()
         middle = run.chart.along(q, 0.5 * h * v)
         x = run.geometry.state(middle, v, t + 0.5 * h)
-        tau = run.forces(t, q, v)
+        tau = run.forces(t + loop.BEHIND * h, q, v)
         half = v + 0.5 * np.linalg.solve(x.M, h * (tau - x.bias) + w.warm @ x.W)
         bias = run.geometry.state(middle, half, t + 0.5 * h).bias
         right = np.column_stack([x.M @ v + h * (tau - bias), x.W.T])

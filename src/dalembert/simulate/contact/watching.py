@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from dalembert.errors import ModelError
 from dalembert.kernel import Kernel
 from dalembert.simulate.event import Event
 from dalembert.simulate.smooth.session import Session
+from dalembert.tableau.time.isolate_loops import GRID
 
 Array = np.ndarray
 
@@ -21,6 +23,7 @@ class Watching:
         self.session, self.watches = session, session.watches
         self.kernel: Any = None if session.event_function is None else Kernel(session.event_function, width=1)
         self.signs = np.zeros(len(self.watches))
+        self.begins, self.unresolved = True, 0
 
     def values(self, t: float, q: Array, v: Array) -> Array:
         """Return the values at a state, (k,)."""
@@ -37,6 +40,23 @@ class Watching:
         if not np.isfinite(value):
             raise ModelError(f"the event {self.watches[k].name!r} is {value} at t = {t:.9g} s; it must be finite")
         return value
+
+    def opened(self, values: Callable[[float], Array]) -> list[int]:
+        """Return which are zero at the start of the run and count there, in the direction in which they leave it.
+
+        `values` gives all at a part of the first step.
+        """
+        on_a_zero, self.begins = self.begins and (self.signs == 0.0).any(), False
+        if not on_a_zero:
+            return []
+        found = []
+        soon = values(float(GRID[1]))
+        for k in np.flatnonzero((self.signs == 0.0) & (soon != 0.0)):
+            way = int(np.sign(soon[k]))
+            wanted = self.watches[k].direction in (0, way)
+            self.signs[k] = -way if wanted else way
+            found += [int(k)] if wanted else []
+        return found
 
     def crossed(self, ends: Array) -> list[int]:
         """Return which change their sign as wanted, from the remembered signs to the values at the end of a step."""
@@ -61,5 +81,5 @@ class Watching:
         for k in fired:
             watch = self.watches[k]
             self.session.events.append(Event(t, watch.name, k, "", "rising" if self.signs[k] < 0 else "falling"))
-            if watch.terminal:
+            if self.session.ends_with(k):
                 self.session.stop("event", f"ended by {watch.name!r} at t = {t:.12g} s")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.simulate.smooth.inside_loops import HIGH, LOW, UNRESOLVED, crosses, fit_stages
 from dalembert.simulate.smooth.loop_state import (
     ALLOWED,
     BEGIN,
@@ -177,7 +178,24 @@ def next_step(clock, counts, limits, now):
 
 
 @steady
-def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most_steps):
+def event_inside(work, tables, pair, now, clock, counts, nodes, signs, h, end):
+    """Return whether an event lies in the step just tried; its end stays in `work`, `nodes.found` says where."""
+    put(nodes.before, signs)
+    put(nodes.q, work.q)
+    put(nodes.v, work.v)
+    closed = counts[CLOSING] > 0
+    code = fit_stages(work, tables, pair, now, nodes, clock[T], h, clock[BEGIN], clock[STOP], closed)
+    put(work.q, nodes.q)
+    put(work.v, nodes.v)
+    if code == FINE:
+        return crosses(work, now, nodes, signs, clock[T], h, end)
+    nodes.counts[UNRESOLVED] += 1
+    nodes.found[LOW], nodes.found[HIGH] = 0.0, 1.0
+    return sign_changed(work, signs, end)
+
+
+@steady
+def advance(work, tables, pair, now, clock, counts, limits, samples, signs, nodes, most_steps):
     """Step to clock[STOP]; return why it came back. K[0] must belong to the start."""
     taken = 0
     rejected = False
@@ -204,11 +222,12 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most
             if counts[CLOSING] == 1 and clock[H] < VERY_SHORT * clock[USUAL]:
                 return SHORT
             continue
-        if signs.size and sign_changed(work, signs, end):
+        if signs.size and event_inside(work, tables, pair, now, clock, counts, nodes, signs, h, end):
             return EVENT
         if limits.every > 0.0:
-            code = sample_inside(work, tables, pair, now, clock, counts, limits, samples, h)
+            code = sample_inside(work, tables, pair, now, clock, counts, limits, samples, end)
             if code != FINE:
+                put(signs, nodes.before)
                 return code
         if not fixed:
             grow(clock, counts, pair, h, ratio, last, rejected)
@@ -219,5 +238,5 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, most
         code = accept(work, tables, now, clock, counts, end)
         if code != FINE:
             return code
-        sample_end(work, samples, now, counts, limits, h, end)
+        sample_end(work, samples, now, counts, limits, h, end, False)
     return DONE

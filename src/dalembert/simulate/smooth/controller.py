@@ -15,6 +15,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.simulate.samples import breaks_of
 from dalembert.tableau.time.known import Signals, Table
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Controller:
         The Python function of (t, q, v), or None.
     kind
         "none", "constant", "table", "expression" or "callable", for reports and files.
+    breaks
+        Break points that Python functions declare.
     content
         A key of everything that is compiled in.
     """
@@ -49,6 +52,7 @@ class Controller:
     function: Callable[..., Any] | None
     kind: str
     given: Any = field(default=None, repr=False)
+    breaks: tuple[float, ...] = ()
 
     @cached_property
     def symbols(self) -> ca.SX:
@@ -97,7 +101,11 @@ def controller(mechanism: Mechanism, torque: Any) -> Controller:
     signals = Signals()
 
     def made(tau: Any, kind: str, function: Any = None) -> Controller:
-        return Controller(ca.densify(ca.SX(tau)), t, q, v, signals, function, kind, torque)
+        several = torque.values() if isinstance(torque, Mapping) else [torque]
+        breaks = {each for x in several if callable(x) for each in breaks_of(x)}
+        return Controller(
+            ca.densify(ca.SX(tau)), t, q, v, signals, function, kind, torque, tuple(sorted(breaks))
+        )  # fmt: skip
 
     n = mechanism.nv
     if torque is None:

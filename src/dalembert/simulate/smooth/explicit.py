@@ -14,10 +14,12 @@ from dalembert.simulate.smooth.callbacks import Callbacks
 from dalembert.simulate.smooth.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.smooth.codes import CODES, Codes
 from dalembert.simulate.smooth.explicit_events import note_signs, pass_events
+from dalembert.simulate.smooth.inside_loops import UNRESOLVED, nodes_for
 from dalembert.simulate.smooth.pairs import PAIRS, pair_of, scale_places
 from dalembert.simulate.smooth.session import FIELDS, Session, rank_of
 from dalembert.simulate.smooth.singular import by_kkt, near_singular, over_the_singularity
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, NON_FINITE, OFF, SPARE, Now, begin_at
+from dalembert.simulate.smooth.zeros import say_unresolved
 from dalembert.simulate.undisturbed import undisturbed
 
 Array = np.ndarray
@@ -45,13 +47,15 @@ class Explicit:
             np.zeros(self.m.nq),
             np.zeros(n),
             np.zeros(1),
-            np.zeros((self.pair.b.size, size)),
+            np.zeros((self.pair.dense.shape[0], size)),
             np.zeros(size),
             np.zeros((SPARE, max(size, self.m.nq))),
         )
         self.clock, self.counts = np.zeros(11), np.zeros(9, np.int64)
         self.clock[[at.ALLOWED, at.LEAST_RATIO, at.LAST_RATIO]] = 1.0, np.inf, np.inf
         self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
+        directions = np.array([each.direction for each in session.watches], dtype=float)
+        self.nodes = nodes_for(directions, self.m.nq, n, self.pair.dense.shape[1])
         self.tables = session.controller.signals.tables()
         self.samples = at.Samples(
             np.zeros(BLOCK), np.zeros((BLOCK, self.m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
@@ -74,7 +78,7 @@ class Explicit:
             self.clock[at.T] = s.settings.start
         else:
             self._restore(s.checkpoint)  # type: ignore[arg-type]
-        ends = [*s.controller.stops(s.settings.start, s.settings.end), s.settings.end]
+        ends = [*s.stops, s.settings.end]
         try:
             for stop in [each for each in ends if each > self.clock[at.T]]:
                 if fresh or self.clock[at.STOP] != stop:
@@ -95,10 +99,13 @@ class Explicit:
                     f"{s.extra['relaxed']} steps between t = {first:.6g} s and {last:.6g} s were taken with a wider "
                     "tolerance: errors did not fall with the step, as next to a singular configuration"
                 )
+            say_unresolved(s, int(self.nodes.counts[UNRESOLVED]))
 
     def _segment(self, stop: float) -> None:
         """Begin a segment without jumps: K[0] sees the new piece of every table."""
-        self.clock[at.BEGIN], self.clock[at.STOP] = self.clock[at.T], stop
+        begin = float(self.clock[at.T])
+        self.clock[at.BEGIN] = np.nextafter(begin, stop) if begin in self.session.stops else begin
+        self.clock[at.STOP] = stop
         self.clock[at.ORIGIN], self.counts[at.FIXED] = self.clock[at.T], 0
         self.careful(begin_at, self.work, self.tables, self.now, self.clock[at.T], self.clock[at.T], stop)
 
@@ -135,6 +142,7 @@ class Explicit:
             self.limits,
             self.samples,
             self.signs,
+            self.nodes,
         )
         relaxed, before = self.counts[at.RELAXED], self.clock[at.T]
         code = loop.advance(*arguments, most_steps)
@@ -218,12 +226,13 @@ class Explicit:
         """Return what the loop needs to go on exactly as if it had not stopped."""
         return {
             "q": self.now.q.copy(), "v": self.now.v.copy(), "work": self.now.work.copy(), "clock": self.clock.copy(),
-            "counts": self.counts.copy(), "signs": self.signs.copy(),
+            "counts": self.counts.copy(), "signs": self.signs.copy(), "nodes": self.nodes.counts.copy(),
         }  # fmt: skip
 
     def _restore(self, kept: dict[str, Array]) -> None:
         self.now.q[:], self.now.v[:], self.now.work[:] = kept["q"], kept["v"], kept["work"]
         self.clock[:], self.counts[:], self.signs[:] = kept["clock"], kept["counts"], kept["signs"]
+        self.nodes.counts[:] = kept.get("nodes", 0)
         self.careful(
             begin_at,
             self.work,

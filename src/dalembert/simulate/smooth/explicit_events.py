@@ -10,6 +10,8 @@ import numpy as np
 from dalembert.simulate.event import Event
 from dalembert.simulate.smooth import advance_loops as loop
 from dalembert.simulate.smooth import loop_state as at
+from dalembert.simulate.smooth.inside_loops import HIGH
+from dalembert.simulate.smooth.sample_loops import sample_end, sample_inside
 from dalembert.simulate.smooth.step_loops import EVENTS, FINE, settle, stages
 from dalembert.simulate.smooth.zeros import event_values, first_zero, stopped_by_non_finite
 from dalembert.tableau.time.invoke_loops import invoke
@@ -52,40 +54,72 @@ def _step(stepper: Explicit, h: float, call: Callable[..., int]) -> int:
 
 
 def pass_events(stepper: Explicit) -> None:
-    """Locate the first zero inside the step, go there, note it."""
-    h, signs = float(stepper.clock[at.TRIED]), stepper.signs.copy()
-    end_values = _inside(stepper, h)
-    if stopped_by_non_finite(stepper.session, end_values, float(stepper.clock[at.T])):
+    """Go to the first zero of the step, in the piece that the search has found, and note it."""
+    t, signs, found = float(stepper.clock[at.T]), stepper.signs, stepper.nodes.found
+    if stepper.callbacks.error is not None:
         return
-    crossed = [k for k in range(signs.size) if signs[k] != 0.0 and signs[k] * end_values[k] <= 0.0]
+    if found[HIGH] == 0.0:
+        _fire_start(stepper)
+        return
+    low, high = (float(part * stepper.clock[at.TRIED]) for part in found)
+    ends = _inside(stepper, high)
+    if stopped_by_non_finite(stepper.session, ends, t):
+        return
+    crossed = [k for k in range(signs.size) if signs[k] != 0.0 and signs[k] * ends[k] <= 0.0]
     wanted = [k for k in crossed if stepper.session.watches[k].direction in (0, -int(signs[k]))]
-    if not wanted:
-        for k in crossed:
-            stepper.signs[k] = np.sign(end_values[k])
-        return
-    start = _at_start(stepper)
-    tolerance = max(stepper.session.settings.event_tolerance, 2e-16 * abs(stepper.clock[at.T]))
-    roots = {
-        k: first_zero(lambda h, k=k: float(_inside(stepper, h)[k]), signs[k], h, start[k], end_values[k], tolerance)
-        for k in wanted
-    }
-    first = min(roots.values())
+    start = _inside(stepper, low) if low > 0.0 and wanted else _at_start(stepper)
+    tolerance = max(stepper.session.settings.event_tolerance, 2e-16 * abs(t))
+    roots = {}
+    for k in wanted:
+        begin = low if start[k] * signs[k] > 0.0 else 0.0
+        roots[k] = first_zero(
+            lambda h, k=k: float(_inside(stepper, h)[k]), signs[k], begin, high, start[k], ends[k], tolerance
+        )
+    first = min(roots.values(), default=high)  # none: a zero of the polynomial that the motion just misses
     values = _inside(stepper, first)
-    loop.accept(stepper.work, stepper.tables, stepper.now, stepper.clock, stepper.counts, stepper.clock[at.T] + first)
-    stepper.counts[at.STEPS] += 1
-    stepper.clock[at.ORIGIN], stepper.counts[at.FIXED] = stepper.clock[at.T], 0
-    stepper.work.q[:] = stepper.now.q
-    stepper.write(first)
-    for k in sorted(roots):
-        if roots[k] <= first:
-            _fire(stepper, k, signs[k])
-    stepper.signs[:] = [np.sign(end_values[k]) if k in roots and roots[k] <= first else np.sign(values[k]) or signs[k]
-                     for k in range(signs.size)]  # fmt: skip
+    if not _go(stepper, first, bool(roots)):
+        return
+    fired = [k for k in sorted(roots) if roots[k] <= first]
+    for k in fired:
+        _fire(stepper, k, -float(signs[k]))
+    for k in range(signs.size):
+        signs[k] = np.sign(values[k]) if k in fired or values[k] != 0.0 else signs[k]
 
 
-def _fire(stepper: Explicit, k: int, sign: float) -> None:
+def _go(stepper: Explicit, h: float, event: bool) -> bool:
+    """Move to the end of a step that is in `work`, with the samples on the way; say whether that went well."""
+    s, end = stepper, stepper.clock[at.T] + h
+    arguments = (s.work, s.tables, s.pair, s.now, s.clock, s.counts, s.limits, s.samples, end)
+    code = sample_inside(*arguments) if s.limits.every > 0.0 else FINE
+    while code == at.FULL:
+        s._flush()
+        code = sample_inside(*arguments)
+    if code not in (FINE, at.FULL):
+        code = s.careful(sample_inside, *arguments)
+    if code == FINE:
+        code = s.careful(loop.accept, s.work, s.tables, s.now, s.clock, s.counts, end)
+    if code != FINE:
+        if s.callbacks.error is None:
+            s._give_up(code)
+        return False
+    s.counts[at.STEPS] += 1
+    s.clock[at.ORIGIN], s.counts[at.FIXED] = end, 0
+    if s.counts[at.SAMPLES] >= s.samples.t.size:
+        s._flush()
+    sample_end(s.work, s.samples, s.now, s.counts, s.limits, h, end, event)
+    return True
+
+
+def _fire_start(stepper: Explicit) -> None:
+    """Note the zeros at the start of the run, in the direction in which their functions leave them."""
+    for k in np.flatnonzero(stepper.nodes.opened):
+        _fire(stepper, int(k), stepper.nodes.opened[k])
+    stepper.nodes.opened[:] = 0.0
+
+
+def _fire(stepper: Explicit, k: int, direction: float) -> None:
     watch = stepper.session.watches[k]
-    words = ("rising", "falling") if sign < 0 else ("falling", "rising")
-    stepper.session.events.append(Event(float(stepper.clock[at.T]), watch.name, k, "", words[0]))
-    if watch.terminal:
+    word = "rising" if direction > 0 else "falling"
+    stepper.session.events.append(Event(float(stepper.clock[at.T]), watch.name, k, "", word))
+    if stepper.session.ends_with(k):
         stepper.session.stop("event", f"ended by {watch.name!r} at t = {stepper.clock[at.T]:.12g} s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.integrate import DOP853, RK45
 
 from dalembert.simulate.smooth.step_loops import Pair
 from dalembert.simulate.steppers.explicit import ExplicitRungeKutta
@@ -26,7 +27,36 @@ def pair_of(table: ExplicitRungeKutta) -> Pair:
         wide[:stages, : a.shape[1]], wide[stages, :stages] = a, b
         a, b, c = wide, np.append(b, 0.0), np.append(c, 1.0)
     a, b, c, error, third = (np.ascontiguousarray(x, dtype=float) for x in (a, b, c, error[: b.size], third[: b.size]))
-    return Pair(a, b, c, error, third, table.order)
+    more_a, more_c, dense = CONTINUOUS[table.name]
+    return Pair(a, b, c, error, third, table.order, more_a, more_c, dense)
+
+
+def _continuous_853() -> tuple[Array, Array, Array]:
+    """Return the further stages and the polynomials of dop853's continuous extension (Hairer, Norsett, Wanner, II.6).
+
+    SciPy keeps y(s) = y0 + F0 s + F1 s (1 - s) + F2 s^2 (1 - s) + ..., F linear in the stages.
+    """
+    method: Any = DOP853
+    stages, b = method.B.size, np.asarray(method.B)
+    rows = stages + 4
+    more_a, dense = np.zeros((4, rows)), np.zeros((rows, 7))
+    more_a[0, :stages], more_a[1:] = b, np.asarray(method.A_EXTRA)
+    s, one_less = np.polynomial.Polynomial([0.0, 1.0]), np.polynomial.Polynomial([1.0, -1.0])
+    for k in range(rows):
+        end, first, last = (b[k] if k < stages else 0.0), float(k == 0), float(k == stages)
+        F = [end, first - end, 2.0 * end - first - last, *np.asarray(method.D)[:, k]]
+        y = np.polynomial.Polynomial([0.0])
+        for i, f in enumerate(reversed(F)):
+            y = (y + f) * (s if i % 2 == 0 else one_less)
+        dense[k, : y.coef.size - 1] = y.coef[1:]
+    return more_a, np.append(1.0, np.asarray(method.C_EXTRA)), dense
+
+
+CONTINUOUS = {
+    "dop853": _continuous_853(),
+    "dopri5": (np.zeros((0, 7)), np.zeros(0), np.ascontiguousarray(RK45.P, dtype=float)),
+}
+"""Further stages, their times, and polynomials of states inside a step, by name of the pair."""
 
 
 def scale_places(mechanism: Any) -> Array:

@@ -6,8 +6,15 @@ from dalembert.simulate.smooth.loop_state import ASKED, BEGIN, CLOSING, FULL, SA
 from dalembert.simulate.smooth.step_loops import FINE, begin_at, put, settle, stages
 from dalembert.tableau.time.newton_loops import inner, steady
 
-SAME = 1e-9
-"""A sample that is asked for within this part of a step of its end is that end."""
+ROUNDING = 8 * 2.2e-16
+"""Part of the times by which start + k every may miss the end of the run and still be it."""
+
+
+@inner
+def asked_time(limits, k):
+    """Return the time of sample k, start + k every; what misses the end of the run by rounding is the end."""
+    t = limits.start + k * limits.every
+    return limits.end if abs(t - limits.end) <= ROUNDING * max(abs(limits.start), abs(limits.end)) else t
 
 
 @steady
@@ -25,19 +32,18 @@ def write(work, samples, counts, t, done, h):
 
 
 @inner
-def asked_samples(work, tables, pair, now, clock, counts, limits, samples, h):
-    """Write the samples asked for strictly inside a step by h, each by a shorter step of full order."""
+def asked_samples(work, tables, pair, now, clock, counts, limits, samples, end):
+    """Write the samples asked for strictly inside a step to `end`, each by a shorter step of full order."""
     strict = limits.fixed > 0.0
     while True:
-        t = limits.start + (counts[ASKED] + 1) * limits.every
+        t = asked_time(limits, counts[ASKED] + 1)
         inside = t - clock[T]
-        if inside >= h * (1.0 - SAME):
+        if t >= end:
             return FINE
-        counts[ASKED] += 1
-        if inside <= h * SAME:
+        if inside <= 0.0:  # the start of this step, which is a sample
+            counts[ASKED] += 1
             continue
         if counts[SAMPLES] == samples.t.size:
-            counts[ASKED] -= 1
             return FULL
         code = stages(work, tables, pair, now, clock[T], inside, clock[BEGIN], clock[STOP], strict, counts[CLOSING] > 0)
         if code == FINE:
@@ -49,6 +55,7 @@ def asked_samples(work, tables, pair, now, clock, counts, limits, samples, h):
         if code != FINE:
             return code
         write(work, samples, counts, t, kept_work, 0.0)
+        counts[ASKED] += 1
 
 
 @inner
@@ -69,27 +76,26 @@ def _at(work, tables, now, t, clock):
     return code
 
 
-@inner
-def sample_end(work, samples, now, counts, limits, h, end):
-    """Write the end of a step where it is wanted."""
+@steady
+def sample_end(work, samples, now, counts, limits, h, end, event):
+    """Write the end of a step where it is wanted: at every step, at a time that was asked for, at an event."""
     if limits.every > 0.0:
-        t = limits.start + (counts[ASKED] + 1) * limits.every
-        asked = abs(t - end) <= h * SAME
-        if not asked and end < limits.end:
+        asked = asked_time(limits, counts[ASKED] + 1) == end
+        if not (asked or event) and end < limits.end:
             return
         counts[ASKED] += 1 if asked else 0
     put(work.q, now.q)
     write(work, samples, counts, end, now.work[0], h)
 
 
-@inner
-def sample_inside(work, tables, pair, now, clock, counts, limits, samples, h):
-    """Write the samples inside a step; its end is in `work` before and after."""
+@steady
+def sample_inside(work, tables, pair, now, clock, counts, limits, samples, end):
+    """Write the samples inside a step to `end`; its end is in `work` before and after."""
     kept_q, kept_v, kept_y = now.spare[7], now.spare[8], now.spare[9]
     put(kept_q, work.q)
     put(kept_v, work.v)
     put(kept_y, now.y)
-    code = asked_samples(work, tables, pair, now, clock, counts, limits, samples, h)
+    code = asked_samples(work, tables, pair, now, clock, counts, limits, samples, end)
     put(work.q, kept_q)
     put(work.v, kept_v)
     put(now.y, kept_y)

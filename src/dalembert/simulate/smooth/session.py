@@ -39,6 +39,7 @@ class Settings:
     every: float | None
     largest_step: float
     event_tolerance: float
+    breaks: tuple[float, ...] = ()
 
     @property
     def end(self) -> float:
@@ -106,6 +107,22 @@ class Session:
             self.sink(block, checkpoint)
         if self.progress is not None and len(block["t"]):
             self.progress(float(block["t"][-1]))
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        """Break points inside the run that `breaks=` or a function of the joint forces declares."""
+        s = self.settings
+        return tuple(sorted({t for t in (*s.breaks, *self.controller.breaks) if s.start < t < s.end}))
+
+    @property
+    def stops(self) -> list[float]:
+        """Times inside the run at which steps end: break points, corners and jumps of tables."""
+        return sorted({*self.controller.stops(self.settings.start, self.settings.end), *self.breaks})
+
+    def ends_with(self, k: int) -> bool:
+        """Return whether the event that was noted last, of watch k, ends the run: by its count of zeros."""
+        count = int(self.watches[k].terminal)
+        return count > 0 and sum(each.index == k and each.old == "" for each in self.events) >= count
 
     def stop(self, status: str, message: str) -> None:
         """End the run before its time, with the reason."""

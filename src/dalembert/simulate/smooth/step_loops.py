@@ -65,6 +65,9 @@ class Pair(NamedTuple):
     error: np.ndarray  # weights of the stages
     third: np.ndarray  # second weights of 8(5,3) pairs, or empty
     order: int
+    more_a: np.ndarray  # further stages for states inside a step
+    more_c: np.ndarray
+    dense: np.ndarray  # (all stages, degree): y(s) = y0 + h sum_kp dense[k, p] s^(p+1) K_k
 
 
 @inner
@@ -136,7 +139,8 @@ def evaluate(work, tables, t, y, K, i, begin, stop, strict):
         work.x[j], work.v[j] = y[j], y[n + j]
     if work.calls[SIGNALS, 0] != 0:
         invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
-    set_signals(work.calls, work.environment, tables, t, begin, stop)
+    inside = min(t, np.nextafter(stop, begin))  # the end of a segment is seen from within: what jumps there is behind
+    set_signals(work.calls, work.environment, tables, inside, begin, stop)
     if work.environment[FAILED_CALL] != 0.0:
         return CALLBACK
     rate(work, strict)

@@ -7,6 +7,7 @@ next one needs, so a run that was killed goes on bit for bit.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.simulate.event import Event
+from dalembert.simulate.samples import asked_times
 from dalembert.simulate.smooth.implicit_system import ImplicitSystem
 from dalembert.simulate.smooth.session import Session
 from dalembert.simulate.smooth.stiff_calls import StiffCalls
 from dalembert.simulate.smooth.work import work_along
+from dalembert.simulate.smooth.zeros import say_unresolved
 from dalembert.tableau.time import Problem
 
 if TYPE_CHECKING:
@@ -75,6 +78,7 @@ class Stiff:
         self.calls.system = self.system
 
         self.point: dict[str, Array] = {}
+        self.unresolved = 0
 
     def run(self) -> None:
         """Go to the end, or as far as it goes."""
@@ -91,6 +95,7 @@ class Stiff:
             self._plan_as_begun()
         while s.status == "completed" and self.t < s.settings.end:
             self._block()
+        say_unresolved(s, self.unresolved)
 
     def _plan_as_begun(self) -> None:
         """Choose pivots where the run began, as it did: others would round otherwise, and not go on bit for bit."""
@@ -108,9 +113,10 @@ class Stiff:
         options: dict[str, Any] = {
             "rtol": settings.rtol, "atol": settings.atol, "method": settings.method,
             "max_step": settings.step or settings.largest_step, "max_steps": most,
-            "stop_times": s.controller.stops(settings.start, settings.end), "t_eval": self._asked_times(),
+            "stop_times": s.stops, "t_eval": self._asked_times(),
         }  # fmt: skip
         self.calls.last_step = self.t
+        self._count_down()
         try:
             result = self.problem.integrate((self.t, settings.end), self.x, self.v, **options)
         except BaseException:
@@ -121,6 +127,7 @@ class Stiff:
         full = not result.success and result.statistics.steps >= most and self.calls.error is None
         s.steps += result.statistics.steps
         s.rejected += result.statistics.rejections
+        self.unresolved += result.statistics.unresolved
         s.evaluations += result.statistics.evaluations
         self.calls.finish(result.sol.t_max)
         if self.calls.error is not None:
@@ -131,6 +138,16 @@ class Stiff:
             interrupted = "interrupted from the keyboard" in result.message
             s.stop("interrupted" if interrupted else "no solution", result.message + self._no_number(result))
         self._hand_over(result)
+
+    def _count_down(self) -> None:
+        """Tell the events how many of their zeros are left until they end the run."""
+        s, given = self.session, self.problem.events
+        if not any(int(each.terminal) > 1 for each in s.watches):
+            return
+        done = [sum(each.index == k and each.old == "" for each in s.events) for k in range(len(s.watches))]
+        left = [max(1, int(each.terminal) - done[k]) if each.terminal else False for k, each in enumerate(s.watches)]
+        kept = [replace(e, terminal=left[k]) if k < len(left) else e for k, e in enumerate(given.events)]
+        self.problem.events = replace(given, events=tuple(kept))
 
     def _no_number(self, result: Any) -> str:
         """Return which joint force is no number where a run could not go on, in words."""
@@ -145,10 +162,8 @@ class Stiff:
         s = self.session.settings
         if s.every is None:
             return None
-        count = int(np.floor(s.duration / s.every * (1 + 1e-12)))
-        times = s.start + s.every * np.arange(count + 1)
-        times = times if times[-1] >= s.end - 1e-12 * s.duration else np.append(times, s.end)
-        return np.clip(times[self.asked :], self.t, s.end)
+        times = asked_times(s.start, s.end, s.every)
+        return times[times > self.t] if self.asked else times
 
     def _failed(self) -> None:
         error, t = self.calls.error, self.calls.error_time
@@ -213,7 +228,7 @@ class Stiff:
         for t, k, _ in sorted(found, key=lambda each: each[:2]):
             way = "rising" if self.calls.slope(k, t, result.sol) > 0 else "falling"
             s.events.append(Event(t, s.watches[k].name, k, "", way))
-            if s.status == "event" and s.watches[k].terminal:
+            if s.status == "event" and s.ends_with(k):
                 s.message = f"ended by {s.watches[k].name!r} at t = {t:.12g} s"
         if not found:
             return

@@ -9,19 +9,25 @@ import numpy as np
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.simulate.event import Event
+from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.smooth import variational_loops as loop
 from dalembert.simulate.smooth.callbacks import Callbacks
 from dalembert.simulate.smooth.codes import Codes, _kernel
 from dalembert.simulate.smooth.discrete_lagrangian import trace_mass, trace_step
 from dalembert.simulate.smooth.explicit import BLOCK, CALLED_BLOCK, SECONDS
+from dalembert.simulate.smooth.inside_loops import HIGH, UNRESOLVED, nodes_for
 from dalembert.simulate.smooth.loop_state import Samples
 from dalembert.simulate.smooth.session import FIELDS, Session, rank_of
 from dalembert.simulate.smooth.step_loops import CALLBACK, DECLINED, FINE, NON_FINITE, OFF, Now, begin_at
-from dalembert.simulate.smooth.zeros import event_values, first_zero, stopped_by_non_finite
+from dalembert.simulate.smooth.zeros import event_values, first_zero, pieces, say_unresolved, stopped_by_non_finite
 from dalembert.simulate.undisturbed import undisturbed
 from dalembert.tableau.time.compiled import bind
+from dalembert.tableau.time.isolate_loops import LEAST
 
 Array = np.ndarray
+
+MOST_NODES = 400
+"""Shorter steps in the search for the zeros of a step, at most."""
 
 
 class Variational:
@@ -40,7 +46,8 @@ class Variational:
         n, rows, held = m.nv, len(m.names), self.codes.holonomic
         spare = np.zeros((0, 0))
         self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1), spare)
-        self.clock, self.counts = np.zeros(2), np.zeros(2, np.int64)
+        self.clock, self.counts = np.zeros(2), np.zeros(3, np.int64)
+        self.nodes = nodes_for(np.array([each.direction for each in session.watches], dtype=float), m.nq, n, 3)
         key = ("simulate", m.content())
         step = _kernel(
             (*key, "variational", session.controller.content), lambda: trace_step(m, session.controller), m.cacheable
@@ -71,6 +78,7 @@ class Variational:
                 f'every={s.every:g} is no multiple of the step: method="variational" takes {self.total} steps of '
                 f"{self.step:.9g} s, and samples at their ends"
             )
+        refuse_breaks_between_steps(session.breaks, s.start, self.step, 'method="variational"')
         self.tables = session.controller.signals.tables()
         self.redundant = self.codes.carries
 
@@ -82,8 +90,8 @@ class Variational:
         else:
             k = s.checkpoint
             self.now.q[:], self.now.v[:], self.discrete.p[:], self.discrete.lam[:] = k["q"], k["v"], k["p"], k["lam"]
-            self.clock[:], self.counts[:], self.now.work[:] = k["clock"], k["counts"], k["work"]
-            self.signs[:] = k["signs"]
+            self.clock[:], self.counts[:2], self.now.work[:] = k["clock"], k["counts"][:2], k["work"]
+            self.signs[:], self.nodes.counts[:] = k["signs"], k.get("nodes", 0)
             if self.redundant:  # rows are chosen where a step starts
                 begin_at(self.work, self.tables, self.now, self.clock[0], self.clock[0], s.settings.end)
         try:
@@ -91,6 +99,7 @@ class Variational:
                 pass
         finally:
             self._flush()
+            say_unresolved(s, int(self.nodes.counts[UNRESOLVED]))
 
     def _start(self) -> None:
         s = self.session
@@ -112,7 +121,7 @@ class Variational:
         try:
             code = loop.run_steps(
                 self.work, self.tables, self.discrete, self.now, self.clock, self.counts, self.samples, self.signs,
-                self.step, self.stride, self.total, most, self.redundant,
+                self.nodes, self.step, self.stride, self.total, most, self.redundant,
             )  # fmt: skip
         except np.linalg.LinAlgError:
             code = DECLINED
@@ -135,6 +144,8 @@ class Variational:
     def _inside(self, h: float) -> Array:
         """Return the event values after a step by h; its end stays in `work`."""
         kept, t = self.discrete.lam.copy(), float(self.clock[0])
+        if h == 0.0:
+            return event_values(self.work, self.now.q, self.now.v, t)
         try:
             code = loop.take_step(self.work, self.tables, self.discrete, self.now, t, h, self.redundant)
         except np.linalg.LinAlgError:
@@ -144,33 +155,55 @@ class Variational:
         return found if code == FINE else np.full(self.signs.size, np.nan)
 
     def _events(self) -> None:
-        """Note the zeros inside the next step, in order; the step itself is not cut, unless one ends the run."""
-        s, ends = self.session, self._inside(self.step)
-        if stopped_by_non_finite(s, ends, float(self.clock[0])):
+        """Note the zeros inside the next step, in order, each a sample; a step is cut only where one ends the run."""
+        s, t, h = self.session, float(self.clock[0]), self.step
+        if self.callbacks.error is not None or stopped_by_non_finite(s, self._inside(h), t):
             return
-        crossed = [k for k in range(ends.size) if self.signs[k] != 0.0 and self.signs[k] * ends[k] <= 0.0]
-        wanted = [k for k in crossed if s.watches[k].direction in (0, -int(self.signs[k]))]
-        start = event_values(self.work, self.now.q, self.now.v, self.clock[0])
-        tolerance = max(s.settings.event_tolerance, 2e-16 * abs(self.clock[0]))
-        roots = {
-            k: first_zero(
-                lambda h, k=k: float(self._inside(h)[k]), self.signs[k], self.step, start[k], ends[k], tolerance
-            )
-            for k in wanted
-        }
-        for k in sorted(wanted, key=lambda k: roots[k]):
-            t = float(self.clock[0] + roots[k])
-            s.events.append(Event(t, s.watches[k].name, k, "", "rising" if self.signs[k] < 0 else "falling"))
-            if s.watches[k].terminal:
-                self._inside(roots[k])
-                loop.accept(self.work, self.discrete, self.now, roots[k])
-                self.counts[0] += 1
-                begin_at(self.work, self.tables, self.now, t, t, t + self.step)
-                loop.write(self.work, self.now, self.samples, self.counts, t, roots[k])
-                s.stop("event", f"ended by {s.watches[k].name!r} at t = {t:.12g} s")
-                return
-        for k in crossed:
-            self.signs[k] = np.sign(ends[k]) or -self.signs[k]
+        if self.nodes.found[HIGH] == 0.0:
+            for k in np.flatnonzero(self.nodes.opened):
+                if self._noted(int(k), 0.0, self.nodes.opened[k]):
+                    return
+            self.nodes.opened[:] = 0.0
+            return
+        self.signs[:] = self.nodes.before
+        tolerance = max(s.settings.event_tolerance, 2e-16 * abs(t))
+        for low, high, g_low, g_high, certain in pieces(lambda part: self._inside(part * h), LEAST, MOST_NODES):
+            self.nodes.counts[UNRESOLVED] += not certain
+            crossed = [k for k in range(g_high.size) if self.signs[k] != 0.0 and self.signs[k] * g_high[k] <= 0.0]
+            roots = {
+                k: first_zero(
+                    lambda x, k=k: float(self._inside(x)[k]), self.signs[k], low * h, high * h, g_low[k], g_high[k],
+                    tolerance,
+                )
+                for k in crossed
+                if s.watches[k].direction in (0, -int(self.signs[k]))
+            }  # fmt: skip
+            for k in sorted(roots, key=lambda k: roots[k]):
+                if self._noted(k, roots[k], -self.signs[k]):
+                    return
+            for k in range(g_high.size):
+                self.signs[k] = np.sign(g_high[k]) if g_high[k] != 0.0 or k in crossed else self.signs[k]
+        self.counts[2] = 1
+
+    def _noted(self, k: int, h: float, direction: float) -> bool:
+        """Note an event h after the start of the next step, and its sample; return whether it ends the run there."""
+        s, t = self.session, float(self.clock[0] + h)
+        s.events.append(Event(t, s.watches[k].name, k, "", "rising" if direction > 0 else "falling"))
+        ends = s.ends_with(k)
+        if h > 0.0:
+            self._inside(h)
+            kept = [each.copy() for each in (self.now.q, self.now.v, self.now.work, self.discrete.p)]
+            loop.accept(self.work, self.discrete, self.now, h)
+            begin_at(self.work, self.tables, self.now, t, t, t + self.step)
+            if self.counts[1] >= BLOCK:
+                self._flush()
+            loop.write(self.work, self.now, self.samples, self.counts, t, h)
+            if not ends:
+                self.now.q[:], self.now.v[:], self.now.work[:], self.discrete.p[:] = kept
+        if ends:
+            self.counts[0] += h > 0.0
+            s.stop("event", f"ended by {s.watches[k].name!r} at t = {t:.12g} s")
+        return ends
 
     def _give_up(self, code: int) -> None:
         why = {
@@ -193,6 +226,8 @@ class Variational:
         count = int(self.counts[1])
         self.counts[1] = 0
         block = {name: rows[:count].copy() for name, rows in zip(FIELDS, self.samples, strict=True)}
+        s = self.session.settings
+        block["t"] = snapped(block["t"], s.start, s.end, s.every)
         checkpoint = {
             "q": self.now.q.copy(),
             "v": self.now.v.copy(),
@@ -202,6 +237,7 @@ class Variational:
             "counts": self.counts.copy(),
             "work": self.now.work.copy(),
             "signs": self.signs.copy(),
+            "nodes": self.nodes.counts.copy(),
         }
         self.session.steps = self.session.evaluations = int(self.counts[0])
         self.session.add(block, checkpoint)

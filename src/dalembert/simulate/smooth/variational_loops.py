@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.simulate.smooth.carried_loops import POSITIONS
+from dalembert.simulate.smooth.inside_loops import crosses, fit_cubic
 from dalembert.simulate.smooth.step_loops import (
     ADMIT,
     CALLBACK,
@@ -21,7 +22,7 @@ from dalembert.simulate.smooth.step_loops import (
     admit,
     begin_at,
     close,
-    sign_changed,
+    put,
 )
 from dalembert.simulate.smooth.step_loops import CLOSE as CLOSING
 from dalembert.tableau.graph_loops import compiled
@@ -167,6 +168,7 @@ def take_step(work, tables, discrete, now, t, step, redundant):
     if code != FINE:
         return code
     invoke(discrete.calls[STEP, 0], discrete.calls[STEP, 1], discrete.calls[STEP, 2])
+    put(now.y, work.x)  # the way in the chart, for events inside
     invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
     work.environment[0] = t + step
     if work.calls[CLOSING, 0] != 0:
@@ -205,11 +207,11 @@ def write(work, now, samples, counts, t, step):
 
 
 @compiled
-def run_steps(work, tables, discrete, now, clock, counts, samples, signs, step, stride, total, most, redundant):
+def run_steps(work, tables, discrete, now, clock, counts, samples, signs, nodes, step, stride, total, most, redundant):
     """Take up to `most` steps until `total` of them are done or the samples are full.
 
-    clock: t, start; counts: steps, samples. Where an event function changes its sign, the step is not taken: its lam is
-    that of the start, and Python decides.
+    clock: t, start; counts: steps, samples, whether the events of the next step are noted already. Where an event
+    function has a zero, the step is not taken: its lam is that of the start, and Python decides.
     """
     for _ in range(most):
         if counts[0] >= total:
@@ -222,9 +224,13 @@ def run_steps(work, tables, discrete, now, clock, counts, samples, signs, step, 
         code = take_step(work, tables, discrete, now, t, step, redundant)
         if code != FINE:
             return code
-        if signs.size and sign_changed(work, signs, end):
-            discrete.lam[:] = kept
-            return EVENT
+        if signs.size and counts[2] == 0:
+            nodes.before[:] = signs
+            fit_cubic(now, nodes, work.v, step)
+            if crosses(work, now, nodes, signs, t, step, end):
+                discrete.lam[:] = kept
+                return EVENT
+        counts[2] = 0
         accept(work, discrete, now, step)
         counts[0] += 1
         clock[0] = end

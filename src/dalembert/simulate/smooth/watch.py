@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
+import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
 
@@ -25,14 +26,14 @@ class Watch:
     name
         Appears in `run.events`.
     terminal
-        Whether the run ends there.
+        Whether the run ends there (True), or after how many zeros (a number).
     direction
         +1: only where g rises through zero; -1: only where it falls; 0: both.
     """
 
     function: Any
     name: str
-    terminal: bool = False
+    terminal: bool | int = False
     direction: int = 0
 
 
@@ -53,7 +54,11 @@ def _named(events: Any) -> list[tuple[str, Any]]:
 
 def _watch(mechanism: Mechanism, name: Any, given: Any) -> Watch:
     if isinstance(given, Watch):
-        return given
+        if not (isinstance(given.function, ca.Function) or callable(given.function)):
+            raise ModelError(f"event {given.name!r} is {type(given.function).__name__}; give a function of (t, q, v)")
+        if isinstance(given.function, ca.Function):
+            _watch(mechanism, given.name, given.function)
+        return Watch(given.function, given.name, *_ways(given.name, given))
     if isinstance(given, ca.Function):
         sizes = [given.numel_in(i) for i in range(given.n_in())]
         if sizes != [1, mechanism.nq, mechanism.nv] or given.n_out() != 1 or given.numel_out(0) != 1:
@@ -64,8 +69,18 @@ def _watch(mechanism: Mechanism, name: Any, given: Any) -> Watch:
         return Watch(given, str(name() if callable(name) else name))
     if not callable(given):
         raise ModelError(f"event {name!r} is {type(given).__name__}; give a function of (t, q, v)")
-    direction = int(getattr(given, "direction", 0))
-    return Watch(given, str(name), bool(getattr(given, "terminal", False)), (direction > 0) - (direction < 0))
+    return Watch(given, str(name), *_ways(name, given))
+
+
+def _ways(name: Any, given: Any) -> tuple[bool | int, int]:
+    """Return SciPy's attributes `terminal` and `direction`, checked."""
+    terminal, direction = getattr(given, "terminal", False), getattr(given, "direction", 0)
+    numbers = int | float | np.integer | np.floating | np.bool_
+    if not isinstance(terminal, numbers) or terminal != int(terminal) or terminal < 0:
+        raise ModelError(f"event {name!r}: terminal={terminal!r} must be True, False or a number of zeros")
+    if not isinstance(direction, numbers) or not np.isfinite(direction):
+        raise ModelError(f"event {name!r}: direction={direction!r} must be 1 (rising), -1 (falling) or 0 (both)")
+    return int(terminal), int(direction > 0) - int(direction < 0)
 
 
 def _together(mechanism: Mechanism, found: list[Watch]) -> ca.Function:

@@ -61,7 +61,8 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
     mechanism: Mechanism = _stored(attributes, "mechanism", given)
     if mechanism.content() != attributes["content"]:
         raise ModelError("the mechanism is not the one that the file was made with")
-    settings = Settings(**from_text(attributes["settings"]))
+    kept = from_text(attributes["settings"])
+    settings = Settings(**kept | {"breaks": tuple(kept.get("breaks", ()))})
     missing: list[str] = []
     torque = _optional(attributes, "torque", given, missing)
     found, function, callables = watches(mechanism, _optional(attributes, "events_asked", given, missing, "events"))
@@ -87,6 +88,7 @@ def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
     given = {
         "duration": s.duration, "q": session.q, "v": session.v, "t": s.start, "torque": session.controller.given,
         "contacts": session.extra.get("contacts"), "method": s.method, "rtol": s.rtol, "atol": s.atol, "step": s.step,
+        "max_step": s.largest_step if s.largest_step < s.duration else None, "breaks": list(s.breaks),
         "every": s.every, "events": {each.name: each for each in session.watches} or None,
         "event_tolerance": s.event_tolerance,
     }  # fmt: skip

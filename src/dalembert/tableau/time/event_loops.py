@@ -1,10 +1,8 @@
-"""Events: sign changes of g(t, x, x') between mesh points, located on the interpolating polynomial.
+"""Events: zeros of g(t, x, x') on the polynomial between mesh points, isolated (`isolate_loops.py`) and located.
 
 As in SciPy, a zero at the start counts, in the direction in which the function leaves it, and a terminal one ends the
-run there; a function that stays zero has no event. Behind a jump zeros are counted once, before it.
-
-Roots are found by the Illinois method (M. Dowell, P. Jarratt, BIT 11 (1971) 168-174) to rounding of
-t.
+run there; a function that stays zero has no event. Behind a jump zeros are counted once, before it. A function that
+reaches zero without crossing it has an event there if the zero is seen, which takes an exact one.
 """
 
 from __future__ import annotations
@@ -13,11 +11,24 @@ import numpy as np
 
 from dalembert.tableau.graph_loops import compiled
 from dalembert.tableau.time.invoke_loops import invoke
+from dalembert.tableau.time.isolate_loops import (
+    GRID,
+    LEAST,
+    SPLIT,
+    begin,
+    insert,
+    narrow,
+    next_trial,
+    verdict,
+)
 from dalembert.tableau.time.signal_loops import set_signals
 from dalembert.tableau.time.state import EVENT_NOT_FINITE, STOPPED
 
 EVENTS = 5
 MOST_BISECTIONS = 100
+MOST_NODES = 20000
+"""Nodes of a step at most: a function that needs more is not resolved, and the run says so."""
+
 EPS = np.finfo(np.float64).eps
 
 
@@ -53,68 +64,109 @@ def evaluate(calls, environment, tables, t, low, high):
 
 
 @compiled
-def locate(point, tables, history, t, span, event, low, g_low, g_high):
-    """Return the time offset of the root of one event between the offsets `low` and 0."""
-    calls, x, rates, environment, values = point
-    side, high = 0, 0.0
+def values_at(point, tables, history, t, span, offset):
+    """Evaluate all events at t + offset on the polynomial: point's `values`."""
+    calls, x, rates, environment, _ = point
+    interpolate(history, offset, x, rates)
+    evaluate(calls, environment, tables, t + offset, span[0], span[1])
+
+
+@compiled
+def locate(point, tables, history, t, span, event, low, g_low, high, g_high):
+    """Return the time offset of the root of one event between two offsets, to rounding of t."""
+    values = point[4]
     if g_high == 0.0:
         return high
+    bracket = np.array([low, g_low, high, g_high, 0.0])
     for _ in range(MOST_BISECTIONS):
-        if abs(high - low) <= 4.0 * EPS * (abs(t) + abs(low)):
+        if abs(bracket[2] - bracket[0]) <= 4.0 * EPS * (abs(t) + abs(low)):
             break
-        middle = low + (high - low) * (g_low / (g_low - g_high))
-        if not min(low, high) < middle < max(low, high):
-            middle = 0.5 * (low + high)
-        interpolate(history, middle, x, rates)
-        evaluate(calls, environment, tables, t + middle, span[0], span[1])
-        g = values[event]
-        if g == 0.0:
+        middle = next_trial(bracket)
+        values_at(point, tables, history, t, span, middle)
+        if values[event] == 0.0:
             return middle
-        if (g > 0.0) == (g_high > 0.0):
-            high, g_high = middle, g
-            if side == -1:
-                g_low *= 0.5
-            side = -1
+        narrow(bracket, middle, values[event])
+    return bracket[2]
+
+
+@compiled
+def nodes_of(point, tables, history, t, step, span, ends):
+    """Return the nodes of a step, offsets and values of all events, split until all are certain; and whether they are.
+
+    `ends` are the values at the end of the step.
+    """
+    values, least = point[4], max(LEAST, 16.0 * EPS * abs(t / step))
+    s, g, count = np.empty(64), np.empty((64, ends.size)), GRID.size
+    for j in range(count):
+        s[j] = GRID[j]
+        if j < count - 1:
+            values_at(point, tables, history, t, span, (s[j] - 1.0) * step)
+            g[j] = values
         else:
-            low, g_low = middle, g
-            if side == 1:
-                g_high *= 0.5
-            side = 1
-    return high
+            g[j] = ends
+    i, certain, scale = 0, True, np.empty(ends.size)
+    begin(g, count, scale)
+    while i < count - 1:
+        piece = verdict(s, g, count, i, least)
+        if piece < 0:
+            i += 1
+            continue
+        if count == MOST_NODES:
+            certain = False
+            break
+        if count == s.size:
+            wide_s, wide_g = np.empty(2 * count), np.empty((2 * count, ends.size))
+            wide_s[:count], wide_g[:count] = s, g
+            s, g = wide_s, wide_g
+        at = s[piece] + SPLIT * (s[piece + 1] - s[piece])
+        values_at(point, tables, history, t, span, (at - 1.0) * step)
+        insert(s, g, count, piece, at, values, scale)
+        count += 1
+    return s[:count], g[:count], certain
 
 
 @compiled
 def roots(point, tables, history, t, step, span, signs, directions, opening):
-    """Return the events of the last step in the order of time, rows (event, t, x); update the signs.
+    """Return the events of the last step in the order of time, rows (event, t, x), and whether no other can be there.
 
-    In the `opening` step a zero at its beginning counts.
+    `signs` are those of the values last seen apart from zero, 0 where a function is on a zero that was counted; they
+    are updated. In the `opening` step a zero at its beginning counts.
     """
     calls, x, rates, environment, values = point
     kept, kept_rates = x.copy(), rates.copy()
     evaluate(calls, environment, tables, t, span[0], span[1])
-    now = values.copy()
-    found = np.empty((signs.size, x.size + 2))
+    s, g, certain = nodes_of(point, tables, history, t, step, span, values.copy())
+    found = np.empty((8, x.size + 2))
     count = 0
     for e in range(signs.size):
-        before, after = signs[e], now[e]
-        crossed = (before < 0.0 <= after) or (before > 0.0 >= after)
-        began = opening and before == 0.0 and after != 0.0
-        if (crossed or began) and directions[e] * (after - before) >= 0.0:
-            offset = -step if began else locate(point, tables, history, t, span, e, -step, before, after)
-            interpolate(history, offset, x, rates)
+        still = opening
+        for j in range(s.size):
+            before, here = signs[e], g[j, e]
+            began = still and before == 0.0 and here != 0.0
+            still = still and here == 0.0
+            if not (began or before * here < 0.0 or (before != 0.0 and here == 0.0)):
+                signs[e] = np.sign(here) if here != 0.0 else before
+                continue
+            signs[e] = np.sign(here)
+            if directions[e] * (here if began else -before) < 0.0:
+                continue
+            high = (s[j] - 1.0) * step
+            if began or j == 0:
+                offset = -step
+            else:
+                low = (s[j - 1] - 1.0) * step
+                offset = locate(point, tables, history, t, span, e, low, g[j - 1, e], high, here)
+            values_at(point, tables, history, t, span, offset)
+            if count == found.shape[0]:
+                wide = np.empty((2 * count, x.size + 2))
+                wide[:count] = found
+                found = wide
             found[count, 0], found[count, 1], found[count, 2:] = e, t + offset, x
             count += 1
-        if after != 0.0 or crossed:
-            signs[e] = after if after != 0.0 else -before
     x[:], rates[:] = kept, kept_rates
     environment[0] = t
-    for i in range(1, count):  # a handful: sorted by insertion
-        for j in range(i, 0, -1):
-            if (found[j, 1] - found[j - 1, 1]) * step < 0.0:
-                row = found[j].copy()
-                found[j] = found[j - 1]
-                found[j - 1] = row
-    return found[:count]
+    order = np.argsort(found[:count, 1] * np.sign(step), kind="mergesort")
+    return found[:count][order], certain
 
 
 @compiled
@@ -150,7 +202,7 @@ def begin_events(point, tables, state, signs, option):
             found[count, 0], found[count, 1], found[count, 2:] = e, s.t, x
             count += 1
         if s.opening != 0 or values[e] != 0.0:
-            signs[e] = values[e]
+            signs[e] = np.sign(values[e])
     used = _until_terminal(found[:count], option.terminal)
     if used < 0:
         s.status = STOPPED
@@ -170,8 +222,9 @@ def pass_events(point, tables, history, state, step, signs, option, events):
             s.status, s.worst = EVENT_NOT_FINITE, e
             return events, True
     span = (s.t_low, s.t_high)
-    found = roots(point, tables, history, s.t, step, span, signs, option.directions, s.opening == 1)
+    found, certain = roots(point, tables, history, s.t, step, span, signs, option.directions, s.opening == 1)
     s.opening = 0
+    s.unresolved += 0 if certain else 1
     used = _until_terminal(found, option.terminal)
     events = np.concatenate((events, found[: abs(used)]))
     if used < 0:

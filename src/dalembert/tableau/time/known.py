@@ -149,7 +149,7 @@ class Signals:
             beyond = given.extrapolate
         else:
             self.jumps += _jumps(polynomial)
-            held = beyond = False
+            held, beyond = polynomial.c.shape[0] == 1, False  # pieces of degree 0: the last value stays
         if not beyond:
             self.ranges[name] = (float(polynomial.x[0]), np.inf if held else float(polynomial.x[-1]))
         symbols = []
@@ -160,6 +160,7 @@ class Signals:
 
     def _add(self, name: str, function: Callable[[float], Any], d: int) -> ca.SX:
         self.callables.append((len(self.symbols), function))
+        self.jumps += [real("a break point", t) for t in getattr(function, "breaks", ())]
         return self._symbol(f"{name}{chr(39) * d}")
 
     def _symbol(self, name: str) -> ca.SX:

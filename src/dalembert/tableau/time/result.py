@@ -30,6 +30,7 @@ class Statistics:
     plan_repairs: int = 0
     relaxations: int = 0
     widened: int = 0
+    unresolved: int = 0
     restarts: int = 0
     rechosen: int = 0
     orders: Mapping[int, int] = field(default_factory=dict)

@@ -34,9 +34,10 @@ _WHOLE = (
     "repairs",
     "relaxations",
     "widened",
+    "unresolved",
 )
 STATE = np.dtype([*((name, "f8") for name in _REAL), *((name, "i8") for name in _WHOLE), ("order_counts", "i8", 8)])
-"""Names as in `bdf_loops.py`; the last nine are counts. Inputs are evaluated between t_low and t_high, inside the jumps
+"""Names as in `bdf_loops.py`; the last ten are counts. Inputs are evaluated between t_low and t_high, inside the jumps
 that a segment ends at; `opening` is 1 until the first step of a run is done, 2 where signs of events
 are taken anew.
 """

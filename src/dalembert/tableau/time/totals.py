@@ -37,7 +37,13 @@ COUNTS = {
     "plan_repairs": "repairs",
     "relaxations": "relaxations",
     "widened": "widened",
+    "unresolved": "unresolved",
 }
+
+UNRESOLVED = (
+    "; in {count} steps an event function changes too often to be followed, zeros may be missing: a function of "
+    "rounding alone, or set max_step below half its period"
+)
 
 
 class Totals:
@@ -102,10 +108,12 @@ class Totals:
 def ending(totals: Totals, problem: Problem, callbacks: Callbacks) -> str:
     """Say how the integration ended, and if badly, where and why."""
     status, s = totals.status, totals.last
+    count = totals.counts["unresolved"]
+    said = UNRESOLVED.format(count=count) if count else ""
     if status == DONE:
-        return "the end was reached"
+        return f"the end was reached{said}"
     if status == STOPPED:
-        return f"stopped by an event at t = {s['t']:.9g}"
+        return f"stopped by an event at t = {s['t']:.9g}{said}"
     where = f"at t = {s['t']:.9g}"
     if callbacks.error is not None:
         return f"{_told(callbacks.error)} ({where})"

@@ -1,0 +1,90 @@
+"""Times that a run must hit: samples at equal times, and break points of forces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+
+Array = np.ndarray
+
+ROUNDING = 8 * np.finfo(float).eps
+"""Part of the times by which start + k every may miss the end of a run and still be it; as in `sample_loops`."""
+
+MOST_SAMPLES = 10**8
+"""More samples than this are a mistake: they do not fit into the memory."""
+
+ON_THE_GRID = 1e-9
+"""Part of a step by which a time may miss the end of one and still be it."""
+
+
+def asked_time(start: float, end: float, every: float, k: int) -> float:
+    """Return the time of sample k, start + k every; what misses the end of the run by rounding is the end."""
+    t = start + k * every
+    return end if abs(t - end) <= ROUNDING * max(abs(start), abs(end)) else t
+
+
+def asked_times(start: float, end: float, every: float) -> Array:
+    """Return all times at which `every` asks for samples: start + k every up to the end, and the end."""
+    times = start + every * np.arange(int(np.ceil((end - start) / every)) + 2)
+    times[np.abs(times - end) <= ROUNDING * max(abs(start), abs(end))] = end
+    return np.append(times[times < end], end)
+
+
+def snapped(t: Array, start: float, end: float, every: float | None) -> Array:
+    """Return times of steps with those that are asked times, or the end, but for rounding set to these."""
+    t = np.where(np.abs(t - end) <= ROUNDING * max(abs(start), abs(end)), end, t)
+    if every is None:
+        return t
+    asked = start + np.round((t - start) / every) * every
+    asked[np.abs(asked - end) <= ROUNDING * max(abs(start), abs(end))] = end
+    return np.where(np.abs(asked - t) <= ON_THE_GRID * every, asked, t)
+
+
+def refuse_too_many(duration: float, every: float | None) -> None:
+    """Refuse samples that would not fit into the memory."""
+    if every is not None and duration / every > MOST_SAMPLES:
+        raise ModelError(
+            f"every={every!r} asks for {duration / every:.2g} samples in {duration:g} s; take a larger one"
+        )
+
+
+def checked_breaks(given: Any, what: str = "breaks") -> tuple[float, ...]:
+    """Return break points as sorted finite times, or say what is wrong with them."""
+    try:
+        times = np.atleast_1d(np.asarray(() if given is None else given, dtype=float)).ravel()
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}={given!r} must be times in seconds: {error}") from error
+    if not np.isfinite(times).all():
+        raise ModelError(f"{what}={given!r} must be finite times in seconds")
+    return tuple(sorted({float(t) for t in times}))
+
+
+def breaks_of(function: Any) -> tuple[float, ...]:
+    """Return the break points that a Python function declares by its attribute `breaks`."""
+    return checked_breaks(getattr(function, "breaks", None), "breaks of a function")
+
+
+def refuse_breaks_between_steps(breaks: Any, start: float, step: float, method: str) -> None:
+    """Refuse break points that are no ends of steps of one size."""
+    for t in breaks:
+        steps = (t - start) / step
+        if abs(steps - round(steps)) > ON_THE_GRID * max(1.0, abs(steps)):
+            raise ModelError(
+                f"the break point {t:.9g} s is no end of a step: {method} takes steps of {step:.9g} s from {start:g} s "
+                "on; choose a step that divides it"
+            )
+
+
+def inside(t: float, bounds: tuple[float, float]) -> float:
+    """Return a time kept between two break points: forces take their limits from within."""
+    return min(max(t, bounds[0]), bounds[1])
+
+
+def bounds_between(begin: float, end: float, stops: Any) -> tuple[float, float]:
+    """Return the times between which forces are evaluated from `begin` to `end`: inside those that are break points."""
+    low = float(np.nextafter(begin, np.inf)) if begin in stops else -np.inf
+    high = float(np.nextafter(end, -np.inf)) if end in stops else np.inf
+    return low, high
