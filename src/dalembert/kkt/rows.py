@@ -41,7 +41,7 @@ MOST_PARTICIPATION = 1e-3
 """Where rounding could have put more than this on every row, a null vector still speaks of the rows it is made of."""
 
 
-EXPLAINED = 10.0
+EXPLAINED = 3.0
 """Growth of rounding in the metric by up to this factor explains a singular value that was dropped; more is doubt."""
 
 
