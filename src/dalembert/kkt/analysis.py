@@ -17,7 +17,7 @@ from dalembert.kkt.scaling import block_scales
 
 Array = np.ndarray
 
-LARGEST, SMALLEST = 1e140, 1e-140
+LARGEST, SMALLEST = 1e100, 1e-100
 """Squares of numbers beyond these, times what is around them, leave the range of double precision."""
 
 

@@ -41,6 +41,10 @@ MOST_PARTICIPATION = 1e-3
 """Where rounding could have put more than this on every row, a null vector still speaks of the rows it is made of."""
 
 
+EXPLAINED = 3.0
+"""Growth of rounding in the metric by up to this factor explains a singular value that was dropped; more is doubt."""
+
+
 class MetricRows(NamedTuple):
     """Rows in the metric of the mass.
 
@@ -326,7 +330,7 @@ def _decided(
             doubt = f"a singular configuration: the rank is known as {rank}, but its singular value is {kept:.0e}"
     elif tolerance is None:
         row, length = metric.shortest
-        if dropped > rounding:
+        if dropped > rounding * min(metric.growth, EXPLAINED):
             doubt = f"a singular value of {dropped:.0e} was taken for zero; set rank_tolerance"
         elif kept <= doubtful:
             doubt = f"a singular value of {kept:.0e} lies between rounding, {rounding:.0e}, and {doubtful:.0e}"
