@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kkt import Diagnosis
+from dalembert.model.ranks import SLACK
 from dalembert.model.sampling import closed_or_none, closed_samples
-from dalembert.model.solving import SLACK
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism import Mechanism
