@@ -39,8 +39,8 @@ FADED = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
 
 CLEAR = 100.0
-"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model count
-so many times, and a row that is independent has more by far."""
+"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
+count so many times, and a row that is independent has more by far."""
 
 TOUCHING = 10.0
 """Times the root of a gap by which rows may look independent that are not."""
