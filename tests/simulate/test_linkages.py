@@ -155,6 +155,23 @@ def test_a_body_that_flies_is_put_back_onto_its_constraints():
     assert run.position_residual.max() < 1e-12
 
 
+@pytest.mark.parametrize("method", ["dop853", "dopri5"])
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-7, 1e-10])
+def test_a_disc_rolls_on(method, tolerance):
+    """Upright at 20 rad/s it rolls straight, a r w: steps collapsed, or were rejected by the thousand."""
+    b = da.Builder("coin")
+    b.body("coin", mass=1.0, inertia=(0.01, 0.01, 0.02))
+    m = b.build(base="floating").constrain(da.Rolling("coin", radius=0.2, axis=(0, 0, 1)))
+    q = m.project(np.r_[0.0, 0.0, 0.2, np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)])
+    v = m.project(q, np.r_[0.0, 0.0, 0.0, 0.0, 0.0, 20.0])[1]
+    run = da.simulate(m, 5.0, q, v, method=method, rtol=tolerance, atol=tolerance)
+    assert run.ok
+    assert run.session.rejected < 10
+    speed = np.linalg.norm(v[:3])
+    assert speed == pytest.approx(20.0 * 0.2 * 0.02 / (0.02 + 0.04))  # rolls after the least change of velocity
+    assert np.linalg.norm(run.q[-1, :3] - q[:3]) == pytest.approx(5.0 * speed, abs=AMPLIFIED * tolerance)
+
+
 # --- implicit and variational steps --------------------------------------------------------------------------------
 
 

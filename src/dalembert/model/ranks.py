@@ -38,6 +38,13 @@ these are fewer: more is a constraint that cannot be met."""
 FADED = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
 
+CLEAR = 100.0
+"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
+count so many times, and a row that is independent has more by far."""
+
+TOUCHING = 10.0
+"""Times the root of a gap by which rows may look independent that are not."""
+
 SINGULAR = 1e-14
 """s_r / s_1 at which a configuration is singular to rounding."""
 
@@ -111,7 +118,7 @@ def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
     survey.scales = rank.scales
     s = survey.spectrum(q, np.ones(rank.rows, dtype=bool))
     gap = float(np.abs(survey.residual(q)).max(initial=0.0))
-    more = s[rank.rank] > max(survey.digits, 10.0 * gap, 10.0 * rank.dropped) if rank.rank < rank.rows else False
+    more = s[rank.rank] > max(survey.tolerance(gap), 10.0 * rank.dropped) if rank.rank < rank.rows else False
     less = s[rank.rank - 1] <= survey.digits if rank.rank else False
     return mechanism.generic_rank(q, t) if more or less or not rank.places else rank
 
@@ -237,6 +244,14 @@ class Survey:
             q, size = trial, new
         return q, size
 
+    def tolerance(self, gap: float) -> float:
+        """Return the s_i / s_1 up to which rows are dependent at a configuration that is open by a part of its size.
+
+        Where constraints touch each other, as at a dead centre, a gap is the square of a distance, and rows look
+        independent by that distance.
+        """
+        return max(CLEAR * self.digits, TOUCHING * gap**0.5)
+
     def scaled(self, B: Array) -> Array:
         """Return D A L^-T."""
         return self.scales[:, None] * B
@@ -291,7 +306,7 @@ class Survey:
         best = (-1, 0.0, 0.0, 0.0)
         positions = 0
         for place, gap in closed:
-            tolerance = max(self.digits, 10.0 * gap)
+            tolerance = self.tolerance(gap)
             s = self.spectrum(place, every)
             rank = int(np.count_nonzero(s > tolerance))
             kept, dropped = float(s[rank - 1]) if rank else 1.0, float(s[rank]) if rank < m else 0.0

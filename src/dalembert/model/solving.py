@@ -81,7 +81,10 @@ class Solving:
         return system, rows.drift, rows.agree
 
     def _known_rank(self, q: Any, t: Any) -> GenericRank | None:
-        """Return the mechanism's rank where rows depend on each other everywhere; of one state, on its constraints."""
+        """Return the mechanism's rank where rows depend on each other everywhere, beyond doubt; of one state.
+
+        Where rows are neither dependent to the model's digits nor clearly independent, `model_rows` decides.
+        """
         if np.ndim(q) != 1 or np.ndim(t) or not self.names or not self.nv or self.nv > LARGEST_SURVEYED:
             return None
         if not np.isfinite(np.asarray(q, dtype=float)).all():
@@ -89,7 +92,8 @@ class Solving:
         from dalembert.model.ranks import fitting_rank
 
         rank = fitting_rank(self, q, float(t))
-        return rank if rank.redundant and rank.places else None
+        digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
+        return rank if rank.redundant and rank.places and rank.dropped <= digits else None
 
     def solve(self, q: Any, v: Any, tau: Any = None, t: Any = 0.0, metric: Any = None, **options: Any) -> Solution:
         """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
