@@ -143,11 +143,13 @@ class Problem:
 
     @cached_property
     def _prescribed_terms(self) -> Float[Array, " m"]:
-        """What the constraints' drift may do at contacts that push on constraints alone; masses have no part in it."""
+        """What drifts, and the rounding of the whole motion, may do at contacts that push on constraints alone."""
         size = np.abs(self.system.A).max(axis=1, initial=0.0)
         size = np.where(size > 0.0, size, 1.0)
         shares = np.linalg.pinv(self.system.A.T / size, rcond=UNSEEN) @ self.W
-        return np.abs(shares).sum(axis=0) * np.max(np.abs(self.drift) / size, initial=0.0)
+        columns = self.system.analysis.rows.columns
+        moved = np.linalg.norm(columns[:, None] * self.W, axis=0) * np.max(self._free_terms / columns, initial=0.0)
+        return np.abs(shares).sum(axis=0) * np.max(np.abs(self.drift) / size, initial=0.0) + moved
 
     @cached_property
     def terms(self) -> Float[Array, " m"]:

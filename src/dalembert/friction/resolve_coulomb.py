@@ -244,7 +244,9 @@ def report(
         )
     if np.all(problem.kind == FIXED):
         return UniquenessReport(True, True, open_names, "given limits: a strictly convex problem", nothing)
-    if proved_unique(problem.delassus[0], problem.first, problem.mu, problem.kind, problem.sliding):
+    J = problem.reduced.reduced[1]
+    definite = J.shape[0] >= J.shape[1]  # fewer motions than rows: G is singular, no contraction
+    if definite and proved_unique(problem.delassus[0], problem.first, problem.mu, problem.kind, problem.sliding):
         return UniquenessReport(True, True, (), "friction is weak enough for the coupling: a contraction", nothing)
     every = all_solutions(problem)
     if every is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg as sla
@@ -83,7 +84,8 @@ def null_space(E: Float[Array, "q p"]) -> Float[Array, "p j"]:
     """Return an orthonormal basis of the null space of rows of unit size, by pivoted QR."""
     if not E.size:
         return np.eye(E.shape[1])
-    Q, R, _ = sla.qr(E.T, pivoting=True, check_finite=False)  # pyright: ignore[reportAssignmentType]
+    factors: Any = sla.qr(E.T, pivoting=True, check_finite=False)
+    Q, R, _ = factors
     return Q[:, int(np.count_nonzero(np.abs(R.diagonal()) > DEPENDENT)) :]
 
 
