@@ -27,7 +27,7 @@ SAME = 0.998
 """Normals whose cosine is above this (3.6 degrees) are one place: the nearer counts."""
 
 NEARER = 1e-12
-"""A neighbour is nearer by this part of the reach, or it is at the same place."""
+"""A neighbour is nearer by this part of the reach (squared), or it is at the same place (as a part of the grid)."""
 
 TOUCHING = 1e-7
 """Distances below this part of the reach have no direction of their own: the normal is that of the slope."""
@@ -141,8 +141,8 @@ def is_nearest(d2, places, i, j, gx, gy, i0, j0, slack):
         for m in range(max(j - 1, 0), min(j + 2, d2.shape[1])):
             if (k, m) == (i, j) or not d2[k, m] < d2[i, j] - slack:
                 continue
-            touches_x = k == i or abs(places[i, j, 0] - gx[min(max(i0 + max(i, k), 0), gx.size - 1)]) <= slack
-            touches_y = m == j or abs(places[i, j, 1] - gy[min(max(j0 + max(j, m), 0), gy.size - 1)]) <= slack
+            touches_x = k == i or abs(places[i, j, 0] - gx[min(max(i0 + max(i, k), 0), gx.size - 1)]) <= NEARER * abs(gx[-1] - gx[0])
+            touches_y = m == j or abs(places[i, j, 1] - gy[min(max(j0 + max(j, m), 0), gy.size - 1)]) <= NEARER * abs(gy[-1] - gy[0])
             if touches_x and touches_y:
                 return False
     return True
@@ -172,14 +172,14 @@ def nearest_places(gx, gy, z, c, reach, below, distance, normals, places):
     """
     sign = -1.0 if below else 1.0
     for s in range(distance.size):
-        distance[s] = sign * reach
+        distance[s] = sign * reach if s == 0 else reach
         normals[s, :] = 0.0
         places[s, 0], places[s, 1], places[s, 2] = c[0], c[1], c[2] - distance[s]
     i0, i1 = span(gx, c[0], reach)
     j0, j1 = span(gy, c[1], reach)
     d2, found = np.zeros((i1 - i0 + 1, j1 - j0 + 1)), np.zeros((i1 - i0 + 1, j1 - j0 + 1, 3))
     fill_cells(gx, gy, z, c, reach, d2, found)
-    slack, n = NEARER * reach, np.zeros(3)
+    slack, n = NEARER * reach * reach, np.zeros(3)
     for s in range(distance.size):
         best = np.inf
         for i in range(d2.shape[0]):
