@@ -189,7 +189,7 @@ def test_bounds_of_shapes_hold_for_every_joint(seed):
 
 
 def test_first_zeros_against_dense_sampling():
-    """Random sums of sines with their exact bounds: the first zero is that of 10^5 samples, or a dip below the depth."""
+    """Random sums of sines with their exact bounds: the first zero is that of 10^5 samples."""
     rng = np.random.default_rng(3)
     found = 0
     for _ in range(200):

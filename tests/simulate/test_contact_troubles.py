@@ -126,7 +126,8 @@ def arm(**more):
 @pytest.mark.parametrize("method", ["dop853", "dopri5", "bdf", "radau", "variational", "hybrid", "moreau"])
 def test_every_stepper_says_that_joint_friction_does_not_act(method, tmp_path):
     m = arm(friction=3.0).build()
-    more = {"contacts": [Contact(Sphere("arm", 0.1, (1, 0, 0)), Plane(offset=-5.0))]} if method in ("hybrid", "moreau") else {}
+    far = [Contact(Sphere("arm", 0.1, (1, 0, 0)), Plane(offset=-5.0))]
+    more = {"contacts": far} if method in ("hybrid", "moreau") else {}
     more |= {"step": 1e-3} if method == "variational" else {}
     run = da.simulate(m, 0.05, [0.0], method=method, file=tmp_path / "run.h5", **more)
     assert any("dry friction of 'hinge'" in note for note in run.notes)
@@ -170,7 +171,8 @@ def test_collision_shapes_of_a_file_are_in_the_reason_of_a_run_without_contacts(
 def test_penetration_is_a_residual_of_time_steps():
     """Steps of 0.05 s turn a bar by radians: what they cannot follow they say."""
     m = plate("bar", 1.0, 1 / 12)
-    contacts = [Contact(Sphere("bar", 0.0, (a, 0, 0)), friction=0.3, name=name) for a, name in ((0.5, "r"), (-0.5, "l"))]
+    ends = ((0.5, "right"), (-0.5, "left"))
+    contacts = [Contact(Sphere("bar", 0.0, (a, 0, 0)), friction=0.3, name=name) for a, name in ends]
     run = da.simulate(m, 2.0, [0, 0.6, 0.4], [0, -3.0, 60.0], contacts=contacts, method="moreau", step=0.05)
     ends = run.q[:, 1] - 0.5 * np.abs(np.sin(run.q[:, 2]))
     assert ends.min() < -1e-3

@@ -39,8 +39,8 @@ INSIDE = 1e-7
 
 
 NO_IMPULSES = (
-    "at t = {t:.9g} s no impulses of the contacts {names} obey the laws of impact (missed by {residual:.1e} of the data): "
-    "they contradict each other; something is driven against what cannot give way"
+    "at t = {t:.9g} s no impulses of the contacts {names} obey the laws of impact (missed by {residual:.1e} of the "
+    "data): they contradict each other; something is driven against what cannot give way"
 )
 """What is said where an impact has no answer."""
 
@@ -71,7 +71,7 @@ class Collision:
                 return v, total
             v, impulses = self._together(x, v, np.array([worst]), e, t)
             total += impulses
-        raise SolvabilityError(f"at t = {t:.9g} s {MOST_PAIRS} impacts one after the other did not separate the contacts")
+        raise SolvabilityError(f"at t = {t:.9g} s {MOST_PAIRS} impacts one after the other did not separate contacts")
 
     def _together(self, x: State, v: Array, index: Array, e: Array, t: float) -> tuple[Array, Array]:
         """Solve for the contacts `index` at once."""

@@ -63,7 +63,8 @@ class Inside:
             K[i] = rate(here.t + c * self.h, state)[: 2 * n]
         change = self.h * (DOP853_TABLE.b @ K[:12])
         self.y = y
-        self.F = np.vstack([change, self.h * K[0] - change, 2.0 * change - self.h * (K[12] + K[0]), self.h * DOP853.D @ K])
+        both = self.h * (K[12] + K[0])
+        self.F = np.vstack([change, self.h * K[0] - change, 2.0 * change - both, self.h * DOP853.D @ K])
 
     def at(self, s: float) -> tuple[Array, Array]:
         """Return configuration and velocity after s."""

@@ -51,8 +51,8 @@ KEPT = ("q", "v", "warm", "left")
 """Memory that a checkpoint holds: state, impulses and contact velocities of the last step."""
 
 PARADOX = (
-    "steps that slide through Painleve's paradox: {count}, {first}: G_NN - mu G_NT . s <= 0, forces there are none or several, "
-    'and the steps take an impulse in their place; method="hybrid" stops there'
+    "steps that slide through Painleve's paradox: {count}, {first}: G_NN - mu G_NT . s <= 0, forces there are none or "
+    'several, and the steps take an impulse in their place; method="hybrid" stops there'
 )
 """What is said of sliding that has no answer, or several; steps go on with an impulse, as time stepping can."""
 
@@ -155,8 +155,9 @@ class Moreau:
             words = f"steps that miss the laws of contact by more than {loop.ACCEPTED:g}: {c[loop.UNSOLVED]}"
             found.append(("inaccurate", f"{words}, see contact_residual"))
         if c[loop.DEEP_STEPS]:
-            deepest = f"contact {name[c[loop.DEEP_PAIR]]!r} by {sums[loop.DEEPEST]:.3g} m at t = {sums[loop.DEEP_TIME]:.9g} s"
-            found.append(("inaccurate", f"steps that begin with a penetration: {c[loop.DEEP_STEPS]}, the deepest {deepest}"))
+            where = f"contact {name[c[loop.DEEP_PAIR]]!r} at t = {sums[loop.DEEP_TIME]:.9g} s"
+            words = f"steps that begin with a penetration: {c[loop.DEEP_STEPS]}"
+            found.append(("inaccurate", f"{words}, the deepest {sums[loop.DEEPEST]:.3g} m of {where}"))
         if c[loop.PARADOXES]:
             first = f"the first at t = {sums[loop.PARADOX_TIME]:.9g} s at contact {name[c[loop.PARADOX]]!r}"
             found.append(("indeterminate", PARADOX.format(count=c[loop.PARADOXES], first=first)))

@@ -32,8 +32,9 @@ WORK, HEAT, RESIDUAL, STEP, START, PARADOX_TIME, DEEPEST, DEEP_TIME = range(8)
 """Places in `counts` and `sums`: steps in Painleve's paradox, the contact and the time of the first; steps that begin
 with a penetration, the contact, depth and time of the deepest."""
 
-DEEP, SINKING = 1e-6, 0.1
-"""Depths beyond the first (metres) and this part of the way of the contact in a step are no error of first order."""
+DEEP, FALL, SINKING = 1e-6, 10.0, 0.1
+"""Depths beyond the first (metres), the second (m/s^2) times the square of the step, and the third times the way of the
+contact in a step together, are no error of a first-order step."""
 
 CONTRADICTION = 1e-3
 """Contacts that approach after their impulses by more than this part of the data contradict each other."""
@@ -194,7 +195,7 @@ def look_back(w, t, h, counts, sums):
     for k in range(w.gaps.size):
         u = w.W[3 * k : 3 * k + 3] @ w.v
         depth = 0.5 * h * u[0] - w.gaps[k]
-        if depth > DEEP + SINKING * h * np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]):
+        if depth > DEEP + FALL * h * h + SINKING * h * np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]):
             deep = True
             if depth > sums[DEEPEST]:
                 sums[DEEPEST], sums[DEEP_TIME], counts[DEEP_PAIR] = depth, t, k

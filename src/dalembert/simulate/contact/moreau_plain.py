@@ -94,7 +94,7 @@ class PlainSteps:
     def _impulses(
         self, x: State, before: Array, free: Array, B: Array, t: float, h: float
     ) -> tuple[Array, Array, float, float]:
-        """Return impulses of all contacts, which would close in this step, residual of their laws, and how they approach.
+        """Return impulses of all contacts, which would close in this step, residual of their laws, how they approach.
 
         The last, relative to the data, is zero but where contacts contradict each other.
         """

@@ -37,7 +37,7 @@ class Pair:
 def pairs_of(mechanism: Mechanism, contacts: Any, slots: int = 0) -> tuple[Pair, ...]:
     """Return the pairs of a list of contacts; names are checked and made unique.
 
-    With `slots` a sphere has that many pairs with a heightfield, for places that it touches at once: a floor and a wall.
+    With `slots` a sphere has that many pairs with a heightfield, for places that it touches at once: a floor, a wall.
     """
     several = contacts if isinstance(contacts, Sequence) else [contacts]
     found: list[Pair] = []

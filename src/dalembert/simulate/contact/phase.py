@@ -26,8 +26,8 @@ PAINLEVE = (
 """What is said where sliding has no answer, or several."""
 
 NO_FORCES = (
-    "at t = {t:.9g} s no forces of the contacts {names} obey the laws of contact (missed by {residual:.1e} of the data): "
-    "they contradict each other, or Painleve's paradox, or redundant contacts that slide"
+    "at t = {t:.9g} s no forces of the contacts {names} obey the laws of contact (missed by {residual:.1e} of the "
+    "data): they contradict each other, or Painleve's paradox, or redundant contacts that slide"
 )
 
 SLIPPING_LIMB = (

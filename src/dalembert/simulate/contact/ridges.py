@@ -25,6 +25,9 @@ INSIDE = 1e-6
 PART = 1e-3
 """As above: what a box of this size may sink by first-order steps."""
 
+SAMPLES = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 9)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+"""Places of a box at which it is looked for ground, in halves of its edges; edges of the grid are looked at besides."""
+
 RIDGE = (
     "a ridge of the heightfield is {depth:.3g} m inside the box of contact {name!r} at t = {t:.9g} s: a box touches "
     "heightfields with its corners alone; put spheres along its edges"
@@ -35,7 +38,8 @@ def say_ridges(session: Session) -> None:
     """Mark a run in which a ridge enters a box: the deepest is named."""
     contacts = session.extra.get("contacts")
     several = contacts if isinstance(contacts, list | tuple) else [contacts]
-    boxes = [c for c in several if isinstance(c, Contact) and isinstance(c.shape, Box) and isinstance(c.other, Heightfield)]
+    found = [c for c in several if isinstance(c, Contact)]
+    boxes = [c for c in found if isinstance(c.shape, Box) and isinstance(c.other, Heightfield)]
     worst: tuple[float, str, float] | None = None
     for contact in boxes:
         for block in session.blocks:
@@ -61,7 +65,21 @@ def depth_of_ridges(mechanism: Any, contact: Contact, q: Array) -> float:
     points = (np.stack([x, y, z], axis=-1) - centre) @ R  # in the axes of the box
     pieces = [(points[:-1], points[1:]), (points[:, :-1], points[:, 1:])]
     depth = max(float(_depths(a.reshape(-1, 3), b.reshape(-1, 3), half).max(initial=0.0)) for a, b in pieces)
+    depth = max(depth, _under(field, centre + (SAMPLES * half) @ R.T))
     return depth if depth > max(INSIDE, PART * float(half[half > 0.0].min(initial=np.inf))) else 0.0
+
+
+def _under(field: Any, places: Array) -> float:
+    """Return how deep the places (k, 3) of a box are under the surface, vertically."""
+    i, j = (
+        np.clip(np.searchsorted(grid, places[:, k], side="right") - 1, 0, grid.size - 2)
+        for k, grid in enumerate((field.x, field.y))
+    )
+    u = np.clip((places[:, 0] - field.x[i]) / (field.x[i + 1] - field.x[i]), 0.0, 1.0)
+    w = np.clip((places[:, 1] - field.y[j]) / (field.y[j + 1] - field.y[j]), 0.0, 1.0)
+    z = (1 - u) * ((1 - w) * field.z[i, j] + w * field.z[i, j + 1])
+    z += u * ((1 - w) * field.z[i + 1, j] + w * field.z[i + 1, j + 1])
+    return float((z - places[:, 2]).max())
 
 
 def _near(grid: Array, x: float, reach: float) -> Array:

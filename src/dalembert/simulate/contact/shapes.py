@@ -141,14 +141,14 @@ class Heightfield:
         return float(n @ (centre - foot)), n, foot
 
     def nearest(self, centre: Array, radius: float) -> tuple[Array, Array, Array]:
-        """Return distances (SLOTS,), normals and places (SLOTS, 3) at which a sphere touches, or would, nearest first."""
+        """Return distances (SLOTS,), normals, places (SLOTS, 3) at which a sphere touches, or would, nearest first."""
         distance, normals, places = np.zeros(SLOTS), np.zeros((SLOTS, 3)), np.zeros((SLOTS, 3))
         under = bool(centre[2] < self.at(centre)[0])
         nearest_places(self.x, self.y, self.z, centre, self.reach(radius), under, distance, normals, places)
         return distance, normals, places
 
     def reach(self, radius: float) -> float:
-        """Return within which distance of a sphere's centre, or a point, places of the surface are looked for, metres."""
+        """Return within which distance of a sphere's centre, or a point, the surface is looked at, metres."""
         return REACH * (radius or float(min(np.median(np.diff(self.x)), np.median(np.diff(self.y)))))
 
     def steepness(self, radius: float) -> float:
@@ -161,7 +161,8 @@ class Heightfield:
 
     def most_twist(self) -> float:
         """Return the largest mixed second derivative of the height of all cells, 1/m."""
-        return float(np.abs(np.diff(np.diff(self.z, axis=0), axis=1) / np.outer(np.diff(self.x), np.diff(self.y))).max())
+        corners = np.diff(np.diff(self.z, axis=0), axis=1)
+        return float(np.abs(corners / np.outer(np.diff(self.x), np.diff(self.y))).max())
 
     def room(self, place: Array) -> float:
         """Return how far a place is from the borders of its cell, seen from above; beyond the edge, from the edge."""

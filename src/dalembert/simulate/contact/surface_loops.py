@@ -1,6 +1,6 @@
 """The places of a heightfield's surface that are nearest to a sphere, compiled.
 
-Symbols: c centre of the sphere, p a place on the surface z(x, y), d = |c - p|, n = (c - p) / d; negative d below ground.
+Symbols: c centre of the sphere, p a place on the surface z(x, y), d = |c - p|, n = (c - p) / d; d < 0 below ground.
 
 Over a cell the surface is z = z00 + a x + b y + t x y. Its place nearest to c is inside, where the gradient of d^2 is
 zero (Newton's method; one step where t = 0), or on an edge, which is straight. What counts are places that are nearest
@@ -27,7 +27,7 @@ SAME = 0.998
 """Normals whose cosine is above this (3.6 degrees) are one place: the nearer counts."""
 
 NEARER = 1e-12
-"""A neighbour is nearer by this part of the reach, or it is at the same place."""
+"""A neighbour is nearer by this part of the reach (squared), or it is at the same place (as a part of the grid)."""
 
 TOUCHING = 1e-7
 """Distances below this part of the reach have no direction of their own: the normal is that of the slope."""
@@ -109,7 +109,7 @@ def span(grid, x, reach):
 
 @compiled
 def cell_bounds(grid, i, x, reach):
-    """Return the bounds of cell i, and those of the grid's columns whose heights it has; beyond the edge it is level."""
+    """Return the bounds of cell i, and the columns of the grid whose heights it has; beyond the edge it is level."""
     low = grid[i] if i >= 0 else min(x - reach, grid[0]) - reach
     high = grid[i + 1] if i + 1 < grid.size else max(x + reach, grid[i]) + reach
     return low, high, max(i, 0), min(i + 1, grid.size - 1)
@@ -141,8 +141,9 @@ def is_nearest(d2, places, i, j, gx, gy, i0, j0, slack):
         for m in range(max(j - 1, 0), min(j + 2, d2.shape[1])):
             if (k, m) == (i, j) or not d2[k, m] < d2[i, j] - slack:
                 continue
-            touches_x = k == i or abs(places[i, j, 0] - gx[min(max(i0 + max(i, k), 0), gx.size - 1)]) <= slack
-            touches_y = m == j or abs(places[i, j, 1] - gy[min(max(j0 + max(j, m), 0), gy.size - 1)]) <= slack
+            x, y = gx[min(max(i0 + max(i, k), 0), gx.size - 1)], gy[min(max(j0 + max(j, m), 0), gy.size - 1)]
+            touches_x = k == i or abs(places[i, j, 0] - x) <= NEARER * (gx[-1] - gx[0])
+            touches_y = m == j or abs(places[i, j, 1] - y) <= NEARER * (gy[-1] - gy[0])
             if touches_x and touches_y:
                 return False
     return True
@@ -172,14 +173,14 @@ def nearest_places(gx, gy, z, c, reach, below, distance, normals, places):
     """
     sign = -1.0 if below else 1.0
     for s in range(distance.size):
-        distance[s] = sign * reach
+        distance[s] = sign * reach if s == 0 else reach
         normals[s, :] = 0.0
         places[s, 0], places[s, 1], places[s, 2] = c[0], c[1], c[2] - distance[s]
     i0, i1 = span(gx, c[0], reach)
     j0, j1 = span(gy, c[1], reach)
     d2, found = np.zeros((i1 - i0 + 1, j1 - j0 + 1)), np.zeros((i1 - i0 + 1, j1 - j0 + 1, 3))
     fill_cells(gx, gy, z, c, reach, d2, found)
-    slack, n = NEARER * reach, np.zeros(3)
+    slack, n = NEARER * reach * reach, np.zeros(3)
     for s in range(distance.size):
         best = np.inf
         for i in range(d2.shape[0]):
@@ -198,7 +199,7 @@ def nearest_places(gx, gy, z, c, reach, below, distance, normals, places):
 @compiled
 def is_new(n, normals, used):
     """Return whether a normal differs from those that are used."""
-    for s in range(used):
+    for s in range(used):  # noqa: SIM110 - compiled
         if n[0] * normals[s, 0] + n[1] * normals[s, 1] + n[2] * normals[s, 2] > SAME:
             return False
     return True
