@@ -112,7 +112,7 @@ def trial(rng: np.random.Generator) -> tuple[str, str]:
     wrong = []
     if (least := _deepest(run, points, gap)) < -DEEP:
         wrong.append(f"{-least:.2g} m below the ground")
-    if (gained := float(np.diff(run.energy).max(initial=0.0))) > GAIN * size:
+    if (gained := float(np.diff(run.energy).max(initial=0.0))) > GAIN * size and run.status == "completed":
         wrong.append(f"{gained:.2g} J gained")
     if np.abs(run.energy_residual).max() > GAIN * size:
         wrong.append(f"balance of energy {np.abs(run.energy_residual).max():.2g} J")

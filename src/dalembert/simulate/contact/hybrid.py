@@ -39,6 +39,15 @@ MOST_AT_ONCE = 1000
 """Events at one instant at most."""
 
 
+GAIN = 1e-9
+"""Impacts that add more than this part of the energy of motion gain energy."""
+
+GAINED = (
+    "impacts that gain energy: {count}, the first {gain:.3g} J at t = {t:.9g} s: Newton's restitution with friction "
+    '(T. R. Kane, D. A. Levinson 1985); try law="poisson"'
+)
+
+
 class Hybrid:
     """The event-driven stepper of one session."""
 
@@ -58,6 +67,7 @@ class Hybrid:
         self.here: Here
         self.next = 1
         self.standstill = 0
+        self.gains: list[tuple[float, float]] = []
 
     # --- the way through ----------------------------------------------------------------------------------------
 
@@ -92,6 +102,11 @@ class Hybrid:
 
     def _finish(self) -> None:
         self.rows.flush()
+        if self.gains:
+            s, (t, gain) = self.session, self.gains[0]
+            s.status = "inaccurate" if s.status == "completed" else s.status
+            said = GAINED.format(count=len(self.gains), gain=gain, t=t)
+            s.message = f"{s.message}; {said}".removeprefix("; ")
         self.session.evaluations = self.phase.evaluations
         say_unresolved(self.session, self.watching.unresolved)
 
@@ -149,8 +164,11 @@ class Hybrid:
     def _impact(self) -> None:
         self._record(0.0)
         self._keep()
-        self.here, heat = self.switch.impact(self.here)
+        before = self.here
+        self.here, heat = self.switch.impact(before)
         self.rows.heat += heat
+        if heat < -GAIN * float(before.v @ before.motion.x.M @ before.v):
+            self.gains.append((before.t, -heat))
         self.switch.rest(self.here.t)
 
     def _go(self, shot: Shot) -> None:
