@@ -41,7 +41,7 @@ import numpy as np
 import pinocchio as pin
 
 import dalembert as da
-from dalembert.kernel.peak import peak_operations
+from dalembert.kernel.report import peak_operations
 from drake_peer import drake_step
 from robots import BATCH, REPEATS, Columns, best, find, mujoco_spec, print_table
 

@@ -30,10 +30,9 @@ import numpy as np
 
 from dae_problems import PROBLEMS, Published
 from dalembert.errors import DalembertError
-from dalembert.tableau.time import Problem, Settings, from_expressions
-from dalembert.tableau.time.bdf_coefficients import boundary, sector
-from dalembert.tableau.time.bdf_fixed import fixed_step
-from dalembert.tableau.time.ida import ida_solver
+from dalembert.simulate import Problem, Settings, from_expressions
+from dalembert.simulate.steppers.bdf_fixed import boundary, fixed_step, sector
+from dalembert.simulate.steppers.ida import ida_solver
 
 TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 REPEATS = 7

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sps
 
 from dalembert.friction import resolve
-from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
-from dalembert.friction.contact_kernel import solve_with_rows
+from dalembert.friction.cones.solver import solve_with_rows
+from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB
 
 
 def bounded(rng):

@@ -23,10 +23,10 @@ import numpy as np
 
 import contacts
 import sample_programs as robots
-from dalembert.kernel.cuda_backend import Tuning
-from dalembert.kernel.cuda_engine import CudaEngine
+from dalembert.kernel.cuda.engine import CudaEngine
+from dalembert.kernel.cuda.printer import Tuning
 from dalembert.kernel.engine import Options
-from dalembert.kernel.numpy_backend import evaluate
+from dalembert.kernel.numpy_twin import evaluate
 
 SIZES = tuple(1 << k for k in range(12, 23, 2))
 REPEATS = 9

@@ -35,10 +35,10 @@ import numpy as np
 
 import sample_programs as robots
 from dalembert.kernel import Kernel
-from dalembert.kernel.llvm_math import library
-from dalembert.kernel.llvm_target import host
-from dalembert.kernel.operations import ELEMENTARY, Op
-from dalembert.kernel.peak import peak_operations
+from dalembert.kernel.llvm.compile import host
+from dalembert.kernel.llvm.functions import library
+from dalembert.kernel.program.program import ELEMENTARY, Op
+from dalembert.kernel.report import peak_operations
 
 BATCH = 1024
 REPEATS = 40

@@ -25,15 +25,15 @@ import numpy as np
 from numba import njit
 
 import large_models as models
-from dalembert.kernel.threads import Workers
-from dalembert.tree.large import inward, outward
-from dalembert.tree.large.articulate import PLACE, ROOM
-from dalembert.tree.large.lanes import fourth, load, nothing, padded, store, total
-from dalembert.tree.large.layout import Layout
-from dalembert.tree.large.narrow_fronts import BLOCK, REALS, carry
-from dalembert.tree.large.outward import COMPILED
-from dalembert.tree.large.passive import NO_FORCE
-from dalembert.tree.large.tree import LargeTree
+from dalembert.kernel.engine import Workers
+from dalembert.large import inward, outward
+from dalembert.large.fronts.factor import REALS, ROWS_AT_ONCE, carry
+from dalembert.large.joints import PLACE, ROOM
+from dalembert.large.layout import Layout
+from dalembert.large.outward import COMPILED
+from dalembert.large.passive import NO_FORCE
+from dalembert.large.simd4 import fourth, load, nothing, padded, store, total
+from dalembert.large.tree import LargeTree
 
 WIDE = 8
 """Reals of a row's entries at a body: six rows, two that nobody reads."""
@@ -46,7 +46,7 @@ def inward_with_rows(end, topology, gathering, inertia, armature, tau, ext, K, T
     """Eliminate a chain of hinges from body end - 1 and carry six rows from there to the ground."""
     i = end - 1
     while i >= 0:
-        last = max(0, i - BLOCK + 1)
+        last = max(0, i - ROWS_AT_ONCE + 1)
         inward.hinges(i, last, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W)
         carry(i, last, 6, K, Y, gathering[2], phi, at, L, F, block)
         i = last - 1
@@ -79,7 +79,7 @@ class Halved:
         n = tree.layout.n
         self.tree, self.c, self.workers = tree, c, Workers(2)
         self.phi, self.at = padded(n, WIDE).ravel(), WIDE * np.arange(n)
-        self.L, self.F, self.block = padded(WIDE, WIDE), padded(7, WIDE), np.zeros(BLOCK * REALS + 4)
+        self.L, self.F, self.block = padded(WIDE, WIDE), padded(7, WIDE), np.zeros(ROWS_AT_ONCE * REALS + 4)
         self.W, self.worst, self.T = np.zeros((2, ROOM)), np.full((2, 2), np.inf), padded(2, PLACE)
         self.alpha0, self.lam, self.A = np.zeros(WIDE), np.zeros(WIDE), padded(n, 6)
 

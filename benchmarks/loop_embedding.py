@@ -19,17 +19,16 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+from tests import reference as plain
 
 import dalembert as da
-from dalembert.tree import constrained, plain
-from dalembert.tree.articulated_factor import REST
-from dalembert.tree.articulated_system import Load
-from dalembert.tree.routes.caba import InsideTheTree
-from dalembert.tree.routes.cost import cost_of
-from dalembert.tree.routes.substitution import inward, outward
+from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.tree.algebra.sparse_factor import dense, sparse, sparse_factor
+from dalembert.tree.block import constrained
+from dalembert.tree.block.articulated_system import REST, Load
+from dalembert.tree.routes.caba import InsideTheTree, inward, outward
+from dalembert.tree.routes.report import cost_of
 from dalembert.tree.routes.tree_rows import TreeRows
-from dalembert.tree.scalars import Scalar, add, mul, neg, sub, total
-from dalembert.tree.sparse_factor import dense, sparse, sparse_factor
 
 Matrix = list[list[Scalar]]
 

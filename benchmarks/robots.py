@@ -28,7 +28,7 @@ import numpy as np
 import pinocchio as pin
 
 import dalembert as da
-from dalembert.kernel.peak import peak_operations
+from dalembert.kernel.report import peak_operations
 from dalembert.readers import load
 
 BATCH = 1024

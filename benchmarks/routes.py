@@ -25,14 +25,15 @@ from math import log
 from typing import Any
 
 import numpy as np
+from tests import reference as plain
 
 import dalembert as da
-from dalembert.tree import constrained, plain
-from dalembert.tree.articulated_factor import articulated_factor
-from dalembert.tree.prepare import prepare
-from dalembert.tree.probe import probe
-from dalembert.tree.routes.cost import cost_of
+from dalembert.tree.block import constrained
+from dalembert.tree.block.articulated_system import articulated_factor
+from dalembert.tree.block.probing import probe
+from dalembert.tree.prepared.prepare import prepare
 from dalembert.tree.routes.delassus_kernels import matrix_by
+from dalembert.tree.routes.report import cost_of
 from dalembert.tree.routes.table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
 from loop_embedding import embedding_operations

@@ -21,7 +21,7 @@ import numpy as np
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.pairs import pairs_of
+from dalembert.simulate.contact.shapes import pairs_of
 
 FEET = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
 

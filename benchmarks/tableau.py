@@ -37,19 +37,11 @@ import scipy.sparse.linalg as sla
 from scipy.linalg import lapack
 
 import dalembert as da
-from dalembert.tableau import (
-    GRANULARITIES,
-    Assembly,
-    Elimination,
-    Tableau,
-    body_positions,
-    make_plan,
-    newton_euler,
-    stanford_arm,
-)
-from dalembert.tableau.engines import LoopEngine, bare_kernel
-from dalembert.tableau.inner_product import InnerProduct
-from dalembert.tableau.sample import sample_jacobian, sample_points
+from dalembert.examples import stanford_arm
+from dalembert.tableau import GRANULARITIES, Assembly, Elimination, Tableau, body_positions, make_plan, newton_euler
+from dalembert.tableau.elimination.engines import LoopEngine, bare_kernel
+from dalembert.tableau.elimination.inner_product import InnerProduct
+from dalembert.tableau.structure.probing import sample_jacobian, sample_points
 
 REPEATS = 7
 BATCH = 1024
@@ -279,7 +271,7 @@ def large() -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, float]], path: Path) -> None:
     """Draw Fig. 10: time of one solve over the number of equations."""
-    from dalembert.view.figure import ACCENT, INK, QUIET, SECOND, as_svg, new_figure
+    from dalembert.view.report import ACCENT, INK, QUIET, SECOND, as_svg, new_figure
 
     figure = new_figure(6.4, 4.2)
     axes = figure.add_subplot()

@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 
 import dalembert as da
-from dalembert.tableau.time import integrate
+from dalembert.simulate import integrate
 
 q, v, tau, t = ca.SX.sym("q", 3), ca.SX.sym("v", 3), ca.SX.sym("tau"), ca.SX.sym("t")
 crank, rod, slider = ca.vertsplit(q)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import os
 import signal
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from jaxtyping import Float, install_import_hook
+from jaxtyping import _import_hook as import_hook
+from jaxtyping._import_hook import JaxtypingTransformer
 
 import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attribute of the package
 
@@ -23,23 +26,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 # takes as long as NumPy. The checker of the tests finds the name among the builtins.
 builtins.Float = Float  # type: ignore[attr-defined]
 
-UNCHECKED = {
-    "dalembert.friction.box_kernel",  # Numba compiles these: a wrapped function would not compile
-    "dalembert.friction.cone_kernel",
-    "dalembert.friction.contact_kernel",
-    "dalembert.friction.envelope_kernel",
-    "dalembert.friction.interior_kernel",
-    "dalembert.friction.least_kernel",
-    "dalembert.friction.batch_kernel",
-    "dalembert.kkt.batch_kernel",
-    "dalembert.kkt.lanes",
-    "dalembert.tableau.factor_loops",
-    "dalembert.tableau.graph_loops",
-    "dalembert.tableau.inner_loops",
-    "dalembert.tableau.list_loops",
-    "dalembert.tableau.markowitz_loops",
-    "dalembert.tableau.pivot_loops",
-}
+COMPILED = {"compiled", "intrinsic", "overload", "register_jitable", "inlined", "inner", "loop", "njit", "steady"}
+"""Decorators of functions that Numba compiles: a wrapped one would not compile, so these are left as they are."""
+
+
+class CheckedFunctions(JaxtypingTransformer):
+    """Shape checks around every function and class but those that Numba compiles."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        marks = (mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list)
+        if any(getattr(mark, "id", getattr(mark, "attr", "")) in COMPILED for mark in marks):
+            return node
+        return super().visit_FunctionDef(node)
+
+
+import_hook.JaxtypingTransformer = CheckedFunctions
 
 
 def checked_modules() -> list[str]:
@@ -49,8 +50,7 @@ def checked_modules() -> list[str]:
     assert spec.origin is not None
     root = Path(spec.origin).parent
     files = [path for path in root.rglob("*.py") if path.stem != "__init__" and "jaxtyping" in path.read_text()]
-    names = {".".join(path.relative_to(root.parent).with_suffix("").parts) for path in files} - UNCHECKED
-    return sorted(name for name in names if not (".time." in name and name.endswith("_loops")))
+    return sorted({".".join(path.relative_to(root.parent).with_suffix("").parts) for path in files})
 
 
 # Before the first import of dalembert, so that every shape annotation is a test of its own.  Packages are left out: the

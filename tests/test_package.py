@@ -31,10 +31,10 @@ def test_public_names_exist_and_are_documented():
 
 
 def test_every_room_has_its_page():
-    """Each package of the library has a README that names its files."""
+    """Each room of the library has a README of a page that names its files, those of its sub-rooms included."""
     for room in sorted(path.parent for path in (ROOT / "src/dalembert").glob("*/__init__.py")):
         text = (room / "README.md").read_text()
-        for file in room.glob("*.py"):
+        for file in room.rglob("*.py"):
             if file.name != "__init__.py":
                 assert f"`{file.name}`" in text, f"{room.name}/README.md does not name {file.name}"
 

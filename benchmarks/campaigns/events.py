@@ -19,7 +19,7 @@ from scipy.special import ellipj, ellipk
 
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
-from dalembert.simulate.smooth.watch import Watch
+from dalembert.simulate.events.asked import Watch
 
 TITLE: str = "samples, zeros of events and pulses of forces in time, against closed forms"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from dalembert.tableau.time import DAE, from_expressions
+from dalembert.simulate import DAE, from_expressions
 
 from .published import Published
 

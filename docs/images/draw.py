@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from dalembert.cli.demo_crank import ANGLE, limit_of_a_light_rod
+from dalembert.cli.demo import ANGLE, limit_of_a_light_rod
 from dalembert.view import new_figure
-from dalembert.view.crank_slider import draw_crank_slider, draw_massless_limit
+from dalembert.view.figures import draw_crank_slider, draw_massless_limit
 
 figure = new_figure(10.0, 3.6)
 left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.2])

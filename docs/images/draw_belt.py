@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from dalembert.cli.demo_belt import events_run
+from dalembert.cli.demo import events_run
 from dalembert.friction import StaticKinetic
 from dalembert.view import new_figure
-from dalembert.view.belt import draw_blocks, draw_forces, draw_law, draw_velocities
+from dalembert.view.figures import draw_blocks, draw_forces, draw_law, draw_velocities
 
 figure = new_figure(10.0, 9.0)
 top, middle, bottom = figure.subfigures(3, 1, height_ratios=[0.8, 1.0, 1.0])

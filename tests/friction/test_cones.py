@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dalembert.errors import ModelError
 from dalembert.friction import FrictionStatus, Reacting, resolve
-from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB
-from dalembert.friction.contact_kernel import solve_contacts
+from dalembert.friction.cones.solver import solve_contacts
+from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB
 from tests.friction.problems import cone
 
 FCLIB = Path(__file__).parents[3] / "shared" / "benchmarks" / "fclib"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dalembert.friction import FrictionStatus, Reacting, resolve, resolve_batch
-from dalembert.friction.contradiction import farkas_weights
-from dalembert.friction.coulomb_modes import all_solutions
-from dalembert.friction.reaction_problem import reaction_problem
+from dalembert.friction.cones.contradiction import farkas_weights
+from dalembert.friction.cones.modes import all_solutions
+from dalembert.friction.cones.problem import reaction_problem
 
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "friction.py"
 

@@ -7,17 +7,7 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction import (
-    LAWS,
-    Bounded,
-    Dry,
-    Expression,
-    Hyperbolic,
-    StaticKinetic,
-    Stribeck,
-    Tabulated,
-    resolve,
-)
+from dalembert.friction import LAWS, Bounded, Dry, Expression, Hyperbolic, StaticKinetic, Stribeck, Tabulated, resolve
 
 s = ca.SX.sym("s")
 EXAMPLES = {

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sps
 
-from dalembert.friction.cone_kernel import ASSOCIATED, COULOMB, evaluate, steps_of
-from dalembert.friction.contact_kernel import factor_of, solve_contacts, solve_with_rows
-from dalembert.friction.interior import interior_plain
-from dalembert.friction.interior_kernel import first_point, in_cone_units, interior
-from dalembert.friction.polish_kernel import has_interior, inverted, polish
-from dalembert.friction.span_kernel import add_forces, assemble, factor, gathered, rows_times, substitute
+from dalembert.friction.cones.algebra import add_forces, assemble, factor, gathered, rows_times, substitute
+from dalembert.friction.cones.interior import first_point, has_interior, in_cone_units, interior, inverted, polish
+from dalembert.friction.cones.solver import factor_of, solve_contacts, solve_with_rows
+from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, evaluate, steps_of
 from tests.friction.problems import stack, stack_rows
 from tests.friction.test_cones import de_saxce, solved
+from tests.reference.interior import interior_plain
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
 from dalembert.friction import METHODS, Dry, FrictionStatus, Hyperbolic, Reacting, StaticKinetic, resolve, resolve_batch
-from dalembert.friction.box import solve_box_plain
-from dalembert.friction.box_kernel import solve_box
-from dalembert.friction.least_kernel import least_norm
+from dalembert.friction.bounded.box import least_norm, solve_box
 from tests.friction.problems import bounded
+from tests.reference.box import solve_box_plain
 
 W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
 M = np.diag([4.0, 7.0])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import dalembert.friction.resolve_coulomb as room
+import dalembert.friction.cones.resolve as room
 from dalembert.friction import Reacting, resolve
-from dalembert.friction.coulomb_modes import sides
+from dalembert.friction.cones.modes import sides
 
 STEEP = {
     "M": np.array([[4263939.2865428, 17616015.8191779], [17616015.8191779, 72778765.24409235]]),

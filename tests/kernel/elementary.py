@@ -6,7 +6,7 @@ import casadi as ca
 import mpmath
 import numpy as np
 
-from dalembert.kernel.operations import ARITY, Op
+from dalembert.kernel.program.program import ARITY, Op
 
 EXACT = {
     Op.SIN: mpmath.sin,

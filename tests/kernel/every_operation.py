@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from dalembert.kernel.operations import ARITY, SAME_IN_CASADI, Op
+from dalembert.kernel.program.program import ARITY, SAME_IN_CASADI, Op
 
 NAMES = {Op.POW: "power", Op.NEG: "__neg__", Op.NOT: "logic_not", Op.AND: "logic_and", Op.OR: "logic_or"}
 OPERATORS = {

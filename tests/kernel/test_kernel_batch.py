@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import casadi_values, random_function, random_inputs
 
-from dalembert.kernel import Kernel, SampleStatus, chunk, llvm_backend
+from dalembert.kernel import Kernel, SampleStatus
+from dalembert.kernel.llvm import compile as llvm_backend
+from dalembert.kernel.program import chunks as chunk
 
 BACKENDS = ("numpy", "cpu", "c")
 

@@ -14,11 +14,11 @@ from every_operation import arguments, every_operation
 from programs import random_function, random_inputs
 
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.kernel import Kernel, SampleStatus, c_engine
-from dalembert.kernel.c_backend import print_c
-from dalembert.kernel.c_names import identifier, identifiers
-from dalembert.kernel.lower import lower
-from dalembert.kernel.numpy_backend import evaluate
+from dalembert.kernel import Kernel, SampleStatus
+from dalembert.kernel.c import engine as c_engine
+from dalembert.kernel.c.printer import identifier, identifiers, print_c
+from dalembert.kernel.numpy_twin import evaluate
+from dalembert.kernel.program.lower import lower
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import sample_programs as robots

@@ -12,7 +12,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.kernel import Kernel, cache, cache_info, clear_cache, cpu_engine, private_files
+from dalembert.kernel import Kernel, cache, cache_info, clear_cache, private_files
+from dalembert.kernel.llvm import engine as cpu_engine
 
 
 @pytest.fixture

@@ -16,10 +16,12 @@ from every_operation import arguments, every_operation
 from programs import random_function, random_inputs
 
 from dalembert.errors import MissingExtraError, ShapeError
-from dalembert.kernel import Kernel, SampleStatus, cuda_engine, cuda_part
-from dalembert.kernel.cuda_backend import REGISTERS, Tuning, print_cuda
-from dalembert.kernel.lower import lower
-from dalembert.kernel.operations import Op
+from dalembert.kernel import Kernel, SampleStatus
+from dalembert.kernel.cuda import engine as cuda_engine
+from dalembert.kernel.cuda import printer as cuda_part
+from dalembert.kernel.cuda.printer import REGISTERS, Tuning, print_cuda
+from dalembert.kernel.program.lower import lower
+from dalembert.kernel.program.program import Op
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import sample_programs as robots

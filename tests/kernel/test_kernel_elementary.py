@@ -9,9 +9,9 @@ import pytest
 from elementary import arguments, function, ulp_errors
 
 from dalembert.kernel import Kernel
-from dalembert.kernel.llvm_math import BOUNDS
-from dalembert.kernel.numpy_backend import LINES
-from dalembert.kernel.operations import ARITY, Op
+from dalembert.kernel.llvm.functions import BOUNDS
+from dalembert.kernel.numpy_twin import LINES
+from dalembert.kernel.program.program import ARITY, Op
 
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, math.inf, -math.inf, math.nan, 5e-324, -1e-310, 1e-300, 1e308, -1e308)
 SAMPLES = {Op.ERFINV: 200}

@@ -8,8 +8,8 @@ import pytest
 
 from dalembert.errors import ShapeError
 from dalembert.kernel import Kernel
-from dalembert.kernel.llvm_outputs import output_layout
-from dalembert.kernel.lower import lower
+from dalembert.kernel.llvm.body import output_layout
+from dalembert.kernel.program.lower import lower
 
 
 def symmetric(n: int) -> ca.Function:

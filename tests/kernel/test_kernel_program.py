@@ -13,16 +13,13 @@ from programs import casadi_values, random_function, random_inputs
 
 from dalembert.errors import UnsupportedError
 from dalembert.kernel import Kernel
-from dalembert.kernel.chunk import split
-from dalembert.kernel.fuse import fuse
-from dalembert.kernel.greedy import greedy
-from dalembert.kernel.lower import lower
-from dalembert.kernel.numpy_backend import evaluate
-from dalembert.kernel.operations import ARITY, LEAVES, SAME_IN_CASADI, Op, casadi_names
-from dalembert.kernel.optimise import optimise
-from dalembert.kernel.pressure import REGISTERS, traffic
-from dalembert.kernel.schedule import depth_first, last_uses, live_values, schedule
-from dalembert.kernel.trace import trace
+from dalembert.kernel.numpy_twin import evaluate
+from dalembert.kernel.program.chunks import split
+from dalembert.kernel.program.lower import lower
+from dalembert.kernel.program.order import REGISTERS, depth_first, greedy, last_uses, live_values, schedule, traffic
+from dalembert.kernel.program.program import ARITY, LEAVES, SAME_IN_CASADI, Op, casadi_names
+from dalembert.kernel.program.simplify import fuse, optimise
+from dalembert.kernel.program.trace import trace
 
 ARITIES = {op.name: ARITY[op] for op in SAME_IN_CASADI}
 ARITIES |= {"ASSIGN": 1, "SQ": 1, "TWICE": 1, "INV": 1, "CONSTPOW": 2, "LIFT": 2}

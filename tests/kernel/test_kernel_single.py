@@ -6,10 +6,11 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.kernel import Kernel, cpu_engine
-from dalembert.kernel.llvm_backend import build
-from dalembert.kernel.lower import lower
-from dalembert.kernel.trace import scalar_function
+from dalembert.kernel import Kernel
+from dalembert.kernel.llvm import engine as cpu_engine
+from dalembert.kernel.llvm.compile import build
+from dalembert.kernel.program.lower import lower
+from dalembert.kernel.program.trace import scalar_function
 
 
 def arm(joints: int = 25) -> ca.Function:

@@ -12,9 +12,11 @@ import pytest
 from every_operation import arguments, every_operation
 
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.kernel import Kernel, cache, image, machine, processor
-from dalembert.kernel.llvm_backend import compile_text
-from dalembert.kernel.llvm_target import binding, host
+from dalembert.kernel import Kernel, cache
+from dalembert.kernel import cache as processor
+from dalembert.kernel.llvm import code_in_memory as image
+from dalembert.kernel.llvm import code_in_memory as machine
+from dalembert.kernel.llvm.compile import binding, compile_text, host
 
 ON_LINUX = sys.platform == "linux" and host().triple.startswith("x86_64")
 

@@ -9,7 +9,7 @@ import pinocchio as pin
 
 import dalembert as da
 from dalembert.model.joints import KINDS
-from dalembert.model.parts import Joint
+from dalembert.model.mechanism.parts import Joint
 
 OBLIQUE = (2 / 7, -3 / 7, 6 / 7)
 SECOND = (0.0, 0.6, 0.8)

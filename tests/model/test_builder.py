@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.model.inertia import Inertia
-from dalembert.model.parts import Limits, Source
-from dalembert.model.placement import Placement
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model.mechanism.parts import Limits, Source
+from dalembert.model.mechanism.placement import Placement
 
 HERE = Source("robot.urdf", 12, '<joint name="elbow">')
 

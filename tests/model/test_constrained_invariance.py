@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import dalembert as da
 from dalembert.model.constraints import assemble
 from dalembert.model.joints import KINDS as JOINTS
-from dalembert.model.placement import Placement
-from dalembert.tree import plain
-from dalembert.tree.plain import PlainKinematics, State
+from dalembert.model.mechanism.placement import Placement
+from tests import reference as plain
 from tests.model.mechanisms import random_tree
+from tests.reference import PlainKinematics, State
 
 TREE_AND_LOOP = [
     ("spherical", da.Point, {}),

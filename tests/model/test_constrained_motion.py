@@ -12,9 +12,9 @@ import pytest
 
 import dalembert as da
 from dalembert.model import solve
-from dalembert.model.placement import Placement
-from dalembert.tree import constrained
-from dalembert.tree.constraint_requests import constraint_function
+from dalembert.model.mechanism.placement import Placement
+from dalembert.tree.block import constrained
+from dalembert.tree.requests import constraint_function
 from tests.model.test_constraints import tree
 
 GO2 = next(Path(str(p.locate())) for p in files("example-robot-data") or () if p.name == "go2.urdf")

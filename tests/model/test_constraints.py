@@ -16,9 +16,9 @@ from dalembert.model.constraints import KINDS, assemble
 from dalembert.model.constraints.constraint import Pair
 from dalembert.model.joints import KINDS as JOINTS
 from dalembert.model.joints import as_array
-from dalembert.model.placement import Placement
-from dalembert.tree.plain import PlainKinematics
+from dalembert.model.mechanism.placement import Placement
 from tests.model.mechanisms import make_joint, random_tree
+from tests.reference import PlainKinematics
 
 OBLIQUE = (2.0, -1.0, 3.0)
 PLACE = Placement.from_quaternion((0.1, 0.2, -0.3, 0.5), (0.3, -0.2, 0.1))

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.model import CrankSlider
+from dalembert.examples import CrankSlider
 
 
 def from_lagrangian(c: CrankSlider) -> ca.Function:

@@ -8,7 +8,7 @@ import pinocchio as pin
 import pytest
 
 from dalembert.model.joints import KINDS, as_array, as_expression
-from dalembert.model.joints.axes import plane
+from dalembert.model.joints.rotations import plane
 from tests.model.mechanisms import CASES, OBLIQUE, make_joint, pinocchio_joint
 
 EVERY = [*CASES, ("planar", "x"), ("planar", "y"), ("planar", OBLIQUE), ("continuous", OBLIQUE), ("fixed", "x")]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.model.joints import KINDS
-from dalembert.model.joints import quaternion as quat
+from dalembert.model.joints import rotations as quat
 from tests.model.mechanisms import row_of_joints
 
 MECHANISM, MODEL = row_of_joints()

@@ -13,7 +13,7 @@ import pytest
 
 import dalembert as da
 from dalembert.model import requests as registry
-from dalembert.model.parts import Source
+from dalembert.model.mechanism.parts import Source
 from tests.model.test_builder import arm
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
-from dalembert.model.straight_line import straight_line
+from dalembert.model.lagrangian.quantities import straight_line
 
 N, M = 4, 2
 TRUE_DIGITS = 1e-3

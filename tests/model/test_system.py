@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
-from dalembert.model import CrankSlider, Matrices, System, block_system, solve, unconstrained_acceleration
+from dalembert.examples import CrankSlider
+from dalembert.model import Matrices, System, block_system, solve, unconstrained_acceleration
 
 STIFFNESS = 14.0
 """Table 1 of seed 001, N/m."""

@@ -7,7 +7,7 @@ import pinocchio as pin
 import pytest
 
 import dalembert as da
-from dalembert.model.placement import Placement
+from dalembert.model.mechanism.placement import Placement
 from tests.readers.robots import BROKEN, ROBOTS, URDFS
 
 SOME = [name for name in URDFS if name not in BROKEN][::4]

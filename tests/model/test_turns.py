@@ -13,9 +13,9 @@ from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert.model.constraints import assemble
-from dalembert.model.constraints.turns import rotation_vector, tilt
-from dalembert.model.placement import Placement
-from dalembert.tree.plain import PlainKinematics
+from dalembert.model.constraints.primitives import rotation_vector, tilt
+from dalembert.model.mechanism.placement import Placement
+from tests.reference import PlainKinematics
 
 TURNING = [
     (da.Weld, {}),

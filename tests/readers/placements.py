@@ -6,7 +6,7 @@ import numpy as np
 
 import dalembert as da
 from dalembert.model.joints import KINDS
-from dalembert.model.placement import IDENTITY, Placement
+from dalembert.model.mechanism.placement import IDENTITY, Placement
 
 
 def placements(robot: da.Mechanism, q=None) -> dict[str, Placement]:

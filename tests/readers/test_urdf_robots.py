@@ -7,8 +7,8 @@ import pinocchio as pin
 import pytest
 
 import dalembert as da
-from dalembert.model.inertia import Inertia
-from dalembert.model.placement import IDENTITY, Placement
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model.mechanism.placement import IDENTITY, Placement
 from tests.readers.robots import BROKEN, ROBOTS, UNPHYSICAL, URDFS
 
 GOOD = [name for name in URDFS if name not in BROKEN]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.readers.sdf_scope import Scope
+from dalembert.readers.sdf.scope import Scope
 from tests.readers.test_sdf import INERTIAL, model
 from tests.readers.test_sdf import joint as sdf_joint
 from tests.readers.test_sdf import link as sdf_link

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.cli.demo_belt import COMPARED, compared, events_run
+from dalembert.cli.demo import COMPARED, compared, events_run
+from dalembert.examples import two_blocks
 from dalembert.friction import Bounded, Hyperbolic
-from dalembert.model.belt import two_blocks
-from dalembert.simulate.phases import phases
+from dalembert.simulate.plots import phases
 from tests.cli.test_commands import called
 from tests.simulate.belt_events import EVENTS
 
@@ -141,7 +141,7 @@ def test_names_and_words(run):
 
 
 def test_demo_belt_json(capsys, monkeypatch):
-    monkeypatch.setattr("dalembert.cli.demo_belt.DURATION", 5.0)
+    monkeypatch.setattr("dalembert.cli.demo.DURATION", 5.0)
     code, out, _ = called("demo", "belt", "--json", capsys=capsys)
     assert code == 0
     events = json.loads(out)["events"]
@@ -151,8 +151,8 @@ def test_demo_belt_json(capsys, monkeypatch):
 
 
 def test_demo_belt_report(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("dalembert.cli.demo_belt.SHORT", 0.1)
-    monkeypatch.setattr("dalembert.cli.demo_belt.DURATION", 2.5)
+    monkeypatch.setattr("dalembert.cli.demo.SHORT", 0.1)
+    monkeypatch.setattr("dalembert.cli.demo.DURATION", 2.5)
     monkeypatch.chdir(tmp_path)
     code, out, _ = called("demo", "belt", capsys=capsys)
     assert code == 0

@@ -8,10 +8,10 @@ import pytest
 import dalembert as da
 from dalembert.simulate.contact import Box, Contact, Heightfield, Sphere
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.moreau_codes import pair_arrays
-from dalembert.simulate.contact.pair_loops import fill_pairs
-from dalembert.simulate.contact.pairs import pairs_of
+from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.contact.surface_loops import REACH, SLOTS
+from dalembert.simulate.steppers.moreau import pair_arrays
+from dalembert.simulate.steppers.moreau_loops import fill_pairs
 
 G = 9.81
 

@@ -8,10 +8,10 @@ import pytest
 import dalembert as da
 from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
 from dalembert.simulate.contact.bounds import Bounds, Chain, largest
-from dalembert.simulate.contact.flow import Shot, Stage
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.pairs import pairs_of
-from dalembert.simulate.isolate import Point, first_zero, least_value
+from dalembert.simulate.contact.mode_dynamics import Shot, Stage
+from dalembert.simulate.contact.shapes import pairs_of
+from dalembert.simulate.events.isolate import Point, first_zero, least_value
 from tests.simulate.contact_cases import plate
 
 G = 9.81

@@ -145,10 +145,10 @@ def test_woodpecker_every_phase_and_impact_against_lagranges_equations():
 
 
 def test_plastic_impacts_go_through_kkt_with_the_contacts_that_stay():
-    from dalembert.simulate.contact.collision import Collision
     from dalembert.simulate.contact.geometry import Geometry
-    from dalembert.simulate.contact.massless import Limbs
-    from dalembert.simulate.contact.pairs import pairs_of
+    from dalembert.simulate.contact.impacts import Collision
+    from dalembert.simulate.contact.laws import Limbs
+    from dalembert.simulate.contact.shapes import pairs_of
     from tests.simulate.contact_cases import brick
 
     m, contact = brick()

@@ -8,8 +8,8 @@ import pinocchio as pin
 import pytest
 
 import dalembert as da
+from dalembert.examples import two_blocks
 from dalembert.friction import Bounded, Coulomb, Hyperbolic, Reacting, resolve
-from dalembert.model.belt import two_blocks
 from dalembert.model.system import solve
 
 GRAVITY = 9.81

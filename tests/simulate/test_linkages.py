@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.model.ranks import solve_under_rank
+from dalembert.model.mechanism.ranks import solve_under_rank
 from dalembert.simulate.witness import broken_balance
 
 from . import overconstrained as given

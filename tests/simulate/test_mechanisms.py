@@ -8,9 +8,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import dalembert as da
-from dalembert.simulate.methods import METHODS
-from dalembert.simulate.panels import PANELS
-from dalembert.simulate.smooth.watch import Watch
+from dalembert.simulate.entry import METHODS
+from dalembert.simulate.events.asked import Watch
+from dalembert.simulate.plots import PANELS
 from tests.simulate.linkages import crank_rocker, pendulum
 
 

@@ -207,8 +207,8 @@ def test_applied_force():
 
 def test_chattering_is_reported(monkeypatch):
     """A load that turns its sign ever faster towards t = 1, and the block with it: infinitely many events before."""
-    monkeypatch.setattr("dalembert.simulate.events.CHATTER", 12)
-    monkeypatch.setattr("dalembert.simulate.events.CHATTER_TIME", 1e-3)
+    monkeypatch.setattr("dalembert.simulate.dry.events.CHATTER", 12)
+    monkeypatch.setattr("dalembert.simulate.dry.events.CHATTER_TIME", 1e-3)
     wild = Matrices(
         {"x": 1.0}, force=lambda q, v, t: np.array([3.0 * np.sin(6.15 * np.log(abs(1.0 - t) + 1e-17))]),
         friction=[Bounded("pad", [1.0], Dry(0.5))],

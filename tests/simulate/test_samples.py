@@ -10,8 +10,8 @@ import pytest
 
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
-from dalembert.simulate.smooth.pairs import PAIRS, pair_of
-from dalembert.simulate.smooth.watch import Watch
+from dalembert.simulate.events.asked import Watch
+from dalembert.simulate.steppers.explicit import PAIRS, pair_of
 from tests.simulate.linkages import bricard, pendulum
 
 SMOOTH = {

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.simulate.smooth import stiff
-from dalembert.simulate.smooth.pairs import PAIRS
-from dalembert.simulate.smooth.plain import Plain
-from dalembert.simulate.smooth.watch import Watch
+from dalembert.simulate.events.asked import Watch
+from dalembert.simulate.steppers import stiff
+from dalembert.simulate.steppers.explicit import PAIRS
+from tests.reference.explicit import Plain
 from tests.simulate.linkages import crank_rocker
 from tests.simulate.test_mechanisms import flying_and_spinning, stiff_arm, torque_forms
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.tableau import ENGINES, Assembly, Outcome, eliminate, rank_report
-from dalembert.tableau.accuracy import ScaledFactors
-from dalembert.tableau.elimination import Elimination
-from dalembert.tableau.equilibrate import equilibrate
-from dalembert.tableau.plan import make_plan
+from dalembert.tableau.elimination.accuracy import ScaledFactors
+from dalembert.tableau.elimination.elimination import Elimination
+from dalembert.tableau.elimination.plan import make_plan
+from dalembert.tableau.elimination.scaling import equilibrate
 from tests.tableau.strategies import exactly, regular_matrices
 
 SKEWED = [1.0, 0.0, 1.0, 1e-10], [1e-8, 1e6 / 3]

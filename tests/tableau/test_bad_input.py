@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import dalembert as da
 from dalembert.errors import DalembertError, ModelError, ShapeError, UnsupportedError
+from dalembert.examples import stanford_arm
 from dalembert.tableau import (
     Assembly,
     Body,
@@ -33,7 +34,6 @@ from dalembert.tableau import (
     reduce_index,
     redundant_rows,
     signature,
-    stanford_arm,
     structure,
     without_rows,
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.tableau import ENGINES, Elimination, Outcome, Pattern, eliminate, make_plan
-from dalembert.tableau.checks import sound
+from dalembert.tableau.elimination.checks import sound
 from tests.tableau.strategies import exactly, regular_matrices
 
 TIGHT = 1e-11

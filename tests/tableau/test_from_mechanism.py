@@ -13,8 +13,9 @@ from scipy.linalg import null_space
 
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.model.parts import Frame
-from dalembert.model.placement import Placement
+from dalembert.examples import CENTRES, FRAMES, INERTIAS, MASSES, stanford_arm
+from dalembert.model.mechanism.parts import Frame
+from dalembert.model.mechanism.placement import Placement
 from dalembert.tableau import (
     body_positions,
     coordinates,
@@ -25,10 +26,8 @@ from dalembert.tableau import (
     reduce_index,
     redundant_rows,
     signature,
-    stanford_arm,
     without_rows,
 )
-from dalembert.tableau.stanford import CENTRES, FRAMES, INERTIAS, MASSES
 from tests.model.test_constrained_motion import turntable
 from tests.tableau.test_stanford import smooth_motion
 from tests.tree.mechanisms import random_inertia, random_placement

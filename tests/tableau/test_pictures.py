@@ -11,10 +11,17 @@ import scipy.sparse as sp
 
 from dalembert.errors import ModelError
 from dalembert.tableau import Tableau, make_plan, structure
-from dalembert.tableau.graph_picture import LARGEST as LARGEST_GRAPH
-from dalembert.tableau.matrix_picture import HOVERED, LARGEST, NAMED
-from dalembert.tableau.picture import structure_picture
-from dalembert.tableau.svg import ACCENT, INK, LACK, cut
+from dalembert.tableau.structure.pictures import (
+    ACCENT,
+    HOVERED,
+    INK,
+    LACK,
+    LARGEST_GRAPH,
+    LARGEST_MATRIX,
+    NAMED,
+    cut,
+    structure_picture,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 x, y, z, v, w = (ca.SX.sym(name) for name in "xyzvw")
@@ -59,7 +66,7 @@ def test_small_matrices_have_their_names_written_large_ones_to_hover_over(n):
 
 def test_pictures_stay_small_and_names_short():
     n = HOVERED + 1
-    assert n > LARGEST
+    assert n > LARGEST_MATRIX
     dense = structure_picture(structure(np.ones((80, 90))), "matrix")
     assert "<title>" not in dense
     long = "a name that goes on and on and on and on"
@@ -72,4 +79,4 @@ def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ModelError, match="Draw the matrix"):
         structure_picture(structure(np.eye(LARGEST_GRAPH + 1)), "graph")
     with pytest.raises(ModelError, match="do not fit a picture"):
-        structure_picture(structure(sp.eye_array(LARGEST + 1)), "matrix")
+        structure_picture(structure(sp.eye_array(LARGEST_MATRIX + 1)), "matrix")

@@ -7,16 +7,8 @@ import pytest
 import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model import Placement
-from dalembert.tableau import (
-    Tableau,
-    body_positions,
-    maximal,
-    newton_euler,
-    reduce_index,
-    redundant_rows,
-    without_rows,
-)
-from dalembert.tableau.newton_iteration import NewtonOutcome
+from dalembert.tableau import Tableau, body_positions, maximal, newton_euler, reduce_index, redundant_rows, without_rows
+from dalembert.tableau.newton import NewtonOutcome
 
 x, y, u, w = (ca.SX.sym(name) for name in "xyuw")
 

@@ -5,16 +5,8 @@ import pinocchio as pin
 import pytest
 
 from dalembert.errors import ModelError
-from dalembert.tableau import (
-    GRANULARITIES,
-    Joint,
-    Multibody,
-    maximal,
-    newton_euler,
-    reduce_index,
-    signature,
-    stanford_arm,
-)
+from dalembert.examples import stanford_arm
+from dalembert.tableau import GRANULARITIES, Joint, Multibody, maximal, newton_euler, reduce_index, signature
 from tests.tableau.robots import pinocchio_model, random_tree, rnea
 
 EQUATIONS = dict(zip(GRANULARITIES, (96, 150, 210, 390, 738), strict=True))

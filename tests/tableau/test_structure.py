@@ -10,8 +10,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
 from dalembert.tableau import Pattern, make_plan, rank_report, structure
-from dalembert.tableau.decomposition import blocks, parts
-from dalembert.tableau.matching import match
+from dalembert.tableau.structure.matching import blocks, match, parts
 from tests.tableau.strategies import casadi_sparsity, patterns, regular_matrices
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
+from dalembert.examples import stanford_arm
 from dalembert.tableau import (
     Tableau,
     connection_split,
@@ -17,9 +18,8 @@ from dalembert.tableau import (
     newton_euler,
     reduce_index,
     signature,
-    stanford_arm,
 )
-from dalembert.tableau.signature import signature_matrix
+from dalembert.tableau.structure.index_reduction import signature_matrix
 from tests.model.lagrangians import bead, pendulum, slider_crank
 from tests.tableau.seed_system import seed_tableau
 

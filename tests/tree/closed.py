@@ -10,7 +10,8 @@ import numpy as np
 
 import dalembert as da
 from dalembert.model.requests import requests
-from dalembert.tree import constrained
+from dalembert.tree.block import constrained
+from dalembert.tree.routes.table import ROUTES
 
 Z = (0.0, 0.0, 1.0)
 DOWN = (0.0, -9.81, 0.0)
@@ -19,7 +20,7 @@ DOWN = (0.0, -9.81, 0.0)
 
 def routes(mechanism: da.Mechanism, **options: Any) -> dict[str, Any]:
     """Return forward dynamics by every route, as functions of numbers: q, v, tau, t -> a, lam, status."""
-    return {name: numeric(constrained.forward(mechanism, name, **options)) for name in constrained.ROUTES}
+    return {name: numeric(constrained.forward(mechanism, name, **options)) for name in ROUTES}
 
 
 def numeric(function: ca.Function) -> Any:

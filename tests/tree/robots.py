@@ -12,8 +12,8 @@ import pinocchio as pin
 
 import dalembert as da
 from dalembert.readers import load
-from dalembert.tree.link import Tree
-from dalembert.tree.posed import pose_tree
+from dalembert.tree.prepared.configuration import pose_tree
+from dalembert.tree.prepared.link import Tree
 
 _MODELS = [path for path in files("example-robot-data") or () if path.suffix == ".urdf"]
 ROBOTS = next(Path(str(path.locate())) for path in _MODELS if path.name == "panda.urdf").parents[2]

@@ -7,19 +7,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dalembert.model.placement import IDENTITY, Placement
-from dalembert.tree.articulated import articulated, times
-from dalembert.tree.choice import candidates, cheapest, operations
-from dalembert.tree.count import count, inputs, work
-from dalembert.tree.crba import crba
-from dalembert.tree.frames import decompose, turn
-from dalembert.tree.inertia import Rigid
-from dalembert.tree.link import screw_placement
-from dalembert.tree.moments import matrix, moments, moved
-from dalembert.tree.prepare import prepare
-from dalembert.tree.rnea import rnea
-from dalembert.tree.screws import Rotation, Screw
-from dalembert.tree.sparse_factor import dense, sparse, sparse_factor, tree_order
+from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.tree.algebra.articulated import articulated, times
+from dalembert.tree.algebra.count import count, inputs, work
+from dalembert.tree.algebra.inertia import Rigid
+from dalembert.tree.algebra.screws import Rotation, Screw
+from dalembert.tree.algebra.sparse_factor import dense, sparse, sparse_factor, tree_order
+from dalembert.tree.algorithms.inverse import crba, rnea
+from dalembert.tree.prepared.frames import decompose, turn
+from dalembert.tree.prepared.link import matrix, moments, moved, screw_placement
+from dalembert.tree.prepared.prepare import candidates, cheapest, operations, prepare
 from tests.tree.mechanisms import KINDS, random_inertia, random_placement, random_state, random_tree
 from tests.tree.robots import on_arrays
 

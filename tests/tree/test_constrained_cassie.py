@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.tree import constrained
+from dalembert.tree.block import constrained
 from tests.tree.closed import Traced, numeric, routes
 from tests.tree.robots import ROBOTS
 

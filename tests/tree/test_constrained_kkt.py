@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.tree import constrained
+from dalembert.tree.block import constrained
+from dalembert.tree.routes.table import ROUTES
 from tests.model.test_constraints import EXAMPLES
 from tests.tree.closed import Traced, branched, hopper, numeric, routes
 from tests.tree.robots import ROBOTS
@@ -86,7 +87,7 @@ def test_couplings_of_files(file, base, contact):
 DRIVEN = (da.Point("foot"), da.Servo("knee", lambda t: ca.cos(t)))
 
 
-@pytest.mark.parametrize("route", constrained.ROUTES)
+@pytest.mark.parametrize("route", ROUTES)
 def test_compiled_batches(route):
     mechanism = hopper(0.5).constrain(*DRIVEN)
     numbers = Traced(mechanism)

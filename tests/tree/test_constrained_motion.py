@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.tree import constrained, constrained_inverse
+from dalembert.tree.block import constrained
+from dalembert.tree.block import constrained as constrained_inverse
 from tests.tree import closed
 from tests.tree.closed import Traced, numeric, routes
 

@@ -14,9 +14,10 @@ import pinocchio as pin
 import pytest
 
 import dalembert as da
-from dalembert.model.placement import Placement
-from dalembert.tree import constrained
-from dalembert.tree.needs import needs_of
+from dalembert.model.mechanism.placement import Placement
+from dalembert.tree.block import constrained
+from dalembert.tree.block.probing import needs_of
+from dalembert.tree.routes.table import ROUTES
 from tests.tree.contacts import G1, GO2, ICUB, OTHERS, PANDA, TALOS, Robot
 
 CLOSE = 1e-9
@@ -78,7 +79,7 @@ def states(robot: Robot, mechanism, model, count=STATES):
 
 
 PRESENT = [robot for robot in (GO2, TALOS, G1, PANDA, ICUB, *OTHERS) if Path(robot.path).exists()]
-ROUTED = [(robot, list(constrained.ROUTES)[i % len(constrained.ROUTES)]) for i, robot in enumerate(PRESENT)]
+ROUTED = [(robot, list(ROUTES)[i % len(ROUTES)]) for i, robot in enumerate(PRESENT)]
 
 
 @pytest.mark.parametrize(("robot", "route"), ROUTED, ids=[f"{x.file.split('/')[-1]}-{y}" for x, y in ROUTED])

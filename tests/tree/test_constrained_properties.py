@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.model.joints import KINDS
-from dalembert.model.placement import Placement
-from dalembert.tree import constrained
+from dalembert.model.mechanism.placement import Placement
+from dalembert.tree.block import constrained
+from dalembert.tree.routes.table import ROUTES
 from tests.model.mechanisms import random_tree
 from tests.tree.closed import Traced, numeric
 
@@ -57,7 +58,7 @@ def free_motions(A):
 
 
 @FEW
-@given(st.integers(0, 10**6), st.sampled_from(list(constrained.ROUTES)))
+@given(st.integers(0, 10**6), st.sampled_from(list(ROUTES)))
 def test_principles(seed, route):
     """D'Alembert, Gauss, energy balance: for one random closed mechanism at a time."""
     mechanism, numbers, q, v, tau, rng = closed_state(seed)

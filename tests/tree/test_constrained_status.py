@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.tree import constrained
+from dalembert.tree.block import constrained
 from tests.tree import closed
 from tests.tree.closed import routes
 

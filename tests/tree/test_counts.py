@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.model.placement import Placement
-from dalembert.tree.aba import aba
-from dalembert.tree.choice import cheapest, kinds
-from dalembert.tree.crba import crba
-from dalembert.tree.rnea import rnea
+from dalembert.model.mechanism.placement import Placement
+from dalembert.tree.algorithms.dynamics import aba
+from dalembert.tree.algorithms.inverse import crba, rnea
+from dalembert.tree.prepared.prepare import cheapest, kinds
 from tests.tree.mechanisms import random_inertia, random_placement
 
 ALGORITHMS = {

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.tree import constrained
-from dalembert.tree.constrained_inverse import inverse
-from dalembert.tree.large.constrained import LargeSystem
-from dalembert.tree.large.quantities import large_system
-from dalembert.tree.needs import closed_configurations, needs_of
+from dalembert.large.constrained import LargeSystem
+from dalembert.large.motion_functions import large_system
+from dalembert.tree.block import constrained
+from dalembert.tree.block.constrained import inverse
+from dalembert.tree.block.probing import closed_configurations, needs_of
+from dalembert.tree.routes.table import ROUTES
 from tests.tree.robots import URDFS, robot
 
 SOLVED = (da.Status.UNIQUE, da.Status.REDUNDANT)
@@ -111,7 +112,7 @@ def test_next_to_flat_accelerations_are_right_or_declined(kind, route):
     setting = constrained.Setting.of(mechanism)
     assert sum(not each for each in setting.needs.implied) == 2
     theta, q, v, tau = nearly_flat(60)
-    a, _, status = numbers(constrained.forward_by(setting, constrained.ROUTES[route]), q, v, tau, np.zeros(60))
+    a, _, status = numbers(constrained.forward_by(setting, ROUTES[route]), q, v, tau, np.zeros(60))
     expected = da.Status.UNIQUE if kind == "line" else da.Status.REDUNDANT
     assert set(status.ravel()) <= {expected, da.Status.DECLINED}
     assert (status[theta > 1e-6] == expected).all()

@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.model.parts import Body
-from dalembert.tree import plain
-from dalembert.tree.large import branches
-from dalembert.tree.large.branch_threads import BranchedTree
-from dalembert.tree.large.branches import FEWEST, LEAST_GAIN, Branches
-from dalembert.tree.large.layout import Layout, depth_first
-from dalembert.tree.large.tree import LargeTree
+from dalembert.large import threads as branches
+from dalembert.large.layout import Layout, depth_first
+from dalembert.large.threads import FEWEST, LEAST_GAIN, BranchedTree, Branches
+from dalembert.large.tree import LargeTree
+from dalembert.model.mechanism.parts import Body
+from tests import reference as plain
 from tests.tree.mechanisms import KINDS, MOVING, random_inertia, random_placement, random_state, random_tree
 
 THREADS = (2, 3, 4)

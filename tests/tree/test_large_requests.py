@@ -12,10 +12,10 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.large import kernel as progress
+from dalembert.large.motion_functions import UNROLLED
+from dalembert.large.requests import LOOPED
 from dalembert.model.requests import REFERENCES, requests
-from dalembert.tree.large import progress
-from dalembert.tree.large.quantities import UNROLLED
-from dalembert.tree.large.requests import LOOPED
 from dalembert.tree.routes.table import ROUTES
 from tests.tree.mechanisms import MOVING, random_state, random_tree
 

@@ -8,15 +8,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
+from dalembert.large.constrained import LargeSystem
+from dalembert.large.fronts.block import FrontBlock
+from dalembert.large.layout import Layout
+from dalembert.large.tree import LargeTree
 from dalembert.model.constraints import assemble
-from dalembert.model.constraints.coupler import Coupler
-from dalembert.model.mechanism import Mechanism
-from dalembert.tree import plain
-from dalembert.tree.large.constrained import LargeSystem
-from dalembert.tree.large.front_block import FrontBlock
-from dalembert.tree.large.layout import Layout
-from dalembert.tree.large.tree import LargeTree
-from dalembert.tree.plain.frame_kinematics import PlainKinematics
+from dalembert.model.constraints.prescribed import Coupler
+from dalembert.model.mechanism.mechanism import Mechanism
+from tests import reference as plain
+from tests.reference.frame_kinematics import PlainKinematics
 from tests.tree.mechanisms import KINDS, MOVING, random_state, random_tree
 
 ROUTES = ("auto", "sparse")

@@ -7,9 +7,9 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ModelError
-from dalembert.model.inertia import Inertia
-from dalembert.tree import plain
-from dalembert.tree.prepare import prepare
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.tree.prepared.prepare import prepare
+from tests import reference as plain
 from tests.tree.mechanisms import random_inertia, random_placement, random_state
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.errors import UnsupportedError
-from dalembert.tree import dynamics, momentum, plain
-from dalembert.tree.passive import elastic_energy
-from dalembert.tree.prepare import prepare
+from dalembert.tree.algorithms import dynamics, momentum
+from dalembert.tree.algorithms.passive import elastic_energy
+from dalembert.tree.prepared.prepare import prepare
+from tests import reference as plain
 from tests.tree.mechanisms import MOVING, random_state, random_tree
 from tests.tree.robots import error, on_arrays
 

@@ -10,13 +10,11 @@ import pinocchio as pin
 import pytest
 
 from dalembert.errors import ModelError
-from dalembert.tree import momentum
-from dalembert.tree.aba import aba
-from dalembert.tree.crba import crba
-from dalembert.tree.jacobian import jacobian
-from dalembert.tree.kinematics import drift, frame_motion, frame_pose, poses, velocity
-from dalembert.tree.prepare import prepare
-from dalembert.tree.rnea import rnea
+from dalembert.tree.algorithms import momentum
+from dalembert.tree.algorithms.dynamics import aba
+from dalembert.tree.algorithms.inverse import crba, rnea
+from dalembert.tree.algorithms.kinematics import drift, frame_motion, frame_pose, jacobian, poses, velocity
+from dalembert.tree.prepared.prepare import prepare
 from tests.tree.robots import REFERENCES, UNREADABLE, URDFS, error, on_arrays, robot, states
 
 TOLERANCE = 1e-10

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.tree import constrained, plain
-from dalembert.tree.articulated_factor import REST
-from dalembert.tree.articulated_system import Load, TreeSystem
-from dalembert.tree.large.quantities import large_system
+from dalembert.large.motion_functions import large_system
+from dalembert.tree.block import constrained
+from dalembert.tree.block.articulated_system import REST, Load, TreeSystem
 from dalembert.tree.routes.four_steps import ABA, delassus_by_columns
 from dalembert.tree.routes.table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
+from tests import reference as plain
 from tests.tree.benchmark_models import models
 from tests.tree.closed import Traced, branched, hopper, least_norm, numeric, stewart
 from tests.tree.contacts import GO2

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dalembert.tree import dynamics, momentum, plain
-from dalembert.tree.aba import aba
-from dalembert.tree.crba import crba
-from dalembert.tree.jacobian import jacobian
-from dalembert.tree.kinematics import drift, frame_motion, frame_pose, poses
-from dalembert.tree.plain.momentum import center_of_mass
-from dalembert.tree.prepare import FRAMES, prepare
-from dalembert.tree.rnea import rnea
+from dalembert.tree.algorithms import dynamics, momentum
+from dalembert.tree.algorithms.dynamics import aba
+from dalembert.tree.algorithms.inverse import crba, rnea
+from dalembert.tree.algorithms.kinematics import drift, frame_motion, frame_pose, jacobian, poses
+from dalembert.tree.prepared.prepare import FRAMES, prepare
+from tests import reference as plain
+from tests.reference.momentum import center_of_mass
 from tests.tree.mechanisms import KINDS, MOVING, random_state, random_tree
 from tests.tree.robots import REFERENCES, error, on_arrays
 

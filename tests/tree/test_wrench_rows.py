@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.tree import constrained
-from dalembert.tree.articulated_system import ArticulatedSystem
-from dalembert.tree.constrained import Setting
+from dalembert.tree.block import constrained
+from dalembert.tree.block.articulated_system import ArticulatedSystem
+from dalembert.tree.block.constrained import Setting
 from dalembert.tree.routes.table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
 from tests.tree.closed import numeric

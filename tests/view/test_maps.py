@@ -6,7 +6,7 @@ import numpy as np
 
 from dalembert.kkt import KKT
 from dalembert.view import as_svg, draw_maps, new_figure
-from dalembert.view.maps import MAPS, SPACES
+from dalembert.view.figures import MAPS, SPACES
 
 SIZES = {"velocity": "n", "acceleration": "n", "force": "n"}
 """Spaces of the system have size n, those of the constraints size m."""

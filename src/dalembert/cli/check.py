@@ -93,7 +93,7 @@ class Check:
         return self._robot() if self.file.suffix.lower() in ROBOT_FILES else self._matrices()
 
     def _robot(self) -> int:
-        from dalembert.model.survey import survey
+        from dalembert.cli.survey_configurations import survey
 
         mechanism = load(self.file, self.base, strict=self.strict)
         mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}, mechanism))

@@ -27,7 +27,7 @@ from dalembert.model.constraints import (
     Universal,
     Weld,
 )
-from dalembert.model.mechanism import Mechanism
+from dalembert.model.mechanism.mechanism import Mechanism
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 Axis = tuple[float, ...]

@@ -2,13 +2,347 @@
 
 from __future__ import annotations
 
+import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import numpy as np
 import tyro
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, SolvabilityError
+from dalembert.examples import CONTACTS, CrankSlider, two_blocks
+from dalembert.friction import Hyperbolic, resolve
+from dalembert.kkt import KKT
+from dalembert.model import block_system, solve
+from dalembert.simulate import Trajectory, simulate
+from dalembert.view import Report, draw_maps, new_figure
+from dalembert.view.figures import (
+    draw_blocks,
+    draw_convergence,
+    draw_crank_slider,
+    draw_forces,
+    draw_law,
+    draw_massless_limit,
+    draw_velocities,
+)
+
+# ----------------------------------------------------------------------------------------------------------------------
+# One section of a demonstration: printed, and put on the report page.
+
+
+def say(page: Report, heading: str, text: str, output: str) -> None:
+    """Print a section and put it on the page."""
+    print(f"\n== {heading}\n{text}\n\n{output}")
+    page.heading(heading)
+    page.text(text)
+    page.output(output)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `dalembert demo crank`: seed 000's crank-slider, an impact, a redundant and an inconsistent system, and a report.
+
+
+ANGLE = np.pi / 3
+"""Crank angle of the demonstration, radians."""
+
+LOAD = np.array([2.0, 0.3])
+"""Torques on crank and rod, newton metres: without one on the rod a small mass would not be seen."""
+
+
+def show_crank(report: Path) -> int:
+    """Print the sections, write the report, name it."""
+    page = Report("A massless connecting rod", "What dalembert says about four small systems, each with its reason.")
+    for section in (_massless, _limit, _impact, _redundant, _inconsistent, _maps):
+        section(page)
+    print(f"\nreport: {page.write(report)}")
+    return 0
+
+
+def _massless(page: Report) -> None:
+    """Show equations (34) and (35)."""
+    K = KKT([[1, 0], [0, 0]], [[2, -1]], names=["slider"], coordinates=["theta1", "theta2"])
+    expected = [[1, 2], [2, 4]], [[0, -1]], [[0]]
+    found = K.dagger.M, K.dagger.A, K.dagger.Lambda
+    equal = all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+    worst = max(float(value) for value in K.dagger.residuals().values())
+    verdict = (
+        f"equal to eq. (35): {'yes, to the last digit' if equal else 'NO'}; identities (11)-(14) within {worst:.0e}"
+    )
+    figure = new_figure(6.0, 3.0)
+    draw_crank_slider(figure.add_subplot(), ANGLE)
+    say(
+        page,
+        "A crank-slider with a massless rod",
+        "The mass matrix is singular, so nothing can be divided by it; the block matrix [M A^T; A 0] is not, because "
+        "the slider allows no motion of the rod alone. These are the dagger terms, the blocks of its inverse.",
+        f"{K.dagger}\n\n{verdict}",
+    )
+    page.figure(
+        figure, "Crank, massless rod and slider. The rod has no mass of its own, yet its acceleration is unique."
+    )
+
+
+def _limit(page: Report) -> None:
+    """Show the limit m2 -> 0, block form against M^-1."""
+    masses, block, traditional, apart = limit_of_a_light_rod()
+    say(
+        page,
+        "The limit of a light rod",
+        "As the rod's mass goes to zero the answer tends to the massless one, in proportion to the mass. The "
+        "traditional formulas divide by the mass matrix and lose a digit for every power of ten or two; the block form "
+        "keeps all of them.",
+        "  rod/crank   |a - a(massless)|   error, block form   error, through M^-1\n"
+        + "\n".join(
+            f"  {masses[k]:8.0e}   {apart[k]:17.1e}   {block[k]:17.1e}   {traditional[k]:19.1e}"
+            for k in range(0, masses.size, 4)
+        ),
+    )
+    figure = new_figure(7.0, 3.6)
+    draw_massless_limit(figure.add_subplot(), masses, block, traditional)
+    page.figure(figure, "Error of the accelerations against the one-coordinate form, which has no small numbers in it.")
+    figure = new_figure(7.0, 3.2)
+    draw_convergence(figure.add_subplot(), masses[:13], apart[:13])
+    page.figure(figure, "Distance to the massless answer: a light rod may be left out, and this is what it costs.")
+
+
+def limit_of_a_light_rod() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return mass ratios, errors of the block form and of M^-1, and distances to the massless answer."""
+    q, v = np.array([ANGLE, 2 * ANGLE]), np.array([1.0, 2.0])
+    still = solve(CrankSlider(), q, v, force=LOAD).acceleration
+    masses = 10.0 ** -np.arange(0.0, 16.5, 1.0)
+    block, traditional, apart = (np.zeros(masses.size) for _ in range(3))
+    for k, mass in enumerate(masses):
+        rod = CrankSlider(rod_mass=3.0 * mass)
+        exact = _reduced(rod, q, v)
+        size = np.abs(exact).max()
+        found = solve(rod, q, v, force=LOAD).acceleration
+        block[k], traditional[k] = (np.abs(x - exact).max() / size for x in (found, _through_inverse(rod, q, v)))
+        apart[k] = np.abs(found - still).max()
+    return masses, block, traditional, apart
+
+
+def _reduced(rod: CrankSlider, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Solve in the crank's angle alone: a = z y + a0 with A z = 0, A a0 = -drift."""
+    row, f = rod.jacobian(q)[0], LOAD - rod.bias(q, v)
+    z, start = np.array([1.0, -row[0] / row[1]]), np.array([0.0, -rod.drift(q, v)[0] / row[1]])
+    M = rod.mass_matrix(q)
+    return start + z * (z @ (f - M @ start)) / (z @ M @ z)
+
+
+def _through_inverse(rod: CrankSlider, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Solve by the traditional formulas (24), (25)."""
+    Mi, A, f = np.linalg.inv(rod.mass_matrix(q)), rod.jacobian(q), LOAD - rod.bias(q, v)
+    lam = np.linalg.inv(A @ Mi @ A.T) @ (A @ Mi @ f + rod.drift(q, v))
+    return Mi @ (f - A.T @ lam)
+
+
+def _impact(page: Report) -> None:
+    """Show plastic and elastic impacts of the slider against its guide."""
+    rod = CrankSlider(rod_mass=0.5)
+    K = block_system(rod, [ANGLE, 2 * ANGLE])
+    before = np.array([1.0, 0.5])
+    lines = [f"velocity before   {before}   kinetic energy {K.impact(before).energy_before:.4f}"]
+    for e in (0.0, 0.5, 1.0):
+        hit = K.impact(before, restitution=e)
+        lines.append(
+            f"restitution {e:.1f}   {np.round(hit.velocity, 4)}   kinetic energy {hit.energy_after:.4f}   "
+            f"impulse {hit.reactions[0]:+.4f}"
+        )
+    say(
+        page,
+        "An impact",
+        "The slider's guide closes on a moving arm: v+ = M+ M v- - e A+^T A v-. At e = 1 no energy is lost or gained.",
+        "\n".join(lines),
+    )
+
+
+def _table() -> tuple[KKT, np.ndarray]:
+    """Return a table on four legs, one leg too many, and its load."""
+    corners = {"front left": (-1, 1), "front right": (1, 1), "rear left": (-1, -1), "rear right": (1, -1)}
+    A = np.array([[1.0, y, -x] for x, y in corners.values()])
+    return KKT(np.diag([20.0, 5.0, 5.0]), A, list(corners), ["height", "roll", "pitch"]), np.array([-196.2, 30.0, 0.0])
+
+
+def _redundant(page: Report) -> None:
+    """Show a table on four legs."""
+    K, load = _table()
+    s = K.solve(load)
+    say(
+        page,
+        "One leg too many",
+        "A rigid table on four legs: its acceleration is unique, the forces in its legs are not. The least ones are "
+        "returned, and the diagnosis names the redundancy.",
+        f"{s}\n\n{K.diagnose()}",
+    )
+
+
+def _inconsistent(page: Report) -> None:
+    """Show the same table, one leg asked to move."""
+    K, load = _table()
+    try:
+        K.solve(load, drift=[0.0, 0.0, 0.0, -0.1])
+    except SolvabilityError as refused:
+        reason = str(refused)
+    else:
+        raise AssertionError("four legs cannot move apart")
+    say(page, "A contradiction", "The same table, with one foot asked to rise while the others stay.", reason)
+
+
+def _maps(page: Report) -> None:
+    """Draw Fig. 1."""
+    figure = new_figure(7.0, 3.6)
+    draw_maps(figure.add_subplot())
+    page.heading("Where the matrices map")
+    page.figure(
+        figure, "Velocities, accelerations and forces, of the system and of its constraints (seed 000, Fig. 1)."
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `dalembert demo belt`: two blocks on a belt (seed 001, section 4), every event, and other methods beside.
+
+
+DURATION = 30.0
+SPEED = 0.3
+TOLERANCES = {"rtol": 1e-13, "atol": 1e-15}
+"""Nine digits of an event after 30 s: halving the tolerances changes none of them."""
+
+SHORT, STEP = 5.0, 1e-2
+"""Horizon and fixed step of the comparison, seconds."""
+
+STEEP = 0.4
+"""The slope of the regularised law is stiff: part of the step that it is run with."""
+
+
+def events_run(**options: Any) -> Trajectory:
+    """Simulate the seed's example with events."""
+    return simulate(two_blocks(), DURATION, [0.0, 0.0], [SPEED, SPEED], **{**TOLERANCES, **options})
+
+
+def print_events() -> int:
+    """Print the events as JSON."""
+    run = events_run()
+    rows = [{**event.as_dict(), "time": round(event.time, 12)} for event in run.events]
+    print(json.dumps({"events": rows, "duration": DURATION, "status": run.status}, indent=1))
+    return 0 if run.ok else 1
+
+
+def show_belt(report: Path) -> int:
+    """Print the sections, write the report, name it."""
+    page = Report("Two blocks on a belt", "Dry friction with redundant contacts: every stick and slip of 30 seconds.")
+    figure = new_figure(7.0, 3.0)
+    left, right = figure.subplots(1, 2, width_ratios=[1.5, 1.0])
+    draw_blocks(left)
+    draw_law(right, Hyperbolic(4.0))
+    page.figure(figure, "The blocks, and the law of friction of the first contact, set-valued at rest.")
+    run = events_run(every=0.02)
+    table = "\n".join(f"  {event}" for event in run.events)
+    say(page, "Every event", f"Times to nine digits, {run.steps} steps of order 8.", table)
+    for draw, caption in (
+        (draw_velocities, "Velocities of the blocks; the background says which contacts stick."),
+        (draw_forces, "Friction forces; they jump where slip ends or turns."),
+    ):
+        figure = new_figure(9.0, 3.8)
+        draw(figure.add_subplot(), run)
+        page.figure(figure, caption)
+    _redundant_contacts(page, run)
+    _compare(page)
+    print(f"\nreport: {page.write(report)}")
+    return 0
+
+
+def _redundant_contacts(page: Report, run: Trajectory) -> None:
+    """Show that redundant forces sum to the elastic force, and that energy is accounted for."""
+    system = two_blocks()
+    stuck = np.flatnonzero((run.modes == 0).all(axis=1))
+    W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
+    apart = max(np.abs(W @ run.forces[s] - system.bias(run.q[s], run.v[s], run.t[s])).max() for s in stuck)
+    before = resolve(np.diag([4.0, 7.0]), [-6.3, 0.0], W, np.zeros(3), [4.0, 7.0, 5.0], names=CONTACTS)
+    creep = max(float(np.abs(run.v[s] - SPEED).max()) for s in stuck)
+    say(
+        page,
+        "All three contacts stick",
+        "Three forces hold two blocks. Their sum on each block is the elastic force; how they share it is not "
+        "determined, and the least-norm forces within the limits are returned.",
+        f"largest |W T - elastic force|   {apart:.1e} N, {stuck.size} samples\n"
+        f"largest creep on the belt       {creep:.1e} m/s\n"
+        f"energy less work of friction    {np.abs(run.energy_residual).max():.1e} J of {np.ptp(run.energy):.3g} J\n\n"
+        f"at an elastic force of 6.3 N:\n{before}\n{before.report}",
+    )
+
+
+COMPARED = {
+    "exact, events": {"method": "events"},
+    "exact, fixed step": {"method": "fixed", "resolver": "exact"},
+    "flowchart": {"method": "fixed", "resolver": "flowchart"},
+    "flowchart, short form": {"method": "fixed", "resolver": "flowchart", "form": "short"},
+    "switch": {"method": "fixed", "resolver": "switch"},
+    "regularised": {"method": "fixed", "resolver": "regularised", "width": 1e-3},
+}
+"""Every method on the same motion."""
+
+
+def compared(duration: float, step: float) -> list[dict[str, Any]]:
+    """Run every method; return event times, creep, steps, run time, and where it stopped."""
+    rows, reference = [], np.zeros(0)
+    for name, options in COMPARED.items():
+        options = dict(options)
+        size = STEEP * step if name == "regularised" else step
+        extra = {"step": size, "stepper": "rk4"} if options["method"] == "fixed" else {}
+        begin = time.perf_counter()
+        run = simulate(two_blocks(), duration, [0.0, 0.0], [SPEED, SPEED], **{**TOLERANCES, **extra, **options})
+        spent = time.perf_counter() - begin
+        times = _starts_of_slip(run) if name == "regularised" else np.array([event.time for event in run.events])
+        if not reference.size:
+            reference = times
+        reached = reference[reference <= run.t[-1]]
+        error = max((float(np.abs(times - t).min()) for t in reached), default=np.nan) if times.size else np.nan
+        first = run.t <= 2.1
+        rows.append(
+            {
+                "method": name,
+                "events": len(run.events),
+                "error": error,
+                "creep": float(np.abs(run.v[first] - SPEED).max()),
+                "steps": run.steps,
+                "seconds": spent,
+                "stopped": "" if run.ok else f"stops at {run.t[-1]:.3f} s: {run.message.splitlines()[0]}",
+            }
+        )
+    return rows
+
+
+def _starts_of_slip(run: Trajectory) -> np.ndarray:
+    """Return when a regularised contact leaves or enters the band |velocity| < 0.01 m/s: it never sticks."""
+    speed = np.abs(np.column_stack([run.v[:, 0] - SPEED, run.v[:, 1] - SPEED, run.v[:, 0] - run.v[:, 1]]))
+    inside = speed < 0.01
+    return np.sort(np.concatenate([run.t[1:][inside[1:, i] != inside[:-1, i]] for i in range(3)]))
+
+
+def _compare(page: Report) -> None:
+    """Show the other methods beside the exact one."""
+    lines = [f"  {'method':24s}{'events':>7s}{'error, s':>11s}{'creep, m/s':>12s}{'steps':>7s}{'run, s':>8s}"]
+    for row in compared(SHORT, STEP):
+        error = f"{row['error']:.1e}"
+        lines.append(
+            f"  {row['method']:24s}{row['events']:7d}{error:>11s}{row['creep']:12.1e}{row['steps']:7d}"
+            f"{row['seconds']:8.2f}  {row['stopped']}".rstrip()
+        )
+    say(
+        page,
+        "Methods compared",
+        f"The first {SHORT:g} s; fixed steps of {STEP:g} s ({STEEP * STEP:g} s for the regularised law, a stiff one), "
+        "coarse: an event is off by some steps. Error: largest distance of an event of the first line to "
+        "the nearest one found. Creep: how fast blocks that stick move on the belt. The short form refuses where its "
+        "condition fails.",
+        "\n".join(lines),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `dalembert demo [NAME]`: the demonstrations, each with an HTML report.
 
 
 @dataclass(frozen=True)
@@ -32,8 +366,6 @@ class Demo:
         if self.json and self.name != "belt":
             raise ModelError("--json goes with `dalembert demo belt`")
         if self.json:
-            from dalembert.cli.demo_belt import print_events
-
             return print_events()
         target = self.report or Path("dalembert-demo.html" if self.name == "crank" else "dalembert-belt.html")
         if target.is_dir():
@@ -41,9 +373,6 @@ class Demo:
         if not target.resolve().parent.is_dir():
             raise ModelError(f"there is no folder {target.resolve().parent} to write the report to")
         if self.name == "belt":
-            from dalembert.cli.demo_belt import show_belt
-
             return show_belt(target)
-        from dalembert.cli.demo_crank import show_crank
 
         return show_crank(target)

@@ -52,7 +52,7 @@ class Graph:
         """Print the analysis, write the picture, and return the exit code."""
         from dalembert.readers.equation_file import read_pattern
         from dalembert.tableau import signature, structure
-        from dalembert.tableau.solvability import listed
+        from dalembert.tableau.structure.solvability import listed
 
         self._check_options()
         if self.file.suffix.lower() == ".mtx":
@@ -122,8 +122,8 @@ class Graph:
 
     def _draw(self, found: Structure) -> None:
         """Write the picture."""
-        from dalembert.tableau.graph_picture import LARGEST
-        from dalembert.tableau.picture import structure_picture
+        from dalembert.tableau.structure.pictures import LARGEST_GRAPH as LARGEST
+        from dalembert.tableau.structure.pictures import structure_picture
 
         assert self.output is not None
         kind = self.kind

@@ -16,11 +16,10 @@ from rich.console import Console
 from rich.text import Text
 
 from dalembert._version import __version__
-from dalembert.cli.cache import Cache
 from dalembert.cli.check import Check
 from dalembert.cli.demo import Demo
 from dalembert.cli.graph import Graph
-from dalembert.cli.show import Show
+from dalembert.cli.show import Cache, Show
 from dalembert.errors import DalembertError, ModelWarning, SolvabilityError
 
 COMMANDS = {"demo": Demo, "check": Check, "show": Show, "graph": Graph, "cache": Cache}

@@ -1,16 +1,12 @@
 """Dry friction: force laws, contacts, index sets, and stick-slip resolved exactly (seed 001)."""
 
 from dalembert.friction.batch import resolve_batch
-from dalembert.friction.contacts import CONTACTS, Bounded, Contact, Coulomb, Joint
-from dalembert.friction.index_sets import IndexSets
-from dalembert.friction.law import Law
-from dalembert.friction.laws import LAWS, Dry, Expression, Hyperbolic, StaticKinetic, Stribeck, Tabulated
-from dalembert.friction.methods import METHODS
-from dalembert.friction.reaction_problem import Limited, Reacting
-from dalembert.friction.resolution import FrictionCertificate, Resolution
-from dalembert.friction.resolve import resolve
-from dalembert.friction.samples import BatchResolution
-from dalembert.friction.status import FrictionStatus
+from dalembert.friction.bounded.methods import METHODS
+from dalembert.friction.bounded.resolve import resolve
+from dalembert.friction.cones.problem import Limited, Reacting
+from dalembert.friction.laws.contacts import CONTACTS, Bounded, Contact, Coulomb, Joint
+from dalembert.friction.laws.laws import LAWS, Dry, Expression, Hyperbolic, Law, StaticKinetic, Stribeck, Tabulated
+from dalembert.friction.resolution import BatchResolution, FrictionCertificate, FrictionStatus, IndexSets, Resolution
 from dalembert.friction.uniqueness import UniquenessReport
 
 __all__ = [

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
-from dalembert.friction.batch_coulomb import reacting_batch, solved_reacting
-from dalembert.friction.law import Law
-from dalembert.friction.law_forces import checked_laws
-from dalembert.friction.reaction_problem import Limited, Reacting
-from dalembert.friction.resolve import refuse_negative, resolve
-from dalembert.friction.samples import BatchResolution, Samples, least_multipliers
-from dalembert.friction.status import FrictionStatus
+from dalembert.friction.bounded.resolve import refuse_negative, resolve
+from dalembert.friction.cones.batch import reacting_batch, solved_reacting
+from dalembert.friction.cones.problem import Limited, Reacting
+from dalembert.friction.laws.contacts import checked_laws
+from dalembert.friction.laws.laws import Law
+from dalembert.friction.resolution import BatchResolution, FrictionStatus, Samples, least_multipliers
 from dalembert.kkt.inputs import as_real, checked_names
 
 Array = np.ndarray
@@ -111,7 +110,7 @@ def _broadcast(values: Any, default: float, shape: tuple[int, int], what: str) -
 
 def _solved(data: Samples, laws: tuple[Law, ...], at_rest: float, T: Array) -> BatchResolution:
     """Run the kernel."""
-    from dalembert.friction.batch_kernel import resolve_samples
+    from dalembert.friction.bounded.batch import resolve_samples
 
     N, n = data.f.shape
     velocity, weight = data.velocity, data.loads

@@ -1,23 +1,144 @@
-"""What a friction problem returns: accelerations, forces, index sets, certificate, and what is not unique."""
+"""The answer to a friction problem: status, index sets, forces, certificate, samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
-
-from dalembert.friction.index_sets import IndexSets
-from dalembert.friction.status import FrictionStatus
+from jaxtyping import Bool, Float, Int
 
 if TYPE_CHECKING:
     from dalembert.friction.uniqueness import UniquenessReport
 
+# ----------------------------------------------------------------------------------------------------------------------
+# The verdicts of a friction problem: one enum whose members are the messages.
+
+
+class FrictionStatus(IntEnum):
+    """What became of one state; `message` says it in a sentence, `solved` whether the friction laws hold."""
+
+    SOLVED = 0
+    NOT_OPTIMAL = 1
+    CYCLE = 2
+    NOT_CONVERGED = 3
+    DECLINED = 4
+    NO_SOLUTION = 5
+    MASSLESS = 6
+    NONFINITE = 7
+    INCONSISTENT = 8
+
+    @property
+    def message(self) -> str:
+        """One sentence for a person."""
+        return _MESSAGES[self]
+
+    @property
+    def solved(self) -> bool:
+        """True when the forces obey the friction laws."""
+        return self is FrictionStatus.SOLVED
+
+
+_MESSAGES = {
+    FrictionStatus.SOLVED: "the forces obey the friction laws and the equations of motion",
+    FrictionStatus.NOT_OPTIMAL: "the method ended, but its forces do not obey the friction laws",
+    FrictionStatus.CYCLE: "the method came back to a set of sticking contacts that it had left",
+    FrictionStatus.NOT_CONVERGED: "no answer within the tolerance; one may exist",
+    FrictionStatus.DECLINED: "the method does not apply to this problem",
+    FrictionStatus.NO_SOLUTION: "no forces obey the friction laws here: a contradiction, or Painleve's paradox",
+    FrictionStatus.MASSLESS: "a motion without mass is held by no contact, so its acceleration does not exist",
+    FrictionStatus.NONFINITE: "the data hold NaN or infinity",
+    FrictionStatus.INCONSISTENT: "constraint rows contradict each other: no acceleration obeys them all",
+}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The index sets of a state (seed 001, eq. 19): who slides, who sticks, who is about to slip and in which direction.
+
+
 Array = np.ndarray
+
+STILL = 1e-13
+"""A contact acceleration counts as zero up to this part of the terms that it is summed from."""
+
+AT_LIMIT = 1e-12
+"""A force counts as at its limit within this part of the limit."""
+
+
+@dataclass(frozen=True, eq=False)
+class IndexSets:
+    """Every contact by name is in exactly one of `sliding`, `sticking`, `about_to_slip` and `open`.
+
+    Attributes
+    ----------
+    sliding
+        Contacts in relative motion, I_c: their force is given by the law.
+    sticking
+        Contacts at relative rest that stay there: zero relative acceleration.
+    about_to_slip
+        Contacts at relative rest whose force is at the limit and does not hold them: name -> sign of the relative
+        acceleration, +1 or -1 (for a plane: its unit vector).
+    at_limit
+        Sticking contacts whose force is at the limit: they hold, with nothing in reserve.
+    open
+        Contacts whose normal only pushes and has let go: no reaction, no friction, and the two sides part.
+    """
+
+    sliding: tuple[str, ...]
+    sticking: tuple[str, ...]
+    about_to_slip: Mapping[str, float | Array]
+    at_limit: tuple[str, ...]
+    open: tuple[str, ...] = ()
+
+    @property
+    def at_rest(self) -> tuple[str, ...]:
+        """I_s of the seed: contacts of zero relative velocity, sticking or about to slip."""
+        return (*self.sticking, *self.about_to_slip)
+
+    def code(self, name: str) -> int:
+        """Return 0 for a contact that sticks, 1 slides, +2 or -2 about to slip (a plane: 2), 3 open."""
+        if name in self.about_to_slip:
+            sign = self.about_to_slip[name]
+            return 2 if np.ndim(sign) or sign > 0 else -2
+        return 1 if name in self.sliding else 3 if name in self.open else 0
+
+    def __str__(self) -> str:
+        onset = [
+            f"{name} ({'+' if sign > 0 else '-'})" for name, sign in self.about_to_slip.items() if np.ndim(sign) == 0
+        ]
+        onset += [name for name, sign in self.about_to_slip.items() if np.ndim(sign)]
+        parts = {"sliding": self.sliding, "sticking": self.sticking, "about to slip": onset, "at limit": self.at_limit}
+        parts["open"] = self.open
+        return "; ".join(f"{what}: {', '.join(who)}" for what, who in parts.items() if who) or "no contacts"
+
+
+def index_sets(
+    names: Sequence[str],
+    rest: Bool[Array, " m"],
+    forces: Float[Array, " m"],
+    limits: Float[Array, " m"],
+    acceleration: Float[Array, " m"],
+    size: Float[Array, " m"],
+) -> IndexSets:
+    """Sort bounded contacts by velocity, force and relative acceleration; `size` is what the latter is summed from."""
+    held = np.abs(forces) >= limits * (1.0 - AT_LIMIT)
+    onset = rest & held & (np.abs(acceleration) > STILL * size)
+    stick = rest & ~onset
+    return IndexSets(
+        tuple(name for name, is_rest in zip(names, rest, strict=True) if not is_rest),
+        tuple(name for name, is_stuck in zip(names, stick, strict=True) if is_stuck),
+        {names[i]: float(np.sign(acceleration[i])) for i in np.flatnonzero(onset).tolist()},
+        tuple(names[i] for i in np.flatnonzero(stick & held).tolist()),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a friction problem returns: accelerations, forces, index sets, certificate, and what is not unique.
+
 
 OPTIMAL = 1e-10
 """Relative residual of the friction laws up to which an answer counts as one."""
@@ -115,3 +236,83 @@ class Resolution:
             f"  laws hold to {c.optimality:.1e}, limits to {c.excess:.1e}, {c.iterations} rounds {c.note}".rstrip()
         ]
         return "\n".join(lines)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Many states of one system: their data, and their answers with one status per sample.
+
+
+@dataclass(frozen=True, eq=False)
+class BatchResolution:
+    """Answers of N states.
+
+    Attributes
+    ----------
+    acceleration, forces, contact_acceleration
+        (N, n), (N, m), (N, m); NaN where a sample has no answer.
+    multipliers
+        lam of the constraint rows, (N, k), the least-norm ones; the reactions are -lam.
+    sets
+        Per sample and contact: 0 sticks, 1 slides, +2 or -2 about to slip in that direction (plane: 2), 3 open, (N, c);
+        c contacts, of which those in a plane have two of the m columns.
+    status
+        Codes of `FrictionStatus`, (N,).
+    optimality
+        Residual of the laws per sample, as in `FrictionCertificate`.
+    iterations
+        Rounds per sample.
+    """
+
+    acceleration: Float[Array, "N n"]
+    forces: Float[Array, "N m"]
+    contact_acceleration: Float[Array, "N m"]
+    multipliers: Float[Array, "N k"]
+    sets: Int[Array, "N c"]
+    status: Int[Array, " N"]
+    optimality: Float[Array, " N"]
+    iterations: Int[Array, " N"]
+
+    @property
+    def ok(self) -> Array:
+        """Per sample, whether the forces obey the friction laws."""
+        return self.status == FrictionStatus.SOLVED
+
+    def __str__(self) -> str:
+        codes, counts = np.unique(self.status, return_counts=True)
+        lines = [f"{np.count_nonzero(self.ok)} of {self.status.size} samples ok"]
+        lines += [f"  {n:7d}  {FrictionStatus(int(code)).message}" for code, n in zip(codes, counts, strict=True)]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Checked data of N samples; M, W and A may have one sample for all."""
+
+    M: Array
+    f: Array
+    W: Array
+    velocity: Array
+    A: Array
+    drift: Array
+    contact_drift: Array
+    loads: Array
+
+    def one(self, s: int) -> dict[str, Any]:
+        """Return the arguments of `resolve` for one sample."""
+        M, W, A = (x[min(s, len(x) - 1)] for x in (self.M, self.W, self.A))
+        return {
+            "M": M, "f": self.f[s], "W": W, "state": self.velocity[s], "A": A if len(A) else None,
+            "drift": self.drift[s] if len(A) else None, "contact_drift": self.contact_drift[s], "loads": self.loads[s],
+        }  # fmt: skip
+
+
+def least_multipliers(data: Samples, a: Array, T: Array) -> Array:
+    """Return the least-norm lam of A^T lam = f + W T - M a, NaN where there is no answer."""
+    lam = np.full((len(a), data.A.shape[1]), np.nan)
+    good = np.isfinite(a).all(axis=1) & np.isfinite(T).all(axis=1)
+    if not lam.size or not good.any():
+        return lam
+    M, W, A = (x if len(x) == 1 else x[good] for x in (data.M, data.W, data.A))
+    missing = data.f[good] + (W @ T[good][:, :, None] - M @ a[good][:, :, None])[:, :, 0]
+    lam[good] = (np.linalg.pinv(A.transpose(0, 2, 1), rcond=1e-12) @ missing[:, :, None])[:, :, 0]
+    return lam

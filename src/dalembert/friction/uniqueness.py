@@ -1,4 +1,4 @@
-"""What the laws of friction determine and what they leave open, with the contacts named.
+"""Uniqueness of friction forces and accelerations, with the contacts named.
 
 Bounded contacts: the acceleration is unique. Two sets of optimal forces T, T' have W (T - T') = 0 (with constraints,
 Z^T W), and contacts about to slip have T = T'. Contact i is determined when no direction d with

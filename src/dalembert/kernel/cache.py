@@ -1,13 +1,4 @@
-"""Object code on disk, so that a kernel compiles once per machine.
-
-One file per kernel in the user's cache folder (private: mode 0700), named by the hash of what determines its
-content: expressions, type, processor and its features, versions of LLVM and of this room's code. A file is
-written whole under a temporary name and then renamed, so processes that race see a complete entry or none; a
-checksum over all of it catches truncation and change. An entry that does not check, that is a link, or that another
-user can have written, is rebuilt (`private_files.py`).
-
-`DALEMBERT_CACHE` names another folder, or is "off" (or "0", "no", "false").
-"""
+"""The disk cache of object code, keyed by content, processor and version."""
 
 from __future__ import annotations
 
@@ -27,6 +18,83 @@ from typing import Any
 
 from dalembert._version import __version__
 from dalembert.kernel.private_files import PART, WRITABLE_BY_OTHERS, read_private, write_private
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which processor this is, said without LLVM: part of the name of a cache entry.
+#
+# LLVM's own answer (`llvm_target.host`) decides what is compiled, but asking costs its import. What the kernel of the
+# system says about the first processor determines that answer, and is a file of a few lines.
+
+
+CPUINFO = "/proc/cpuinfo"
+TOLD = (
+    *("vendor_id", "cpu family", "model", "model name", "stepping", "flags"),  # x86
+    *("Features", "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "isa", "uarch"),  # ARM, RISC-V
+)
+LONGEST = 16_384  # bytes about one processor
+
+
+@cache
+def fingerprint() -> tuple[str, ...]:
+    """Return what tells this processor from others: equal answers run the same machine code."""
+    told = _from_cpuinfo() if sys.platform == "linux" else ()
+    if told:
+        return (os.uname().machine, str(sys.maxsize), *told)
+    from dalembert.kernel.llvm.compile import host
+
+    target = host()
+    return (target.triple, target.cpu, target.features)
+
+
+def _from_cpuinfo() -> tuple[str, ...]:
+    """Return the lines about the first processor that do not change from start to start."""
+    try:
+        with open(CPUINFO, "rb", buffering=0) as file:
+            first = file.read(LONGEST).decode("utf-8", "replace").partition("\n\n")[0]
+    except OSError:
+        return ()
+    lines = [line for line in first.splitlines() if line.partition(":")[0].strip() in TOLD]
+    return tuple(lines) if any(line.startswith(("flags", "Features", "isa")) for line in lines) else ()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a caller must know about compiled code.
+
+
+ITEM_BYTES = {"float64": 8, "float32": 4}
+ALIGNMENT = 64  # of scratch memory, in bytes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes that compiled code works with.
+
+    Attributes
+    ----------
+    width
+        Samples per vector, W.
+    tile
+        Blocks of W samples that pass through a chunk together.
+    scratch_bytes
+        Memory that one call of `run` needs, aligned to `ALIGNMENT`.
+    """
+
+    width: int
+    tile: int
+    scratch_bytes: int
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Object code on disk, so that a kernel compiles once per machine.
+#
+# One file per kernel in the user's cache folder (private: mode 0700), named by the hash of what determines its
+# content: expressions, type, processor and its features, versions of LLVM and of this room's code. A file is
+# written whole under a temporary name and then renamed, so processes that race see a complete entry or none; a
+# checksum over all of it catches truncation and change. An entry that does not check, that is a link, or that another
+# user can have written, is rebuilt (`private_files.py`).
+#
+# `DALEMBERT_CACHE` names another folder, or is "off" (or "0", "no", "false").
+
 
 VARIABLE = "DALEMBERT_CACHE"
 OFF = ("off", "0", "no", "false")

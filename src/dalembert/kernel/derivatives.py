@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.errors import ModelError
-from dalembert.kernel.trace import scalar_function
+from dalembert.kernel.program.trace import scalar_function
 
 if TYPE_CHECKING:
     from dalembert.kernel.kernel import Kernel
-    from dalembert.kernel.program import Port
+    from dalembert.kernel.program.program import Port
 
 
 @dataclass(frozen=True)

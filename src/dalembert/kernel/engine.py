@@ -1,20 +1,109 @@
-"""What a backend is: an engine that evaluates one function on checked arrays, and the table of backends.
-
-A backend is a function `(source, options) -> Engine`. Adding one is adding a line to `BACKENDS`.
-"""
+"""The contract of a backend, the table of backends, and the threads that share a batch."""
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Protocol
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalembert.errors import UnsupportedError
-from dalembert.kernel.program import Port
+from dalembert.kernel.program.program import Port
 from dalembert.kernel.source import Source
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Threads that share the samples of a batch, or the parts of one sample.
+
+
+class Workers:
+    """A pool that is made when it is first needed, and again in a forked process, where its threads are gone."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+
+    def share(self, work: Callable[[int, int], object], samples: int, grain: int) -> None:
+        """Call `work(first, stop)` on parts of 0..samples that begin at multiples of `grain`."""
+        parts = min(self.threads, -(-samples // grain))
+        if parts <= 1:
+            work(0, samples)
+            return
+        size = -(-samples // (parts * grain)) * grain
+        pool = self._ready()
+        for job in [pool.submit(work, first, min(first + size, samples)) for first in range(0, samples, size)]:
+            job.result()
+
+    def take_turns(self, work: Callable[[int, Any], object], tasks: Sequence[Any]) -> None:
+        """Call `work(lane, task)` for every task; lanes are threads, 0 the caller's; who is free takes the next."""
+        waiting = deque(tasks)
+
+        def some(lane: int) -> None:
+            while waiting:
+                try:
+                    task = waiting.popleft()
+                except IndexError:  # another was faster
+                    return
+                work(lane, task)
+
+        pool = self._ready()
+        helpers = [pool.submit(some, lane) for lane in range(1, min(self.threads, len(tasks)))]
+        try:
+            some(0)
+        finally:
+            waiting.clear()
+            for each in helpers:
+                if not each.cancel():  # one that has not even begun has nothing left to do
+                    each.result()
+
+    def _ready(self) -> ThreadPoolExecutor:
+        if self._pool is None or self._pool[0] != os.getpid():
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = (os.getpid(), ThreadPoolExecutor(self.threads, "dalembert-kernel"))
+        return self._pool[1]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a call gives beside its outputs: a status per sample.
+
+
+class SampleStatus(IntEnum):
+    """Outcome of one sample."""
+
+    FINITE = 0
+    NON_FINITE = 1
+
+
+class Evaluation(NamedTuple):
+    """Result of `Kernel.call`.
+
+    Attributes
+    ----------
+    outputs
+        One array per output, `shape` or `(N, *shape)`.
+    status : uint8
+        `SampleStatus` of each sample, in the shape of the batch; () for a single call. It looks at the outputs: a value
+        that is not finite on the way to outputs that are (1/inf, atan of a pole, the branch that was not taken) is no
+        failure.
+    """
+
+    outputs: tuple[Any, ...]
+    status: NDArray[np.uint8]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a backend is: an engine that evaluates one function on checked arrays, and the table of backends.
+#
+# A backend is a function `(source, options) -> Engine`. Adding one is adding a line to `BACKENDS`.
+
 
 DTYPES = ("float64", "float32")
 WIDTHS = (1, 2, 4, 8, 16)
@@ -40,7 +129,11 @@ class Engine(Protocol):
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     figures: dict[str, Any]
-    short: Callable[..., Any] | None
+
+    @property
+    def short(self) -> Callable[..., Any] | None:
+        """A Python function of machine code for single samples, where the backend has one."""
+        ...
 
     def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         """Evaluate a batch or a single sample."""
@@ -55,17 +148,32 @@ class Engine(Protocol):
         ...
 
 
-def _lazily(module: str) -> Callable[[Source, Options], Engine]:
-    """Return a backend that is imported when it is first used."""
-    return lambda source, options: import_module(f"dalembert.kernel.{module}").engine(source, options)
+def _cpu(source: Source, options: Options) -> Engine:
+    from dalembert.kernel.llvm.engine import engine
+
+    return engine(source, options)
 
 
-BACKENDS: dict[str, Callable[[Source, Options], Engine]] = {
-    "cpu": _lazily("cpu_engine"),
-    "c": _lazily("c_engine"),
-    "cuda": _lazily("cuda_engine"),
-    "numpy": _lazily("numpy_engine"),
-}
+def _c(source: Source, options: Options) -> Engine:
+    from dalembert.kernel.c.engine import engine
+
+    return engine(source, options)
+
+
+def _cuda(source: Source, options: Options) -> Engine:
+    from dalembert.kernel.cuda.engine import engine
+
+    return engine(source, options)
+
+
+def _numpy(source: Source, options: Options) -> Engine:
+    from dalembert.kernel.numpy_twin import engine
+
+    return engine(source, options)
+
+
+BACKENDS: dict[str, Callable[[Source, Options], Engine]] = {"cpu": _cpu, "c": _c, "cuda": _cuda, "numpy": _numpy}
+"""Every backend; each is imported when it is first used."""
 
 
 def type_name(dtype: Any) -> str:

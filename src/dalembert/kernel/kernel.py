@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.kernel.axes import call_flat, leading_axes
-from dalembert.kernel.engine import Options, make_engine, make_options
-from dalembert.kernel.evaluation import Evaluation
+from dalembert.kernel.arrays import call_flat, leading_axes
+from dalembert.kernel.engine import Evaluation, Options, make_engine, make_options
 from dalembert.kernel.report import Report
 from dalembert.kernel.source import Source
 
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from dalembert.kernel.c_export import Export
-    from dalembert.kernel.program import Port
+    from dalembert.kernel.c.export import Export
+    from dalembert.kernel.program.program import Port
 
 
 class Kernel:
@@ -260,7 +259,7 @@ class Kernel:
 
     def export_c(self, folder: str | Path, name: str | None = None) -> Export:
         """Write the function as C99 with a header, a CMake list and an example; see `c_export.export_c`."""
-        from dalembert.kernel.c_export import export_c
+        from dalembert.kernel.c.export import export_c
 
         return export_c(self.function, folder, self.options.dtype, name)
 

@@ -1,18 +1,8 @@
-"""The decorator of all compiled loops: Numba, with a cache on disk that never stands in the way.
-
-Numba keeps machine code beside the source (`__pycache__`), in `NUMBA_CACHE_DIR` or in the user's cache folder. By
-itself it raises at every start what a damaged file, a full disk or a folder without rights brings up, unpickles what
-anybody has put there, and takes code for fresh though another file changed that the function is made of. Here
-
-- a file that is damaged, a link, or of another user (`private_files.py`) counts as none: the loop is compiled again;
-- a cache that cannot be written is warned of once, and the loops run without it;
-- code is fresh if nothing changed of which it is made: the loops it calls, the constants it uses, and their files.
-
-The machine code is that of `numba.njit` with the same options.
-"""
+"""Compiled loops: how they are made, and how they call compiled kernels."""
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import os
 import pickle
@@ -23,11 +13,28 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba import types
 from numba.core.caching import FunctionCache, NullCache
 from numba.core.serialize import dumps
+from numba.extending import intrinsic, overload
 
 from dalembert.kernel.cache import warn_once
 from dalembert.kernel.private_files import read_private, write_private
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The decorator of all compiled loops: Numba, with a cache on disk that never stands in the way.
+#
+# Numba keeps machine code beside the source (`__pycache__`), in `NUMBA_CACHE_DIR` or in the user's cache folder. By
+# itself it raises at every start what a damaged file, a full disk or a folder without rights brings up, unpickles what
+# anybody has put there, and takes code for fresh though another file changed that the function is made of. Here
+#
+# - a file that is damaged, a link, or of another user (`private_files.py`) counts as none: the loop is compiled again;
+# - a cache that cannot be written is warned of once, and the loops run without it;
+# - code is fresh if nothing changed of which it is made: the loops it calls, the constants it uses, and their files.
+#
+# The machine code is that of `numba.njit` with the same options.
+
 
 PACKAGE = "dalembert"
 INDEX, CODE = b"dalembert loops 1, index\n", b"dalembert loops 1, code\n"
@@ -197,3 +204,45 @@ def _content(path: str) -> bytes:
             return hashlib.sha256(file.read()).digest()
     except OSError:
         return b""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A compiled kernel called from a compiled loop, by its address.
+#
+# A `Kernel`'s code is `run(table, first, stop, scratch)` (see `kernel/llvm/driver.py`): the table holds addresses and
+# strides of the arrays it reads and writes. A Python function behind a ctypes callback of the same signature can stand
+# in its place (inputs and events given as callables): it takes the interpreter lock by itself, so the loop may run
+# without.
+
+
+SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+"""C signature of a kernel's `run`."""
+
+
+def invoke(address, table, scratch):
+    """Run one sample of the code at `address`; plain twin of the compiled call."""
+    SIGNATURE(int(address))(int(table), 0, 1, int(scratch))
+
+
+@intrinsic
+def _jump(typing_context, address, table, scratch):
+    signature = types.void(types.int64, types.int64, types.int64)
+
+    def generate(context, builder, signature, arguments):
+        word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
+        code = ir.FunctionType(ir.VoidType(), [pointer, word, word, pointer]).as_pointer()
+        address, table, scratch = arguments
+        function = builder.inttoptr(address, code)
+        where = [builder.inttoptr(x, pointer) for x in (table, scratch)]
+        builder.call(function, [where[0], word(0), word(1), where[1]])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@overload(invoke)
+def _invoke_compiled(address, table, scratch):
+    def run(address, table, scratch):
+        _jump(address, table, scratch)  # type: ignore[call-arg]
+
+    return run

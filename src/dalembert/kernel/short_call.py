@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.kernel import cache as disk
-from dalembert.kernel.machine import Code, Machine, c_function
-from dalembert.kernel.processor import fingerprint
-from dalembert.kernel.program import Port
+from dalembert.kernel.cache import fingerprint
+from dalembert.kernel.llvm.code_in_memory import Code, Machine, c_function
+from dalembert.kernel.program.program import Port
 
 # Words of the descriptor, before the ports.
 WORDS = (
@@ -129,7 +129,7 @@ def _machine() -> Machine:
     entry = disk.read(name)
     if entry is not None:
         return Machine(Code.stored(*entry))
-    from dalembert.kernel.llvm_backend import compile_text
+    from dalembert.kernel.llvm.compile import compile_text
 
     text = Path(__file__).with_suffix(".ll").read_text()
     # longest names first: INPUTS is part of no other word, but OUTPUTS is part of LARGEST_OUTPUTS

@@ -1,4 +1,4 @@
-"""Where a kernel's function comes from: it is given, or built when something needs it.
+"""The function of a kernel, given or built on demand.
 
 A kernel that is in the cache needs no expressions to run, only to be differentiated or exported. So its function may be
 named by its content (`parts`) and built on demand.

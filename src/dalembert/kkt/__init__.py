@@ -1,13 +1,13 @@
 """The block matrix [M A^T; A 0]: dagger terms, certified solves, diagnosis, impacts."""
 
-from dalembert.kkt.block import block_inverse, block_matrix
+from dalembert.kkt.analysis import block_inverse, block_matrix
 from dalembert.kkt.certificate import BatchCertificate, Certificate
 from dalembert.kkt.dagger import Dagger
 from dalembert.kkt.diagnosis import Diagnosis
-from dalembert.kkt.gauss_principle import gauss_function
 from dalembert.kkt.impact import Impact
 from dalembert.kkt.kkt import KKT
 from dalembert.kkt.routes import ROUTES
+from dalembert.kkt.routes.mass_weighted import gauss_function
 from dalembert.kkt.solution import Solution
 from dalembert.kkt.status import Status
 

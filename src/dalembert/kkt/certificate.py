@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dalembert.kkt.answer import Answer
+from dalembert.kkt.solve import Answer
 from dalembert.kkt.status import Status
 
 Array = np.ndarray
@@ -73,7 +73,7 @@ class Certificate:
 
     @property
     def condition(self) -> float:
-        """How much relative errors of the data are magnified in the answer (see `kkt/bounds.py`)."""
+        """How much relative errors of the data are magnified in the answer (see `kkt/residual.py`)."""
         return self.answer.bounds.condition if self.answer.status.solved else np.inf
 
     @property

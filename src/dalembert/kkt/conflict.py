@@ -14,9 +14,8 @@ from math import comb
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.kkt.echelon import combination, echelon
 from dalembert.kkt.limits import EPS, ROUNDING_FACTOR
-from dalembert.kkt.rows import RowStructure
+from dalembert.kkt.rows import RowStructure, combination, echelon
 
 Array = np.ndarray
 

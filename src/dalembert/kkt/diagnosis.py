@@ -9,8 +9,8 @@ from jaxtyping import Bool, Float
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.conflict import Conflict, smallest_conflict
-from dalembert.kkt.echelon import combination, echelon
 from dalembert.kkt.limits import EPS
+from dalembert.kkt.rows import combination, echelon
 from dalembert.kkt.status import Status
 
 Array = np.ndarray

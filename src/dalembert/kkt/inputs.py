@@ -1,4 +1,4 @@
-"""What goes into a KKT system, checked: shapes, symmetry, finiteness, names, metric.
+"""Checks of M, A, names and metric: shapes, symmetry, finiteness.
 
 Each complaint says what, where, and what to do. In a batch, a bad sample is not a complaint: it becomes a status.
 """

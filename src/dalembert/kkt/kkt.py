@@ -17,10 +17,9 @@ import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.answer import Answer, Options, answer
 from dalembert.kkt.batch import solve_batch
 from dalembert.kkt.certificate import Certificate
-from dalembert.kkt.dagger import Dagger
+from dalembert.kkt.dagger import Dagger, dagger_of
 from dalembert.kkt.diagnosis import Diagnosis, diagnose
 from dalembert.kkt.impact import Impact, kinetic_energy
 from dalembert.kkt.inputs import (
@@ -38,10 +37,10 @@ from dalembert.kkt.inputs import (
     refuse_restitution,
     symmetric_part,
 )
-from dalembert.kkt.inverse import dagger_of
 from dalembert.kkt.limits import EPS, fast_proof
 from dalembert.kkt.routes import ROUTES
 from dalembert.kkt.solution import Held, Solution
+from dalembert.kkt.solve import Answer, Options, answer
 from dalembert.kkt.status import Status
 
 Array = np.ndarray

@@ -1,17 +1,4 @@
-"""The constraint rows: rank of A, which rows are redundant, which reactions are unique. The one place for ranks.
-
-Symbols: M = L L^T, B = D A L^-T with D = diag(weights) so that every row of B has length one (or the longest of every
-group of rows that share a unit), B = U S V^T, r rank, N = D U2 a basis of null(A^T).
-
-B does not change with the units of coordinates (M -> T M T, A -> A T) nor of rows (A -> R A), so its singular values
-decide ranks. A column that carries mass is not scaled up: rounding in it stays rounding. Where M is singular, or so
-near to it that rounding decides, H = M + A^T W A stands in its place, definite exactly when seed 000's condition (33)
-holds; W gives rows the size of M's diagonal. Massless columns have no size of their own: theirs is the one that makes
-their entries, in logarithms, nearest to those of the other columns.
-
-The solving half (`columns`, `rows`, `U1`, `s1`, `V1t`) belongs to r rows chosen by pivots in this metric: they are
-equilibrated by powers of two, which is exact, and keeps the digits of very light coordinates.
-"""
+"""Rank of the constraint rows, redundant rows in readable form, uniqueness of reactions."""
 
 from __future__ import annotations
 
@@ -24,11 +11,81 @@ import numpy as np
 import scipy.linalg as sla
 from jaxtyping import Bool, Float, Int
 
-from dalembert.kkt.echelon import NEGLIGIBLE, echelon
 from dalembert.kkt.limits import EPS, doubt_level, rounding_level
 from dalembert.kkt.scaling import log_scales, row_scales
 
+# ----------------------------------------------------------------------------------------------------------------------
+# Sparse combinations that a person can read, from a numerical null-space basis.
+#
+# A basis of null(A^T) or of free motions comes out of an orthogonal decomposition as dense columns. Reduced to echelon
+# form, with the last entries as pivots, each column says one thing: "row 5 is row 1 + row 2".
+
+
 Array = np.ndarray
+
+PIVOT = 1e-3
+"""A pivot must be at least this part of the largest entry left in the basis, so that elimination stays stable."""
+
+NEGLIGIBLE = 1e-9
+"""Coefficients below this are rounding and become zero."""
+
+
+def echelon(
+    basis: Float[Array, "m k"], scales: Float[Array, " m"], negligible: float = NEGLIGIBLE
+) -> tuple[Float[Array, "m k"], list[int]]:
+    """Return the column-reduced basis diag(scales) @ basis and its pivot rows, later rows preferred as pivots.
+
+    Column j of the result is 1 at pivot j and 0 at all other pivots. Pivots and zeros are decided on `basis` itself,
+    whose entries are of one size; the scales put it into the user's units afterwards.
+    """
+    reduced = np.linalg.qr(basis)[0]
+    k = reduced.shape[1]
+    pivots: list[int] = []
+    for column in range(k):
+        row = _pivot_row(reduced[:, column:])
+        best = column + int(np.argmax(np.abs(reduced[row, column:])))
+        reduced[:, [column, best]] = reduced[:, [best, column]]
+        reduced[:, column] /= reduced[row, column]
+        others = [j for j in range(k) if j != column]
+        reduced[:, others] -= np.outer(reduced[:, column], reduced[row, others])
+        pivots.append(row)
+    reduced[np.abs(reduced) < negligible * np.abs(reduced).max(axis=0, initial=0.0)] = 0.0
+    return scales[:, None] * reduced / scales[pivots] + 0.0, pivots
+
+
+def combination(coefficients: Float[Array, " m"], names: tuple[str, ...]) -> str:
+    """Write a linear combination, such as "left x - 2 right x", leaving out zeros."""
+    terms: list[str] = []
+    for value, name in zip(coefficients, names, strict=True):
+        if value == 0.0:
+            continue
+        size = "" if abs(abs(value) - 1.0) < NEGLIGIBLE else f"{abs(value):.6g} "
+        sign = ("-" if value < 0 else "") if not terms else ("- " if value < 0 else "+ ")
+        terms.append(f"{sign}{size}{name}")
+    return " ".join(terms) if terms else "0"
+
+
+def _pivot_row(columns: Float[Array, "m j"]) -> int:
+    """Return the last row with an entry large enough to be a pivot."""
+    size = np.abs(columns).max(axis=1)
+    return int(np.flatnonzero(size >= PIVOT * size.max())[-1])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The constraint rows: rank of A, which rows are redundant, which reactions are unique. The one place for ranks.
+#
+# Symbols: M = L L^T, B = D A L^-T with D = diag(weights) so that every row of B has length one (or the longest of every
+# group of rows that share a unit), B = U S V^T, r rank, N = D U2 a basis of null(A^T).
+#
+# B does not change with the units of coordinates (M -> T M T, A -> A T) nor of rows (A -> R A), so its singular values
+# decide ranks. A column that carries mass is not scaled up: rounding in it stays rounding. Where M is singular, or so
+# near to it that rounding decides, H = M + A^T W A stands in its place, definite exactly when seed 000's condition (33)
+# holds; W gives rows the size of M's diagonal. Massless columns have no size of their own: theirs is the one that makes
+# their entries, in logarithms, nearest to those of the other columns.
+#
+# The solving half (`columns`, `rows`, `U1`, `s1`, `V1t`) belongs to r rows chosen by pivots in this metric: they are
+# equilibrated by powers of two, which is exact, and keeps the digits of very light coordinates.
+
 
 CLEARLY_DEFINITE = 1e7
 """Trace of the inverse of M, scaled to unit diagonal, up to which M itself is the metric (seven digits of M)."""

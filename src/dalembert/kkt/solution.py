@@ -1,4 +1,4 @@
-"""What a solve returns: accelerations, multipliers, reactions, and their certificate."""
+"""The solution of a block system: accelerations, multipliers, reactions, certificate."""
 
 from __future__ import annotations
 

@@ -6,23 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dalembert.model.builder import Builder
-    from dalembert.model.crank_slider import CrankSlider
-    from dalembert.model.lagrangian import Lagrangian
+    from dalembert.model.lagrangian.lagrangian import Lagrangian
+    from dalembert.model.lagrangian.quantities import QUANTITIES
     from dalembert.model.matrices import Matrices
-    from dalembert.model.mechanism import Mechanism
-    from dalembert.model.placement import Placement
-    from dalembert.model.quantities import QUANTITIES
+    from dalembert.model.mechanism.builder import Builder
+    from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.mechanism.placement import Placement
     from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
 
 _ON_FIRST_USE = {
-    "Builder": "builder",
-    "CrankSlider": "crank_slider",
-    "Lagrangian": "lagrangian",
+    "Builder": "mechanism.builder",
+    "Lagrangian": "lagrangian.lagrangian",
     "Matrices": "matrices",
-    "Mechanism": "mechanism",
-    "Placement": "placement",
-    "QUANTITIES": "quantities",
+    "Mechanism": "mechanism.mechanism",
+    "Placement": "mechanism.placement",
+    "QUANTITIES": "lagrangian.quantities",
     **dict.fromkeys(("System", "block_system", "solve", "unconstrained_acceleration"), "system"),
 }
 """Names by file: a robot that is read and compiled before waits neither for SciPy nor for CasADi."""
@@ -30,7 +28,6 @@ _ON_FIRST_USE = {
 __all__ = [
     "QUANTITIES",
     "Builder",
-    "CrankSlider",
     "Lagrangian",
     "Matrices",
     "Mechanism",

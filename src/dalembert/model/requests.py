@@ -1,8 +1,4 @@
-"""What a mechanism can be compiled to: a table that other rooms fill, and the way from a request to a kernel.
-
-A room registers its requests when it is imported; `dalembert.rooms` names those rooms, and they are imported when a
-request is first looked up. So `model` asks for algorithms without importing the rooms that import it.
-"""
+"""Requests: the table of what a mechanism can be compiled to, and the routes of each."""
 
 from __future__ import annotations
 
@@ -15,15 +11,90 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.model.naming import lookup, near_matches
-from dalembert.rooms import REQUEST_ROOMS
+from dalembert.names import lookup, near_matches
 
 if TYPE_CHECKING:
     import casadi as ca
 
     from dalembert.kernel import Kernel
-    from dalembert.model.mechanism import Mechanism
-    from dalembert.model.route_table import RouteTable
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The ways in which something can be computed, with what each costs: a table for people.
+
+
+@dataclass(frozen=True)
+class RouteLine:
+    """One way.
+
+    Attributes
+    ----------
+    route
+        Its name, as `compile(..., route=...)` takes it.
+    operations, depth
+        Operations of its straight-line code, and the longest chain of them that wait for each other; None where the
+        route cannot be taken, or was not counted.
+    why
+        Why it is taken, or why not.
+    competes, taken
+        Whether "auto" tries it, and whether it takes it.
+    estimated
+        Whether operations and depth are estimates from the elimination plan of loops, which have no list to count.
+    """
+
+    route: str
+    operations: int | None
+    depth: int | None
+    why: str
+    competes: bool = False
+    taken: bool = False
+    estimated: bool = False
+
+    def figures(self) -> tuple[str, str]:
+        """Return operations and depth as text: two digits where they are estimates."""
+        return tuple(map(self._text, (self.operations, self.depth)))  # type: ignore[return-value]
+
+    def _text(self, x: int | None) -> str:
+        if x is None:
+            return "-"
+        return f"~{float(f'{x:.2g}'):,.0f}" if self.estimated else f"{x:,}"
+
+
+@dataclass(frozen=True)
+class RouteTable:
+    """All ways for one mechanism; `print` shows them, fewest operations first."""
+
+    mechanism: str
+    what: str
+    size: str
+    lines: tuple[RouteLine, ...]
+
+    @property
+    def taken(self) -> str:
+        """The route that "auto" takes."""
+        return next(line.route for line in self.lines if line.taken)
+
+    def __getitem__(self, route: str) -> RouteLine:
+        lines = {line.route: line for line in self.lines}
+        if route not in lines:
+            raise ModelError(f"there is no route {route!r} to {self.what!r}; there is {', '.join(map(repr, lines))}")
+        return lines[route]
+
+    def __str__(self) -> str:
+        head = f"{self.what!r} of {self.mechanism!r}: {self.size}"
+        rows = [("  route", "operations", "depth", "why")]
+        rows += [(f"{'*' if line.taken else ' '} {line.route}", *line.figures(), line.why) for line in self.lines]
+        width = [max(len(row[k]) for row in rows) for k in range(3)]
+        texts = [f"{a:<{width[0]}}  {b:>{width[1]}}  {c:>{width[2]}}  {why}" for a, b, c, why in rows]
+        return "\n".join((head, *texts))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a mechanism can be compiled to: a table that other rooms fill, and the way from a request to a kernel.
+#
+# A room registers its requests when it is imported; `dalembert.rooms` names those rooms, and they are imported when a
+# request is first looked up. So `model` asks for algorithms without importing the rooms that import it.
+
 
 REFERENCES = ("local", "world", "local_world_aligned")
 """Axes and point of a frame's velocity or Jacobian: the frame's own; the world's; the world's axes at the frame."""
@@ -60,10 +131,16 @@ class Request:
         return getattr(function, "__module__", "").startswith("dalembert.")
 
 
+REQUEST_ROOMS = ("dalembert.tree", "dalembert.large")
+"""Rooms that register requests when they are imported; `model` knows their names and nothing else of them."""
+
 _TABLE: dict[str, Request] = {}
 
 _LOOPED: dict[str, Callable[..., Kernel | None]] = {}
 """By request, who may answer it with loops instead of straight-line code."""
+
+_LOOPED_ROUTES: list[Callable[[Mechanism, str], RouteTable | None]] = []
+"""Who may describe the routes of a mechanism that is too large for straight-line code."""
 
 
 def register(*requests: Request) -> None:
@@ -74,9 +151,17 @@ def register(*requests: Request) -> None:
             raise ModelError(f"the request {request.name!r} is registered twice")
 
 
-def register_looped(make: Callable[..., Kernel | None], names: tuple[str, ...]) -> None:
-    """Add a way to answer without unrolling: make(mechanism, what, options, kernel) returns None to decline."""
+def register_looped(
+    make: Callable[..., Kernel | None],
+    names: tuple[str, ...],
+    routes: Callable[[Mechanism, str], RouteTable | None],
+) -> None:
+    """Add a way to answer without unrolling: make(mechanism, what, options, kernel) returns None to decline.
+
+    So does routes(mechanism, what), the table of routes of a mechanism that is too large to be unrolled.
+    """
     _LOOPED.update(dict.fromkeys(names, make))
+    _LOOPED_ROUTES.append(routes)
 
 
 def requests() -> dict[str, Request]:
@@ -111,7 +196,8 @@ def route_table(mechanism: Mechanism, what: str) -> RouteTable:
     if request.routes is None:
         names = ", ".join(repr(name) for name, each in requests().items() if each.routes is not None)
         raise ModelError(f"{what!r} is computed in one way only; there are routes for {names}")
-    return request.routes(mechanism)
+    tables = (routes(mechanism, what) for routes in _LOOPED_ROUTES)
+    return next((table for table in tables if table is not None), None) or request.routes(mechanism)
 
 
 def plain(value: Any) -> Any:

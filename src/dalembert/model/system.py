@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT, Solution
-from dalembert.model.manifold import reals
+from dalembert.model.mechanism.manifold import reals
 
 Array = np.ndarray
 

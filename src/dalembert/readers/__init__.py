@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from dalembert.readers.load import load
 
 if TYPE_CHECKING:
-    from dalembert.readers.conventions import CONVENTIONS, Convention
     from dalembert.readers.matrix_file import MatrixProblem, read_matrices
-    from dalembert.readers.state_map import StateMap, state_map
+    from dalembert.readers.states.conventions import CONVENTIONS, Convention
+    from dalembert.readers.states.state_map import StateMap, state_map
 
 _ON_FIRST_USE = {
-    **dict.fromkeys(("CONVENTIONS", "Convention"), "conventions"),
+    **dict.fromkeys(("CONVENTIONS", "Convention"), "states.conventions"),
     **dict.fromkeys(("MatrixProblem", "read_matrices"), "matrix_file"),
-    **dict.fromkeys(("StateMap", "state_map"), "state_map"),
+    **dict.fromkeys(("StateMap", "state_map"), "states.state_map"),
 }
 """Names by file: a robot file is read without SciPy."""
 

@@ -1,4 +1,4 @@
-"""What a reader has found so far: parts, and notes on what it left out; handed to the Builder in one go."""
+"""The draft of a model: parts and notes that a reader collects for the builder."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from dalembert.errors import ModelError
-from dalembert.model.builder import Builder
-from dalembert.model.mechanism import Mechanism
-from dalembert.model.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring, Tendon
-from dalembert.model.placement import IDENTITY, Placement
+from dalembert.model.mechanism.builder import Builder
+from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring, Tendon
+from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.readers.files import Folders
 from dalembert.readers.xml_tree import Element, shortened
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a reader has found so far: parts, and notes on what it left out; handed to the Builder in one go.
+
 
 GROUND = "world"
 """What readers call the ground; no body of an SDF or MJCF file can be called so."""
@@ -168,3 +173,29 @@ def _fields(part: Any) -> dict[str, Any]:
 def _place(element: Element) -> str:
     name = element.attributes.get("name") or element.attributes.get("reference")
     return f"line {element.line}" + (f" ({shortened(name, 40)})" if name else "")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Meshes are never opened: dynamics does not need them. Those that cannot be found are named in one note.
+
+
+def note_meshes(root: Element, attribute: str, folders: Folders, draft: Draft) -> None:
+    """Note the files of <mesh> elements that were not found; `attribute` "" takes the text of <uri> inside."""
+    missing: dict[str, None] = {}
+    known: dict[str, bool] = {}
+    for element in root.walk():
+        if element.tag != "mesh":
+            continue
+        uri = None if attribute else element.first("uri")
+        reference = element.attributes.get(attribute, "") if attribute else uri.text if uri else ""
+        if reference not in known:
+            known[reference] = folders.find(reference) is not None
+        if not known[reference]:
+            missing[shortened(reference.strip())] = None
+    if missing:
+        names = ", ".join(list(missing)[:NAMED])
+        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
+        draft.notes.append(
+            f"{len(missing)} meshes were not found in the model's folder or the declared packages, and are not needed "
+            f"for dynamics: {names}{more}"
+        )

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.readers.equation_text import is_name, parse_equation
-from dalembert.readers.text_file import read_text
+from dalembert.readers.files import read_text
 from dalembert.readers.xml_tree import shortened
 
 LARGEST = 16 * 2**20

@@ -1,19 +1,26 @@
-"""Which files a model may open, and how much of them.
-
-A model may name files: parts to include, meshes. Only what lies in the model's own folder or in a declared package is
-opened, after links and ".." are resolved; everything else is not even looked for.
-"""
+"""Access to files: which a model may open, how much of them, and their text."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
+import msgspec
+
 from dalembert.errors import ModelError
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which files a model may open, and how much of them.
+#
+# A model may name files: parts to include, meshes. Only what lies in the model's own folder or in a declared package is
+# opened, after links and ".." are resolved; everything else is not even looked for.
+
 
 LARGEST = 64 * 2**20
 """Bytes: larger files are refused before they are read. 10^5 links with inertias take 45 MB."""
@@ -128,3 +135,56 @@ def _folder(given: str | Path) -> Path:
     if not folder.is_dir():
         raise ModelError(f"packages: {given} is not a folder")
     return folder
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# TOML and JSON as data of a given layout: what is not is refused by file, line and place, before it takes long.
+#
+# Python's TOML parser is patient with keys of many parts (a.a.a ..., its work grows with their square) and with whole
+# numbers of many digits, which it then cannot convert. Both are looked for first.
+
+
+MOST_DIGITS = 1000
+"""Digits of a number; 17 determine a double, and its largest has 309 before the point."""
+
+MOST_PARTS = 64
+"""Parts of a key, a.b.c; a file here needs one."""
+
+DIGITS = re.compile(rb"\d{%d,}" % (MOST_DIGITS + 1))
+STRINGS = re.compile(
+    rb'"""(?:[^\\]|\\.)*?"""' rb"|'''.*?'''" rb'|"(?:[^"\\\n]|\\.)*"' rb"|'[^'\n]*'" rb"|#[^\n]*", re.DOTALL
+)
+"""Texts and comments of TOML, in which a point is no part of a key."""
+
+KEYS = re.compile(rb"[^={},\[\]\n]+")
+
+
+def read_text(path: Path, layout: Any, limit: int) -> Any:
+    """Return the content of a .toml or .json file as `layout`, a class of msgspec."""
+    content = read_file(path, limit)
+    is_toml = path.suffix.lower() == ".toml"
+    if (found := DIGITS.search(content)) is not None:
+        raise ModelError(f"{_place(path, content, found.start())}: a number of {len(found[0])} digits")
+    if is_toml:
+        _refuse_long_keys(path, content)
+    decode = msgspec.toml.decode if is_toml else msgspec.json.decode
+    try:
+        return decode(content, type=layout)
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: no text in UTF-8 ({error})") from error
+    except RecursionError as error:
+        raise ModelError(f"{path}: nested too deeply") from error
+    except (ValueError, OverflowError, MemoryError) as error:  # msgspec's own are ValueErrors
+        raise ModelError(f"{path}: {error}") from error
+
+
+def _refuse_long_keys(path: Path, content: bytes) -> None:
+    """Refuse keys of many parts; texts count as one letter each."""
+    bare = STRINGS.sub(lambda text: b"s" + b"\n" * text[0].count(b"\n"), content)
+    for key in KEYS.finditer(bare):
+        if key[0].count(b".") >= MOST_PARTS:
+            raise ModelError(f"{_place(path, bare, key.start())}: a key of more than {MOST_PARTS} parts")
+
+
+def _place(path: Path, content: bytes, at: int) -> str:
+    return f"{path}:{content.count(bytes([10]), 0, at) + 1}"

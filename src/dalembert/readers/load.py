@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
-from dalembert.model.mechanism import Mechanism
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders, Packages
-from dalembert.readers.mjcf import read_mjcf
-from dalembert.readers.sdf import read_sdf
-from dalembert.readers.urdf import read_urdf
+from dalembert.readers.mjcf.reader import read_mjcf
+from dalembert.readers.sdf.reader import read_sdf
+from dalembert.readers.urdf.reader import read_urdf
 from dalembert.readers.xml_tree import Element, read_xml, shortened
 
 LONGEST = 2000

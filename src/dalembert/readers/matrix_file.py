@@ -23,7 +23,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt import KKT
-from dalembert.readers.text_file import read_text
+from dalembert.readers.files import read_text
 
 Array = np.ndarray
 

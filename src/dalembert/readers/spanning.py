@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 
 from dalembert.errors import UnsupportedError
 from dalembert.model.joints import KINDS
-from dalembert.model.parts import Joint, Limits, Loop
+from dalembert.model.mechanism.parts import Joint, Limits, Loop
 
 LOOP_KINDS = {
     "revolute": "revolute",

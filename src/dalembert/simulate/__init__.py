@@ -1,30 +1,104 @@
-"""From an initial state to a trajectory: steppers, events, stick and slip.
+"""From an initial state to a trajectory: all integration in time.
 
 The room has the name of its one function, so it can be called like it: `da.simulate(system, duration, q, v)`.
 """
 
+from __future__ import annotations
+
 import sys
-from functools import wraps
+from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dalembert.simulate.entry import simulate
-from dalembert.simulate.event import MODES, Event
-from dalembert.simulate.mechanism_trajectory import MechanismTrajectory
-from dalembert.simulate.simulate import METHODS
-from dalembert.simulate.steppers import STEPPERS
-from dalembert.simulate.storage.resume import resume
-from dalembert.simulate.trajectory import Trajectory
+if TYPE_CHECKING:
+    from dalembert.simulate.dry.simulate import METHODS
+    from dalembert.simulate.entry import simulate
+    from dalembert.simulate.equations.consistent import Consistent
+    from dalembert.simulate.equations.dae import DAE, from_expressions
+    from dalembert.simulate.equations.formulation import FORMULATIONS
+    from dalembert.simulate.equations.signals import Table
+    from dalembert.simulate.events.asked import Event
+    from dalembert.simulate.events.record import MODES, EventRecord
+    from dalembert.simulate.mechanism_trajectory import MechanismTrajectory
+    from dalembert.simulate.problem import Problem, integrate
+    from dalembert.simulate.result import Result, Statistics
+    from dalembert.simulate.settings import Settings
+    from dalembert.simulate.steppers import STEPPERS
+    from dalembert.simulate.storage.read import resume
+    from dalembert.simulate.trajectory import Trajectory
 
-__all__ = ["METHODS", "MODES", "STEPPERS", "Event", "MechanismTrajectory", "Trajectory", "resume", "simulate"]
+_ON_FIRST_USE = {
+    "METHODS": "dry.simulate",
+    "simulate": "entry",
+    "Consistent": "equations.consistent",
+    **dict.fromkeys(("DAE", "from_expressions"), "equations.dae"),
+    "FORMULATIONS": "equations.formulation",
+    "Table": "equations.signals",
+    "Event": "events.asked",
+    **dict.fromkeys(("MODES", "EventRecord"), "events.record"),
+    "MechanismTrajectory": "mechanism_trajectory",
+    **dict.fromkeys(("Problem", "integrate"), "problem"),
+    **dict.fromkeys(("Result", "Statistics"), "result"),
+    "Settings": "settings",
+    "STEPPERS": "steppers",
+    "resume": "storage.read",
+    "Trajectory": "trajectory",
+}
+"""Names by file: a run without contacts waits for no contact engine, a friction problem for no implicit stepper."""
+
+__all__ = [
+    "DAE",
+    "FORMULATIONS",
+    "METHODS",
+    "MODES",
+    "STEPPERS",
+    "Consistent",
+    "Event",
+    "EventRecord",
+    "MechanismTrajectory",
+    "Problem",
+    "Result",
+    "Settings",
+    "Statistics",
+    "Table",
+    "Trajectory",
+    "from_expressions",
+    "integrate",
+    "resume",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a file of the room when a name of it is first used (PEP 562)."""
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'dalembert.simulate' has no attribute {name!r}")
+    value = getattr(import_module(f"dalembert.simulate.{_ON_FIRST_USE[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 class _Room(ModuleType):
     """A module that can be called: importing a room binds its name in `dalembert`, which is the function's name too."""
 
-    @wraps(simulate)
-    def __call__(self, *arguments: Any, **options: Any) -> Trajectory:
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        from dalembert.simulate.entry import simulate
+
         return simulate(*arguments, **options)
+
+    @property
+    def __signature__(self) -> Any:
+        from inspect import signature
+
+        from dalembert.simulate.entry import simulate
+
+        return signature(simulate)
+
+    @property
+    def __wrapped__(self) -> Any:
+        from dalembert.simulate.entry import simulate
+
+        return simulate
 
 
 sys.modules[__name__].__class__ = _Room

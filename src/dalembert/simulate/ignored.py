@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.simulate.contact.shapes import JointLimits
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.mechanism.mechanism import Mechanism
 
 NAMED = 6
 """So many joints are named, of more only the number."""

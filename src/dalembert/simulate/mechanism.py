@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.model.naming import near_matches
+from dalembert.names import near_matches
+from dalembert.simulate.entry import METHODS, WITH_CONTACTS, choose
+from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
+from dalembert.simulate.equations.controller import controller
+from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import SHAPES, ignored_data
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
-from dalembert.simulate.methods import METHODS, WITH_CONTACTS, choose
 from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
-from dalembert.simulate.smooth.callbacks import CallError, as_user_error, guarded_step
-from dalembert.simulate.smooth.controller import controller
-from dalembert.simulate.smooth.session import Session, Settings
-from dalembert.simulate.smooth.watch import watches
+from dalembert.simulate.session import Session, Settings
 from dalembert.simulate.witness import broken_balance
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.mechanism.mechanism import Mechanism
 
 Array = np.ndarray
 
@@ -80,7 +80,7 @@ def simulate_mechanism(
     contacts
         Unilateral contacts: a list of `dalembert.simulate.contact` shapes and planes.
     method
-        "auto", or one of `dalembert.simulate.methods.METHODS`; `run.reason` says why it was taken.
+        "auto", or one of `dalembert.simulate.entry.METHODS`; `run.reason` says why it was taken.
     rtol, atol
         Tolerances of a step; errors of positions are metres and radians.
     step

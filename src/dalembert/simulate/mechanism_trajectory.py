@@ -1,9 +1,9 @@
-"""The motion of a mechanism: samples by name, energy and residuals, states between samples, pictures, files."""
+"""The trajectory of a mechanism: samples by name, reactions, states between samples, energy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -11,16 +11,122 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.errors import MissingExtraError, ModelError
-from dalembert.simulate.reactions import Reactions
+from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
+from dalembert.simulate.session import Session
 from dalembert.simulate.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dalembert.simulate.smooth.session import Session
+# ----------------------------------------------------------------------------------------------------------------------
+# States between samples: the run continued from the sample before, with its own tolerances.
+
 
 Array = np.ndarray
+
+
+NEXT_TO = 1e-14
+"""Times that differ by this part of the time itself are told apart by rounding alone: no step leads from one to the
+other."""
+
+
+def states_between(run: Any, t: Any) -> tuple[Array, Array]:
+    """Return q and v at the times t."""
+    try:
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"t must be times in seconds, not {t!r}") from error
+    first, last = float(run.t[0]), float(run.t[-1])
+    if times.size and not ((times >= first) & (times <= last)).all():
+        bad = times[~((times >= first) & (times <= last))][0]
+        raise ModelError(f"t = {bad:g} s is outside of the run, which goes from {first:g} to {last:g} s")
+    place = np.searchsorted(run.t, times, side="right") - 1
+    q, v = run.q[place].copy(), run.v[place].copy()
+    for k in np.flatnonzero(times > run.t[place]):
+        q[k], v[k] = _continued(run, int(place[k]), float(times[k]))
+    return (q[0], v[0]) if np.ndim(t) == 0 else (q, v)
+
+
+def _continued(run: Any, i: int, t: float) -> tuple[Array, Array]:
+    from dalembert.simulate.entry import METHODS, WITH_CONTACTS
+
+    s: Session = run.session
+    dt = t - float(run.t[i])
+    if dt <= NEXT_TO * max(abs(t), abs(float(run.t[-1]))):
+        return run.mechanism.integrate(run.q[i], dt * run.v[i]), run.v[i] + dt * run.acceleration[i]
+    if s is None or s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
+        return _interpolated(run, i, t)
+    settings = replace(s.settings, start=float(run.t[i]), duration=t - float(run.t[i]), every=None)
+    short = Session(s.mechanism, settings, s.controller, run.q[i], run.v[i], rank=s.rank)
+    METHODS[settings.method](short)
+    if short.status != "completed":
+        raise UnsupportedError(f"the run cannot be continued from t = {run.t[i]:g} s to {t:g} s: {short.message}")
+    return short.blocks[-1]["q"][-1], short.blocks[-1]["v"][-1]
+
+
+def _interpolated(run: Any, i: int, t: float) -> tuple[Array, Array]:
+    """Return the cubic through both samples: where contacts may change between them, and for lost controllers."""
+    m = run.mechanism
+    if i + 1 >= run.t.size:
+        return run.q[i], run.v[i]
+    h = float(run.t[i + 1] - run.t[i])
+    u = (t - float(run.t[i])) / h
+    d = m.difference(run.q[i], run.q[i + 1])
+    x = u * u * (3 - 2 * u) * d + h * u * (1 - u) * ((1 - u) * run.v[i] - u * run.v[i + 1])
+    return m.integrate(run.q[i], x), (1 - u) * run.v[i] + u * run.v[i + 1]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Reactions of a run by the name of a row, a constraint or a frame.
+
+
+@dataclass(frozen=True, eq=False)
+class Reactions(Mapping[str, Array]):
+    """Forces and moments of the constraints on the mechanism: rows (N,), constraints, frames and contacts (N, k)."""
+
+    table: Array
+    rows: tuple[str, ...]
+    groups: dict[str, list[int]]
+    contacts: dict[str, Array]
+
+    @classmethod
+    def of(cls, run: Any) -> Reactions:
+        """Collect the reactions of a run; they are the negative of its multipliers."""
+        m = run.mechanism
+        groups: dict[str, list[int]] = {}
+        for i, number in enumerate(m.row_groups):
+            constraint = m.all_constraints[number]
+            for name in {constraint.label, getattr(constraint, "frame", constraint.label)}:
+                groups.setdefault(name, []).append(i)
+        forces = run.samples.get("contact_forces")
+        contacts = {} if forces is None else {name: forces[:, 3 * k : 3 * k + 3] for k, name in enumerate(run.contacts)}
+        return cls(0.0 - run.samples["multipliers"], tuple(m.names), groups, contacts)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return all rows (N, m)."""
+        return np.asarray(self.table, dtype=dtype)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the reaction of a row (N,), or of a constraint, a frame or a contact (N, k)."""
+        if name in self.rows:
+            return self.table[:, self.rows.index(name)]
+        if name in self.groups:
+            return self.table[:, self.groups[name]]
+        if name in self.contacts:
+            return self.contacts[name]
+        near = get_close_matches(name, [*self.rows, *self.groups, *self.contacts], n=3)
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        raise ModelError(f"no constraint or contact is called {name!r}{hint}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.rows, *self.contacts))
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.contacts)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The motion of a mechanism: samples by name, energy and residuals, states between samples, pictures, files.
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +150,10 @@ class MechanismTrajectory(Trajectory):
     method, reason
         The stepper, and why it was taken.
     status, message
-        "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why. "inaccurate":
-        the end was reached, but the energy balance is off by more than the tolerance allows, or time stepping missed laws
-        of contact or penetrated; "indeterminate": time stepping slid through Painleve's paradox. Kinds of data that do
-        not act are named in the message.
+        "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why.
+        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows, or time
+        stepping missed laws of contact or penetrated; "indeterminate": time stepping slid through Painleve's paradox.
+        Kinds of data that do not act are named in the message.
     notes
         Data of the model that do not act in this run, a sentence for each kind.
     """
@@ -193,8 +299,6 @@ class MechanismTrajectory(Trajectory):
         The run is continued from the sample before, so that they are as accurate as the samples themselves. With
         contacts, and where the file of a run could not hold its Python controller, they are a cubic between samples.
         """
-        from dalembert.simulate.between import states_between
-
         return states_between(self, t)
 
     # --- pictures and files -------------------------------------------------------------------------------------
@@ -212,7 +316,7 @@ class MechanismTrajectory(Trajectory):
             from matplotlib.figure import Figure
         except ImportError as error:
             raise MissingExtraError("matplotlib", "view", "Plotting a trajectory") from error
-        from dalembert.simulate.panels import draw_motion
+        from dalembert.simulate.plots import draw_motion
 
         what = (what,) if isinstance(what, str) else tuple(what)
         if not what:
@@ -224,13 +328,13 @@ class MechanismTrajectory(Trajectory):
 
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset: q, v, acceleration, reactions, energies and residuals over time, with names."""
-        from dalembert.simulate.storage.dataset import as_dataset
+        from dalembert.simulate.storage.read import as_dataset
 
         return as_dataset(self)
 
     def save(self, path: str | Path) -> None:
         """Write the run to an HDF5 file in NetCDF-4's layout, with model and options, so that it can be repeated."""
-        from dalembert.simulate.storage.write import save_run
+        from dalembert.simulate.storage.sink import save_run
 
         save_run(self, path)
 
@@ -239,7 +343,7 @@ class MechanismTrajectory(Trajectory):
 
         A loaded run needs nothing but its file; Python functions, which no file holds, are given again.
         """
-        from dalembert.simulate.storage.description import options_of
+        from dalembert.simulate.storage.text import options_of
 
         given = options_of(self.session, changes)
         from dalembert.simulate.mechanism import simulate_mechanism

@@ -1,4 +1,4 @@
-"""What a simulation returns: states, accelerations, forces, modes and events, by number and by name."""
+"""The trajectory of a system with dry friction: states, forces, modes, events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 
 from dalembert.errors import MissingExtraError, ModelError
 from dalembert.friction import FrictionStatus
-from dalembert.simulate.dynamics import Dynamics
-from dalembert.simulate.event import Event
+from dalembert.simulate.dry.dynamics import Dynamics
+from dalembert.simulate.events.record import EventRecord
 
 Array = np.ndarray
 
@@ -45,7 +45,7 @@ class Trajectory:
     q: Float[Array, "N n"]
     v: Float[Array, "N nv"]
     modes: Int[Array, "N m"]
-    events: tuple[Event, ...]
+    events: tuple[EventRecord, ...]
     friction_work: Float[Array, " N"]
     heat: Float[Array, " N"]
     status: str
@@ -150,7 +150,7 @@ class Trajectory:
             from matplotlib.figure import Figure
         except ImportError as error:
             raise MissingExtraError("matplotlib", "view", "Plotting a trajectory") from error
-        from dalembert.simulate.phases import draw_panel
+        from dalembert.simulate.plots import draw_panel
 
         what = [what] if isinstance(what, str) else list(what)
         if not what:

@@ -18,7 +18,7 @@ import numpy as np
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.mechanism.mechanism import Mechanism
 
 Array = np.ndarray
 

@@ -1,25 +1,21 @@
 """The sparse tableau: structure, solvability before numbers, generated elimination (seed 003)."""
 
-from dalembert.tableau.assembly import Assembly
-from dalembert.tableau.bodies import Body, Joint, Multibody
-from dalembert.tableau.checks import LinearSolution, Outcome, Statistics
-from dalembert.tableau.dirac import DiracStructure
-from dalembert.tableau.elimination import Elimination, eliminate
-from dalembert.tableau.engines import ENGINES
-from dalembert.tableau.from_mechanism import body_positions, coordinates, from_mechanism
-from dalembert.tableau.implicit_lagrangian import implicit_lagrangian
-from dalembert.tableau.index_reduction import reduce_index
-from dalembert.tableau.maximal import maximal
-from dalembert.tableau.newton_euler import GRANULARITIES, newton_euler
-from dalembert.tableau.newton_step import NewtonStep
-from dalembert.tableau.pattern import Pattern
-from dalembert.tableau.plan import Plan, make_plan
-from dalembert.tableau.rank import rank_report
-from dalembert.tableau.redundancy import least_norm, redundant_rows, without_rows
-from dalembert.tableau.signature import signature
-from dalembert.tableau.solvability import Structure, structure
-from dalembert.tableau.split import Split, connection_split
-from dalembert.tableau.stanford import stanford_arm
+from dalembert.tableau.elimination.checks import LinearSolution, Outcome, Statistics
+from dalembert.tableau.elimination.elimination import Elimination, eliminate
+from dalembert.tableau.elimination.engines import ENGINES
+from dalembert.tableau.elimination.plan import Plan, make_plan
+from dalembert.tableau.mechanics.assembly import Assembly
+from dalembert.tableau.mechanics.bodies import Body, Joint, Multibody, body_positions, coordinates, from_mechanism
+from dalembert.tableau.mechanics.dirac import DiracStructure, Split, connection_split
+from dalembert.tableau.mechanics.implicit_lagrangian import implicit_lagrangian
+from dalembert.tableau.mechanics.maximal import maximal
+from dalembert.tableau.mechanics.newton_euler import GRANULARITIES, newton_euler
+from dalembert.tableau.mechanics.redundancy import least_norm, redundant_rows, without_rows
+from dalembert.tableau.newton import NewtonStep
+from dalembert.tableau.structure.index_reduction import reduce_index, signature
+from dalembert.tableau.structure.pattern import Pattern
+from dalembert.tableau.structure.rank import rank_report
+from dalembert.tableau.structure.solvability import Structure, structure
 from dalembert.tableau.tableau import Tableau
 
 __all__ = [
@@ -54,7 +50,6 @@ __all__ = [
     "reduce_index",
     "redundant_rows",
     "signature",
-    "stanford_arm",
     "structure",
     "without_rows",
 ]

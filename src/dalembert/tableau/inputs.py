@@ -1,4 +1,4 @@
-"""What users hand over, checked: numbers, counts, index pairs, and values by name."""
+"""Checks of what users hand over: numbers, counts, index pairs, values by name."""
 
 from __future__ import annotations
 

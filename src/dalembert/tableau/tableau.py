@@ -10,17 +10,15 @@ import casadi as ca
 import scipy.sparse as sp
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.model.parameters import Parameters
+from dalembert.model.lagrangian.symbols import Parameters
 from dalembert.tableau.inputs import as_flag, as_mapping, as_scalar
-from dalembert.tableau.matching import Matching, match
-from dalembert.tableau.newton_step import NewtonStep
-from dalembert.tableau.outputs import declared_outputs
-from dalembert.tableau.pattern import Pattern
-from dalembert.tableau.picture import structure_picture
-from dalembert.tableau.rank import RankReport
-from dalembert.tableau.solvability import Structure
-from dalembert.tableau.strangers import refuse_strangers, time_column
-from dalembert.tableau.variables import Variables, scalar_equations
+from dalembert.tableau.newton import NewtonStep
+from dalembert.tableau.structure.matching import Matching, match
+from dalembert.tableau.structure.pattern import Pattern
+from dalembert.tableau.structure.pictures import structure_picture
+from dalembert.tableau.structure.rank import RankReport
+from dalembert.tableau.structure.solvability import Structure
+from dalembert.tableau.variables import Variables, declared_outputs, refuse_strangers, scalar_equations, time_column
 
 
 class Tableau:
@@ -208,7 +206,7 @@ class Tableau:
 
     def rank(self, points: int = 3, shift: float = 1.0, values: Mapping[str, Any] | None = None) -> RankReport:
         """Check the rank of the Jacobian at random points, or at given values of variables by name (K, size)."""
-        from dalembert.tableau.sample import rank_of
+        from dalembert.tableau.structure.probing import rank_of
 
         return rank_of(self, points, shift, values)
 
@@ -217,7 +215,7 @@ class Tableau:
 
         `values` are sample values by name at which pivots are probed; `options` go to `NewtonStep`.
         """
-        from dalembert.tableau.sample import newton_of
+        from dalembert.tableau.structure.probing import newton_of
 
         return newton_of(self, values, options)
 

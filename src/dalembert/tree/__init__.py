@@ -1,5 +1,5 @@
 """Recursions over kinematic trees: kinematics, Newton-Euler, composite bodies, articulated bodies."""
 
-from dalembert.tree import constraint_requests, large, requests
+from dalembert.tree import requests
 
-__all__ = ["constraint_requests", "large", "requests"]
+__all__ = ["requests"]

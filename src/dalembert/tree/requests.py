@@ -1,13 +1,9 @@
-"""What trees can be compiled to: the table of requests.
-
-Inputs are q (nq,), v, a, tau (nv,); spatial vectors are [linear; angular]. The algorithms (`traces.py`) are imported
-when one is traced: a kernel that is in the cache needs none of them.
-"""
+"""Requests of trees and of constraint rows: the table of what can be compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dalembert.model.requests import Request, register
@@ -15,15 +11,25 @@ from dalembert.model.requests import Request, register
 if TYPE_CHECKING:
     import casadi as ca
 
-    from dalembert.model.mechanism import Mechanism
-    from dalembert.model.route_table import RouteTable
+    from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.requests import RouteTable
+    from dalembert.tree.prepared.configuration import Posed
+    from dalembert.tree.prepared.link import Tree
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What trees can be compiled to: the table of requests.
+#
+# Inputs are q (nq,), v, a, tau (nv,); spatial vectors are [linear; angular]. The algorithms (`traces.py`) are imported
+# when one is traced: a kernel that is in the cache needs none of them.
 
 
 def _later(name: str) -> Callable[..., ca.Function]:
-    """Return the function `trace_<name>` of `traces`, imported when it is called."""
+    """Return the trace of this name, imported when it is called."""
 
     def trace(mechanism: Mechanism, **options: Any) -> ca.Function:
-        return getattr(import_module("dalembert.tree.traces"), f"trace_{name}")(mechanism, **options)
+        from dalembert.tree.traces import TRACES
+
+        return TRACES[name](mechanism, **options)
 
     return trace
 
@@ -32,7 +38,9 @@ def _routes(what: str) -> Callable[[Mechanism], RouteTable]:
     """Return the table of routes of a request, made when it is called."""
 
     def table(mechanism: Mechanism) -> RouteTable:
-        return import_module("dalembert.tree.routes.report").route_table(mechanism, what)
+        from dalembert.tree.routes.report import route_table
+
+        return route_table(mechanism, what)
 
     return table
 
@@ -127,3 +135,54 @@ SOLVES = (
 """What solves the block system of a constrained mechanism, besides forward and inverse dynamics."""
 
 register(*REQUESTS, *SOLVES)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What the constraint rows of a mechanism can be compiled to: residual, rate, Jacobian, drift.
+
+
+def constraint_function(mechanism: Mechanism, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> ca.Function:
+    """Return the function of some fields of `Assembled`, on the prepared tree that moves with the fewest operations.
+
+    Counting the motion of the links in question takes a fraction of the time that tracing the rows on every tree does.
+    """
+    import casadi as ca
+
+    from dalembert.model.constraints import assemble
+    from dalembert.model.constraints.constraint import Pair
+    from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
+    from dalembert.tree.prepared.prepare import cheapest
+
+    pairs = [each for each in mechanism.all_constraints if isinstance(each, Pair)]
+    frames = {frame for pair in pairs for frame in (pair.frame, pair.other) if frame is not None}
+    tree, _ = cheapest(mechanism, partial(_motion, frames, "drift" in outputs))
+    sizes = {"q": mechanism.nq, "v": mechanism.nv, "t": 1}
+    symbols = {each: ca.SX.sym(each, size) for each, size in sizes.items()}
+    rows = assemble(TreeKinematics(mechanism, tree, symbols["q"], symbols["v"], symbols["t"]))
+    expressions = [ca.SX(getattr(rows, each)) for each in outputs]
+    return ca.Function(name, [symbols[each] for each in inputs], expressions, list(inputs), list(outputs))
+
+
+def _motion(frames: set[str], moving: bool, tree: Tree, posed: list[Posed], q: Any, v: list[Any], a: list[Any]) -> Any:
+    """Return where the links with these frames are, with how they move if asked for; all links where there are none."""
+    from dalembert.tree.algorithms.inverse import accelerations
+    from dalembert.tree.algorithms.kinematics import poses
+
+    links = {tree.places[frame][0] for frame in frames} - {-1} or set(range(len(posed)))
+    places = poses(posed)
+    motions = accelerations(tree.gravity, posed, v, a) if moving else places
+    return [(places[i].R, places[i].p, *(motions[i] if moving else ())) for i in links]
+
+
+CONSTRAINT_REQUESTS = tuple(
+    Request(name, partial(constraint_function, name=name, inputs=inputs, outputs=(output,)), summary)
+    for name, inputs, output, summary in (
+        ("constraint", ("q", "t"), "residual", "q, t -> phi (h,) of the holonomic rows"),
+        ("constraint_velocity", ("q", "v", "t"), "rate", "q, v, t -> A v + offset (m,), zero where the rows hold"),
+        ("constraint_jacobian", ("q", "t"), "jacobian", "q, t -> A (m, nv) of the constraint rows"),
+        ("constraint_drift", ("q", "v", "t"), "drift", "q, v, t -> drift (m,): A a + drift = 0"),
+    )
+)
+"""Every request on constraint rows; being here is being tested."""
+
+register(*CONSTRAINT_REQUESTS)

@@ -12,22 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import as_expression
-from dalembert.tree import constrained, constrained_inverse, dynamics, momentum
-from dalembert.tree.choice import Algorithm, candidates, cheapest
-from dalembert.tree.crba import crba
-from dalembert.tree.jacobian import jacobian
-from dalembert.tree.kinematics import drift, frame_motion, frame_pose, poses, velocity
-from dalembert.tree.link import Tree
-from dalembert.tree.passive import elastic_energy
-from dalembert.tree.pivots import refuse_singular
-from dalembert.tree.posed import Posed, pose_tree
+from dalembert.tree.algebra.scalars import Scalar, add
+from dalembert.tree.algorithms import dynamics, momentum
+from dalembert.tree.algorithms.inverse import crba
+from dalembert.tree.algorithms.kinematics import drift, frame_motion, frame_pose, jacobian, poses, velocity
+from dalembert.tree.algorithms.passive import elastic_energy
+from dalembert.tree.block import constrained
+from dalembert.tree.block import constrained as constrained_inverse
+from dalembert.tree.block.probing import refuse_singular
+from dalembert.tree.prepared.configuration import Posed, pose_tree
+from dalembert.tree.prepared.link import Tree
+from dalembert.tree.prepared.prepare import Algorithm, candidates, cheapest
 from dalembert.tree.routes import delassus_kernels
-from dalembert.tree.scalars import Scalar, add
 
 if TYPE_CHECKING:
     import casadi as ca
 
-    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.mechanism.mechanism import Mechanism
 
 SIZES = {"q": "nq", "v": "nv", "a": "nv", "tau": "nv"}
 
@@ -223,3 +224,31 @@ trace_kkt = constrained.block_solution
 trace_delassus = delassus_kernels.delassus_matrix
 trace_delassus_factor = delassus_kernels.delassus_factor
 trace_delassus_solve = delassus_kernels.delassus_solve
+
+
+TRACES: dict[str, Callable[..., ca.Function]] = {
+    "forward": trace_forward,
+    "aba": trace_aba,
+    "inverse": trace_inverse,
+    "bias": trace_bias,
+    "gravity": trace_gravity,
+    "mass_matrix": trace_mass_matrix,
+    "kinematics": trace_kinematics,
+    "jacobian": trace_jacobian,
+    "energy": trace_energy,
+    "center_of_mass": trace_center_of_mass,
+    "center_velocity": trace_center_velocity,
+    "momentum": trace_momentum,
+    "momentum_rate": trace_momentum_rate,
+    "velocity": trace_velocity,
+    "jacobian_drift": trace_jacobian_drift,
+    "impact": trace_impact,
+    "project": trace_project,
+    "project_velocity": trace_project_velocity,
+    "project_step": trace_project_step,
+    "kkt": trace_kkt,
+    "delassus": trace_delassus,
+    "delassus_factor": trace_delassus_factor,
+    "delassus_solve": trace_delassus_solve,
+}
+"""Every trace by the name that `requests.py` gives it."""

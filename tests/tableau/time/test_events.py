@@ -6,9 +6,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.simulate.smooth.zeros import pieces
-from dalembert.tableau.time import Event, Problem, from_expressions
-from dalembert.tableau.time.isolate_loops import LEAST
+from dalembert.simulate import Event, Problem, from_expressions
+from dalembert.simulate.events.isolate_loops import LEAST
+from dalembert.simulate.steppers.explicit_events import pieces
 
 METHODS = ("bdf", "radau")
 

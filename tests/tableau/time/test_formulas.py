@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.tableau.time import from_expressions
-from dalembert.tableau.time.bdf_coefficients import (
+from dalembert.simulate import from_expressions
+from dalembert.simulate.steppers.bdf_fixed import (
     alpha,
     boundary,
     derivative,
     error_constant,
+    fixed_step,
     gamma,
     roots_at_zero,
     sector,
     spectral_radius,
 )
-from dalembert.tableau.time.bdf_fixed import fixed_step
 
 ORDERS = range(1, 7)
 

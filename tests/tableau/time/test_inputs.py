@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import PPoly
 
 import dalembert as da
-from dalembert.tableau.time import FORMULATIONS, METHODS, Event, Problem, Table, integrate
+from dalembert.simulate import FORMULATIONS, METHODS, Event, Problem, Table, integrate
 
 T, Q, V, U = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("u")
 START = [np.sin(0.5), -np.cos(0.5)]

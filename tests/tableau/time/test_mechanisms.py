@@ -7,10 +7,10 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 import dalembert as da
-from dalembert.model.inertia import Inertia
-from dalembert.model.placement import Placement
-from dalembert.tableau.stanford import stanford_arm
-from dalembert.tableau.time import Problem, integrate
+from dalembert.examples import stanford_arm
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model.mechanism.placement import Placement
+from dalembert.simulate import Problem, integrate
 from tests.tableau.test_from_mechanism import spatial_loop
 
 T = ca.SX.sym("t")

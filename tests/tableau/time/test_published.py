@@ -9,7 +9,7 @@ from benchmarks.dae_problems import BRICARD, PROBLEMS
 from benchmarks.dae_problems.bricard import CORNER_AT_1, corner
 
 import dalembert as da
-from dalembert.tableau.time import FORMULATIONS, Problem
+from dalembert.simulate import FORMULATIONS, Problem
 
 ALL = [name for name in PROBLEMS if name != "fekete"]
 MECHANICAL = [name for name in ALL if PROBLEMS[name].mechanical]

@@ -6,7 +6,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import dalembert as da
-from dalembert.tableau.time import Event, Problem
+from dalembert.simulate import Event, Problem
 
 BARS = 3
 SPEED = -8.0

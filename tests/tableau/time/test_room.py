@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import dalembert.tableau.time as room
+import dalembert.simulate as room
 
 
 def test_page_names_every_file():

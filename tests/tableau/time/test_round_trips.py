@@ -9,8 +9,8 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import CubicSpline
 
 import dalembert as da
-from dalembert.tableau.maximal import maximal
-from dalembert.tableau.time import Problem
+from dalembert.simulate import Problem
+from dalembert.tableau.mechanics.maximal import maximal
 from tests.tableau.test_from_mechanism import body_states, spatial_loop, with_centres
 
 T = ca.SX.sym("t")

@@ -5,8 +5,8 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 
 import dalembert as da
-from dalembert.tableau.stanford import CENTRES, FRAMES, INERTIAS, MASSES
-from dalembert.tableau.time import Problem
+from dalembert.examples import CENTRES, FRAMES, INERTIAS, MASSES
+from dalembert.simulate import Problem
 
 NAMES = [f"q{i + 1}" for i in range(6)]
 

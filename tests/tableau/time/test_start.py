@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import dalembert as da
-from dalembert.tableau.time import Problem, from_expressions, integrate
+from dalembert.simulate import Problem, from_expressions, integrate
 
 ANGLE = st.floats(-3.0, 3.0)
 

@@ -17,8 +17,8 @@ from scipy.integrate import solve_ivp
 
 import dalembert as da
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
-from dalembert.tableau.time import METHODS, Event, Problem, from_expressions, integrate
-from dalembert.tableau.time.radau_coefficients import radau
+from dalembert.simulate import METHODS, Event, Problem, from_expressions, integrate
+from dalembert.simulate.steppers.radau import radau
 
 NO_IDA = find_spec("sksundae") is None
 PERIOD = 2.367841947576237449303295
@@ -83,7 +83,7 @@ def test_compiled_loop_equals_its_plain_twin():
     code = """
         import numpy as np
         from benchmarks.dae_problems.pendulums import system
-        from dalembert.tableau.time import Problem, Event
+        from dalembert.simulate import Problem, Event
         s = system()
         problem = Problem(s, events=[Event(s.symbols.q[0])])
         for method in ("bdf", "radau"):

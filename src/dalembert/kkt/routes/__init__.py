@@ -3,10 +3,9 @@
 from typing import Any, TypeVar
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.routes.augmented import Augmented
 from dalembert.kkt.routes.contract import FastRoute, Route, RouteDeclined
 from dalembert.kkt.routes.dense import Dense
-from dalembert.kkt.routes.gauss import Gauss
+from dalembert.kkt.routes.mass_weighted import Augmented, Gauss
 from dalembert.kkt.routes.nullspace import NullSpace
 from dalembert.kkt.routes.schur import Schur
 from dalembert.kkt.routes.short_form import ShortForm

@@ -1,4 +1,4 @@
-"""What every constraint is: data with names, and rows that it makes of a mechanism in motion."""
+"""The contract of a constraint: data with names, and rows made of a mechanism in motion."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.model.constraints.coordinates import shared_carrier
-from dalembert.model.part_values import checked_placement, finite, numbers, unit_axis
-from dalembert.model.placement import IDENTITY, Placement
+from dalembert.model.constraints.kinematics import shared_carrier
+from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.model.mechanism.values import checked_placement, finite, numbers, unit_axis
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
     from dalembert.model.constraints.rows import Rows
-    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.mechanism.mechanism import Mechanism
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

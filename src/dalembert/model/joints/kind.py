@@ -1,4 +1,4 @@
-"""What a kind of joint is: its numbers, its motion as formulas, and the geometry of its coordinates.
+"""The contract of a kind of joint: numbers, motion as formulas, geometry of its coordinates.
 
 Symbols (Featherstone 2008, ch. 4): F joint's frame on the parent, G joint's frame on the child, X_FG = (R, p) the
 motion, S motion subspace in G: the velocity of G relative to F, in G's axes, is [linear; angular] = S v; its
@@ -19,7 +19,7 @@ import numpy as np
 if TYPE_CHECKING:
     import casadi as ca
 
-    from dalembert.model.parts import Joint
+    from dalembert.model.mechanism.parts import Joint
 
 Array = np.ndarray
 Scalar = Any

@@ -20,13 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.model.joints import KINDS
-from dalembert.simulate.contact.pairs import Pair
-from dalembert.simulate.contact.shapes import Heightfield, Sphere
+from dalembert.simulate.contact.shapes import Heightfield, Pair, Sphere
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism import Mechanism
-    from dalembert.simulate.contact.flow import Here, Shot
+    from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.contact.geometry import State
+    from dalembert.simulate.contact.mode_dynamics import Here, Shot
 
 Array = np.ndarray
 

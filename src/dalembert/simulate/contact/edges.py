@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.contact.flow import Flow, Here, Shot
 from dalembert.simulate.contact.locate import root
+from dalembert.simulate.contact.mode_dynamics import Flow, Here, Shot
 from dalembert.simulate.contact.shapes import Heightfield
 
 Array = np.ndarray

@@ -20,12 +20,11 @@ import numpy as np
 
 from dalembert.kernel import Kernel
 from dalembert.model.requests import requests
-from dalembert.simulate.contact.pairs import Pair
-from dalembert.simulate.contact.shapes import Plane, Sphere
-from dalembert.simulate.smooth.codes import _kernel, _traced
+from dalembert.simulate.contact.shapes import Pair, Plane, Sphere
+from dalembert.simulate.equations.codes import _kernel, _traced
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.mechanism.mechanism import Mechanism
 
 Array = np.ndarray
 

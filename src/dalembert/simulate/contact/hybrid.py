@@ -1,12 +1,4 @@
-"""`method="hybrid"`: smooth phases of high order; impacts, contacts that close, open, stick and slide located in time.
-
-    phase ─► a gap closes? ─► locate ─► impact ─► what stays closed ─► phase ...
-          └► a contact opens, sticks or slides? ─► locate ─► phase ...
-          └► impacts pile up (Zeno)? ─► their limit in closed form ─► the contact closes ─► phase ...
-
-Event times are roots of steps of full order, as accurate as the steps. Sources: V. Acary, B. Brogliato, "Numerical
-Methods for Nonsmooth Dynamical Systems", ch. 8; Ch. Glocker, "Set-Valued Force Laws".
-"""
+"""`method="hybrid"`: smooth phases of high order, every impact and transition located."""
 
 from __future__ import annotations
 
@@ -15,25 +7,49 @@ from itertools import pairwise
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.simulate.contact.collision import ORDERS, Collision
 from dalembert.simulate.contact.edges import Edges
-from dalembert.simulate.contact.flow import Flow, Here, Shot
-from dalembert.simulate.contact.forces import Chart, Forces
+from dalembert.simulate.contact.forces import Chart, Forces, Rows, guarded
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.locate import Locator
-from dalembert.simulate.contact.massless import Limbs
-from dalembert.simulate.contact.pairs import pairs_of
-from dalembert.simulate.contact.phase import Phase
-from dalembert.simulate.contact.record import Rows, guarded
-from dalembert.simulate.contact.start import refuse_penetration
-from dalembert.simulate.contact.switch import Switch
-from dalembert.simulate.contact.watching import Watching
-from dalembert.simulate.contact.zeno import Zeno
+from dalembert.simulate.contact.impacts import ORDERS, Collision, Zeno
+from dalembert.simulate.contact.laws import Limbs
+from dalembert.simulate.contact.locate import Locator, Watching
+from dalembert.simulate.contact.mode_dynamics import Flow, Here, Phase, Shot
+from dalembert.simulate.contact.shapes import pairs_of
+from dalembert.simulate.contact.transitions import Switch
 from dalembert.simulate.samples import asked_time, bounds_between
-from dalembert.simulate.smooth.session import Session
-from dalembert.simulate.smooth.zeros import say_unresolved
+from dalembert.simulate.session import Session
+from dalembert.simulate.steppers.explicit_events import say_unresolved
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Initial states with contacts: nothing may begin inside of something else.
+
 
 Array = np.ndarray
+
+DEEP = 1e-6
+"""A start that penetrates by more than this is refused, metres."""
+
+
+def refuse_penetration(geometry: Geometry, q: Array) -> None:
+    """Refuse a start in which a gap is negative, with names and depths."""
+    gaps = geometry.gaps(q)
+    deep = np.flatnonzero(gaps < -DEEP)
+    if deep.size:
+        worst = deep[np.argsort(gaps[deep])][:3]
+        said = ", ".join(f"{geometry.pairs[i].name!r} by {-gaps[i]:.3g} m" for i in worst)
+        raise ModelError(f"the start interpenetrates: {said}; lift the mechanism, or move the contacts")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `method="hybrid"`: smooth phases of high order; impacts, contacts that close, open, stick and slide located in time.
+#
+#     phase ─► a gap closes? ─► locate ─► impact ─► what stays closed ─► phase ...
+#           └► a contact opens, sticks or slides? ─► locate ─► phase ...
+#           └► impacts pile up (Zeno)? ─► their limit in closed form ─► the contact closes ─► phase ...
+#
+# Event times are roots of steps of full order, as accurate as the steps. Sources: V. Acary, B. Brogliato, "Numerical
+# Methods for Nonsmooth Dynamical Systems", ch. 8; Ch. Glocker, "Set-Valued Force Laws".
+
 
 MOST_AT_ONCE = 1000
 """Events at one instant at most."""

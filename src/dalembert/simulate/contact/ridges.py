@@ -15,7 +15,7 @@ import numpy as np
 from dalembert.simulate.contact.shapes import Box, Contact, Heightfield
 
 if TYPE_CHECKING:
-    from dalembert.simulate.smooth.session import Session
+    from dalembert.simulate.session import Session
 
 Array = np.ndarray
 

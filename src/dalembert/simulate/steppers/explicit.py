@@ -1,60 +1,411 @@
-"""Explicit Runge-Kutta steps from a table: k_i = rate(t + c_i h, y + h sum_j a_ij k_j), y1 = y + h sum_i b_i k_i.
-
-Source: E. Hairer, S. P. Norsett, G. Wanner, "Solving Ordinary Differential Equations I", 2nd ed., sections II.1,
-II.5, II.10.
-"""
+"""`method="dop853"` and `"dopri5"`: explicit Runge-Kutta on the constraint manifold, block by block."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from scipy.integrate import DOP853, RK45
 
-from dalembert.simulate.steppers.contract import Rate
+from dalembert.simulate.dry.explicit import DOP853_TABLE, DOPRI5, ExplicitRungeKutta
+from dalembert.simulate.equations.callbacks import Callbacks
+from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
+from dalembert.simulate.equations.codes import CODES, Codes
+from dalembert.simulate.interruptible import undisturbed
+from dalembert.simulate.session import FIELDS, Session, rank_of
+from dalembert.simulate.steppers import advance_loops as loop
+from dalembert.simulate.steppers import advance_loops as sample_loops
+from dalembert.simulate.steppers import explicit_loops as at
+from dalembert.simulate.steppers.explicit_events import note_signs, pass_events, say_unresolved
+from dalembert.simulate.steppers.explicit_loops import (
+    CALLBACK,
+    DECLINED,
+    FINE,
+    NON_FINITE,
+    OFF,
+    SPARE,
+    Now,
+    Pair,
+    begin_at,
+    certified,
+)
+from dalembert.simulate.steppers.inside_loops import UNRESOLVED, nodes_for
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Explicit pairs as the loop reads them, and what errors are measured against.
+
 
 Array = np.ndarray
 
+PAIRS = {"dop853": DOP853_TABLE, "dopri5": DOPRI5}
+"""Explicit pairs; being in the list is being tested."""
 
-@dataclass(frozen=True, eq=False)
-class ExplicitRungeKutta:
-    """A table a, b, c; error weights `error` (stages + 1, the last for rate at the end), `third` for 8(5,3) pairs."""
 
-    name: str
-    order: int
-    a: Array
-    b: Array
-    c: Array
-    error: Array | None = None
-    third: Array | None = None
+def pair_of(table: ExplicitRungeKutta) -> Pair:
+    """Return a table for the loop; the rate at the end, where the error needs it, is one more stage."""
+    a, b, c, stages = table.a[:, : table.b.size], table.b, table.c, table.b.size
+    error = np.asarray(table.error)
+    third = np.zeros(0) if table.third is None else np.asarray(table.third)
+    if error[stages] != 0.0:
+        wide = np.zeros((stages + 1, stages + 1))
+        wide[:stages, : a.shape[1]], wide[stages, :stages] = a, b
+        a, b, c = wide, np.append(b, 0.0), np.append(c, 1.0)
+    a, b, c, error, third = (np.ascontiguousarray(x, dtype=float) for x in (a, b, c, error[: b.size], third[: b.size]))
+    more_a, more_c, dense = CONTINUOUS[table.name]
+    return Pair(a, b, c, error, third, table.order, more_a, more_c, dense)
 
-    @property
-    def adaptive(self) -> bool:
-        """True where the table has error weights."""
-        return self.error is not None
 
-    def step(
-        self, rate: Rate, t: float, y: Float[Array, " n"], h: float, k: Float[Array, " n"], scale: Float[Array, " n"]
-    ) -> tuple[Float[Array, " n"], float]:
-        """Take one step."""
-        stages = self.b.size
-        K = np.empty((stages + 1, y.size))
-        K[0] = k
-        for i in range(1, stages):
-            K[i] = rate(t + self.c[i] * h, y + h * (self.a[i, :i] @ K[:i]))
-        new = y + h * (self.b @ K[:stages])
-        if self.error is None:
-            return new, 0.0
-        K[stages] = rate(t + h, new)
-        return new, self._ratio(K, h, scale)
+def _continuous_853() -> tuple[Array, Array, Array]:
+    """Return the further stages and the polynomials of dop853's continuous extension (Hairer, Norsett, Wanner, II.6).
 
-    def _ratio(self, K: Array, h: float, scale: Array) -> float:
-        """Return the error over the tolerance; for 8(5,3) the combination of Hairer's dop853."""
-        fifth = (self.error @ K) / scale
-        if self.third is None:
-            return abs(h) * float(np.sqrt(np.mean(fifth**2)))
-        third = (self.third @ K) / scale
-        five, three = float(fifth @ fifth), float(third @ third)
-        if five == 0.0 and three == 0.0:
-            return 0.0
-        return abs(h) * five / np.sqrt((five + 0.01 * three) * scale.size)
+    SciPy keeps y(s) = y0 + F0 s + F1 s (1 - s) + F2 s^2 (1 - s) + ..., F linear in the stages.
+    """
+    method: Any = DOP853
+    stages, b = method.B.size, np.asarray(method.B)
+    rows = stages + 4
+    more_a, dense = np.zeros((4, rows)), np.zeros((rows, 7))
+    more_a[0, :stages], more_a[1:] = b, np.asarray(method.A_EXTRA)
+    s, one_less = np.polynomial.Polynomial([0.0, 1.0]), np.polynomial.Polynomial([1.0, -1.0])
+    for k in range(rows):
+        end, first, last = (b[k] if k < stages else 0.0), float(k == 0), float(k == stages)
+        F = [end, first - end, 2.0 * end - first - last, *np.asarray(method.D)[:, k]]
+        y = np.polynomial.Polynomial([0.0])
+        for i, f in enumerate(reversed(F)):
+            y = (y + f) * (s if i % 2 == 0 else one_less)
+        dense[k, : y.coef.size - 1] = y.coef[1:]
+    return more_a, np.append(1.0, np.asarray(method.C_EXTRA)), dense
+
+
+CONTINUOUS = {
+    "dop853": _continuous_853(),
+    "dopri5": (np.zeros((0, 7)), np.zeros(0), np.ascontiguousarray(RK45.P, dtype=float)),
+}
+"""Further stages, their times, and polynomials of states inside a step, by name of the pair."""
+
+
+def scale_places(mechanism: Any) -> Array:
+    """Return per velocity the coordinate whose size its error is compared with; -1: one radian."""
+    places = np.full(mechanism.nv, -1, np.int64)
+    starts_q, starts_v = mechanism.manifold.q_start, mechanism.manifold.v_start
+    lengths = {"free": 3, "planar": 2, "continuous": 0, "spherical": 0}
+    for i, joint in enumerate(mechanism.joints):
+        width = int(starts_v[i + 1] - starts_v[i])
+        for k in range(lengths.get(joint.kind, width)):
+            places[starts_v[i] + k] = starts_q[i] + k
+    return places
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is done where rows become dependent, or a kernel declines a state.
+
+
+SINGULAR = 0.2
+"""Part of the usual distance from a singular configuration below which rows are about to become dependent."""
+
+JUMPS = (1.0, 0.83, 0.71, 0.6, 0.5, 0.41, 0.33)
+"""Steps that are tried across a singular configuration, as parts of the usual one."""
+
+
+def near_singular(stepper: Explicit) -> bool:
+    """Return whether rows are about to become dependent that are not so elsewhere: s_r / s_1 falls out of line."""
+    if stepper.rank is None:
+        return False
+    return stepper.distance() < SINGULAR * stepper.rank.kept
+
+
+def over_the_singularity(stepper: Explicit, code: int) -> int:
+    """Choose a step that leads past a configuration where rows depend on each other.
+
+    Accelerations next to it are noise; of several steps across it, the one with the least error is taken, and
+    noted in `extra["relaxed"]`.
+    """
+    if stepper.counts[at.CLOSING] == 2:
+        return code
+    best, choice = np.inf, 0.0
+    for part in JUMPS:
+        h = min(part * stepper.clock[at.USUAL], stepper.clock[at.STOP] - stepper.clock[at.T])
+        stepper.clock[at.ALLOWED] = np.inf
+        arguments = (
+            stepper.work,
+            stepper.tables,
+            stepper.pair,
+            stepper.now,
+            stepper.clock,
+            stepper.counts,
+            stepper.limits,
+        )
+        what, ratio = loop.try_step(*arguments, h, stepper.clock[at.T] + h)
+        if what == FINE and ratio < best and _certified(stepper):
+            best, choice = ratio, h
+    if not best < loop.LARGEST_NOISE:
+        stepper.clock[at.ALLOWED] = 1.0
+        return code
+    stepper.clock[at.ALLOWED], stepper.clock[at.H] = max(1.0, 1.01 * best), choice
+    stepper.counts[at.RELAXED] += best > 1.0
+    stepper.counts[at.CLOSING] = 2
+    return at.FULL
+
+
+def _certified(stepper: Explicit) -> bool:
+    """Return whether accelerations exist at the settled end of a tried step."""
+    w = stepper.work
+    w.base[:], w.x[:] = w.q, 0.0
+    kept = w.carried.order.copy()
+    found = certified(w)
+    w.carried.order[:] = kept
+    return bool(found)
+
+
+def by_kkt(stepper: Explicit, arguments: tuple[Any, ...]) -> int:
+    """Take one step whose states are solved through `KKT` where the kernel declines them."""
+    code = stepper.careful(
+        begin_at,
+        stepper.work,
+        stepper.tables,
+        stepper.now,
+        stepper.clock[at.T],
+        stepper.clock[at.BEGIN],
+        stepper.clock[at.STOP],
+    )
+    if code != FINE:
+        return code
+    missing = stepper.counts[at.SAMPLES] == 0 or stepper.samples.t[stepper.counts[at.SAMPLES] - 1] < stepper.clock[at.T]
+    last = stepper.session.blocks[-1]["t"][-1] if stepper.session.blocks else -np.inf
+    if missing and last < stepper.clock[at.T] and stepper.limits.every == 0.0:
+        stepper.work.q[:] = stepper.now.q
+        stepper.write(stepper.clock[at.TRIED])
+    stepper.session.extra["by_kkt"] = stepper.session.extra.get("by_kkt", 0) + 1
+    return stepper.careful(loop.advance, *arguments, 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `method="dop853"` and `"dopri5"`: explicit steps on the constraint manifold, driven from Python block by block.
+
+
+BLOCK = 4096
+"""Samples a block: what a killed run may lose, and how often Ctrl-C is looked at."""
+
+CALLED_BLOCK, SECONDS = 32, 1.0
+"""Steps a call of the loop where Python functions make them slow; a block ends after so many seconds at the latest."""
+
+
+class Explicit:
+    """The explicit stepper of one session: memory, the loop, and what it comes back for."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.m = session, session.mechanism
+        self.rank = rank_of(session)
+        self.codes = Codes(self.m, session.controller, session.event_function, self.rank)
+        self.callbacks = Callbacks(self.codes, session.event_callables)
+        self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
+        self.callbacks.work = self.work
+        self.pair = pair_of(PAIRS[session.settings.method])
+        n, size = self.m.nv, 2 * self.m.nv + 1
+        self.now = Now(
+            np.zeros(self.m.nq),
+            np.zeros(n),
+            np.zeros(1),
+            np.zeros((self.pair.dense.shape[0], size)),
+            np.zeros(size),
+            np.zeros((SPARE, max(size, self.m.nq))),
+        )
+        self.clock, self.counts = np.zeros(11), np.zeros(9, np.int64)
+        self.clock[[at.ALLOWED, at.LEAST_RATIO, at.LAST_RATIO]] = 1.0, np.inf, np.inf
+        self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
+        directions = np.array([each.direction for each in session.watches], dtype=float)
+        self.nodes = nodes_for(directions, self.m.nq, n, self.pair.dense.shape[1])
+        self.tables = session.controller.signals.tables()
+        self.samples = at.Samples(
+            np.zeros(BLOCK), np.zeros((BLOCK, self.m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
+            np.zeros((BLOCK, len(self.m.names))), np.zeros(BLOCK), np.zeros(BLOCK),
+        )  # fmt: skip
+        s = session.settings
+        self.limits = at.Limits(
+            s.rtol, s.atol, s.step or 0.0, s.largest_step, s.every or 0.0, s.start, s.end, LARGEST_TURN,
+            scale_places(self.m), np.array(rotation_places(self.m), np.int64),
+        )  # fmt: skip
+
+    # --- the way through ----------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Go to the end, or as far as it goes."""
+        s = self.session
+        fresh = s.checkpoint is None
+        if fresh:
+            self.now.q[:], self.now.v[:] = s.q, s.v
+            self.clock[at.T] = s.settings.start
+        else:
+            self._restore(s.checkpoint)  # type: ignore[arg-type]
+        ends = [*s.stops, s.settings.end]
+        try:
+            for stop in [each for each in ends if each > self.clock[at.T]]:
+                if fresh or self.clock[at.STOP] != stop:
+                    self._segment(stop)
+                if fresh:
+                    self._first()
+                    fresh = False
+                while s.status == "completed" and self.clock[at.T] < stop:
+                    self._block(1 if s.on_step else CALLED_BLOCK if self.callbacks.addresses else BLOCK)
+                if s.status != "completed":
+                    break
+        finally:
+            self._flush()
+            s.extra["relaxed"] = int(self.counts[at.RELAXED])
+            if s.extra["relaxed"] and s.status == "completed":
+                first, last = s.extra["relaxed at"][0][0], s.extra["relaxed at"][-1][1]
+                s.message = (
+                    f"{s.extra['relaxed']} steps between t = {first:.6g} s and {last:.6g} s were taken with a wider "
+                    "tolerance: errors did not fall with the step, as next to a singular configuration"
+                )
+            say_unresolved(s, int(self.nodes.counts[UNRESOLVED]))
+
+    def _segment(self, stop: float) -> None:
+        """Begin a segment without jumps: K[0] sees the new piece of every table."""
+        begin = float(self.clock[at.T])
+        self.clock[at.BEGIN] = np.nextafter(begin, stop) if begin in self.session.stops else begin
+        self.clock[at.STOP] = stop
+        self.clock[at.ORIGIN], self.counts[at.FIXED] = self.clock[at.T], 0
+        self.careful(begin_at, self.work, self.tables, self.now, self.clock[at.T], self.clock[at.T], stop)
+
+    def _first(self) -> None:
+        """Write the initial state, choose the first step, note the signs of the events."""
+        self.work.q[:] = self.now.q
+        self.write(0.0)
+        self.clock[at.H] = self.session.settings.step or self._first_step()
+        note_signs(self)
+
+    def _first_step(self) -> float:
+        """Return a first step from the sizes of y, y' and y'' (Hairer, Norsett, Wanner, II.4)."""
+        n, s, K = self.m.nv, self.session.settings, self.now.K
+        if not n:
+            return s.largest_step
+        size = np.concatenate([np.ones(n), np.abs(self.now.v)])
+        scale = s.atol + s.rtol * size
+        with np.errstate(over="ignore", invalid="ignore"):
+            d1 = float(np.sqrt(np.mean((K[0, : 2 * n] / scale) ** 2)))
+        h = 0.01 * float(np.sqrt(np.mean((size / scale) ** 2))) / d1 if d1 > 1e-5 else 1e-6
+        h = min(h, s.largest_step, 1e-3 * s.duration)
+        return max(h, 1e-12 * s.duration)
+
+    @undisturbed()
+    def _block(self, most_steps: int) -> None:
+        """Call the loop once and do what it came back for."""
+        arguments = (
+            self.work,
+            self.tables,
+            self.pair,
+            self.now,
+            self.clock,
+            self.counts,
+            self.limits,
+            self.samples,
+            self.signs,
+            self.nodes,
+        )
+        relaxed, before = self.counts[at.RELAXED], self.clock[at.T]
+        code = loop.advance(*arguments, most_steps)
+        if code in (DECLINED, at.SHORT) and near_singular(self):
+            code = over_the_singularity(self, code)
+        if code == DECLINED and not self.codes.carries:
+            code = by_kkt(self, arguments)
+        if self.counts[at.RELAXED] > relaxed:
+            self.session.extra.setdefault("relaxed at", []).append((float(before), float(self.clock[at.T])))
+        if self.callbacks.error is not None:
+            error = self.callbacks.error
+            self.session.extra["error"] = error, self.callbacks.error_time
+            self.session.stop("stopped", f"a Python function failed at t = {self.callbacks.error_time:.9g} s: {error}")
+        elif code == at.EVENT:
+            pass_events(self)
+        elif code in (NON_FINITE, at.STUCK, DECLINED, CALLBACK, OFF):
+            self._give_up(code)
+        if self.session.on_step is not None and self.session.status == "completed":
+            self.session.on_step(float(self.clock[at.T]), self.now.q.copy(), self.now.v.copy())
+        if self.counts[at.SAMPLES] >= BLOCK or time.monotonic() - self.flushed > SECONDS:
+            self._flush()
+
+    def careful(self, function: Any, *arguments: Any) -> int:
+        """Run with codes that go through `KKT` where needed; not under a rank that is carried, which needs none."""
+        if self.codes.carries:
+            return function(*arguments)
+        kept = self.work.calls.copy()
+        for code, address in self.callbacks.careful.items():
+            row = CODES.index(code)
+            if kept[row, 0]:
+                self.work.calls[row] = address, 0, 0
+        try:
+            return function(*arguments)
+        finally:
+            self.work.calls[:] = kept
+
+    def distance(self) -> float:
+        """Return s_r / s_1 of the rows at the state, in the metric of the mass: zero in a singular configuration."""
+        from dalembert.model.mechanism.ranks import distance
+
+        return 1.0 if self.rank is None else distance(self.m, self.rank, self.now.q, float(self.clock[at.T]))
+
+    def _give_up(self, code: int) -> None:
+        t, h = self.clock[at.T], self.clock[at.TRIED]
+        why = {
+            NON_FINITE: "the motion is no longer finite",
+            at.STUCK: "the step size collapsed: a singularity of the motion, or a tolerance below rounding",
+            DECLINED: "accelerations do not exist or are not unique here; mechanism.diagnose(q, v) says why",
+            CALLBACK: "a Python function failed",
+            OFF: "the constraints stay open after a step: it is too long, or the loop cannot be closed any further",
+        }[code]
+        if code in (DECLINED, at.STUCK, NON_FINITE, OFF) and near_singular(self):
+            why += f"; a singular configuration is near, where rows become dependent (distance {self.distance():.1e})"
+        law = self.session.controller
+        said = (
+            law.non_finite((t, t + h, np.nextafter(t + h, np.inf)), self.now.q, self.now.v)
+            if code == NON_FINITE
+            else ""
+        )
+        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {h:.3g} s: {why}{said}")
+
+    # --- writing down -------------------------------------------------------------------------------------------
+
+    def write(self, h: float) -> None:
+        """Append the state as a sample."""
+        sample_loops.write(self.work, self.samples, self.counts, self.clock[at.T], self.now.work[0], h)
+        if self.counts[at.SAMPLES] >= BLOCK:
+            self._flush()
+
+    @undisturbed()
+    def _flush(self) -> None:
+        self.flushed = time.monotonic()
+        count = int(self.counts[at.SAMPLES])
+        self.counts[at.SAMPLES] = 0
+        block = {name: rows[:count].copy() for name, rows in zip(FIELDS, self.samples, strict=True)}
+        s = self.session
+        s.steps, s.rejected, s.evaluations = (int(self.counts[i]) for i in (at.STEPS, at.REJECTED, at.EVALUATIONS))
+        s.add(block, self._checkpoint())
+
+    def _checkpoint(self) -> dict[str, Array]:
+        """Return what the loop needs to go on exactly as if it had not stopped."""
+        return {
+            "q": self.now.q.copy(), "v": self.now.v.copy(), "work": self.now.work.copy(), "clock": self.clock.copy(),
+            "counts": self.counts.copy(), "signs": self.signs.copy(), "nodes": self.nodes.counts.copy(),
+        }  # fmt: skip
+
+    def _restore(self, kept: dict[str, Array]) -> None:
+        self.now.q[:], self.now.v[:], self.now.work[:] = kept["q"], kept["v"], kept["work"]
+        self.clock[:], self.counts[:], self.signs[:] = kept["clock"], kept["counts"], kept["signs"]
+        self.nodes.counts[:] = kept.get("nodes", 0)
+        self.careful(
+            begin_at,
+            self.work,
+            self.tables,
+            self.now,
+            self.clock[at.T],
+            self.clock[at.BEGIN],
+            self.clock[at.STOP],
+        )
+
+
+def run_explicit(session: Session) -> None:
+    """Integrate a session by an explicit pair."""
+    Explicit(session).run()
+
+
+__all__ = ["PAIRS", "ROTATIONS", "Explicit", "run_explicit"]

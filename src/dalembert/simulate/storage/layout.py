@@ -1,4 +1,4 @@
-"""How a run lies in its file: dimensions, variables, attributes; HDF5 as NetCDF-4 has it.
+"""The layout of a run's file: dimensions, variables, attributes; HDF5 as NetCDF-4 has it.
 
     /t (time)  /q (time, configuration)  /v /acceleration (time, velocity)  /multipliers (time, row)  /work /step ...
     /resume/checkpoint (block, number)  checkpoint_samples (block)  checkpoint_steps (block, 3)  event (event)
@@ -16,7 +16,7 @@ import numpy as np
 from dalembert.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from dalembert.simulate.smooth.session import Session
+    from dalembert.simulate.session import Session
 
 Array = np.ndarray
 
@@ -69,7 +69,7 @@ def names_of(session: Session) -> dict[str, tuple[str, ...]]:
 
 def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
     """Make all variables, empty, with names along their dimensions and everything that repeats the run."""
-    from dalembert.simulate.storage.description import describe
+    from dalembert.simulate.storage.text import describe
 
     for name, text in describe(session).items():
         file.attrs[name] = text

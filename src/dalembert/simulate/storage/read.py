@@ -1,4 +1,4 @@
-"""Runs read back: complete ones, and those that were killed, as far as they came."""
+"""Runs read back, resumed bit for bit, or turned into an xarray.Dataset."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
-from dalembert.simulate.event import Event
+from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
-from dalembert.simulate.smooth.session import Session
-from dalembert.simulate.storage.description import session_of
+from dalembert.simulate.session import Session
 from dalembert.simulate.storage.layout import DIMENSIONS, SCHEMA, h5py, unpacked
+from dalembert.simulate.storage.text import session_of
 from dalembert.simulate.storage.unfinished import is_unfinished, open_file
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Runs read back: complete ones, and those that were killed, as far as they came.
+
 
 Array = np.ndarray
 
@@ -74,7 +78,7 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     )
     session.steps, session.rejected, session.evaluations = (int(x) for x in file["resume/checkpoint_steps"][blocks - 1])
     session.events += [
-        Event(float(e["time"]), _word(e["contact"]), int(e["index"]), _word(e["old"]), _word(e["new"]))
+        EventRecord(float(e["time"]), _word(e["contact"]), int(e["index"]), _word(e["old"]), _word(e["new"]))
         for e in np.asarray(file["resume/event"][:]) if e["time"] <= block["t"][-1]
     ]  # fmt: skip
     if "contact" in file:
@@ -89,3 +93,110 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
 def _word(stored: bytes) -> str:
     """Return a name; files of schema 1 may have cut it within a letter."""
     return stored.decode(errors="ignore")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `da.resume`: continue a run from its file, bit for bit as if it had never stopped.
+
+
+def resume(
+    file: Any, *, duration: float | None = None, progress: bool = False, mechanism: Any = None, torque: Any = None,
+    events: Any = None, contacts: Any = None, on_step: Any = None,
+) -> MechanismTrajectory:  # fmt: skip
+    """Continue a run that was killed, interrupted or stopped, and write on in the same file.
+
+    Parameters
+    ----------
+    file
+        What `da.simulate(..., file=...)` or `run.save` has written.
+    duration
+        A new length of the whole run, seconds; by default the one it was begun with.
+    progress
+        Show a bar.
+    mechanism, torque, events, contacts
+        What the file could not hold: Python functions, and mechanisms with constraints made of them.
+    on_step
+        Called as (t, q, v) after every further step, as by `da.simulate`.
+
+    Returns
+    -------
+    MechanismTrajectory
+        The whole run, with what was in the file.
+    """
+    from dalembert.simulate.equations.callbacks import guarded_step
+    from dalembert.simulate.mechanism import run_session
+    from dalembert.simulate.storage.sink import FileSink
+
+    session = read_session(file, {"mechanism": mechanism, "torque": torque, "events": events, "contacts": contacts})
+    if session.extra["missing"]:
+        word = session.extra["missing"][0]
+        raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
+    if duration is not None:
+        session.settings = replace(session.settings, duration=_longer(session, duration))
+    session.status, session.message, session.on_step = "completed", "", guarded_step(on_step)
+    old = _behind_checkpoint(session)
+    sink = FileSink(file, session, replace=True)
+    sink(old, session.checkpoint or {})
+    if sink.failed:
+        raise ModelError(f"the run cannot be written on: {sink.failed}")
+    return run_session(session, sink, progress)
+
+
+def _longer(session: Session, duration: Any) -> float:
+    """Return the new length of a run, which may not end before what is there."""
+    there = float(session.blocks[0]["t"][-1]) - session.settings.start
+    if not (isinstance(duration, float | int | np.floating | np.integer) and np.isfinite(duration)):
+        raise ModelError(f"duration={duration!r} must be a finite number, the length of the whole run in seconds")
+    if duration < there:
+        raise ModelError(f"duration={duration!r}: the file holds {there:.9g} s already")
+    return float(duration)
+
+
+def _behind_checkpoint(session: Session) -> dict[str, Array]:
+    """Return the samples that a run goes on from: a stepper that restarts in blocks takes the last one again."""
+    block, point = session.blocks[0], session.checkpoint or {}
+    if "kept" in point:
+        kept = int(point["kept"][0])
+        block = {name: rows[:kept] for name, rows in block.items()}
+        session.blocks[:] = [block] if kept else []
+        session.events[:] = [each for each in session.events if each.time <= point["time"][0]]
+    return block
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A run as an xarray.Dataset: every quantity over time, with names and units.
+
+
+def as_dataset(run: Any) -> Any:
+    """Return the dataset."""
+    try:
+        import xarray
+    except ImportError as error:
+        raise MissingExtraError("xarray", "files", "A run as a dataset") from error
+    m = run.mechanism
+    coordinates: dict[str, Any] = {
+        "t": ("t", run.t, {"units": "s"}),
+        "configuration": list(m.configuration_names),
+        "velocity": list(m.coordinates),
+        "row": list(m.names),
+    }
+    if run.contacts:
+        coordinates |= {"contact": list(run.contacts), "axis": ["x", "y", "z"]}
+    variables: dict[str, Any] = {
+        "q": (("t", "configuration"), run.q),
+        "v": (("t", "velocity"), run.v),
+        "acceleration": (("t", "velocity"), run.acceleration),
+        "reactions": (("t", "row"), np.asarray(run.reactions)),
+        "work": ("t", run.work, {"units": "J"}),
+        "kinetic": ("t", run.kinetic, {"units": "J"}),
+        "potential": ("t", run.potential, {"units": "J"}),
+        "position_residual": ("t", run.position_residual),
+        "velocity_residual": ("t", run.velocity_residual),
+    }
+    if run.contacts:
+        variables["modes"] = (("t", "contact"), run.modes)
+        forces = np.asarray(run.forces).reshape(run.t.size, len(run.contacts), 3)
+        variables["contact_forces"] = (("t", "contact", "axis"), forces, {"units": "N"})
+        variables["heat"] = ("t", run.heat, {"units": "J"})
+    attributes = {"mechanism": m.name, "method": run.method, "reason": run.reason, "status": run.status}
+    return xarray.Dataset(variables, coordinates, attributes)

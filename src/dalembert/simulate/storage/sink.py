@@ -1,8 +1,4 @@
-"""A file that grows with its run: every block complete before it counts, readable after the process was killed.
-
-HDF5's single-writer mode orders its writes so that the file is consistent at any time; a row of `checkpoint_samples` is
-written last and says how many samples count.
-"""
+"""Runs written to files: while they go on, or at once."""
 
 from __future__ import annotations
 
@@ -17,7 +13,14 @@ from dalembert.errors import ModelError
 from dalembert.simulate.storage.layout import CHUNK, append, create, h5py, packed
 
 if TYPE_CHECKING:
-    from dalembert.simulate.smooth.session import Session
+    from dalembert.simulate.session import Session
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A file that grows with its run: every block complete before it counts, readable after the process was killed.
+#
+# HDF5's single-writer mode orders its writes so that the file is consistent at any time; a row of `checkpoint_samples`
+# is written last and says how many samples count.
+
 
 Array = np.ndarray
 
@@ -138,3 +141,25 @@ def _refuse_unwritable(path: Path) -> None:
         raise ModelError(f"{path} cannot be written: {error.strerror or error}") from error
     if not there:
         path.unlink(missing_ok=True)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A finished run written at once, in the same layout as one that is written while it goes on.
+
+
+FINAL = ".part"
+"""Ending of the file while it is written: it gets its name when it is complete."""
+
+
+def save_run(run: Any, path: Any) -> None:
+    """Write a run; a file of that name is replaced when the new one is complete."""
+    path = Path(path)
+    part = path.with_name(path.name + FINAL)
+    part.unlink(missing_ok=True)
+    sink = FileSink(part, run.session)
+    sink(dict(run.samples), run.session.checkpoint or {})
+    sink.close()
+    if sink.failed:
+        part.unlink(missing_ok=True)
+        raise ModelError(f"{path} could not be written: {sink.failed}")
+    os.replace(part, path)

@@ -1,12 +1,4 @@
-"""Route "caba": rows eliminated inside the tree, and loops where they meet; what is left is solved at the ground.
-
-Symbols: as in `elimination.py`; T_f, T_l as in `verdict.py`.
-
-No Delassus matrix is made. The sizes that residuals are measured against come from the elimination: with joints
-first and rows last the sum of u^2 / D over joints would be T_f^2, that of b^2 / p over rows T_l^2. In any other order
-they are the same for a tree that the rows eliminated so far have stiffened. Multipliers would not do: near a
-configuration where rank is lost they grow without limit, and any residual is small beside them.
-"""
+"""Route "caba": rows eliminated inside the tree, and loops where they meet."""
 
 from __future__ import annotations
 
@@ -18,20 +10,103 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from dalembert.kkt import Status
-from dalembert.tree.articulated_system import Load, TreeSystem
-from dalembert.tree.block_solve import factored, multipliers, row_pivots
-from dalembert.tree.judged import Asked, BlockAnswer, Solved, judged, relative
-from dalembert.tree.redundant_rows import RedundantRows
-from dalembert.tree.routes.elimination import Elimination, JointStep, Place, RowStep, eliminate
-from dalembert.tree.routes.order import elimination_order
-from dalembert.tree.routes.substitution import Right, inward, outward
-from dalembert.tree.row_forces import RowForce
-from dalembert.tree.scalars import Scalar, add, mul, neg, total
-from dalembert.tree.screws import Pair
-from dalembert.tree.sparse_factor import SparseFactor, dense, sparse
+from dalembert.tree.algebra import vectors
+from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.tree.algebra.screws import Pair
+from dalembert.tree.algebra.sparse_factor import SparseFactor, Vector, dense, sparse
+from dalembert.tree.algorithms.sweep import pair_add
+from dalembert.tree.block.articulated_system import (
+    REST,
+    Load,
+    TreeAcceleration,
+    TreeSystem,
+    accelerated,
+    along_column,
+    scaled,
+    yielded,
+)
+from dalembert.tree.block.rows import RowForce
+from dalembert.tree.block.solver import RedundantRows, factored, multipliers, row_pivots
+from dalembert.tree.block.verdict import Asked, BlockAnswer, Solved, judged, relative
+from dalembert.tree.routes.elimination import Elimination, JointStep, Place, RowStep, eliminate, elimination_order
 
 if TYPE_CHECKING:
-    from dalembert.tree.constrained import Setting
+    from dalembert.tree.block.constrained import Setting
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Right sides through a tree whose joints and rows have been eliminated: inward with forces, outward with motions.
+#
+# Symbols: as in `elimination.py`.
+
+
+@dataclass(eq=False)
+class Right:
+    """u by velocity, b by row."""
+
+    u: Vector
+    b: Vector
+
+    def joint(self, pA: Pair, step: JointStep, load: Load) -> Pair:
+        """Pass a joint."""
+        k, pivot = step.velocity, step.pivot
+        tau = load.joints[k]
+        self.u[k] = sub(tau, along_column(pivot.column, pA))
+        height = mul(self.u[k], pivot.r)
+        for s, kappa in step.kappa.items():
+            self.b[s] = sub(self.b[s], mul(kappa, height))
+        return yielded(pA, pivot, height, tau)
+
+    def row(self, pA: Pair, step: RowStep) -> Pair:
+        """Pass a row."""
+        height = mul(self.b[step.row], step.r)
+        for s, entry in step.L.items():
+            self.b[s] = add(self.b[s], mul(entry, height))
+        return pair_add(pA, scaled(neg(height), step.F))
+
+
+def inward(made: Elimination, load: Load, c: Sequence[Scalar]) -> Right:
+    """Return what a right side leaves at joints, at rows and at the ground."""
+    right = Right({}, {r: neg(value) for r, value in enumerate(c)})
+    arriving = list(load.links)
+    for i in made.order:
+        pA = arriving[i]
+        for step in made.steps[i]:
+            pA = right.joint(pA, step, load) if isinstance(step, JointStep) else right.row(pA, step)
+        parent = made.posed[i].link.parent
+        if parent >= 0:
+            arriving[parent] = pair_add(arriving[parent], made.posed[i].force_out(pA))
+    return right
+
+
+def outward(made: Elimination, right: Right, lam: dict[int, Scalar]) -> TreeAcceleration:
+    """Return accelerations, with lam of the rows left at the ground given; fill in lam of all others."""
+    qdd: Vector = {}
+    links: list[Pair] = [REST] * len(made.posed)
+    for i in reversed(made.order):
+        link, parent = made.posed[i], made.posed[i].link.parent
+        a = REST if parent < 0 else link.motion_into(links[parent])
+        for step in reversed(made.steps[i]):
+            if isinstance(step, RowStep):
+                others = total(*(mul(entry, lam[s]) for s, entry in step.L.items()))
+                reach = total(*map(vectors.dot, step.F, a), sub(right.b[step.row], others))
+                lam[step.row] = neg(mul(reach, step.r))
+            else:
+                k = step.velocity
+                height = sub(right.u[k], total(*(mul(x, lam[s]) for s, x in step.kappa.items())))
+                qdd[k], a = accelerated(a, step.pivot, mul(height, step.pivot.r))
+        links[i] = a
+    return TreeAcceleration(dense(qdd, made.tree.nv), links)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Route "caba": rows eliminated inside the tree, and loops where they meet; what is left is solved at the ground.
+#
+# Symbols: as in `elimination.py`; T_f, T_l as in `verdict.py`.
+#
+# No Delassus matrix is made. The sizes that residuals are measured against come from the elimination: with joints
+# first and rows last the sum of u^2 / D over joints would be T_f^2, that of b^2 / p over rows T_l^2. In any other order
+# they are the same for a tree that the rows eliminated so far have stiffened. Multipliers would not do: near a
+# configuration where rank is lost they grow without limit, and any residual is small beside them.
 
 
 @dataclass(frozen=True, eq=False)

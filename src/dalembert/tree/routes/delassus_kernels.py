@@ -20,19 +20,18 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from dalembert.errors import ModelError
-from dalembert.tree.block_solve import delassus, factored
-from dalembert.tree.matrix_system import MatrixSystem, product
-from dalembert.tree.needs import needs_of_rows
-from dalembert.tree.probe import FADED
-from dalembert.tree.routes.massless import massless_reason
+from dalembert.tree.algebra.scalars import Scalar, add, is_zero, mul, sub
+from dalembert.tree.algebra.sparse_factor import dense, sparse, sparse_factor
+from dalembert.tree.block.matrix_system import MatrixSystem, product
+from dalembert.tree.block.probing import FADED, needs_of_rows
+from dalembert.tree.block.solver import delassus, factored
+from dalembert.tree.routes.four_steps import massless_reason
 from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
-from dalembert.tree.scalars import Scalar, add, is_zero, mul, sub
-from dalembert.tree.sparse_factor import dense, sparse, sparse_factor
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism import Mechanism
-    from dalembert.tree.constrained import Setting
+    from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.tree.block.constrained import Setting
 
 
 def delassus_matrix(mechanism: Mechanism, route: str = "auto") -> ca.Function:
@@ -54,7 +53,7 @@ def _routes(
     mechanism: Mechanism, route: str, metric: Any = None, dtype: str = "float64"
 ) -> list[tuple[Setting, Route]]:
     """Return the routes that make a Delassus matrix, each beside what it starts from."""
-    from dalembert.tree.constrained import Setting
+    from dalembert.tree.block.constrained import Setting
 
     setting = Setting.of(mechanism, metric, dtype)
     rows = tuple(range(len(mechanism.names)))

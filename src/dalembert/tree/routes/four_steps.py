@@ -1,32 +1,78 @@
-"""Route "aba": the block matrix through calls of the articulated-body algorithm, in the four steps of seed 002.
-
-Symbols (P. Wensing's note): x = (x1, x2) solves  [M J^T; J 0] x = (y1, y2);  ABA(tau, f) gives the joint accelerations
-of the tree at rest, without gravity, under joint forces tau and forces -f at the contacts, and how the contacts
-accelerate: M theta'' = tau - J^T f, a_c = J theta''.  A^-1 = J M^-1 J^T, the Delassus matrix.
-
-    1  [*, a1]      = ABA(y1, 0)                O(n)
-    2  (A^-1)_j     = ABA(0, -e_j), j = 1..m    O(n m)
-    3  x2           = (A^-1)^-1 (a1 - y2)       O(m^3)
-    4  [x1, *]      = ABA(y1, x2)               O(n)
-
-y1 and y2 are arbitrary; where a mechanism moves, y1 holds velocity and gravity terms, as forces on links. Step 2 is a
-function that is handed over: another Delassus matrix, the same other steps (`hops.py`).
-"""
+"""Route "aba": the block matrix by the four steps of seed 002."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dalembert.tree.articulated_factor import REST
-from dalembert.tree.articulated_system import Load, TreeAcceleration, TreeSystem
-from dalembert.tree.block_solve import dot, factored, multipliers, row_pivots
-from dalembert.tree.judged import Asked, BlockAnswer, Needs, Solved, judged
-from dalembert.tree.redundant_rows import RedundantRows
-from dalembert.tree.scalars import Scalar, neg, sub
-from dalembert.tree.sparse_factor import SparseFactor, dense, sparse
-from dalembert.tree.verdict import Thresholds
+from dalembert.tree.algebra.count import inputs
+from dalembert.tree.algebra.scalars import Scalar, neg, sub
+from dalembert.tree.algebra.sparse_factor import SparseFactor, dense, sparse
+from dalembert.tree.block.articulated_system import (
+    REST,
+    Load,
+    TreeAcceleration,
+    TreeSystem,
+    UnresistedError,
+    articulated_factor,
+)
+from dalembert.tree.block.solver import RedundantRows, dot, factored, multipliers, row_pivots
+from dalembert.tree.block.verdict import Asked, BlockAnswer, Needs, Solved, Thresholds, judged
+from dalembert.tree.prepared.configuration import pose_tree
+from dalembert.tree.prepared.link import Tree
+
+if TYPE_CHECKING:
+    from dalembert.tree.block.constrained import Setting
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Why a tree cannot be taken by the articulated-body algorithm: a motion that nothing resists.
+#
+# Seen in the structure where it can be: the algorithm is run on symbols that are only counted, and a joint whose pivot
+# is a known zero is named. A link may also be massless by cancellation, or lighter than rounding; that shows in numbers
+# only (`probing.py`).
+
+
+def massless_motion(setting: Setting) -> str:
+    """Return why the tree has a motion without mass; empty where it has none."""
+    if not setting.needs.massless:
+        return ""
+    divided = "and its pivot is divided by" if massless_leaf(setting.tree) else "which tree routes divide by"
+    return f"{massless_reason(setting)}, {divided}"
+
+
+def massless_reason(setting: Setting) -> str:
+    """Return what nothing resists, in a mechanism that needs the block form."""
+    leaf = massless_leaf(setting.tree)
+    if leaf:
+        return f"nothing resists the coordinate {leaf!r} of the open tree (a massless leaf)"
+    return "it may hold massless motion (its mass matrix is singular at some configurations)"
+
+
+def massless_leaf(tree: Tree) -> str:
+    """Return the coordinate whose pivot is zero by structure; empty where there is none."""
+    try:
+        articulated_factor(tree, pose_tree(tree, list(inputs(tree.nq))))
+    except UnresistedError as error:
+        return error.coordinate
+    return ""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Route "aba": the block matrix through calls of the articulated-body algorithm, in the four steps of seed 002.
+#
+# Symbols (P. Wensing's note): x = (x1, x2) solves  [M J^T; J 0] x = (y1, y2);  ABA(tau, f) gives the joint
+# accelerations of the tree at rest, without gravity, under joint forces tau and forces -f at the contacts, and how the
+# contacts accelerate: M theta'' = tau - J^T f, a_c = J theta''.  A^-1 = J M^-1 J^T, the Delassus matrix.
+#
+#     1  [*, a1]      = ABA(y1, 0)                O(n)
+#     2  (A^-1)_j     = ABA(0, -e_j), j = 1..m    O(n m)
+#     3  x2           = (A^-1)^-1 (a1 - y2)       O(m^3)
+#     4  [x1, *]      = ABA(y1, x2)               O(n)
+#
+# y1 and y2 are arbitrary; where a mechanism moves, y1 holds velocity and gravity terms, as forces on links. Step 2 is a
+# function that is handed over: another Delassus matrix, the same other steps (`pv.py`).
+
 
 Delassus = Callable[[TreeSystem], list[list[Scalar]]]
 

@@ -1,27 +1,62 @@
-"""All routes of a mechanism side by side: what each costs, which one "auto" takes, and why not the others."""
+"""The table of routes: what each costs, which one "auto" takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.model.joints import as_expression
-from dalembert.model.route_table import RouteLine, RouteTable
-from dalembert.tree import constrained, dynamics
-from dalembert.tree.choice import candidates, cheapest
-from dalembert.tree.large.choice import is_large
-from dalembert.tree.pivots import refuse_singular
-from dalembert.tree.posed import pose_tree
+from dalembert.model.requests import RouteLine, RouteTable
+from dalembert.tree.algorithms import dynamics
+from dalembert.tree.block import constrained
+from dalembert.tree.block.probing import refuse_singular
+from dalembert.tree.prepared.configuration import pose_tree
+from dalembert.tree.prepared.prepare import candidates, cheapest
 from dalembert.tree.routes import delassus_kernels
-from dalembert.tree.routes.cost import Cost, cost_of
-from dalembert.tree.routes.looped import looped_table
 from dalembert.tree.routes.table import ROUTES, Route
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism import Mechanism
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a traced function costs: operations, and the longest chain of operations that wait for each other.
+
+
+FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_PARAMETER)
+"""Instructions that compute nothing."""
+
+
+class Cost(NamedTuple):
+    """Operations of a function, and its depth."""
+
+    operations: int
+    depth: int
+
+
+def cost_of(function: ca.Function) -> Cost:
+    """Return the cost of an SX function."""
+    operations = deepest = 0
+    levels: dict[int, int] = {}  # by work register, which later values use again
+    for k in range(function.n_instructions()):
+        kind = function.instruction_id(k)
+        if kind == ca.OP_OUTPUT:
+            continue
+        (target,) = function.instruction_output(k)
+        if kind in FREE:
+            levels[target] = 0
+            continue
+        operations += 1
+        levels[target] = 1 + max(levels[source] for source in function.instruction_input(k))
+        deepest = max(deepest, levels[target])
+    return Cost(operations, deepest)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# All routes of a mechanism side by side: what each costs, which one "auto" takes, and why not the others.
+
 
 TRACES: dict[str, Callable[[constrained.Setting, Route], ca.Function]] = {
     "forward": constrained.forward_by,
@@ -37,11 +72,9 @@ Found = dict[str, tuple[Cost | None, str, str]]
 
 
 def route_table(mechanism: Mechanism, what: str) -> RouteTable:
-    """Return the table; every route is traced, unless the mechanism is too large for any of them."""
+    """Return the table; every route is traced."""
     if not mechanism.names and what != "forward":
         raise ModelError(f"{mechanism.name!r} has no constraints, so there is nothing to choose for {what!r}")
-    if is_large(mechanism):
-        return looped_table(mechanism, what)
     found = _constrained(mechanism, what) if mechanism.names else _open(mechanism)
     costs = {name: cost for name, (cost, _, over) in found.items() if cost and not over}
     taken = min(costs, key=lambda name: costs[name])

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Protocol
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints.constraint import Pair
-from dalembert.tree.articulated_system import ArticulatedSystem, Load, TreeSystem
-from dalembert.tree.block_solve import BlockSolver
-from dalembert.tree.judged import BlockAnswer
+from dalembert.tree.algebra.scalars import Scalar
+from dalembert.tree.block.articulated_system import ArticulatedSystem, Load, TreeSystem
+from dalembert.tree.block.rows import RowForce
+from dalembert.tree.block.solver import BlockSolver
+from dalembert.tree.block.verdict import BlockAnswer
 from dalembert.tree.routes.caba import InsideTheTree
-from dalembert.tree.routes.four_steps import Delassus, FourSteps, delassus_by_columns
-from dalembert.tree.routes.hops import ALONE, NEAR, delassus_by_hops
-from dalembert.tree.routes.massless import massless_motion
-from dalembert.tree.routes.propagators import delassus_by_propagators
-from dalembert.tree.row_forces import RowForce
-from dalembert.tree.scalars import Scalar
+from dalembert.tree.routes.efpa import delassus_by_propagators
+from dalembert.tree.routes.four_steps import Delassus, FourSteps, delassus_by_columns, massless_motion
+from dalembert.tree.routes.pv import ALONE, NEAR, delassus_by_hops
 
 if TYPE_CHECKING:
     import casadi as ca
 
-    from dalembert.tree.constrained import Setting
+    from dalembert.tree.block.constrained import Setting
 
 
 class TreeSolver(Protocol):

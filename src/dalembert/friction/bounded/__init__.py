@@ -1,0 +1,1 @@
+"""Friction with given limits: a box-constrained convex problem, solved exactly."""

@@ -1,0 +1,102 @@
+"""Bounded friction where M is singular on the motions that A allows: sticking contacts may hold what has no mass.
+
+There is no Delassus matrix, but the problem is convex in the acceleration,
+
+    minimise  a^T M a / 2 - f^T a + sum_i limit_i |xi''_i|     subject to  A a = -drift,   xi'' = W^T a + contact_drift,
+
+and the proximal point method solves it through definite ones: M + rho I in place of M, f + rho a_k in place of f. Its
+index sets settle after a few steps; the block matrix with the sticking rows, M as it is, then gives the answer, which
+is checked against the laws. Where no contact holds the massless motion the accelerations run away, and there is no
+answer.
+
+Source: R. T. Rockafellar, "Monotone operators and the proximal point algorithm", SIAM J. Control Optim. 14 (1976).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from dalembert.friction.bounded.methods import Found, exact
+from dalembert.friction.bounded.problem import Problem
+from dalembert.friction.resolution import (
+    AT_LIMIT,
+    FrictionCertificate,
+    FrictionStatus,
+    IndexSets,
+    Resolution,
+    index_sets,
+)
+from dalembert.friction.uniqueness import UniquenessReport, undetermined_forces
+from dalembert.kkt import KKT
+
+Array = np.ndarray
+
+STEPS = 40
+"""Proximal steps; index sets that have not settled by then belong to accelerations that run away."""
+
+HOLDS = 1e-10
+"""A slipping contact may accelerate against its direction by this part of the contact accelerations: rounding."""
+
+
+def hold_massless(problem: Problem, method: str, solver: Callable, finish: Callable) -> Resolution:
+    """Resolve a problem without a Delassus matrix, by `exact` only."""
+    if method != "exact":
+        found = Found(np.full(len(problem.names), np.nan), 0, FrictionStatus.DECLINED, "M is singular: use 'exact'")
+        return finish(problem, method, found)
+    heaviest = float(np.max(np.diag(problem.system.M), initial=0.0))
+    rho = heaviest if heaviest > 0.0 else 1.0
+    heavier = KKT(problem.system.M + rho * np.eye(problem.system.n), problem.system.A)
+    a, warm = np.zeros(problem.system.n), None
+    for k in range(STEPS):
+        near = replace(problem, system=heavier, f=problem.f + rho * a)
+        warm = exact(near, warm).forces
+        a, _ = near.acceleration(warm)
+        stick = problem.rest & (np.abs(warm) < problem.limits * (1.0 - AT_LIMIT))
+        tried = _held(problem, warm, stick, k + 1)
+        if tried is not None:
+            return tried
+    found = Found(np.full(len(problem.names), np.nan), STEPS, FrictionStatus.MASSLESS)
+    return finish(problem, method, found)
+
+
+def _held(problem: Problem, warm: Array, stick: Array, rounds: int) -> Resolution | None:
+    """Solve with the sticking rows in the block matrix; None where the laws do not hold there."""
+    S = np.flatnonzero(stick)
+    T = np.where(problem.rest, np.sign(warm) * problem.limits, problem.forces_in_motion)
+    T[S] = 0.0
+    rows = np.vstack([problem.system.A, problem.W[:, S].T])
+    drift = np.concatenate([problem.drift, problem.contact_drift[S]])
+    solved = KKT(problem.system.M, rows).solve((problem.f + problem.W @ T)[None], drift[None])
+    if not np.isfinite(solved.acceleration).all():
+        return None
+    a, reactions = solved.acceleration[0], solved.reactions[0]
+    T[S] = reactions[problem.system.m :]
+    xi = problem.W.T @ a + problem.contact_drift
+    xi[S] = 0.0
+    size = np.abs(problem.W.T) @ np.abs(a) + np.abs(problem.contact_drift) + np.finfo(float).tiny
+    over = float(np.max((np.abs(T) - problem.limits)[S] / problem.limits[S], initial=0.0))
+    slip = problem.rest & ~stick
+    wrong = float(np.max((xi * np.sign(T) / size)[slip], initial=0.0))
+    if over > AT_LIMIT or wrong > HOLDS:
+        return None
+    sets = index_sets(problem.names, problem.rest, T, problem.limits, xi, size)
+    certificate = FrictionCertificate("exact", wrong, max(over, 0.0), rounds, "through the block matrix: M is singular")
+    return Resolution(
+        a, T, -reactions[: problem.system.m], xi, sets, FrictionStatus.SOLVED, certificate, problem.names,
+        problem.system.coordinates, lambda: _report(problem, T, sets),
+    )  # fmt: skip
+
+
+def _report(problem: Problem, T: Array, sets: IndexSets) -> UniquenessReport:
+    """Say which forces are determined: W itself takes the place of Z^T W, constraint rows beside it."""
+    stuck = np.array([name in sets.sticking for name in problem.names], dtype=bool)
+    side = np.where(np.abs(T) >= problem.limits * (1.0 - AT_LIMIT), np.sign(T), 0.0).astype(int)
+    A = problem.system.A
+    outside = np.eye(problem.system.n) - np.linalg.pinv(A) @ A
+    names = undetermined_forces(outside @ problem.W, stuck & (problem.limits > 0.0), side, problem.names)
+    return UniquenessReport(
+        True, True, names, "the sticking contacts hold the massless motion", np.zeros((0, problem.system.n))
+    )

@@ -1,0 +1,239 @@
+"""Methods for bounded friction: exact, the seed's flowchart, and two for comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.friction.bounded.problem import Problem
+from dalembert.friction.laws.laws import is_number
+from dalembert.friction.resolution import AT_LIMIT, STILL, FrictionStatus
+from dalembert.kkt import KKT
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The contract of a method: a `Problem` in, forces at all contacts out, with what happened on the way.
+
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Forces (m,), those of sliding contacts included; rounds; a verdict where the method has one; a remark."""
+
+    forces: Float[Array, " m"]
+    iterations: int
+    status: FrictionStatus | None = None
+    note: str = ""
+
+
+class Method(Protocol):
+    """A way to find the friction forces of one state."""
+
+    def __call__(self, problem: Problem, warm: Float[Array, " m"] | None = None, **options: Any) -> Found:
+        """Return the forces; `warm` is a first guess."""
+        ...
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Method `exact`: bounded contacts at rest by the box-constrained problem, to optimality, least-norm forces.
+#
+# With fixed limits the acceleration always exists and is unique (a strictly convex problem in a), also where the
+# flowchart of the seed clamps a force the wrong way. Source: J. J. Moreau, "Quadratic programming in mechanics:
+# dynamics of one-sided constraints", SIAM J. Control 4 (1966) 153-158.
+
+
+def exact(problem: Problem, warm: Float[Array, " m"] | None = None) -> Found:
+    """Solve for the contacts at rest; O(k^3) a round, two to six rounds."""
+    from dalembert.friction.bounded.box import SOLVED, least_norm, solve_box
+
+    T = problem.forces_in_motion.copy()
+    R = np.flatnonzero(problem.rest)
+    if not R.size:
+        return Found(T, 0)
+    G, g = problem.delassus
+    G, g, limit = np.ascontiguousarray(G[np.ix_(R, R)]), g[R], problem.limits[R]
+    x = np.zeros(R.size) if warm is None else np.asarray(warm, dtype=float)[R].copy()
+    code, rounds, _ = solve_box(G, g, -limit, limit, x)
+    family = least_norm(np.ascontiguousarray(problem.reduced[0][:, R]), G, g, -limit, limit, x)
+    T[R] = x + 0.0
+    note = f"least-norm member of a family of dimension {family}" if family else ""
+    return Found(T, int(rounds), None if code == SOLVED else FrictionStatus.NOT_CONVERGED, note)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Method `flowchart`: the seed's scheme as printed (seed 001, Fig. 2).
+#
+#     repeat: T = static forces that hold all contacts of the set
+#             those above their limit: clamp them at it, add them to the applied forces, take them out of the set
+#     until no force is above its limit
+#
+# Forces are clamped one way only: a contact once taken out stays out, although the clamped force may turn out to push
+# it along its motion. The set shrinks every round, so the chart ends after at most m + 1 rounds. With `release` a
+# contact that is pushed along goes back to the set and the chart runs again; a set met before is a cycle, which is
+# reported.
+#
+# The static forces are the mass-weighted ones (eqs. 13, 14), or with form="short" those of eq. (17), T = -W^+ h, where
+# its condition W^T M^-1 (I - W W^+) h = 0 holds; where it does not, the method declines with the residual.
+
+
+FORMS = {"mass-weighted": "auto", "short": "short_form"}
+"""Form of the static forces -> route of the block solver."""
+
+
+def flowchart(
+    problem: Problem,
+    warm: Float[Array, " m"] | None = None,
+    form: str = "mass-weighted",
+    release: bool = False,
+) -> Found:
+    """Follow Fig. 2; `warm` is not used, the chart has no first guess."""
+    if form not in FORMS:
+        raise ModelError(f"form={form!r} is not one of {', '.join(map(repr, FORMS))}")
+    stick, clamped = problem.rest.copy(), problem.forces_in_motion.copy()
+    visited: set[bytes] = set()
+    rounds = 0
+    while True:
+        try:
+            T, stick, used = _chart(problem, stick, clamped, FORMS[form])
+        except SolvabilityError as refused:
+            reason = str(refused).splitlines()[0]
+            return Found(np.full(problem.names.__len__(), np.nan), rounds, FrictionStatus.DECLINED, reason)
+        rounds += used
+        pushed = _pushed(problem, T, stick)
+        if not release or not pushed.any():
+            return Found(T, rounds)
+        key = stick.tobytes()
+        if key in visited:
+            who = ", ".join(problem.names[i] for i in np.flatnonzero(pushed))
+            return Found(T, rounds, FrictionStatus.CYCLE, f"released and clamped again: {who}")
+        visited.add(key)
+        stick = stick | pushed
+        clamped = np.where(stick, 0.0, T)
+
+
+def _chart(
+    problem: Problem, stick: Bool[Array, " m"], clamped: Float[Array, " m"], route: str
+) -> tuple[Array, Array, int]:
+    """Run the chart once from a set; return forces, the set that is left, and the rounds."""
+    stick, T = stick.copy(), clamped.copy()
+    for turn in range(problem.rest.size + 1):
+        T[stick] = _static_forces(problem, T, stick, route)
+        above = stick & (np.abs(T) > problem.limits * (1.0 + AT_LIMIT))
+        if not above.any():
+            return T, stick, turn + 1
+        T[above] = np.sign(T[above]) * problem.limits[above]
+        stick &= ~above
+    raise AssertionError("the set shrinks every round")
+
+
+def _static_forces(problem: Problem, T: Array, stick: Array, route: str) -> Float[Array, " s"]:
+    """Return the forces that keep the contacts of the set at rest, the others given."""
+    if route == "auto":
+        quick = problem.holding_forces(T, stick)
+        if np.isfinite(quick).all():
+            return quick
+    S = np.flatnonzero(stick)
+    known = np.where(stick, 0.0, T)
+    rows = np.vstack([problem.system.A, problem.W[:, S].T])
+    held = KKT(problem.system.M, rows, route=route)
+    drift = np.concatenate([problem.drift, problem.contact_drift[S]])
+    return held.solve(problem.f + problem.W @ known, drift).reactions[problem.system.m :]
+
+
+def _pushed(problem: Problem, T: Array, stick: Array) -> Bool[Array, " m"]:
+    """Return which clamped contacts are accelerated along their own friction force."""
+    a, _ = problem.acceleration(T)
+    xi = problem.W.T @ a + problem.contact_drift
+    size = np.abs(problem.W.T) @ np.abs(a) + np.abs(problem.contact_drift)
+    return problem.rest & ~stick & (xi * T > STILL * 1e2 * size * np.abs(T))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Method `switch`: try every combination of stick and slip (seed 001, sec. 1, its reference [2]), for comparison only.
+#
+# In a band around zero velocity a contact may stick or slip either way; the first combination that contradicts no law
+# is taken. k contacts in the band have 3^k combinations, and sticking contacts that are redundant are judged by one
+# member of the family of their forces, so a combination that is possible may be passed over.
+#
+# Source: R. I. Leine, D. H. van Campen, A. de Kraker, L. van den Steen, "Stick-slip vibrations induced by alternate
+# friction models", Nonlinear Dynamics 16 (1998) 41-54.
+
+
+MOST = 9
+"""Contacts in the band: 3^9 = 19,683 combinations take about a second."""
+
+
+def switch(problem: Problem, warm: Float[Array, " m"] | None = None, slack: float = 1e-11) -> Found:
+    """Return the forces of the first combination without contradiction; `warm` is not used."""
+    if not is_number(slack) or not 0.0 <= slack < np.inf:
+        raise ModelError(f"slack={slack!r} must be a finite part >= 0")
+    R = np.flatnonzero(problem.rest)
+    if R.size > MOST:
+        raise UnsupportedError(f"{R.size} contacts at rest have 3^{R.size} combinations; use method='exact'")
+    for count, modes in enumerate(product((0, 1, -1), repeat=R.size)):
+        T = _forces(problem, R, np.array(modes, dtype=int))
+        if T is not None and _consistent(problem, R, np.array(modes, dtype=int), T, slack):
+            return Found(T, count + 1)
+    return Found(np.full(problem.rest.size, np.nan), 3**R.size, FrictionStatus.NO_SOLUTION, "no combination fits")
+
+
+def _forces(problem: Problem, R: Array, modes: Array) -> Float[Array, " m"] | None:
+    """Return the forces of one combination; slipping contacts at their limit against the direction."""
+    T = problem.forces_in_motion.copy()
+    T[R] = -modes * problem.limits[R]
+    S = R[modes == 0]
+    stick = np.isin(np.arange(T.size), S)
+    quick = problem.holding_forces(T, stick)
+    if np.isfinite(quick).all():
+        T[stick] = quick
+        return T
+    rows = np.vstack([problem.system.A, problem.W[:, S].T])
+    load, drift = problem.f + problem.W @ T, np.concatenate([problem.drift, problem.contact_drift[S]])
+    solved = KKT(problem.system.M, rows).solve(load[None], drift[None])
+    if not np.isfinite(solved.acceleration).all():
+        return None
+    T[S] = solved.reactions[0, problem.system.m :]
+    return T
+
+
+def _consistent(problem: Problem, R: Array, modes: Array, T: Array, slack: float) -> bool:
+    """Say whether sticking forces are within their limits and slipping contacts accelerate in their direction."""
+    if np.any(np.abs(T[R][modes == 0]) > problem.limits[R][modes == 0] * (1.0 + AT_LIMIT)):
+        return False
+    a, _ = problem.acceleration(T)
+    xi = problem.W.T @ a + problem.contact_drift
+    G, g = problem.delassus
+    size = np.abs(G) @ np.abs(np.where(problem.rest, T, 0.0)) + np.abs(g)
+    return bool(np.all((modes * xi[R] >= -slack * size[R])[modes != 0]))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Method `regularised`: the step of the law replaced by a steep slope (seed 001, sec. 1), for comparison only.
+#
+# T = -limit(velocity) tanh(velocity / width). No contact ever sticks: it creeps at about width x atanh(force / limit),
+# and a smaller width buys less creep with a stiffer equation (the rate limit / (width mass) bounds the step).
+
+
+def regularised(problem: Problem, warm: Float[Array, " m"] | None = None, width: float = 1e-3) -> Found:
+    """Return the forces of the steep slope; they depend on the velocity alone, so `warm` is not used."""
+    if not is_number(width) or not 0.0 < width < np.inf:
+        raise ModelError(f"width={width!r} must be a velocity > 0")
+    slope = np.tanh(np.abs(problem.velocity) / width)
+    moving = np.abs(problem.forces_in_motion)
+    size = np.where(problem.rest, problem.limits, moving)
+    return Found(-np.sign(problem.velocity) * slope * size, 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Every method behind one contract; being in the list is being tested.
+
+
+METHODS = {"exact": exact, "flowchart": flowchart, "switch": switch, "regularised": regularised}
+
+__all__ = ["METHODS", "Found", "Method", "exact", "flowchart", "regularised", "switch"]

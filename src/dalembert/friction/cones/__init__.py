@@ -1,0 +1,1 @@
+"""Friction whose limits are reactions: cones, solved by sweeps, Newton and interior points."""

@@ -1,0 +1,1 @@
+"""Force laws and contacts as data: what rubs, along which direction, under which law and load."""

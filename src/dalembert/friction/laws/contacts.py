@@ -1,0 +1,178 @@
+"""Contacts with friction as data, and the limits and forces of their laws at one state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.friction.laws.laws import Law, as_law
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Contacts with friction, as data: what rubs, along which direction, under which law and load.
+#
+# A contact's relative velocity is  w(q, t)^T v - surface(t),  w its direction; its force on the system is w T.
+#
+# | contact | limit of the force |
+# |---|---|
+# | `Bounded` | load x law, a given load (seed 001: 1, the law being in newton); one direction, or two for a plane |
+# | `Joint` | the same, along one coordinate |
+# | `Coulomb` | reaction of a constraint row x law, the law being a coefficient; one direction, or two for a plane |
+
+
+@dataclass(frozen=True, eq=False)
+class Contact:
+    """What all contacts have in common.
+
+    Attributes
+    ----------
+    name
+        For messages, index sets and events.
+    along
+        In a `Lagrangian`: the relative velocity as an SX expression, linear in v (or a relative displacement, an
+        expression of q and t alone); a list of two for a plane. In `Matrices`: the direction w, (n,), a function of
+        (q, t) that returns it, or a list of two.
+    law
+        A law, or a number for Coulomb's.
+    surface
+        Velocity of the other side along the direction, m/s: a number; in a `Lagrangian` also an expression of t; in
+        `Matrices` also a function of t that returns velocity and acceleration. Of a plane: one for both directions, or
+        a list of two.
+    drift
+        For `Matrices` with a direction that is a function: w_dot^T v, a function of (q, v, t); for a plane a list.
+    """
+
+    name: str
+    along: Any
+    law: Any
+    surface: Any = field(default=0.0, kw_only=True)
+    drift: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ModelError(f"a contact needs a name; got {self.name!r}")
+        object.__setattr__(self, "law", as_law(self.law, f"contact {self.name!r}"))
+
+    def part(self, what: str, j: int) -> Any:
+        """Return `surface` or `drift` along direction j: an entry of a list of two, or what holds for both."""
+        given = getattr(self, what)
+        if not isinstance(given, list | tuple):
+            return given
+        if len(given) != self.directions:
+            raise ModelError(
+                f"contact {self.name!r}: {what} has {len(given)} entries for {self.directions} direction(s)"
+            )
+        return given[j]
+
+    @property
+    def directions(self) -> int:
+        """Number of tangential directions: 1, or 2 for a plane."""
+        if isinstance(self.along, np.ndarray) and self.along.ndim == 2:
+            return len(self.along)
+        if not isinstance(self.along, list | tuple) or all(isinstance(x, Real) for x in self.along):
+            return 1
+        return len(self.along)
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded(Contact):
+    """Friction with a given limit: load x law; load is a number or a function of (q, v, t) (an expression)."""
+
+    load: Any = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_many(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Coulomb(Contact):
+    """Friction whose limit is law x |reaction| of the constraint row `normal`; an exact circular cone for a plane.
+
+    With `unilateral` the row only pushes: a reaction below zero ends the contact.
+    """
+
+    normal: str = field(kw_only=True)
+    unilateral: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _refuse_many(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Contact):
+    """Friction in a joint: along one coordinate, given by its name or number; the limit is load x law."""
+
+    load: Any = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.along, str | int):
+            raise ModelError(f"contact {self.name!r}: a joint's `along` is the name or number of a coordinate")
+
+
+def _refuse_many(one: Contact) -> None:
+    if one.directions not in (1, 2):
+        raise ModelError(f"contact {one.name!r}: one direction or two for a plane, not {one.directions}")
+
+
+CONTACTS = (Bounded, Coulomb, Joint)
+"""Every kind of contact."""
+
+
+def checked_contacts(contacts: Any) -> tuple[Contact, ...]:
+    """Return the contacts as a tuple; names must be distinct."""
+    if contacts is None:
+        return ()
+    if isinstance(contacts, Contact) or not isinstance(contacts, list | tuple):
+        raise ModelError("friction must be a list of contacts: Bounded, Coulomb or Joint")
+    seen: dict[str, int] = {}
+    for i, one in enumerate(contacts):
+        if not isinstance(one, CONTACTS):
+            raise ModelError(f"friction[{i}] is {type(one).__name__}, not a contact: Bounded, Coulomb or Joint")
+        if one.name in seen:
+            raise ModelError(f"two contacts are called {one.name!r}: friction[{seen[one.name]}] and friction[{i}]")
+        seen[one.name] = i
+    return tuple(contacts)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Laws of contacts with given limits, checked, and what they say at one state: limits at rest, forces in motion.
+
+
+Array = np.ndarray
+
+
+def checked_laws(laws: Any, m: int, names: Sequence[str]) -> tuple[Law, ...]:
+    """Return one law per contact; a single law or number stands for all."""
+    if isinstance(laws, Law) or np.ndim(laws) == 0:
+        laws = [laws] * m
+    if len(laws) != m:
+        raise ShapeError(f"{len(laws)} laws for {m} contacts")
+    return tuple(as_law(law, f"contact {name!r}") for law, name in zip(laws, names, strict=True))
+
+
+def forces_by_law(
+    laws: Sequence[Law], velocity: Array, loads: Array, names: Sequence[str], at_rest: float, state: Any
+) -> tuple[Array, Array, Array]:
+    """Return limits at rest, forces in motion (zero at rest), and who is at rest."""
+    m = velocity.size
+    rest = np.abs(velocity) <= at_rest
+    limits, moving = np.zeros(m), np.zeros(m)
+    for i, law in enumerate(laws):
+        if not (np.isfinite(loads[i]) and loads[i] >= 0.0):
+            raise ModelError(f"contact {names[i]!r}: its load is {loads[i]}; a load must be finite and not negative")
+        limits[i] = loads[i] * float(law.static(state))
+        if not rest[i]:
+            moving[i] = loads[i] * float(law.force(velocity[i], state))
+        if law.needs_state and (limits[i] < 0.0 or moving[i] * velocity[i] > 0.0 or not np.isfinite(limits[i])):
+            raise ModelError(
+                f"contact {names[i]!r}: the friction law is not dissipative here: static limit {limits[i]:.6g}, force "
+                f"{moving[i]:.6g} at relative velocity {velocity[i]:.6g}"
+            )
+    return limits, moving, rest

@@ -1,0 +1,1 @@
+"""The CUDA backend: one thread per sample, compiled by NVRTC through CuPy."""

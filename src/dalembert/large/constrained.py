@@ -1,0 +1,374 @@
+"""Constrained dynamics of a large mechanism: factor, solve, verdict; least joint forces."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+from dalembert.kkt import Status
+from dalembert.large.fronts.block import CLEANINGS, STEPS, Factors, FrontBlock, Out, Trial
+from dalembert.large.fronts.plan import Fronts, plan
+from dalembert.large.implied import LEFT_OUT, implied_rows
+from dalembert.large.residuals import FINE, all_finite, largest_of_each, needs, relative, residuals
+from dalembert.large.row_state import RowState
+from dalembert.large.rows import RowValues
+from dalembert.large.sparse import SparseBlock
+from dalembert.large.tree import LargeTree, massless_coordinate
+from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
+from dalembert.tree.block.verdict import MASSIVE, Thresholds
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Inverse dynamics of a large constrained mechanism, every joint driven: the least joint forces that cause a motion.
+#
+# tau = b + A^T lam, b = M a + bias what the open tree would need; lam minimises |b + A^T lam|, itself least where rows
+# are redundant. A is used as an operator only (one sweep each way), in LSMR (Fong & Saunders 2011), which begins at
+# zero and so ends at the least lam. Whether that is the least of a family is read off the pivots of the Delassus
+# matrix.
+
+
+Array = np.ndarray
+
+MOST = 20
+"""Steps per row before LSMR gives up; exact arithmetic would need one."""
+
+EXACT = 1e-14
+
+
+class _Rows(LinearOperator):
+    """A^T as an operator."""
+
+    def __init__(self, system: LargeSystem, values: RowValues) -> None:
+        super().__init__(np.dtype(float), (system.layout.mechanism.nv, system.rows.m))
+        self.system, self.values = system, values
+
+    def _matvec(self, x: Array) -> Array:
+        return self.system.pull(self.values, np.ravel(x))
+
+    def _rmatvec(self, x: Array) -> Array:
+        return self.system.move_rows(self.values, np.ravel(x))
+
+
+def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) -> tuple[Array, Array, Status]:
+    """Return tau (nv,), lam (m,), status."""
+    nv, m = len(v), system.rows.m
+    nothing = np.full(nv, np.nan), np.full(m, np.nan), Status.NONFINITE
+    if not all(np.isfinite(x).all() for x in (q, v, a)) or not np.isfinite(t):
+        return nothing
+    b = np.empty(nv)
+    system.tree.inverse(q, v, a, b)
+    values = system.moved(q, v, t)
+    size = np.abs(b).max() or 1.0
+    if not (np.isfinite(size) and np.isfinite(values.wrenches).all()):  # too large for what is made of them
+        return nothing
+    operator = _Rows(system, values)
+    lam, stopped, *_ = lsmr(operator, -b / size, atol=EXACT, btol=EXACT, conlim=0, maxiter=MOST * m)
+    lam = size * lam
+    status = Status.ILL_CONDITIONED
+    if stopped < 7:
+        status = Status.UNIQUE if system.independent(values) else Status.REDUNDANT
+    tau = b + system.pull(values, lam)
+    return (tau, lam, status) if np.isfinite(tau).all() and np.isfinite(lam).all() else nothing
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Constrained dynamics of a large mechanism: factor, solve, and judge the answer by residuals.
+#
+# Symbols: M a + A^T lam = f, A a = c; G = A M^-1 A^T; delta shift of redundant rows, mu its part of G's diagonal.
+#
+# Rows are first taken to be independent. Where a pivot says otherwise, the mechanism is asked which of its rows others
+# imply, at this configuration and others around it (`implied.py`). What these bear is found by proximal steps from
+# lam = 0 towards the multipliers of least norm, with -delta on the rows' diagonal,
+#
+#     A a - delta lam_k+1 = c - delta lam_k
+#
+# and the others, which have the mechanism's rank, are then solved without a shift: next to a singular configuration
+# none is dropped. The status is made of residuals that know nothing of the factors: Newton-Euler with the answer, and A
+# a from it; errors follow from these as in `tree/block/verdict.py`.
+
+
+MOST_PER_BODY = 2e5
+"""Operations per body and row beyond which the tree's own order is given up for a sparse LU, which takes about that."""
+
+REFINEMENTS = 3
+"""Solves with what is left as right side, at most."""
+
+NOTHING = np.zeros((0, 6))
+"""Forces that bodies need where they do not move."""
+
+
+class Answer(NamedTuple):
+    """One sample: a (nv,), lam (m,), status, residuals of both block rows."""
+
+    acceleration: Array
+    multipliers: Array
+    status: Status
+    residuals: tuple[float, float]
+
+
+class LargeSystem(RowState):
+    """The block system of a large mechanism, one state at a time."""
+
+    def __init__(self, tree: LargeTree, metric: Array | None = None, route: str = "auto") -> None:
+        super().__init__(tree)
+        mechanism = tree.layout.mechanism
+        self.limits = Thresholds(2.0**-52, BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+        self.massless = massless_coordinate(tree)
+        self.block = self._block(route)
+        self.all_rows = np.ones(self.rows.m, dtype=bool)
+        self.metric = np.ones(self.rows.m) if metric is None else np.asarray(metric, dtype=float)
+        self._implied: dict[bytes, Array | None] = {}
+
+    def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
+        """Move to a state, which is remembered, and return the rows there."""
+        self.room.at = (q, v, t, gravity)
+        return super().moved(q, v, t, gravity)
+
+    def implied(self, present: Array) -> Array | None:
+        """Return which of the rows that are `present` others imply, (m,), found once; None where that is not known."""
+        key = present.tobytes()
+        if key not in self._implied:
+            at, need = self.room.at, self.room.need.copy()
+            self._implied[key] = implied_rows(self, present)
+            self.moved(*at)
+            self.room.need[:] = need
+        return self._implied[key]
+
+    def _block(self, route: str) -> FrontBlock | SparseBlock:
+        """Return fronts; a sparse LU where they would be wide, or motions without mass would be divided by."""
+        if route == "sparse" or self.massless is not None:
+            return SparseBlock(self, self.massless is not None)
+        fronts = plan(self.layout, self.rows.touches, MOST_PER_BODY * (self.layout.n + self.rows.m))
+        return SparseBlock(self) if fronts is None else FrontBlock(self, fronts, self.limits)
+
+    @property
+    def fronts(self) -> Fronts | None:
+        """The elimination plan; None where a sparse LU is used."""
+        return self.block.fronts
+
+    @property
+    def width(self) -> int:
+        """The most rows that are eliminated together; 0 where a sparse LU sees to that."""
+        return 0 if self.fronts is None else self.fronts.sizes["width"]
+
+    @property
+    def bytes(self) -> int:
+        """Size of what the plan needs for its numbers; a sparse LU is not counted."""
+        return 0 if self.fronts is None else 8 * sum(k for word, k in self.fronts.sizes.items() if word != "width")
+
+    def forward(self, q: Array, v: Array, tau: Array, t: float, out: Out | None = None) -> Answer:
+        """Return the constrained acceleration of one state, in the arrays `out` where it can be."""
+        if not (isfinite(t) and all_finite((q, v, tau))):
+            return self._nothing(Status.NONFINITE)
+        values, tree, need = self.moved(q, v, t), self.tree, self.room.need
+        load = tau
+        if tree.passive.acts:
+            load, ext = tree.load(q, v, tau, tree.frames(v))
+            needs(self.layout.inertia, tree.memory.K, ext, need)
+
+        def free() -> Array:
+            a = np.empty_like(tau)
+            tree.forward(q, v, tau, a)
+            return a
+
+        return self._answer(values, need, load, -values.drift, free=free, out=out)
+
+    def jump(self, q: Array, v: Array, t: float, taken: Array) -> Answer:
+        """Return v', impulses: M (v' - v) + A^T P = 0, of the rows' rate the part `taken` is gone."""
+        if not (isfinite(t) and all_finite((q, v, taken))):
+            return self._nothing(Status.NONFINITE)
+        values = self.moved(q, v, t)
+        found = self._answer(values, NOTHING, np.zeros_like(v), -taken * values.rate)
+        return Answer(v + found.acceleration, *found[1:])
+
+    def right_sides(self, q: Array, y1: Array, y2: Array, t: float) -> Answer:
+        """Return a, lam of M a + A^T lam = y1, A a = y2 for any right sides."""
+        if not (isfinite(t) and all_finite((q, y1, y2))):
+            return self._nothing(Status.NONFINITE)
+        values = self.still(q, t)
+        return self._answer(values, NOTHING, y1, y2, free=lambda: self.tree.yielding(y1))
+
+    def step(self, q: Array, t: float) -> tuple[Array, Array, Status]:
+        """Return Newton's step onto the rows that have a residual, the residual, and the status."""
+        still = np.zeros(self.layout.mechanism.nv)
+        if not (isfinite(t) and all_finite((q,))):
+            return still * np.nan, np.full(self.rows.h, np.nan), Status.NONFINITE
+        values = self.moved(q, still, t)
+        c = np.zeros(self.rows.m)
+        held = self.rows.residual_place
+        c[held >= 0] = -values.residual[held[held >= 0]]
+        free = values
+        if (held < 0).any():  # rows without residual do not hold a configuration
+            wrenches = values.wrenches.copy()
+            wrenches[held < 0] = 0.0
+            free = RowValues(wrenches, values.rate, values.drift, values.residual)
+        found = self._answer(free, NOTHING, still, c, held >= 0)
+        return found.acceleration, values.residual, found.status
+
+    def _nothing(self, status: Status) -> Answer:
+        nan = np.nan
+        return Answer(np.full(self.layout.mechanism.nv, nan), np.full(self.rows.m, nan), status, (nan, nan))
+
+    def _answer(
+        self,
+        values: RowValues,
+        need: Array,
+        tau: Array,
+        c: Array,
+        present: Array | None = None,
+        free: Any = None,
+        out: Out | None = None,
+    ) -> Answer:
+        """Solve plainly, or by proximal steps where rows that are `present` depend on each other, and judge."""
+        load, present = (need, tau, c), self.all_rows if present is None else present
+        out = (np.empty(len(tau)), np.empty(len(c))) if out is None else out
+        factors, found = self.block.first(values, load, present, out)
+        if self._is_massless(factors):
+            return self._nothing(Status.MASSLESS)
+        independent = found is not None
+        if found is not None:
+            found = self._refined(values, factors, load, found)
+            if found.one <= self.limits.accept and found.two <= self.limits.accept:
+                return Answer(found.a, found.lam, Status.UNIQUE, (found.one, found.two))
+        scale, implied = self.scales(factors.g), self.implied(present)
+        if implied is not None:
+            kept = self._kept(values, load, factors.g, scale, present, implied, free)
+            if kept.status is not Status.INCONSISTENT:
+                return kept  # what contradicts itself is met as far as can be, below
+        factors = self.block.factor(values, self.shift(factors.g, scale))
+        if self._is_massless(factors):
+            return self._nothing(Status.MASSLESS)
+        found = self._trial(values, factors, load, *self.proximal(factors, *load))
+        found = self._refined(values, factors, load, found)
+        if not np.isfinite(found.one + found.two):
+            return self._nothing(Status.NONFINITE)
+        if self.fronts is None:  # a shift adds most to pivots of rows with a small part in a dependence
+            independent = self._have_pivots(factors, scale, present)
+        two = found.two
+        if two > self.limits.accept and free is not None:
+            two = self._beside(values, factors, c, found.a, free())
+        return Answer(found.a, found.lam, self._verdict(found.one, two, independent), (found.one, two))
+
+    def _kept(
+        self, values: RowValues, load: tuple, g: Array, scale: Array, present: Array, implied: Array, free: Any
+    ) -> Answer:
+        """Solve by the rows that make up the mechanism's rank; implied ones bear what least norm gives them."""
+        need, tau, c = load
+        borne = np.zeros(self.rows.m)
+        if implied.any():
+            factors = self.block.factor(values, self.shift(g, scale))
+            if self._is_massless(factors):
+                return self._nothing(Status.MASSLESS)
+            borne[implied] = self.proximal(factors, *load)[1][implied]
+        kept = present & ~implied
+        factors = self.block.factor(values, np.where(kept, 0.0, LEFT_OUT * scale))
+        if self._is_massless(factors):
+            return self._nothing(Status.MASSLESS)
+        a, lam = self.block.solve(factors, need, tau - self.pull(values, borne), c)
+        found = self._trial(values, factors, load, a, np.where(kept, lam, borne))
+        found = self._refined(values, factors, load, found)
+        if not np.isfinite(found.one + found.two):
+            return self._nothing(Status.NONFINITE)
+        least = self._least_pivot(factors, scale, kept)
+        gap, size = found.gap.copy(), found.size.copy()
+        if found.two > self.limits.accept and free is not None:
+            size = np.abs(self.move_rows(values, free())) + np.abs(c)
+        parts = [relative(np.where(rows, gap, 0.0), size, factors.g) for rows in (kept, implied)]
+        weights = np.where(factors.g > 0.0, factors.g, 1.0) ** -0.5
+        error = float(np.linalg.norm((weights * gap)[kept]) / (np.linalg.norm(weights * size) or 1.0))
+        certain = least > self.limits.regular and error <= self.limits.certain * min(least, 1.0) ** 0.5
+        status = Status.ILL_CONDITIONED
+        if certain and max(found.one, parts[0]) <= self.limits.accept:
+            status = Status.REDUNDANT if implied.any() else Status.UNIQUE
+            if parts[1] > self.limits.agree:
+                status = Status.INCONSISTENT if least > self.limits.implied else Status.ILL_CONDITIONED
+        return Answer(found.a, found.lam, status, (found.one, max(parts)))
+
+    def _least_pivot(self, factors: Factors, scale: Array, kept: Array) -> float:
+        """Return the least pivot of kept rows beside their diagonals; without pivots, what a right side finds of it."""
+        if not kept.any():
+            return 1.0
+        if self.fronts is not None:
+            return float((factors.pivots / scale)[kept].min())
+        y = np.cos(np.arange(self.rows.m)) * kept
+        _, x = self.block.solve(factors, NOTHING, np.zeros(self.layout.mechanism.nv), -y * scale**0.5)
+        return float(np.linalg.norm(y) / np.linalg.norm((x * scale**0.5)[kept]))
+
+    def _is_massless(self, factors: Factors) -> bool:
+        """Say whether a joint had next to nothing to divide by."""
+        return not factors.worst > MASSIVE * self.limits.eps
+
+    def _verdict(self, one: float, two: float, unique: bool) -> Status:
+        """Return the status of an answer by proximal steps with these residuals."""
+        met = two <= (self.limits.accept if unique else self.limits.agree)
+        if met and one <= self.limits.accept:
+            return Status.UNIQUE if unique else Status.REDUNDANT
+        return Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT
+
+    def independent(self, values: RowValues) -> bool:
+        """Return whether no row follows from the others; True too where a motion without mass hides it."""
+        shift = np.zeros(self.rows.m)
+        if isinstance(self.block, SparseBlock):
+            g = self.block.first(values)[0].g
+            shift = self.shift(g, self.scales(g))
+        factors = self.block.factor(values, shift)
+        return self._is_massless(factors) or self._have_pivots(factors, self.scales(factors.g), self.all_rows)
+
+    def _have_pivots(self, factors: Factors, scale: Array, present: Array) -> bool:
+        """Say whether the rows that are `present` are independent, as far as pivots tell."""
+        return bool((factors.pivots > self.limits.implied * scale)[present].all())
+
+    def scales(self, g: Array) -> Array:
+        """Return for each row the largest diagonal of its constraint."""
+        return largest_of_each(self.rows.owner, self.rows.owners, g)
+
+    def shift(self, g: Array, scale: Array) -> Array:
+        """Return delta for rows with diagonal g and their constraints' scales: mu w over the largest w / scale."""
+        largest = (self.metric / scale)[g > 0].max(initial=0.0) or self.metric.max()
+        return self.limits.shift * self.metric / largest
+
+    def proximal(self, factors: Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
+        """Return a and the least lam by `STEPS` proximal steps; rounding along null(A^T) is taken out again."""
+        lam, solve = np.zeros(self.rows.m), self.block.solve
+        a = np.zeros_like(tau)
+        for _ in range(STEPS):
+            a, lam = solve(factors, need, tau, c - factors.shift * lam)
+        for _ in range(CLEANINGS):
+            astray = lam
+            for _ in range(STEPS):
+                _, astray = solve(factors, NOTHING, np.zeros_like(tau), -factors.shift * astray)
+            lam = lam - astray
+        return a, lam
+
+    def _trial(self, values: RowValues, factors: Factors, load: tuple, a: Array, lam: Array) -> Trial:
+        """Return an answer with its residuals."""
+        layout, memory, rows, room = self.layout, self.tree.memory, self.rows, self.room
+        (need, tau, c), gap = load, np.empty((2, rows.m))
+        one, two = residuals(
+            layout.topology, layout.gathering, layout.pitch, layout.inertia, self.tree.armature, memory.K, memory.Y,
+            self.block.weighed, self.ends, rows.linear_terms, values.wrenches, need, tau, c, a, lam, factors.g,
+            memory.A, room.forces, room.coupled, memory.T, room.left, gap, self.limits.accept,
+        )  # fmt: skip
+        return Trial(a, lam, one, two, room.left, gap[0], gap[1])
+
+    def _refined(self, values: RowValues, factors: Factors, load: tuple, found: Trial) -> Trial:
+        """Return the answer improved by what is left where that is above `FINE`, as long as it helps."""
+        for _ in range(REFINEMENTS):
+            if not found.one > FINE:
+                break
+            a, lam = self.block.solve(factors, NOTHING, found.left, found.gap)
+            trial = self._trial(values, factors, load, found.a + a, found.lam + lam)
+            if not max(trial.one, trial.two) < max(found.one, found.two):
+                break
+            found = trial
+        return found
+
+    def _beside(self, values: RowValues, factors: Factors, c: Array, a: Array, free: Array) -> float:
+        """Return the second residual beside what rows would do without their forces: a structure at rest moves nothing.
+
+        The matrix is not used any more: the free accelerations have overwritten its factors.
+        """
+        gap, size = self.move_rows(values, a) - c, np.abs(self.move_rows(values, free)) + np.abs(c)
+        return relative(gap, size, factors.g)

@@ -1,0 +1,1 @@
+"""The block system of a large mechanism, eliminated along its tree by fronts."""

@@ -1,0 +1,139 @@
+"""Which rows of a large mechanism others imply: a property of the mechanism, looked for around one configuration.
+
+At one configuration a pivot that vanishes may be a row that others imply everywhere, or a rank that is lost there. So
+pivots are looked at in other configurations as well, reached along motions that the rows allow and closed by Newton's
+method: the fewest rows without a pivot are the implied ones. Fronts have pivots; a sparse LU has none that say this,
+and there the Delassus matrix is formed and eliminated with pivots, as long as it is small.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dalembert.large.rows import RowValues
+from dalembert.large.sparse import SparseBlock
+from dalembert.model.mechanism.ranks import SLACK
+from dalembert.tree.block.probing import CLOSED, residual_sizes
+
+if TYPE_CHECKING:
+    from dalembert.large.constrained import LargeSystem
+
+Array = np.ndarray
+
+NULL = 1e-10
+"""A pivot up to this part of its row's diagonal is none: the square of a part of 1e-5."""
+
+FAR = (0.05, 0.3, 0.6)
+"""How far away configurations beside the first are: radians, or parts of the mechanism's size."""
+
+CLOSING_STEPS = 20
+"""Newton steps back to the constraints: next to a singular configuration they are slow, elsewhere five will do."""
+
+PASSES = 8
+"""Factors until no further row is found without a pivot: a row that rounding kept spoils the pivots after it."""
+
+LARGEST_DENSE = 400
+"""Rows up to which a Delassus matrix is formed for this."""
+
+LEFT_OUT = 1e20
+"""Shift of a row, as part of its diagonal, that leaves it out: it bears nothing."""
+
+
+def implied_rows(system: LargeSystem, present: Array) -> Array | None:
+    """Return which of the rows that are `present` others imply, (m,); None where no way leads to it."""
+    sparse = isinstance(system.block, SparseBlock)
+    if sparse and (system.massless is not None or system.rows.m > LARGEST_DENSE):
+        return None
+    q, _, t, _ = system.room.at
+    here, fewest = _without_pivot(system, q, t, present, sparse), None
+    if here is None:
+        return None
+    if not here.any():
+        return here
+    for near in _around(system, q, t):
+        found = _without_pivot(system, near, t, present, sparse)
+        if found is not None and (fewest is None or found.sum() < fewest.sum()):
+            fewest = found
+    return here if fewest is None or here.sum() <= fewest.sum() else fewest
+
+
+def _without_pivot(system: LargeSystem, q: Array, t: float, present: Array, sparse: bool) -> Array | None:
+    """Return the rows without a pivot at one configuration; None where a joint has none."""
+    values = _masked(system.still(q, t), present)
+    found = np.zeros(len(present), dtype=bool)
+    if sparse:
+        return _by_elimination(system, values, present)
+    for _ in range(PASSES):
+        factors = system.block.factor(values, np.zeros(len(present)))
+        scale = system.scales(factors.g)
+        if found.any() or not present.all():
+            factors = system.block.factor(values, np.where(found | ~present, LEFT_OUT * scale, 0.0))
+        if not factors.worst > 0.0:
+            return None
+        more = present & ~found & (np.abs(factors.pivots) <= NULL * scale)
+        if not more.any():
+            break
+        found |= more
+    return found
+
+
+def _by_elimination(system: LargeSystem, values: RowValues, present: Array) -> Array:
+    """Return the rows that are left when the Delassus matrix is eliminated, largest pivot first."""
+    m = system.rows.m
+    G = np.zeros((m, m))
+    for k in np.flatnonzero(present):
+        G[:, k] = system.move_rows(values, system.tree.yielding(system.pull(values, np.eye(1, m, int(k))[0])))
+    G = np.where(np.outer(present, present), (G + G.T) / 2, 0.0)
+    d = system.scales(np.diagonal(G).copy()) ** -0.5
+    S, found = d[:, None] * G * d, present.copy()
+    for _ in range(int(present.sum())):
+        k = int(np.argmax(np.where(found, np.diagonal(S), -np.inf)))
+        if not S[k, k] > NULL:
+            break
+        S = S - np.outer(S[:, k], S[k]) / S[k, k]
+        found[k] = False
+    return found
+
+
+def _around(system: LargeSystem, q: Array, t: float) -> list[Array]:
+    """Return closed configurations around q."""
+    rng, found = np.random.default_rng(0), list[Array]()
+    mechanism, reach = system.layout.mechanism, system.layout.mechanism.reach
+    held = system.rows.residual_place
+    sizes = residual_sizes(mechanism)[held >= 0]
+    still = np.zeros(mechanism.nv)
+    for length in FAR:
+        values = system.moved(q, still, t)
+        away = rng.standard_normal(mechanism.nv)
+        away += _nearest(system, values, -system.move_rows(values, away))
+        place = mechanism.integrate(q, length * min(reach, 1.0) / (np.abs(away).max() or 1.0) * away)
+        for _ in range(CLOSING_STEPS):
+            values = system.moved(place, still, t)
+            if not values.residual.size or np.abs(values.residual / sizes).max() < CLOSED:
+                break
+            c = np.zeros(system.rows.m)
+            c[held >= 0] = -values.residual[held[held >= 0]]
+            place = mechanism.integrate(place, _nearest(system, values, c, held >= 0))
+        residual = system.moved(place, still, t).residual
+        if np.isfinite(place).all() and (np.abs(residual / sizes) <= SLACK).all():
+            found.append(place)
+    return found
+
+
+def _nearest(system: LargeSystem, values: RowValues, c: Array, present: Array | None = None) -> Array:
+    """Return the least motion with A a = c, of rows of any rank."""
+    values = values if present is None else _masked(values, present)
+    block, still = system.block, np.zeros(system.layout.mechanism.nv)
+    measured = block.first(values)[0] if isinstance(block, SparseBlock) else block.factor(values, np.zeros(len(c)))
+    factors = block.factor(values, system.shift(measured.g, system.scales(measured.g)))
+    return system.proximal(factors, np.zeros((0, 6)), still, c)[0]
+
+
+def _masked(values: RowValues, present: Array) -> RowValues:
+    """Return the rows with zeros for those that are not present."""
+    if present.all():
+        return values
+    wrenches = np.where(present[:, None, None], values.wrenches, 0.0)
+    return RowValues(wrenches, values.rate, values.drift, values.residual)

@@ -1,0 +1,94 @@
+"""Requests that loops can answer, and the size from which they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dalembert.model.joints import KINDS
+from dalembert.model.requests import register_looped
+
+if TYPE_CHECKING:
+    from dalembert.kernel import Kernel
+    from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.requests import RouteTable
+
+# ----------------------------------------------------------------------------------------------------------------------
+# When a mechanism is too large to be unrolled: operations of its forward dynamics, estimated from its structure.
+#
+# Straight-line code is faster per body as long as it fits the processor's caches, but it has to be traced and compiled:
+# 0.1 to 0.6 ms an operation. Loops are compiled once for all mechanisms.
+
+
+LARGEST_UNROLLED = 60_000
+"""Estimated operations beyond which loops take over: a chain of about 260 hinges, ten seconds of compiling or more."""
+
+PER_BODY, PER_VELOCITY, PER_ROW = 60, 170, 200
+"""Operations of the articulated-body algorithm, counted on chains and trees, and of a row with its forces."""
+
+
+def estimated_operations(mechanism: Mechanism) -> int:
+    """Return about how many operations unrolled forward dynamics would have."""
+    known = mechanism.__dict__
+    if "_estimated_operations" not in known:  # not by the mechanism's hash: that of a large one takes seconds
+        known["_estimated_operations"] = _estimate(mechanism)
+    return known["_estimated_operations"]
+
+
+def _estimate(mechanism: Mechanism) -> int:
+    tree = sum(PER_BODY + PER_VELOCITY * KINDS[joint.kind].nv for joint in mechanism.joints if joint.kind != "fixed")
+    if tree > LARGEST_UNROLLED:
+        return tree  # rows only add to it, and naming them all takes a while
+    m = len(mechanism.names)
+    path = min(m * mechanism.nv, 40 * m)
+    return tree + PER_ROW * m + 12 * path + m * m * min(mechanism.nv, 40) // 2 + m**3 // 6
+
+
+def is_large(mechanism: Mechanism) -> bool:
+    """Say whether a mechanism's kernels are loops unless asked otherwise."""
+    return estimated_operations(mechanism) > LARGEST_UNROLLED
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What loops can compute: the table that `compile` looks into when a mechanism is large, or when asked to.
+
+
+OF_MOTION = (
+    "kinematics", "velocity", "jacobian", "jacobian_drift", "energy", "center_of_mass", "center_of_mass_velocity",
+    "momentum", "momentum_rate",
+)  # fmt: skip
+
+OF_THE_BLOCK = (
+    "impact", "project", "project_velocity", "project_step", "kkt", "delassus", "delassus_factor", "delassus_solve",
+)  # fmt: skip
+
+LOOPED = (
+    "forward", "aba", "inverse", "mass_matrix", "bias", "gravity", *OF_MOTION,
+    *OF_THE_BLOCK,
+    "constraint", "constraint_velocity", "constraint_jacobian", "constraint_drift",
+)  # fmt: skip
+"""Every request that has loops; being here is being tested."""
+
+
+def looped(mechanism: Mechanism, what: str, options: dict[str, Any], kernel: dict[str, Any]) -> Kernel | None:
+    """Return a kernel of loops where they are asked for or the mechanism is large, else None."""
+    asked = kernel.get("backend") == "looped"
+    if not asked and ("backend" in kernel or not is_large(mechanism)):
+        return None
+    size = f"about {estimated_operations(mechanism):,} operations"
+    reason = f"as asked; {size}" if asked else f"{size} are more than {LARGEST_UNROLLED:,}"
+    from dalembert.large.functions import MAKERS  # loops are imported when somebody asks for them
+    from dalembert.large.kernel import LoopedKernel
+
+    return LoopedKernel(mechanism, what, options, MAKERS[what], kernel, reason)
+
+
+def looped_routes(mechanism: Mechanism, what: str) -> RouteTable | None:
+    """Return the table of routes of a large mechanism, else None."""
+    if not is_large(mechanism) or not (mechanism.names or what == "forward"):
+        return None
+    from dalembert.large.routes import looped_table
+
+    return looped_table(mechanism, what)
+
+
+register_looped(looped, LOOPED, looped_routes)

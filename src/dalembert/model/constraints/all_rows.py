@@ -1,0 +1,137 @@
+"""All rows of a mechanism: couplings and loops of files as constraints, assembled one below the other."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.model.constraints.constraint import Constraint
+from dalembert.model.constraints.pairs import Cylindrical, Distance, Planar, Point, Prismatic, Revolute, Universal, Weld
+from dalembert.model.constraints.prescribed import Coupler
+from dalembert.model.constraints.rows import Matrix, Rows, stack
+from dalembert.names import lookup, near_matches
+
+if TYPE_CHECKING:
+    from dalembert.model.constraints.kinematics import Kinematics
+    from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.mechanism.parts import Coupling, Loop
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a file gives as couplings and loops, as the constraints they are.
+
+
+LOOPS: dict[str, tuple[Any, bool]] = {
+    "point": (Point, False),
+    "weld": (Weld, False),
+    "revolute": (Revolute, True),
+    "prismatic": (Prismatic, True),
+    "cylindrical": (Cylindrical, True),
+    "universal": (Universal, True),
+    "planar": (Planar, True),
+    "distance": (Distance, False),
+}
+"""Per kind of `Loop` the constraint, and whether it has an axis."""
+
+
+def closing(mechanism: Mechanism) -> tuple[Constraint, ...]:
+    """Return couplings and loops of a mechanism as constraints, in this order."""
+    return (*map(from_coupling, mechanism.couplings), *map(from_loop, mechanism.loops))
+
+
+def from_coupling(coupling: Coupling) -> Constraint:
+    """Return a coupling as a `Coupler`."""
+    return Coupler(coupling.terms, coupling.offset, name=coupling.name)
+
+
+def from_loop(loop: Loop) -> Constraint:
+    """Return a loop as the constraint of its kind; `options` of the loop are fields of the constraint."""
+    kind, has_axis = lookup(loop.kind, LOOPS, "kind of loop", loop.source)
+    given = dict(loop.options) | ({"axis": loop.axis} if has_axis else {})
+    _check_options(loop, kind, given)
+    try:
+        return kind(
+            loop.body,
+            loop.other,
+            placement=loop.placement,
+            at=loop.other_placement,
+            name=f"loop {loop.name}",
+            **given,
+        )
+    except (TypeError, ValueError, ModelError) as error:
+        raise ModelError(f"loop {loop.name!r} ({loop.kind}): {error}", loop.source) from error
+
+
+def _check_options(loop: Loop, kind: Any, given: dict[str, Any]) -> None:
+    """Refuse options that the constraint does not have, and ask for those that it needs."""
+    own = {each.name: each for each in fields(kind) if each.name not in ("frame", "other", "placement", "at", "name")}
+    for name in given:
+        if name not in own:
+            raise ModelError(
+                f"loop {loop.name!r} ({loop.kind}) has no option {name!r}; it takes {', '.join(own)}",
+                loop.source,
+                near_matches(name, own),
+            )
+    needed = [name for name, each in own.items() if each.default is MISSING and each.default_factory is MISSING]
+    missing = [name for name in needed if name not in given]
+    if missing:
+        raise ModelError(
+            f"loop {loop.name!r} ({loop.kind}) needs options={{{', '.join(f'{name!r}: ...' for name in missing)}}}",
+            loop.source,
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# All rows of a mechanism, one below the other, with stabilisation where it is asked for.
+
+
+@dataclass(frozen=True, eq=False)
+class Assembled:
+    """Rows of all constraints of a mechanism.
+
+    Attributes
+    ----------
+    residual : (h, 1)
+        phi of the rows that have one (`Mechanism.holonomic`).
+    jacobian, rate, drift : (m, nv), (m, 1), (m, 1)
+        A v + offset = rate must vanish; A a + drift = 0. The drift has the terms of stabilisation.
+    """
+
+    residual: Matrix
+    jacobian: Matrix
+    rate: Matrix
+    drift: Matrix
+
+
+def assemble(kinematics: Kinematics) -> Assembled:
+    """Return the rows of `mechanism.all_constraints`, in the order of `mechanism.names`."""
+    parts = [part for each in kinematics.mechanism.all_constraints for part in parts_of(each, kinematics)]
+    residuals = [part.residual for part in parts if part.residual is not None]
+    return Assembled(
+        _stack(residuals, 1),
+        _stack([part.jacobian for part in parts], kinematics.mechanism.nv),
+        _stack([part.rate for part in parts], 1),
+        _stack([part.drift for part in parts], 1),
+    )
+
+
+def parts_of(constraint: Constraint, kinematics: Kinematics) -> list[Rows]:
+    """Return a constraint's rows, those with and those without residual apart."""
+    made = constraint.rows(kinematics)
+    parts = made if isinstance(made, list) else [made]
+    gains = constraint.stabilize
+    return parts if gains is None else [part.stabilized(gains) for part in parts]
+
+
+def _stack(blocks: list[Matrix], columns: int) -> Matrix:
+    """Return blocks one below the other; entries known to be zero leave an expression's sparsity."""
+    if not blocks:
+        return np.zeros((0, columns))
+    whole = stack(blocks)
+    if isinstance(whole, np.ndarray):
+        return whole
+    import casadi as ca
+
+    return ca.sparsify(whole)

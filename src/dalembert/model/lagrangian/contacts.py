@@ -1,0 +1,138 @@
+"""Contacts of a Lagrangian system: relative velocities, rows, drift and loads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import casadi as ca
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.errors import ModelError
+from dalembert.friction import Contact, Coulomb, Joint, Limited, Reacting, Resolution, resolve
+from dalembert.model.lagrangian.derivation import rate_of
+from dalembert.model.lagrangian.symbols import Symbols
+from dalembert.model.mechanism.manifold import reals
+from dalembert.model.system import System
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Contacts of a Lagrangian system as expressions: relative velocity, rows, drift and loads.
+#
+# A contact is given by its relative velocity, linear in v, or by a relative displacement x(q, t), whose rate is taken.
+# With psi the relative velocity less that of the surface,  rows = dpsi/dv,  drift = (dpsi/dq) v + dpsi/dt.
+
+
+ALLOWED = "q v t parameters"
+
+
+@dataclass(frozen=True, eq=False)
+class ContactExpressions:
+    """Relative velocity (m,), rows (m, n), drift (m,) and loads (k,) in SX."""
+
+    velocity: ca.SX
+    rows: ca.SX
+    drift: ca.SX
+    loads: ca.SX
+
+
+def derive_contacts(
+    symbols: Symbols, contacts: tuple[Contact, ...], coordinates: tuple[str, ...], names: tuple[str, ...]
+) -> ContactExpressions:
+    """Differentiate; refuse by the contact's name what is no relative velocity."""
+    psi: list[ca.SX] = []
+    loads = []
+    for one in contacts:
+        if isinstance(one, Coulomb) and one.normal not in names:
+            raise ModelError(f"contact {one.name!r}: no constraint is called {one.normal!r}; there are {names}")
+        for j, rate in enumerate(_rates(symbols, one, coordinates)):
+            surface = one.part("surface", j)
+            if one.drift is not None or callable(surface):
+                raise ModelError(f"contact {one.name!r}: a Lagrangian derives drift and surface from expressions")
+            psi.append(rate - symbols.scalar(surface, f"surface of contact {one.name!r}", "t parameters"))
+        loads.append(symbols.scalar(getattr(one, "load", 1.0), f"load of contact {one.name!r}", "q v t u parameters"))
+    column = ca.densify(ca.vertcat(*psi)) if psi else ca.SX(0, 1)
+    rows = ca.densify(ca.jacobian(column, symbols.v)) if psi else ca.SX(0, symbols.v.numel())
+    drift = ca.densify(rate_of(symbols, column)) if psi else ca.SX(0, 1)
+    return ContactExpressions(column, rows, drift, ca.densify(ca.vertcat(*loads)) if loads else ca.SX(0, 1))
+
+
+def _rates(symbols: Symbols, one: Contact, coordinates: tuple[str, ...]) -> list[ca.SX]:
+    """Return the relative velocities of one contact."""
+    if isinstance(one, Joint):
+        known = one.along in coordinates if isinstance(one.along, str) else 0 <= one.along < len(coordinates)
+        if not known:
+            raise ModelError(f"contact {one.name!r}: no coordinate is called {one.along!r}; there are {coordinates}")
+        return [symbols.v[coordinates.index(one.along) if isinstance(one.along, str) else one.along]]
+    found = []
+    for along in one.along if one.directions == 2 else [one.along]:
+        what = f"relative velocity of contact {one.name!r}"
+        x = symbols.scalar(along, what, ALLOWED)
+        if not ca.depends_on(x, symbols.v):
+            x = rate_of(symbols, x)
+        row = ca.jacobian(x, symbols.v)
+        if ca.depends_on(row, symbols.v):
+            raise ModelError(f"{what}, {x}, is not linear in the velocities")
+        if row.nnz() == 0:
+            raise ModelError(f"{what}, {x}, depends on no velocity: nothing rubs there")
+        found.append(x)
+    return found
+
+
+def as_outputs(contacts: ContactExpressions) -> dict[str, Any]:
+    """Return the outputs of the quantity "contacts"."""
+    return {
+        "contact_velocity": contacts.velocity,
+        "contact_jacobian": contacts.rows,
+        "contact_drift": contacts.drift,
+        "contact_load": contacts.loads,
+    }
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Systems with friction: what simulators see of the contacts, and how one state is resolved.
+
+
+Array = np.ndarray
+
+
+@runtime_checkable
+class FrictionalSystem(System, Protocol):
+    """A `System` whose contacts rub; m is the number of contact directions (two for a plane)."""
+
+    @property
+    def contacts(self) -> tuple[Contact, ...]:
+        """The contacts, in order."""
+        ...
+
+    def contact_terms(self, q: Array, v: Array, t: float) -> ContactTerms:
+        """Return relative velocities (m,), rows (m, n), drift (m,), and loads of the contacts (k,)."""
+        ...
+
+
+ContactTerms = tuple[Float[Array, " m"], Float[Array, "m n"], Float[Array, " m"], Float[Array, " k"]]
+
+
+def limits_of(contacts: tuple[Contact, ...]) -> list[Any]:
+    """Return what `resolve` takes as laws: a law, `Reacting` with a row as load, `Limited` in a plane."""
+    return [_limit_of(one) for one in contacts]
+
+
+def _limit_of(one: Contact) -> Any:
+    if isinstance(one, Coulomb):
+        return Reacting(one.law, one.normal, one.unilateral, one.directions)
+    return Limited(one.law) if one.directions == 2 else one.law
+
+
+def resolve_state(
+    system: FrictionalSystem, q: Any, v: Any, t: float = 0.0, force: Any = None, method: str = "exact", **options: Any
+) -> Resolution:
+    """Resolve stick and slip at one state; `force` (n,) is applied, `options` go to `dalembert.friction.resolve`."""
+    q, v = reals(q, "q"), reals(v, "v")
+    velocity, rows, drift, loads = system.contact_terms(q, v, t)
+    f = -system.bias(q, v, t) + (0.0 if force is None else reals(force, "force"))
+    return resolve(
+        system.mass_matrix(q, t), f, rows.T, velocity, limits_of(system.contacts), method, A=system.jacobian(q, t),
+        drift=system.drift(q, v, t), contact_drift=drift, names=[one.name for one in system.contacts],
+        rows=system.names, coordinates=system.coordinates, loads=loads, state_of_system=(q, v, t), **options,
+    )  # fmt: skip

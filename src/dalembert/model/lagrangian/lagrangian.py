@@ -1,0 +1,277 @@
+"""Systems given by a Lagrangian, in CasADi expressions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.errors import UnsupportedError
+from dalembert.friction import Resolution
+from dalembert.friction.laws.contacts import checked_contacts
+from dalembert.kernel import Kernel
+from dalembert.kkt import KKT, Solution
+from dalembert.kkt.inputs import checked_names
+from dalembert.model.lagrangian.contacts import derive_contacts, resolve_state
+from dalembert.model.lagrangian.derivation import Expressions, derive
+from dalembert.model.lagrangian.quantities import quantity
+from dalembert.model.lagrangian.states import States
+from dalembert.model.lagrangian.symbols import Parameters, Symbols
+from dalembert.model.mechanism.forward import forward
+from dalembert.model.requests import refuse_unhashable
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A Lagrangian system as text and back, for other processes: its expressions as one CasADi function.
+
+
+MATRICES = ("mass", "bias", "constraint", "rate", "jacobian", "drift", "energy")
+"""Fields of `Expressions` that are SX."""
+
+
+def as_state(system: Lagrangian) -> dict[str, Any]:
+    """Return what a pickle holds; contacts, which may hold any function, are refused."""
+    if system.contacts:
+        raise UnsupportedError("a Lagrangian with friction cannot be pickled; make it anew in the other process")
+    symbols, expressions = system.symbols, system.expressions
+    inputs = [symbols.q, symbols.v, symbols.u, symbols.t, *symbols.parameters.symbols]
+    function = ca.Function("lagrangian", inputs, [getattr(expressions, name) for name in MATRICES])
+    return {
+        "text": function.serialize(),
+        "parameters": (symbols.parameters.names, dict(system.parameters.defaults)),
+        "rows": (expressions.names, expressions.holonomic),
+        "names": system.names,
+        "coordinates": system.coordinates,
+    }
+
+
+def restore(system: Lagrangian, state: dict[str, Any]) -> None:
+    """Fill in a system from what a pickle holds; symbols are new ones."""
+    function = ca.Function.deserialize(state["text"])
+    found = function.sx_in()
+    q, v, u, t, *rest = found
+    names, defaults = state["parameters"]
+    system.parameters = Parameters(names, tuple(rest), defaults)
+    system.symbols = Symbols(q, v, u, t, system.parameters)
+    matrices = dict(zip(MATRICES, function.call(found), strict=True))
+    rows, holonomic = state["rows"]
+    system.expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
+    system.names, system.coordinates, system.contacts = state["names"], state["coordinates"], ()
+    system._contact_expressions = derive_contacts(system.symbols, (), system.coordinates, system.names)
+    system._kernels = {}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A system given by its Lagrangian, in CasADi expressions.
+
+
+Array = np.ndarray
+
+
+class Lagrangian:
+    """A `System` derived from T, V, forces and constraints.
+
+    d/dt dT/dv - dT/dq + dV/dq + dD/dv + A^T lam = Q,    A a + drift = 0,    v = dq/dt
+
+    Parameters
+    ----------
+    q, v
+        Columns of n SX symbols: coordinates and their rates.
+    kinetic
+        T(q, v, t, parameters), quadratic in v; terms linear in v or without v (moving frames, gyroscopes) are
+        welcome. M = d2T/dv2 may be singular. An energy whose M depends on v is refused.
+    potential
+        V(q, t, parameters).
+    forces
+        Q(q, v, t, u, parameters), n expressions: everything that has no potential.
+    dissipation
+        Rayleigh's function D(q, v, t, parameters); it acts as -dD/dv.
+    constraints
+        Expressions that are zero: an expression, scalar or column; a mapping name -> expression; or a list of
+        expressions and (name, expression) pairs. One without velocities is holonomic, and may depend on time. One with
+        velocities is taken as it stands and must be linear in them.
+    parameters
+        Symbols that stay inputs of every kernel: a symbol, a list, or a mapping name -> symbol. (symbol, default)
+        in place of a symbol gives a default value.
+    controls, time
+        Symbols of u, which may appear in `forces`, and of t. Unless passed, u and t are zero in every call.
+    names, coordinates
+        Names of the m rows and n coordinates, in place of those of constraints and symbols.
+    friction
+        Contacts of `dalembert.friction`, their relative velocities and loads as expressions. `resolve` then takes the
+        place of `solve`, and `da.simulate` finds stick and slip in time.
+
+    Notes
+    -----
+    Every quantity is compiled when first asked for (tens of milliseconds, then kept on disk), and takes about a
+    microsecond for one state. All methods take one state or a batch, (..., n).
+
+    Examples
+    --------
+    >>> import casadi as ca
+    >>> q, v, length = ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("length")
+    >>> pendulum = Lagrangian(
+    ...     q, v, kinetic=ca.sumsqr(v) / 2, potential=9.81 * q[1], parameters=[length],
+    ...     constraints={"rod": (ca.sumsqr(q) - length**2) / 2},
+    ... )
+    >>> pendulum.solve([1.0, 0.0], [0.0, 0.0], parameters={"length": 1.0}).acceleration
+    array([ 0.  , -9.81])
+    """
+
+    def __init__(
+        self,
+        q: Any,
+        v: Any,
+        kinetic: Any,
+        potential: Any = 0,
+        forces: Any = None,
+        dissipation: Any = None,
+        constraints: Any = (),
+        parameters: Any = None,
+        controls: Any = None,
+        time: Any = None,
+        names: Any = None,
+        coordinates: Any = None,
+        friction: Any = None,
+    ) -> None:
+        self.symbols = Symbols.of(q, v, controls, time, parameters)
+        self.expressions = derive(self.symbols, kinetic, potential, forces, dissipation, constraints)
+        n, m = self.symbols.q.numel(), len(self.expressions.names)
+        symbols = [str(x) for x in ca.vertsplit(self.symbols.q)]
+        self.coordinates = checked_names(
+            symbols if coordinates is None else coordinates, n, "coordinates", "coordinates"
+        )
+        self.names = checked_names(self.expressions.names if names is None else names, m, "names", "constraint rows")
+        self.parameters = self.symbols.parameters
+        self.contacts = checked_contacts(friction)
+        self._contact_expressions = derive_contacts(self.symbols, self.contacts, self.coordinates, self.names)
+        self._kernels: dict[Any, Kernel] = {}
+
+    @property
+    def holonomic(self) -> tuple[bool, ...]:
+        """Per row, whether it constrains the coordinates themselves."""
+        return self.expressions.holonomic
+
+    def with_parameters(self, **values: Any) -> Lagrangian:
+        """Return the same system, and its compiled kernels, with other default values of parameters."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.parameters = self.parameters.with_defaults(values)
+        return other
+
+    def mass_matrix(self, q: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch n n"]:
+        """Return M = d2T/dv2, (n, n)."""
+        return States.of(self, q=q, t=t, parameters=parameters).matrix("mass_matrix")
+
+    def bias(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None) -> Float[Array, "*batch n"]:
+        """Return d/dt dT/dv at a = 0, minus dT/dq, plus dV/dq and dD/dv, minus Q, (n,)."""
+        return States.of(self, q=q, v=v, u=u, t=t, parameters=parameters).evaluate("bias")
+
+    def jacobian(self, q: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch m n"]:
+        """Return A, (m, n): dphi/dq of holonomic rows, dphi/dv of the others."""
+        return States.of(self, q=q, t=t, parameters=parameters).matrix("jacobian")
+
+    def drift(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch m"]:
+        """Return what remains of the second (of velocity-level rows: first) time derivative at a = 0, (m,)."""
+        return States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("drift")
+
+    def constraint(self, q: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch h"]:
+        """Return phi of the holonomic rows, (h,); zero where they hold."""
+        return States.of(self, q=q, t=t, parameters=parameters).evaluate("constraint")
+
+    def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch m"]:
+        """Return the rates of the holonomic rows, and the other rows as they stand, (m,)."""
+        return States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("constraint_velocity")
+
+    def energy(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch"]:
+        """Return T + V in joules; constant if neither depends on time and all forces and constraints do no work."""
+        return States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("energy")[..., 0]
+
+    def solve(
+        self,
+        q: Any,
+        v: Any,
+        t: float = 0.0,
+        u: Any = None,
+        parameters: Any = None,
+        metric: Any = None,
+        **options: Any,
+    ) -> Solution:
+        """Solve one state through `KKT`; `options` go to `KKT.solve`, `metric` to `KKT`.
+
+        Raises `SolvabilityError` where there is no answer, with the names of rows and coordinates.
+        """
+        self._refuse_friction("solve")
+        states = States.of(self, q=q, v=v, u=u, t=t, parameters=parameters)
+        states.refuse_batch_and_nonfinite()
+        M, bias, A, drift = states.terms()
+        return KKT(M, A, self.names, self.coordinates, metric).solve(0.0 - bias, drift, **options)
+
+    def forward(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None, **options: Any) -> Solution:
+        """Solve a batch of states in compiled code, and what that does not certify through `KKT`.
+
+        Any input may be single or a batch (..., n); `options` go to `KKT.solve`. Returns one status per sample and
+        never raises for a bad sample.
+        """
+        self._refuse_friction("forward")
+        return forward(self, States.of(self, q=q, v=v, u=u, t=t, parameters=parameters), options)
+
+    def compile(self, what: str = "forward", **options: Any) -> Kernel:
+        """Return a kernel, the same object when asked again; `options` (backend, dtype, threads, width) go to `Kernel`.
+
+        Parameters
+        ----------
+        what
+            One of `dalembert.model.QUANTITIES`. "forward" gives acceleration (n,), multipliers (m,), status (1,) and
+            residuals (2,). The status is `Status.UNIQUE` where the answer is certified and `Status.DECLINED` where
+            it is not (redundant rows, massless motion, NaN, equilibrium to rounding): then the numbers mean nothing,
+            and `forward` or `solve` find out more. Up to n + m = 25, in double precision.
+
+        Notes
+        -----
+        Inputs are q, v, u, t, parameters, in this order: those that the system has and the quantity may depend on.
+        Parameters are one column, as packed by `system.parameters.pack`. Matrices with one column come out as vectors.
+        """
+        if what == "forward":
+            self._refuse_friction('compile("forward")')
+        if what == "forward" and options.get("dtype", "float64") != "float64":
+            raise UnsupportedError('certificates are in double precision; compile("terms") has every dtype')
+        key = (what, *sorted(options.items()))
+        refuse_unhashable(key)
+        if key not in self._kernels:
+            function = quantity(self.expressions, self.symbols, what, self._contact_expressions)
+            self._kernels[key] = Kernel(function, **options)
+        return self._kernels[key]
+
+    def contact_terms(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None) -> tuple[Array, ...]:
+        """Return relative velocities (m,), contact rows (m, n), drift (m,) and loads (k,) of the contacts."""
+        states = States.of(self, q=q, v=v, u=u, t=t, parameters=parameters)
+        velocity, rows, drift, loads = states.evaluate("contacts")
+        return velocity, rows[..., None] if len(self.coordinates) == 1 else rows, drift, loads
+
+    def resolve(
+        self, q: Any, v: Any, t: float = 0.0, parameters: Any = None, method: str = "exact", **options: Any
+    ) -> Resolution:
+        """Resolve stick and slip at one state; `options` go to `dalembert.friction.resolve`."""
+        system = self if parameters is None else self.with_parameters(**parameters)
+        States.of(system, q=q, v=v, t=t).refuse_batch_and_nonfinite()
+        return resolve_state(system, q, v, t, method=method, **options)  # pyright: ignore[reportArgumentType]
+
+    def _refuse_friction(self, what: str) -> None:
+        if self.contacts:
+            raise UnsupportedError(
+                f"{what} knows no friction, and this system has {len(self.contacts)} contacts: use resolve(q, v) for "
+                "one state, da.simulate in time"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the expressions; kernels are loaded from the cache, or compiled, where it arrives."""
+        return as_state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        restore(self, state)
+
+    def __repr__(self) -> str:
+        rows = f"{len(self.names)} constraint rows" + (f" ({', '.join(self.names)})" if self.names else "")
+        return f"Lagrangian({', '.join(self.coordinates)}; {rows})"

@@ -1,0 +1,1 @@
+"""Mechanisms: parts, builder, the mechanism itself, its rows, its configurations."""

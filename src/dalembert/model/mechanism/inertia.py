@@ -1,0 +1,144 @@
+"""Mass, centre of mass and rotational inertia of a rigid body.
+
+Symbols (Featherstone 2008, sec. 2.13): m mass, c centre of mass, I_C rotational inertia about c, I_O about the origin,
+
+    I_O = I_C + m (c.c 1 - c c^T).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, refuse_masked
+from dalembert.model.mechanism.placement import EYE, Placement
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Array = np.ndarray
+
+TRIANGLE_TOLERANCE = 1e-6
+"""Principal moments may break I1 + I2 >= I3 by this fraction of I3: files round inertias to a few digits."""
+
+NEGLIGIBLE = 1e-8
+"""Metres: moments below mass * NEGLIGIBLE^2 are rounding of zero, as 4e-18 kg m^2 beside 2 kg is."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia:
+    """Inertia of one body in its own frame; zero mass and zero moments are legal.
+
+    Attributes
+    ----------
+    mass
+        m in kg.
+    center : (3,)
+        c, centre of mass, metres.
+    rotational : (3, 3)
+        I_C about the centre of mass, axes of the body's frame, kg m^2; symmetric.
+    """
+
+    mass: float = 0.0
+    center: Array = field(default_factory=lambda: np.zeros(3))
+    rotational: Array = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def __post_init__(self) -> None:
+        refuse_masked(self.center, "center")
+        refuse_masked(self.rotational, "rotational")
+        center, rotational = np.array(self.center, dtype=float), np.array(self.rotational, dtype=float)
+        if rotational.shape == (3,):
+            rotational = np.diag(rotational)
+        if center.shape != (3,) or rotational.shape != (3, 3):
+            raise ShapeError(
+                f"an inertia has a (3,) center and a (3, 3) rotational part, not {center.shape}, {rotational.shape}"
+            )
+        if not math.isfinite(self.mass + center.sum() + rotational.sum()):
+            raise ModelError(
+                f"an inertia has numbers that are not finite: mass {self.mass}, {center}, {rotational.tolist()}"
+            )
+        if (rotational != rotational.T).any():
+            if np.abs(rotational - rotational.T).max() > 1e-9 * np.abs(rotational).max():
+                raise ModelError(f"a rotational inertia must be symmetric: {rotational.tolist()}")
+            rotational = (rotational + rotational.T) / 2
+        for array in (center, rotational):
+            array.setflags(write=False)
+        object.__setattr__(self, "mass", float(self.mass))
+        object.__setattr__(self, "center", center)
+        object.__setattr__(self, "rotational", rotational)
+
+    def about_origin(self) -> Float[Array, "3 3"]:
+        """Return I_O, the rotational inertia about the origin of the frame."""
+        c = self.center
+        return self.rotational + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
+
+    def matrix(self) -> Float[Array, "6 6"]:
+        """Return the spatial inertia at the origin, order [linear, angular]."""
+        cx = _skew(self.center)
+        m = self.mass
+        return np.block([[m * np.eye(3), -m * cx], [m * cx, self.about_origin()]])
+
+    def moved(self, placement: Placement) -> Inertia:
+        """Return the same body's inertia in frame A, for `placement` = X_AB and this one given in B."""
+        R = placement.rotation
+        if R is EYE:
+            return Inertia(self.mass, self.center + placement.position, self.rotational)
+        return Inertia(self.mass, R @ self.center + placement.position, R @ self.rotational @ R.T)
+
+    def __add__(self, other: Inertia) -> Inertia:
+        """Return the inertia of two bodies welded together, both given in one frame."""
+        mass = self.mass + other.mass
+        if mass == 0:
+            return Inertia(0.0, np.zeros(3), self.rotational + other.rotational)
+        center = (self.mass * self.center + other.mass * other.center) / mass
+        return Inertia(mass, center, self._about(center) + other._about(center))
+
+    def _about(self, point: Array) -> Array:
+        """Return the rotational inertia about a point, by Steiner's rule."""
+        d = self.center - point
+        return self.rotational + self.mass * (d @ d * np.eye(3) - np.outer(d, d))
+
+    def is_zero(self) -> bool:
+        """Say whether the body has neither mass nor moments."""
+        return self.mass == 0 and not self.rotational.any()
+
+    def problem(self) -> str | None:
+        """Return in words why no body can have this inertia; None where one can."""
+        if self.mass < 0:
+            return f"the mass is negative ({self.mass:g} kg)"
+        (a, ab, ac), (_, b, bc), (_, _, c) = self.rotational.tolist()
+        low, middle, high = np.linalg.eigvalsh(self.rotational) if ab or ac or bc else sorted((a, b, c))
+        scale = max(abs(low), abs(high))
+        if scale <= self.mass * NEGLIGIBLE**2:
+            return None
+        if low < -TRIANGLE_TOLERANCE * scale:
+            return f"the rotational inertia has a negative principal moment ({low:g} kg m^2)"
+        if low + middle < high - TRIANGLE_TOLERANCE * scale:
+            return (
+                f"the principal moments {low:g}, {middle:g}, {high:g} kg m^2 break the triangle inequality: "
+                f"the two smaller must sum to at least the largest"
+            )
+        return None
+
+    def consequence(self) -> str:
+        """Return in words what an inertia that no body can have means for the mass matrix."""
+        moments = np.linalg.eigvalsh(self.rotational)
+        if self.mass < 0 or moments[0] < -TRIANGLE_TOLERANCE * np.abs(moments).max():
+            return "the mass matrix is not positive definite where this inertia outweighs the others"
+        return "it adds no negative eigenvalue to the mass matrix, but its moments are those of no distribution of mass"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Inertia):
+            return NotImplemented
+        same = np.array_equal(self.center, other.center) and np.array_equal(self.rotational, other.rotational)
+        return same and self.mass == other.mass
+
+    def __hash__(self) -> int:
+        return hash((self.mass, self.center.tobytes(), self.rotational.tobytes()))
+
+
+def _skew(x: Any) -> Array:
+    return np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0]])

@@ -1,0 +1,188 @@
+"""The parts of a mechanism, as data: bodies, joints, frames, springs, tendons, actuators, couplings, loops.
+
+Everything is named; lengths in metres, angles in radians, SI throughout. Parts know nothing of each other but names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model.mechanism.placement import IDENTITY, Placement
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a part was read: file, line and element; said in every complaint about it."""
+
+    file: str
+    line: int | None = None
+    element: str = ""
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place} {self.element}".rstrip()
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body; its frame is where the joint that carries it puts it.
+
+    Attributes
+    ----------
+    compensation
+        Share of its weight that is held up, as by a balloon: the force -compensation * mass * gravity acts at its
+        centre of mass, whether springs and dampers act or not. MuJoCo's `gravcomp`, SDF's <gravity>false</gravity>.
+    """
+
+    name: str
+    inertia: Inertia = field(default_factory=Inertia)
+    source: Source | None = field(default=None, compare=False)
+    compensation: float = 0.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a joint's coordinate may do: one value for each of its nv velocities; unlimited by default."""
+
+    lower: tuple[float, ...] = ()
+    upper: tuple[float, ...] = ()
+    velocity: tuple[float, ...] = ()
+    effort: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Joint:
+    """How one body moves relative to another.
+
+    The child's frame in the parent's frame is  placement  ·  motion(q)  ·  child_placement⁻¹.
+
+    Attributes
+    ----------
+    kind
+        A name in `dalembert.model.joints.KINDS`: "revolute", "continuous", "prismatic", "helical", "universal",
+        "spherical", "planar", "free", "fixed".
+    parent, child
+        Names of bodies; the parent may be the ground.
+    placement
+        The joint's frame in the parent's frame, at zero motion.
+    child_placement
+        The joint's frame in the child's frame; identity where the child's frame is the joint's, as in URDF.
+    axis, axis2 : (3,)
+        Unit axes in the joint's frame: of rotation or translation, normal of the plane for "planar"; `axis2` is the
+        second axis of "universal".
+    pitch
+        Of "helical": metres per radian along the axis.
+    damping, friction, armature : one value for each velocity, or () for none
+        Viscous damping (N s/m, N m s/rad), dry friction (N, N m), inertia of the rotor seen at the joint (kg, kg m^2).
+    stiffness, rest : one value for each velocity, or ()
+        Of a spring in the joint, and the coordinate (or rotation vector, from `neutral`) where it is relaxed.
+    """
+
+    name: str
+    kind: str
+    parent: str
+    child: str
+    placement: Placement = IDENTITY
+    child_placement: Placement = IDENTITY
+    axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    axis2: tuple[float, float, float] = (0.0, 1.0, 0.0)
+    pitch: float = 0.0
+    limits: Limits = Limits()
+    damping: tuple[float, ...] = ()
+    friction: tuple[float, ...] = ()
+    armature: tuple[float, ...] = ()
+    stiffness: tuple[float, ...] = ()
+    rest: tuple[float, ...] = ()
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A named place on a body: a foot's point, a tool, a sensor."""
+
+    name: str
+    body: str
+    placement: Placement = IDENTITY
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Spring:
+    """A spring with damper between two frames, along their line: stiffness (length - rest) + damping d(length)/dt."""
+
+    name: str
+    frame: str
+    other: str
+    stiffness: float
+    rest: float = 0.0
+    damping: float = 0.0
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Tendon:
+    """A spring with damper along a sum of factor * coordinate, its length: MuJoCo's fixed tendon.
+
+    Attributes
+    ----------
+    rest
+        Shortest and longest length at which the spring is slack; between them only the damper acts.
+    """
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    stiffness: float = 0.0
+    rest: tuple[float, float] = (0.0, 0.0)
+    damping: float = 0.0
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Actuator:
+    """A motor on one coordinate: torque at the joint = gear * control; the rotor adds gear^2 * rotor_inertia to it."""
+
+    name: str
+    coordinate: str
+    gear: float = 1.0
+    rotor_inertia: float = 0.0
+    effort: float = float("inf")
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """A mimic joint or a gear: sum of factor * coordinate over `terms` = offset; kept as a constraint row."""
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    offset: float = 0.0
+    source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A joint that closes a loop, as a file gives it: frame `placement` on `body` against `other_placement` on `other`.
+
+    Attributes
+    ----------
+    kind
+        "point", "weld", "revolute", "prismatic", "cylindrical", "universal", "planar" or "distance".
+    axis : (3,)
+        Free axis of the joint, in the frame `placement`.
+    """
+
+    name: str
+    kind: str
+    body: str
+    other: str
+    placement: Placement = IDENTITY
+    other_placement: Placement = IDENTITY
+    axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
+    options: tuple[tuple[str, Any], ...] = ()
+    source: Source | None = field(default=None, compare=False)

@@ -1,0 +1,372 @@
+"""The rank of a mechanism's rows: a property of the mechanism, decided once where its constraints hold.
+
+Symbols: M = L L^T mass matrix, A rows, B = D A L^-T the rows in the metric of the mass, D constant scales of rows,
+s_1 >= s_2 >= ... singular values of B, r the rank; phi residuals of holonomic rows.
+
+At one state the rank is a guess: next to a singular configuration a row looks dependent, and off the constraints rows
+that depend on each other look independent by as much as these are open. So r is the largest rank at a configuration and
+others around it, reached along admissible motions and closed to rounding, where singular values below the model's
+digits are zero. Everything that goes through time keeps r rows, whatever the numbers of a stage say; s_r / s_1 is the
+distance from a singular configuration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
+
+Array = np.ndarray
+
+PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
+"""Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
+
+CLOSING_STEPS = 60
+"""Steps of Levenberg and Marquardt's method towards the constraints; half a dozen are usual from nearby."""
+
+ROUNDING = 1e-15
+"""Residuals below this part of their size are closed."""
+
+SLACK = 1e-8
+"""Rows that depend on each other may contradict each other by this part of the mechanism's size, or by its digits where
+these are fewer: more is a constraint that cannot be met."""
+
+FADED = 1e-9
+"""A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
+
+CLEAR = 100.0
+"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
+count so many times, and a row that is independent has more by far."""
+
+TOUCHING = 10.0
+"""Times the root of a gap by which rows may look independent that are not."""
+
+SINGULAR = 1e-14
+"""s_r / s_1 at which a configuration is singular to rounding."""
+
+LINEAR = {"prismatic": 1, "free": 3, "planar": 2}
+"""Kinds of joints with velocities of lengths, and how many of these come first."""
+
+
+@dataclass(frozen=True, eq=False)
+class GenericRank:
+    """The rank of a mechanism's rows around a configuration.
+
+    Attributes
+    ----------
+    rank, positions
+        Of all rows, and of the holonomic ones alone.
+    rows
+        How many rows there are.
+    kept, dropped
+        s_r / s_1 and s_(r+1) / s_1 at the place where the rank is clearest: between them lies the decision.
+    scales : (m,)
+        D: one over the size that rows of the same constraint and kind have in the metric of the mass.
+    sizes : (m,)
+        Metres, or one for angles: what residuals are measured against.
+    places
+        Configurations that were looked at; 0 where none could be closed, and the rank is that of the first guess.
+    weights : (m,)
+        W, with which M + A^T W A stands for a singular M; zero where M is definite.
+    gap
+        Largest residual over its size where the rank was decided: how far redundant rows contradict each other.
+    """
+
+    rank: int
+    positions: int
+    rows: int
+    kept: float
+    dropped: float
+    scales: Array
+    sizes: Array
+    places: int
+    gap: float
+    weights: Array
+
+    @property
+    def redundant(self) -> bool:
+        """Whether rows depend on each other everywhere."""
+        return self.rank < self.rows
+
+    def __str__(self) -> str:
+        clear = f"s_r = {self.kept:.1e}, next {self.dropped:.1e} of the largest singular value"
+        return f"rank {self.rank} of {self.rows} rows, decided at {self.places} configurations ({clear})"
+
+
+def generic_rank(mechanism: Any, q: Any = None, t: float = 0.0) -> GenericRank:
+    """Return the rank of the rows around q, or around the neutral configuration; see the head of this file."""
+    survey = Survey(mechanism, float(t))
+    first = np.array(mechanism.neutral() if q is None else q, dtype=float)
+    return survey.decide(first)
+
+
+def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
+    """Return the mechanism's rank where it fits a configuration; that around it on another part of the manifold.
+
+    A loop may have configurations that no motion leads to from the others, rigid ones among them, with a rank of their
+    own.
+    """
+    rank = mechanism.generic_rank(None, t)
+    q = np.asarray(q, dtype=float)
+    if not (rank.rows and np.isfinite(q).all()):
+        return rank
+    survey = Survey(mechanism, t)
+    survey.scales = rank.scales
+    s = survey.spectrum(q, np.ones(rank.rows, dtype=bool))
+    gap = float(np.abs(survey.residual(q)).max(initial=0.0))
+    more = s[rank.rank] > max(survey.tolerance(gap), 10.0 * rank.dropped) if rank.rank < rank.rows else False
+    less = s[rank.rank - 1] <= survey.digits if rank.rank else False
+    return mechanism.generic_rank(q, t) if more or less or not rank.places else rank
+
+
+def admissible_velocity(mechanism: Any, q: Array, v: Array, t: float = 0.0, free: Any = None) -> Array:
+    """Return the velocity of least kinetic energy from v that the rows allow, under the rank that fits.
+
+    Where only the `free` velocities (nv,) may change, as many directions count as the model's digits can tell apart.
+    """
+    rank = fitting_rank(mechanism, q, t)
+    M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
+    own = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
+    if not own.any():
+        return v
+    L = np.linalg.cholesky(definite(M, A)[np.ix_(own, own)])
+    B = rank.scales[:, None] * solve_triangular(L, A[:, own].T, lower=True).T
+    U, s, Vt = np.linalg.svd(B, full_matrices=False)
+    digits = SINGULAR if free is None else (BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+    keep = (np.arange(s.size) < rank.rank) & (s > digits * s.max(initial=0.0))
+    y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
+    found = v.copy()
+    found[own] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
+    return found
+
+
+def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
+    """Return the drift freed of what contradicts the rank, or None where that is more than the model's digits.
+
+    Off the constraints dependent rows contradict each other by the distance from them, and may do so.
+    """
+    survey = Survey(mechanism, t)
+    survey.scales = rank.scales
+    U = np.linalg.svd(survey.scaled(survey.rows(q)[1]))[0][:, rank.rank :]
+    c = rank.scales * drift
+    beyond = U.T @ c
+    tolerance = max(survey.digits, 10.0 * float(np.abs(survey.residual(q)).max(initial=0.0)))
+    limit = tolerance * max(float(np.linalg.norm(c)), 0.01 * size * float(rank.scales.max()))
+    return (c - U @ beyond) / rank.scales if np.linalg.norm(beyond) <= limit else None
+
+
+def closed_by_least_squares(mechanism: Any, q: Array, t: float) -> tuple[Array, float]:
+    """Return the configuration near q where redundant rows are open the least, and by how much of their sizes."""
+    survey = Survey(mechanism, t)
+    survey.measure(q)
+    return survey.closed(q)
+
+
+def distance(mechanism: Any, rank: GenericRank, q: Array, t: float = 0.0) -> float:
+    """Return s_r / s_1 at a configuration: zero where it is singular."""
+    if not rank.rank:
+        return 1.0
+    survey = Survey(mechanism, t)
+    survey.scales = rank.scales
+    return float(survey.spectrum(np.asarray(q), np.ones(rank.rows, dtype=bool))[rank.rank - 1])
+
+
+def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> tuple[Array, Array]:
+    """Return a, lam of M a + A^T lam = force, A a = -drift under the mechanism's rank, lam of least norm.
+
+    The plain twin of `simulate/steppers/carried_loops.py`: the r largest singular values of D A L^-T count.
+    """
+    H = definite(M, A)
+    load = force if H is M else force - A.T @ (row_weights(M, A) * drift)
+    L = np.linalg.cholesky(H)
+    w = solve_triangular(L, load, lower=True)
+    B = rank.scales[:, None] * solve_triangular(L, A.T, lower=True).T
+    U, s, Vt = np.linalg.svd(B, full_matrices=False)
+    U, s, Vt = U[:, : rank.rank], s[: rank.rank], Vt[: rank.rank]
+    y = (U.T @ (-rank.scales * drift - B @ w)) / s
+    a = solve_triangular(L.T, w + Vt.T @ y, lower=False)
+    across = U * s / rank.scales[:, None]  # across^T lam = -y
+    return a, (np.linalg.lstsq(across.T, -y, rcond=None)[0] if rank.rank else np.zeros(len(A)))
+
+
+class Survey:
+    """Rows of a mechanism in the metric of its mass, and the way onto its constraints."""
+
+    def __init__(self, mechanism: Any, t: float) -> None:
+        self.m, self.t = mechanism, t
+        self.digits = BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+        self.holonomic = np.array(mechanism.holonomic, dtype=bool)
+        self.sizes, self.scales = mechanism.row_sizes, np.ones(len(mechanism.names))
+        self.definite = True
+
+    def matrices(self, q: Array) -> tuple[Array, Array]:
+        """Return M and A."""
+        return np.atleast_2d(self.m.mass_matrix(q)), np.asarray(self.m.jacobian(q, self.t))
+
+    def rows(self, q: Array) -> tuple[Array, Array]:
+        """Return L and A L^-T."""
+        M, A = self.matrices(q)
+        H = definite(M, A)
+        self.definite &= H is M
+        L = np.linalg.cholesky(H)
+        return L, solve_triangular(L, A.T, lower=True).T
+
+    def residual(self, q: Array) -> Array:
+        """Return residuals over their sizes, (h,)."""
+        return np.asarray(self.m.constraint(q, self.t)) / self.sizes[self.holonomic]
+
+    def closed(self, q: Array) -> tuple[Array, float]:
+        """Return the configuration where Levenberg and Marquardt's method comes to rest, and its largest residual.
+
+        Its damping, the square of the residual, lets it converge quadratically whatever the rank.
+        """
+        phi = self.residual(q)
+        size = float(np.abs(phi).max(initial=0.0))
+        for _ in range(CLOSING_STEPS):
+            if size <= ROUNDING or not np.isfinite(size):
+                break
+            L, B = self.rows(q)
+            B = self.scaled(B)[self.holonomic]
+            y = phi * self.sizes[self.holonomic] * self.scales[self.holonomic]
+            U, s, Vt = np.linalg.svd(B, full_matrices=False)
+            damping = (size * float(s.max(initial=0.0))) ** 2
+            keep = s > np.finfo(float).eps * s.max(initial=0.0)
+            gain = np.where(keep, s / np.where(keep, s**2 + damping, 1.0), 0.0)
+            trial = self.m.integrate(q, -solve_triangular(L.T, Vt.T @ (gain * (U.T @ y)), lower=False))
+            phi = self.residual(trial)
+            new = float(np.abs(phi).max(initial=0.0))
+            if not new < size:
+                break
+            q, size = trial, new
+        return q, size
+
+    def tolerance(self, gap: float) -> float:
+        """Return the s_i / s_1 up to which rows are dependent at a configuration that is open by a part of its size.
+
+        Where constraints touch each other, as at a dead centre, a gap is the square of a distance, and rows look
+        independent by that distance.
+        """
+        return max(CLEAR * self.digits, TOUCHING * gap**0.5)
+
+    def scaled(self, B: Array) -> Array:
+        """Return D A L^-T."""
+        return self.scales[:, None] * B
+
+    def measure(self, q: Array) -> None:
+        """Set D from the sizes of rows at a configuration, the largest of each constraint and kind; zero has none."""
+        norms = np.linalg.norm(self.rows(q)[1], axis=1)
+        kinds = list(zip(self.m.row_groups, angular_rows(self.m), strict=True))
+        largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == own) for own in kinds])
+        top = largest.max(initial=0.0)
+        for turns in (False, True):
+            same = np.array([own[1] == turns for own in kinds])
+            peak = largest[same].max(initial=0.0) or top
+            largest[same] = np.where(largest[same] > FADED * peak, largest[same], peak)
+        self.scales = 1.0 / np.where(largest > 0.0, largest, 1.0)
+
+    def spectrum(self, q: Array, rows: Array) -> Array:
+        """Return s_i / s_1 of some rows, as many numbers as there are rows."""
+        s = np.zeros(int(rows.sum()))
+        if rows.any() and self.m.nv:
+            found = np.linalg.svd(self.scaled(self.rows(q)[1])[rows], compute_uv=False)
+            s[: found.size] = found / found[0] if found[0] > 0.0 else 0.0
+        return s
+
+    def around(self, q: Array) -> list[tuple[Array, float]]:
+        """Return closed configurations around a closed one, with their residuals, along random admissible motions."""
+        rng = np.random.default_rng(0)
+        L, B = self.rows(q)
+        _, s, Vt = np.linalg.svd(self.scaled(B)[self.holonomic])
+        kept = int(np.count_nonzero(s > self.digits * s.max(initial=0.0)))
+        motions = solve_triangular(L.T, Vt[kept:].T, lower=False)
+        levers = velocity_sizes(self.m)
+        found = []
+        for length in PLACES if motions.shape[1] else ():
+            x = motions @ rng.standard_normal(motions.shape[1])
+            size = np.abs(x / levers).max(initial=0.0)
+            if size > 0.0:
+                found.append(self.closed(self.m.integrate(q, length / size * x)))
+        return found
+
+    def decide(self, q: Array) -> GenericRank:
+        """Return the largest rank at q, closed, and around it."""
+        m = len(self.m.names)
+        if not m:
+            return GenericRank(0, 0, 0, 1.0, 0.0, self.scales, self.sizes, 0, 0.0, np.zeros(0))
+        self.measure(q)
+        first = self.closed(q)
+        limit = max(SLACK, self.digits)
+        places = [first, *self.around(first[0])] if first[1] <= limit else [first]
+        closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
+        every = np.ones(m, dtype=bool)
+        best = (-1, 0.0, 0.0, 0.0)
+        positions = 0
+        for place, gap in closed:
+            tolerance = self.tolerance(gap)
+            s = self.spectrum(place, every)
+            rank = int(np.count_nonzero(s > tolerance))
+            kept, dropped = float(s[rank - 1]) if rank else 1.0, float(s[rank]) if rank < m else 0.0
+            best = max(best, (rank, kept, dropped, gap))
+            positions = max(positions, int(np.count_nonzero(self.spectrum(place, self.holonomic) > tolerance)))
+        count = len(closed) if first[1] <= limit else 0
+        weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))
+        return GenericRank(best[0], positions, m, best[1], best[2], self.scales, self.sizes, count, best[3], weights)
+
+
+def definite(M: Array, A: Array) -> Array:
+    """Return M, or where it is singular M + A^T W A, W scaled to the size of M."""
+    d = np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
+    if M.size and np.linalg.eigvalsh(M / np.outer(d, d))[0] > LIGHT:
+        return M
+    weights = row_weights(M, A)
+    return M + A.T @ (weights[:, None] * A) + (LIGHT * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
+
+
+LIGHT = 1e-12
+"""Eigenvalues of M, scaled to unit diagonal, up to which it counts as singular."""
+
+
+def row_weights(M: Array, A: Array) -> Array:
+    """Return W: the mass that each row moves over its square."""
+    size = (A * A).sum(axis=1)
+    heavy = float(np.diag(M).max(initial=0.0)) or 1.0
+    return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0.0)
+
+
+def angular_rows(mechanism: Any) -> tuple[bool, ...]:
+    """Return per row whether its residual is an angle."""
+    return tuple(bool(turns) for each in mechanism.all_constraints for turns in each.angular())
+
+
+def row_sizes(mechanism: Any) -> Array:
+    """Return per row what its residual is measured against, (m,).
+
+    One radian, or the mechanism's largest length, for rows between frames; for others what a radian, or that length,
+    of the coordinates makes of them.
+    """
+    from dalembert.model.constraints.constraint import Pair
+
+    rows, first = np.ones(len(mechanism.names)), 0
+    for each in mechanism.all_constraints:
+        turns = np.array(each.angular(), dtype=bool)
+        own = slice(first, first + turns.size)
+        first += turns.size
+        if isinstance(each, Pair):
+            rows[own] = np.where(turns, 1.0, mechanism.reach)
+            continue
+        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[own])
+        rows[own] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
+    return rows
+
+
+def velocity_sizes(mechanism: Any) -> Array:
+    """Return per velocity one, or the mechanism's largest length where it is that of a length."""
+    sizes = np.ones(mechanism.nv)
+    starts = mechanism.manifold.v_start
+    for i, joint in enumerate(mechanism.joints):
+        sizes[starts[i] : starts[i] + LINEAR.get(joint.kind, 0)] = mechanism.reach
+    return sizes

@@ -1,0 +1,43 @@
+"""Names looked up; an unknown one is answered with those that resemble it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from dalembert.errors import ModelError
+
+Thing = TypeVar("Thing")
+
+LISTED = 30
+"""At most so many names are listed."""
+
+COMPARED = 5000
+"""At most so many names are compared with a wrong one: a message must not take seconds in a huge model."""
+
+
+def near_matches(name: Any, names: Collection[str]) -> tuple[str, ...]:
+    """Return up to three of `names` that resemble `name`, or hold it or a word of it; case does not count."""
+    folded = {candidate.casefold(): candidate for candidate in list(names)[:COMPARED]}
+    wanted = str(name).casefold()
+    close = get_close_matches(wanted, folded, n=3)
+    if not close and len(wanted) > 2:
+        close = [each for each in folded if wanted in each or each in wanted.split("_")][:3]
+    return tuple(folded[match] for match in close)
+
+
+def lookup(name: Any, table: Mapping[str, Thing], what: str, source: Any = None) -> Thing:
+    """Return table[name]; `what` says what the table holds, as in "body"."""
+    if isinstance(name, str) and name in table:
+        return table[name]
+    near = near_matches(name, table)
+    known = "" if near else f"; there is {_listed(table)}"
+    raise ModelError(f"there is no {what} {name!r}{known}", source, near)
+
+
+def _listed(table: Mapping[str, Any]) -> str:
+    """Return the first names of a table, for a message."""
+    names = [repr(name) for name in list(table)[:LISTED]]
+    more = f" and {len(table) - LISTED} more" if len(table) > LISTED else ""
+    return ", ".join(names) + more if names else "none at all"

@@ -1,0 +1,1 @@
+"""MJCF, compiled by MuJoCo and read from the compiled model."""

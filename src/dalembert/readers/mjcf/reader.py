@@ -1,0 +1,210 @@
+"""MJCF, compiled by MuJoCo: defaults, includes and inertias from shapes are its affair; the result is read here.
+
+Several joints of one body become a chain with massless bodies between them. The coordinates of hinges and sliders are
+MuJoCo's own, `ref` included: a joint's frame stands where q = 0 puts it. Quaternions and the velocity of free joints
+differ; `conventions.py` converts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model.mechanism.parts import Body, Frame, Joint, Source
+from dalembert.model.mechanism.placement import Placement
+from dalembert.readers.draft import GROUND, Draft
+from dalembert.readers.files import Folders
+from dalembert.readers.mjcf.constraints import add_actuators, add_equalities, add_tendons
+from dalembert.readers.mjcf.joints import mujoco_joint
+from dalembert.readers.mjcf.text import Flat, compiled
+from dalembert.readers.xml_tree import Element
+
+Array = np.ndarray
+
+CHECKED = (
+    *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_pos", "jnt_axis", "qpos0"),
+    *("qpos_spring", "jnt_stiffness", "dof_damping", "dof_armature", "dof_frictionloss", "eq_data", "site_pos"),
+    "site_quat",
+    "body_gravcomp",
+)
+"""Arrays of MuJoCo's model that are read."""
+
+
+def read_mjcf(root: Element, folders: Folders) -> Draft:
+    """Return what a <mujoco> element says."""
+    draft = Draft(root.attributes.get("model", "").strip() or "model", root.file, rooted=True)
+    flat = Flat(folders, draft)
+    flat.write(root)
+    model = compiled(flat, folders)
+    reading = Compiled(model, draft, _sources(flat))
+    reading.check()
+    if model.nbody < 2:
+        raise root.error("no <body>: there is nothing to move")
+    reading.bodies()
+    reading.sites()
+    add_equalities(reading)
+    add_tendons(reading)
+    add_actuators(reading)
+    reading.options()
+    return draft
+
+
+def _sources(flat: Flat) -> dict[tuple[str, str], Source]:
+    """Return where named elements stand."""
+    return {
+        (element.tag, element.attributes["name"]): element.source
+        for element in flat.origins
+        if "name" in element.attributes
+    }
+
+
+@dataclass
+class Compiled:
+    """A compiled model on its way into a draft.
+
+    Attributes
+    ----------
+    names
+        Names of bodies, joints and sites by their index; those without one get one.
+    """
+
+    model: Any
+    draft: Draft
+    sources: dict[tuple[str, str], Source]
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        model = self.model
+        bodies, joints = names_of(model, self.draft)
+        taken = set(bodies)
+        sites = []
+        for i in range(model.nsite):
+            name = model.site(i).name or f"site_{i}"
+            sites.append(self.draft.new_name("frame", f"{name}_site" if name in taken else name))
+        self.names = {"body": bodies, "joint": joints, "site": sites}
+
+    def source(self, tag: str, name: str) -> Source:
+        """Return where a named element stands, or the file alone."""
+        return self.sources.get((tag, name), Source(self.draft.file))
+
+    def check(self) -> None:
+        """Refuse numbers that are not finite, which MuJoCo lets through."""
+        for name in CHECKED:
+            values = getattr(self.model, name)
+            if not np.isfinite(values).all() or np.abs(values).max(initial=0.0) > 1e60:
+                raise ModelError(f"{self.draft.file}: numbers that are not finite, or beyond 1e60, in MuJoCo's {name}")
+
+    def bodies(self) -> None:
+        """Add bodies and joints, in MuJoCo's order."""
+        model = self.model
+        for i in range(1, model.nbody):
+            name, parent = self.names["body"][i], self.names["body"][model.body_parentid[i]]
+            source = self.source("body", name)
+            X = placement(model.body_pos[i], model.body_quat[i])
+            start, count = model.body_jntadr[i], model.body_jntnum[i]
+            if count == 0:
+                held = self.draft.new_name("joint", f"{name}_fixed")
+                self.draft.joints.append(Joint(held, "fixed", parent, name, X, source=source))
+                if model.body_mocapid[i] >= 0:
+                    self.draft.notes.append(f"{source}: a mocap body, which stands still here")
+            for j in range(start, start + count):
+                last = j == start + count - 1
+                child = name if last else self.draft.new_name("body", f"{name}_{self.names['joint'][j]}")
+                if not last:
+                    self.draft.bodies.append(Body(child, source=source))
+                self.draft.joints.append(mujoco_joint(self, j, parent, child, X))
+                parent, X = child, Placement()
+            self.draft.bodies.append(Body(name, _inertia(model, i), source, self._compensation(i, name)))
+
+    def sites(self) -> None:
+        """Add sites as frames."""
+        model = self.model
+        for i, name in enumerate(self.names["site"]):
+            body = self.names["body"][model.site_bodyid[i]]
+            X = placement(model.site_pos[i], model.site_quat[i])
+            self.draft.frames.append(Frame(name, body, X, self.source("site", name)))
+
+    def disabled(self, *flags: str) -> bool:
+        """Say whether the file switches something off by one of these flags; one that MuJoCo does not have is on."""
+        from dalembert.readers.mjcf.text import import_mujoco
+
+        bits = (getattr(import_mujoco().mjtDisableBit, flag, None) for flag in flags)
+        return any(bit is not None and bool(self.model.opt.disableflags & int(bit)) for bit in bits)
+
+    @property
+    def no_springs(self) -> bool:
+        """Whether springs are switched off; until MuJoCo 3.3 one flag was for all passive forces."""
+        return self.disabled("mjDSBL_SPRING", "mjDSBL_PASSIVE")
+
+    @property
+    def no_dampers(self) -> bool:
+        """Whether dampers are switched off."""
+        return self.disabled("mjDSBL_DAMPER", "mjDSBL_PASSIVE")
+
+    @property
+    def no_friction(self) -> bool:
+        """Whether dry friction is switched off."""
+        return self.disabled("mjDSBL_FRICTIONLOSS", "mjDSBL_CONSTRAINT")
+
+    def _compensation(self, i: int, name: str) -> float:
+        """Return the share of a body's weight that is held up by a passive force.
+
+        MuJoCo has none where springs and dampers are both switched off. Joints with `actuatorgravcomp` leave it to
+        their motors, so that it is a part of tau.
+        """
+        model, share = self.model, float(self.model.body_gravcomp[i])
+        if share == 0 or (self.no_springs and self.no_dampers):
+            return 0.0
+        by_motor = [bool(model.jnt_actgravcomp[j]) for j in self._joints_below(i)]
+        if not any(by_motor):
+            return share
+        of, then = ("its", "is part of tau") if all(by_motor) else ("some of its", "acts as a passive force")
+        self.draft.notes.append(
+            f"body {name!r}: motors compensate gravity (actuatorgravcomp of {of} joints), which here {then}"
+        )
+        return 0.0 if all(by_motor) else share
+
+    def _joints_below(self, i: int) -> list[int]:
+        """Return the joints between a body and the ground."""
+        joints: list[int] = []
+        while i:
+            start = int(self.model.body_jntadr[i])
+            joints += range(start, start + int(self.model.body_jntnum[i]))
+            i = int(self.model.body_parentid[i])
+        return joints
+
+    def options(self) -> None:
+        """Take gravity; name what acts on the bodies and is not read."""
+        draft, model = self.draft, self.model
+        x, y, z = (0.0, 0.0, 0.0) if self.disabled("mjDSBL_GRAVITY") else (float(g) for g in model.opt.gravity)
+        draft.gravity = (x, y, z)
+        if (model.opt.density or model.opt.viscosity) and not (self.no_springs and self.no_dampers):
+            draft.notes.append("left out: forces of a fluid (density, viscosity of <option>)")
+        if model.neq:
+            draft.notes.append("equalities are rigid: solref and solimp are not used")
+
+
+def names_of(model: Any, draft: Draft) -> tuple[list[str], list[str]]:
+    """Return the names of all bodies and joints of a compiled model, by index; those without one get one."""
+    bodies = [GROUND, *(draft.new_name("body", model.body(i).name or f"body_{i}") for i in range(1, model.nbody))]
+    free = sum(model.jnt_type[j] == 0 for j in range(model.njnt))
+    joints = []
+    for j in range(model.njnt):
+        body = bodies[model.jnt_bodyid[j]]
+        unnamed = "root_joint" if model.jnt_type[j] == 0 and free == 1 else f"{body}_joint"
+        joints.append(draft.new_name("joint", model.joint(j).name or unnamed))
+    return bodies, joints
+
+
+def _inertia(model: Any, i: int) -> Inertia:
+    X = placement(model.body_ipos[i], model.body_iquat[i])
+    return Inertia(float(model.body_mass[i]), np.zeros(3), np.diag(model.body_inertia[i])).moved(X)
+
+
+def placement(position: Array, wxyz: Array) -> Placement:
+    """Return a placement from MuJoCo's position and quaternion."""
+    return Placement.from_quaternion(np.roll(wxyz, -1), np.array(position))

@@ -1,0 +1,286 @@
+"""SDF 1.4 to 1.12: models with links, joints, frames and nested models; joints that close loops become loops.
+
+A model that is not static and that no joint holds to the world floats: its root has a free joint, as in a simulator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dalembert.errors import UnsupportedError
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model.mechanism.parts import Body, Frame, Joint, Source
+from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.readers.draft import GROUND, Draft, note_meshes
+from dalembert.readers.files import Folders
+from dalembert.readers.sdf.include import Includes, is_merged, merged
+from dalembert.readers.sdf.joints import read_actuator, read_gearbox, read_joint, read_mimic
+from dalembert.readers.sdf.scope import MODEL, Scope, pose_of, relative_to, text_of, version_of
+from dalembert.readers.spanning import as_loop, span
+from dalembert.readers.xml_tree import Element, blame, number_text, numbers, truth_text
+
+OLDEST, NEWEST = (1, 4), (1, 12)
+DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
+MODEL_PARTS = ("link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "allow_auto_disable")
+LINK_PARTS = ("inertial", "pose", "visual", "collision", "self_collide", "gravity", "enable_wind")
+
+
+def read_sdf(root: Element, folders: Folders) -> Draft:
+    """Return what an <sdf> element says: its model, or all models of its world."""
+    version = _checked_version(root)
+    worlds, models = root.all("world"), root.all("model")
+    if len(worlds) > 1 or (worlds and models):
+        raise (worlds[1:] or models)[0].error("more than one world or model in a file; one is read at a time")
+    holder = worlds[0] if worlds else root
+    reading = _Reading(Draft("model", root.file), Includes(folders))
+    for include in filter(is_merged, holder.children):
+        raise include.error("only a model can merge another into itself", UnsupportedError)
+    tops = [*models, *(holder.all("model") if worlds else []), *holder.all("include")]
+    if not tops:
+        raise root.error("no <model>")
+    if not worlds and len(tops) > 1:
+        raise tops[1].error("a second model outside a <world>; put both into one <world>, or load one file each")
+    reading.draft.leave_out_unknown(holder, ("model", "include", "gravity", "joint", "frame"))
+    _gravity(holder, reading.draft)
+    if worlds and (holder.all("joint") or holder.all("frame")):
+        reading.enter_world(holder, version)
+    else:
+        for top in tops:
+            reading.enter(top, version, None, alone=len(tops) == 1)
+    for scope, place, static in reading.scopes:
+        reading.links(scope, place, static)
+    reading.connect()
+    note_meshes(root, "", folders, reading.draft)
+    return reading.draft
+
+
+def _checked_version(root: Element) -> tuple[int, int]:
+    version = version_of(root)
+    if not OLDEST <= version <= NEWEST:
+        raise root.error(f"SDF {version[0]}.{version[1]} is not read; 1.4 to 1.12 are", UnsupportedError)
+    return version
+
+
+def _gravity(holder: Element, draft: Draft) -> None:
+    """Take the world's gravity; a model alone has SDF's own default."""
+    gravity = holder.only("gravity") if holder.tag == "world" else None
+    if gravity is None:
+        draft.gravity = (0.0, 0.0, -9.8)
+        draft.notes.append("gravity: the file gives none; SDF's default 9.8 m/s^2 is used")
+    else:
+        x, y, z = numbers(gravity, gravity.text, 3, "gravity")
+        draft.gravity = (x, y, z)
+
+
+@dataclass
+class _Reading:
+    """One reading: models in the order of the file, then bodies, then what connects them."""
+
+    draft: Draft
+    includes: Includes
+    scopes: list[tuple[Scope, Placement, bool]] = field(default_factory=list)
+    places: dict[str, Placement] = field(default_factory=dict)
+    static: set[str] = field(default_factory=set)
+    sources: dict[str, Source] = field(default_factory=dict)
+
+    def enter(self, element: Element, version: tuple[int, int], outer: Scope | None, alone: bool = False) -> Scope:
+        """Add a model and all models in it; `alone` keeps its name out of the names of its parts."""
+        entered = element.tag == "include"
+        if entered:
+            root, element = self.includes.enter(element)
+            version = _checked_version(root)
+        element = self._merged(element)
+        name = element.attribute("name")
+        prefix = "" if alone else f"{'' if outer is None else outer.prefix}{name}::"
+        if alone:
+            self.draft.name = name
+        scope = Scope(_without_includes(element), prefix, version)
+        place = IDENTITY
+        static = truth_text(element, "static", False)
+        self.scopes.append((scope, place, static))
+        mine = len(self.scopes) - 1
+        self._enter_nested(element, scope)
+        if element.attributes.get("canonical_link", "").strip():
+            scope.link(MODEL, element)
+        self.scopes[mine] = (scope, self._top_place(scope) if outer is None else IDENTITY, static)
+        if entered:
+            self.includes.leave()
+        return scope
+
+    def _merged(self, element: Element) -> Element:
+        """Return a model with the parts of those that it merges."""
+        if not any(map(is_merged, element.children)):
+            return element
+        whole = Element(element.tag, element.attributes, element.line, element.file)
+        for child in element.children:
+            if not is_merged(child):
+                whole.children.append(child)
+                continue
+            root, inner = self.includes.enter(child)
+            whole.children += merged(self._merged(inner), _checked_version(root), child)
+            self.includes.leave()
+        return whole
+
+    def enter_world(self, world: Element, version: tuple[int, int]) -> None:
+        """Add a world with joints or frames: the models in it are nested, and its own frame is the ground."""
+        own = Element("world", world.attributes, world.line, world.file)
+        own.children = [child for child in world.children if child.tag in ("joint", "frame")]
+        scope = Scope(own, "", version, placed={MODEL: IDENTITY, GROUND: IDENTITY})
+        scope.carried[MODEL] = scope.carried[GROUND] = (scope, GROUND)
+        self.places[GROUND] = IDENTITY
+        self.scopes.append((scope, IDENTITY, False))
+        self._enter_nested(world, scope)
+
+    def _enter_nested(self, element: Element, scope: Scope) -> None:
+        """Add the models in a model or a world."""
+        for child in element.children:
+            if child.tag not in ("model", "include"):
+                continue
+            inner = self.enter(child, scope.version, scope)
+            own = inner.element.attribute("name")
+            if own in scope.nested or (own in scope.named and scope.named[own].tag != "model"):
+                raise child.error(f"the name {own!r} is taken in {element}")
+            scope.nested[own] = inner
+            scope.named[own] = inner.element
+
+    def _top_place(self, scope: Scope) -> Placement:
+        """Return where a model stands that is in no other."""
+        pose = scope.element.only("pose")
+        own = IDENTITY if pose is None else pose_of(pose)
+        if relative_to(pose) not in ("", "world"):
+            raise scope.element.error("models placed relative to others are not read; write the pose", UnsupportedError)
+        frame = scope.element.attributes.get("placement_frame", "").strip()
+        return own @ scope.placement(frame, scope.element).inverse() if frame else own
+
+    def links(self, scope: Scope, place: Placement, static: bool) -> None:
+        """Add the links of a model, and go on with the models in it."""
+        draft, element = self.draft, scope.element
+        draft.leave_out_unknown(element, MODEL_PARTS)
+        self.places[scope.prefix] = place = self.places.get(scope.prefix, place)
+        static = static or scope.prefix in self.static
+        for name, child in scope.named.items():
+            X = place @ scope.placement(name, child)
+            if child.tag == "model":
+                self.places[scope.nested[name].prefix] = X
+                if static:
+                    self.static.add(scope.nested[name].prefix)
+            elif child.tag == "link":
+                full = scope.prefix + name
+                draft.shapes += [full] * len(child.all("collision"))
+                draft.bodies.append(Body(full, _inertia(child, draft), child.source, _compensation(child, draft)))
+                self.places[full], self.sources[full] = X, child.source
+                if static:
+                    self.static.add(full)
+
+    def connect(self) -> None:
+        """Add joints, loops, couplings and frames."""
+        joints, gearboxes, mimics = [], [], []
+        for scope, _, _ in self.scopes:
+            for name, child in scope.named.items():
+                if child.tag == "joint" and child.attribute("type") == "gearbox":
+                    gearboxes.append((child, scope))
+                elif child.tag == "joint":
+                    if (joint := self._joint(child, scope)) is not None:
+                        joints.append(joint)
+                        mimics.append((child, scope))
+                elif child.tag == "frame":
+                    self._frame(name, child, scope)
+        held = [body.name for body in self.draft.bodies if body.name in self.static]
+        anchors = [self._root(name, "fixed", f"{name}_static") for name in held]
+        self._tree([*joints, *anchors])
+        known = {joint.name: joint for joint in self.draft.joints}
+        for child, scope in mimics:
+            read_mimic(child, scope, known, self.draft)
+        tree = {frozenset((joint.parent, joint.child)): joint for joint in self.draft.joints}
+        for child, scope in gearboxes:
+            read_gearbox(child, scope, tree, self.places, self.draft)
+
+    def _tree(self, joints: list[Joint]) -> None:
+        """Choose which joints carry bodies; roots that nothing holds float."""
+        draft = self.draft
+        spanning = span([body.name for body in draft.bodies], joints, GROUND)
+        for joint in spanning.tree:
+            draft.joints.append(joint)
+        for name in spanning.reversed:
+            draft.notes.append(f"joint {name!r} is turned around: its parent is carried by its child")
+        for name in spanning.roots:
+            wanted = "root_joint" if len(spanning.roots) == 1 else f"{name}_root_joint"
+            draft.joints.append(self._root(name, "free", draft.new_name("joints", wanted)))
+            draft.initial[wanted] = self.places[name]
+            x, y, z = self.places[name].position
+            draft.notes.append(f"{name!r} floats; the file puts it at ({x:g}, {y:g}, {z:g}), `neutral` at the origin")
+        for joint in spanning.loops:
+            draft.loops.append(as_loop(joint))
+            if any((*joint.damping, *joint.friction, *joint.stiffness)):
+                draft.notes.append(f"{joint.source}: closes a loop; its damping, friction and spring are left out")
+        draft.rooted = True
+
+    def _root(self, body: str, kind: str, name: str) -> Joint:
+        """Return a joint between the ground and a body, which is where the file puts it if it is fixed."""
+        placement = self.places[body] if kind == "fixed" else IDENTITY
+        return Joint(name, kind, GROUND, body, placement, source=self.sources[body])
+
+    def _joint(self, element: Element, scope: Scope) -> Joint | None:
+        """Return a joint with its placements; one between links of a static model is left out."""
+        ends = []
+        for tag in ("parent", "child"):
+            given = text_of(element, tag)
+            owner, link = (scope, GROUND) if given == GROUND else scope.link(given, element)
+            ends.append(GROUND if link == GROUND else owner.prefix + link)
+        parent, child = ends
+        if child == GROUND:
+            raise element.error("the world cannot be a child")
+        if parent == child:
+            raise element.error(f"joins {parent!r} to itself")
+        if child in self.static and parent in (*self.static, GROUND):
+            self.draft.leave_out(element, "in a static model")
+            return None
+        joint = read_joint(element, scope, (parent, child), self.draft)
+        read_actuator(element, joint, self.draft)
+        X = self.places[scope.prefix] @ scope.placement(element.attribute("name"), element)
+        of_parent = X if parent == GROUND else self.places[parent].inverse() @ X
+        return replace(joint, placement=of_parent, child_placement=self.places[child].inverse() @ X)
+
+    def _frame(self, name: str, element: Element, scope: Scope) -> None:
+        """Add a frame to the link to which it is attached."""
+        owner, link = scope.link(name, element)
+        body = owner.prefix + link
+        X = self.places[scope.prefix] @ scope.placement(name, element)
+        place = self.places[body].inverse() @ X
+        self.draft.frames.append(Frame(scope.prefix + name, body, place, element.source))
+
+
+def _compensation(link: Element, draft: Draft) -> float:
+    """Return 1 for a link on which gravity does not act."""
+    if truth_text(link, "gravity", True):
+        return 0.0
+    draft.notes.append(f"{link.source}: gravity does not act on it, as the file says")
+    return 1.0
+
+
+def _without_includes(element: Element) -> Element:
+    """Return a model without what it includes, which enters by its own way."""
+    own = Element(element.tag, element.attributes, element.line, element.file)
+    own.children = [child for child in element.children if child.tag not in ("include", "model")]
+    return own
+
+
+def _inertia(link: Element, draft: Draft) -> Inertia:
+    """Return a link's inertia in its frame; what the file does not say is SDF's default, 1 kg and 1 kg m^2."""
+    draft.leave_out_unknown(link, LINK_PARTS)
+    inertial = link.only("inertial")
+    if inertial is None:
+        draft.notes.append(f"{link.source}: no <inertial>; SDF's default of 1 kg and 1 kg m^2 is used")
+        return Inertia(1.0, np.zeros(3), np.eye(3))
+    if inertial.attributes.get("auto", "").strip() in ("1", "true"):
+        raise inertial.error("inertias computed from shapes are not supported; write them down", UnsupportedError)
+    draft.leave_out_unknown(inertial, ("pose", "mass", "inertia"))
+    moments, pose = inertial.only("inertia") or inertial, inertial.only("pose")
+    xx, yy, zz = (number_text(moments, tag, 1.0) for tag in DIAGONAL)
+    xy, xz, yz = (number_text(moments, tag, 0.0) for tag in PRODUCTS)
+    mass = number_text(inertial, "mass", 1.0)
+    with blame(inertial):
+        own = Inertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        return own if pose is None else own.moved(pose_of(pose))

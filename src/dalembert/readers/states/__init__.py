@@ -1,0 +1,1 @@
+"""State vectors of other tools, there and back."""

@@ -1,0 +1,1 @@
+"""URDF: links and joints of a tree, and what tools have added to it."""

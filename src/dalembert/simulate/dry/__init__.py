@@ -1,0 +1,1 @@
+"""Dry friction of Lagrangians and matrices in time: modes integrated, transitions located and resolved."""

@@ -1,0 +1,192 @@
+"""`simulate`: from an initial state to a trajectory, stick and slip included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.friction.laws.laws import is_number
+from dalembert.model.system import System
+from dalembert.simulate.dry.dynamics import SLIP, STICK, Dynamics
+from dalembert.simulate.dry.events import Record, Run, checked_options, run_events
+from dalembert.simulate.dry.fixed import run_fixed
+from dalembert.simulate.dry.transition import REST, settled, velocity_rows
+from dalembert.simulate.samples import breaks_of, checked_breaks
+from dalembert.simulate.trajectory import Trajectory
+
+Array = np.ndarray
+
+METHODS = {"events": run_events, "fixed": run_fixed}
+"""Ways through time; being in the list is being tested."""
+
+CONSISTENT = 1e-9
+"""Initial velocities (and positions) may miss a constraint by this part of the velocities; more is a contradiction."""
+
+
+def simulate(
+    system: System,
+    duration: float,
+    q: Any,
+    v: Any,
+    *,
+    t: float = 0.0,
+    method: str = "events",
+    stepper: str = "dop853",
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+    step: float | None = None,
+    max_step: float | None = None,
+    event_tolerance: float = 1e-13,
+    every: float | None = None,
+    force: Any = None,
+    breaks: Any = None,
+    sticking: Sequence[str] | str | None = None,
+    **options: Any,
+) -> Trajectory:
+    """Simulate a system with dry friction (or without).
+
+    Parameters
+    ----------
+    system
+        A `Lagrangian` or `Matrices`, whose velocities are the rates of its coordinates.
+    duration, t
+        Length of the run and its start, seconds.
+    q, v
+        Initial coordinates and velocities, (n,).
+    method
+        "events": each mode is integrated on its own and every transition located; "fixed": the friction scheme of the
+        seed inside a fixed-step integrator (give `step`; options `resolver`, by default the flowchart
+        or what takes its place with reactions as limits, and those of `dalembert.friction.resolve`).
+    stepper
+        One of `dalembert.simulate.STEPPERS`: "dop853" (order 8), "dopri5", "rk4" (needs `step`), "radau" (implicit,
+        stiff).
+    rtol, atol
+        Tolerances of a step.
+    step
+        A fixed step, seconds, in place of an adaptive one.
+    event_tolerance
+        Tolerance of an event within its step, seconds.
+    max_step
+        The longest step, seconds. Step control sees forces at its stages alone: a pulse between them is not there.
+        Take `max_step` below the shortest pulse of a force, or declare its `breaks`.
+    every
+        Samples at exactly t + k every, at the end and at events (both sides), instead of at every step.
+    force
+        A function of (t, q, v) that returns applied forces, (n,).
+    breaks
+        Times at which forces or their rates jump, also as an attribute of `force`: steps end there, and forces take
+        their limits from within.
+    sticking
+        Names of contacts that must stick at the start: refused where their velocities say otherwise.
+
+    Returns
+    -------
+    Trajectory
+        Also where the run could not go on: `status` and `message` say why.
+    """
+    if not isinstance(method, str) or method not in METHODS:
+        near = get_close_matches(str(method), METHODS, n=1)
+        raise ModelError(
+            f"method={method!r} is not one of {', '.join(map(repr, METHODS))}"
+            + (f"; did you mean {near[0]!r}?" if near else "")
+        )
+    if not (is_number(t) and np.isfinite(t)):
+        raise ModelError(f"t={t!r} must be a finite number, the time at the start")
+    declared = {*checked_breaks(breaks), *breaks_of(force)} if force is not None else set(checked_breaks(breaks))
+    checked = checked_options(
+        duration, stepper, rtol, atol, step, event_tolerance, every, max_step, tuple(sorted(declared))
+    )
+    if options and method != "fixed":
+        raise ModelError(f"method={method!r} does not know {', '.join(map(repr, options))}")
+    if method == "fixed" and step is None:
+        raise ModelError('method="fixed" needs step=')
+    dynamics = Dynamics(system, force)  # pyright: ignore[reportArgumentType] - a plain System has no contacts
+    q, v = _state(q, dynamics, "q"), _state(v, dynamics, "v")
+    mode = _first_modes(dynamics, q, v, float(t), sticking)
+    run = Run(
+        dynamics, checked, Record(float(t), float(t) + checked.duration, checked.every), float(t),
+        np.concatenate([q, v, [0.0, 0.0]]), mode,
+        checked.step or min(checked.duration / 100.0, checked.largest_step),
+    )  # fmt: skip
+    try:
+        run.mode = settled(dynamics, q, v, float(t), mode, checked.time_scale) if method == "events" else mode
+    except SolvabilityError as refused:
+        run.status, run.message = "no solution", str(refused)
+    run.record.add(run.t, run.y, run.mode)
+    METHODS[method](run, **options)
+    return _trajectory(run)
+
+
+def _state(values: Any, dynamics: Dynamics, what: str) -> Array:
+    """Return a finite vector of n numbers."""
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{what} is not an array of real numbers: {error}") from error
+    names = dynamics.system.coordinates
+    if array.shape != (len(names),):
+        raise ShapeError(f"{what} must have shape ({len(names)},), one number per coordinate; it has {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ModelError(f"{what}[{bad[0]}] ({names[bad[0]]!r}) is {array[bad[0]]}; a state must be finite")
+    return array
+
+
+def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Sequence[str] | str | None) -> Array:
+    """Return who is at rest and who slides; refuse initial values that contradict constraints or `sticking`."""
+    x = dynamics.terms(q, v, t)
+    size = np.abs(x.rows) @ np.abs(v) + np.abs(x.velocity - x.rows @ v)
+    columns = dynamics.columns
+    way = np.where(columns.plane, SLIP, np.sign(x.velocity[columns.first[:-1]])).astype(int)
+    mode = np.where(columns.at_rest(x.velocity, size, REST), STICK, way)
+    for name in [sticking] if isinstance(sticking, str) else sticking or ():
+        if name not in dynamics.names:
+            raise ModelError(
+                f"sticking: no contact is called {name!r}; there are {', '.join(dynamics.names) or 'none'}"
+            )
+        i = dynamics.names.index(name)
+        if mode[i] != 0:
+            raise ModelError(
+                f"contact {name!r} cannot stick at the start: its relative velocity is "
+                f"{', '.join(f'{one:.6g}' for one in x.velocity[columns.of(i)])} m/s; "
+                "change v, or leave it out of sticking="
+            )
+    _refuse_inconsistent(dynamics, q, v, t, mode)
+    return mode
+
+
+def _refuse_inconsistent(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -> None:
+    system: Any = dynamics.system
+    k = len(system.names)
+    if hasattr(system, "constraint") and k:
+        phi = np.asarray(system.constraint(q, t))
+        names = [name for name, kind in zip(system.names, system.holonomic, strict=True) if kind]
+        bad = np.flatnonzero(np.abs(phi) > CONSISTENT * (1.0 + np.abs(q).max()))
+        if bad.size:
+            raise ModelError(f"the initial q violates {names[bad[0]]!r} by {phi[bad[0]]:.3g}")
+    if k and (hasattr(system, "constraint_velocity") or getattr(system, "rows_rest", False)):
+        rows, values = velocity_rows(dynamics, q, v, t, np.ones_like(mode))
+        if not hasattr(system, "constraint_velocity"):
+            rows = np.asarray(system.jacobian(q, t))
+            values = rows @ v
+        bad = np.flatnonzero(np.abs(values) > CONSISTENT * (np.abs(rows) @ np.abs(v) + 1.0))
+        if bad.size:
+            raise ModelError(
+                f"the initial velocities contradict {system.names[bad[0]]!r}: its rate is {values[bad[0]]:.3g}, not 0; "
+                "KKT.project_velocity gives the nearest admissible ones"
+            )
+
+
+def _trajectory(run: Run) -> Trajectory:
+    n, record = run.dynamics.n, run.record
+    y = np.array(record.y)
+    modes = np.array(record.mode, dtype=int).reshape(len(record.t), run.dynamics.m)
+    return Trajectory(
+        np.array(record.t), y[:, :n], y[:, n : 2 * n], modes,
+        tuple(run.events), y[:, 2 * n], y[:, 2 * n + 1], run.status, run.message, record.steps,
+        run.dynamics.evaluations, run.dynamics,
+    )  # fmt: skip

@@ -1,0 +1,196 @@
+"""Python inside the compiled loop: controllers and event functions given as callables, and the way through `KKT`.
+
+An exception cannot pass through compiled code: it is kept, the loop is told to stop, and the driver raises it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import DalembertError, ModelError, ShapeError, SolvabilityError
+from dalembert.kernel.loops import SIGNATURE
+from dalembert.kkt import Status
+from dalembert.model.mechanism.ranks import admissible_velocity
+from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
+
+if TYPE_CHECKING:
+    from dalembert.simulate.equations.codes import Codes, Work
+
+Array = np.ndarray
+
+
+class Callbacks:
+    """C functions around Python ones; they read and write the arrays of the run they belong to."""
+
+    def __init__(self, codes: Codes, events: Sequence[Callable[..., Any]] = ()) -> None:
+        self.codes, self.events = codes, tuple(events)
+        self.error: BaseException | None = None
+        self.error_time = np.nan
+        self.work: Any = None
+        self._kept: list[Any] = []
+        self.addresses: dict[str, int] = {}
+        if codes.controller.function is not None:
+            self.addresses["signals"] = self._made(self._forces)
+        if self.events:
+            self.addresses["events"] = self._made(self._event_values)
+        self.careful = {
+            "rate": self._made(self._rate),
+            "close": self._made(self._close),
+            "admit": self._made(self._admit),
+        }
+
+    def _made(self, function: Callable[[Work], None]) -> int:
+        def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
+            try:
+                function(self.work)
+            except BaseException as error:
+                if self.error is None:
+                    self.error, self.error_time = error, float(self.work.environment[0])
+                self.work.environment[FAILED_CALL] = 1.0
+
+        self._kept.append(SIGNATURE(guarded))
+        return ctypes.cast(self._kept[-1], ctypes.c_void_p).value or 0
+
+    def _forces(self, work: Work) -> None:
+        t = float(work.environment[0])
+        function: Any = self.codes.controller.function
+        work.environment[2:] = called(function, t, work.q, work.v)
+
+    def _event_values(self, work: Work) -> None:
+        t, q, v = float(work.environment[0]), work.q.copy(), work.v.copy()
+        for k, function in enumerate(self.events):
+            work.event_values[k] = called_event(function, k, t, q, v)
+
+    def _rate(self, work: Work) -> None:
+        """Evaluate the rate; what the kernel declines is solved through `KKT`."""
+        m = self.codes.mechanism
+        names = [port.name for port in self.codes.kernels["rate"].outputs]
+        found = self.codes.kernels["rate"](work.base, work.x, work.v, work.environment)
+        for name, value in zip(names, found, strict=True):
+            getattr(work, name)[:] = np.ravel(value)
+        if not work.status[0] <= LAST_SOLVED:
+            q, t = self.codes.kernels["move"](work.base, work.x), float(work.environment[0])
+            tau = self.forces(q, work.v, work.environment)
+            try:
+                solution = m.solve(q, work.v.copy(), tau, t)
+                work.status[0] = float(np.asarray(solution.status))
+            except SolvabilityError:
+                # a stage off the manifold, whose redundant rows contradict each other: nearest, and not certified
+                solution = m.solve(q, work.v.copy(), tau, t, inconsistent="least_squares")
+                work.status[0] = float(Status.INCONSISTENT)
+            work.acceleration[:], work.multipliers[:] = solution.acceleration, solution.multipliers
+
+    def forces(self, q: Array, v: Array, environment: Array) -> Array:
+        """Return the joint forces at a state."""
+        import casadi as ca
+
+        c = self.codes.controller
+        law = ca.Function("tau", [c.t, c.q, c.v, c.symbols], [c.tau])
+        return np.asarray(law(environment[0], q, v, environment[2:])).ravel()
+
+    def _close(self, work: Work) -> None:
+        """Take Newton's step in the plain norm, through an orthogonal decomposition."""
+        m, t = self.codes.mechanism, float(work.environment[0])
+        phi = np.asarray(m.constraint(work.q, t))
+        A = np.asarray(m.jacobian(work.q, t))[np.array(m.holonomic)]
+        work.residual[:] = phi
+        work.correction[:] = -np.linalg.lstsq(A, phi, rcond=1e-10)[0]
+        work.status[0] = 0.0
+
+    def _admit(self, work: Work) -> None:
+        """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
+        m, t = self.codes.mechanism, float(work.environment[0])
+        found = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
+        work.velocity[:] = found
+        work.status[0] = float(Status.UNIQUE if np.isfinite(found).all() else Status.NONFINITE)
+
+
+def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:
+    """Return what a controller gives, checked; an error in it is raised with its name and time."""
+    return checked_forces(_told("torque", function, t, q, v), v.size, t)
+
+
+def called_event(function: Callable[..., Any], k: int, t: float, q: Array, v: Array) -> float:
+    """Return what an event function gives, checked; an error in it is raised with its name and time."""
+    return checked_event(_told(f"event {k}", function, t, q, v), k, t)
+
+
+def _told(what: str, function: Callable[..., Any], t: float, q: Array, v: Array) -> Any:
+    try:
+        return function(t, q.copy(), v.copy())
+    except DalembertError:
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise ModelError(f"{what} ({name}) failed at t = {t:.9g} s: {type(error).__name__}: {error}") from error
+
+
+def checked_forces(tau: Any, n: int, t: float) -> Array:
+    """Return what a controller gave as finite numbers (nv,), or say when and how it was wrong."""
+    try:
+        array = np.asarray(tau)
+        if array.dtype.kind == "c":
+            raise ShapeError(f"torque returned complex numbers at t = {t:.9g} s; joint forces are real")
+        array = np.asarray(tau, dtype=float)
+    except ShapeError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"torque returned no numbers at t = {t:.9g} s: {error}") from error
+    if array.shape != (n,):
+        raise ShapeError(f"torque returned shape {array.shape} at t = {t:.9g} s; it must return ({n},)")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ModelError(
+            f"torque[{bad[0]}] is {array[bad[0]]} at t = {t:.9g} s; a controller must return finite numbers"
+        )
+    return array
+
+
+def checked_event(value: Any, k: int, t: float) -> float:
+    """Return what an event function gave as a finite number, or say when and how it was wrong."""
+    array = np.asarray(value)
+    if array.size != 1 or array.dtype.kind not in "fiub":
+        raise ShapeError(f"event {k} returned {array.dtype} of shape {array.shape} at t = {t:.9g} s; give one number")
+    if not np.isfinite(array).all():
+        raise ModelError(f"event {k} is {array.item()} at t = {t:.9g} s; an event function must be finite")
+    return float(array.item())
+
+
+class CallError(Exception):
+    """An error of a function that is called after a step, with its time."""
+
+    def __init__(self, error: BaseException, t: float) -> None:
+        super().__init__(str(error))
+        self.error, self.t = error, t
+
+
+def guarded_step(function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """Return a user's function whose errors are told apart from ours; Ctrl-C passes."""
+    if function is None:
+        return None
+    if not callable(function):
+        raise ModelError(f"on_step is {type(function).__name__}; give a function of (t, q, v)")
+
+    def told(t: float, q: Array, v: Array) -> None:
+        try:
+            function(t, q, v)
+        except Exception as error:
+            raise CallError(error, t) from error
+
+    return told
+
+
+def as_user_error(error: BaseException, t: float, trajectory: Any) -> BaseException:
+    """Return the error that leaves `simulate`, with the trajectory so far as its attribute `trajectory`."""
+    if isinstance(error, CallError):
+        error, t = error.error, error.t
+    if not isinstance(error, DalembertError | KeyboardInterrupt):
+        wrapped = ModelError(f"on_step failed at t = {t:.9g} s: {type(error).__name__}: {error}")
+        wrapped.__cause__ = error
+        error = wrapped
+    error.trajectory = trajectory  # type: ignore[attr-defined]
+    return error

@@ -1,0 +1,391 @@
+"""A DAE compiled: residual, iteration matrix, factors and Newton steps as machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from dalembert.kernel import Kernel
+from dalembert.simulate.equations.dae import DAE, Projection
+from dalembert.simulate.steppers.manifold_loops import ProjectionWork
+from dalembert.simulate.steppers.newton_loops import PlanArrays, plan_arrays
+from dalembert.tableau.elimination.plan import Plan, make_plan
+from dalembert.tableau.structure.pattern import Pattern
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Complex numbers as pairs of expressions: what an implicit Runge-Kutta method needs of the same elimination plan.
+
+
+@dataclass(frozen=True, eq=False)
+class Complex:
+    """re + i im, with the operations of an elimination."""
+
+    re: ca.SX
+    im: ca.SX
+
+    def __add__(self, other: Complex) -> Complex:
+        return Complex(self.re + other.re, self.im + other.im)
+
+    def __sub__(self, other: Complex) -> Complex:
+        return Complex(self.re - other.re, self.im - other.im)
+
+    def __neg__(self) -> Complex:
+        return Complex(-self.re, -self.im)
+
+    def __mul__(self, other: Complex) -> Complex:
+        return Complex(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
+
+    def __rtruediv__(self, one: float) -> Complex:
+        square = self.re * self.re + self.im * self.im
+        return Complex(one * self.re / square, -one * self.im / square)
+
+    def is_constant(self) -> bool:
+        """Whether both parts are numbers."""
+        return self.re.is_constant() and self.im.is_constant()
+
+
+def magnitude(x: ca.SX | Complex) -> ca.SX:
+    """Return the size of an entry."""
+    return ca.fabs(x.re) + ca.fabs(x.im) if isinstance(x, Complex) else ca.fabs(x)
+
+
+def zero(like: ca.SX | Complex) -> ca.SX | Complex:
+    """Return zero of the same kind."""
+    return Complex(ca.SX(0), ca.SX(0)) if isinstance(like, Complex) else ca.SX(0)
+
+
+def scalars(x: ca.SX | Complex) -> list[ca.SX]:
+    """Return the expressions of an entry: one, or two."""
+    return [x.re, x.im] if isinstance(x, Complex) else [x]
+
+
+def symbol(name: str, like: ca.SX | Complex) -> ca.SX | Complex:
+    """Return a symbol of the same kind."""
+    if isinstance(like, Complex):
+        return Complex(ca.SX.sym(f"{name}r"), ca.SX.sym(f"{name}i"))
+    return ca.SX.sym(name)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A plan's factors as straight-line code, apart from their use: factor once, solve many times.
+#
+# `tableau/elimination/straight.py` factors and solves in one sweep; a stepper that keeps its Jacobian for several steps
+# needs the two apart. L and U of each block, reciprocal pivots, and the entries that earlier blocks move to the right
+# side are kept; constants (the ones of q' - v = 0) are folded into the code and not stored. Entries are SX, or pairs of
+# them where the matrix is complex.
+
+
+Rows = list[dict[int, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Entries by pivot position: rows of L, of U right of the diagonal, what moves; reciprocal pivots."""
+
+    lower: Rows
+    upper: Rows
+    moved: Rows
+    inverse: list[Any]
+    quality: ca.SX
+
+    def stored(self) -> tuple[ca.SX, Factors]:
+        """Return the column of all entries that are no constants, and the same factors with symbols in their place."""
+        values: list[ca.SX] = []
+
+        def name(entry: Any) -> Any:
+            if entry.is_constant():
+                return entry
+            values.extend(scalars(entry))
+            return symbol(f"f{len(values)}", entry)
+
+        lower, upper, moved = (
+            [{c: name(e) for c, e in row.items()} for row in part] for part in (self.lower, self.upper, self.moved)
+        )
+        kept = Factors(lower, upper, moved, [name(e) for e in self.inverse], self.quality)
+        return ca.vertcat(*values, ca.SX(0, 1)), kept
+
+    def symbols(self) -> ca.SX:
+        """Return the symbols of stored factors, in the order of `stored`."""
+        parts = (self.lower, self.upper, self.moved)
+        entries = [e for part in parts for row in part for e in row.values()] + self.inverse
+        found = [s for e in entries if not e.is_constant() for s in scalars(e)]
+        return ca.vertcat(*found, ca.SX(0, 1))
+
+
+def factor(plan: Plan, values: list[Any]) -> Factors:
+    """Return the factors of A from its entries in CSR order, and the least pivot quality."""
+    row_place, col_place, _ = plan.places
+    by_row: Rows = [{} for _ in range(plan.n)]
+    for e, (k, c) in enumerate(zip(row_place.tolist(), col_place.tolist(), strict=True)):
+        by_row[k][c] = values[e]
+    found = Factors([], [], [], [], ca.SX(1))
+    quality: list[ca.SX] = []
+    for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
+        for k in range(first, last):
+            _factor_row(plan, k, first, by_row[k], found, quality)
+    return Factors(found.lower, found.upper, found.moved, found.inverse, _least(quality))
+
+
+def _factor_row(plan: Plan, k: int, first: int, row: dict[int, Any], found: Factors, quality: list[ca.SX]) -> None:
+    """Find row k, up-looking: w = row of A, less l u_j for every earlier pivot j of the block."""
+    w = {c: v for c, v in row.items() if c >= first}
+    found.moved.append({c: v for c, v in row.items() if c < first})
+    lower: dict[int, Any] = {}
+    terms = magnitude(w[k]) if k in w else ca.SX(0)
+    touched = False
+    for j in plan.lower[plan.lower_indptr[k] : plan.lower_indptr[k + 1]].tolist():
+        lower[j] = w.pop(j) * found.inverse[j]
+        for c, u in found.upper[j].items():
+            change = lower[j] * u
+            w[c] = w[c] - change if c in w else -change
+            if c == k:
+                terms = terms + magnitude(change)
+                touched = True
+    pivot = w.pop(k)
+    if touched and not pivot.is_constant():
+        quality.append(magnitude(pivot) / terms)
+    found.lower.append(lower)
+    found.upper.append(w)
+    found.inverse.append(1 / pivot)
+
+
+def solve(plan: Plan, factors: Factors, right: list[Any]) -> list[Any]:
+    """Return x with A x = b."""
+    y: list[Any] = [zero(right[0])] * plan.n
+    for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
+        for k in range(first, last):
+            value = right[plan.rows[k]]
+            for part in (factors.moved[k], factors.lower[k]):
+                for c, entry in part.items():
+                    value = value - entry * y[c]
+            y[k] = value
+        for k in range(last - 1, first - 1, -1):
+            value = y[k]
+            for c, u in factors.upper[k].items():
+                value = value - u * y[c]
+            y[k] = value * factors.inverse[k]
+    x: list[Any] = [zero(right[0])] * plan.n
+    for k, j in enumerate(plan.cols.tolist()):
+        x[j] = y[k]
+    return x
+
+
+def _least(values: list[ca.SX]) -> ca.SX:
+    """Return the minimum as a balanced tree, 1 of none."""
+    values = list(values) or [ca.SX(1)]
+    while len(values) > 1:
+        odd = [values[-1]] if len(values) % 2 else []
+        values = [ca.fmin(a, b) for a, b in zip(values[::2], values[1::2], strict=False)] + odd
+    return values[0]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A DAE compiled: residual, iteration matrix, factors and Newton steps as machine code, and memory to run them on.
+#
+# | code | reads | writes |
+# |---|---|---|
+# | `newton` | x, x', environment, factors | the step -J^-1 F |
+# | `factor` | x, x', environment | factors, least pivot quality |
+# | `residual` | x, x', environment | F |
+# | `entries` | x, x', environment | J, its entries by rows |
+# | `projection` | x, x', environment | matrix and right sides of the projection |
+#
+# Up to `STRAIGHT_LIMIT` operations all is straight-line code; above, `entries` feeds the looped plan.
+
+
+Array = np.ndarray
+
+STRAIGHT_LIMIT = 10_000
+"""Operations of a plan up to which factors are straight-line code."""
+
+PROBED_STEPS = (1e-1, 1e-3, 1e-5)
+"""Step sizes, as parts of the horizon, at which pivots are probed."""
+
+CODES = ("newton", "factor", "residual", "entries", "projection", "events", "signals")
+"""Rows of the table of calls."""
+
+ALIGNMENT = 64
+
+
+class Work(NamedTuple):
+    """Memory of one integration: what the codes read and write, and where they are."""
+
+    calls: Array  # (codes, 3): address, table, scratch; address 0 where there is none
+    x: Array
+    rates: Array
+    environment: Array
+    factors: Array
+    quality: Array
+    step: Array
+    residual: Array
+    entries: Array
+    event_values: Array
+    event_signs: Array
+    plan: PlanArrays
+    dense: Array
+    exchanges: Array
+    projection: ProjectionWork
+
+
+class Compiled:
+    """The codes of a DAE; made once, used by any number of integrations at the same time."""
+
+    def __init__(self, dae: DAE, plan: Plan, events: ca.SX | None = None, projection: Plan | None = None) -> None:
+        self.dae, self.plan, self.projection = dae, plan, projection
+        self.straight = plan.operations <= STRAIGHT_LIMIT
+        inputs = {"x": dae.x, "rates": dae.rates, "environment": dae.environment}
+        entries = by_rows(dae.jacobian)
+        self.kernels: dict[str, Kernel] = {
+            "residual": kernel_of("residual", inputs, {"residual": dae.residual}),
+            "entries": kernel_of("entries", inputs, {"entries": ca.vertcat(*entries)}),
+        }
+        self.stored = 0
+        if self.straight:
+            self._straight(inputs, entries)
+        if dae.projection is not None:
+            self.kernels["projection"] = kernel_of("projection", inputs, _written(dae.projection))
+        if events is not None and events.numel():
+            self.kernels["events"] = kernel_of("events", inputs, {"event_values": events})
+        self.events = 0 if events is None else events.numel()
+
+    def _straight(self, inputs: Mapping[str, ca.SX], entries: list[ca.SX]) -> None:
+        """Compile factors and Newton steps."""
+        factors = factor(self.plan, entries)
+        values, kept = factors.stored()
+        self.stored = values.numel()
+        self.kernels["factor"] = kernel_of("factor", inputs, {"factors": values, "quality": factors.quality})
+        right = [-f for f in ca.vertsplit(self.dae.residual)]
+        step = ca.vertcat(*solve(self.plan, kept, right))
+        self.kernels["newton"] = kernel_of("newton", {**inputs, "factors": kept.symbols()}, {"step": step})
+
+    @property
+    def operations(self) -> dict[str, int]:
+        """Compiled operations of each code."""
+        return {name: sum(kernel.report().operations.values()) for name, kernel in self.kernels.items()}
+
+    def work(self, callbacks: Mapping[str, int] | None = None, events: int = 0) -> tuple[Work, list[Any]]:
+        """Return memory for one integration, and what must be kept alive with it.
+
+        `callbacks` are addresses of C functions in place of kernels ("signals", "events").
+        """
+        n = self.dae.n
+        size = {
+            "x": n,
+            "rates": n,
+            "environment": self.dae.environment.numel(),
+            "factors": self.stored,
+            "quality": 1,
+            "step": n,
+            "residual": n,
+            "entries": self.plan.pattern.entries,
+            "event_values": max(events, self.events),
+            "event_signs": max(events, self.events),
+        }
+        arrays = {name: np.zeros(length) for name, length in size.items()}
+        projection = self._projection_work()
+        outputs = {f"projection_{k}": v for k, v in projection._asdict().items() if k in WRITTEN}
+        calls = np.zeros((len(CODES), 3), np.int64)
+        alive: list[Any] = [self]
+        for row, code in enumerate(CODES):
+            if code in self.kernels:
+                calls[row], kept = bind(self.kernels[code], arrays | outputs)
+                alive.append(kept)
+        for code, address in (callbacks or {}).items():
+            calls[CODES.index(code)] = address, 0, 0
+        dense = np.zeros((n, n)) if n <= DENSE_LIMIT else np.zeros((0, 0))
+        rest: dict[str, Any] = {"plan": plan_arrays(self.plan), "dense": dense, "exchanges": np.zeros(n, np.int64)}
+        return Work(calls=calls, **arrays, **rest, projection=projection), alive
+
+    def _projection_work(self) -> ProjectionWork:
+        """Return memory of the projection, empty arrays where there is none."""
+        plan, wanted = self.projection, self.dae.projection
+        if plan is None or wanted is None:
+            none = PlanArrays(*[x[:0].copy() for x in plan_arrays(self.plan)])
+            empty = np.zeros(0)
+            whole = np.zeros(0, np.int64)
+            return ProjectionWork(none, empty, empty, empty, empty, np.zeros((0, 0)), whole, whole)
+        k = plan.n
+        dense = np.zeros((k, k)) if k <= DENSE_LIMIT else np.zeros((0, 0))
+        entries, free = np.zeros(plan.pattern.entries), np.array([wanted.free])
+        right, rate_right, step = (np.zeros(k) for _ in range(3))
+        exchanges = np.zeros(k, np.int64)
+        return ProjectionWork(plan_arrays(plan), entries, right, rate_right, step, dense, exchanges, free)
+
+
+DENSE_LIMIT = 600
+"""Unknowns up to which a plan in trouble is repaired by dense elimination with exchanges."""
+
+
+def bind(kernel: Kernel, arrays: Mapping[str, Array]) -> tuple[list[int], Any]:
+    """Return address, table and scratch of a kernel that reads and writes the arrays of its ports' names."""
+    engine = kernel.engine
+    words: list[int] = []
+    for port in (*kernel.inputs, *kernel.outputs):
+        words += [_address(arrays[port.name]), 0, 0, arrays[port.name].itemsize]
+    table = np.array([*words, 0], np.int64)
+    scratch = np.zeros(engine.layout.scratch_bytes + ALIGNMENT, np.uint8)  # type: ignore[attr-defined]
+    start = _address(scratch) + -_address(scratch) % ALIGNMENT
+    return [engine.machine.address, _address(table), start], (table, scratch)  # type: ignore[attr-defined]
+
+
+def _address(array: Array) -> int:
+    """Return where an array lies; several times faster than `array.ctypes.data`."""
+    return array.__array_interface__["data"][0]
+
+
+def by_rows(J: ca.SX) -> list[ca.SX]:
+    """Return the structural nonzeros of a matrix, by rows."""
+    turned = J.T
+    return [turned.nz[k] for k in range(turned.nnz())]
+
+
+WRITTEN = ("entries", "right", "rate_right")
+"""What the projection's code writes."""
+
+
+def _written(projection: Projection) -> dict[str, ca.SX]:
+    values = (ca.vertcat(*by_rows(projection.matrix)), projection.right, projection.rate_right)
+    return {f"projection_{name}": value for name, value in zip(WRITTEN, values, strict=True)}
+
+
+def probes(x: Array, rates: Array, environments: list[Array]) -> tuple[Array, Array, Array]:
+    """Return points near a start at which pivots are probed: in every environment itself, and a hundredth away."""
+    rng = np.random.default_rng(0)
+    points, velocities = [], []
+    for _ in environments:
+        for noise in (0.0, 1e-2):
+            points.append(x * (1 + noise * rng.standard_normal(len(x))) + noise * rng.standard_normal(len(x)))
+            velocities.append(rates * (1 + noise * rng.standard_normal(len(x))))
+    return np.array(points), np.array(velocities), np.repeat(np.array(environments), 2, axis=0)
+
+
+def compile_dae(dae: DAE, points: Array, rates: Array, environments: Array, events: ca.SX | None = None) -> Compiled:
+    """Plan the elimination at probed points, (K, n), (K, n), (K, environment), and compile."""
+    probes = list(zip(points, rates, environments, strict=True))
+    plan = _plan(dae, dae.jacobian, dae.equations, dae.unknowns, probes)
+    projection = None
+    if dae.projection is not None:
+        names = tuple(map(str, range(dae.projection.right.numel())))
+        projection = _plan(dae, dae.projection.matrix, names, names, probes)
+    return Compiled(dae, plan, events, projection)
+
+
+def _plan(dae: DAE, J: ca.SX, equations: tuple[str, ...], unknowns: tuple[str, ...], probes: list[Any]) -> Plan:
+    """Plan the elimination of a matrix of expressions by its values at probed points."""
+    entries = by_rows(J)
+    pattern = Pattern.of(J.sparsity(), equations, unknowns)
+    function = ca.Function("probe", [dae.x, dae.rates, dae.environment], [ca.vertcat(*entries)])
+    values = np.array([np.asarray(function(*p)).ravel() for p in probes])
+    finite = values[np.isfinite(values).all(axis=1)]
+    constant = np.array([e.is_constant() for e in entries], dtype=bool)
+    return make_plan(pattern, values=finite if len(finite) else None, constant=constant)
+
+
+def kernel_of(name: str, inputs: Mapping[str, ca.SX], outputs: Mapping[str, ca.SX]) -> Kernel:
+    """Compile for one sample at a time."""
+    dense = [ca.densify(e) for e in outputs.values()]
+    return Kernel(ca.Function(name, list(inputs.values()), dense, list(inputs), list(outputs)), width=1)

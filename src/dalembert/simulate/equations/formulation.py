@@ -1,0 +1,168 @@
+"""One mechanical system, five ways to write it as a DAE: by one keyword.
+
+Symbols: q, v free coordinates and velocities, lam multipliers of all rows, mu multipliers of the holonomic rows'
+position level; phi(q, t) = 0 holonomic rows, psi = A v + dphi/dt = 0 (and velocity-level rows as they stand), A a +
+drift = 0.
+
+| keyword | equations beside M v' + bias + A^T lam = 0 |
+|---|---|
+| `index3` | q' = v, phi = 0 |
+| `index2` | q' = v, psi = 0 |
+| `index1` | q' = v, A v' + drift = 0 |
+| `stabilised` | q' = v - A_h^T mu, phi = 0, psi = 0 |
+| `projection` | as `index1`, with q and v put back on phi = 0, psi = 0 after every step, in the mass metric |
+
+The stabilised form: C. W. Gear, B. Leimkuhler, G. K. Gupta, J. Comp. Appl. Math. 12 (1985) 77;
+its mu is zero but for errors.
+
+Errors of unknowns of index 2 are weighed by h, of index 3 by h^2 (Hairer & Wanner II, sec. VII.7; P. Loetstedt,
+L. Petzold, Math. Comp. 46 (1986) 491): with this, and static pivots, which no scaling of rows or columns by h changes,
+index 3 is solvable at small steps.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.simulate.equations.dae import DAE, Projection
+from dalembert.simulate.equations.motion import Motion
+
+Array = np.ndarray
+
+FORMULATIONS = ("stabilised", "index3", "index2", "index1", "projection")
+"""Every formulation, the default first."""
+
+
+def formulate(m: Motion, formulation: str = "stabilised", chosen: list[int] | None = None) -> DAE:
+    """Return the DAE of a motion in one formulation.
+
+    Of redundant rows only those `chosen` are constraints (default: all). The others exert no force, lam = 0, so the
+    unknowns are the same whichever rows are chosen.
+    """
+    if not isinstance(formulation, str) or formulation not in FORMULATIONS:
+        raise ModelError(f"formulation={formulation!r} is not one of {', '.join(map(repr, FORMULATIONS))}")
+    rows = m.holonomic_rows
+    chosen = list(range(m.lam.numel())) if chosen is None else chosen
+    stabilised = formulation == "stabilised" and bool(rows)
+    mu = ca.SX.sym("mu", len(rows) if stabilised else 0)
+    rates = [ca.SX.sym(f"{s}'") for s in ca.vertsplit(ca.vertcat(m.q, m.v, m.tau, m.lam, mu))]
+    nf = len(m.free)
+    q_rate, v_rate = ca.vertcat(*rates[:nf], ca.SX(0, 1)), ca.vertcat(*rates[nf : 2 * nf], ca.SX(0, 1))
+    kinematics = q_rate - m.v
+    if stabilised:
+        places = [k for k, i in enumerate(rows) if i in set(chosen)]
+        kinematics = kinematics + m.jacobian[[rows[k] for k in places], :].T @ mu[places]
+    # A^T lam in all n rows: the constraint force on a known coordinate is balanced by its control
+    dynamics = m.forces(v_rate)
+    if chosen:
+        dynamics = dynamics + m.full_jacobian[chosen, :].T @ m.lam[chosen]
+    blocks, relaxed = _constraints(m, formulation, stabilised, v_rate)
+    residual = ca.vertcat(kinematics, dynamics, *blocks)
+    unknowns, equations = _names(m, stabilised, formulation)
+    x = ca.vertcat(m.q, m.v, m.tau, m.lam, mu)
+    if len(chosen) < m.lam.numel():
+        residual, equations, relaxed = _leave_out(m, set(chosen), stabilised, x, residual, equations, relaxed)
+    tested, power = _kinds(m, formulation, mu.numel())
+    system = m.system
+    return DAE(
+        x=x,
+        rates=ca.vertcat(*rates, ca.SX(0, 1)),
+        residual=ca.densify(residual),
+        time=m.time,
+        unknowns=unknowns,
+        equations=equations,
+        tested=tested,
+        power=power,
+        signals=m.signals.column,
+        parameters=system.symbols.parameters.column,
+        relaxed=relaxed,
+        projection=_projection(m, chosen) if formulation == "projection" and m.lam.numel() else None,
+    )
+
+
+def refuse_formulation(formulation: str) -> None:
+    """Refuse another formulation than the default for equations that are already written down."""
+    if formulation != FORMULATIONS[0]:
+        raise ModelError(
+            f"formulation={formulation!r}: a Tableau or a DAE is integrated as it is written; formulations are for a "
+            "Lagrangian or a Mechanism"
+        )
+
+
+def _constraints(m: Motion, formulation: str, stabilised: bool, v_rate: ca.SX) -> tuple[list[ca.SX], tuple]:
+    """Return the constraint equations, and where and how J may be relaxed: (row, column, power of c)."""
+    nf, n, rows = len(m.free), m.bias.numel(), m.holonomic_rows
+    first_row, first_lam = nf + n, 2 * nf + m.tau.numel()
+    count = m.lam.numel()
+    if not count:
+        return [], ()
+    own = [(first_row + i, first_lam + i) for i in range(count)]
+    if formulation in ("index1", "projection"):
+        return [m.jacobian @ v_rate + m.drift], tuple((i, j, 0) for i, j in own)
+    if formulation == "index3":
+        place = {row: k for k, row in enumerate(rows)}
+        mixed = [m.phi[place[i]] if i in place else m.psi[i] for i in range(count)]
+        return [ca.vertcat(*mixed)], tuple((i, j, 2 if k in place else 1) for k, (i, j) in enumerate(own))
+    relaxed = [(i, j, 1) for i, j in own]
+    if not stabilised:
+        return [m.psi], tuple(relaxed)
+    relaxed += [(first_row + count + k, first_lam + count + k, 1) for k in range(len(rows))]
+    return [m.psi, m.phi], tuple(relaxed)
+
+
+def _leave_out(
+    m: Motion, chosen: set[int], stabilised: bool, x: ca.SX, residual: ca.SX, equations: tuple, relaxed: tuple
+) -> tuple[ca.SX, tuple[str, ...], tuple]:
+    """Replace the equations of rows that are not chosen by lam = 0 (and mu = 0)."""
+    count, rows = m.lam.numel(), m.holonomic_rows
+    first_row, first_lam = len(m.free) + m.bias.numel(), 2 * len(m.free) + m.tau.numel()
+    out = [i for i in range(count) if i not in chosen]
+    if stabilised:
+        out += [count + k for k, i in enumerate(rows) if i not in chosen]
+    residual, names = ca.SX(residual), list(equations)
+    for k in out:
+        residual[first_row + k] = x[first_lam + k]
+        names[first_row + k] = f"no force of {names[first_row + k]}, which depends on others"
+    gone = {first_row + k for k in out}
+    return residual, tuple(names), tuple(entry for entry in relaxed if entry[0] not in gone)
+
+
+def _names(m: Motion, stabilised: bool, formulation: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return names of unknowns and equations."""
+    own = [m.system.coordinates[i] for i in m.free]
+    rows = [m.names[i] for i in m.holonomic_rows]
+    unknowns = [*own, *(f"{x}'" for x in own), *m.free_controls, *(f"lam[{x}]" for x in m.names)]
+    level = {"index3": "", "index2": "rate of ", "stabilised": "rate of "}.get(formulation, "acceleration of ")
+    equations = [*(f"{x}' = v" for x in own), *(f"motion of {x}" for x in m.system.coordinates)]
+    equations += [f"{level}{x}" for x in m.names]
+    if stabilised:
+        unknowns += [f"mu[{x}]" for x in rows]
+        equations += rows
+    return tuple(unknowns), tuple(equations)
+
+
+def _kinds(m: Motion, formulation: str, mu: int) -> tuple[Array, Array]:
+    """Return which unknowns are tested, and the powers of h that weigh them."""
+    nf, others = len(m.free), m.tau.numel() + m.lam.numel() + mu
+    speed, force = (1, 2) if formulation == "index3" else (0, 1)
+    tested = np.array([True] * (2 * nf) + [False] * others)
+    return tested, np.array([0] * nf + [speed] * nf + [force] * others, np.int64)
+
+
+def _projection(m: Motion, chosen: list[int]) -> Projection:
+    """Return the matrix and right sides of the least change in the mass metric; rows not chosen move nothing."""
+    count, nf = m.lam.numel(), len(m.free)
+    place = {row: k for k, row in enumerate(m.holonomic_rows)}
+    K, right, rates = ca.SX(nf + count, nf + count), ca.SX(nf + count, 1), ca.SX(nf + count, 1)
+    K[:nf, :nf] = m.mass[list(m.free), :]
+    for i in range(count):
+        if i not in chosen:
+            K[nf + i, nf + i] = 1
+            continue
+        K[nf + i, :nf] = m.jacobian[i, :]
+        K[:nf, nf + i] = m.jacobian[i, :].T
+        right[nf + i] = -m.phi[place[i]] if i in place else 0
+        rates[nf + i] = -m.psi[i]
+    return Projection(ca.sparsify(K), ca.densify(right), ca.densify(rates), nf)

@@ -1,0 +1,1 @@
+"""Events that a user asks for, and their zeros."""

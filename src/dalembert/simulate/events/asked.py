@@ -1,0 +1,187 @@
+"""Events that a user asks for: expressions or callables, with direction and terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.checks import real, whole
+from dalembert.errors import ModelError, ShapeError
+from dalembert.simulate.equations.dae import DAE
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Events as a user writes them: expressions or callables, with SciPy's attributes.
+
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A function whose zeros are wanted.
+
+    Attributes
+    ----------
+    g
+        An SX expression of the system's symbols, or a callable g(t, x) -> number.
+    terminal
+        Whether (True) or after how many zeros (a number) the integration stops; False: never.
+    direction
+        +1: only where g increases, -1: decreases, 0: both.
+    """
+
+    g: Any
+    terminal: bool | int = False
+    direction: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """All events of a problem: compiled expressions, or callables called back; one kind per problem."""
+
+    events: tuple[Event, ...]
+    expressions: ca.SX | None
+    callables: tuple[Callable[[float, Array], float], ...]
+
+    @classmethod
+    def of(cls, given: Any, dae: DAE, replaced: tuple[ca.SX, ca.SX]) -> Events:
+        """Read what a user passes; known symbols of the system are replaced by their functions of time."""
+        items = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+        events = tuple(_event(item) for item in items)
+        symbolic = [isinstance(e.g, ca.SX) for e in events]
+        if not any(symbolic):
+            return cls(events, None, tuple(e.g for e in events))
+        if not all(symbolic):
+            raise ModelError("events are all expressions or all callables, not a mixture")
+        known = {s.element_hash() for s in ca.symvar(ca.vertcat(dae.x, dae.rates, dae.environment))}
+        written = []
+        for k, e in enumerate(events):
+            g = ca.substitute(e.g, *replaced) if replaced[0].numel() else e.g
+            strangers = [str(s) for s in ca.symvar(g) if s.element_hash() not in known]
+            if strangers or g.numel() != 1:
+                raise ModelError(
+                    f"event {k} must be one expression of unknowns, their rates, what is known and time; it has "
+                    f"{', '.join(strangers) or f'shape {g.shape}'}"
+                )
+            written.append(g)
+        return cls(events, ca.vertcat(*written), ())
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @property
+    def directions(self) -> Array:
+        """Directions, (events,)."""
+        return np.array([float(e.direction) for e in self.events])
+
+    @property
+    def counts(self) -> Array:
+        """How many zeros of each event end the integration; -1: none does."""
+        return np.array([int(e.terminal) if e.terminal else -1 for e in self.events], np.int64)
+
+
+def _event(item: Any) -> Event:
+    if isinstance(item, Event):
+        if not (isinstance(item.g, ca.SX) or callable(item.g)):
+            raise ModelError(f"an event is an SX expression or a callable g(t, x), not {type(item.g).__name__}")
+        count, direction = whole("terminal", item.terminal), real("direction", item.direction)
+        if count < 0 or not np.isfinite(direction):
+            raise ModelError(f"{item!r}: terminal is True, False or a number of zeros; direction -1, 0 or 1")
+        return item
+    if isinstance(item, ca.SX) or callable(item):
+        return _event_of(item)
+    raise ModelError(f"an event is an SX expression, a callable g(t, x) or an Event, not {type(item).__name__}")
+
+
+def _event_of(item: Any) -> Event:
+    """Read SciPy's attributes."""
+    return _event(Event(item, getattr(item, "terminal", False), getattr(item, "direction", 0.0)))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Events that a user asks for: zeros of functions of the state, with direction and whether they end the run.
+
+
+@dataclass(frozen=True)
+class Watch:
+    """One function whose zeros are wanted.
+
+    Attributes
+    ----------
+    function
+        g(t, q, v): a Python function, or a casadi.Function with one number (compiled in).
+    name
+        Appears in `run.events`.
+    terminal
+        Whether the run ends there (True), or after how many zeros (a number).
+    direction
+        +1: only where g rises through zero; -1: only where it falls; 0: both.
+    """
+
+    function: Any
+    name: str
+    terminal: bool | int = False
+    direction: int = 0
+
+
+def watches(mechanism: Mechanism, events: Any) -> tuple[list[Watch], ca.Function | None, list[Callable[..., Any]]]:
+    """Return the events, and how to evaluate them: one compiled function, or a list of Python ones."""
+    found = [_watch(mechanism, name, each) for name, each in _named(events)]
+    if all(isinstance(each.function, ca.Function) for each in found):
+        return found, _together(mechanism, found) if found else None, []
+    return found, None, [_python(each.function) for each in found]
+
+
+def _named(events: Any) -> list[tuple[str, Any]]:
+    if isinstance(events, Mapping):
+        return list(events.items())
+    several = events if isinstance(events, Sequence) else [] if events is None else [events]
+    return [(getattr(e, "name", None) or getattr(e, "__name__", f"event {k}"), e) for k, e in enumerate(several)]
+
+
+def _watch(mechanism: Mechanism, name: Any, given: Any) -> Watch:
+    if isinstance(given, Watch):
+        if not (isinstance(given.function, ca.Function) or callable(given.function)):
+            raise ModelError(f"event {given.name!r} is {type(given.function).__name__}; give a function of (t, q, v)")
+        if isinstance(given.function, ca.Function):
+            _watch(mechanism, given.name, given.function)
+        return Watch(given.function, given.name, *_ways(given.name, given))
+    if isinstance(given, ca.Function):
+        sizes = [given.numel_in(i) for i in range(given.n_in())]
+        if sizes != [1, mechanism.nq, mechanism.nv] or given.n_out() != 1 or given.numel_out(0) != 1:
+            raise ShapeError(
+                f"event {name!r} must be a casadi.Function of t (1), q ({mechanism.nq}), v ({mechanism.nv}) with one "
+                f"number; its inputs have {sizes}"
+            )
+        return Watch(given, str(name() if callable(name) else name))
+    if not callable(given):
+        raise ModelError(f"event {name!r} is {type(given).__name__}; give a function of (t, q, v)")
+    return Watch(given, str(name), *_ways(name, given))
+
+
+def _ways(name: Any, given: Any) -> tuple[bool | int, int]:
+    """Return SciPy's attributes `terminal` and `direction`, checked."""
+    terminal, direction = getattr(given, "terminal", False), getattr(given, "direction", 0)
+    numbers = int | float | np.integer | np.floating | np.bool_
+    if not isinstance(terminal, numbers) or terminal != int(terminal) or terminal < 0:
+        raise ModelError(f"event {name!r}: terminal={terminal!r} must be True, False or a number of zeros")
+    if not isinstance(direction, numbers) or not np.isfinite(direction):
+        raise ModelError(f"event {name!r}: direction={direction!r} must be 1 (rising), -1 (falling) or 0 (both)")
+    return int(terminal), int(direction > 0) - int(direction < 0)
+
+
+def _together(mechanism: Mechanism, found: list[Watch]) -> ca.Function:
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv)
+    values = ca.vertcat(*(each.function(t, q, v) for each in found))
+    return ca.Function("events", [q, v, t], [ca.densify(values)], ["q", "v", "t"], ["event_values"])
+
+
+def _python(function: Any) -> Callable[..., Any]:
+    return function if not isinstance(function, ca.Function) else lambda t, q, v: float(function(t, q, v))

@@ -1,1 +1,0 @@
-"""Mechanisms without contacts in time: explicit, implicit and variational steps."""

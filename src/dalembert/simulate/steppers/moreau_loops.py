@@ -1,0 +1,667 @@
+"""Moreau-Jean steps, compiled: gaps and rows of pairs, impulses, many steps in one call."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.friction.cones.solver import solve_with_rows
+from dalembert.friction.cones.sweeps import COULOMB, UNILATERAL
+from dalembert.kernel.loops import invoke
+from dalembert.simulate.contact.surface_loops import SLOTS, nearest_places
+from dalembert.simulate.equations.signals import set_signals
+from dalembert.tableau.structure.matching import compiled
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Linear algebra and impulses of one time step, compiled: twins of `laws.Inverse`, `complementarity`, `expansion`.
+#
+# Symbols: M = L L^T; Z = M^-1 A^T, S = A Z; rows of A that depend on others are left out of S (their verdict is kept).
+
+
+DEPENDENT = 1e-11
+"""A pivot below this part of its diagonal entry is rounding: the row depends on those above."""
+
+TOLERANCE, SWEEPS, NEWTON = 1e-13, 12, 400
+"""As in `laws`."""
+
+NOTHING = 1e-9
+"""Contact velocities (or accelerations) below this are none, m/s (m/s^2)."""
+
+RESTING = 1e-6
+"""Contacts that approach by less than this part of their speed do not strike."""
+
+BEYOND = 1e6
+"""Impulses this many times those that would stop what is seen cannot be explained by the data."""
+
+EXPANSION = 20_000
+"""Sweeps of an expansion at most."""
+
+
+@compiled
+def factor(M, L, kept):
+    """Write Cholesky's factor of M and which rows are independent; return how many."""
+    n, rank = M.shape[0], 0
+    for j in range(n):
+        total = M[j, j]
+        for i in range(j):
+            total -= L[j, i] * L[j, i] if kept[i] else 0.0
+        kept[j] = total > DEPENDENT * M[j, j]
+        if not kept[j]:
+            L[j:, j] = 0.0
+            continue
+        rank += 1
+        L[j, j] = np.sqrt(total)
+        for k in range(j + 1, n):
+            total = M[k, j]
+            for i in range(j):
+                total -= L[k, i] * L[j, i]
+            L[k, j] = total / L[j, j]
+    return rank
+
+
+@compiled
+def solve_in_place(L, kept, x):
+    """Overwrite x (n, k) by the solution of L L^T y = x; places that are not kept get zero."""
+    n = L.shape[0]
+    for j in range(n):
+        if not kept[j]:
+            x[j] = 0.0
+            continue
+        for i in range(j):
+            if L[j, i] != 0.0:
+                x[j] -= L[j, i] * x[i]
+        x[j] /= L[j, j]
+    for j in range(n - 1, -1, -1):
+        if not kept[j]:
+            continue
+        for i in range(j + 1, n):
+            if L[i, j] != 0.0:
+                x[j] -= L[i, j] * x[i]
+        x[j] /= L[j, j]
+
+
+@compiled
+def impulses_of(G, g, mu, r):
+    """Solve u = G r + g over the cones of contacts with three rows each, from the guess r; return the residual."""
+    k = mu.size
+    first = np.zeros(k + 1, np.int64)
+    for i in range(k):
+        first[i + 1] = first[i] + (3 if mu[i] > 0.0 else 1)
+    size = first[k]
+    keep = np.zeros(size, np.int64)
+    for i in range(k):
+        for j in range(first[i + 1] - first[i]):
+            keep[first[i] + j] = 3 * i + j
+    Gk, gk, rk = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+    for a in range(size):
+        gk[a], rk[a] = g[keep[a]], r[keep[a]]
+        for b in range(size):
+            Gk[a, b] = G[keep[a], keep[b]]
+    residual, _, _ = solve_with_rows(
+        np.zeros((size, 0)), Gk, gk, first, mu, COULOMB, np.full(k, UNILATERAL, np.int64), np.zeros(k, np.bool_),
+        np.zeros(size), rk, TOLERANCE, SWEEPS, NEWTON,
+    )  # fmt: skip
+    r[:] = 0.0
+    for a in range(size):
+        r[keep[a]] = rk[a]
+    return residual
+
+
+@compiled
+def missed_laws(G, g, mu, slides, r, missed):
+    """Write per contact (three rows each) by how much its law is missed, relative to the data; return the largest.
+
+    The natural map in velocities, over the largest |g|: not over G r, which grows without end where no answer exists.
+    Contacts that push by `BEYOND` times what the data explain are part of a contradiction, and count as missed.
+    Friction of contacts that slide is given by their normal force, and is not looked at.
+    """
+    scale = NOTHING
+    for j in range(g.size):
+        scale = max(scale, abs(g[j]))
+    worst = 0.0
+    for i in range(mu.size):
+        a = 3 * i
+        u, rho = g[a] + G[a] @ r, G[a, a]
+        miss = abs(min(u, rho * r[a])) if rho > 0.0 else max(-u, 0.0)
+        if rho * r[a] > BEYOND * scale:
+            miss = max(miss, scale)
+        rho = max(G[a + 1, a + 1], G[a + 2, a + 2])
+        if mu[i] > 0.0 and not slides[i] and rho > 0.0:
+            x, y = r[a + 1] - (g[a + 1] + G[a + 1] @ r) / rho, r[a + 2] - (g[a + 2] + G[a + 2] @ r) / rho
+            length, limit = np.sqrt(x * x + y * y), mu[i] * max(r[a], 0.0)
+            if length > limit:
+                x, y = x * limit / length, y * limit / length
+            miss = max(miss, rho * np.sqrt((r[a + 1] - x) ** 2 + (r[a + 2] - y) ** 2))
+        missed[i] = miss / scale
+        worst = max(worst, missed[i])
+    return worst
+
+
+@compiled
+def approaching(G, g, r):
+    """Return the largest velocity at which contacts still approach under the impulses r, relative to the data.
+
+    Impulses beyond what the data explain count as such: they grow along a way on which no impulse helps.
+    """
+    scale, worst = NOTHING, 0.0
+    for j in range(g.size):
+        scale = max(scale, abs(g[j]))
+    for a in range(0, g.size, 3):
+        worst = max(worst, -(g[a] + G[a] @ r), scale if G[a, a] * r[a] > BEYOND * scale else 0.0)
+    return worst / scale
+
+
+@compiled
+def paradox(G, before, mu, index):
+    """Return the first place in `index` of a contact that slides, without striking, into Painleve's paradox; or -1.
+
+    G_NN - mu G_NT . s <= 0 with s the direction of sliding: pushed harder, the contact is drawn in by its friction.
+    """
+    for j in range(index.size):
+        a, b = 3 * j, 3 * index[j]
+        speed = np.sqrt(before[b + 1] ** 2 + before[b + 2] ** 2)
+        if mu[j] <= 0.0 or speed <= NOTHING or before[b] < -RESTING * (1.0 + speed):
+            continue
+        along = (G[a, a + 1] * before[b + 1] + G[a, a + 2] * before[b + 2]) / speed
+        if G[a, a] - mu[j] * along <= 0.0:
+            return j
+    return -1
+
+
+@compiled
+def expansion(G, g, mu, floor, r):
+    """Write the impulses of Poisson's expansion: r_N >= floor complementary to u_N, friction in the cone of all r_N.
+
+    Projected sweeps; return the last change relative to the impulses.
+    """
+    k = mu.size
+    r[:] = 0.0
+    r[::3] = floor
+    change, size = 0.0, 0.0
+    for _ in range(EXPANSION):
+        change, size = 0.0, 0.0
+        for i in range(k):
+            a = 3 * i
+            u = g[a] + G[a] @ r
+            new = max(floor[i], r[a] - u / G[a, a]) if G[a, a] > 0.0 else floor[i]
+            change, size = max(change, abs(new - r[a])), max(size, new)
+            r[a] = new
+            most = max(G[a + 1, a + 1], G[a + 2, a + 2]) + abs(G[a + 1, a + 2])
+            if mu[i] <= 0.0 or most <= 0.0:
+                continue
+            x = r[a + 1] - (g[a + 1] + G[a + 1] @ r) / most
+            y = r[a + 2] - (g[a + 2] + G[a + 2] @ r) / most
+            length, limit = np.sqrt(x * x + y * y), mu[i] * r[a]
+            if length > limit:
+                x, y = x * limit / length, y * limit / length
+            change = max(change, abs(x - r[a + 1]), abs(y - r[a + 2]))
+            r[a + 1], r[a + 2] = x, y
+        if change <= 1e-15 * size:
+            break
+    return change / max(size, 1e-300)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Contact velocities that a time step leaves to the next one, compiled.
+#
+# Symbols: u contact velocity, n normal, r radius and omega angular velocity of a sphere; n' the normal of the new step:
+#
+#     u- = u - r omega x (n' - n)       the touching point moves on its sphere as the normal turns
+
+
+@compiled
+def meeting(w):
+    """Return contact velocities before the impulses: of contacts that were closed, as the last step left them.
+
+    Rows turn with their bodies from step to step, and velocities of free joints are those of their body axes: the new
+    rows would see what rolls as going up and down. What turns truly is the normal, and with it the touching point.
+    """
+    before = w.W @ w.v
+    for k in range(w.gaps.size):
+        if w.warm[3 * k] <= 0.0 or not w.axes[k].any():
+            continue
+        u, s, n = w.left[k, :3], w.left[k, 3:6], w.axes[k, 0] - w.left[k, 6:]
+        x = u[0] - s[1] * n[2] + s[2] * n[1]
+        y = u[1] - s[2] * n[0] + s[0] * n[2]
+        z = u[2] - s[0] * n[1] + s[1] * n[0]
+        for i in range(3):
+            before[3 * k + i] = w.axes[k, i, 0] * x + w.axes[k, i, 1] * y + w.axes[k, i, 2] * z
+    return before
+
+
+@compiled
+def leave(w, pairs, u, v):
+    """Keep of every pair: contact velocity in world axes, r omega of its spheres, normal."""
+    n = v.size
+    for k in range(w.gaps.size):
+        w.left[k, :] = 0.0
+        for j in range(3):
+            for i in range(3):
+                w.left[k, j] += w.axes[k, i, j] * u[3 * k + i]
+            w.left[k, 6 + j] = w.axes[k, 0, j]
+            for side in range(2):
+                if pairs.radius[k, side] > 0.0:
+                    turning = w.frames[pairs.frame[k, side], DRIFT + (3 + j) * n : DRIFT + (4 + j) * n]
+                    w.left[k, 3 + j] += pairs.radius[k, side] * (turning @ v)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Gaps and rows of all pairs, compiled: twin of `geometry.Geometry` without what only accelerations need.
+#
+# Symbols: frames (F, 18 + 6 n) by rows R (9), p (3), two drifts (6), J (3 n), Jw (3 n) in world axes, as
+# `trace_contacts` has them; c centre of a sphere, n normal, W rows (3 k, nv) normal, tangent, tangent.
+
+
+PLANE, FIELD, SPHERES, LIMIT = range(4)
+"""Kinds of pairs."""
+
+DRIFT = 18
+"""Where the Jacobians begin in a frame's row."""
+
+
+class Pairs(NamedTuple):
+    """All pairs as arrays; what a kind does not have is zero."""
+
+    kind: np.ndarray
+    frame: np.ndarray  # (k, 2)
+    at: np.ndarray  # (k, 2, 3): centres in their frames
+    radius: np.ndarray  # (k, 2)
+    normal: np.ndarray  # (k, 3)
+    offset: np.ndarray
+    place: np.ndarray  # (k, 2): of a limited joint in q and v
+    sign: np.ndarray
+    bound: np.ndarray
+    field: np.ndarray  # (k, 5): where x, y, z begin in `heights`, and their sizes
+    slot: np.ndarray  # which place of a sphere on a heightfield
+    reach: np.ndarray  # how far its places are looked for
+    heights: np.ndarray
+    mu: np.ndarray
+    e: np.ndarray
+    poisson: np.ndarray
+
+
+@compiled
+def set_tangents(n, axes):
+    """Write normal and two tangents by rows, as `geometry.tangents`."""
+    sign = 1.0 if n[2] >= 0.0 else -1.0
+    a = -1.0 / (sign + n[2])
+    b = n[0] * n[1] * a
+    axes[0, :] = n
+    axes[1, 0], axes[1, 1], axes[1, 2] = 1.0 + sign * n[0] * n[0] * a, sign * b, -sign * n[0]
+    axes[2, 0], axes[2, 1], axes[2, 2] = b, sign + n[1] * n[1] * a, -n[1]
+
+
+@compiled
+def cell(grid, x):
+    """Return cell, place in it, and 1 / its width (0 beyond the edge), as `shapes._cell`."""
+    i = min(max(np.searchsorted(grid, x, side="right") - 1, 0), grid.size - 2)
+    width = grid[i + 1] - grid[i]
+    u = (x - grid[i]) / width
+    return i, min(max(u, 0.0), 1.0), 1.0 / width if 0.0 <= u <= 1.0 else 0.0
+
+
+@compiled
+def height_below(heights, field, c, n):
+    """Return the height below c and write the unit normal there, as `Heightfield.at`."""
+    i, u, dx = cell(heights[field[0] : field[0] + field[3]], c[0])
+    j, w, dy = cell(heights[field[1] : field[1] + field[4]], c[1])
+    first = field[2] + i * field[4] + j
+    z00, z01, z10, z11 = heights[first], heights[first + 1], heights[first + field[4]], heights[first + field[4] + 1]
+    n[0] = -((1 - w) * (z10 - z00) + w * (z11 - z01)) * dx
+    n[1] = -((1 - u) * (z01 - z00) + u * (z11 - z10)) * dy
+    n[2] = 1.0
+    n /= np.sqrt(n[0] * n[0] + n[1] * n[1] + 1.0)
+    return (1 - u) * ((1 - w) * z00 + w * z01) + u * ((1 - w) * z10 + w * z11)
+
+
+@compiled
+def set_places(heights, field, c, reach, distance, normals, places):
+    """Write the places at which a sphere touches a heightfield, as `Heightfield.nearest`."""
+    n = np.zeros(3)
+    gx, gy = heights[field[0] : field[0] + field[3]], heights[field[1] : field[1] + field[4]]
+    z = heights[field[2] : field[2] + field[3] * field[4]].reshape((field[3], field[4]))
+    under = c[2] < height_below(heights, field, c, n)
+    nearest_places(gx, gy, z, c, reach, under, distance, normals, places)
+
+
+@compiled
+def set_centre(frame, at, c, d):
+    """Write the arm d of a centre from its frame's origin, in world axes, and the centre c."""
+    for i in range(3):
+        d[i] = frame[3 * i] * at[0] + frame[3 * i + 1] * at[1] + frame[3 * i + 2] * at[2]
+        c[i] = frame[9 + i] + d[i]
+
+
+@compiled
+def add_point(frame, arm, sign, axes, rows):
+    """Add the rows of the velocity of the point at `arm` from the frame's origin, along the axes."""
+    n = rows.shape[1]
+    for j in range(n):
+        w0, w1, w2 = frame[DRIFT + 3 * n + j], frame[DRIFT + 4 * n + j], frame[DRIFT + 5 * n + j]
+        x = frame[DRIFT + j] + w1 * arm[2] - w2 * arm[1]
+        y = frame[DRIFT + n + j] + w2 * arm[0] - w0 * arm[2]
+        z = frame[DRIFT + 2 * n + j] + w0 * arm[1] - w1 * arm[0]
+        for i in range(3):
+            rows[i, j] += sign * (axes[i, 0] * x + axes[i, 1] * y + axes[i, 2] * z)
+
+
+@compiled
+def fill_pairs(pairs, frames, q, gaps, W, axes):
+    """Write gaps, rows and axes of all pairs."""
+    W[:, :] = 0.0
+    c1, d1, c2, d2, n = np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
+    away, normals, places = np.zeros(SLOTS), np.zeros((SLOTS, 3)), np.zeros((SLOTS, 3))
+    for k in range(pairs.kind.size):
+        kind, rows = pairs.kind[k], W[3 * k : 3 * k + 3]
+        if kind == LIMIT:
+            gaps[k] = pairs.sign[k] * (q[pairs.place[k, 0]] - pairs.bound[k])
+            rows[0, pairs.place[k, 1]] = pairs.sign[k]
+            axes[k] = 0.0
+            continue
+        one = frames[pairs.frame[k, 0]]
+        set_centre(one, pairs.at[k, 0], c1, d1)
+        if kind == PLANE:
+            n[:] = pairs.normal[k]
+            gaps[k] = n[0] * c1[0] + n[1] * c1[1] + n[2] * c1[2] - pairs.offset[k] - pairs.radius[k, 0]
+        elif kind == FIELD:
+            if pairs.slot[k] == 0:
+                set_places(pairs.heights, pairs.field[k], c1, pairs.reach[k], away, normals, places)
+            gaps[k] = away[pairs.slot[k]] - pairs.radius[k, 0]
+            n[:] = normals[pairs.slot[k]]
+            if not n.any():  # nothing within reach
+                axes[k] = 0.0
+                continue
+        else:
+            set_centre(frames[pairs.frame[k, 1]], pairs.at[k, 1], c2, d2)
+            distance = np.sqrt((c1[0] - c2[0]) ** 2 + (c1[1] - c2[1]) ** 2 + (c1[2] - c2[2]) ** 2)
+            for i in range(3):
+                n[i] = (c1[i] - c2[i]) / distance if distance > 0.0 else (1.0 if i == 2 else 0.0)
+            gaps[k] = distance - pairs.radius[k, 0] - pairs.radius[k, 1]
+        set_tangents(n, axes[k])
+        add_point(one, d1 - pairs.radius[k, 0] * n, 1.0, axes[k], rows)
+        if kind == SPHERES:
+            add_point(frames[pairs.frame[k, 1]], d2 + pairs.radius[k, 1] * n, -1.0, axes[k], rows)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Steps of Moreau and Jean, compiled: as `moreau.py` has them, many in one call.
+#
+# Symbols as in `moreau.py`; y = v + h M^-1 (tau - bias), Z = M^-1 A^T, S = A Z, L multipliers' impulses.
+
+
+CONTACTS, ALONG, CLOSE, TAU = range(4)
+"""Rows of the table of calls; a Python function for joint forces is in row 6, as `signal_loops` has it."""
+FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY = range(5)
+"""What became of a step."""
+
+COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED, PARADOXES, PARADOX, DEEP_STEPS, DEEP_PAIR = range(9)
+WORK, HEAT, RESIDUAL, STEP, START, PARADOX_TIME, DEEPEST, DEEP_TIME = range(8)
+"""Places in `counts` and `sums`: steps in Painleve's paradox, the contact and the time of the first; steps that begin
+with a penetration, the contact, depth and time of the deepest."""
+
+DEEP, FALL, SINKING = 1e-6, 10.0, 0.1
+"""Depths beyond the first (metres), the second (m/s^2) times the square of the step, and the third times the way of the
+contact in a step together, are no error of a first-order step."""
+
+CONTRADICTION = 1e-3
+"""Contacts that approach after their impulses by more than this part of the data contradict each other."""
+
+PENETRATION = 1e-12
+"""Gaps below minus this are closed again after a step, metres."""
+
+CLOSED, CLOSING = 1e-13, 4
+"""Newton's method on constraints ends at this residual, or after so many steps."""
+
+ACCEPTED = 1e-8
+"""Residual of the contact laws that counts as an answer, as in `laws`."""
+
+BEHIND = 1e-9
+"""Part of a step behind its start at which forces are asked for: a break point there belongs to this step, whatever
+the rounding of its time."""
+
+AT_REST = 1e-9
+"""Contact velocities below this count as rest in `modes`, m/s."""
+
+
+@compiled
+def move(w, base, scale, way):
+    """Write where `scale * way` leads from `base` into w.moved."""
+    w.base[:] = base
+    for j in range(way.size):
+        w.way[j] = scale * way[j]
+    invoke(w.calls[ALONG, 0], w.calls[ALONG, 1], w.calls[ALONG, 2])
+
+
+@compiled
+def evaluate(w, pairs, tables, t, h):
+    """Evaluate everything that a step needs; return what became of it."""
+    move(w, w.q, 0.5 * h, w.v)
+    w.middle[:] = w.moved
+    w.time[0] = t + 0.5 * h
+    w.speed[:] = w.v
+    invoke(w.calls[CONTACTS, 0], w.calls[CONTACTS, 1], w.calls[CONTACTS, 2])
+    fill_pairs(pairs, w.frames, w.middle, w.gaps, w.W, w.axes)
+    set_signals(w.calls, w.environment, tables, t + BEHIND * h, -np.inf, np.inf)
+    if w.environment[1] != 0.0:
+        return CALLBACK
+    if w.calls[TAU, 0] != 0:
+        invoke(w.calls[TAU, 0], w.calls[TAU, 1], w.calls[TAU, 2])
+    return FINE
+
+
+@compiled
+def constrained(A, Z, L, kept, X):
+    """Take from every column of X (n, k) what moves the rows A; return the multipliers (m, k) of that."""
+    lam = A @ X
+    solve_in_place(L, kept, lam)
+    X -= Z @ lam
+    return lam
+
+
+@compiled
+def problem(w, pairs, rows, index, free, before, B, h):
+    """Return G, g and friction of the contacts `index` with rows `rows`, with Newton's restitution and open gaps."""
+    W = w.W[rows]
+    G, g = W @ B, W @ free
+    for j in range(index.size):
+        i = index[j]
+        if not pairs.poisson[i]:
+            g[3 * j] += pairs.e[i] * min(before[3 * i], 0.0)
+        if pairs.e[i] == 0.0:
+            g[3 * j] += 2.0 / h * max(w.gaps[i], 0.0)
+    return G, g, pairs.mu[index]
+
+
+@compiled
+def expand(w, pairs, index, G, g, mu, P):
+    """Add the expansion of Poisson's law to the impulses of compression, for contacts just closed; return residual."""
+    floor = np.zeros(index.size)
+    for j in range(index.size):
+        i = index[j]
+        if pairs.poisson[i] and w.warm[3 * i] == 0.0:
+            floor[j] = pairs.e[i] * P[3 * j]
+    if not floor.any():
+        return 0.0
+    more = np.zeros(P.size)
+    residual = expansion(G, g + G @ P, mu, floor, more)
+    P += more
+    return residual
+
+
+@compiled
+def depths(w, index, new, B, h):
+    """Return G, gaps after the step, and motions of the normals, as a problem without friction."""
+    k, normal = index.size, 3 * index
+    G, target = np.zeros((3 * k, 3 * k)), np.zeros(3 * k)
+    BN = np.ascontiguousarray(B[:, ::3])
+    G[::3, ::3] = w.W[normal] @ BN
+    target[::3] = w.gaps[index] + 0.5 * h * (w.W[normal] @ new)
+    return G, target, BN
+
+
+@compiled
+def close(w, t):
+    """Put w.moved onto the constraints."""
+    w.time[0] = t
+    for _ in range(CLOSING):
+        invoke(w.calls[CLOSE, 0], w.calls[CLOSE, 1], w.calls[CLOSE, 2])
+        if np.abs(w.residual).max() <= CLOSED:
+            return
+        start, way = w.moved.copy(), w.correction.copy()
+        move(w, start, 1.0, way)
+
+
+@compiled
+def without_contacts(w, h):
+    """Return what a step needs of M and A, and the velocity and multipliers that no contact would change.
+
+    In this order: independent motions of M (all, or mass is missing), L, Z, factor and kept rows of S, multipliers,
+    velocity.
+    """
+    n, m = w.v.size, w.A.shape[0]
+    L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), np.ones(m, np.bool_)
+    rank = factor(w.M, L, kept)
+    half = np.zeros((n, 1))
+    half[:, 0] = 0.5 * (h * (w.tau - w.bias) + w.warm @ w.W)
+    solve_in_place(L, kept, half)
+    w.speed[:] = w.v + half[:, 0]
+    invoke(w.calls[CONTACTS, 0], w.calls[CONTACTS, 1], w.calls[CONTACTS, 2])
+    X = np.zeros((n, 1 + m))
+    X[:, 0] = h * (w.tau - w.bias)
+    X[:, 1:] = w.A.T
+    solve_in_place(L, kept, X)
+    X[:, 0] += w.v
+    Z, y = np.ascontiguousarray(X[:, 1:]), np.ascontiguousarray(X[:, :1])
+    if m:
+        factor(w.A @ Z, SL, rows_kept)
+    lam = constrained(w.A, Z, SL, rows_kept, y)
+    return rank, L, Z, SL, rows_kept, lam[:, 0].copy(), y[:, 0].copy()
+
+
+@compiled
+def begin(w, pairs, tables, t, h):
+    """Evaluate a step up to its impulses; what became of it, then all that it needs after them."""
+    n = w.v.size
+    code = evaluate(w, pairs, tables, t, h)
+    rank, L, Z, SL, rows_kept, lam, free = without_contacts(w, h)
+    if code == FINE and rank < n:
+        code = MASSLESS
+    index = np.flatnonzero(w.gaps + 0.5 * h * (w.W[::3].copy() @ free) <= 0.0)
+    rows = np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
+    B = np.zeros((n, 3 * index.size))
+    B[:, :] = w.W[rows].T
+    solve_in_place(L, np.ones(n, np.bool_), B)
+    pressed = constrained(w.A, Z, SL, rows_kept, B)
+    return code, index, rows, free, lam, B, pressed, 0 if rows_kept.all() else 1
+
+
+@compiled
+def look_back(w, t, h, counts, sums):
+    """Count a step that begins with a penetration, and keep the deepest: gaps of the middle, half a step back."""
+    deep = False
+    for k in range(w.gaps.size):
+        u = w.W[3 * k : 3 * k + 3] @ w.v
+        depth = 0.5 * h * u[0] - w.gaps[k]
+        if depth > DEEP + FALL * h * h + SINKING * h * np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]):
+            deep = True
+            if depth > sums[DEEPEST]:
+                sums[DEEPEST], sums[DEEP_TIME], counts[DEEP_PAIR] = depth, t, k
+    counts[DEEP_STEPS] += 1 if deep else 0
+
+
+@compiled
+def look_for_paradox(index, G, mu, before, t, counts, sums):
+    """Count a step in which a contact slides into Painleve's paradox; keep the first."""
+    j = paradox(G, before, mu, index)
+    if j >= 0:
+        if counts[PARADOXES] == 0:
+            sums[PARADOX_TIME], counts[PARADOX] = t, index[j]
+        counts[PARADOXES] += 1
+
+
+@compiled
+def finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, status):
+    """Take positions that stay on the constraints, sums and the sample."""
+    if w.calls[CLOSE, 0] != 0:
+        close(w, t + h)
+    after = w.W @ new
+    sums[HEAT] -= P @ (before + after) / 2.0
+    sums[WORK] += h * (w.tau @ (w.v + new)) / 2.0
+    sums[RESIDUAL] = residual
+    if row >= 0:
+        record(w, samples, row, t + h, (new - w.v) / h, lam / h, P / h, new, h, sums, status)
+    w.v[:] = new
+    w.q[:] = w.moved
+    w.warm[:] = P
+    leave(w, pairs, after, new)
+
+
+@compiled
+def record(w, samples, row, t, a, lam, r, v, h, sums, status):
+    """Write a sample."""
+    samples.t[row], samples.step[row] = t, h
+    samples.q[row], samples.v[row], samples.acceleration[row] = w.moved, v, a
+    samples.multipliers[row] = lam
+    samples.work[row], samples.heat[row] = sums[WORK], sums[HEAT]
+    samples.contact_status[row], samples.contact_residual[row] = status, sums[RESIDUAL]
+    u = w.W @ v
+    for k in range(w.gaps.size):
+        for j in range(3):
+            force = 0.0
+            for i in range(3):
+                force += w.axes[k, i, j] * r[3 * k + i]
+            samples.contact_forces[row, 3 * k + j] = force
+        slips = np.sqrt(u[3 * k + 1] ** 2 + u[3 * k + 2] ** 2) > AT_REST
+        samples.modes[row, k] = 2 if r[3 * k] <= 0.0 else 1 if slips else 0
+
+
+@compiled
+def advance(w, pairs, tables, counts, sums, samples, most):
+    """Take up to `most` steps, or until the block is full; return what became of the last.
+
+    The cones' solver is called from here alone: every function around it would be compiled with all of it once more.
+    """
+    h = sums[STEP]
+    for _ in range(most):
+        if counts[COUNT] >= counts[TOTAL] or counts[SAMPLES] >= samples.t.size:
+            return FINE
+        t = sums[START] + counts[COUNT] * h
+        code, index, rows, free, lam, B, pressed, status = begin(w, pairs, tables, t, h)
+        if code != FINE:
+            return code
+        P, new, residual, before = np.zeros(w.warm.size), free.copy(), 0.0, meeting(w)
+        look_back(w, t, h, counts, sums)
+        w.missed[:] = 0.0
+        if index.size:
+            G, g, mu = problem(w, pairs, rows, index, free, before, B, h)
+            some, missed, slides = w.warm[rows], np.zeros(index.size), np.zeros(index.size, np.bool_)
+            residual = impulses_of(G, g, mu, some)
+            residual = max(residual, missed_laws(G, g, mu, slides, some, missed))
+            if residual > ACCEPTED:
+                some[:] = 0.0
+                residual = impulses_of(G, g, mu, some)
+                residual = max(residual, missed_laws(G, g, mu, slides, some, missed))
+            w.missed[index] = missed
+            if approaching(G, g, some) > CONTRADICTION:
+                return CONTRADICTORY
+            look_for_paradox(index, G, mu, before, t, counts, sums)
+            residual = max(residual, expand(w, pairs, index, G, g, mu, some))
+            P[rows] = some
+            new += B @ some
+            lam += pressed @ some
+        if not np.isfinite(new.sum()):
+            return NON_FINITE
+        move(w, w.q, 0.5 * h, w.v + new)
+        if index.size:
+            G, depth, BN = depths(w, index, new, B, h)
+            if depth.min() < -PENETRATION:
+                some = np.zeros(rows.size)
+                impulses_of(G, depth, np.zeros(index.size), some)
+                move(w, w.moved.copy(), 1.0, BN @ some[::3].copy())
+        counts[COUNT] += 1
+        wanted = counts[COUNT] % counts[STRIDE] == 0 or counts[COUNT] == counts[TOTAL]
+        finish(w, pairs, t, h, sums, samples, counts[SAMPLES] if wanted else -1, new, lam, P, before, residual, status)
+        counts[SAMPLES] += 1 if wanted else 0
+        counts[UNSOLVED] += 1 if residual > ACCEPTED else 0
+    return FINE

@@ -1,0 +1,136 @@
+"""One step of Moreau and Jean in plain NumPy: twin of `moreau_loops.advance`; rows that move by themselves go this way.
+
+Written with the block matrix and the laws as the event-driven method has them, so the two have little in common but the
+equations in `moreau.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import SolvabilityError
+from dalembert.simulate.contact.geometry import State
+from dalembert.simulate.contact.laws import Inverse, complementarity, expansion
+from dalembert.simulate.steppers import moreau_loops as loop
+from dalembert.simulate.steppers.moreau_loops import approaching
+
+Array = np.ndarray
+
+
+class PlainSteps:
+    """Takes the steps of a `Moreau` run one by one."""
+
+    def __init__(self, run: Any) -> None:
+        self.run, self.m = run, run.session.mechanism
+        self.offsets = bool(self.m.names)
+
+    def advance(self, most: int) -> int:
+        """Take up to `most` steps, or until the block is full; return what became of the last."""
+        counts, sums, samples = self.run.counts, self.run.sums, self.run.samples
+        for _ in range(most):
+            if counts[loop.COUNT] >= counts[loop.TOTAL] or counts[loop.SAMPLES] >= samples.t.size:
+                break
+            after = counts[loop.COUNT] + 1
+            wanted = after % counts[loop.STRIDE] == 0 or after == counts[loop.TOTAL]
+            t = sums[loop.START] + counts[loop.COUNT] * sums[loop.STEP]
+            code = self._step(t, sums[loop.STEP], counts[loop.SAMPLES] if wanted else -1)
+            if code != loop.FINE:
+                return code
+            counts[loop.COUNT] = after
+            counts[loop.SAMPLES] += 1 if wanted else 0
+            counts[loop.UNSOLVED] += 1 if sums[loop.RESIDUAL] > loop.ACCEPTED else 0
+        return loop.FINE
+
+    def _step(self, t: float, h: float, row: int) -> int:
+        run, w, sums = self.run, self.run.memory.work, self.run.sums
+        q, v = w.q.copy(), w.v.copy()
+        middle = run.chart.along(q, 0.5 * h * v)
+        x = run.geometry.state(middle, v, t + 0.5 * h)
+        tau = run.forces(t + loop.BEHIND * h, q, v)
+        half = v + 0.5 * np.linalg.solve(x.M, h * (tau - x.bias) + w.warm @ x.W)
+        bias = run.geometry.state(middle, half, t + 0.5 * h).bias
+        right = np.column_stack([x.M @ v + h * (tau - bias), x.W.T])
+        rows = np.zeros((x.A.shape[0], right.shape[1]))
+        if self.offsets:
+            rows[:, 0] = -self.m.constraint_velocity(middle, np.zeros(v.size), t + 0.5 * h)
+        inverse = Inverse.of(x.M, x.A)
+        try:
+            motions, multipliers = inverse.solve(right, rows)
+        except SolvabilityError:
+            return loop.NON_FINITE
+        free, B = motions[:, 0], motions[:, 1:]
+        before = self._meeting(x, v)
+        w.W[:], w.axes[:], w.gaps[:] = x.W, x.axes, x.gaps
+        loop.look_back(w, t, h, run.counts, sums)
+        P, active, sums[loop.RESIDUAL], approach = self._impulses(x, before, free, B, t, h)
+        if approach > loop.CONTRADICTION:
+            return loop.CONTRADICTORY
+        new = free + B @ P
+        if not np.isfinite(new).all():
+            return loop.NON_FINITE
+        end = run.chart.along(q, 0.5 * h * (v + new))
+        end = self._without_penetration(end, x, new, B, active, h)
+        w.moved[:] = self.m.project(end, t=t + h) if any(self.m.holonomic) else end
+        sums[loop.HEAT] -= float(P @ (before + x.W @ new)) / 2.0
+        sums[loop.WORK] += h * float(tau @ (new + v)) / 2.0
+        if row >= 0:
+            lam = (multipliers[:, 0] + multipliers[:, 1:] @ P) / h
+            status = int(inverse.status)
+            loop.record(w, run.samples, row, t + h, (new - v) / h, lam, P / h, new, h, sums, status)
+        w.left[:, :3] = np.einsum("kij,ki->kj", x.axes, (x.W @ new).reshape(-1, 3))
+        w.left[:, 3:6], w.left[:, 6:] = run.geometry.spins(middle, new), x.axes[:, 0]
+        w.v[:], w.q[:], w.warm[:] = new, w.moved, P
+        return loop.FINE
+
+    def _meeting(self, x: State, v: Array) -> Array:
+        """Return contact velocities before the impulses, (3 k,)."""
+        w, before = self.run.memory.work, (x.W @ v).reshape(-1, 3)
+        turned = w.left[:, :3] - np.cross(w.left[:, 3:6], x.axes[:, 0] - w.left[:, 6:])
+        closed = (w.warm[::3] > 0.0) & x.axes.any(axis=(1, 2))
+        return np.where(closed[:, None], np.einsum("kij,kj->ki", x.axes, turned), before).ravel()
+
+    def _impulses(
+        self, x: State, before: Array, free: Array, B: Array, t: float, h: float
+    ) -> tuple[Array, Array, float, float]:
+        """Return impulses of all contacts, which would close in this step, residual of their laws, how they approach.
+
+        The last, relative to the data, is zero but where contacts contradict each other.
+        """
+        run, w = self.run, self.run.memory.work
+        pairs, warm, normal = run.pair_arrays, w.warm, np.arange(0, x.W.shape[0], 3)
+        active = np.flatnonzero(x.gaps + 0.5 * h * (x.W[normal] @ free) <= 0.0)
+        P = np.zeros(x.W.shape[0])
+        w.missed[:] = 0.0
+        if not active.size:
+            return P, active, 0.0, 0.0
+        rows = (3 * active[:, None] + np.arange(3)).ravel()
+        G, g, e = x.W[rows] @ B[:, rows], x.W[rows] @ free, pairs.e[active]
+        poisson, fresh = pairs.poisson[active], warm[3 * active] == 0.0
+        g[::3] += np.where(poisson, 0.0, e * np.minimum(before[3 * active], 0.0))
+        g[::3] += np.where(e > 0.0, 0.0, 2.0 / h * np.maximum(x.gaps[active], 0.0))
+        answer = complementarity(G, g, pairs.mu[active], warm=warm[rows])
+        if not answer.ok:
+            answer = complementarity(G, g, pairs.mu[active])
+        P[rows], residual, w.missed[active] = answer.r, answer.residual, answer.missed
+        G = np.ascontiguousarray(G)
+        approach = float(approaching(G, g, answer.r))
+        loop.look_for_paradox(active, G, pairs.mu[active], before, t, run.counts, run.sums)
+        if np.any(poisson & fresh & (e > 0.0)):
+            floor, more = np.where(poisson & fresh, e * answer.r[::3], 0.0), np.zeros(rows.size)
+            residual = max(residual, expansion(G, g + G @ answer.r, pairs.mu[active], floor, more))
+            P[rows] += more
+        return P, active, residual, approach
+
+    def _without_penetration(self, q: Array, x: State, v: Array, B: Array, active: Array, h: float) -> Array:
+        """Move positions back where a closed contact has gone below the surface, least in kinetic energy."""
+        normal = 3 * active
+        gaps = x.gaps[active] + 0.5 * h * (x.W[normal] @ v)
+        if not active.size or gaps.min() >= -loop.PENETRATION:
+            return q
+        spread, target = np.zeros((3 * active.size, 3 * active.size)), np.zeros(3 * active.size)
+        spread[::3, ::3] = x.W[normal] @ B[:, normal]
+        target[::3] = gaps
+        p = complementarity(spread, target, np.zeros(active.size)).r[::3]
+        return self.run.chart.along(q, B[:, normal] @ p)

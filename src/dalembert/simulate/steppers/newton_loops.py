@@ -1,0 +1,332 @@
+"""The corrector of implicit steppers: Newton's method on kept factors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.kernel.loops import invoke, loop
+from dalembert.tableau.elimination.plan import Plan
+from dalembert.tableau.structure.matching import compiled
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Dense elimination with row exchanges: what repairs a plan whose pivots failed.
+
+
+@compiled
+def dense_factor(A, exchanges):
+    """Overwrite A by its factors P A = L U, rows scaled implicitly; return whether every pivot is nonzero."""
+    n = A.shape[0]
+    for k in range(n):
+        best, pivot = -1.0, k
+        for i in range(k, n):
+            size = 0.0
+            for j in range(k, n):
+                size = max(size, abs(A[i, j]))
+            share = abs(A[i, k]) / size if size > 0.0 else 0.0
+            if share > best:
+                best, pivot = share, i
+        exchanges[k] = pivot
+        if pivot != k:
+            for j in range(n):
+                A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
+        if not abs(A[k, k]) > 0.0:
+            return False
+        for i in range(k + 1, n):
+            if A[i, k] != 0.0:
+                factor = A[i, k] / A[k, k]
+                A[i, k] = factor
+                for j in range(k + 1, n):
+                    A[i, j] -= factor * A[k, j]
+    return True
+
+
+@compiled
+def dense_solve(A, exchanges, b):
+    """Solve in place: b becomes x."""
+    n = A.shape[0]
+    for k in range(n):
+        pivot = exchanges[k]
+        if pivot != k:
+            b[k], b[pivot] = b[pivot], b[k]
+    for k in range(n):
+        for j in range(k):
+            b[k] -= A[k, j] * b[j]
+    for k in range(n - 1, -1, -1):
+        for j in range(k + 1, n):
+            b[k] -= A[k, j] * b[j]
+        b[k] /= A[k, k]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A plan carried out by a compiled loop, factors apart from their use: for systems too large for straight-line code.
+#
+# Row k of a block, up-looking: w = row of A; for each earlier pivot j of L: l = w[j] / u_jj, w -= l u_j; what is left
+# is row k of U. Entries of earlier blocks move to the right side (see `factors.py`, the straight-line twin).
+
+
+class PlanArrays(NamedTuple):
+    """A plan as arrays, and room for its factors; places are places in the pivot order."""
+
+    indptr: np.ndarray  # A by equations
+    indices: np.ndarray
+    rows: np.ndarray
+    cols: np.ndarray
+    begins: np.ndarray
+    place: np.ndarray  # of the unknown of every entry of A
+    lower_ptr: np.ndarray
+    lower: np.ndarray
+    upper_ptr: np.ndarray
+    upper: np.ndarray
+    low: np.ndarray
+    up: np.ndarray
+    diagonal: np.ndarray
+    row: np.ndarray
+
+
+def plan_arrays(plan: Plan) -> PlanArrays:
+    """Return the arrays of a plan, with new room for factors."""
+    p = plan.pattern
+    return PlanArrays(
+        p.indptr,
+        p.indices,
+        plan.rows,
+        plan.cols,
+        plan.begins,
+        plan.places[1],
+        plan.lower_indptr,
+        plan.lower,
+        plan.upper_indptr,
+        plan.upper,
+        np.zeros(len(plan.lower)),
+        np.zeros(len(plan.upper)),
+        np.ones(plan.n),
+        np.zeros(plan.n),
+    )
+
+
+@compiled
+def plan_factor(p, entries):
+    """Factor A; return the least pivot quality, |pivot| over the sum of sizes of its terms."""
+    quality = 1.0
+    w = p.row
+    for b in range(p.begins.size - 1):
+        first = p.begins[b]
+        for k in range(first, p.begins[b + 1]):
+            w[k] = 0.0
+            for e in range(p.lower_ptr[k], p.lower_ptr[k + 1]):
+                w[p.lower[e]] = 0.0
+            for e in range(p.upper_ptr[k], p.upper_ptr[k + 1]):
+                w[p.upper[e]] = 0.0
+            equation = p.rows[k]
+            for e in range(p.indptr[equation], p.indptr[equation + 1]):
+                if p.place[e] >= first:
+                    w[p.place[e]] = entries[e]
+            terms = abs(w[k])
+            for e in range(p.lower_ptr[k], p.lower_ptr[k + 1]):
+                j = p.lower[e]
+                factor = w[j] / p.diagonal[j]
+                p.low[e] = factor
+                before = w[k]
+                for f in range(p.upper_ptr[j], p.upper_ptr[j + 1]):
+                    w[p.upper[f]] -= factor * p.up[f]
+                terms += abs(w[k] - before)
+            for e in range(p.upper_ptr[k], p.upper_ptr[k + 1]):
+                p.up[e] = w[p.upper[e]]
+            p.diagonal[k] = w[k]
+            found = abs(w[k]) / terms
+            if not found >= quality:
+                quality = found
+    return quality
+
+
+@compiled
+def plan_solve(p, entries, right, x):
+    """Solve with the factors at hand."""
+    y = p.row
+    for b in range(p.begins.size - 1):
+        first, last = p.begins[b], p.begins[b + 1]
+        for k in range(first, last):
+            equation = p.rows[k]
+            value = right[equation]
+            for e in range(p.indptr[equation], p.indptr[equation + 1]):
+                if p.place[e] < first:
+                    value -= entries[e] * y[p.place[e]]
+            for e in range(p.lower_ptr[k], p.lower_ptr[k + 1]):
+                value -= p.low[e] * y[p.lower[e]]
+            y[k] = value
+        for k in range(last - 1, first - 1, -1):
+            value = y[k]
+            for e in range(p.upper_ptr[k], p.upper_ptr[k + 1]):
+                value -= p.up[e] * y[p.upper[e]]
+            y[k] = value / p.diagonal[k]
+    for k in range(x.size):
+        x[p.cols[k]] = y[k]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The corrector: Newton's method on kept factors, with a rate of convergence (seed 003, eqs. 12-14).
+#
+# Symbols: e the correction of the predicted x; x' = x'_pred + c e; delta one Newton step; rho the rate of convergence.
+# The iteration stops when rho / (1 - rho) |delta| <= NEWTON_SHARE, |.| the weighted norm of all unknowns, an unknown of
+# index 2 weighed by h, one of index 3 by h^2. Factors made for another c may be kept, the step then scaled by
+# 2 / (1 + c / c_old). K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical
+# Solution of Initial-Value Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.2.
+
+
+inlined = loop(nogil=True, error_model="numpy", inline="always")
+"""For functions with one call site: `work` holds dozens of arrays, and passing them costs as much as a Newton step."""
+
+steady = loop(nogil=True, error_model="numpy", _nrt=False)
+"""For loops that allocate nothing: references to arrays are not counted, which took as long as all kernels."""
+
+inner = loop(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""As `steady`, for loops that only other loops call: no code is made by which Python could call them."""
+
+NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
+STRAIGHT, LOOPED, DENSE = range(3)
+CONVERGED, DIVERGED, NON_FINITE = range(3)
+
+NEWTON_SHARE = 0.1
+"""Share of the tolerance that Newton's method may leave; IDA's 0.33 is too coarse for multipliers."""
+
+NOISE_SHARE = 0.01
+"""A second step below this part of the share ends the iteration, whatever its rate: both may be rounding."""
+
+MOST_ITERATIONS = 5
+SLOWEST_RATE, SECOND_RATE = 0.9, 2.0
+"""Rates that end an iteration. The second step may be as large as the first: forces follow motions one step later."""
+
+UNKNOWN_RATE = 100.0
+"""rho / (1 - rho) assumed when nothing useful has been observed, as after a change of c."""
+
+POOR_PIVOT = 1e-12
+"""Pivot quality below which a factorization is repaired."""
+
+
+@compiled
+def place(point, x, rates):
+    """Write x, x' into `point`, the pair that kernels read; element by element, which allocates nothing."""
+    for i in range(x.size):
+        point[0][i], point[1][i] = x[i], rates[i]
+
+
+@compiled
+def fill_dense(work):
+    """Write J at the point in `work` into the dense matrix."""
+    invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
+    p = work.plan
+    for i in range(work.x.size):
+        work.dense[i] = 0.0
+        for e in range(p.indptr[i], p.indptr[i + 1]):
+            work.dense[i, p.indices[e]] = work.entries[e]
+
+
+@inlined
+def make_factors(work, state):
+    """Factor J at the point in `work`; a plan in trouble is repaired by dense elimination. Return success."""
+    s = state[0]
+    s.factorizations += 1
+    if work.calls[FACTOR, 0] == 0 or s.force_dense == 1:
+        return _other_factors(work, state)
+    s.solver = STRAIGHT
+    invoke(work.calls[FACTOR, 0], work.calls[FACTOR, 1], work.calls[FACTOR, 2])
+    if s.fresh == 1:
+        s.quality = work.quality[0]
+    return True if work.quality[0] >= POOR_PIVOT else _dense_factors(work, state)
+
+
+@compiled
+def _other_factors(work, state):
+    """Factor J by the looped plan or, where that is wanted or necessary, by dense elimination."""
+    s = state[0]
+    if s.force_dense == 0:
+        s.solver = LOOPED
+        invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
+        quality = plan_factor(work.plan, work.entries)
+        if s.fresh == 1:
+            s.quality = quality
+        if quality >= POOR_PIVOT:
+            return True
+    return _dense_factors(work, state)
+
+
+@compiled
+def _dense_factors(work, state):
+    """Factor J by dense elimination, where there is room."""
+    s = state[0]
+    if work.dense.shape[0] == 0:
+        return False
+    s.solver = DENSE
+    s.repairs += 1
+    fill_dense(work)
+    return dense_factor(work.dense, work.exchanges)
+
+
+@compiled
+def newton_step(work, state):
+    """Write -J^-1 F at the point in `work` to `work.step`, by the looped plan or dense factors."""
+    s = state[0]
+    s.evaluations += 1
+    invoke(work.calls[RESIDUAL, 0], work.calls[RESIDUAL, 1], work.calls[RESIDUAL, 2])
+    if s.solver == DENSE:
+        for i in range(work.x.size):
+            work.step[i] = -work.residual[i]
+        dense_solve(work.dense, work.exchanges, work.step)
+        return
+    for i in range(work.x.size):
+        work.residual[i] = -work.residual[i]
+    plan_solve(work.plan, work.entries, work.residual, work.step)
+
+
+@inlined
+def solve_step(work, state):
+    """Write -J^-1 F at the point in `work` to `work.step`, by whatever factors there are."""
+    s = state[0]
+    if s.solver == STRAIGHT:
+        s.evaluations += 1
+        invoke(work.calls[NEWTON, 0], work.calls[NEWTON, 1], work.calls[NEWTON, 2])
+    else:
+        newton_step(work, state)
+
+
+@inlined
+def correct(work, state, scale, correction, predicted, predicted_rates, share):
+    """Iterate from the prediction; x, x' in `work`, e in `correction`; `scale` are the weights of the norm."""
+    s = state[0]
+    n = work.x.size
+    s.iterations_last = 0
+    first_norm = 0.0
+    damping = 2.0 / (1.0 + s.shift / s.shift_factored)
+    for i in range(n):
+        work.x[i], work.rates[i], correction[i] = predicted[i], predicted_rates[i], 0.0
+    for iteration in range(MOST_ITERATIONS):
+        solve_step(work, state)
+        s.iterations += 1
+        s.iterations_last += 1
+        total = 0.0
+        for i in range(n):
+            step = work.step[i] * damping
+            work.step[i] = step
+            total += (step * scale[i]) ** 2
+            correction[i] += step
+            work.x[i] = predicted[i] + correction[i]
+            work.rates[i] = predicted_rates[i] + s.shift * correction[i]
+        norm = np.sqrt(total / n)
+        if not np.isfinite(norm):
+            return NON_FINITE
+        if iteration == 0:
+            first_norm = norm
+            if norm <= 1e-4 * share:
+                return CONVERGED
+        elif norm <= NOISE_SHARE * share:
+            return CONVERGED
+        else:
+            rate = (norm / first_norm) ** (1.0 / iteration)
+            if rate > (SLOWEST_RATE if iteration > 1 else SECOND_RATE):
+                return DIVERGED
+            s.rate = rate / (1.0 - rate) if rate < SLOWEST_RATE else UNKNOWN_RATE
+        if s.rate * norm <= share:
+            return CONVERGED
+    return DIVERGED

@@ -1,0 +1,438 @@
+"""`method="variational"`: the discrete Lagrangian and symplectic steps of fixed size."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError, UnsupportedError
+from dalembert.kernel import Kernel
+from dalembert.simulate.equations.callbacks import Callbacks
+from dalembert.simulate.equations.chart import _cross, _product, _spherical, _turned, chart
+from dalembert.simulate.equations.codes import Codes, _kernel, _traced
+from dalembert.simulate.equations.compiled import bind
+from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.events.isolate_loops import LEAST
+from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.interruptible import undisturbed
+from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
+from dalembert.simulate.session import FIELDS, Session, rank_of
+from dalembert.simulate.steppers import variational_loops as loop
+from dalembert.simulate.steppers.explicit import BLOCK, CALLED_BLOCK, SECONDS
+from dalembert.simulate.steppers.explicit_events import (
+    event_values,
+    first_zero,
+    pieces,
+    say_unresolved,
+    stopped_by_non_finite,
+)
+from dalembert.simulate.steppers.explicit_loops import CALLBACK, DECLINED, FINE, NON_FINITE, OFF, Now, Samples, begin_at
+from dalembert.simulate.steppers.inside_loops import HIGH, UNRESOLVED, nodes_for
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The discrete Lagrangian of a mechanism at the midpoint, its momenta, and the equations of one step, as expressions.
+#
+# Symbols: q0, q1 = q0 * x configurations, d0, d1 variations of both in the body's axes, r = r(x, d0, d1) the way from
+# one to
+# the other, h step, L = v^T M(q) v / 2 - V(q):
+#
+#     L_d(q0, q1) = h L(middle, r / h)         p0 = -D1 L_d - h F / 2 + A(q0)^T lam
+#                                              p1 =  D2 L_d + h F / 2 - A(q1)^T mu,   phi(q1) = 0,   A(q1) M^-1 p1 = 0
+#
+# Rotations: r = log(exp(-d0) exp(x) exp(d1)), middle = q0 exp(d0) exp(r / 2). Symplectic and of second order, holonomic
+# rows
+# exactly on the manifold (RATTLE). Sources: J. Marsden, M. West, "Discrete mechanics and variational integrators", Acta
+# Numerica 2001, secs. 1-3; Hairer, Lubich, Wanner, "Geometric Numerical Integration", secs. VI.6, VII.1.
+
+
+Scalar = Any
+
+SMALL = 1e-4
+"""Squares of sines below this go through a series."""
+
+
+def trace_step(mechanism: Mechanism, controller: Controller) -> ca.Function:
+    """Return base, x, p, lam, h, environment -> the discrete equations.
+
+    Outputs: residual, its Jacobian in (x, lam) by rows, momentum at the end; configuration and velocity in the
+    middle, at which joint forces act, and their power.
+    """
+    n, rows = mechanism.nv, len(mechanism.names)
+    base, x, p = ca.SX.sym("base", mechanism.nq), ca.SX.sym("x", n), ca.SX.sym("p", n)
+    lam, h = ca.SX.sym("lam", rows), ca.SX.sym("h")
+    environment = ca.SX.sym("environment", 2 + controller.symbols.numel())
+    t = environment[0]
+    d0, d1 = ca.SX.sym("d0", n), ca.SX.sym("d1", n)
+    middle, way = _middle(mechanism, base, x, d0, d1, h)
+    v = way / h
+    M = _traced(mechanism, "mass_matrix")(middle)
+    potential = _traced(mechanism, "energy")(middle, ca.SX.zeros(n))[1]
+    action = h * (ca.dot(v, M @ v) / 2 - potential)
+    zero = ca.SX.zeros(2 * n)
+    slopes = ca.substitute(ca.gradient(action, ca.vertcat(d0, d1)), ca.vertcat(d0, d1), zero)
+    still = [ca.substitute(each, ca.vertcat(d0, d1), zero) for each in (middle, v)]
+    tau, force = _forces(mechanism, controller, still[0], still[1], t + h / 2, environment[2:])
+    residual = p + slopes[:n] + h / 2 * force
+    end, _ = chart(mechanism, base, x, ca.SX.zeros(n))
+    if rows:
+        A = ca.reshape(_traced(mechanism, "constraint_jacobian")(base, t), rows, n)
+        phi = _traced(mechanism, "constraint")(end, t + h)
+        residual = ca.vertcat(residual - A.T @ lam, phi)
+    jacobian = ca.jacobian(residual, ca.vertcat(x, lam))
+    outputs = [residual, ca.vec(ca.densify(jacobian).T), slopes[n:] + h / 2 * force, *still, ca.dot(tau, still[1])]
+    inputs = {"base": base, "x": x, "p": p, "lam": lam, "h": h, "environment": environment}
+    inputs = {name: each for name, each in inputs.items() if each.numel()}
+    return ca.Function("variational", list(inputs.values()), [ca.densify(e) for e in outputs], list(inputs),
+                       ["residual", "jacobian", "momentum", "middle", "speed", "power"])  # fmt: skip
+
+
+def trace_mass(mechanism: Mechanism) -> ca.Function:
+    """Return q -> M, row after row."""
+    q = ca.SX.sym("q", mechanism.nq)
+    return ca.Function("mass", [q], [ca.vec(ca.densify(_traced(mechanism, "mass_matrix")(q)))], ["q"], ["M"])
+
+
+def _forces(
+    mechanism: Mechanism, controller: Controller, q: ca.SX, v: ca.SX, t: ca.SX, signals: ca.SX
+) -> tuple[ca.SX, ca.SX]:
+    """Return the joint forces, and all that has no potential: joint forces and dampers."""
+    law = ca.Function("tau", [controller.t, controller.q, controller.v, controller.symbols], [controller.tau])
+    tau = law(t, q, v, signals)
+    if not mechanism.passive:
+        return tau, tau
+    bare, still = mechanism.with_passive(False), ca.SX.zeros(mechanism.nv)
+    both, none = _traced(mechanism, "bias"), _traced(bare, "bias")
+    return tau, tau - ((both(q, v) - none(q, v)) - (both(q, still) - none(q, still)))
+
+
+def _middle(mechanism: Mechanism, base: ca.SX, x: ca.SX, d0: ca.SX, d1: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the configuration half way, and the way in the axes of the middle."""
+    m = mechanism.manifold
+    middle: list[Scalar] = []
+    way: list[Scalar] = []
+    for i, joint in enumerate(mechanism.joints):
+        iq, iv = range(m.q_start[i], m.q_start[i + 1]), range(m.v_start[i], m.v_start[i + 1])
+        parts = [[column[j] for j in place] for column, place in ((base, iq), (x, iv), (d0, iv), (d1, iv))]
+        half, path = _KINDS.get(joint.kind, _vector)(*parts)
+        middle += half
+        way += path
+    return ca.vertcat(*middle, ca.SX(0, 1)), ca.vertcat(*way, ca.SX(0, 1))
+
+
+def _vector(q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+    way = [x[i] + d1[i] - d0[i] for i in range(len(x))]
+    return [q[i] + d0[i] + way[i] / 2 for i in range(len(x))], way
+
+
+def _continuous(
+    q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    way = x[0] + d1[0] - d0[0]
+    return _turned(q, d0[0] + way / 2), [way]
+
+
+def _planar(q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+    turn = x[2] + d1[2] - d0[2]
+    half = _turned(q[2:], d0[2] + turn / 2)
+    end = _turned(q[2:], x[2])
+    first, last = _rotated2(q[2:], d0[:2]), _rotated2(end, d1[:2])
+    path = [x[k] + last[k] - first[k] for k in range(2)]
+    place = [q[k] + first[k] + path[k] / 2 for k in range(2)]
+    return [*place, *half], [*_rotated2([half[0], -half[1]], path), turn]
+
+
+def _rotated2(turn: list[Scalar], x: list[Scalar]) -> list[Scalar]:
+    return [turn[0] * x[0] - turn[1] * x[1], turn[1] * x[0] + turn[0] * x[1]]
+
+
+def _spherical_middle(
+    q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Variations enter to first order, which is all that is differentiated."""
+    turn, _ = _spherical([0.0, 0.0, 0.0, 1.0], x, [0.0, 0.0, 0.0])
+    before = [-d0[0] / 2, -d0[1] / 2, -d0[2] / 2, 1.0]
+    after = [d1[0] / 2, d1[1] / 2, d1[2] / 2, 1.0]
+    way = _logarithm(_product(_product(before, turn), after))
+    half, _ = _spherical([0.0, 0.0, 0.0, 1.0], [each / 2 for each in way], [0.0, 0.0, 0.0])
+    start = _product(q, [d0[0] / 2, d0[1] / 2, d0[2] / 2, 1.0])
+    return _product(start, half), way
+
+
+def _logarithm(a: list[Scalar]) -> list[Scalar]:
+    """Return the rotation vector of a quaternion with w > 0."""
+    s = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
+    small = s < SMALL
+    n = ca.sqrt(ca.if_else(small, 1.0, s))
+    w2 = a[3] * a[3]
+    u = s / w2
+    series = 2 / a[3] * (1 - u / 3 * (1 - u * 3 / 5 * (1 - u * 5 / 7 * (1 - u * 7 / 9))))
+    factor = ca.if_else(small, series, 2 * ca.atan2(n, a[3]) / n)
+    return [factor * a[0], factor * a[1], factor * a[2]]
+
+
+def _free(q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+    half, turn = _spherical_middle(q[3:], x[3:], d0[3:], d1[3:])
+    end, _ = _spherical(q[3:], x[3:], [0.0, 0.0, 0.0])
+    first, last = _rotated(q[3:], d0[:3]), _rotated(end, d1[:3])
+    path = [x[k] + last[k] - first[k] for k in range(3)]
+    place = [q[k] + first[k] + path[k] / 2 for k in range(3)]
+    back = [-half[0], -half[1], -half[2], half[3]]
+    return [*place, *half], [*_rotated(back, path), *turn]
+
+
+def _rotated(a: list[Scalar], x: list[Scalar]) -> list[Scalar]:
+    twice = [2 * each for each in _cross(a[:3], x)]
+    again = _cross(a[:3], twice)
+    return [x[i] + a[3] * twice[i] + again[i] for i in range(3)]
+
+
+_KINDS = {"continuous": _continuous, "planar": _planar, "spherical": _spherical_middle, "free": _free}
+
+__all__ = ["trace_mass", "trace_step"]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `method="variational"`: symplectic steps of fixed size for long runs; energy does not drift.
+
+
+Array = np.ndarray
+
+MOST_NODES = 400
+"""Shorter steps in the search for the zeros of a step, at most."""
+
+
+class Variational:
+    """The variational stepper of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.m = session, session.mechanism
+        _refuse(session)
+        m, s = self.m, session.settings
+        rank = rank_of(session)
+        self.codes = Codes(m, session.controller, session.event_function, rank)
+        self.callbacks = Callbacks(self.codes, session.event_callables)
+        self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
+        self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
+        self.callbacks.work = self.work
+        n, rows, held = m.nv, len(m.names), self.codes.holonomic
+        spare = np.zeros((0, 0))
+        self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1), spare)
+        self.clock, self.counts = np.zeros(2), np.zeros(3, np.int64)
+        self.nodes = nodes_for(np.array([each.direction for each in session.watches], dtype=float), m.nq, n, 3)
+        key = ("simulate", m.content())
+        step = _kernel(
+            (*key, "variational", session.controller.content), lambda: trace_step(m, session.controller), m.cacheable
+        )
+        size = n + held
+        arrays = {
+            "p": np.zeros(n), "lam": np.zeros(rows), "h": np.zeros(1), "residual": np.zeros(size),
+            "jacobian": np.zeros((size, n + rows)), "momentum": np.zeros(n), "M": np.zeros((n, n)),
+            "middle": np.zeros(m.nq), "speed": np.zeros(n), "power": np.zeros(1),
+        }  # fmt: skip
+        shared = {name: getattr(self.work, name) for name in ("base", "x", "environment", "q")}
+        calls = np.zeros((2, 3), np.int64)
+        self._kept = []
+        mass = _kernel((*key, "mass"), lambda: trace_mass(m), m.cacheable)
+        for row, kernel in enumerate((step, mass)):
+            calls[row], kept = _bound(kernel, arrays | shared)
+            self._kept.append((kernel, kept))
+        self.discrete = loop.Discrete(calls, **arrays)
+        self.samples = Samples(
+            np.zeros(BLOCK), np.zeros((BLOCK, m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
+            np.zeros((BLOCK, rows)), np.zeros(BLOCK), np.zeros(BLOCK),
+        )  # fmt: skip
+        self.total = max(1, round(s.duration / s.step))  # type: ignore[operator]
+        self.step = s.duration / self.total
+        self.stride = 1 if s.every is None else max(1, round(s.every / self.step))
+        if s.every is not None and abs(s.every / self.step - self.stride) > 1e-9 * self.stride:
+            raise ModelError(
+                f'every={s.every:g} is no multiple of the step: method="variational" takes {self.total} steps of '
+                f"{self.step:.9g} s, and samples at their ends"
+            )
+        refuse_breaks_between_steps(session.breaks, s.start, self.step, 'method="variational"')
+        self.tables = session.controller.signals.tables()
+        self.redundant = self.codes.carries
+
+    def run(self) -> None:
+        """Go to the end, or as far as it goes."""
+        s = self.session
+        if s.checkpoint is None:
+            self._start()
+        else:
+            k = s.checkpoint
+            self.now.q[:], self.now.v[:], self.discrete.p[:], self.discrete.lam[:] = k["q"], k["v"], k["p"], k["lam"]
+            self.clock[:], self.counts[:2], self.now.work[:] = k["clock"], k["counts"][:2], k["work"]
+            self.signs[:], self.nodes.counts[:] = k["signs"], k.get("nodes", 0)
+            if self.redundant:  # rows are chosen where a step starts
+                begin_at(self.work, self.tables, self.now, self.clock[0], self.clock[0], s.settings.end)
+        try:
+            while s.status == "completed" and self._block() != loop.DONE:
+                pass
+        finally:
+            self._flush()
+            say_unresolved(s, int(self.nodes.counts[UNRESOLVED]))
+
+    def _start(self) -> None:
+        s = self.session
+        self.now.q[:], self.now.v[:] = s.q, s.v
+        self.clock[:] = s.settings.start
+        loop.momentum_of(self.work, self.discrete, self.now)
+        begin_at(self.work, self.tables, self.now, self.clock[0], self.clock[0], s.settings.end)
+        loop.write(self.work, self.now, self.samples, self.counts, self.clock[0], 0.0)
+        if self.signs.size:
+            values = event_values(self.work, self.now.q, self.now.v, self.clock[0])
+            if not stopped_by_non_finite(s, values, float(self.clock[0])):
+                self.signs[:] = np.sign(values)
+
+    @undisturbed()
+    def _block(self) -> int:
+        """Call the loop once and do what it came back for."""
+        s, before = self.session, self.counts[0]
+        most = 1 if s.on_step is not None else CALLED_BLOCK if self.callbacks.addresses else BLOCK
+        try:
+            code = loop.run_steps(
+                self.work, self.tables, self.discrete, self.now, self.clock, self.counts, self.samples, self.signs,
+                self.nodes, self.step, self.stride, self.total, most, self.redundant,
+            )  # fmt: skip
+        except np.linalg.LinAlgError:
+            code = DECLINED
+        if self.callbacks.error is not None:
+            error, t = self.callbacks.error, self.callbacks.error_time
+            s.extra["error"] = error, t
+            s.stop("stopped", f"a Python function failed at t = {t:.9g} s: {error}")
+        elif code == loop.EVENT:
+            self._events()
+        elif code not in (loop.DONE, loop.FULL):
+            self._give_up(code)
+        elif s.on_step is not None and self.counts[0] > before:
+            s.on_step(float(self.clock[0]), self.now.q.copy(), self.now.v.copy())
+        if self.counts[1] >= BLOCK or time.monotonic() - self.flushed > SECONDS:
+            self._flush()
+        return code
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def _inside(self, h: float) -> Array:
+        """Return the event values after a step by h; its end stays in `work`."""
+        kept, t = self.discrete.lam.copy(), float(self.clock[0])
+        if h == 0.0:
+            return event_values(self.work, self.now.q, self.now.v, t)
+        try:
+            code = loop.take_step(self.work, self.tables, self.discrete, self.now, t, h, self.redundant)
+        except np.linalg.LinAlgError:
+            code = DECLINED
+        self.discrete.lam[:] = kept
+        found = event_values(self.work, self.work.q, self.work.v, t + h)
+        return found if code == FINE else np.full(self.signs.size, np.nan)
+
+    def _events(self) -> None:
+        """Note the zeros inside the next step, in order, each a sample; a step is cut only where one ends the run."""
+        s, t, h = self.session, float(self.clock[0]), self.step
+        if self.callbacks.error is not None or stopped_by_non_finite(s, self._inside(h), t):
+            return
+        if self.nodes.found[HIGH] == 0.0:
+            for k in np.flatnonzero(self.nodes.opened):
+                if self._noted(int(k), 0.0, self.nodes.opened[k]):
+                    return
+            self.nodes.opened[:] = 0.0
+            return
+        self.signs[:] = self.nodes.before
+        tolerance = max(s.settings.event_tolerance, 2e-16 * abs(t))
+        for low, high, g_low, g_high, certain in pieces(lambda part: self._inside(part * h), LEAST, MOST_NODES):
+            self.nodes.counts[UNRESOLVED] += not certain
+            crossed = [k for k in range(g_high.size) if self.signs[k] != 0.0 and self.signs[k] * g_high[k] <= 0.0]
+            roots = {
+                k: first_zero(
+                    lambda x, k=k: float(self._inside(x)[k]), self.signs[k], low * h, high * h, g_low[k], g_high[k],
+                    tolerance,
+                )
+                for k in crossed
+                if s.watches[k].direction in (0, -int(self.signs[k]))
+            }  # fmt: skip
+            for k in sorted(roots, key=lambda k: roots[k]):
+                if self._noted(k, roots[k], -self.signs[k]):
+                    return
+            for k in range(g_high.size):
+                self.signs[k] = np.sign(g_high[k]) if g_high[k] != 0.0 or k in crossed else self.signs[k]
+        self.counts[2] = 1
+
+    def _noted(self, k: int, h: float, direction: float) -> bool:
+        """Note an event h after the start of the next step, and its sample; return whether it ends the run there."""
+        s, t = self.session, float(self.clock[0] + h)
+        s.events.append(EventRecord(t, s.watches[k].name, k, "", "rising" if direction > 0 else "falling"))
+        ends = s.ends_with(k)
+        if h > 0.0:
+            self._inside(h)
+            kept = [each.copy() for each in (self.now.q, self.now.v, self.now.work, self.discrete.p)]
+            loop.accept(self.work, self.discrete, self.now, h)
+            begin_at(self.work, self.tables, self.now, t, t, t + self.step)
+            if self.counts[1] >= BLOCK:
+                self._flush()
+            loop.write(self.work, self.now, self.samples, self.counts, t, h)
+            if not ends:
+                self.now.q[:], self.now.v[:], self.now.work[:], self.discrete.p[:] = kept
+        if ends:
+            self.counts[0] += h > 0.0
+            s.stop("event", f"ended by {s.watches[k].name!r} at t = {t:.12g} s")
+        return ends
+
+    def _give_up(self, code: int) -> None:
+        why = {
+            NON_FINITE: "the motion is no longer finite",
+            DECLINED: "no admissible velocity, or no acceleration: rows have become dependent, or contradict each "
+            "other; mechanism.diagnose(q, v) says which",
+            OFF: "Newton's method does not converge: take a shorter step",
+            CALLBACK: "a Python function failed",
+            loop.RESTLESS: "the forces of the Python controller do not settle at the middle of the step: its gains are "
+            "too large for it; take a shorter step, or give them as a casadi.Function, which is solved with the step",
+        }[code]
+        t, now = float(self.clock[0]), self.now
+        times = (t, t + self.step / 2, t + self.step)
+        said = self.session.controller.non_finite(times, now.q, now.v) if code == NON_FINITE else ""
+        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {self.step:.3g} s: {why}{said}")
+
+    @undisturbed()
+    def _flush(self) -> None:
+        self.flushed = time.monotonic()
+        count = int(self.counts[1])
+        self.counts[1] = 0
+        block = {name: rows[:count].copy() for name, rows in zip(FIELDS, self.samples, strict=True)}
+        s = self.session.settings
+        block["t"] = snapped(block["t"], s.start, s.end, s.every)
+        checkpoint = {
+            "q": self.now.q.copy(),
+            "v": self.now.v.copy(),
+            "p": self.discrete.p.copy(),
+            "lam": self.discrete.lam.copy(),
+            "clock": self.clock.copy(),
+            "counts": self.counts.copy(),
+            "work": self.now.work.copy(),
+            "signs": self.signs.copy(),
+            "nodes": self.nodes.counts.copy(),
+        }
+        self.session.steps = self.session.evaluations = int(self.counts[0])
+        self.session.add(block, checkpoint)
+
+
+def _bound(kernel: Kernel, arrays: dict[str, Array]) -> tuple[list[int], object]:
+    """Bind a kernel whose matrices are stored by rows."""
+    return bind(kernel, {port.name: arrays[port.name] for port in (*kernel.inputs, *kernel.outputs)})
+
+
+def _refuse(session: Session) -> None:
+    m, s = session.mechanism, session.settings
+    if s.step is None:
+        raise ModelError('method="variational" takes steps of one size: give step=')
+    if not all(m.holonomic):
+        raise UnsupportedError('method="variational" holds positions; rows without a residual need method="dop853"')
+
+
+def run_variational(session: Session) -> None:
+    """Integrate a session by variational steps."""
+    Variational(session).run()

@@ -1,0 +1,246 @@
+"""Variational steps, compiled: Newton's method on the discrete equations, momentum projected, step after step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dalembert.kernel.loops import invoke
+from dalembert.simulate.equations.signals import set_signals
+from dalembert.simulate.steppers.carried_loops import POSITIONS
+from dalembert.simulate.steppers.explicit_loops import (
+    ADMIT,
+    CALLBACK,
+    DECLINED,
+    FAILED_CALL,
+    FINE,
+    LAST_SOLVED,
+    MOVE,
+    NON_FINITE,
+    OFF,
+    SIGNALS,
+    admit,
+    begin_at,
+    close,
+    put,
+)
+from dalembert.simulate.steppers.explicit_loops import CLOSE as CLOSING
+from dalembert.simulate.steppers.inside_loops import crosses, fit_cubic
+from dalembert.tableau.structure.matching import compiled
+
+DONE, FULL, EVENT = 10, 11, 12
+"""As in `advance_loops`."""
+
+RESTLESS = 13
+"""The forces of a Python function do not settle."""
+
+MOST_PASSES = 30
+AGREED = 1e-12
+"""A Python function is called at the middle of a step until its forces agree to this part of the largest one."""
+
+ROUNDING, SETTLED = 1e-15, 1e-9
+"""Forces that change the momentum by less than ROUNDING agree; below SETTLED they may as well stop falling."""
+
+STEP, MASS = 0, 1
+"""Rows of the second table of calls."""
+
+MOST_NEWTON = 12
+SOLVED = 1e-14
+"""Newton's method ends where its step is below this part of the unknowns, or stops falling."""
+
+
+AT_REST = 1e-3
+"""Added to the way of a step, metres or radians: next to a standstill rounding of q counts, not that of the way."""
+
+
+class Discrete(NamedTuple):
+    """Memory of the discrete equations."""
+
+    calls: np.ndarray
+    p: np.ndarray
+    lam: np.ndarray
+    h: np.ndarray
+    residual: np.ndarray
+    jacobian: np.ndarray
+    momentum: np.ndarray
+    M: np.ndarray
+    middle: np.ndarray
+    speed: np.ndarray
+    power: np.ndarray
+
+
+@compiled
+def under_rank(work, discrete):
+    """Return Newton's step on the rows chosen at the start of the step, as many as the mechanism's rank; others rest.
+
+    Rows beyond the rank follow from these where the constraints hold; at the middle of a step they are a little
+    different, and would push with forces without limit.
+    """
+    n, c = work.x.size, work.carried
+    r, size = c.rank[POSITIONS], discrete.lam.size + n
+    square = np.zeros((n + r, n + r))
+    right = np.zeros(n + r)
+    for i in range(n + r):
+        row = i if i < n else n + c.place[c.order[POSITIONS, i - n]]
+        right[i] = -discrete.residual[row]
+        for j in range(n + r):
+            square[i, j] = discrete.jacobian[row, j if j < n else n + c.order[POSITIONS, j - n]]
+    found = np.linalg.solve(square, right)
+    change = np.zeros(size)
+    change[:n] = found[:n]
+    for k in range(r):
+        change[n + c.order[POSITIONS, k]] = found[n + k]
+    return change
+
+
+@compiled
+def newton(work, discrete, redundant):
+    """Solve for x and lam; return what became of it."""
+    n, rows = work.x.size, discrete.lam.size
+    last = np.inf
+    for _ in range(MOST_NEWTON):
+        invoke(discrete.calls[STEP, 0], discrete.calls[STEP, 1], discrete.calls[STEP, 2])
+        if not np.isfinite(discrete.residual.sum() + discrete.jacobian.sum()):
+            return NON_FINITE
+        change = under_rank(work, discrete) if redundant else np.linalg.solve(discrete.jacobian, -discrete.residual)
+        if not np.isfinite(change.sum()):
+            return NON_FINITE
+        for j in range(n):
+            work.x[j] += change[j]
+        for j in range(rows):
+            discrete.lam[j] += change[n + j]
+        size = np.abs(change[:n]).max()
+        reach = np.abs(work.x).max() + AT_REST
+        if size <= SOLVED * reach or (size <= 1e-9 * reach and size > 0.25 * last):
+            return FINE
+        last = size
+    return OFF
+
+
+@compiled
+def momentum_of(work, discrete, now):
+    """Set p = M(q) v at the start of a run."""
+    work.q[:] = now.q
+    invoke(discrete.calls[MASS, 0], discrete.calls[MASS, 1], discrete.calls[MASS, 2])
+    discrete.p[:] = discrete.M @ now.v
+
+
+@compiled
+def forced(work, tables, discrete, t, step, redundant):
+    """Solve the discrete equations of a step from t; forces of a Python function are those at its middle."""
+    set_signals(work.calls, work.environment, tables, t + step / 2, t, t + 2 * step)
+    called = work.calls[SIGNALS, 0] != 0
+    if work.environment[FAILED_CALL] != 0.0:
+        return CALLBACK
+    last = np.inf
+    momentum = np.abs(discrete.p).max() + np.abs(discrete.M).max() * AT_REST
+    for _ in range(MOST_PASSES):
+        work.environment[0] = t
+        before = work.environment.copy()
+        code = newton(work, discrete, redundant)
+        if code != FINE or not called:
+            return RESTLESS if called and code == OFF else code
+        work.q[:] = discrete.middle
+        work.v[:] = discrete.speed
+        set_signals(work.calls, work.environment, tables, t + step / 2, t, t + 2 * step)
+        if work.environment[FAILED_CALL] != 0.0:
+            return CALLBACK
+        worst = np.abs(work.environment[2:] - before[2:]).max()
+        reach = np.abs(work.environment[2:]).max() + momentum / step
+        agreed = worst <= AGREED * np.abs(work.environment[2:]).max() + ROUNDING * momentum / step
+        if agreed or (worst <= SETTLED * reach and worst > 0.25 * last):
+            work.environment[0] = t
+            return FINE
+        last = worst
+    return RESTLESS
+
+
+@compiled
+def take_step(work, tables, discrete, now, t, step, redundant):
+    """Take one step from `now`; its end is in work.q, work.v. The start stays as it is."""
+    discrete.h[0] = step
+    work.base[:] = now.q
+    work.x[:] = step * now.v
+    work.q[:] = now.q
+    work.v[:] = now.v
+    code = forced(work, tables, discrete, t, step, redundant)
+    if code != FINE:
+        return code
+    invoke(discrete.calls[STEP, 0], discrete.calls[STEP, 1], discrete.calls[STEP, 2])
+    put(now.y, work.x)  # the way in the chart, for events inside
+    invoke(work.calls[MOVE, 0], work.calls[MOVE, 1], work.calls[MOVE, 2])
+    work.environment[0] = t + step
+    if work.calls[CLOSING, 0] != 0:
+        code = close(work)
+        if code != FINE:
+            return code
+    invoke(discrete.calls[MASS, 0], discrete.calls[MASS, 1], discrete.calls[MASS, 2])
+    work.v[:] = np.linalg.solve(discrete.M, discrete.momentum)
+    if work.calls[ADMIT, 0] != 0:
+        admit(work)
+        if not work.status[0] <= LAST_SOLVED:
+            return DECLINED
+        work.v[:] = work.velocity
+    return FINE if np.isfinite(work.v.sum()) else NON_FINITE
+
+
+@compiled
+def accept(work, discrete, now, step):
+    """Make the end of a step the start of the next one."""
+    now.q[:] = work.q
+    now.v[:] = work.v
+    now.work[0] += step * discrete.power[0]
+    discrete.p[:] = discrete.M @ work.v
+
+
+@compiled
+def write(work, now, samples, counts, t, step):
+    """Append `now`, whose accelerations are in `work`, as a sample."""
+    row = counts[1]
+    samples.t[row], samples.h[row], samples.work[row] = t, step, now.work[0]
+    samples.q[row] = now.q
+    samples.v[row] = now.v
+    samples.a[row] = work.acceleration
+    samples.multipliers[row] = work.multipliers
+    counts[1] += 1
+
+
+@compiled
+def run_steps(work, tables, discrete, now, clock, counts, samples, signs, nodes, step, stride, total, most, redundant):
+    """Take up to `most` steps until `total` of them are done or the samples are full.
+
+    clock: t, start; counts: steps, samples, whether the events of the next step are noted already. Where an event
+    function has a zero, the step is not taken: its lam is that of the start, and Python decides.
+    """
+    for _ in range(most):
+        if counts[0] >= total:
+            return DONE
+        if counts[1] >= samples.t.size:
+            return FULL
+        t = clock[1] + counts[0] * step
+        end = clock[1] + (counts[0] + 1) * step
+        kept = discrete.lam.copy()
+        code = take_step(work, tables, discrete, now, t, step, redundant)
+        if code != FINE:
+            return code
+        if signs.size and counts[2] == 0:
+            nodes.before[:] = signs
+            fit_cubic(now, nodes, work.v, step)
+            if crosses(work, now, nodes, signs, t, step, end):
+                discrete.lam[:] = kept
+                return EVENT
+        counts[2] = 0
+        accept(work, discrete, now, step)
+        counts[0] += 1
+        clock[0] = end
+        written = counts[0] % stride == 0 or counts[0] == total
+        if written or redundant:
+            code = begin_at(work, tables, now, end, t, end + step)
+            if redundant:
+                discrete.lam[:] = 0.0
+            if code != FINE:
+                return code
+        if written:
+            write(work, now, samples, counts, end, step)
+    return DONE if counts[0] >= total else FULL

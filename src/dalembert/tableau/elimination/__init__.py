@@ -1,0 +1,1 @@
+"""A sparse linear solver made for one pattern: planned once, carried out, watched, repaired."""

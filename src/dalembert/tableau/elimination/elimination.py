@@ -1,0 +1,189 @@
+"""A sparse linear solver made for one pattern: planned once, compiled, watched, repaired.
+
+values, right side ─► engine ─► checks ─► sound: done
+                                   └► refine ─► plan again with these values ─► SuperLU ─► singular, by name
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.tableau.elimination.accuracy import ScaledFactors
+from dalembert.tableau.elimination.checks import LinearSolution, Outcome, Statistics, planned, sound
+from dalembert.tableau.elimination.engines import ENGINES, STRAIGHT_LIMIT, errors_of
+from dalembert.tableau.elimination.plan import Plan
+from dalembert.tableau.elimination.repair import Repair
+from dalembert.tableau.inputs import as_numbers, known_options
+from dalembert.tableau.structure.rank import loose_rank_report
+
+Array = np.ndarray
+
+STRANGE_ERROR = 1e-6
+"""Backward error of numbers that no solve gives."""
+
+
+class Elimination:
+    """Solves A x = b for many A of one pattern.
+
+    Parameters
+    ----------
+    plan
+        From `make_plan`.
+    engine
+        One of `dalembert.tableau.ENGINES`; "auto" takes straight-line code up to 60,000 operations, else the loop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[2.0, 1.0], [1.0, 0.0]])
+    >>> solver = eliminate(A, values=[2.0, 1.0, 1.0], engine="loop")
+    >>> solver.solve([2.0, 1.0, 1.0], [3.0, 1.0]).x
+    array([1., 1.])
+    """
+
+    def __init__(self, plan: Plan, engine: str = "auto") -> None:
+        if not isinstance(plan, Plan):
+            raise ModelError(f"Elimination takes a Plan from `make_plan`, not {type(plan).__name__}; see `eliminate`")
+        if isinstance(engine, str) and engine == "auto":
+            engine = "straight" if plan.operations <= STRAIGHT_LIMIT else "loop"
+        if not isinstance(engine, str) or engine not in ENGINES:
+            raise ModelError(f"engine {engine!r} is not one of 'auto', {', '.join(map(repr, ENGINES))}")
+        self.plan = plan
+        self.engine = engine
+        self.statistics = Statistics()
+        self._run = ENGINES[engine](plan)
+        self._one = getattr(self._run, "one", None)
+        self._entries, self._n = (plan.pattern.entries,), (plan.n,)
+        self._repair = Repair(plan, self.statistics)
+
+    def solve(self, values: Any, right: Any) -> LinearSolution:
+        """Solve one system or a batch.
+
+        Parameters
+        ----------
+        values
+            Entries of A in CSR order, (entries,) or (N, entries); or A as a SciPy sparse matrix of this pattern.
+        right
+            (n,) or (N, n).
+
+        A single system without an answer raises `SolvabilityError`, which names the dependent equations; in a batch
+        such samples are NaN with their status.
+        """
+        if self._one is not None and _is_one(values, self._entries) and _is_one(right, self._n):
+            x, checks = self._one(values, right)
+            if checks[3]:
+                self.statistics.count_planned(1)
+                return planned(x, checks, (self.error, values, right))
+        data, b, single = self._checked(values, right)
+        return self.finish(data, b, *self._run(data, b), single)
+
+    def finish(self, data: Array, b: Array, x: Array, checks: Array, single: bool) -> LinearSolution:
+        """Judge what an engine found, repair what is not sound, and count."""
+        x, checks = np.array(x), np.array(checks)
+        status = np.zeros(len(b), np.int64)
+        finite = np.isfinite(data).all(axis=1) & np.isfinite(b).all(axis=1)
+        status[~finite] = Outcome.NON_FINITE
+        bad = np.flatnonzero(finite & ~sound(x, checks))
+        if bad.size:
+            self._repair(self._run, data, b, bad, x, checks, status)
+        x[status > Outcome.SUPERLU] = np.nan
+        self.statistics.count(status)
+        if single and status[0] > Outcome.SUPERLU:
+            self._refuse(int(status[0]), data[0], b[0])
+        return LinearSolution(x[0] if single else x, status, checks, (self.error, data, b))
+
+    def error(self, values: Any, right: Any, x: Any) -> Array:
+        """Return the estimated |x - exact x| of every unknown, of one answer or a batch; NaN where x is.
+
+        For `values` and `right` that x answers: other ones are refused.
+        """
+        data, b, _ = self._checked(values, right)
+        given = np.atleast_2d(np.asarray(x, dtype=float))
+        if given.shape != b.shape:
+            raise ShapeError(f"x has shape {np.shape(x)} for {len(b)} system(s) of {self.plan.n} unknowns")
+        found = np.array([self._error(*each) for each in zip(data, b, given, strict=True)]).reshape(b.shape)
+        return found if np.ndim(x) == 2 else found[0]
+
+    def _error(self, data: Array, b: Array, x: Array) -> Array:
+        """Return the estimate for one system."""
+        nothing = np.full(len(b), np.nan)
+        if not all(np.isfinite(each).all() for each in (data, b, x)):
+            return nothing
+        factors = ScaledFactors.of(self.plan.pattern.matrix(data))
+        if factors is None:
+            return nothing
+        with np.errstate(all="ignore"):
+            size, found = factors.errors(b, x)
+        if not min(size, errors_of(self.plan, data[None], b[None], x[None])[0]) <= STRANGE_ERROR:
+            raise ModelError(
+                "x is no solution of these values and right side; were the arrays changed after the solve?"
+            )
+        return found
+
+    def _checked(self, values: Any, right: Any) -> tuple[Array, Array, bool]:
+        """Return values and right sides with a leading axis, and whether neither had one."""
+        data, b = self.plan.pattern.values_of(values, "values"), as_numbers(right, "right")
+        single = data.ndim == 1 and b.ndim == 1
+        entries, n = self.plan.pattern.entries, self.plan.n
+        for array, size, what in ((data, entries, "values"), (b, n, "right")):
+            if array.ndim not in (1, 2) or array.shape[-1] != size:
+                raise ShapeError(f"{what} must have shape ({size},) or (N, {size}); it has {array.shape}")
+        lengths = {len(array) for array in (data, b) if array.ndim == 2}
+        if len(lengths) > 1:
+            raise ShapeError(f"values and right are batches of different lengths: {sorted(lengths)}")
+        count = lengths.pop() if lengths else 1
+        data, b = np.broadcast_to(data, (count, entries)), np.broadcast_to(b, (count, n))
+        return np.ascontiguousarray(data), np.ascontiguousarray(b), single
+
+    def _refuse(self, outcome: int, data: Array, b: Array) -> None:
+        """Raise for a single system without an answer."""
+        pattern = self.plan.pattern
+        if outcome == Outcome.NON_FINITE:
+            where = np.flatnonzero(~np.isfinite(data))
+            rows = pattern.rows[where] if where.size else np.flatnonzero(~np.isfinite(b))
+            names = sorted({pattern.equations[i] for i in rows})
+            raise SolvabilityError(
+                f"NaN or infinity in equation(s) {', '.join(map(repr, names[:6]))}; look at the values that go in"
+            )
+        report = loose_rank_report(pattern, data)
+        if report.full:
+            raise SolvabilityError(
+                "no answer passed the checks: neither refined, nor planned anew, nor of SuperLU. Its equations are not "
+                "dependent; look for entries that overflow, underflow or differ by very many orders",
+                report,
+            )
+        raise SolvabilityError(f"the matrix is singular to working precision. {report}", report)
+
+    def explain(self) -> str:
+        """Return plan, engine and statistics in words."""
+        return f"{self.plan.explain()}\nengine {self.engine}; {self.statistics}"
+
+
+def _is_one(array: Any, shape: tuple[int]) -> bool:
+    """Whether this is an array of one system as the compiled code takes it, without a look at anything else."""
+    return type(array) is np.ndarray and array.shape == shape and array.dtype == float
+
+
+def eliminate(given: Any, **options: Any) -> Any:
+    """Plan and compile the elimination of a sparse pattern, or Newton's step of an SX function.
+
+    Parameters
+    ----------
+    given
+        A sparse pattern (SciPy matrix, `casadi.Sparsity`, dense array, `Pattern`): returns an `Elimination` with
+        `solve(values, right)`. Or a `casadi.Function` f(x, ...) -> residual: returns a `NewtonStep` with
+        `step(x, ...)`, residual, Jacobian, factorization and solve in one compiled call.
+    options
+        Of `make_plan` and `Elimination`, or of `NewtonStep`.
+    """
+    if hasattr(given, "n_in") and hasattr(given, "sparsity_in"):
+        from dalembert.tableau.newton import NewtonStep
+
+        return NewtonStep(given, **known_options(NewtonStep, options))
+    from dalembert.tableau.elimination.plan import make_plan
+
+    engine = options.pop("engine", "auto")
+    return Elimination(make_plan(given, **known_options(make_plan, options, "engine")), engine)

@@ -1,0 +1,1 @@
+"""Equations of mechanisms and Lagrangian systems as tableaux."""

@@ -1,0 +1,1 @@
+"""Which equation determines which unknown: patterns, matchings, parts, ranks, index, pictures."""

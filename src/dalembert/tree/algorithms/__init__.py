@@ -1,0 +1,1 @@
+"""Kinematics, Newton-Euler, composite and articulated bodies, momentum, springs and dampers."""

@@ -1,0 +1,1 @@
+"""The block system of a mechanism in straight-line code, with a verdict for each sample."""

@@ -1,0 +1,402 @@
+"""Constrained forward and inverse dynamics, impacts and projections, each a function with a status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.kkt import Status
+from dalembert.model.constraints import Assembled, assemble
+from dalembert.model.joints import as_expression
+from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.tree.algebra.sparse_factor import Vector, dense
+from dalembert.tree.algorithms import dynamics
+from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
+from dalembert.tree.algorithms.inverse import crba
+from dalembert.tree.block.articulated_system import REST, Load
+from dalembert.tree.block.matrix_system import MatrixSystem, product
+from dalembert.tree.block.probing import closed_matrices, digits_of, needs_of, needs_of_rows, probe, row_weights_of
+from dalembert.tree.block.rows import scalar
+from dalembert.tree.block.solver import BlockSolver, RedundantRows, kept_rows
+from dalembert.tree.block.verdict import DOUBLE, SINGLE, BlockAnswer, Needs, Thresholds, relative
+from dalembert.tree.prepared.configuration import Posed, pose_tree
+from dalembert.tree.prepared.link import Tree
+from dalembert.tree.prepared.prepare import cheapest
+from dalembert.tree.routes.table import Route, quickest, routes_to_take
+from dalembert.tree.routes.tree_rows import TreeRows
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a constrained mechanism is asked for, each as one function with a status: dynamics, impacts, projections.
+#
+#     forward           M a + bias + A^T lam = tau             A a = -drift
+#     impact            M (v+ - v) + A^T P = 0                 rate(v+) = -e rate(v)
+#     project_velocity  M (v' - v) + A^T mu = 0                rate(v') = 0           (least energy, seed 000 sec. 3)
+#     project_step      M dq + A^T mu = 0                      A dq = -phi            (one step of Newton's method)
+#     project           both
+#     kkt               M a + A^T lam = y1                     A a = y2
+#
+# rate = A v + offset is what the rows do at velocity level. Each is traced on the prepared tree with the fewest
+# operations.
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Symbols of a state, and what all questions about it share.
+
+    Attributes
+    ----------
+    mechanism, tree
+        What moves; its prepared links.
+    needs, metric, limits
+        See `solver.py`.
+    symbols
+        SX columns by name: q, v, t, and whatever else is asked for.
+    """
+
+    mechanism: Mechanism
+    tree: Tree
+    needs: Needs
+    metric: Any = None
+    limits: Thresholds = DOUBLE
+    symbols: dict[str, ca.SX] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Setting:
+        """Prepare a mechanism: look at its ranks, choose its tree."""
+        needs = needs_of(mechanism)
+        # the articulated-body algorithm refuses a massless leaf, which the block form does not mind
+        tree, _ = cheapest(mechanism, dynamics.inverse if needs.massless else dynamics.forward_by_aba)
+        limits = replace(SINGLE if dtype == "float32" else DOUBLE, digits=digits_of(mechanism))
+        return cls(mechanism, tree, needs, row_weights_of(mechanism, metric), limits)
+
+    def symbol(self, name: str, size: int | None = None) -> list[Scalar]:
+        """Return the scalars of an input."""
+        sizes = {"q": self.mechanism.nq, "t": 1}
+        size = sizes.get(name, self.mechanism.nv) if size is None else size
+        column = self.symbols.setdefault(name, ca.SX.sym(name, size))
+        return [column[i] for i in range(column.numel())]
+
+    def column(self, name: str) -> ca.SX:
+        """Return an input as an expression."""
+        self.symbol(name)
+        return self.symbols[name]
+
+    @cached_property
+    def posed(self) -> list[Posed]:
+        """The links in their configuration."""
+        return pose_tree(self.tree, self.symbol("q"))
+
+    @cached_property
+    def rows(self) -> Assembled:
+        """All constraint rows, in world axes."""
+        for name in ("q", "v", "t"):
+            self.symbol(name)
+        x = self.symbols
+        return assemble(TreeKinematics(self.mechanism, self.tree, x["q"], x["v"], x["t"], posed=self.posed))
+
+    @cached_property
+    def A(self) -> list[list[Scalar]]:
+        """The rows' Jacobian, (m, nv)."""
+        return [scalars(ca.SX(self.rows.jacobian)[i, :]) for i in range(len(self.mechanism.names))]
+
+    @cached_property
+    def tree_rows(self) -> TreeRows:
+        """The rows as forces on links, those of welds in the shortest basis."""
+        return TreeRows.of(self).in_short_bases(self)
+
+    @cached_property
+    def M(self) -> list[list[Scalar]]:
+        """The mass matrix, (nv, nv)."""
+        return crba(self.tree, self.posed)
+
+    @cached_property
+    def turns(self) -> bool:
+        """Whether rows are turned into the axes of their frames: only there the same ones can be kept everywhere."""
+        vectors = (getattr(each, "vectors", ()) for each in self.mechanism.all_constraints)
+        return self.needs.redundant and any(vectors)
+
+    @cached_property
+    def kept_A(self) -> list[list[Scalar]]:
+        """A in the axes in which rows are kept, (m, nv)."""
+        if not self.turns:
+            return self.A
+        columns = [self.in_frames([row[k] for row in self.A]) for k in range(self.mechanism.nv)]
+        return [[column[i] for column in columns] for i in range(len(self.A))]
+
+    def in_frames(self, c: list[Scalar]) -> list[Scalar]:
+        """Return right sides of the user's rows in these axes."""
+        return self.tree_rows.from_world(c) if self.turns else c
+
+    def in_world(self, lam: list[Scalar]) -> list[Scalar]:
+        """Return multipliers as the user's rows have them."""
+        return self.tree_rows.to_world(lam) if self.turns else lam
+
+    @cached_property
+    def matrix_system(self) -> MatrixSystem:
+        """M and A with the factor of M, or of H where links are massless."""
+        needs = self.needs
+        return MatrixSystem.of(self.M, self.kept_A, needs.massless, self.mechanism.coordinates, needs.size_floors)
+
+    def by_matrices(self, f: list[Scalar], c: list[Scalar], inputs: list[Scalar]) -> BlockAnswer:
+        """Return the solution of the block matrix made of M and A for right sides f, c."""
+        solver = BlockSolver.of(self.matrix_system, self.needs, self.metric, self.limits)
+        answer = solver.solve(f, self.in_frames(c), inputs)
+        return replace(answer, multipliers=self.in_world(answer.multipliers))
+
+    def inputs(self, names: tuple[str, ...]) -> list[Scalar]:
+        """Return the scalars of all inputs."""
+        return [x for name in names for x in ca.vertsplit(self.symbols[name])]
+
+    def function(self, name: str, inputs: tuple[str, ...], outputs: dict[str, Any]) -> ca.Function:
+        """Return the traced function."""
+        for each in inputs:
+            self.symbol(each)
+        symbols = [self.symbols[each] for each in inputs]
+        return ca.Function(name, symbols, [expression(x) for x in outputs.values()], list(inputs), list(outputs))
+
+
+def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:
+    """Return q, v, tau, t -> acceleration, multipliers, status by a named route, or that with fewest operations."""
+    setting = Setting.of(mechanism, metric, dtype)
+    return quickest(forward_by(setting, each) for each in routes_to_take(setting, route))
+
+
+def forward_by(setting: Setting, route: Route) -> ca.Function:
+    """Return forward dynamics by one route."""
+    names = ("q", "v", "tau", "t")
+    q, v, tau, _ = (setting.symbol(name) for name in names)
+    inputs = setting.inputs(names)
+    if route.through_tree is None:
+        f = [sub(*pair) for pair in zip(tau, dynamics.bias(setting.tree, setting.posed, q, v), strict=True)]
+        c = [neg(value) for value in scalars(setting.rows.drift)]
+        answer = setting.by_matrices(f, c, inputs)
+    else:
+        rows = setting.tree_rows
+        answer = route.through_tree(setting, rows.forces).solve(rows.load(setting), rows.c, inputs)
+        answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
+    return solution(setting, "forward", names, answer)
+
+
+def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
+    """Return q, y1 (nv,), y2 (m,), t -> acceleration, multipliers, status of M a + A^T lam = y1, A a = y2."""
+    setting = Setting.of(mechanism, metric, dtype)
+    return quickest(block_solution_by(setting, each) for each in routes_to_take(setting, route))
+
+
+def block_solution_by(setting: Setting, route: Route) -> ca.Function:
+    """Return the solution of the block matrix for right sides y1, y2 by one route."""
+    y1, y2 = setting.symbol("y1"), setting.symbol("y2", len(setting.mechanism.names))
+    names = ("q", "y1", "y2", "t")
+    for name in ("q", "t"):
+        setting.symbol(name)
+    inputs = setting.inputs(names)
+    if route.through_tree is None:
+        answer = setting.by_matrices(y1, y2, inputs)
+    else:
+        rows = setting.tree_rows
+        load = Load([REST] * len(setting.tree.links), y1)
+        answer = route.through_tree(setting, rows.forces).solve(load, rows.from_world(y2), inputs)
+        answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
+    return solution(setting, "kkt", names, answer)
+
+
+def solution(setting: Setting, name: str, inputs: tuple[str, ...], answer: BlockAnswer) -> ca.Function:
+    """Return an answer as a function."""
+    outputs = {"acceleration": answer.acceleration, "multipliers": answer.multipliers, "status": [answer.status]}
+    return setting.function(name, inputs, outputs)
+
+
+def impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
+    """Return q, v, restitution (m,), t -> velocity, impulses, status."""
+    setting = Setting.of(mechanism, metric, dtype)
+    e = setting.symbol("restitution", len(mechanism.names))
+    return _jump(setting, "impact", [add(1.0, each) for each in e], ("q", "v", "restitution", "t"), "impulses")
+
+
+def project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
+    """Return q, v, t -> velocity, impulses, status: the admissible velocity nearest to v in kinetic energy."""
+    setting = Setting.of(mechanism, metric, dtype)
+    return _jump(setting, "project_velocity", [1.0] * len(mechanism.names), ("q", "v", "t"), "impulses")
+
+
+def _jump(setting: Setting, name: str, taken: list[Scalar], inputs: tuple[str, ...], impulses: str) -> ca.Function:
+    """Return the velocity of which `taken` times the rate of the rows has been taken."""
+    answer = _jumped(setting, taken, inputs)
+    outputs = {"velocity": answer.acceleration, impulses: answer.multipliers, "status": [answer.status]}
+    return setting.function(name, inputs, outputs)
+
+
+def _jumped(setting: Setting, taken: list[Scalar], inputs: tuple[str, ...]) -> BlockAnswer:
+    v, rate = setting.symbol("v"), scalars(setting.rows.rate)
+    c = [sub(Av, mul(*pair)) for Av, *pair in zip(product(setting.A, v), taken, rate, strict=True)]
+    return setting.by_matrices(product(setting.M, v), c, setting.inputs(inputs))
+
+
+def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
+    """Return q, t -> step (nv,), residual (h,), status: Newton's step onto the rows that have a residual."""
+    setting = Setting.of(mechanism, None, dtype)
+    answer = _stepped(setting)
+    outputs = {"step": answer.acceleration, "residual": scalars(setting.rows.residual), "status": [answer.status]}
+    return setting.function("project_step", ("q", "t"), outputs)
+
+
+def _stepped(setting: Setting) -> BlockAnswer:
+    kept = tuple(i for i, has in enumerate(setting.mechanism.holonomic) if has)
+    needs = needs_of_rows(setting.mechanism, kept)
+    A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
+    system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
+    still: list[Scalar] = [0.0] * setting.mechanism.nv
+    solver = BlockSolver.of(system, needs, None, setting.limits)
+    return solver.solve(still, [neg(each) for each in phi], setting.inputs(("q", "t")))
+
+
+def project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
+    """Return q, v, t -> step, velocity (nv,), residual (h,), impulses (m,), status: both projections, one factor of M.
+
+    The status is the worse of the two.
+    """
+    setting = Setting.of(mechanism, metric, dtype)
+    inputs = ("q", "v", "t")
+    jump, step = _jumped(setting, [1.0] * len(mechanism.names), inputs), _stepped(setting)
+    outputs = {
+        "step": step.acceleration,
+        "velocity": jump.acceleration,
+        "residual": scalars(setting.rows.residual),
+        "impulses": jump.multipliers,
+        "status": [ca.fmax(jump.status, step.status)],
+    }
+    return setting.function("project", inputs, outputs)
+
+
+def scalars(column: Any) -> list[Scalar]:
+    """Return the entries of a vector; constants are floats."""
+    column = ca.densify(ca.SX(column))
+    return [scalar(column[i]) for i in range(column.numel())]
+
+
+def expression(values: Any) -> ca.SX:
+    """Return lists of scalars as an expression; an empty list is a column without rows."""
+    return as_expression(values) if values else ca.SX(0, 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Inverse dynamics of a constrained mechanism: how its actuators must pull to cause a given motion.
+#
+# Symbols: b = M a + bias, what the open tree would need; indices d driven, p passive coordinates; tau = b + A^T lam,
+#
+#     least |tau_d|^2   subject to   b_p + A_p^T lam = 0
+#
+# and among the lam that remain the one of least norm. With Q = A_d A_d^T this is a block system of its own,
+#
+#     [ Q     A_p ] [ lam ]   [ -A_d b_d ]
+#     [ A_p^T  0  ] [ nu  ] = [ -b_p     ]
+#
+# of the rows that are kept (`solver.py`), solved by the same code: Q may be singular, the whole is not. What
+# they bear is then spread over all rows. If the passive coordinates need forces that no multiplier can give, the motion
+# is impossible with these actuators: the status says inconsistent.
+
+
+def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> ca.Function:
+    """Return q, v, a, t -> tau (nv,), multipliers (m,), status.
+
+    Parameters
+    ----------
+    actuated
+        Names of coordinates that are driven; "actuators" for those that the mechanism has motors on; all by default,
+        then tau is the least that does it.
+    """
+    setting = Setting.of(mechanism, None, dtype)
+    driven = driven_coordinates(mechanism, actuated)
+    passive = [k for k in range(mechanism.nv) if k not in driven]
+    q, v, a = (setting.symbol(name) for name in ("q", "v", "a"))
+    b, A = dynamics.inverse(setting.tree, setting.posed, q, v, a), setting.kept_A
+    setting.symbol("t")
+    columns = [[row[k] for row in A] for k in range(mechanism.nv)]
+    kept = kept_rows(setting.needs)
+    if not kept:
+        return _unheld(setting, b, driven)
+    Q = _gram([[A[i][k] for k in driven] for i in kept])
+    needs = _needs(mechanism, kept, driven, passive)
+    system = MatrixSystem.of(Q, [[columns[k][i] for i in kept] for k in passive], needs.massless)
+    solver = BlockSolver.of(system, needs, None, setting.limits)
+    pull = [neg(total(*(mul(A[i][k], b[k]) for k in driven))) for i in kept]
+    answer = solver.solve(pull, [neg(b[k]) for k in passive], setting.inputs(("q", "v", "a")))
+    lam = _least(setting, dict(zip(kept, answer.acceleration, strict=True)))
+    tau = [add(b[k], total(*map(mul, columns[k], lam))) if k in driven else 0.0 for k in range(mechanism.nv)]
+    status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting)
+    return setting.function(
+        "inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": setting.in_world(lam), "status": [status]}
+    )
+
+
+def _unheld(setting: Setting, b: list[Scalar], driven: list[int]) -> ca.Function:
+    """Return the answer where no row can move anything: what is not driven must need nothing."""
+    inputs = setting.inputs(("q", "v", "a"))
+    solved = int(Status.REDUNDANT if setting.mechanism.names else Status.UNIQUE)
+    astray = total(*(ca.fabs(ca.SX(each)) for k, each in enumerate(b) if k not in driven))
+    status = ca.if_else(ca.SX(astray) > 0, int(Status.INCONSISTENT), solved)
+    status = ca.if_else(ca.fabs(ca.SX(total(*inputs))) < ca.inf, status, int(Status.NONFINITE))
+    outputs = {
+        "tau": [each if k in driven else 0.0 for k, each in enumerate(b)],
+        "multipliers": [0.0] * len(setting.mechanism.names),
+        "status": [status],
+    }
+    return setting.function("inverse", ("q", "v", "a", "t"), outputs)
+
+
+def _least(setting: Setting, mu: Vector) -> list[Scalar]:
+    """Return the least multipliers of all rows that do what mu does at the kept ones."""
+    needs, m = setting.needs, len(setting.mechanism.names)
+    if any(needs.sums):
+        masses = np.median([np.diag(M) for M, _, _ in closed_matrices(setting.mechanism)], axis=0)
+        d = np.where(masses > 0, masses, masses.max(initial=0.0) or 1.0) ** -0.5
+        scaled = [[mul(x, float(scale)) for x, scale in zip(row, d, strict=True)] for row in setting.kept_A]
+        mu = RedundantRows.of(_gram(scaled), needs).spread(mu)
+    return dense(mu, m)
+
+
+def _said(status: Any, pivots: Sequence[Scalar], setting: Setting) -> Any:
+    """Return the status of the block system as that of the mechanism: whether lam is the least of a family.
+
+    tau is unique wherever it exists; lam is where A has full rank. A pivot of Q that vanishes is a rank that is lost.
+    """
+    solved = int(Status.REDUNDANT if setting.needs.redundant else Status.UNIQUE)
+    lost = ca.logic_not(reduce(ca.fmin, pivots, ca.SX(1)) > setting.limits.regular)
+    finite = status != int(Status.NONFINITE)
+    found = ca.if_else(ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT)), solved, status)
+    return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), found)
+
+
+def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:
+    """Return the indices of driven velocities, in order."""
+    if actuated is None:
+        return list(range(mechanism.nv))
+    if isinstance(actuated, str):
+        if actuated != "actuators":
+            raise ModelError(f"actuated={actuated!r}: give a list of joints or coordinates, or 'actuators'")
+        if not mechanism.actuators:
+            raise ModelError(f"{mechanism.name!r} has no actuators; name the driven joints: actuated=[...]")
+        actuated = [actuator.coordinate for actuator in mechanism.actuators]
+    slices = [mechanism.index_v(name) for name in actuated]
+    return sorted({k for where in slices for k in range(where.start, where.stop)})
+
+
+def _gram(A: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+    """Return A A^T."""
+    return [[product([x], y)[0] for y in A] for x in A]
+
+
+def _needs(mechanism: Mechanism, kept: Sequence[int], driven: list[int], passive: list[int]) -> Needs:
+    """Return what the block system of multipliers asks for; a Q that is singular is as a massless M."""
+    A = np.array([A for _, A, _ in closed_matrices(mechanism)])[:, kept]
+    Q = A[:, :, driven] @ np.swapaxes(A[:, :, driven], 1, 2)
+    return probe(Q, np.swapaxes(A[:, :, passive], 1, 2), digits=digits_of(mechanism))

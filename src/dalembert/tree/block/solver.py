@@ -1,0 +1,216 @@
+"""The block solver in straight-line code: plain elimination, and redundant rows by kept and implied ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.tree.algebra.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
+from dalembert.tree.block.verdict import DOUBLE, Asked, BlockAnswer, Judged, Needs, Solved, Thresholds, judged, relative
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Redundant rows in straight-line code: G lam = r with a singular G, by the rows that were chosen for all states.
+#
+# Symbols: K kept rows, as many as the generic rank; D implied ones, A_D = T A_K; W = diag(w) the metric.
+#
+#     G_KK mu = r_K          T = G_DK G_KK^-1          lam_K + T^T lam_D = mu
+#
+# Any lam of the last kind causes the same accelerations. The least of them in the metric W:
+#
+#     (W_D + T W_K T^T) lam_D = T W_K mu          lam_K = mu - T^T lam_D
+#
+# Which rows are kept is decided before tracing, where the mechanism's rank is (`probing.py`), and so is of which rows
+# an implied one is made: a row that can move nothing is made of none, and needs no code at all. The pivots of G_KK say
+# how far a state is from losing rank: no row of the generic rank is ever dropped, and no row beyond it is ever kept.
+
+
+@dataclass(frozen=True, eq=False)
+class RedundantRows:
+    """The factor of G_KK, T by implied rows, and the factor of W_D + T W_K T^T.
+
+    Attributes
+    ----------
+    kept, implied
+        Rows in the numbering of G; of the implied ones only those that others make up.
+    factor
+        Of G_KK, in the numbering of `kept`.
+    sums
+        T: for each of `implied` its weights, by rows of G.
+    least
+        Factor for the least multipliers, in the numbering of `implied`.
+    metric
+        w by rows of G.
+    """
+
+    kept: tuple[int, ...]
+    implied: tuple[int, ...]
+    factor: SparseFactor
+    sums: list[Vector]
+    least: SparseFactor
+    metric: tuple[float, ...]
+
+    @classmethod
+    def of(cls, G: Matrix, needs: Needs, metric: Sequence[float] | None = None) -> RedundantRows:
+        """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default."""
+        m = len(G)
+        weights = tuple([1.0] * m if metric is None else map(float, metric))
+        kept = kept_rows(needs)
+        implied = tuple(i for i in range(m) if needs.sums[i])
+        factor = sparse_factor([[G[i][j] for j in kept] for i in kept], range(len(kept)))
+        sums = []
+        for i in implied:
+            row = factor.solve({place: G[i][j] for place, j in enumerate(kept)})
+            sums.append({kept[place]: x for place, x in row.items() if kept[place] in needs.sums[i]})
+        squares = [[_weighed(one, two, weights) for two in sums] for one in sums]
+        for k, i in enumerate(implied):
+            squares[k][k] = add(weights[i], squares[k][k])
+        return cls(kept, implied, factor, sums, sparse_factor(squares, range(len(implied))), weights)
+
+    def solve(self, r: Vector) -> Vector:
+        """Return the least lam with G lam = r."""
+        return self.spread(self.held(r))
+
+    def held(self, r: Vector) -> Vector:
+        """Return mu: what the kept rows would bear alone."""
+        mu = self.factor.solve({place: r[i] for place, i in enumerate(self.kept) if i in r})
+        return {self.kept[place]: x for place, x in mu.items()}
+
+    def spread(self, mu: Vector) -> Vector:
+        """Return the least multipliers that do what mu does."""
+        right = {k: _weighed(row, mu, self.metric) for k, row in enumerate(self.sums)}
+        taken = self.least.solve(right) if right else {}
+        lam = dict(mu)
+        for k, row in enumerate(self.sums):
+            for j, weight in row.items():
+                lam[j] = sub(lam.get(j, 0.0), mul(weight, taken[k]))
+            lam[self.implied[k]] = taken[k]
+        return lam
+
+
+def kept_rows(needs: Needs) -> tuple[int, ...]:
+    """Return the kept rows, those last of which others are made: T then takes the end of a solve only."""
+    parts = {j for row in needs.sums for j in row}
+    rows = [i for i, implied in enumerate(needs.implied) if not implied]
+    return (*(i for i in rows if i not in parts), *(i for i in rows if i in parts))
+
+
+def _weighed(x: Vector, y: Vector, weights: Sequence[float]) -> Scalar:
+    """Return x^T W y."""
+    return total(*(mul(weights[j], mul(x[j], y[j])) for j in sorted(x.keys() & y.keys())))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The block system of a mechanism in straight-line code: accelerations, multipliers and a verdict for each sample.
+#
+# Symbols: H = M, or M + A^T R A where M may be singular; H = L D L^T, Y = L^-1 A^T, G = Y^T D^-1 Y the Delassus matrix.
+#
+#     M a + A^T lam = f        A a = c
+#     z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
+#
+# The factors come from the matrices (`matrix_system.py`) or from the tree (`articulated_system.py`). Two cases, chosen
+# before tracing (`probing.py`): *plain*, G by elimination without pivots; *redundant*, the same of the rows that are
+# kept (above). That the choice suits a sample is told by its residuals and pivots (`verdict.py`).
+# Cost beyond the factors: m^2 d / 2 + m^3 / 6 products for m rows that share d velocities.
+
+
+class BlockSystem(Judged, Protocol):
+    """The same as the solver sees them."""
+
+    @property
+    def rows(self) -> list[Vector]:
+        """The rows of Y^T."""
+        ...
+
+    def start(self, load: Any, c: Sequence[Scalar]) -> Vector:
+        """Return z = L^-1 (f + A^T R c)."""
+        ...
+
+    def finish(self, z: Vector) -> tuple[list[Scalar], Any]:
+        """Return a = L^-T D^-1 z, and the motion that it is."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSolver:
+    """The factored block matrix, ready for right sides.
+
+    Attributes
+    ----------
+    system, needs, limits
+        What is solved, what to cope with, limits of the verdict.
+    schur
+        What solves G lam = r: a `SparseFactor`, or `RedundantRows`.
+    """
+
+    system: BlockSystem
+    needs: Needs
+    limits: Thresholds
+    schur: SparseFactor | RedundantRows
+
+    @classmethod
+    def of(
+        cls,
+        system: BlockSystem,
+        needs: Needs,
+        metric: Sequence[float] | None = None,
+        limits: Thresholds = DOUBLE,
+        G: Matrix | None = None,
+    ) -> BlockSolver:
+        """Factor the Delassus matrix; `metric` (m,) weighs the squares of redundant multipliers, ones by default."""
+        return cls(system, needs, limits, factored(delassus(system) if G is None else G, needs, metric))
+
+    def solve(self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
+        """Return a and lam for a load and a right side c (m,) of the rows, with the verdict.
+
+        `inputs` is everything that comes from outside: where it is not finite, the sample is said to be so.
+        """
+        system = self.system
+        z = system.start(load, c)
+        pulled = system.mass.scaled(z)
+        free = [sub(neg(dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
+        forces, held = multipliers(self.schur, sparse(free))
+        lam = dense(forces, len(free))
+        slowed = dict(z)
+        for row, force in zip(system.rows, lam, strict=True):
+            for k, value in row.items():
+                slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
+        a, motion = system.finish(slowed)
+        found = Solved(a, motion, lam, neg(dot(z, pulled)), held, row_pivots(self.schur, self.needs))
+        return judged(system, self.needs, self.limits, Asked(load, c, inputs), found)
+
+
+def factored(G: Matrix, needs: Needs, metric: Sequence[float] | None) -> SparseFactor | RedundantRows:
+    """Return what solves G lam = r."""
+    return RedundantRows.of(G, needs, metric) if needs.redundant else sparse_factor(G, range(len(G)))
+
+
+def multipliers(schur: SparseFactor | RedundantRows, r: Vector) -> tuple[Vector, Scalar]:
+    """Return lam with G lam = r, the least where rows are redundant, and T_l^2 = lam^T G lam."""
+    held = schur.held(r) if isinstance(schur, RedundantRows) else schur.solve(r)
+    return schur.spread(held) if isinstance(schur, RedundantRows) else held, dot(held, r)
+
+
+def row_pivots(schur: SparseFactor | RedundantRows, needs: Needs) -> list[Scalar]:
+    """Return the pivots of G relative to its diagonal, those of kept rows: near 0 where rank is about to be lost."""
+    if isinstance(schur, RedundantRows):
+        scales = [needs.row_scales[i] for i in schur.kept]
+        return relative(schur.factor.pivots, scales)
+    return relative(schur.pivots, needs.row_scales)
+
+
+def delassus(system: BlockSystem) -> list[list[Scalar]]:
+    """Return G = Y^T D^-1 Y (m, m); rows on separate branches stay uncoupled."""
+    m = len(system.rows)
+    G: list[list[Scalar]] = [[0.0] * m for _ in range(m)]
+    for i, row in enumerate(system.rows):
+        scaled = system.mass.scaled(row)
+        for j in range(i + 1):
+            G[i][j] = G[j][i] = neg(dot(scaled, system.rows[j]))
+    return G
+
+
+def dot(x: Vector, y: Vector) -> Scalar:
+    """Return x . y of sparse vectors."""
+    return total(*(mul(x[k], y[k]) for k in sorted(x.keys() & y.keys())))

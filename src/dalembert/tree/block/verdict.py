@@ -1,0 +1,331 @@
+"""The verdict on a sample: residuals of both block rows, a status from them, and the answer with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, Protocol
+
+import casadi as ca
+
+from dalembert.kkt import Status
+from dalembert.tree.algebra.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.tree.algebra.sparse_factor import Vector
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What became of a sample: the residuals of both block rows, evaluated after the solve, and a status from them.
+#
+# Symbols: d (n,), s (m,) constant scales near H_ii^-1/2 and G_ii^-1/2, which take units away; |.| the sum of sizes;
+# T_f^2 = f^T H^-1 f, T_l^2 = lam^T G lam, so that by Cauchy's inequality no entry of d f is larger than T_f, none of
+# d A^T lam larger than T_l, none of d M a or s A a larger than their sum:
+#
+#     omega_1 = |d (f - M a - A^T lam)| / n (T_f + T_l)
+#     omega_2 = |s (c - A a)| / (|s c| + m (T_f + T_l))          of the rows that are kept; omega_3 of those implied
+#
+# A row in which everything cancels, as in a structure at rest, is thus measured against what the forces could cause.
+#
+# **From residuals to errors.** Let r_1, r_2 be what is left of the two block rows. In the metric of the mass the answer
+# is wrong by P M^-1 r_1 + A^+ r_2, P a projection, so by no more than |r_1| + |r_2| / s_r, s_r the least singular value
+# of the kept rows in that metric, whatever became of lam. Pivots of G are no smaller than s_r^2, and seldom much
+# larger: with p the least of them
+#
+#     |error of a| <= n omega_1 (T_f + T_l) + omega_2 (|s c| + m (T_f + T_l)) / sqrt(p)
+#
+# A is itself rounded, which no residual shows: that is another eps / sqrt(p). Both must leave half of the digits at
+# hand, sqrt(eps); so a state near a singular configuration is answered as long as its digits last, in double and in
+# single precision alike, and declined where they do not.
+#
+# The pivots say why: one of H that is not positive is a motion without mass, one of the Delassus matrix that vanishes
+# is a rank that is lost. Implied rows that are missed although the kept ones are met contradict them. NaN makes every
+# comparison false, and sums let none get lost.
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Limits for one precision.
+
+    Attributes
+    ----------
+    eps
+        The precision's rounding unit.
+    digits
+        Relative size of what counts as rounding of the model's numbers: redundant rows agree to that.
+    shift
+        mu of proximal steps in loops: eps^0.64, 1e-10 in double precision. Three steps meet eigenvalues sigma of the
+        unit-diagonal Delassus matrix down to 1e-6 to the last digits.
+    accept
+        Relative residuals up to here count as solved, whatever the pivots.
+    certain
+        Largest part of an acceleration that may be wrong: half of the digits.
+    regular
+        Pivot of kept rows, beside their typical diagonal, from which on it is more than rounding of what it is made of.
+    implied
+        A pivot of the equilibrated Delassus matrix up to here does not tell an implied row from a lost rank.
+    """
+
+    eps: float
+    digits: float = 1e-9
+
+    @property
+    def shift(self) -> float:
+        """Return mu."""
+        return self.eps**0.64
+
+    @property
+    def accept(self) -> float:
+        """Return the largest relative residual of an answer."""
+        return self.eps**0.625
+
+    @property
+    def agree(self) -> float:
+        """Return the largest residual of redundant rows."""
+        return max(self.digits, self.accept)
+
+    @property
+    def certain(self) -> float:
+        """Return the largest relative error of an answer."""
+        return self.eps**0.5
+
+    @property
+    def implied(self) -> float:
+        """Return the pivot below which a row may be implied by others: mu times the squares of how many it takes."""
+        return max(100 * self.shift, self.eps**0.4)
+
+    @property
+    def regular(self) -> float:
+        """Return the pivot above which kept rows have a rank."""
+        return MASSIVE * self.eps
+
+
+MASSIVE = 64.0
+"""A pivot above MASSIVE * eps of its typical diagonal is more than rounding: of H mass, of G a row."""
+
+DOUBLE = Thresholds(2.0**-52)
+SINGLE = Thresholds(2.0**-23)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Everything the verdict is made from.
+
+    Attributes
+    ----------
+    imbalance, gap
+        f - M a - A^T lam (n,) and c - A a (m,).
+    c, inputs
+        Right side of the rows; everything that came from outside.
+    free, held
+        T_f^2 and T_l^2.
+    mass_pivots, row_pivots
+        Pivots of H and, of kept rows, of G, relative to their typical diagonals, of which d and s are the roots.
+    implied
+        Per row, whether it is beyond the mechanism's rank.
+    """
+
+    imbalance: Sequence[Scalar]
+    gap: Sequence[Scalar]
+    c: Sequence[Scalar]
+    free: Scalar
+    held: Scalar
+    mass_pivots: Sequence[Scalar]
+    row_pivots: Sequence[Scalar]
+    mass_scales: Sequence[float]
+    row_scales: Sequence[float]
+    implied: Sequence[bool]
+    inputs: Sequence[Scalar]
+
+
+def residuals(e: Evidence) -> list[Scalar]:
+    """Return omega_1, omega_2, omega_3."""
+    reach = add(_root(e.free), _root(e.held))
+    first = _over(_sum(e.mass_scales, e.imbalance), mul(float(len(e.imbalance)), reach))
+    if not e.gap:
+        return [first, ca.SX(0), ca.SX(0)]
+    size = add(_sum(e.row_scales, e.c), mul(float(len(e.gap)), reach))
+    sides = [[implied is side for implied in e.implied] for side in (False, True)]
+    missed = [_sum([s * chosen for s, chosen in zip(e.row_scales, side, strict=True)], e.gap) for side in sides]
+    return [first, *(ca.SX(0) if is_zero(each) else _over(each, size) for each in missed)]
+
+
+def verdict(e: Evidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
+    """Return the status of a sample, a member of `kkt.Status` as a number."""
+    massive = _smallest(e.mass_pivots) > MASSIVE * limits.eps
+    least, redundant = _smallest(e.row_pivots), any(e.implied)
+    m = max(len(e.gap), 1)
+    certain = ca.logic_and(least > limits.regular, (m * omega[1]) ** 2 <= limits.certain**2 * ca.fmin(least, 1))
+    solved = ca.logic_and(certain, ca.logic_and(omega[0] <= limits.accept, omega[1] <= limits.accept))
+    answer = ca.SX(int(Status.REDUNDANT if redundant else Status.UNIQUE))
+    if redundant:
+        missed = ca.if_else(least > limits.implied, int(Status.INCONSISTENT), int(Status.DECLINED))
+        missed = ca.if_else(omega[2] < ca.inf, missed, int(Status.DECLINED))  # an overflow contradicts nothing
+        answer = ca.if_else(omega[2] <= limits.agree, answer, missed)
+    found = ca.if_else(solved, answer, int(Status.DECLINED))
+    found = ca.if_else(massive, found, int(Status.MASSLESS))
+    finite = ca.fabs(ca.SX(total(*e.inputs))) < ca.inf
+    return ca.if_else(finite, found, int(Status.NONFINITE))
+
+
+def _root(x: Scalar) -> Scalar:
+    """Return the root of what is not negative but for rounding."""
+    return 0.0 if is_zero(x) else ca.sqrt(ca.fabs(x))
+
+
+def _sum(scales: Sequence[float], x: Sequence[Scalar]) -> Scalar:
+    """Return the sum of |scale x|."""
+    sizes = (abs(each) if type(each) is float else ca.fabs(each) for each in x)
+    return total(*(mul(scale, size) for scale, size in zip(scales, sizes, strict=True)))
+
+
+def _over(part: Scalar, size: Scalar) -> Scalar:
+    """Return part / size; 0 where both are zero."""
+    return ca.if_else(ca.SX(size) > 0, part / ca.SX(size), part)
+
+
+def _smallest(values: Sequence[Scalar]) -> Scalar:
+    return reduce(ca.fmin, values, ca.SX(1))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# An answer to the block system with its verdict, whatever route it came by.
+#
+# Symbols: H, G as in `solver.py`; T_f, T_l as in `verdict.py`. Residuals are made from the answer alone, never by
+# way of the factors that led to it: so one verdict serves all routes.
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """What the straight-line code has to cope with, and typical sizes; see `probing.py`.
+
+    Attributes
+    ----------
+    massless
+        Whether M may be singular.
+    mass_scales, row_scales
+        Constants near H_ii^-1/2 (n,) and G_ii^-1/2 (m,), the latter one for all rows of a unit in a constraint.
+    size_floors
+        |A_i|^2 (m,) below which a row is not scaled up any further. A constraint that can move nothing at any probe
+        has rows of rounding, or none: what is typical of the others is its floor.
+    implied
+        Per row, whether it is beyond the mechanism's rank: others, which are kept, imply it.
+    sums
+        Per row, the kept rows that an implied one is a sum of; none of a row that can move nothing.
+    """
+
+    massless: bool
+    mass_scales: tuple[float, ...]
+    row_scales: tuple[float, ...]
+    size_floors: tuple[float, ...]
+    implied: tuple[bool, ...]
+    sums: tuple[tuple[int, ...], ...]
+
+    @property
+    def redundant(self) -> bool:
+        """Whether some rows are implied by others."""
+        return any(self.implied)
+
+    @property
+    def dependent(self) -> tuple[bool, ...]:
+        """Per row, whether it has a part in a dependence."""
+        parts = {j for row in self.sums for j in row}
+        return tuple(implied or i in parts for i, implied in enumerate(self.implied))
+
+    @property
+    def idle(self) -> tuple[bool, ...]:
+        """Per row, whether it is implied and made of no others: it bears nothing."""
+        return tuple(implied and not parts for implied, parts in zip(self.implied, self.sums, strict=True))
+
+    def of_rows(self, rows: Sequence[int]) -> Needs:
+        """Return the needs of some of the rows, among which are those that implied ones are made of."""
+        words = ("row_scales", "size_floors", "implied")
+        place = {i: k for k, i in enumerate(rows)}
+        sums = tuple(tuple(place[j] for j in self.sums[i]) for i in rows)
+        return replace(self, sums=sums, **{word: tuple(getattr(self, word)[i] for i in rows) for word in words})
+
+
+class MassFactor(Protocol):
+    """H = L D L^T: pivots D, and -D^-1 times a vector."""
+
+    @property
+    def pivots(self) -> Vector:
+        """D, by velocity."""
+        ...
+
+    def scaled(self, y: Vector) -> Vector:
+        """Return -D^-1 y."""
+        ...
+
+
+class Judged(Protocol):
+    """M and A as the verdict sees them; what a load and a motion are is the system's own affair."""
+
+    @property
+    def mass(self) -> MassFactor:
+        """The factor of H."""
+        ...
+
+    def imbalance(self, load: Any, motion: Any, lam: Sequence[Scalar]) -> list[Scalar]:
+        """Return f - M a - A^T lam, not by way of the factors."""
+        ...
+
+    def reached(self, motion: Any) -> list[Scalar]:
+        """Return A a, not by way of the factors."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Right sides, and everything that comes from outside: where that is not finite, the sample is said to be so."""
+
+    load: Any
+    c: Sequence[Scalar]
+    inputs: Sequence[Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What a route found.
+
+    a (n,), the motion that it is, lam (m,), T_f^2, T_l^2, and the pivots of kept rows, relative.
+    """
+
+    a: list[Scalar]
+    motion: Any
+    lam: list[Scalar]
+    free: Scalar
+    held: Scalar
+    row_pivots: list[Scalar]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockAnswer:
+    """Scalars of one solve: a (n,), lam (m,), status (`kkt.Status`), residuals (3,)."""
+
+    acceleration: list[Scalar]
+    multipliers: list[Scalar]
+    status: Scalar
+    residuals: list[Scalar]
+
+
+def judged(system: Judged, needs: Needs, limits: Thresholds, asked: Asked, found: Solved) -> BlockAnswer:
+    """Return an answer with its residuals and verdict."""
+    evidence = Evidence(
+        imbalance=system.imbalance(asked.load, found.motion, found.lam),
+        gap=[sub(*pair) for pair in zip(asked.c, system.reached(found.motion), strict=True)],
+        c=asked.c,
+        free=found.free,
+        held=found.held,
+        mass_pivots=relative(system.mass.pivots, needs.mass_scales),
+        row_pivots=found.row_pivots,
+        mass_scales=needs.mass_scales,
+        row_scales=needs.row_scales,
+        implied=needs.implied,
+        inputs=asked.inputs,
+    )
+    omega = residuals(evidence)
+    return BlockAnswer(found.a, found.lam, verdict(evidence, omega, limits), omega)
+
+
+def relative(pivots: Vector, scales: Sequence[float]) -> list[Scalar]:
+    """Return pivots times the squares of their scales."""
+    return [mul(scales[k] ** 2, pivot) for k, pivot in sorted(pivots.items())]

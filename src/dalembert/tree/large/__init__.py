@@ -1,5 +1,0 @@
-"""Mechanisms of hundreds to hundreds of thousands of bodies: loops instead of straight-line code."""
-
-from dalembert.tree.large import requests
-
-__all__ = ["requests"]

@@ -1,0 +1,1 @@
+"""From a mechanism to a tree that is cheap to compute with."""

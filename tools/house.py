@@ -1,0 +1,127 @@
+"""The house in figures: files, lines, importers, names used twice, and modules on the way of six calls.
+
+python tools/house.py            # the table of this checkout
+python tools/house.py OTHER      # beside that of another checkout, e.g. of an earlier commit
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+WALKS = {
+    "solve": "K = da.KKT([[1, 0], [0, 0]], [[2, -1]]); K.solve([1, 0])",
+    "compile": """
+b = da.Builder('pendulum')
+b.body('bob', mass=1.0, inertia=[1e-3] * 3, center=(0, 0, -1))
+b.joint('hinge', 'revolute', parent='world', child='bob', axis=(0, 1, 0))
+b.build().compile()([0.3], [0.0], [0.0])
+""",
+    "simulate": """
+b = da.Builder('pendulum')
+b.body('bob', mass=1.0, inertia=[1e-3] * 3, center=(0, 0, -1))
+b.joint('hinge', 'revolute', parent='world', child='bob', axis=(0, 1, 0))
+da.simulate(b.build(), 1.0, [0.3], [0.0])
+""",
+    "friction": "from dalembert.friction import resolve; resolve([[1.0]], [0.5], [[1.0]], [0.0], [1.0])",
+    "structure": """
+from dalembert.tableau import newton_euler
+try:
+    from dalembert.examples import stanford_arm
+except ImportError:
+    from dalembert.tableau import stanford_arm
+newton_euler(stanford_arm()).structure()
+""",
+    "integrate": """
+import casadi as ca
+try:
+    from dalembert.simulate import Problem
+except ImportError:
+    from dalembert.tableau.time import Problem
+q, v = ca.SX.sym('q'), ca.SX.sym('v')
+L = da.Lagrangian(q, v, kinetic=v**2 / 2, potential=q**2 / 2)
+Problem(L).integrate((0.0, 1.0), q=[1.0], v=[0.0])
+""",
+}
+"""One small call for every way of the data through the house."""
+
+COUNT = """
+import sys, json
+import dalembert as da
+{walk}
+print(json.dumps(sorted(name for name in sys.modules if name.split('.')[0] == 'dalembert')))
+"""
+
+
+def sources(root: Path) -> dict[str, ast.Module]:
+    """Return the parsed files of the library by module name."""
+    files = sorted((root / "src").rglob("*.py"))
+    name = {file: ".".join(file.relative_to(root / "src").with_suffix("").parts) for file in files}
+    return {name[file].removesuffix(".__init__"): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+def importers(trees: dict[str, ast.Module]) -> Counter[str]:
+    """Return how many files import each module."""
+    count: Counter[str] = Counter()
+    for name, tree in trees.items():
+        targets = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                targets |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        count.update(target for target in targets if target in trees and target != name)
+    return count
+
+
+def twice(trees: dict[str, ast.Module]) -> tuple[list[str], list[str]]:
+    """Return the public class names and the file names that are used more than once."""
+    classes, stems = defaultdict(set), Counter(name.rsplit(".", 1)[-1] for name in trees)
+    for name, tree in trees.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                classes[node.name].add(name)
+    return sorted(name for name, homes in classes.items() if len(homes) > 1), sorted(
+        s for s, k in stems.items() if k > 1
+    )
+
+
+def walked(root: Path, walk: str) -> int | None:
+    """Return how many modules of the library a call imports, in a fresh process; None where it fails."""
+    code, path = COUNT.format(walk=walk), str(root / "src")
+    environment = {**__import__("os").environ, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    return len(json.loads(done.stdout.splitlines()[-1])) if done.returncode == 0 else None
+
+
+def figures(root: Path) -> dict[str, int | None]:
+    """Return all figures of one checkout."""
+    trees = sources(root)
+    count = importers(trees)
+    classes, stems = twice(trees)
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (root / "src").rglob("*.py"))
+    rows: dict[str, int | None] = {
+        "files": len(trees),
+        "lines": lines,
+        "files with one importer": sum(count[name] == 1 for name in trees),
+        "class names used twice": len(classes),
+        "file names used twice": len(stems),
+    }
+    return rows | {f"modules imported by {name}": walked(root, walk) for name, walk in WALKS.items()}
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table, and what stands in the way of one name for one thing."""
+    roots = [*(Path(argument) for argument in arguments), Path(__file__).resolve().parent.parent]
+    columns = [figures(root) for root in roots]
+    for row in columns[-1]:
+        print(f"{row:<32}" + "".join(f"{'fails' if (x := column[row]) is None else x:>10}" for column in columns))
+    classes, stems = twice(sources(roots[-1]))
+    print("class names used twice:", ", ".join(classes) or "none")
+    print("file names used twice:", ", ".join(stems) or "none")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
