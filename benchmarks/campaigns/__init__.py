@@ -1,0 +1,1 @@
+"""Topics of the campaign, one per file."""

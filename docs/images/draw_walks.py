@@ -1,4 +1,7 @@
-"""Draw `walks.svg`: the way of the data for six calls, sub-room by sub-room.  python docs/images/draw_walks.py"""
+"""Draw `walks.svg`: the way of the data for six calls, sub-room by sub-room.
+
+Run `python docs/images/draw_walks.py` after a change of the rooms.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,8 @@ def box(x: float, y: float, text: str) -> str:
     colour = COLOURS.get(text.split("/")[0].split(",")[0], "#eeeeee")
     return (
         f'<rect x="{x}" y="{y}" width="{WIDTH - 20}" height="{HEIGHT}" rx="5" fill="{colour}" stroke="#888"/>'
-        f'<text x="{x + (WIDTH - 20) / 2}" y="{y + HEIGHT / 2 + 4}" text-anchor="middle" font-size="11">{escape(text)}</text>'
+        f'<text x="{x + (WIDTH - 20) / 2}" y="{y + HEIGHT / 2 + 4}" text-anchor="middle" font-size="11">'
+        f"{escape(text)}</text>"
     )
 
 
