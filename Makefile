@@ -4,12 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: help demo test lint format types layers pytest coverage bench docs clean
+.PHONY: help demo test lint format types layers pytest coverage bench campaign house docs clean
 
 help:
 	@echo "make demo    set up, run the demonstration, write its report"
 	@echo "make test    set up, lint, types, layers, then all tests"
-	@echo "make lint | format | types | layers | pytest | coverage | bench | docs | clean"
+	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | clean"
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -48,6 +48,12 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/kernel.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/friction.py
 	$(BIN)/python benchmarks/tableau.py
+
+campaign: $(STAMP)
+	$(BIN)/python benchmarks/campaign.py
+
+house: $(STAMP)
+	$(BIN)/python tools/house.py
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

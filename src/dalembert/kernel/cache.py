@@ -190,11 +190,13 @@ def source_digest() -> bytes:
     digest = hashlib.sha256(f"dalembert {__version__}\n".encode())
     for package in ("llvmlite", "casadi"):
         digest.update(f"{package} {installed_version(package)}\n".encode())
-    folder = os.path.dirname(__file__)
-    for name in sorted(os.listdir(folder)):
-        if name.endswith((".py", ".ll")):
-            with open(os.path.join(folder, name), "rb") as file:
-                digest.update(file.read())
+    room = os.path.dirname(__file__)
+    folders = [room, *sorted(os.path.join(room, name) for name in ("program", "llvm", "c", "cuda"))]
+    for folder in folders:
+        for name in sorted(os.listdir(folder)):
+            if name.endswith((".py", ".ll", ".cuh")):
+                with open(os.path.join(folder, name), "rb") as file:
+                    digest.update(file.read())
     return digest.digest()
 
 

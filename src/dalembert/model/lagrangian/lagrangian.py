@@ -19,7 +19,7 @@ from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.quantities import quantity
 from dalembert.model.lagrangian.states import States
 from dalembert.model.lagrangian.symbols import Parameters, Symbols
-from dalembert.model.mechanism.forward import forward
+from dalembert.model.lagrangian.forward import forward
 from dalembert.model.requests import refuse_unhashable
 
 # ----------------------------------------------------------------------------------------------------------------------
