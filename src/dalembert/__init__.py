@@ -21,9 +21,10 @@ from dalembert.errors import (
 )
 
 if TYPE_CHECKING:
+    from dalembert import examples
     from dalembert.kernel import Kernel
     from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
-    from dalembert.model import Builder, Lagrangian, Mechanism, System
+    from dalembert.model import Builder, Lagrangian, Matrices, Mechanism, System
     from dalembert.model.constraints import (
         Coupler,
         Cylindrical,
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
         Weld,
     )
     from dalembert.readers import load
-    from dalembert.simulate import Trajectory, resume, simulate
+    from dalembert.simulate import DAE, Problem, Trajectory, resume, simulate
+    from dalembert.tableau import Tableau
 
 _CONSTRAINTS = (
     "Coupler",
@@ -63,14 +65,17 @@ _CONSTRAINTS = (
 _ON_FIRST_USE = {
     **dict.fromkeys(("KKT", "Certificate", "Diagnosis", "Solution", "Status"), "dalembert.kkt"),
     "Kernel": "dalembert.kernel",
-    **dict.fromkeys(("Builder", "Lagrangian", "Mechanism", "System"), "dalembert.model"),
+    "examples": "dalembert.examples",
+    **dict.fromkeys(("Builder", "Lagrangian", "Matrices", "Mechanism", "System"), "dalembert.model"),
     **dict.fromkeys(_CONSTRAINTS, "dalembert.model.constraints"),
     "load": "dalembert.readers",
-    **dict.fromkeys(("Trajectory", "resume", "simulate"), "dalembert.simulate"),
+    **dict.fromkeys(("DAE", "Problem", "Trajectory", "resume", "simulate"), "dalembert.simulate"),
+    "Tableau": "dalembert.tableau",
 }
 """Names by room: SciPy, CasADi and LLVM are imported with the room that needs them, when it is first used."""
 
 __all__ = [
+    "DAE",
     "KKT",
     "Builder",
     "Certificate",
@@ -82,6 +87,7 @@ __all__ = [
     "Expression",
     "Kernel",
     "Lagrangian",
+    "Matrices",
     "Mechanism",
     "MissingExtraError",
     "ModelError",
@@ -91,6 +97,7 @@ __all__ = [
     "PointInPlane",
     "PointOnLine",
     "Prismatic",
+    "Problem",
     "Revolute",
     "Rolling",
     "Servo",
@@ -99,11 +106,13 @@ __all__ = [
     "SolvabilityError",
     "Status",
     "System",
+    "Tableau",
     "Trajectory",
     "Universal",
     "UnsupportedError",
     "Weld",
     "__version__",
+    "examples",
     "load",
     "resume",
     "simulate",
