@@ -262,9 +262,10 @@ class Locator:
             return point if s in looks.shots else point._replace(g=point.g + slack)
 
         L, K = bounds
+        speed = L / self.bounds.steep.get(i, 1.0)  # of the point: its height changes faster where the ground is steep
 
         def bend(a: Point, b: Point) -> float:
-            return K if looks.in_one_cell(i, a.s, b.s, L) else np.inf
+            return K if looks.in_one_cell(i, a.s, b.s, speed) else np.inf
 
         curvature = bend if i in self.bounds.points else K
         for _ in range(TRIALS):
