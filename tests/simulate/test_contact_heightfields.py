@@ -132,7 +132,7 @@ def test_a_rolling_sphere_stops_at_a_wall(e):
 def test_a_point_before_a_steep_riser_does_not_climb_it(method, height, e):
     """Flying, or sliding on the floor, at 2 m/s against a riser: thrown back or stopped, and no energy from nowhere."""
     contact = Contact(Sphere("point"), WALL, restitution=e, name="point")
-    run = da.simulate(point(), 0.7, [0.0, height], [2.0, 0.0], contacts=[contact], method=method)
+    run = da.simulate(point(), 0.55, [0.0, height], [2.0, 0.0], contacts=[contact], method=method)
     assert run.ok, run.message
     first = run.t < 0.31  # before it meets floor or riser
     np.testing.assert_allclose(run.q[first, 0], 2.0 * run.t[first], atol=1e-6)
@@ -140,7 +140,7 @@ def test_a_point_before_a_steep_riser_does_not_climb_it(method, height, e):
     assert run.energy.max() < run.energy[0] + 2e-3
     assert np.abs(run.energy_residual).max() < (1e-6 if method == "hybrid" else 2e-3)
     assert run.v[-1, 0] == pytest.approx(-2.0 * e, abs=5e-3)  # thrown back, or stopped
-    assert run.q[-1, 0] == pytest.approx(1.0 - 0.4 * e, abs=5e-3)
+    assert run.q[-1, 0] == pytest.approx(1.0 - 0.1 * e, abs=5e-3)
 
 
 @pytest.mark.parametrize("method", ["hybrid", "moreau"])
