@@ -138,7 +138,8 @@ def test_a_point_before_a_steep_riser_does_not_climb_it(method, height, e):
     np.testing.assert_allclose(run.q[first, 0], 2.0 * run.t[first], atol=1e-6)
     assert run.q[:, 0].max() < 1.002
     assert run.energy.max() < run.energy[0] + 2e-3
-    assert np.abs(run.energy_residual).max() < (1e-6 if method == "hybrid" else 2e-3)
+    late = G * 3.2 * 1e-3  # a step of 1 ms lands at up to 3.2 m/s anywhere in its way: weight times that
+    assert np.abs(run.energy_residual).max() < (1e-6 if method == "hybrid" else late)
     assert run.v[-1, 0] == pytest.approx(-2.0 * e, abs=5e-3)  # thrown back, or stopped
     assert run.q[-1, 0] == pytest.approx(1.0 - 0.1 * e, abs=5e-3)
 

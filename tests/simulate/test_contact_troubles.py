@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere
+from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, hybrid
 from dalembert.simulate.contact.laws import complementarity
 from tests.simulate.contact_cases import plate, sliding_rod, vertical_ball
+
+CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "contacts.py"
 
 
 def press():
@@ -154,6 +158,22 @@ def test_impacts_that_gain_energy_are_counted_and_said(tmp_path):
     run = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid")
     assert run.ok, run.message
     assert run.energy[-1] < run.energy[0]
+
+
+@pytest.mark.parametrize("seed", [148, 170])
+def test_the_campaign_calls_a_gain_of_energy_wrong_unless_it_is_said(seed, monkeypatch):
+    spec = importlib.util.spec_from_file_location("campaign_of_contacts", CAMPAIGN)
+    assert spec is not None
+    assert spec.loader is not None
+    campaign = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(campaign)
+    verdict, words = campaign.trial(np.random.default_rng(seed))
+    assert verdict == "refused"
+    assert words.startswith("inaccurate: impacts that gain")
+    monkeypatch.setattr(hybrid, "GAIN", np.inf)  # nobody says it: the run is completed
+    verdict, words = campaign.trial(np.random.default_rng(seed))
+    assert verdict == "wrong"
+    assert "J gained" in words
 
 
 def arm(**more):

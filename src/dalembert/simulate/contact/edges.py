@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.contact.locate import root
+from dalembert.simulate.contact.locate import step_to_zero
 from dalembert.simulate.contact.mode_dynamics import Flow, Here, Shot
 from dalembert.simulate.contact.shapes import Heightfield
 
@@ -86,7 +86,7 @@ class Edges:
                 at = self.flow.shot(here, h)
                 return self._room(i, bounds, at.q), at
 
-            after = root(value, 0.0, (self._room(i, bounds, here.q), end), shot, WIDTH)
+            after = step_to_zero(value, 0.0, (self._room(i, bounds, here.q), end), shot, WIDTH)
             if found is None or after.h < found.h:
                 found = self._before(here, i, bounds, after.h)
         return found
