@@ -11,7 +11,7 @@ from dalembert.simulate.contact.bounds import Bounds, Chain, largest
 from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.mode_dynamics import Shot, Stage
 from dalembert.simulate.contact.shapes import pairs_of
-from dalembert.simulate.events.isolate import Point, first_zero, least_value
+from dalembert.simulate.events.isolate import Point, first_zero, least_value, locate_zero
 from tests.simulate.contact_cases import plate
 
 G = 9.81
@@ -186,6 +186,31 @@ def test_bounds_of_shapes_hold_for_every_joint(seed):
         bounds = chain.bounds(q, 0.0, np.abs(v), np.abs(a))
         assert np.linalg.norm(speed) <= bounds[0] * (1 + 1e-12)
         assert np.linalg.norm(J @ a + drift) <= bounds[1] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("g", "zero", "most"), [
+    (lambda s: 0.3 - s, 0.3, 4),
+    (lambda s: np.cos(3.0 * s), np.pi / 6.0, 12),
+    (lambda s: 1e-9 - s**9, 0.1, 60),  # flat
+    (lambda s: np.exp(-40.0 * s) - 0.5, np.log(2.0) / 40.0, 30),  # one end is far larger than the other
+    (lambda s: 1.0 if s < 0.7 else -1e-12, 0.7, 130),  # a jump
+    (lambda s: np.inf if s < 0.2 else 0.6 - s, 0.6, 20),  # a margin without a limit
+    (lambda s: 0.0 if s < 1e-15 else 1.0 - 3.0 * s**2, 3.0**-0.5, 20),  # zero by rounding at the start
+])  # fmt: skip
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_one_search_locates_every_zero(g, zero, most, sign):
+    """Right behind the zero, within the tolerance, in a few trials where the function is smooth."""
+    asked = []
+
+    def value(s):
+        asked.append(s)
+        return float(sign * g(s))
+
+    found = locate_zero(value, sign, 0.0, 1.0, float(sign * g(0.0)), float(sign * g(1.0)), 1e-13)
+    assert found == 1.0 or found in asked
+    assert sign * value(found) <= 0.0
+    assert found == pytest.approx(zero, abs=2e-13)
+    assert len(asked) <= most
 
 
 def test_first_zeros_against_dense_sampling():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere
+from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, hybrid
 from dalembert.simulate.contact.laws import complementarity
 from tests.simulate.contact_cases import plate, sliding_rod, vertical_ball
+
+CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "contacts.py"
 
 
 def press():
@@ -113,6 +117,63 @@ def test_rest_comes_through_a_file(tmp_path):
     run = da.simulate(vertical_ball(), 2.0, [1.0], contacts=contacts, method="hybrid", file=tmp_path / "run.h5")
     assert run.events[-1].new == "rest"
     assert da.Trajectory.load(tmp_path / "run.h5").events == run.events
+
+
+def kane_levinson(law="newton"):
+    """Return a body whose corner strikes with friction, its start, and what Newton's law adds to its energy, joules.
+
+    Symbols: u contact velocity (normal N, tangent T), G^-1 = [[a, c], [c, a]] the mass that the corner feels. It sticks
+    with u_N+ = -e u_N- and gains (a e^2 u_N^2 - u-^T G^-1 u-) / 2; at u_T- = -c u_N- / a most of all (T. R. Kane, D. A.
+    Levinson, "Dynamics", 1985, section 5.8).
+    """
+    arm, inertia, e = 0.3, 0.02, 0.9
+    G = np.eye(2) + arm**2 / inertia
+    (a, c), _ = np.linalg.inv(G)
+    u = np.array([-1.0, c / a])
+    contact = Contact(Sphere("rod", 0.0, (arm, 0, -arm)), friction=1.0, restitution=e, law=law, name="corner")
+    start = [0, arm + 1e-3, 0], [u[1], u[0], 0]
+    return plate("rod", 1.0, inertia, gravity=0.0), start, contact, (a * e**2 - u @ np.linalg.inv(G) @ u) / 2
+
+
+def test_impacts_that_gain_energy_are_counted_and_said(tmp_path):
+    m, (q, v), contact, gain = kane_levinson()
+    whole = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid")
+    assert whole.energy[-1] - whole.energy[0] == pytest.approx(gain, rel=1e-6)
+    assert whole.status == "inaccurate"
+    assert not whole.ok
+    assert f"impacts that gain energy: 1, the first {gain:.3g} J at t = 0.001 s" in whole.message
+
+    def keyboard(t, q, v):
+        if t > 0.002:
+            raise KeyboardInterrupt
+
+    path, options = tmp_path / "run.h5", {"contacts": [contact], "method": "hybrid", "max_step": 1e-3}
+    part = da.simulate(m, 0.01, q, v, file=path, on_step=keyboard, **options)
+    assert part.status == "interrupted"
+    run = da.resume(path)
+    assert run.t[-1] == 0.01
+    assert run.status == "inaccurate"
+    assert run.message == whole.message
+    m, (q, v), contact, _ = kane_levinson("poisson")
+    run = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid")
+    assert run.ok, run.message
+    assert run.energy[-1] < run.energy[0]
+
+
+@pytest.mark.parametrize("seed", [148, 170])
+def test_the_campaign_calls_a_gain_of_energy_wrong_unless_it_is_said(seed, monkeypatch):
+    spec = importlib.util.spec_from_file_location("campaign_of_contacts", CAMPAIGN)
+    assert spec is not None
+    assert spec.loader is not None
+    campaign = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(campaign)
+    verdict, words = campaign.trial(np.random.default_rng(seed))
+    assert verdict == "refused"
+    assert words.startswith("inaccurate: impacts that gain")
+    monkeypatch.setattr(hybrid, "GAIN", np.inf)  # nobody says it: the run is completed
+    verdict, words = campaign.trial(np.random.default_rng(seed))
+    assert verdict == "wrong"
+    assert "J gained" in words
 
 
 def arm(**more):

@@ -91,13 +91,18 @@ class Bounds:
             for i, p in enumerate(pairs)
             if isinstance(p.ground, Heightfield) and p.ball is not None and not p.ball.radius
         ]
+        self.steep = {
+            i: p.ground.steepness(p.ball.radius)
+            for i, p in enumerate(pairs)
+            if isinstance(p.ground, Heightfield) and p.ball is not None
+        }
         self.chains = {ball: Chain(mechanism, ball) for p in pairs for ball in (p.ball, p.other) if ball is not None}
 
     def guards(self, x: State, v: Array) -> tuple[Array, Array]:
         """Return gaps and their rates; over a heightfield the height of a point, which is continuous over edges."""
         gaps, rates = x.gaps.copy(), x.W[::3] @ v
         for i in self.points:
-            gaps[i] /= x.axes[i, 0, 2]
+            gaps[i], rates[i] = gaps[i] / x.axes[i, 0, 2], rates[i] / x.axes[i, 0, 2]
         return gaps, rates
 
     def of(self, here: Here, shot: Shot) -> tuple[Array, Array]:
@@ -116,7 +121,7 @@ class Bounds:
                 apart = pair.ball.radius + pair.other.radius  # the line of centres turns, at this distance or more
                 K[i] += L[i] ** 2 / apart if apart > 0.0 else np.inf
             elif isinstance(pair.ground, Heightfield):
-                steep = pair.ground.steepness(pair.ball.radius)
+                steep = self.steep[i]
                 within = steep * K[i] + 2.0 * pair.ground.most_twist() * L[i] ** 2  # of a height, within one cell
                 L[i], K[i] = L[i] * steep, np.inf if pair.ball.radius else within
         return L, K

@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.contact.locate import root
+from dalembert.simulate.contact.locate import step_to_zero
 from dalembert.simulate.contact.mode_dynamics import Flow, Here, Shot
 from dalembert.simulate.contact.shapes import Heightfield
 
 Array = np.ndarray
 
 BEYOND = 1e-12
-"""Touching points this far outside of their cell have left it, metres: along an edge rounding must not count."""
+"""Touching points this far outside of their cell have left it, metres: along an edge rounding must not count. Those
+this near to an edge that move towards it are at it: a step from there would feel both slopes."""
+
+TOWARDS = 1e-6
+"""Touching points that leave their cell by more than this part of their speed do not move along its edge."""
 
 WIDTH = 1e-13
 """Width of the bracket in which a crossing is known, seconds."""
@@ -59,6 +63,15 @@ class Edges:
                 found = min(found, min(np.diff(field.x).min(), np.diff(field.y).min()) / speed)
         return found
 
+    def at_hand(self, here: Here) -> Shot | None:
+        """Return a step of no length where a closed contact is at an edge and moves towards it, or None."""
+        for i in self._closed():
+            bounds = self._bounds(i, here.q)
+            if self._room(i, bounds, here.q) <= BEYOND and self._leaves(here, i, bounds):
+                self._refuse_edge(here, i)
+                return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
+        return None
+
     def first(self, here: Here, shot: Shot) -> Shot | None:
         """Return the step that ends right before the first edge that a closed contact crosses, or None."""
         found: Shot | None = None
@@ -66,14 +79,14 @@ class Edges:
             self._refuse_edge(here, i)
             bounds = self._bounds(i, here.q)
             end = self._room(i, bounds, shot.q)
-            if end >= -BEYOND:
+            if end >= 0.0 or (end >= -BEYOND and not self._leaves(here, i, bounds)):
                 continue
 
             def value(h: float, i: int = i, bounds: Array = bounds) -> tuple[float, Shot]:
                 at = self.flow.shot(here, h)
                 return self._room(i, bounds, at.q), at
 
-            after = root(value, 0.0, (self._room(i, bounds, here.q), end), shot, WIDTH)
+            after = step_to_zero(value, 0.0, (self._room(i, bounds, here.q), end), shot, WIDTH)
             if found is None or after.h < found.h:
                 found = self._before(here, i, bounds, after.h)
         return found
@@ -124,6 +137,13 @@ class Edges:
         """Return how far the touching point is from the nearest edge, negative outside."""
         c = self.geometry.foot(q, i)[:2]
         return float(min((c - bounds[:, 0]).min(), (bounds[:, 1] - c).min()))
+
+    def _leaves(self, here: Here, i: int, bounds: Array) -> bool:
+        """Return whether the touching point moves towards the nearest edge, and not along it."""
+        c, u = self.geometry.foot(here.q, i)[:2], self._speed(here, i)[:2]
+        room, rate = np.concatenate([c - bounds[:, 0], bounds[:, 1] - c]), np.concatenate([u, -u])
+        near = room <= max(BEYOND, float(room.min()))
+        return bool(rate[near].min() < -TOWARDS * np.linalg.norm(u))
 
     def _speed(self, here: Here, i: int) -> Array:
         ahead = self.geometry.foot(self.phase.chart.along(here.q, 1e-6 * here.v), i)

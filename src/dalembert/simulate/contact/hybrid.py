@@ -64,6 +64,10 @@ GAINED = (
 )
 
 
+COUNT = 0
+"""Place in `Hybrid.gains`; behind it: energy that the first of them gains, joules, and its time, seconds."""
+
+
 class Hybrid:
     """The event-driven stepper of one session."""
 
@@ -83,7 +87,7 @@ class Hybrid:
         self.here: Here
         self.next = 1
         self.standstill = 0
-        self.gains: list[tuple[float, float]] = []
+        self.gains = np.zeros(3)
 
     # --- the way through ----------------------------------------------------------------------------------------
 
@@ -118,10 +122,10 @@ class Hybrid:
 
     def _finish(self) -> None:
         self.rows.flush()
-        if self.gains:
-            s, (t, gain) = self.session, self.gains[0]
+        if self.gains[COUNT]:
+            s, (count, gain, t) = self.session, self.gains
             s.status = "inaccurate" if s.status == "completed" else s.status
-            said = GAINED.format(count=len(self.gains), gain=gain, t=t)
+            said = GAINED.format(count=int(count), gain=gain, t=t)
             s.message = f"{s.message}; {said}".removeprefix("; ")
         self.session.evaluations = self.phase.evaluations
         say_unresolved(self.session, self.watching.unresolved)
@@ -142,8 +146,9 @@ class Hybrid:
         s, here = self.session.settings, self.here
         due = float(self.switch.zeno.rests.min(initial=np.inf))
         largest = min(s.step or self.flow.h, stop - here.t, due - here.t, s.largest_step, self.edges.reach(here))
-        shot = self.flow.accepted(here, largest)
-        edge = self.edges.first(here, shot)
+        edge = self.edges.at_hand(here)
+        shot = edge or self.flow.accepted(here, largest)
+        edge = edge or self.edges.first(here, shot)
         shot = edge or shot
         shot, strikes = self.locator.first_gap(here, shot)
         changed = self.locator.changed_mode(here, shot)
@@ -184,7 +189,8 @@ class Hybrid:
         self.here, heat = self.switch.impact(before)
         self.rows.heat += heat
         if heat < -GAIN * float(before.v @ before.motion.x.M @ before.v):
-            self.gains.append((before.t, -heat))
+            self.gains[1:] = self.gains[1:] if self.gains[COUNT] else (-heat, before.t)
+            self.gains[COUNT] += 1
         self.switch.rest(self.here.t)
 
     def _go(self, shot: Shot) -> None:
@@ -225,7 +231,7 @@ class Hybrid:
         return {
             "q": here.q.copy(), "v": here.v.copy(), "numbers": np.array(numbers), "closed": p.closed.copy(),
             "sliding": p.sliding.copy(), "direction": p.direction.copy(), "signs": self.watching.signs.copy(),
-            "impacts": self.switch.zeno.as_array(),
+            "impacts": self.switch.zeno.as_array(), "gains": self.gains.copy(),
         }  # fmt: skip
 
     def _restore(self, kept: dict[str, Array]) -> None:
@@ -236,6 +242,7 @@ class Hybrid:
         s.steps, self.flow.rejected, self.next = (int(each) for each in kept["numbers"][4:7])
         self.switch.zeno, self.watching.signs = Zeno.from_array(kept["impacts"]), kept["signs"].copy()
         self.watching.begins = False
+        self.gains = kept["gains"].copy() if "gains" in kept else self.gains  # not in files of older versions
         p.choose(q, v, t)
         self.here = Here(t, q, v, p.motion(q, v, t))
 

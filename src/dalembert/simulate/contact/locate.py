@@ -11,7 +11,7 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.simulate.contact.bounds import Bounds
 from dalembert.simulate.contact.mode_dynamics import Flow, Here, Inside, Motion, Phase, Shot
-from dalembert.simulate.events.isolate import Point, first_zero
+from dalembert.simulate.events.isolate import TRIALS, Point, first_zero, locate_zero
 from dalembert.simulate.events.isolate_loops import GRID, LEAST
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.session import Session
@@ -99,9 +99,6 @@ class Watching:
 # Every trial is a step of full order from the step's start, so what is found is as accurate as the steps.
 
 
-TRIALS = 200
-"""Trials of a root at most; 6 to 12 are usual."""
-
 OPENING = 1e-9
 """Contacts accelerate apart, or begin to slide, where they do by more than this part of the accelerations."""
 
@@ -144,34 +141,16 @@ EARLY = 1e-3
 """Part of a step at which a contact that opens without velocity is looked at first."""
 
 
-def root(value: Callable[[float], tuple[float, Shot]], low: float, ends: tuple[float, float], end: Shot,
-         tolerance: float) -> Shot:  # fmt: skip
-    """Return the first step after a zero in [low, end.h]; `ends`: a positive value at low, the value <= 0 at the end.
+def step_to_zero(value: Callable[[float], tuple[float, Shot]], low: float, ends: tuple[float, float], end: Shot,
+                 tolerance: float) -> Shot:  # fmt: skip
+    """Return the step to right behind a zero in [low, end.h]; `ends`: positive value at low, value <= 0 at the end."""
+    shots = {end.h: end}
 
-    Regula falsi (Illinois), every third trial a bisection.
-    """
-    high, shot = end.h, end
-    g_low, g_high = max(ends[0], np.finfo(float).tiny), ends[1]
-    side = 0
-    for trial in range(TRIALS):
-        if high - low <= tolerance or g_high == 0.0:
-            break
-        middle = high - g_high * (high - low) / (g_high - g_low)
-        if trial % 3 == 2 or not low <= middle <= high:
-            middle = 0.5 * (low + high)
-        middle = min(max(middle, low + 0.5 * tolerance), high - 0.5 * tolerance)  # both ends come near, not one
-        if not low < middle < high:
-            break
-        g, at = value(middle)
-        if g > 0.0:
-            low, g_low = middle, g
-            g_high = g_high / 2 if side == 1 else g_high
-            side = 1
-        else:
-            high, g_high, shot = middle, g, at
-            g_low = g_low / 2 if side == -1 else g_low
-            side = -1
-    return shot
+    def at(h: float) -> float:
+        g, shots[h] = value(h)
+        return g
+
+    return shots[locate_zero(at, 1.0, low, end.h, *ends, tolerance)]
 
 
 class _Looks:
@@ -262,9 +241,10 @@ class Locator:
             return point if s in looks.shots else point._replace(g=point.g + slack)
 
         L, K = bounds
+        speed = L / self.bounds.steep.get(i, 1.0)  # of the point: its height changes faster where the ground is steep
 
         def bend(a: Point, b: Point) -> float:
-            return K if looks.in_one_cell(i, a.s, b.s, L) else np.inf
+            return K if looks.in_one_cell(i, a.s, b.s, speed) else np.inf
 
         curvature = bend if i in self.bounds.points else K
         for _ in range(TRIALS):
@@ -286,7 +266,7 @@ class Locator:
         def value(s: float) -> tuple[float, Shot]:
             return looks.exactly(i, s).g, looks.shots[s]
 
-        return root(value, low.s, (low.g, high.g), looks.shots[high.s], width)
+        return step_to_zero(value, low.s, (low.g, high.g), looks.shots[high.s], width)
 
     def _as_far_as(self, looks: _Looks, i: int, h: float, shot: Shot, strikes: bool) -> tuple[Shot, bool]:
         """Return the part of a step up to h, within which it is certain that gap i stays open."""
@@ -339,12 +319,12 @@ class Locator:
         for h in self._doubtful(shot):
             inside, at = value(h)
             if inside <= 0.0:
-                return root(value, low, (start, inside), at, max(1e-13, self.tolerance(here)))
+                return step_to_zero(value, low, (start, inside), at, max(1e-13, self.tolerance(here)))
             start, low = inside, h
         end = self._margin(here, shot)
         if end > 0.0:
             return None
-        return root(value, low, (start, end), shot, max(1e-13, self.tolerance(here)))
+        return step_to_zero(value, low, (start, end), shot, max(1e-13, self.tolerance(here)))
 
     def _doubtful(self, shot: Shot) -> list[float]:
         """Return times inside of a step at which a margin may dip below zero and come back: its stages say where.
@@ -411,7 +391,7 @@ class Locator:
                 at = self.flow.shot(here, h)
                 return float(sign * w.values(here.t + h, at.q, at.v)[k]), at
 
-            found[k] = root(value, low, (sign * start[k], sign * ends[k]), end, self.tolerance(here))
+            found[k] = step_to_zero(value, low, (sign * start[k], sign * ends[k]), end, self.tolerance(here))
         first = min(found.values(), key=lambda each: each.h)
         return first, [k for k in crossed if found[k].h <= first.h]
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import brentq
 
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.dry.dynamics import Dynamics
+from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.steppers import Stepper
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -182,14 +181,10 @@ def _root(dynamics: Dynamics, segment: Segment, hs: Array, speeds: Array, i: int
 
     while value(low) <= 0.0 and low > tolerance:
         low *= 0.5
-    if value(high) >= 0.0 or value(low) <= 0.0:
-        return None if value(high) >= 0.0 else low
-    return _zero(value, low, high, tolerance)
-
-
-def _zero(value: Callable[[float], float], low: float, high: float, tolerance: float) -> float:
-    """Return the root of a function between two signs, by Brent's method."""
-    return brentq(value, low, high, xtol=max(tolerance, 1e-300), rtol=8.9e-16)  # pyright: ignore
+    ends = value(low), value(high)
+    if ends[1] >= 0.0 or ends[0] <= 0.0:
+        return None if ends[1] >= 0.0 else low
+    return locate_zero(value, 1.0, low, high, *ends, tolerance)
 
 
 def _loss(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
@@ -282,7 +277,9 @@ def _detachment(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found
     if np.all(end >= 0.0):
         return None
     i = int(np.argmin(end))
-    if push(0.0, segment.y)[i] <= 0.0:
+    start = push(0.0, segment.y)
+    if start[i] <= 0.0:
         return Found(0.0, detached=(rows[i],))
-    h = _zero(lambda h: float(push(h, segment.at(h))[i]), 0.0, segment.h, tolerance)
+    ends = float(start[i]), float(end[i])
+    h = locate_zero(lambda h: float(push(h, segment.at(h))[i]), 1.0, 0.0, segment.h, *ends, tolerance)
     return Found(h, detached=(rows[i],))

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.kernel.loops import invoke
-from dalembert.simulate.events.isolate_loops import GRID, SPLIT, begin, insert, narrow, next_trial, verdict
+from dalembert.simulate.events.isolate import locate_zero
+from dalembert.simulate.events.isolate_loops import GRID, SPLIT, begin, insert, verdict
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import explicit_loops as at
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
 
 Array = np.ndarray
-
-TRIALS = 200
-"""Steps of the search for a zero in its bracket, at most."""
 
 UNRESOLVED = (
     "in {count} steps an event function changes too often to be followed, zeros may be missing: a function of rounding "
@@ -90,29 +88,6 @@ def pieces(
         i += 1
 
 
-def first_zero(
-    value: Callable[[float], float], sign: float, low: float, high: float, at_low: float, at_high: float,
-    tolerance: float,
-) -> float:  # fmt: skip
-    """Return the place behind the zero of `value` between `low` and `high`, within the tolerance.
-
-    Parameters
-    ----------
-    value
-        The event function after a step.
-    sign
-        Its sign at `low`, where rounding may say otherwise.
-    """
-    tiny = sign * np.finfo(float).tiny
-    bracket = np.array([low, at_low if at_low * sign > 0.0 else tiny, high, at_high, 0.0])
-    for _ in range(TRIALS):
-        if bracket[2] - bracket[0] <= tolerance or bracket[3] == 0.0:
-            break
-        middle = float(next_trial(bracket))
-        narrow(bracket, middle, value(middle))
-    return float(bracket[2])
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # Events of the explicit stepper: located inside a step by shorter steps of full order, then stepped to.
 
@@ -167,7 +142,7 @@ def pass_events(stepper: Explicit) -> None:
     roots = {}
     for k in wanted:
         begin = low if start[k] * signs[k] > 0.0 else 0.0
-        roots[k] = first_zero(
+        roots[k] = locate_zero(
             lambda h, k=k: float(_inside(stepper, h)[k]), signs[k], begin, high, start[k], ends[k], tolerance
         )
     first = min(roots.values(), default=high)  # none: a zero of the polynomial that the motion just misses

@@ -15,6 +15,7 @@ from dalembert.simulate.equations.chart import _cross, _product, _spherical, _tu
 from dalembert.simulate.equations.codes import Codes, _kernel, _traced
 from dalembert.simulate.equations.compiled import bind
 from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.events.isolate_loops import LEAST
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.interruptible import undisturbed
@@ -24,7 +25,6 @@ from dalembert.simulate.steppers import variational_loops as loop
 from dalembert.simulate.steppers.explicit import BLOCK, CALLED_BLOCK, SECONDS
 from dalembert.simulate.steppers.explicit_events import (
     event_values,
-    first_zero,
     pieces,
     say_unresolved,
     stopped_by_non_finite,
@@ -348,7 +348,7 @@ class Variational:
             self.nodes.counts[UNRESOLVED] += not certain
             crossed = [k for k in range(g_high.size) if self.signs[k] != 0.0 and self.signs[k] * g_high[k] <= 0.0]
             roots = {
-                k: first_zero(
+                k: locate_zero(
                     lambda x, k=k: float(self._inside(x)[k]), self.signs[k], low * h, high * h, g_low[k], g_high[k],
                     tolerance,
                 )

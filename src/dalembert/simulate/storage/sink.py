@@ -61,10 +61,14 @@ class FileSink:
             self._abandon()
 
     def _open(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
-        self.file = h5py().File(self._target, "w", libver="latest")
-        create(self.file, self.session, block, checkpoint)
-        self.file.flush()
-        self.file.swmr_mode = True
+        file = h5py().File(self._target, "w", libver="latest")
+        try:
+            create(file, self.session, block, checkpoint)
+            file.flush()
+        except BaseException:  # a file without its variables takes no block: the first error is the one to be read
+            file.close()
+            raise
+        self.file, file.swmr_mode = file, True
 
     @property
     def _target(self) -> Path:
