@@ -12,6 +12,7 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction import Contact, Coulomb, Law, Resolution, resolve
 from dalembert.friction.bounded.sticking import independent_rows
 from dalembert.kkt import KKT
+from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
 from dalembert.model.lagrangian.contacts import FrictionalSystem, limits_of
 from dalembert.simulate.samples import inside
 
@@ -304,12 +305,17 @@ class Dynamics:
         K = np.zeros((n + r, n + r))
         K[:n, :n], K[:n, n:], K[n:, :n] = M, columns, rows
         try:
-            return np.linalg.solve(K, right)
+            x, error = estimated(K, right, n)
+            if error <= CERTAIN_DIGITS:
+                return x
         except np.linalg.LinAlgError:
-            KKT(M, rows, None, self.system.coordinates).solve(right[:n], -right[n:])
-            raise SolvabilityError(
-                "the block matrix of this mode is singular: friction cancels the inertia (Painleve)"
-            ) from None
+            pass
+        found = KKT(M, rows, None, self.system.coordinates).solve(right[:n], -right[n:])
+        if not found.ok:
+            raise SolvabilityError(f"the rows of this mode are nearly dependent: {found.certificate.status.message}")
+        if np.array_equal(columns, rows.T):
+            return np.concatenate([found.acceleration, found.multipliers])
+        raise SolvabilityError("the block matrix of this mode is singular: friction cancels the inertia (Painleve)")
 
     def _sliding_forces(self, x: Terms, mode: Array, unit: Array, speed: Array, state: Any) -> Array:
         T = np.zeros(self.columns.owner.size)
