@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction import Contact, Coulomb, Law, Resolution, resolve
 from dalembert.friction.bounded.sticking import independent_rows
@@ -202,6 +203,7 @@ class Dynamics:
         """Return the forces of the user's function, checked; between break points their limits from within."""
         function: Any = self.force
         given = function(inside(t, self.bounds), q, v)
+        refuse_masked(given, f"force(t, q, v) at t = {t:.9g}")
         try:
             forces = np.asarray(given, dtype=float)
         except (TypeError, ValueError) as error:

@@ -31,9 +31,8 @@ if TYPE_CHECKING:
 @cache
 def known_classes() -> dict[str, type]:
     """Return the dataclasses that may be in a file, by name."""
-    from dalembert.model import placement
     from dalembert.model.constraints import KINDS
-    from dalembert.model.mechanism import inertia, parts
+    from dalembert.model.mechanism import inertia, parts, placement
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.contact import CONTACT_CLASSES
     from dalembert.simulate.equations.signals import Table
