@@ -3,7 +3,8 @@
 The oracle works in mpmath on the numbers as they are: the rank of the rows in the metric of the mass, by Gram-Schmidt
 with pivots, and the accelerations from the rows that it keeps. Rows that depend up to rounding are read as dependent;
 where all rows are independent beyond doubt, as they are. An answer that is ok must agree with such a reading, in its
-accelerations and in its kind. With masses that are nearly singular the exact reading counts, too.
+accelerations and in its kind. Rows must not be called dependent where only the metric makes them so: a motion of little
+mass lengthens all rows alike. With masses that are nearly singular the exact reading counts, too.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ class _Oracle:
             for j in range(self.n):
                 rows[i, j] = self.A[i, j] / size[j]
         self.kept, self.gap, self.definite = _kept(unit, rows, level)
+        self.own_rank = len(_kept(mpmath.eye(self.n), rows, level)[0]) if self.definite else len(self.kept)
 
     def solve(self, f: Array, c: Array) -> list:
         """Return the accelerations of the kept rows; raises ZeroDivisionError where the matrix is singular."""
@@ -207,6 +209,9 @@ def _wrong(case: Case, M: Array, A: Array, status: da.Status, a: Array, lam: Arr
             oracle = _Oracle(M, A, level)
             if oracle.definite and oracle.gap < DOUBT[single]:
                 reasons.append(f"{status.name}: certified at independence {oracle.gap:.0e}")
+                continue
+            if oracle.own_rank > len(oracle.kept):
+                reasons.append(f"{status.name}: rank {len(oracle.kept)}, {oracle.own_rank} in the units of coordinates")
                 continue
             if (status is da.Status.UNIQUE) != (len(oracle.kept) == case.A.shape[0]):
                 reasons.append(f"{status.name} at rank {len(oracle.kept)} of {case.A.shape[0]}")

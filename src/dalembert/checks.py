@@ -6,13 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError, refuse_masked
+from dalembert.errors import ModelError, ShapeError
 
 Array = np.ndarray
 
 
+def refuse_masked(values: Any, what: str) -> None:
+    """Raise for an array with masked entries, or a list of such: nobody meant the numbers under a mask."""
+    several = values if isinstance(values, list | tuple) else ()
+    masks = [getattr(one, "mask", False) for one in (values, *several) if type(one).__module__.startswith("numpy.ma")]
+    if any(mask is True or getattr(mask, "any", bool)() for mask in masks):
+        raise ShapeError(f"{what} is a masked array; fill what is masked: {what}.filled(...)")
+
+
+def floats(values: Any, what: str) -> Array:
+    """Return an array of floats, not under a mask; TypeError or ValueError where it holds no numbers."""
+    refuse_masked(values, what)
+    return np.asarray(values, dtype=float)
+
+
 def real(name: str, value: Any) -> float:
     """Return one number."""
+    refuse_masked(value, name)
     try:
         return float(value)
     except (TypeError, ValueError) as error:

@@ -66,14 +66,6 @@ class MissingExtraError(DalembertError, ImportError):
         self.extra = extra
 
 
-def refuse_masked(values: Any, what: str) -> None:
-    """Raise for an array with masked entries, or a list of such: nobody meant the numbers under a mask."""
-    several = values if isinstance(values, list | tuple) else ()
-    masks = [getattr(one, "mask", False) for one in (values, *several) if type(one).__module__.startswith("numpy.ma")]
-    if any(mask is True or getattr(mask, "any", bool)() for mask in masks):
-        raise ShapeError(f"{what} is a masked array; fill what is masked: {what}.filled(...)")
-
-
 class ModelWarning(UserWarning):
     """A system is taken as described, though hardly anybody means it so; its `notes` say the same."""
 

@@ -185,6 +185,21 @@ def test_near_parallel_rows_are_unique_in_doubt_or_redundant(exponent: int) -> N
         assert exponent <= 9
 
 
+@pytest.mark.parametrize("light", [1e-4, 1e-6, 3e-7])
+@pytest.mark.parametrize("apart", [1e-13, 1e-12])
+@pytest.mark.parametrize("copies", [1, 70])
+def test_a_light_motion_does_not_hide_that_rows_are_independent(light: float, apart: float, copies: int) -> None:
+    """The light motion lengthens both rows; beside it what is between them looks like rounding, and is not."""
+    M, A = np.array([[1.0, 1.0 - light], [1.0 - light, 1.0]]), np.array([[1.0, -1.0], [1.0, -1.0 + apart]])
+    found = KKT(np.tile(M, (copies, 1, 1)), np.tile(A, (copies, 1, 1))).solve([1.0, 2.0], [-1.0, -1.0])
+    assert not np.any(found.certificate.ok)
+    told = KKT(M, A).solve([1.0, 2.0], [-1.0, -1.0])
+    assert "in doubt" in str(told.certificate)
+    assert KKT(M, A, rank_tolerance=1e-9).solve([1.0, 2.0], [-1.0, -1.0]).status is Status.REDUNDANT
+    rounded = np.array([[1.0, -1.0], [1.0, -1.0 + 2.3e-16]])
+    assert KKT(M, rounded).solve([1.0, 2.0], [-1.0, -1.0]).status is Status.REDUNDANT
+
+
 def test_limits_of_precision() -> None:
     eps = float(np.finfo(np.float32).eps)
     assert doubt_level() == DOUBT

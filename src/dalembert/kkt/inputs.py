@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sps
 
-from dalembert.errors import ModelError, ShapeError, UnsupportedError, refuse_masked
+from dalembert.checks import refuse_masked
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 
 Array = np.ndarray
 EPS = float(np.finfo(float).eps)
@@ -127,6 +128,7 @@ def checked_groups(groups: Any, m: int) -> tuple[int, ...] | None:
     """Return one whole number per row; None stays None."""
     if groups is None:
         return None
+    refuse_masked(groups, "groups")
     numbers = np.asarray(groups)
     if numbers.shape != (m,) or (m and numbers.dtype.kind not in "iu"):
         raise ModelError(f"groups must be {m} whole numbers, one per constraint row; it is {groups!r}")

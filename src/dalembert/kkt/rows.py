@@ -81,7 +81,8 @@ def _pivot_row(columns: Float[Array, "m j"]) -> int:
 # decide ranks. A column that carries mass is not scaled up: rounding in it stays rounding. Where M is singular, or so
 # near to it that rounding decides, H = M + A^T W A stands in its place, definite exactly when seed 000's condition (33)
 # holds; W gives rows the size of M's diagonal. Massless columns have no size of their own: theirs is the one that makes
-# their entries, in logarithms, nearest to those of the other columns.
+# their entries, in logarithms, nearest to those of the other columns. Rows that are dependent in this metric and not in
+# the coordinates' own units (a light motion lengthens all rows, and the rest looks like rounding) are in doubt.
 #
 # The solving half (`columns`, `rows`, `U1`, `s1`, `V1t`) belongs to r rows chosen by pivots in this metric: they are
 # equilibrated by powers of two, which is exact, and keeps the digits of very light coordinates.
@@ -115,6 +116,8 @@ class MetricRows(NamedTuple):
         Factor by which rounding of the entries of A may have grown in B, at least one.
     shortest
         Index of the shortest row that is not zero, and its length relative to the longest.
+    own
+        (m, n), the rows of length one before the metric: every column over the root of its mass.
     measures
         The size of every coordinate in this metric: M_jj^-1/2, or for a massless one what its rows say.
     """
@@ -123,6 +126,7 @@ class MetricRows(NamedTuple):
     weights: Float[Array, " m"]
     growth: float
     shortest: tuple[int, float]
+    own: Float[Array, "m n"]
     measures: Float[Array, " n"]
 
 
@@ -315,7 +319,10 @@ def metric_rows(
     logs = np.where(B.any(axis=1), np.log2(first) + np.log2(own) - scales, np.nan)
     with np.errstate(over="ignore", under="ignore"):
         weights, measures = np.exp2(scales) / (first * last), np.exp2(columns)
-    return MetricRows(B / last[:, None], weights, max(1.0, float(growth.max(initial=1.0))), _shortest(logs), measures)
+    return MetricRows(
+        B=B / last[:, None], weights=weights, growth=max(1.0, float(growth.max(initial=1.0))), shortest=_shortest(logs),
+        own=scaled, measures=measures,
+    )  # fmt: skip
 
 
 def _of_groups(values: Array, groups: Sequence[int] | None, which: Callable[[Array], Any]) -> Array:
@@ -387,8 +394,9 @@ def _decided(
             doubt = f"a singular configuration: the rank is known as {rank}, but its singular value is {kept:.0e}"
     elif tolerance is None:
         row, length = metric.shortest
-        if dropped > rounding * min(metric.growth, EXPLAINED):
-            doubt = f"a singular value of {dropped:.0e} was taken for zero; set rank_tolerance"
+        lost = max(dropped, _lost(metric.own, r) / largest) if r < s.size else 0.0
+        if lost > rounding * min(metric.growth, EXPLAINED):
+            doubt = f"a singular value of {lost:.0e} was taken for zero; set rank_tolerance"
         elif kept <= doubtful:
             doubt = f"a singular value of {kept:.0e} lies between rounding, {rounding:.0e}, and {doubtful:.0e}"
             doubt += "; set rank_tolerance"
@@ -398,6 +406,15 @@ def _decided(
         doubt = doubt and f"the rank is in doubt: {doubt}"
     threshold = largest * (limit if rank is None else dropped)
     return _Decision(r, kept, dropped, threshold, rounding, doubt)
+
+
+def _lost(own: Float[Array, "m n"], rank: int) -> float:
+    """Return how far rows of length one, before the metric, are from this rank.
+
+    A direction of little mass lengthens all rows alike: beside it what makes them independent looks like rounding.
+    What is dropped must be rounding of the numbers that were given, too.
+    """
+    return float(np.linalg.svd(own, compute_uv=False)[rank])
 
 
 def _projected(A: Array, weights: Array, U2: Array) -> Array:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.friction import Contact, Coulomb, Joint
 from dalembert.friction.laws.contacts import checked_contacts
@@ -39,7 +40,7 @@ class ContactRows:
 
     def _row(self, along: Any, one: Contact) -> Array:
         try:
-            row = np.array(along, dtype=float)
+            row = floats(along, "along").copy()
         except (TypeError, ValueError) as error:
             raise ModelError(f"contact {one.name!r}: along= is no row of numbers: {error}") from error
         if row.shape != (self.n,):
@@ -141,7 +142,7 @@ class Matrices:
         if isinstance(mass, Mapping):
             coordinates, mass = tuple(mass), np.diag([float(value) for value in mass.values()])
         if isinstance(rows, Mapping):
-            names, rows = tuple(rows), [np.asarray(w, dtype=float) for w in rows.values()]
+            names, rows = tuple(rows), [floats(w, f"row {name}") for name, w in rows.items()]
         self.coordinates = _names(coordinates, mass, "q", "coordinates")
         n = len(self.coordinates)
         rows = np.zeros((0, n)) if rows is None or (isinstance(rows, list) and not rows) else rows
@@ -190,7 +191,7 @@ def _function(values: Any, shape: tuple[int, ...], what: str) -> Callable[..., A
     """Return a function of the state whose result is checked against the shape."""
 
     def checked(array: Any) -> Array:
-        array = np.asarray(array, dtype=float)
+        array = floats(array, what)
         if array.shape != shape:
             raise ShapeError(f"{what} must have shape {shape}; it has {array.shape}")
         return array

@@ -21,6 +21,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt import KKT
 from dalembert.readers.files import read_text
@@ -147,7 +148,7 @@ def _force(values: Array | list[float] | None, n: int) -> Array | None:
     if values is None:
         return None
     try:
-        force = np.asarray(values, dtype=float)
+        force = floats(values, "force")
     except ValueError as error:
         raise ModelError(f"force is not a list of numbers ({error})") from error
     if force.shape != (n,):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.names import near_matches
 from dalembert.simulate.entry import METHODS, WITH_CONTACTS, choose
@@ -253,7 +254,7 @@ def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) ->
 
 def _vector(values: Any, size: int, what: str, names: tuple[str, ...]) -> Array:
     try:
-        array = np.array(values, dtype=float)
+        array = floats(values, what).copy()
     except (TypeError, ValueError) as error:
         raise ShapeError(f"{what} is not an array of real numbers: {error}") from error
     if array.shape != (size,):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.checks import floats
 from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
 from dalembert.simulate.session import Session
 from dalembert.simulate.trajectory import Trajectory
@@ -33,7 +34,7 @@ other."""
 def states_between(run: Any, t: Any) -> tuple[Array, Array]:
     """Return q and v at the times t."""
     try:
-        times = np.atleast_1d(np.asarray(t, dtype=float))
+        times = np.atleast_1d(floats(t, "t"))
     except (TypeError, ValueError) as error:
         raise ModelError(f"t must be times in seconds, not {t!r}") from error
     first, last = float(run.t[0]), float(run.t[-1])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.checks import real, reals, whole
+from dalembert.checks import floats, real, reals, whole
 from dalembert.errors import ModelError, ShapeError
 from dalembert.simulate.equations.dae import DAE
 from dalembert.simulate.steppers.newton_loops import NEWTON_SHARE
@@ -137,7 +137,7 @@ def _absolute(atol: Any, dae: DAE) -> Array:
                 values[dae.place(name)] = real(f"atol of {name}", value)
     else:
         try:
-            values = np.broadcast_to(np.asarray(atol, dtype=float), (dae.n,)).copy()
+            values = np.broadcast_to(floats(atol, "atol"), (dae.n,)).copy()
         except ValueError as error:
             raise ShapeError(f"atol has shape {np.shape(atol)}; expected a number or ({dae.n},)") from error
     if not (np.isfinite(values) & (values > 0)).all():

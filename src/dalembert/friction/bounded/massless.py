@@ -70,7 +70,7 @@ def _held(problem: Problem, warm: Array, stick: Array, rounds: int) -> Resolutio
     rows = np.vstack([problem.system.A, problem.W[:, S].T])
     drift = np.concatenate([problem.drift, problem.contact_drift[S]])
     solved = KKT(problem.system.M, rows).solve((problem.f + problem.W @ T)[None], drift[None])
-    if not np.isfinite(solved.acceleration).all():
+    if not np.all(solved.ok):
         return None
     a, reactions = solved.acceleration[0], solved.reactions[0]
     T[S] = reactions[problem.system.m :]

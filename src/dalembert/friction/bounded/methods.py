@@ -13,7 +13,7 @@ from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.friction.bounded.problem import Problem
 from dalembert.friction.laws.laws import is_number
 from dalembert.friction.resolution import AT_LIMIT, STILL, FrictionStatus
-from dalembert.kkt import KKT
+from dalembert.kkt import KKT, Status
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The contract of a method: a `Problem` in, forces at all contacts out, with what happened on the way.
@@ -143,7 +143,10 @@ def _static_forces(problem: Problem, T: Array, stick: Array, route: str) -> Floa
     rows = np.vstack([problem.system.A, problem.W[:, S].T])
     held = KKT(problem.system.M, rows, route=route)
     drift = np.concatenate([problem.drift, problem.contact_drift[S]])
-    return held.solve(problem.f + problem.W @ known, drift).reactions[problem.system.m :]
+    found = held.solve(problem.f + problem.W @ known, drift)
+    if not found.ok:
+        raise SolvabilityError(f"forces that hold the contacts are in doubt: {found.certificate.status.message}")
+    return found.reactions[problem.system.m :]
 
 
 def _pushed(problem: Problem, T: Array, stick: Array) -> Bool[Array, " m"]:
@@ -176,15 +179,21 @@ def switch(problem: Problem, warm: Float[Array, " m"] | None = None, slack: floa
     R = np.flatnonzero(problem.rest)
     if R.size > MOST:
         raise UnsupportedError(f"{R.size} contacts at rest have 3^{R.size} combinations; use method='exact'")
+    passed = 0
     for count, modes in enumerate(product((0, 1, -1), repeat=R.size)):
-        T = _forces(problem, R, np.array(modes, dtype=int))
+        T, doubtful = _forces(problem, R, np.array(modes, dtype=int))
+        passed += doubtful
         if T is not None and _consistent(problem, R, np.array(modes, dtype=int), T, slack):
             return Found(T, count + 1)
-    return Found(np.full(problem.rest.size, np.nan), 3**R.size, FrictionStatus.NO_SOLUTION, "no combination fits")
+    nothing = np.full(problem.rest.size, np.nan)
+    if passed:
+        note = f"no combination fits, but {passed} could not be decided: nearly dependent rows"
+        return Found(nothing, 3**R.size, FrictionStatus.NOT_CONVERGED, note)
+    return Found(nothing, 3**R.size, FrictionStatus.NO_SOLUTION, "no combination fits")
 
 
-def _forces(problem: Problem, R: Array, modes: Array) -> Float[Array, " m"] | None:
-    """Return the forces of one combination; slipping contacts at their limit against the direction."""
+def _forces(problem: Problem, R: Array, modes: Array) -> tuple[Float[Array, " m"] | None, bool]:
+    """Return the forces of one combination, slipping contacts at their limit against the direction, and any doubt."""
     T = problem.forces_in_motion.copy()
     T[R] = -modes * problem.limits[R]
     S = R[modes == 0]
@@ -192,14 +201,14 @@ def _forces(problem: Problem, R: Array, modes: Array) -> Float[Array, " m"] | No
     quick = problem.holding_forces(T, stick)
     if np.isfinite(quick).all():
         T[stick] = quick
-        return T
+        return T, False
     rows = np.vstack([problem.system.A, problem.W[:, S].T])
     load, drift = problem.f + problem.W @ T, np.concatenate([problem.drift, problem.contact_drift[S]])
     solved = KKT(problem.system.M, rows).solve(load[None], drift[None])
-    if not np.isfinite(solved.acceleration).all():
-        return None
+    if not np.all(solved.ok):
+        return None, int(np.ravel(solved.status)[0]) == Status.ILL_CONDITIONED
     T[S] = solved.reactions[0, problem.system.m :]
-    return T
+    return T, False
 
 
 def _consistent(problem: Problem, R: Array, modes: Array, T: Array, slack: float) -> bool:

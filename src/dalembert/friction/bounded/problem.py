@@ -68,7 +68,16 @@ class Problem:
     @cached_property
     def free_acceleration(self) -> Float[Array, " n"]:
         """Acceleration without any force at the contacts at rest."""
-        return self._solved(self.load)[0]
+        return self._free[0]
+
+    @cached_property
+    def _free(self) -> tuple[Float[Array, " n"], Float[Array, " k"], bool]:
+        return self.solved(self.load)
+
+    @property
+    def certain(self) -> bool:
+        """Whether the free motion is certified: every force at the contacts is found from it."""
+        return self._free[2]
 
     @cached_property
     def root(self) -> Float[Array, "n n"] | None:
@@ -82,16 +91,16 @@ class Problem:
         pivots, diagonal = L.diagonal(), self.system.M.diagonal()
         return L if (pivots * pivots >= DEFINITE * diagonal).all() else None
 
-    def _solved(self, load: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
-        """Return acceleration and multipliers under a load: by L where there is one, else by the block matrix."""
+    def solved(self, load: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " k"], bool]:
+        """Return acceleration and multipliers under a load, by L or the block matrix, and if they are certified."""
         if self.root is None:
             solved = self.system.solve(load, self.drift)
-            return solved.acceleration, solved.multipliers
+            return solved.acceleration, solved.multipliers, bool(solved.ok)
         upper: Any = (
             self.root.T
         )  # column by column, as LAPACK wants it; SciPy's own wrapper takes longer than the solution
         a = dpotrs(upper, load, lower=0)[0]
-        return a + dpotrs(upper, load - self.system.M @ a, lower=0)[0], np.zeros(0)
+        return a + dpotrs(upper, load - self.system.M @ a, lower=0)[0], np.zeros(0), True
 
     def balanced(self, a: Float[Array, " n"], T: Float[Array, " m"], loose: Bool[Array, " m"]) -> Float[Array, " m"]:
         """Return forces corrected so that Z^T (M a - f - W T) = 0 to rounding, the correction on loose contacts alone.
@@ -203,16 +212,20 @@ class Problem:
 
     def acceleration(self, T: Float[Array, " m"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
         """Return accelerations and multipliers under these forces at the contacts (those in motion included)."""
-        return self._solved(self.f + self.W @ T)
+        return self.solved(self.f + self.W @ T)[:2]
 
     def held_acceleration(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " n"]:
-        """Return accelerations with the sticking rows in the block matrix: at rest to the last digit, however light."""
+        """Return accelerations with the sticking rows in the block matrix: at rest to the last digit, however light.
+
+        NaN where they are not certified.
+        """
         load = self.f + self.W @ np.where(stick, 0.0, T)
         a = self._quickly_held(load, stick)
         if np.isfinite(a).all():
             return a
         rows, drift = self._held_rows(stick)
-        return KKT(self.system.M, rows).solve(load[None], drift[None]).acceleration[0]
+        found = KKT(self.system.M, rows).solve(load[None], drift[None])
+        return np.where(np.asarray(found.ok)[0], found.acceleration[0], np.nan)
 
     def holding_forces(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " s"]:
         """Return the least-norm forces that keep the sticking contacts at rest, the others given; NaN where in doubt.

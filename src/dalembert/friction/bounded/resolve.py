@@ -131,7 +131,7 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
     T = found.forces
     if not np.isfinite(T).all():
         return _without_answer(problem, method, found)
-    a, lam = problem.acceleration(T)
+    a, lam, certain = problem.solved(problem.f + problem.W @ T)
     G, g = problem.delassus
     R = problem.rest
     terms = problem.terms + RESOLVED * G.diagonal() * np.abs(T).max(initial=0.0)
@@ -156,10 +156,16 @@ def finished(problem: Problem, method: str, found: Found) -> Resolution:
     status = found.status
     if status is None or status is FrictionStatus.NOT_CONVERGED:
         status = FrictionStatus.SOLVED if certificate.ok else status or FrictionStatus.NOT_OPTIMAL
+    if status is FrictionStatus.SOLVED and not (certain and problem.certain):
+        status, certificate = FrictionStatus.NOT_CONVERGED, replace(certificate, note=_with_doubt(certificate.note))
     return Resolution(
         a, T, lam, xi, sets, status, certificate, problem.names, problem.system.coordinates,
         lambda: report_of(problem, T, sets),
     )  # fmt: skip
+
+
+def _with_doubt(note: str) -> str:
+    return f"{note}; the motion under these forces has fewer than three certain digits".removeprefix("; ")
 
 
 def certify(problem: Problem, method: str, found: Found, c: Array, size: Array) -> FrictionCertificate:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -197,7 +198,7 @@ class Tabulated(Law):
 
     def __post_init__(self) -> None:
         try:
-            s, T = np.array(self.speeds, dtype=float), np.array(self.forces, dtype=float)
+            s, T = floats(self.speeds, "speeds").copy(), floats(self.forces, "forces").copy()
         except (TypeError, ValueError) as error:
             raise ModelError(f"a table needs numbers: {error}") from error
         if s.ndim != 1 or s.shape != T.shape or s.size < 1:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError, refuse_masked
+from dalembert.checks import refuse_masked
+from dalembert.errors import ModelError, ShapeError
 from dalembert.model.mechanism.placement import EYE, Placement
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError, refuse_masked
+from dalembert.checks import refuse_masked
+from dalembert.errors import ModelError, ShapeError
 from dalembert.model.joints import KINDS, Kind, as_array
 from dalembert.model.mechanism.parts import Joint
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.assemble import Assembling
@@ -284,6 +285,7 @@ class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
 
 def checked_gravity(gravity: Any) -> tuple[float, float, float]:
     """Return gravity as three finite floats."""
+    refuse_masked(gravity, "gravity")
     try:
         g = np.asarray(gravity, dtype=float)
     except (TypeError, ValueError):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError, refuse_masked
+from dalembert.checks import floats, refuse_masked
+from dalembert.errors import ModelError, ShapeError
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -85,7 +86,7 @@ class Placement:
     @classmethod
     def from_quaternion(cls, xyzw: Any, position: Any = (0.0, 0.0, 0.0)) -> Placement:
         """Return the placement with the rotation of a quaternion [x y z w], which is normalised."""
-        quaternion = np.asarray(xyzw, dtype=float)
+        quaternion = floats(xyzw, "quaternion")
         norm = np.linalg.norm(quaternion)
         if quaternion.shape != (4,) or not np.isfinite(norm) or norm == 0:
             raise ModelError(f"a quaternion [x y z w] must be four finite numbers, not all zero; got {xyzw}")

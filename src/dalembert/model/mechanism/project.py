@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.mechanism.manifold import one_number, reals
 from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS, ROUNDING, model_rows
@@ -290,7 +291,7 @@ def _square(metric: Any) -> Any:
     """Return weights as the diagonal matrix that `KKT` takes."""
     if metric is None:
         return None
-    weights = np.asarray(metric, dtype=float)
+    weights = floats(metric, "metric")
     if weights.ndim != 1:
         raise ModelError(f"metric is one positive weight per constraint row, not an array of shape {weights.shape}")
     return np.diag(weights)

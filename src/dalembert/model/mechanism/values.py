@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import DalembertError, ModelError
+from dalembert.checks import floats
+from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.parts import Limits, Source
 from dalembert.model.mechanism.placement import EYE, IDENTITY, Placement, exact
@@ -45,7 +46,9 @@ def checked_options(options: Any, what: str, source: Source | None) -> tuple[tup
 def numbers(values: Any, what: str, source: Source | None) -> Array:
     """Return values as floats, or say what they belong to."""
     try:
-        return np.asarray(values, dtype=float)
+        return floats(values, what)
+    except ShapeError as error:
+        raise ModelError(str(error), source) from error
     except (TypeError, ValueError) as error:
         raise ModelError(f"{what} must be numbers, not {values!r}", source) from error
 
@@ -168,9 +171,9 @@ def checked_placement(value: Any, what: str, source: Source | None) -> Placement
         value = (value.rotation, value.translation)
     try:
         if isinstance(value, tuple | list) and len(value) == 2 and all(np.ndim(each) for each in value):
-            turn, position = (np.asarray(each, dtype=float) for each in value)
+            turn, position = (floats(each, "it") for each in value)
             return Placement.from_quaternion(turn, position) if turn.shape == (4,) else Placement(turn, position)
-        array = np.asarray(value, dtype=float)
+        array = floats(value, "it")
         if array.shape == (3,):
             return Placement(EYE, array)
         if array.shape == (4, 4) and np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Coupling
@@ -231,7 +232,7 @@ def _names(joints: Any) -> list[str]:
 
 
 def _array(values: Any, size: int, what: str) -> Array:
-    array = np.asarray(values, dtype=float)
+    array = floats(values, what)
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(f"{what} must have {size} entries in its last axis; its shape is {array.shape}")
     return array

@@ -60,6 +60,13 @@ class Collision:
 
     def resolve(self, x: State, v: Array, touching: Array, plastic: Array, t: float = 0.0) -> tuple[Array, Array]:
         """Return velocities after, and impulses (3 k,); `plastic` contacts have no restitution whatever they are."""
+        try:
+            return self._resolve(x, v, touching, plastic, t)
+        except SolvabilityError as refused:
+            said = str(refused)
+            raise SolvabilityError(said if said.startswith("at t = ") else f"impact at t = {t:.9g} s: {said}") from None
+
+    def _resolve(self, x: State, v: Array, touching: Array, plastic: Array, t: float) -> tuple[Array, Array]:
         self.massless = self.limbs.seen_by(x.M, x.A, x.W)
         e = np.where(plastic | self.massless, 0.0, self.e)
         if self.order == "simultaneous":
@@ -79,7 +86,9 @@ class Collision:
         """Solve for the contacts `index` at once."""
         rows = (3 * index[:, None] + np.arange(3)).ravel()
         M, A, free = self._free(x, v, index)
-        motions, _ = Inverse.of(M, A).solve(x.W[rows].T, np.zeros((A.shape[0], rows.size)))
+        inverse = Inverse.of(M, A)
+        motions, _ = inverse.solve(x.W[rows].T, np.zeros((A.shape[0], rows.size)))
+        inverse.refuse_uncertain()
         G = x.W[rows] @ motions
         before = x.W[rows] @ v
         answer = impact_impulses(G, before, self.mu[index], e[index], list(self.law[index]), x.W[rows] @ free - before)
@@ -101,7 +110,9 @@ class Collision:
         A = np.vstack([x.A, self.limbs.held(x.M, np.vstack([x.A, x.W[R]]))])
         wanted = np.zeros(A.shape[0])
         wanted[: x.A.shape[0]] = x.A @ v
-        free, _ = Inverse.of(M, A).solve((x.M @ v)[:, None], wanted[:, None])
+        inverse = Inverse.of(M, A)
+        free, _ = inverse.solve((x.M @ v)[:, None], wanted[:, None])
+        inverse.refuse_uncertain()
         return M, A, free[:, 0]
 
     def _rows_of(self, index: Array) -> Array:
@@ -129,7 +140,7 @@ class Collision:
             found = KKT(x.M, np.vstack([x.A, held, x.W[R]])).impact(v, restitution)
         except SolvabilityError:
             return after, impulses
-        if np.abs(found.velocity - after).max() > AGREES * max(1.0, np.abs(after).max()):
+        if not found.ok or np.abs(found.velocity - after).max() > AGREES * max(1.0, np.abs(after).max()):
             return after, impulses
         self.certificates.append(found.certificate)
         exact = np.zeros_like(impulses)

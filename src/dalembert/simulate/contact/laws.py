@@ -11,6 +11,9 @@ from dalembert.errors import SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB, UNILATERAL
 from dalembert.kkt import KKT, Status
+from dalembert.kkt.limits import BUILT
+from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
+from dalembert.kkt.rows import row_structure
 from dalembert.simulate.steppers.moreau_loops import expansion, missed_laws
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -48,8 +51,8 @@ class Inverse:
     Attributes
     ----------
     status, residual
-        Verdict of the last solve, as of a `KKT` (`Status.UNIQUE`, `Status.REDUNDANT`), and its residual relative to
-        the data.
+        Verdict of the last solve, as of a `KKT` (`Status.UNIQUE`, `Status.REDUNDANT`, `Status.ILL_CONDITIONED`), and
+        its residual relative to the data. Who uses the motions reads it, or calls `refuse_uncertain`.
     """
 
     K: Array
@@ -69,29 +72,51 @@ class Inverse:
     def solve(self, forces: Array, rows: Array) -> tuple[Array, Array]:
         """Return motions (n, k) and multipliers (m, k) for forces (n, k) and accelerations of rows (m, k).
 
-        Redundant rows are solved in least squares where they agree; where they contradict each other,
-        `SolvabilityError` names them.
+        Redundant rows are solved in least squares where they agree; where they contradict each other, or a motion
+        without mass is free, `SolvabilityError` names them.
         """
         right = np.vstack([forces, rows])
         size = 1.0 + np.abs(right).max(initial=0.0)
         try:
-            x = np.linalg.solve(self.K, right)
+            x, error = estimated(self.K, right, self.n)
             self.status, self.residual = Status.UNIQUE, float(np.abs(self.K @ x - right).max(initial=0.0) / size)
-            if not self.residual <= SOLVED:
+            if not (self.residual <= SOLVED and error <= CERTAIN_DIGITS):
                 raise np.linalg.LinAlgError
         except np.linalg.LinAlgError:
-            x = np.linalg.lstsq(self.K, right, rcond=1e-12)[0]
+            if not np.isfinite(right).all() or not np.isfinite(self.K).all():
+                raise SolvabilityError("the motion is no longer finite") from None
+            x, _, rank, _ = np.linalg.lstsq(self.K, right, rcond=1e-12)
             self.status, self.residual = Status.REDUNDANT, float(np.abs(self.K @ x - right).max(initial=0.0) / size)
             if not self.residual <= CONTRADICTION:
                 self._refuse(right)
+            independent = row_structure(self.K[self.n :, : self.n], self.K[: self.n, : self.n], BUILT).rank
+            if rank != self.n + independent:
+                x = self._by_rank(right, independent)
         return x[: self.n], x[self.n :]
+
+    def refuse_uncertain(self) -> None:
+        """Raise where the last motions have fewer than three certain digits."""
+        if self.status > Status.LEAST_SQUARES:
+            raise SolvabilityError(f"the block matrix of this state is nearly singular: {self.status.message}")
+
+    def _by_rank(self, right: Array, rank: int) -> Array:
+        """Return the solutions under the rank in the metric of the mass: least squares dropped other directions."""
+        n = self.n
+        system = KKT(self.K[:n, :n], self.K[n:, :n], self._known_names, rank=rank)
+        found = [system.solve(column[:n], -column[n:], inconsistent="least_squares") for column in right.T]
+        if not all(one.ok for one in found):
+            self.status = Status.ILL_CONDITIONED
+        x = np.column_stack([np.concatenate([one.acceleration, one.multipliers]) for one in found])
+        self.residual = float(np.abs(self.K @ x - right).max() / (1.0 + np.abs(right).max()))
+        return x
+
+    @property
+    def _known_names(self) -> tuple[str, ...] | None:
+        return self.names if len(self.names) == self.K.shape[0] - self.n else None
 
     def _refuse(self, right: Array) -> None:
         n = self.n
-        if not np.isfinite(right).all():
-            raise SolvabilityError("the motion is no longer finite")
-        names = self.names if len(self.names) == self.K.shape[0] - n else None
-        said = KKT(self.K[:n, :n], self.K[n:, :n], names=names).diagnose(-right[n:, 0])
+        said = KKT(self.K[:n, :n], self.K[n:, :n], names=self._known_names).diagnose(-right[n:, 0])
         raise SolvabilityError(f"constraint rows have no common solution (residual {self.residual:.1e}): {said}")
 
 

@@ -11,6 +11,7 @@ from scipy.integrate import DOP853
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt import Status
+from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
 from dalembert.simulate.contact.forces import Chart, Forces
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.contact.laws import SOLVED, Inverse, Limbs, complementarity, stiffened
@@ -156,9 +157,12 @@ class Flow:
         raise SolvabilityError(f"at t = {here.t:.9g} s the step size collapsed to {h:.1e} s")
 
     def go(self, here: Here, shot: Shot) -> Here:
-        """Return the end of a step, with the motion there."""
+        """Return the end of a step, with the motion there: on the constraints it must be certain."""
         t = here.t + shot.h
-        return Here(t, shot.q, shot.v, self.phase.motion(shot.q, shot.v, t))
+        motion = self.phase.motion(shot.q, shot.v, t)
+        if motion.status > Status.LEAST_SQUARES:
+            raise SolvabilityError(f"at t = {t:.9g} s accelerations are in doubt: {Status(motion.status).message}")
+        return Here(t, shot.q, shot.v, motion)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -254,11 +258,11 @@ class Phase:
         K[:n, n + m + R.size :], K[n + m + R.size :, :n] = held.T, held
         right = np.concatenate([tau - x.bias, -x.drift, -x.contact_drift[R], np.zeros(held.shape[0])])
         try:
-            found = np.linalg.solve(K, right)
+            found, error = estimated(K, right, n)
         except np.linalg.LinAlgError:
             return self.decided(q, v, t)
         residual = float(np.abs(K @ found - right).max() / (1.0 + np.abs(right).max()))
-        if not residual <= SOLVED:
+        if not (residual <= SOLVED and error <= CERTAIN_DIGITS):
             return self.decided(q, v, t)
         r = np.zeros(3 * self.k)
         r[R] = -found[n + m : n + m + R.size]
@@ -345,7 +349,10 @@ class Phase:
         rows = (3 * C[slides][:, None] + np.arange(3)).ravel()
         held = np.zeros((A.shape[0], 1 + rows.size))
         held[: x.drift.size, 0] = -x.drift
-        motions, _ = Inverse.of(M, A).solve(np.column_stack([force, x.W[rows].T]), held)
+        inverse = Inverse.of(M, A)
+        motions, _ = inverse.solve(np.column_stack([force, x.W[rows].T]), held)
+        if inverse.status > Status.LEAST_SQUARES:  # who decides the motion says so
+            return
         G, g = x.W[rows] @ motions[:, 1:], x.W[rows] @ motions[:, 0] + x.contact_drift[rows]
         for j, (i, along) in enumerate(zip(C[slides], s[slides], strict=True)):
             effective = G[3 * j, 3 * j] - self.mu[i] * float(G[3 * j, 3 * j + 1 : 3 * j + 3] @ along)
@@ -394,5 +401,7 @@ class Phase:
         if not rows.shape[0]:
             return np.zeros(M.shape[0])
         wanted = np.concatenate([wanted, np.zeros(held.shape[0])])
-        motions, _ = Inverse.of(M, rows, names).solve(np.zeros((M.shape[0], 1)), wanted[:, None])
+        inverse = Inverse.of(M, rows, names)
+        motions, _ = inverse.solve(np.zeros((M.shape[0], 1)), wanted[:, None])
+        inverse.refuse_uncertain()
         return motions[:, 0]

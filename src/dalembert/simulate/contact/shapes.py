@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.friction.laws.laws import is_number
 from dalembert.simulate.contact.surface_loops import REACH, SLOTS, nearest_places
@@ -26,7 +27,7 @@ LAWS = ("newton", "poisson")
 
 
 def _triple(values: Any, what: str) -> tuple[float, float, float]:
-    array = np.asarray(values, dtype=float)
+    array = floats(values, what)
     if array.shape != (3,) or not np.isfinite(array).all():
         raise ShapeError(f"{what} must be three finite numbers; got {values!r}")
     return (float(array[0]), float(array[1]), float(array[2]))
@@ -116,7 +117,7 @@ class Heightfield:
     z: Any
 
     def __post_init__(self) -> None:
-        x, y, z = (np.asarray(each, dtype=float) for each in (self.x, self.y, self.z))
+        x, y, z = (floats(each, name) for each, name in ((self.x, "x"), (self.y, "y"), (self.z, "z")))
         if x.ndim != 1 or y.ndim != 1 or z.shape != (x.size, y.size) or min(x.size, y.size) < 2:
             raise ShapeError(f"heights must be (len(x), len(y)) with at least two each; they are {z.shape}")
         if not (np.isfinite(z).all() and (np.diff(x) > 0).all() and (np.diff(y) > 0).all()):

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction import Contact, Coulomb, Law, Resolution, resolve
 from dalembert.friction.bounded.sticking import independent_rows
 from dalembert.kkt import KKT
+from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
 from dalembert.model.lagrangian.contacts import FrictionalSystem, limits_of
 from dalembert.simulate.samples import inside
 
@@ -201,6 +203,7 @@ class Dynamics:
         """Return the forces of the user's function, checked; between break points their limits from within."""
         function: Any = self.force
         given = function(inside(t, self.bounds), q, v)
+        refuse_masked(given, f"force(t, q, v) at t = {t:.9g}")
         try:
             forces = np.asarray(given, dtype=float)
         except (TypeError, ValueError) as error:
@@ -304,12 +307,17 @@ class Dynamics:
         K = np.zeros((n + r, n + r))
         K[:n, :n], K[:n, n:], K[n:, :n] = M, columns, rows
         try:
-            return np.linalg.solve(K, right)
+            x, error = estimated(K, right, n)
+            if error <= CERTAIN_DIGITS:
+                return x
         except np.linalg.LinAlgError:
-            KKT(M, rows, None, self.system.coordinates).solve(right[:n], -right[n:])
-            raise SolvabilityError(
-                "the block matrix of this mode is singular: friction cancels the inertia (Painleve)"
-            ) from None
+            pass
+        found = KKT(M, rows, None, self.system.coordinates).solve(right[:n], -right[n:])
+        if not found.ok:
+            raise SolvabilityError(f"the rows of this mode are nearly dependent: {found.certificate.status.message}")
+        if np.array_equal(columns, rows.T):
+            return np.concatenate([found.acceleration, found.multipliers])
+        raise SolvabilityError("the block matrix of this mode is singular: friction cancels the inertia (Painleve)")
 
     def _sliding_forces(self, x: Terms, mode: Array, unit: Array, speed: Array, state: Any) -> Array:
         T = np.zeros(self.columns.owner.size)

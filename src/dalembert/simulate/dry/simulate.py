@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction.laws.laws import is_number
 from dalembert.model.system import System
@@ -124,7 +125,7 @@ def simulate(
 def _state(values: Any, dynamics: Dynamics, what: str) -> Array:
     """Return a finite vector of n numbers."""
     try:
-        array = np.array(values, dtype=float)
+        array = floats(values, what).copy()
     except (TypeError, ValueError) as error:
         raise ShapeError(f"{what} is not an array of real numbers: {error}") from error
     names = dynamics.system.coordinates

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import refuse_masked
 from dalembert.errors import DalembertError, ModelError, ShapeError, SolvabilityError
 from dalembert.kernel.loops import SIGNATURE
 from dalembert.kkt import Status
@@ -131,6 +132,7 @@ def _told(what: str, function: Callable[..., Any], t: float, q: Array, v: Array)
 
 def checked_forces(tau: Any, n: int, t: float) -> Array:
     """Return what a controller gave as finite numbers (nv,), or say when and how it was wrong."""
+    refuse_masked(tau, f"torque at t = {t:.9g} s")
     try:
         array = np.asarray(tau)
         if array.dtype.kind == "c":
@@ -152,6 +154,7 @@ def checked_forces(tau: Any, n: int, t: float) -> Array:
 
 def checked_event(value: Any, k: int, t: float) -> float:
     """Return what an event function gave as a finite number, or say when and how it was wrong."""
+    refuse_masked(value, f"event {k} at t = {t:.9g} s")
     array = np.asarray(value)
     if array.size != 1 or array.dtype.kind not in "fiub":
         raise ShapeError(f"event {k} returned {array.dtype} of shape {array.shape} at t = {t:.9g} s; give one number")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from dalembert.checks import floats, refuse_masked
 from dalembert.errors import ModelError, ShapeError
 from dalembert.simulate.equations.signals import Signals, Table
 from dalembert.simulate.samples import breaks_of
@@ -135,8 +136,9 @@ def controller(mechanism: Mechanism, torque: Any) -> Controller:
 
 
 def _constant(torque: Any, n: int) -> ca.SX:
+    refuse_masked(torque, "torque")
     try:
-        values = np.asarray(torque, dtype=float)
+        values = floats(torque, "torque")
     except (TypeError, ValueError) as error:
         raise ModelError(
             f"torque is {type(torque).__name__}; give numbers (nv,), a dict by joint, (times, values), a "
@@ -199,11 +201,11 @@ def _kind_of(torque: Mapping[str, Any]) -> str:
 
 def _table_parts(given: Any) -> tuple[Array, Array, str]:
     if isinstance(given, Table):
-        return np.asarray(given.t, dtype=float), np.asarray(given.values, dtype=float), given.kind
+        return floats(given.t, "times"), floats(given.values, "values"), given.kind
     if len(given) not in (2, 3):
         raise ModelError(f"a table is (times, values) or (times, values, kind), not {len(given)} things")
     kind = given[2] if len(given) == 3 else "linear"
-    return np.asarray(given[0], dtype=float), np.asarray(given[1], dtype=float), kind
+    return floats(given[0], "times"), floats(given[1], "values"), kind
 
 
 def _called(function: ca.Function, t: ca.SX, q: ca.SX, v: ca.SX, n: int, what: str) -> ca.SX:

@@ -49,17 +49,23 @@ class PlainSteps:
         middle = run.chart.along(q, 0.5 * h * v)
         x = run.geometry.state(middle, v, t + 0.5 * h)
         tau = run.forces(t + loop.BEHIND * h, q, v)
-        half = v + 0.5 * np.linalg.solve(x.M, h * (tau - x.bias) + w.warm @ x.W)
+        try:
+            half = v + 0.5 * np.linalg.solve(x.M, h * (tau - x.bias) + w.warm @ x.W)
+        except np.linalg.LinAlgError:
+            return loop.MASSLESS
         bias = run.geometry.state(middle, half, t + 0.5 * h).bias
         right = np.column_stack([x.M @ v + h * (tau - bias), x.W.T])
         rows = np.zeros((x.A.shape[0], right.shape[1]))
         if self.offsets:
             rows[:, 0] = -self.m.constraint_velocity(middle, np.zeros(v.size), t + 0.5 * h)
         inverse = Inverse.of(x.M, x.A)
+        if not np.isfinite(right).all():
+            return loop.NON_FINITE
         try:
             motions, multipliers = inverse.solve(right, rows)
-        except SolvabilityError:
-            return loop.NON_FINITE
+            inverse.refuse_uncertain()
+        except SolvabilityError as refused:
+            raise SolvabilityError(f"at t = {t:.9g} s: {refused}", refused.diagnosis) from refused
         free, B = motions[:, 0], motions[:, 1:]
         before = self._meeting(x, v)
         w.W[:], w.axes[:], w.gaps[:] = x.W, x.axes, x.gaps

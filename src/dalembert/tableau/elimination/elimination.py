@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.tableau.elimination.accuracy import ScaledFactors
 from dalembert.tableau.elimination.checks import LinearSolution, Outcome, Statistics, planned, sound
@@ -101,7 +102,7 @@ class Elimination:
         For `values` and `right` that x answers: other ones are refused.
         """
         data, b, _ = self._checked(values, right)
-        given = np.atleast_2d(np.asarray(x, dtype=float))
+        given = np.atleast_2d(floats(x, "x"))
         if given.shape != b.shape:
             raise ShapeError(f"x has shape {np.shape(x)} for {len(b)} system(s) of {self.plan.n} unknowns")
         found = np.array([self._error(*each) for each in zip(data, b, given, strict=True)]).reshape(b.shape)

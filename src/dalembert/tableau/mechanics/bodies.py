@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.model.joints import KINDS as MOTIONS
 from dalembert.model.joints import Kind
@@ -120,6 +121,7 @@ class Multibody:
 
     def __post_init__(self) -> None:
         self._require_parts()
+        refuse_masked(self.gravity, "gravity")
         for joint in self.joints:
             if not (BASE <= joint.parent < len(self.bodies) and 0 <= joint.child < len(self.bodies)):
                 raise ModelError(

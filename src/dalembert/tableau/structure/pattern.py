@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Float, Int
 
+from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt.inputs import checked_names
 from dalembert.tableau.inputs import as_list, as_numbers
@@ -134,6 +135,7 @@ def _as_sparse(given: Any) -> Any:
     if hasattr(given, "get_triplet"):
         rows, cols = given.get_triplet()
         return sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=given.shape)
+    refuse_masked(given, "the matrix")
     try:
         dense = np.asarray(given)
         if dense.ndim != 2 or dense.dtype.kind not in "biuf":

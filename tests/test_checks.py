@@ -1,0 +1,68 @@
+"""The checks that all rooms share: numbers under a mask are refused wherever numbers are taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.checks import floats, real, reals, refuse_masked
+from dalembert.errors import DalembertError, ShapeError
+from dalembert.friction import Tabulated
+from dalembert.model import Placement
+from dalembert.model.matrices import Matrices
+from dalembert.simulate.contact.shapes import Heightfield
+from dalembert.tableau.structure.pattern import Pattern
+
+
+def masked(*shape: int) -> np.ndarray:
+    """Return ones of which the first is under a mask."""
+    array = np.ma.array(np.ones(shape), mask=np.zeros(shape, bool))
+    array[(0,) * len(shape)] = np.ma.masked
+    return array
+
+
+def pendulum() -> da.Mechanism:
+    b = da.Builder("pendulum")
+    b.body("rod", mass=1.0, center=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+    b.joint("hinge", "revolute", "world", "rod", axis=(0, 1, 0))
+    b.loop("end", "point", "rod", "world")
+    return b.build()
+
+
+TAKERS = {
+    "gravity of a builder": lambda: da.Builder(gravity=masked(3)),
+    "gravity": lambda: pendulum().with_gravity(masked(3)),
+    "axis": lambda: da.Builder().joint("j", "revolute", "world", "a", axis=masked(3)),
+    "mass": lambda: da.Builder().body("a", mass=np.ma.masked),
+    "damping": lambda: da.Builder().joint("j", "revolute", "world", "a", damping=masked(1)),
+    "quaternion": lambda: Placement.from_quaternion(masked(4)),
+    "weights": lambda: pendulum().solve([0.0], [0.0], [0.0], metric=masked(3)),
+    "torque": lambda: da.simulate(pendulum(), 0.1, torque=masked(1)),
+    "torque in time": lambda: da.simulate(pendulum(), 0.1, torque=(masked(2), [[0.0], [0.0]])),
+    "start": lambda: da.simulate(pendulum(), 0.1, q=masked(1)),
+    "mass of matrices": lambda: Matrices(masked(2, 2)),
+    "rows of matrices": lambda: Matrices(np.eye(2), {"r": masked(2)}),
+    "groups": lambda: da.KKT(np.eye(2), np.ones((2, 2)), groups=np.ma.array([0, 1], mask=[True, False])),
+    "pattern": lambda: Pattern.of(masked(2, 2)),
+    "friction": lambda: Tabulated(masked(2), [1.0, 1.0]),
+    "heights": lambda: Heightfield([0.0, 1.0], [0.0, 1.0], masked(2, 2)),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS.values(), ids=TAKERS)
+def test_nobody_takes_the_numbers_under_a_mask(taker) -> None:
+    with pytest.raises(DalembertError, match="masked"):
+        taker()
+
+
+@pytest.mark.parametrize("values", [masked(2), [masked(2), np.ones(2)], np.ma.masked, masked(2, 2)])
+def test_a_mask_is_seen(values) -> None:
+    for check in (lambda: refuse_masked(values, "x"), lambda: floats(values, "x"), lambda: reals("x", values)):
+        with pytest.raises(ShapeError, match="x is a masked array"):
+            check()
+
+
+def test_an_empty_mask_is_none() -> None:
+    np.testing.assert_array_equal(floats(np.ma.array([1.0, 2.0]), "x"), [1.0, 2.0])
+    assert real("x", np.ma.array(2.0)) == 2.0
