@@ -1,23 +1,25 @@
 """Over-constrained linkages in time: every stepper at every tolerance, against plain integration and energy.
 
-    python benchmarks/linkages.py                              # all: minutes, most of them compile and integrate plainly
+    python benchmarks/linkages.py                              # all: minutes, most of them of compiling
     python benchmarks/linkages.py bricard goldberg --methods dop853 dopri5
     python benchmarks/linkages.py sarrus --seconds 1
 
-A line says: linkage, method, tolerance (or step), duration, wall time of the run once compiled, steps, error against the
-oracle (radians; of the door: radians per second), energy residual over the largest kinetic energy, verdict, and the words
-of the run. Verdicts: "right", "LOOSE" (completed, error above `AMPLIFIED` tolerances: a fault), "said" (it stopped, or
-calls itself inaccurate, and says why), "refused" (the method does not take it, in the library's words), "FOREIGN" (an
-exception of another library: a fault), "SLOW" (stopped after `PATIENCE` seconds: a fault).
+A line says: linkage, method, tolerance (or step), duration, wall time of the run once compiled, steps, error against
+the oracle (radians; of the door: radians per second), energy residual over the largest kinetic energy, verdict, and
+the words of the run. Verdicts: "right"; "said" (it stopped, or calls itself inaccurate, or names the times and the
+factor of a wider tolerance); "refused" (the method does not take it, in the library's words); and faults: "LOOSE"
+(completed, error above `AMPLIFIED` tolerances), "FOREIGN" (an exception of another library), "SLOW" (stopped after
+`PATIENCE` seconds).
 
-Oracles: SciPy's DOP853 in plain NumPy under the known rank with a projection after every step
-(`tests/simulate/overconstrained.py`); for Sarrus' linkage, which passes a singular configuration where that integrator
-fails, the motion along q = start + d (-1, 2, -1, -1, 2) in the one angle d; pendulums for the parallelogram and the door.
+Oracles: each loop has one motion, along the vector p(q) with A p = 0, p^T M p = 1, so q' = w p and w' = -p^T g, g the
+forces of gravity: SciPy's DOP853 in plain NumPy, without multipliers, drift or Coriolis' forces. Sarrus' linkage, which
+passes a singular configuration, moves along q = d (-1, 2, -1, -1, 2); pendulums for the parallelogram and the door.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 import time
@@ -32,8 +34,9 @@ from scipy.integrate import solve_ivp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import dalembert as da
 from tests.simulate import overconstrained as given
+
+import dalembert as da
 
 Array = np.ndarray
 
@@ -68,7 +71,25 @@ class Case:
 def loop(mechanism: Any, rank: int) -> Case:
     """Return a loop of hinges, from rest, under its known rank."""
     q, v = mechanism.neutral(), np.zeros(mechanism.nv)
-    return Case(mechanism, q, v, _angles, cache(lambda end: given.reference(mechanism, q, v, end, rank)[0]))
+    return Case(mechanism, q, v, _angles, cache(lambda end: along_one_motion(mechanism, q, end, rank)))
+
+
+def along_one_motion(m: Any, q: Array, end: float, rank: int) -> Array:
+    """Return the configuration of a mechanism with one motion, from rest; joints of angles and lengths."""
+    assert m.nv - rank == 1
+    last, rest = np.zeros(m.nv), np.zeros(m.nv)
+
+    def rate(_: float, y: Array) -> Array:
+        nonlocal last
+        q, w = y[:-1], y[-1]
+        L = np.linalg.cholesky(np.atleast_2d(m.mass_matrix(q)))
+        unit = np.linalg.svd(np.linalg.solve(L, np.asarray(m.jacobian(q)).T).T)[2][rank]
+        p = np.linalg.solve(L.T, unit if unit @ last >= 0.0 else -unit)
+        last = L.T @ p
+        return np.append(w * p, -p @ np.asarray(m.bias(q, rest)))
+
+    found = solve_ivp(rate, (0.0, end), np.append(q, 0.0), rtol=1e-13, atol=1e-13, method="DOP853")
+    return found.y[:-1, -1]
 
 
 def sarrus() -> Case:
@@ -133,7 +154,7 @@ def grid(method: str) -> list[dict[str, Any]]:
     """Return the settings that a method is run with."""
     if method == "variational":
         return [{"step": h} for h in STEPS]
-    if method == "moreau":
+    if method in ("moreau", "ida"):
         return [{}]
     return [{"rtol": tol, "atol": tol} for tol in TOLERANCES]
 
@@ -167,7 +188,10 @@ def attempt(case: Case, method: str, duration: float, settings: dict[str, Any]) 
     if run.status not in ("completed", "inaccurate"):
         return (*head, *figures, "", f"{energy:.0e}", "said", f"{run.status}: {run.message}"[:150])
     error = float(np.abs(case.measured(run) - case.oracle(duration)).max())
-    verdict = "said" if run.status == "inaccurate" else "right" if error <= limit(settings) else "LOOSE"
+    wider = re.search("wider tolerance, up to ([0-9.e+]+) times", run.message)
+    factor = float(wider[1]) if wider else 1.0
+    right, within = error <= limit(settings), error <= factor * limit(settings)
+    verdict = "right" if right else "said" if within or run.status == "inaccurate" else "LOOSE"
     return (*head, *figures, f"{error:.0e}", f"{energy:.0e}", verdict, f"{run.status} {run.message}"[:150])
 
 
