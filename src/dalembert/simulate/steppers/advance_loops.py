@@ -16,10 +16,12 @@ from dalembert.simulate.steppers.explicit_loops import (
     EVALUATIONS,
     EVENT,
     FINE,
+    FIRST_WIDE,
     FIXED,
     FULL,
     IN_A_ROW,
     LAST_RATIO,
+    LAST_WIDE,
     LEAST_RATIO,
     NOISE,
     NON_FINITE,
@@ -34,6 +36,7 @@ from dalembert.simulate.steppers.explicit_loops import (
     TRIED,
     TURNED,
     USUAL,
+    WIDEST,
     H,
     T,
     begin_at,
@@ -223,7 +226,7 @@ def shrink(clock, counts, pair, h, ratio, can_close):
     """Choose a shorter step after a rejection; notice errors that do not fall with the step: noise near a singularity.
 
     Where three shorter steps in a row have not halved the error, it is not one of the method, and the smallest error
-    seen is allowed for the next step; `counts[RELAXED]` tells.
+    seen is allowed for the next step.
     """
     counts[REJECTED] += 1
     counts[IN_A_ROW] += 1
@@ -235,12 +238,20 @@ def shrink(clock, counts, pair, h, ratio, can_close):
         counts[CLOSING] = can_close
     if clock[NOISE] >= NOISY and clock[LEAST_RATIO] < LARGEST_NOISE:
         clock[ALLOWED] = 2.0 * clock[LEAST_RATIO]
-        counts[RELAXED] += 1
         clock[NOISE] = 0.0
         clock[H] = 2.0 * h
         return
     factor = LEAST if not ratio < np.inf else max(LEAST, SAFETY * ratio ** (-1.0 / pair.order))
     clock[H] = h * factor
+
+
+@inner
+def note_wide(clock, counts, end, ratio):
+    """Note when a step is taken with an error above the tolerance, and by how much."""
+    if counts[RELAXED] == 0:
+        clock[FIRST_WIDE] = clock[T]
+    clock[LAST_WIDE], clock[WIDEST] = end, max(clock[WIDEST], ratio)
+    counts[RELAXED] += 1
 
 
 @inner
@@ -323,6 +334,8 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, node
             if counts[CLOSING] == 1 and clock[H] < VERY_SHORT * clock[USUAL]:
                 return SHORT
             continue
+        if not fixed and ratio > 1.0:
+            note_wide(clock, counts, end, ratio)
         if signs.size and event_inside(work, tables, pair, now, clock, counts, nodes, signs, h, end):
             return EVENT
         if limits.every > 0.0:

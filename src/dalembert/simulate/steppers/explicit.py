@@ -117,8 +117,7 @@ def near_singular(stepper: Explicit) -> bool:
 def over_the_singularity(stepper: Explicit, code: int) -> int:
     """Choose a step that leads past a configuration where rows depend on each other.
 
-    Accelerations next to it are noise; of several steps across it, the one with the least error is taken, and
-    noted in `extra["relaxed"]`.
+    Accelerations next to it are noise; of several steps across it, the one with the least error is taken.
     """
     if stepper.counts[at.CLOSING] == 2:
         return code
@@ -142,7 +141,6 @@ def over_the_singularity(stepper: Explicit, code: int) -> int:
         stepper.clock[at.ALLOWED] = 1.0
         return code
     stepper.clock[at.ALLOWED], stepper.clock[at.H] = max(1.0, 1.01 * best), choice
-    stepper.counts[at.RELAXED] += best > 1.0
     stepper.counts[at.CLOSING] = 2
     return at.FULL
 
@@ -210,7 +208,7 @@ class Explicit:
             np.zeros(size),
             np.zeros((SPARE, max(size, self.m.nq))),
         )
-        self.clock, self.counts = np.zeros(11), np.zeros(9, np.int64)
+        self.clock, self.counts = np.zeros(14), np.zeros(9, np.int64)
         self.clock[[at.ALLOWED, at.LEAST_RATIO, at.LAST_RATIO]] = 1.0, np.inf, np.inf
         self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
         directions = np.array([each.direction for each in session.watches], dtype=float)
@@ -253,10 +251,11 @@ class Explicit:
             self._flush()
             s.extra["relaxed"] = int(self.counts[at.RELAXED])
             if s.extra["relaxed"] and s.status == "completed":
-                first, last = s.extra["relaxed at"][0][0], s.extra["relaxed at"][-1][1]
+                first, last, widest = self.clock[[at.FIRST_WIDE, at.LAST_WIDE, at.WIDEST]]
+                steps = "1 step" if s.extra["relaxed"] == 1 else f"{s.extra['relaxed']} steps"
                 s.message = (
-                    f"{s.extra['relaxed']} steps between t = {first:.6g} s and {last:.6g} s were taken with a wider "
-                    "tolerance: errors did not fall with the step, as next to a singular configuration"
+                    f"{steps} between t = {first:.6g} s and {last:.6g} s had a wider tolerance, up to {widest:.1e} "
+                    "times: errors did not fall with the step, as next to a singular configuration"
                 )
             say_unresolved(s, int(self.nodes.counts[UNRESOLVED]))
 
@@ -303,14 +302,11 @@ class Explicit:
             self.signs,
             self.nodes,
         )
-        relaxed, before = self.counts[at.RELAXED], self.clock[at.T]
         code = loop.advance(*arguments, most_steps)
         if code in (DECLINED, at.SHORT) and near_singular(self):
             code = over_the_singularity(self, code)
         if code == DECLINED and not self.codes.carries:
             code = by_kkt(self, arguments)
-        if self.counts[at.RELAXED] > relaxed:
-            self.session.extra.setdefault("relaxed at", []).append((float(before), float(self.clock[at.T])))
         if self.callbacks.error is not None:
             error = self.callbacks.error
             self.session.extra["error"] = error, self.callbacks.error_time
@@ -390,7 +386,8 @@ class Explicit:
 
     def _restore(self, kept: dict[str, Array]) -> None:
         self.now.q[:], self.now.v[:], self.now.work[:] = kept["q"], kept["v"], kept["work"]
-        self.clock[:], self.counts[:], self.signs[:] = kept["clock"], kept["counts"], kept["signs"]
+        self.clock[: kept["clock"].size] = kept["clock"]  # older files end before what is noted of wide steps
+        self.counts[:], self.signs[:] = kept["counts"], kept["signs"]
         self.nodes.counts[:] = kept.get("nodes", 0)
         self.careful(
             begin_at,

@@ -24,6 +24,10 @@ T, H, BEGIN, STOP, TRIED, ORIGIN, ALLOWED, NOISE, LEAST_RATIO, LAST_RATIO, USUAL
 that is allowed, rejections that have not helped, least and last error since the last step; longest step
 of late."""
 
+FIRST_WIDE, LAST_WIDE, WIDEST = range(11, 14)
+"""Further places in `clock`: begin of the first and end of the last step that was taken with an error above the
+tolerance, and the largest such error over it."""
+
 STEPS, REJECTED, EVALUATIONS, SAMPLES, ASKED, FIXED, RELAXED, CLOSING, IN_A_ROW = range(9)
 """Places in `counts`."""
 
