@@ -27,7 +27,7 @@ TEXTS = {
     "function as a name": ('unknowns = ["sin"]\n' + ONE, "'sin' cannot be a name"),
     "infinity": (HEAD + '[[equation]]\ntext = "x * 1e999 = 0"\n', "NaN or infinity"),
     "division by zero": (HEAD + '[[equation]]\ntext = "x / 0 = 1"\n', "NaN or infinity"),
-    "parameter of NaN": (HEAD + "parameters = { g = nan }\n" + ONE, "'g' is not finite"),
+    "parameter of NaN": (HEAD + "parameters = { g = nan }\n" + ONE, "'g' is nan; it must be a finite number"),
     "constant": (HEAD + ONE + '[[equation]]\ntext = "1 = 2"\n', "contains no variable"),
     "output": (HEAD + ONE + 'output = "z"\n', "no variable is called 'z'"),
     "deep": (HEAD + f'[[equation]]\ntext = "{"(" * 500}x{")" * 500} = 1"\n', "nested"),

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.simulate import METHODS, Problem, Table, from_expressions, integrate
+from dalembert.simulate import Problem, Table, from_expressions, integrate
+from dalembert.simulate.settings import METHODS
 
 X, R, T, S = ca.SX.sym("x", 5), ca.SX.sym("r", 5), ca.SX.sym("t"), ca.SX.sym("s")
 UP = [np.sin(0.5), -np.cos(0.5)]

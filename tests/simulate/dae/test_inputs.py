@@ -12,7 +12,8 @@ from scipy.integrate import solve_ivp
 from scipy.interpolate import PPoly
 
 import dalembert as da
-from dalembert.simulate import FORMULATIONS, METHODS, Event, Problem, Table, integrate
+from dalembert.simulate import FORMULATIONS, Event, Problem, Table, integrate
+from dalembert.simulate.settings import METHODS
 
 T, Q, V, U = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("u")
 START = [np.sin(0.5), -np.cos(0.5)]

@@ -13,12 +13,12 @@ Every mode of a contact has a measure, relative to size (accelerations) or to th
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from dalembert.friction.cones.sweeps import ASSOCIATED, FIXED, TINY, UNILATERAL
+from dalembert.kernel.loops import loop
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
+compiled = loop(nogil=True, error_model="numpy")
 
 
 @compiled

@@ -16,10 +16,10 @@ from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
 from dalembert.model.lagrangian.contacts import derive_contacts, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
+from dalembert.model.lagrangian.forward import forward
 from dalembert.model.lagrangian.quantities import quantity
 from dalembert.model.lagrangian.states import States
 from dalembert.model.lagrangian.symbols import Parameters, Symbols
-from dalembert.model.lagrangian.forward import forward
 from dalembert.model.requests import refuse_unhashable
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -25,6 +25,10 @@ FILE_DIGITS = 1e-6
 BUILT_DIGITS = 1e-9
 """Relative size of what counts as rounding of a model that was read from a file, or built from numbers in full."""
 
+CLEAR = 100.0
+"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
+count so many times, and a row that is independent has more by far."""
+
 ROUNDING = 1e-14
 """Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
 beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
@@ -88,6 +92,30 @@ def model_rows(
             A_k, drift_k, agree[k] = _dependent(B[k], A[k], drift[k], g[k], keep[k].sum(), digits, float(speeds[k]))
             A[k], drift[k] = (A_k if doubtful[k] else A[k]), (drift_k if agree[k] else drift[k])
     return ModelRows(A, drift, digits if doubtful.any() else None, bool(doubtful.any() and agree.all()))
+
+
+def rows_of_rank(
+    M: Float[Array, "n n"],
+    A: Float[Array, "m n"],
+    drift: Float[Array, " m"],
+    groups: Sequence[int],
+    digits: float,
+    rank: int,
+) -> tuple[Array, Array]:
+    """Return rows and drift of one state of which all beyond a given rank are exact sums of those that are kept.
+
+    As `model_rows`, with the rank of the mechanism in place of one that is read off this state.
+    """
+    mass = np.abs(np.diagonal(M))
+    d = np.where(mass > 0, mass, 1.0) ** -0.5
+    norms = np.linalg.norm(A * d, axis=-1)
+    nothing = (norms > 0) & (
+        (norms <= ROUNDING * norms.max(initial=0.0)) | (_group_scales(norms, groups) * norms <= digits)
+    )
+    A, norms = np.where(nothing[:, None], 0.0, A), np.where(nothing, 0.0, norms)
+    g = _group_scales(norms, groups)
+    rows, sums, _ = _dependent(g[:, None] * A * d, A, drift, g, rank, digits, 0.0)
+    return rows, sums
 
 
 def _beside(

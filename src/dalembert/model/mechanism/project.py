@@ -14,7 +14,7 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.mechanism.manifold import one_number, reals
-from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS, ROUNDING, model_rows
+from dalembert.model.mechanism.precision import BUILT_DIGITS, CLEAR, FILE_DIGITS, ROUNDING, model_rows, rows_of_rank
 
 if TYPE_CHECKING:
     from dalembert.kkt import KKT, Diagnosis, Solution
@@ -70,13 +70,17 @@ class Solving:
         M, A = self.mass_matrix(q), self.jacobian(q, t)
         digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
         rank = self._known_rank(q, t)
-        if rank is not None:
+        if rank is not None and rank.dropped > digits:  # rows of short levers: their digits count CLEAR times
+            digits *= CLEAR
+        elif rank is not None:
             from dalembert.model.mechanism.ranks import agreeing
 
-            system = KKT(M, A, self.names, self.coordinates, _square(metric), rank=rank.rank)
             size = float(np.asarray(self.drift_size(A, v)))
             agreed = agreeing(self, rank, np.asarray(q, dtype=float), float(t), drift, size)
-            return system, drift if agreed is None else agreed, agreed is not None
+            kept, sums = rows_of_rank(M, A, drift, self.scale_groups, digits, rank.rank)
+            options: dict[str, Any] = {"rank": rank.rank, "groups": self.scale_groups}
+            system = KKT(M, kept, self.names, self.coordinates, _square(metric), **options)
+            return system, drift if agreed is None else sums, agreed is not None
         rows = model_rows(M, A, drift, self.drift_size(A, v), self.scale_groups, digits)
         system = KKT(M, rows.A, self.names, self.coordinates, _square(metric), rank_tolerance=rows.tolerance)
         return system, rows.drift, rows.agree
@@ -93,7 +97,7 @@ class Solving:
         from dalembert.model.mechanism.ranks import fitting_rank
 
         rank = fitting_rank(self, q, float(t))
-        digits = BUILT_DIGITS if self.source is None else FILE_DIGITS
+        digits = CLEAR * (BUILT_DIGITS if self.source is None else FILE_DIGITS)
         return rank if rank.redundant and rank.places and rank.dropped <= digits else None
 
     def solve(self, q: Any, v: Any, tau: Any = None, t: Any = 0.0, metric: Any = None, **options: Any) -> Solution:

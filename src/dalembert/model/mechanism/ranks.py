@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
+from dalembert.model.mechanism.precision import BUILT_DIGITS, CLEAR, FILE_DIGITS
 
 Array = np.ndarray
 
@@ -37,10 +37,6 @@ these are fewer: more is a constraint that cannot be met."""
 
 FADED = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
-
-CLEAR = 100.0
-"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
-count so many times, and a row that is independent has more by far."""
 
 TOUCHING = 10.0
 """Times the root of a gap by which rows may look independent that are not."""
