@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.checks import floats, real, reals, refuse_masked
-from dalembert.errors import DalembertError, ShapeError
+from dalembert.checks import finite_vector, floats, is_number, real, reals, refuse_masked
+from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.friction import Tabulated
 from dalembert.model import Placement
 from dalembert.model.matrices import Matrices
@@ -66,3 +66,30 @@ def test_a_mask_is_seen(values) -> None:
 def test_an_empty_mask_is_none() -> None:
     np.testing.assert_array_equal(floats(np.ma.array([1.0, 2.0]), "x"), [1.0, 2.0])
     assert real("x", np.ma.array(2.0)) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "words"),
+    [
+        ([1.0], ShapeError, r"q must have shape \(2,\); it has \(1,\)"),
+        ([1.0, np.nan], ModelError, r"q\[1\] \('b'\) is nan; a state must be finite"),
+        (["x", 1.0], ShapeError, "q is not an array of real numbers"),
+        (masked(2), ShapeError, "q is a masked array"),
+    ],
+)
+def test_a_state_is_one_finite_number_per_coordinate(values, error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        finite_vector(values, ("a", "b"), "q")
+
+
+def test_a_vector_is_copied() -> None:
+    given = np.ones(2)
+    finite_vector(given, ("a", "b"), "q")[0] = 5.0
+    assert given[0] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "is_one"), [(1, True), (np.float32(2.0), True), (np.nan, True), (True, False), ("1", False)]
+)
+def test_what_one_number_is(value, is_one: bool) -> None:
+    assert is_number(value) is is_one

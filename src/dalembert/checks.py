@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,26 @@ def floats(values: Any, what: str) -> Array:
     """Return an array of floats, not under a mask; TypeError or ValueError where it holds no numbers."""
     refuse_masked(values, what)
     return np.asarray(values, dtype=float)
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a value is one real number (NaN and infinity are)."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def finite_vector(values: Any, names: Sequence[str], what: str) -> Array:
+    """Return a copy of one finite number per name."""
+    refuse_masked(values, what)
+    try:
+        array = np.array(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{what} is not an array of real numbers: {error}") from error
+    if array.shape != (len(names),):
+        raise ShapeError(f"{what} must have shape ({len(names)},); it has {array.shape}")
+    bad = np.flatnonzero(~np.isfinite(array))
+    if bad.size:
+        raise ModelError(f"{what}[{bad[0]}] ({names[bad[0]]!r}) is {array[bad[0]]}; a state must be finite")
+    return array
 
 
 def real(name: str, value: Any) -> float:

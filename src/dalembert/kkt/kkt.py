@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Literal
 
@@ -42,6 +41,7 @@ from dalembert.kkt.routes import ROUTES
 from dalembert.kkt.solution import Held, Solution
 from dalembert.kkt.solve import Answer, Options, answer
 from dalembert.kkt.status import Status
+from dalembert.names import near_matches
 
 Array = np.ndarray
 Massless = Literal["refuse", "hold"]
@@ -339,7 +339,7 @@ def _in_precision(array: Array, precision: float) -> Array:
 def _checked(value: str, allowed: tuple[str, ...], what: str) -> Any:
     """Return the value if it is among the allowed words."""
     if value not in allowed:
-        near = get_close_matches(str(value), allowed, n=1)
+        near = near_matches(value, allowed)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"{what}={value!r} is not one of {', '.join(map(repr, allowed))}{hint}")
     return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from jaxtyping import Float
 from dalembert.errors import ModelError
 from dalembert.kkt.certificate import BatchCertificate, Certificate
 from dalembert.kkt.status import Status
+from dalembert.names import near_matches
 
 Array = np.ndarray
 
@@ -107,7 +107,7 @@ class Solution:
         if name in self.system.names and name in self.system.coordinates:
             raise ModelError(f"{name!r} names a coordinate and a constraint row; use .acceleration or .reactions")
         if name not in named:
-            near = get_close_matches(name, named, n=3)
+            near = near_matches(name, named)
             hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
             raise ModelError(f"no coordinate or constraint row is called {name!r}{hint}")
         return named[name]

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 import casadi as ca
@@ -24,6 +23,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.names import near_matches
 from dalembert.readers.equation_text import is_name, parse_equation
 from dalembert.readers.files import read_text
 from dalembert.readers.xml_tree import shortened
@@ -147,7 +147,7 @@ def _system(content: Layout) -> EquationSystem:
     def lookup(word: str) -> ca.SX:
         base = word.rstrip("'")
         if base not in symbols:
-            near = get_close_matches(base, declared, n=1)
+            near = near_matches(base, declared)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ModelError(f"{base!r} is not among unknowns, known, time or parameters{hint}")
         if word == base:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import floats
-from dalembert.errors import ModelError, ShapeError
+from dalembert.checks import finite_vector
+from dalembert.errors import ModelError
 from dalembert.names import near_matches
 from dalembert.simulate.entry import METHODS, WITH_CONTACTS, choose
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
@@ -214,8 +214,8 @@ def _refuse_unknown(method: str, contacts: Any, options: dict[str, Any]) -> None
 
 def consistent_start(mechanism: Mechanism, q: Any, v: Any, t: float) -> tuple[Array, Array]:
     """Return the initial state on the constraints, or refuse it with the row that it misses."""
-    q = mechanism.neutral() if q is None else _vector(q, mechanism.nq, "q", mechanism.configuration_names)
-    v = np.zeros(mechanism.nv) if v is None else _vector(v, mechanism.nv, "v", mechanism.coordinates)
+    q = mechanism.neutral() if q is None else finite_vector(q, mechanism.configuration_names, "q")
+    v = np.zeros(mechanism.nv) if v is None else finite_vector(v, mechanism.coordinates, "v")
     q = mechanism.normalize(q) if np.abs(mechanism.normalize(q) - q).max(initial=0.0) < CONSISTENT else q
     mechanism.manifold.refuse_off_manifold(q)
     if not mechanism.names:
@@ -250,19 +250,6 @@ def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) ->
             f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}, {part:.2g} of the mechanism's size; "
             f"{hint}"
         )
-
-
-def _vector(values: Any, size: int, what: str, names: tuple[str, ...]) -> Array:
-    try:
-        array = floats(values, what).copy()
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"{what} is not an array of real numbers: {error}") from error
-    if array.shape != (size,):
-        raise ShapeError(f"{what} must have shape ({size},); it has {array.shape}")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        raise ModelError(f"{what}[{bad[0]}] ({names[bad[0]]!r}) is {array[bad[0]]}; a state must be finite")
-    return array
 
 
 def _numbers(**values: Any) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from jaxtyping import Float
 
 from dalembert.checks import floats
 from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
+from dalembert.names import near_matches
 from dalembert.simulate.session import Session
 from dalembert.simulate.trajectory import Trajectory
 
@@ -115,7 +115,7 @@ class Reactions(Mapping[str, Array]):
             return self.table[:, self.groups[name]]
         if name in self.contacts:
             return self.contacts[name]
-        near = get_close_matches(name, [*self.rows, *self.groups, *self.contacts], n=3)
+        near = near_matches(name, [*self.rows, *self.groups, *self.contacts])
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
         raise ModelError(f"no constraint or contact is called {name!r}{hint}")
 
@@ -199,7 +199,7 @@ class MechanismTrajectory(Trajectory):
             place, source = m.index_v(base), self.v if rate == "v" else self.acceleration
         else:
             if name not in known:
-                near = get_close_matches(str(name), [*known, *m.names, *reactions.groups, *reactions.contacts], n=3)
+                near = near_matches(name, [*known, *m.names, *reactions.groups, *reactions.contacts])
                 hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
                 raise ModelError(f"no coordinate, joint, constraint or contact is called {name!r}{hint}")
             place, source = m.index_q(name), self.q

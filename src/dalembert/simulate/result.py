@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
+from dalembert.names import near_matches
 from dalembert.simulate.equations.least_change import RANK, scales
 from dalembert.simulate.steppers.interpolation import Dense
 
@@ -140,9 +141,7 @@ class Result:
             return self.forces[name]
         if name in self.known:
             return np.array([self.known[name](t) for t in self.inside])
-        from difflib import get_close_matches
-
-        near = get_close_matches(str(name), [*self.names, *self.known], n=3, cutoff=0.4)
+        near = near_matches(name, [*self.names, *self.known])
         raise ModelError(f"no unknown is called {name!r}; near are {', '.join(near) or ', '.join(self.names[:8])}")
 
     @cached_property

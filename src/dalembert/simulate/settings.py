@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from dalembert.checks import floats, real, reals, whole
 from dalembert.errors import ModelError, ShapeError
+from dalembert.names import near_matches
 from dalembert.simulate.equations.dae import DAE
 from dalembert.simulate.steppers.newton_loops import NEWTON_SHARE
 
@@ -70,7 +70,7 @@ class Settings:
         names = [f.name for f in fields(cls) if f.name not in ("t0", "t1", "atol_all")]
         for name in options:
             if name not in names:
-                near = get_close_matches(name, names, n=1)
+                near = near_matches(name, names)
                 raise ModelError(f"no option is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         given = dict(options)
         given |= {name: real(name, given[name]) for name in REALS if name in given}

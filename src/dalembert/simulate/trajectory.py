@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ from jaxtyping import Float, Int
 
 from dalembert.errors import MissingExtraError, ModelError
 from dalembert.friction import FrictionStatus
+from dalembert.names import near_matches
 from dalembert.simulate.dry.dynamics import Dynamics
 from dalembert.simulate.events.record import EventRecord
 
@@ -133,7 +133,7 @@ class Trajectory:
         if name in self.contacts:
             found = self.forces[:, self.dynamics.columns.of(self.contacts.index(name))]
             return found[:, 0] if found.shape[1] == 1 else found
-        near = get_close_matches(name, [*self.coordinates, *self.contacts], n=3)
+        near = near_matches(name, [*self.coordinates, *self.contacts])
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
         raise ModelError(f"no coordinate or contact is called {name!r}{hint}")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -14,6 +13,7 @@ from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.inputs import as_real
+from dalembert.names import near_matches
 
 if TYPE_CHECKING:
     from dalembert.tableau.variables import Variables
@@ -122,7 +122,7 @@ def known_options(maker: Any, options: dict[str, Any], *others: str) -> dict[str
     names = [*list(inspect.signature(maker).parameters)[1:], *others]
     for option in options:
         if option not in names:
-            near = tuple(get_close_matches(option, names, n=1))
+            near = near_matches(option, names)
             raise ModelError(f"{option!r} is no option here; there are {', '.join(names)}", near=near)
     return options
 
@@ -179,7 +179,7 @@ def _parted(variables: Variables, name: Any, what: str) -> tuple[str, str]:
 
 def _stranger(scalar: str, suffix: str, permitted: Mapping[str, Any], what: str) -> str:
     """Say why a variable of the tableau takes no value here."""
-    near = get_close_matches(scalar, permitted, n=1)
+    near = near_matches(scalar, permitted)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     if suffix:
         return f"the equations do not contain {scalar!r}{hint}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.lagrangian.symbols import Parameters, as_column, symbol_column
+from dalembert.names import near_matches
 from dalembert.tableau.inputs import as_list, as_mapping, as_names
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -30,8 +30,8 @@ def declared_outputs(
     pairs: list[tuple[str, int]] = []
     for equation, variable in outputs.items():
         if equation not in rows:
-            near = get_close_matches(str(equation), rows, n=1)
-            raise ModelError(f"outputs: no equation is called {equation!r}", near=tuple(near))
+            near = near_matches(equation, rows)
+            raise ModelError(f"outputs: no equation is called {equation!r}", near=near)
         scalars = variables.find([variable], "outputs")
         if len(scalars) != len(rows[equation]):
             raise ModelError(
@@ -103,9 +103,9 @@ class Variables:
             elif name in place:
                 found.append(place[name])
             else:
-                near = get_close_matches(name, [*self.groups, *self.names], n=1)
+                near = near_matches(name, [*self.groups, *self.names])
                 others = "" if near else f"; there are {', '.join(map(repr, list(self.groups)[:SHOWN]))}"
-                raise ModelError(f"{what}: no variable is called {name!r}{others}", near=tuple(near))
+                raise ModelError(f"{what}: no variable is called {name!r}{others}", near=near)
         return found
 
     @property

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from jaxtyping import Bool, Float
 
+from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.friction.bounded.problem import Problem
-from dalembert.friction.laws.laws import is_number
 from dalembert.friction.resolution import AT_LIMIT, STILL, FrictionStatus
 from dalembert.kkt import KKT, Status
 

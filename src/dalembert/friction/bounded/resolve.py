@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.friction.bounded.massless import hold_massless
 from dalembert.friction.bounded.methods import METHODS, Found
 from dalembert.friction.bounded.problem import Problem, checked_problem
 from dalembert.friction.cones.problem import Limited, Reacting
 from dalembert.friction.cones.resolve import resolve_coulomb
-from dalembert.friction.laws.laws import is_number
 from dalembert.friction.resolution import (
     AT_LIMIT,
     FrictionCertificate,
@@ -26,6 +25,7 @@ from dalembert.friction.resolution import (
 )
 from dalembert.friction.uniqueness import UniquenessReport, undetermined_forces
 from dalembert.kkt.inputs import checked_vector, refuse_nonfinite
+from dalembert.names import near_matches
 
 Array = np.ndarray
 
@@ -208,7 +208,7 @@ def _without_answer(problem: Problem, method: str, found: Found) -> Resolution:
 
 def _refuse_unknown(method: str) -> None:
     if not isinstance(method, str) or method not in METHODS:
-        near = get_close_matches(str(method), METHODS, n=1)
+        near = near_matches(method, METHODS)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"method={method!r} is not one of {', '.join(map(repr, METHODS))}{hint}")
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from dalembert.checks import floats
+from dalembert.checks import floats, is_number
 from dalembert.errors import ModelError, ShapeError
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -31,11 +30,6 @@ PROBES = np.concatenate([[0.0], np.logspace(-9.0, 4.0, 105)])
 
 SLACK = 1e-12
 """Relative amount by which T_k(0) may exceed T_s through rounding."""
-
-
-def is_number(value: Any) -> bool:
-    """Say whether a value is one real number (NaN and infinity are)."""
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
 
 
 class Law(ABC):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import reduce
 
 import casadi as ca
@@ -15,6 +14,7 @@ from dalembert.kkt.residual import CERTAIN_DIGITS, acceptable, rounding
 from dalembert.model.lagrangian.contacts import ContactExpressions, as_outputs
 from dalembert.model.lagrangian.derivation import Expressions
 from dalembert.model.lagrangian.symbols import Symbols
+from dalembert.names import near_matches
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The block system solved in straight-line code: expressions for a and lam, and whether they are certified.
@@ -218,7 +218,7 @@ QUANTITIES = {
 def quantity(expressions: Expressions, symbols: Symbols, what: str, contacts: ContactExpressions) -> ca.Function:
     """Return the CasADi function of one quantity."""
     if what not in QUANTITIES:
-        near = get_close_matches(str(what), QUANTITIES, n=1)
+        near = near_matches(what, QUANTITIES)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"what={what!r} is not one of {', '.join(map(repr, QUANTITIES))}{hint}")
     outputs = as_outputs(contacts) if what == "contacts" else _outputs(expressions, what)

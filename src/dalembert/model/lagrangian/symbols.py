@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.mechanism.manifold import reals
+from dalembert.names import near_matches
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The symbols of a system, and the check that an expression uses no others.
@@ -223,7 +223,7 @@ class Parameters:
     def _refuse_unknown(self, values: Mapping[str, Any]) -> None:
         for name in values:
             if name not in self.names:
-                near = get_close_matches(str(name), self.names, n=1)
+                near = near_matches(name, self.names)
                 hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(self.names) or 'none'}"
                 raise ModelError(f"no parameter is called {name!r}{hint}")
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import floats
+from dalembert.checks import floats, is_number
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction.laws.laws import is_number
 from dalembert.simulate.contact.surface_loops import REACH, SLOTS, nearest_places
 
 if TYPE_CHECKING:

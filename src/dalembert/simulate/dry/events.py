@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.friction.laws.laws import is_number
+from dalembert.names import near_matches
 from dalembert.simulate.dry.dynamics import HALF, Dynamics
 from dalembert.simulate.dry.locate import Found, ModeRate, Segment, first_transition, time_to_rest
 from dalembert.simulate.dry.transition import after_loss, arrived_together, modes_at_rest, on_manifold
@@ -107,7 +107,7 @@ def checked_options(
 ) -> Options:  # fmt: skip
     """Refuse what cannot be meant."""
     if not isinstance(stepper, str) or stepper not in STEPPERS:
-        near = get_close_matches(str(stepper), STEPPERS, n=1)
+        near = near_matches(stepper, STEPPERS)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ModelError(f"stepper={stepper!r} is not one of {', '.join(map(repr, STEPPERS))}{hint}")
     for value, what in ((duration, "duration"), (rtol, "rtol"), (atol, "atol"), (event_tolerance, "event_tolerance")):

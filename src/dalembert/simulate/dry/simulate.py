@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
-from dalembert.checks import floats
-from dalembert.errors import ModelError, ShapeError, SolvabilityError
-from dalembert.friction.laws.laws import is_number
+from dalembert.checks import finite_vector, is_number
+from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.system import System
+from dalembert.names import near_matches
 from dalembert.simulate.dry.dynamics import SLIP, STICK, Dynamics
 from dalembert.simulate.dry.events import Record, Run, checked_options, run_events
 from dalembert.simulate.dry.fixed import run_fixed
@@ -90,7 +89,7 @@ def simulate(
         Also where the run could not go on: `status` and `message` say why.
     """
     if not isinstance(method, str) or method not in METHODS:
-        near = get_close_matches(str(method), METHODS, n=1)
+        near = near_matches(method, METHODS)
         raise ModelError(
             f"method={method!r} is not one of {', '.join(map(repr, METHODS))}"
             + (f"; did you mean {near[0]!r}?" if near else "")
@@ -106,7 +105,7 @@ def simulate(
     if method == "fixed" and step is None:
         raise ModelError('method="fixed" needs step=')
     dynamics = Dynamics(system, force)  # pyright: ignore[reportArgumentType] - a plain System has no contacts
-    q, v = _state(q, dynamics, "q"), _state(v, dynamics, "v")
+    q, v = (finite_vector(x, dynamics.system.coordinates, what) for x, what in ((q, "q"), (v, "v")))
     mode = _first_modes(dynamics, q, v, float(t), sticking)
     run = Run(
         dynamics, checked, Record(float(t), float(t) + checked.duration, checked.every), float(t),
@@ -120,21 +119,6 @@ def simulate(
     run.record.add(run.t, run.y, run.mode)
     METHODS[method](run, **options)
     return _trajectory(run)
-
-
-def _state(values: Any, dynamics: Dynamics, what: str) -> Array:
-    """Return a finite vector of n numbers."""
-    try:
-        array = floats(values, what).copy()
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"{what} is not an array of real numbers: {error}") from error
-    names = dynamics.system.coordinates
-    if array.shape != (len(names),):
-        raise ShapeError(f"{what} must have shape ({len(names)},), one number per coordinate; it has {array.shape}")
-    bad = np.flatnonzero(~np.isfinite(array))
-    if bad.size:
-        raise ModelError(f"{what}[{bad[0]}] ({names[bad[0]]!r}) is {array[bad[0]]}; a state must be finite")
-    return array
 
 
 def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Sequence[str] | str | None) -> Array:

@@ -99,13 +99,17 @@ class Callbacks:
         phi = np.asarray(m.constraint(work.q, t))
         A = np.asarray(m.jacobian(work.q, t))[np.array(m.holonomic)]
         work.residual[:] = phi
-        work.correction[:] = -np.linalg.lstsq(A, phi, rcond=1e-10)[0]
-        work.status[0] = 0.0
+        sound = np.isfinite(phi).all() and np.isfinite(A).all()
+        work.correction[:] = -np.linalg.lstsq(A, phi, rcond=1e-10)[0] if sound else np.nan
+        work.status[0] = float(Status.UNIQUE if sound else Status.NONFINITE)
 
     def _admit(self, work: Work) -> None:
         """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
         m, t = self.codes.mechanism, float(work.environment[0])
-        found = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
+        try:
+            found = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
+        except np.linalg.LinAlgError:  # no metric: a motion without mass, or numbers that are none
+            found = np.full(work.v.size, np.nan)
         work.velocity[:] = found
         work.status[0] = float(Status.UNIQUE if np.isfinite(found).all() else Status.NONFINITE)
 
