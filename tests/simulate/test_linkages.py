@@ -210,6 +210,17 @@ def test_implicit_steps_are_right(references, name, method, tolerance):
     assert gap < 100 * AMPLIFIED * tolerance * scale
 
 
+@pytest.mark.parametrize(("name", "tolerance", "said"), [
+    ("goldberg", 1e-13, "the configuration is regular.* rtol=1e-13"),
+    ("sarrus", 1e-6, "close to a singular one"),
+])  # fmt: skip
+def test_implicit_steps_that_cannot_go_on_say_whether_the_configuration_is_singular(name, tolerance, said):
+    """Radau called a regular configuration singular where its Newton's method had come down to rounding."""
+    run = da.simulate(getattr(given, name)(), 1.0, method="radau", rtol=tolerance, atol=tolerance)
+    assert run.status == "no solution"
+    assert re.search(said, run.message), run.message
+
+
 def test_variational_steps_are_of_second_order(references):
     m, q = references["bennett"]
     errors = []
