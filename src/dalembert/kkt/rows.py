@@ -241,6 +241,7 @@ def row_structure(
     precision: float = EPS,
     rank: int | None = None,
     groups: Sequence[int] | None = None,
+    scales: Float[Array, " m"] | None = None,
 ) -> RowStructure:
     """Decompose the rows of A in the metric of M (of the identity without M).  O(n^3 + m n min(m, n)).
 
@@ -255,8 +256,11 @@ def row_structure(
     groups
         One number per row; rows of one group share their unit and are scaled together, so that a row that is rounding
         beside its group is none. Without groups every row is scaled for itself.
+    scales
+        D, where it is known: positive numbers, the same at all states of a mechanism. A constraint that fades at one
+        of them is not scaled up there.
     """
-    metric = metric_rows(A, M, groups)
+    metric = metric_rows(A, M, groups) if scales is None else _known_metric(A, M, scales)
     B, weights = metric.B, metric.weights
     U, s, _ = np.linalg.svd(B)
     found = _decided(s, A.shape, metric, tolerance, precision, rank, grouped=groups is not None)
@@ -323,6 +327,22 @@ def metric_rows(
         B=B / last[:, None], weights=weights, growth=max(1.0, float(growth.max(initial=1.0))), shortest=_shortest(logs),
         own=scaled, measures=measures,
     )  # fmt: skip
+
+
+def _known_metric(A: Array, M: Array | None, scales: Array) -> MetricRows:
+    """Return D A L^-T with scales D that are given; coordinates are scaled as in `metric_rows`."""
+    M = np.eye(A.shape[1]) if M is None else M
+    mass = np.abs(np.diag(M))
+    known = np.where(mass > 0.0, -0.5 * np.log2(np.where(mass > 0.0, mass, 1.0)), np.nan)
+    weighted = scales[:, None] * A
+    columns = np.exp2(log_scales(weighted, known)[0])
+    Li = _metric_factor(M * np.outer(columns, columns), weighted * columns)
+    B = weighted * columns @ Li.T
+    lengths = np.linalg.norm(B, axis=1)
+    grown = np.linalg.norm(np.abs(weighted * columns) @ np.abs(Li.T), axis=1) / _lengths(B)
+    with np.errstate(divide="ignore"):
+        logs = np.where(lengths > 0.0, np.log2(lengths), np.nan)
+    return MetricRows(B, scales, max(1.0, float(grown.max(initial=1.0))), _shortest(logs), columns)
 
 
 def _of_groups(values: Array, groups: Sequence[int] | None, which: Callable[[Array], Any]) -> Array:

@@ -243,7 +243,8 @@ def ending(totals: Totals, problem: Problem, callbacks: InputCallbacks) -> str:
         FAILED_ERROR_TEST: f"the error test failed again and again, worst for {name!r}: a discontinuity (declare it as "
         "stop_times or an event), or tolerances below rounding",
         FAILED_CONVERGENCE: f"Newton's method did not converge, worst for {name!r}: the iteration matrix may be "
-        "singular (a singular configuration, or redundant constraints that appeared on the way)",
+        "singular (a singular configuration, or redundant constraints that appeared on the way), or tolerances below "
+        "rounding",
         FAILED_NON_FINITE: f"the residual is not finite, first seen in {name!r}: check its domain (roots, divisions)",
     }
     size = abs(s["h_collapsed"])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.model.mechanism.precision import BUILT_DIGITS, CLEAR, FILE_DIGITS
 
 Array = np.ndarray
@@ -112,7 +113,7 @@ def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
         return rank
     survey = Survey(mechanism, t)
     survey.scales = rank.scales
-    s = survey.spectrum(q, np.ones(rank.rows, dtype=bool))
+    s = survey.spectrum(q)
     gap = float(np.abs(survey.residual(q)).max(initial=0.0))
     more = s[rank.rank] > max(survey.tolerance(gap), 10.0 * rank.dropped) if rank.rank < rank.rows else False
     less = s[rank.rank - 1] <= survey.digits if rank.rank else False
@@ -147,7 +148,7 @@ def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array
     """
     survey = Survey(mechanism, t)
     survey.scales = rank.scales
-    U = np.linalg.svd(survey.scaled(survey.rows(q)[1]))[0][:, rank.rank :]
+    U = survey.structure(q, rank=rank.rank).scaled_null
     c = rank.scales * drift
     beyond = U.T @ c
     tolerance = max(survey.digits, 10.0 * float(np.abs(survey.residual(q)).max(initial=0.0)))
@@ -168,7 +169,7 @@ def distance(mechanism: Any, rank: GenericRank, q: Array, t: float = 0.0) -> flo
         return 1.0
     survey = Survey(mechanism, t)
     survey.scales = rank.scales
-    return float(survey.spectrum(np.asarray(q), np.ones(rank.rows, dtype=bool))[rank.rank - 1])
+    return float(survey.spectrum(np.asarray(q))[rank.rank - 1])
 
 
 def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> tuple[Array, Array]:
@@ -264,20 +265,29 @@ class Survey:
             largest[same] = np.where(largest[same] > FADED * peak, largest[same], peak)
         self.scales = 1.0 / np.where(largest > 0.0, largest, 1.0)
 
-    def spectrum(self, q: Array, rows: Array) -> Array:
-        """Return s_i / s_1 of some rows, as many numbers as there are rows."""
-        s = np.zeros(int(rows.sum()))
-        if rows.any() and self.m.nv:
-            found = np.linalg.svd(self.scaled(self.rows(q)[1])[rows], compute_uv=False)
-            s[: found.size] = found / found[0] if found[0] > 0.0 else 0.0
+    def structure(
+        self, q: Array, tolerance: float | None = None, rank: int | None = None, rows: Array | None = None
+    ) -> RowStructure:
+        """Return the decomposition of all rows, or of some, which decides what of it is zero."""
+        M, A = self.matrices(q)
+        self.definite &= definite(M, A) is M
+        own = slice(None) if rows is None else rows
+        return row_structure(A[own], M, tolerance, rank=rank, scales=self.scales[own])
+
+    def spectrum(self, q: Array) -> Array:
+        """Return s_i / s_1, as many numbers as there are rows."""
+        s = np.zeros(len(self.m.names))
+        found = self.structure(q).s
+        if found.size and found[0] > 0.0:
+            s[: found.size] = found / found[0]
         return s
 
     def around(self, q: Array) -> list[tuple[Array, float]]:
         """Return closed configurations around a closed one, with their residuals, along random admissible motions."""
         rng = np.random.default_rng(0)
         L, B = self.rows(q)
-        _, s, Vt = np.linalg.svd(self.scaled(B)[self.holonomic])
-        kept = int(np.count_nonzero(s > self.digits * s.max(initial=0.0)))
+        Vt = np.linalg.svd(self.scaled(B)[self.holonomic])[2]
+        kept = self.structure(q, self.digits, rows=self.holonomic).rank
         motions = solve_triangular(L.T, Vt[kept:].T, lower=False)
         levers = velocity_sizes(self.m)
         found = []
@@ -298,16 +308,13 @@ class Survey:
         limit = max(SLACK, self.digits)
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
         closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
-        every = np.ones(m, dtype=bool)
         best = (-1, 0.0, 0.0, 0.0)
         positions = 0
         for place, gap in closed:
             tolerance = self.tolerance(gap)
-            s = self.spectrum(place, every)
-            rank = int(np.count_nonzero(s > tolerance))
-            kept, dropped = float(s[rank - 1]) if rank else 1.0, float(s[rank]) if rank < m else 0.0
-            best = max(best, (rank, kept, dropped, gap))
-            positions = max(positions, int(np.count_nonzero(self.spectrum(place, self.holonomic) > tolerance)))
+            found = self.structure(place, tolerance)
+            best = max(best, (found.rank, found.kept, found.dropped, gap))
+            positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
         count = len(closed) if first[1] <= limit else 0
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))
         return GenericRank(best[0], positions, m, best[1], best[2], self.scales, self.sizes, count, best[3], weights)

@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import UnsupportedError
+from dalembert.model.mechanism.ranks import distance
 from dalembert.simulate.equations.callbacks import called_event
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.equations.mechanism_system import ImplicitSystem
@@ -18,7 +19,8 @@ from dalembert.simulate.events.asked import Event
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.samples import asked_times
-from dalembert.simulate.session import Session
+from dalembert.simulate.session import Session, rank_of
+from dalembert.simulate.steppers.explicit import SINGULAR
 from dalembert.simulate.steppers.explicit_events import say_unresolved
 
 if TYPE_CHECKING:
@@ -269,7 +271,8 @@ class Stiff:
             s.stop("event", "")
         elif not result.success and not full:
             interrupted = "interrupted from the keyboard" in result.message
-            s.stop("interrupted" if interrupted else "no solution", result.message + self._no_number(result))
+            why = self._no_number(result) + self._configuration(result)
+            s.stop("interrupted" if interrupted else "no solution", result.message + why)
         self._hand_over(result)
 
     def _count_down(self) -> None:
@@ -290,6 +293,25 @@ class Stiff:
         x = result.sol(t)
         times = (t, t + 1e-12 * self.session.settings.duration)
         return self.session.controller.non_finite(times, self.system.configuration(x[:n]), x[n : 2 * n])
+
+    def _configuration(self, result: Any) -> str:
+        """Return whether the configuration is singular where Newton's method did not converge, in words.
+
+        Rows say so themselves; where these are as independent as ever, Newton's method has come down to rounding.
+        """
+        rank, t = rank_of(self.session), float(result.sol.t_max)
+        if "did not converge" not in result.message or rank is None or not rank.rank:
+            return ""
+        s_r = distance(self.m, rank, self.system.configuration(result.sol(t)[: self.m.nv]), t)
+        if s_r < SINGULAR * rank.kept:
+            return (
+                f"; the configuration is close to a singular one, s_r / s_1 = {s_r:.1e} where {rank.kept:.1e} is usual"
+            )
+        s = self.session.settings
+        return (
+            f"; the configuration is regular, s_r / s_1 = {s_r:.1e}: rtol={s.rtol:g}, atol={s.atol:g} may be less than "
+            'rounding leaves of the multipliers; take wider ones, or method="dop853"'
+        )
 
     def _asked_times(self) -> Array | None:
         s = self.session.settings

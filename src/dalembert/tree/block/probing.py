@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.errors import ModelError
+from dalembert.kkt.rows import row_structure
 from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.joints import as_expression
@@ -155,9 +156,8 @@ def _dependences(
 ) -> tuple[tuple[bool, ...], tuple[tuple[int, ...], ...]]:
     """Return which rows are implied by others, and of which kept rows each of them is a sum."""
     m = A.shape[1]
-    rows = [_in_mass_metric(h, a) / np.sqrt(typical)[:, None] for h, a in zip(H, A, strict=True)]
-    values = [np.linalg.svd(B, compute_uv=False) if B.size else np.zeros(0) for B in rows]
-    ranks = [int(np.count_nonzero(s > digits * s.max(initial=0.0))) for s in values]
+    found = [row_structure(a, h, digits, scales=typical**-0.5) for h, a in zip(H, A, strict=True)]
+    rows, ranks = [each.B for each in found], [each.rank for each in found]
     free = [each for each in ranks if each < A.shape[2]]
     rank = max(free if moves and free else ranks, default=0)
     generic = [B for B, each in zip(rows, ranks, strict=True) if each == rank]
@@ -170,14 +170,6 @@ def _dependences(
     parts = {i: tuple(sorted(kept[k] for k in np.flatnonzero(largest[at] > PART))) for at, i in enumerate(rest)}
     small = {i for i in rest if max(np.linalg.norm(B[i]) for B in generic) <= digits}
     return tuple(i in rest for i in range(m)), tuple(() if i in small else parts.get(i, ()) for i in range(m))
-
-
-def _in_mass_metric(H: Array, A: Array) -> Array:
-    """Return A H^-1/2, of what is not zero in H."""
-    d = _unit(np.diag(H))
-    values, vectors = np.linalg.eigh(d[:, None] * H * d)
-    safe = values > np.finfo(float).eps * len(H) * values.max(initial=0.0)
-    return (A * d) @ (vectors[:, safe] * values[safe] ** -0.5)
 
 
 def _chosen(rows: list[Array], rank: int) -> list[int]:
