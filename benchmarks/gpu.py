@@ -25,7 +25,7 @@ import contacts
 import sample_programs as robots
 from dalembert.kernel.cuda.engine import CudaEngine
 from dalembert.kernel.cuda.printer import Tuning
-from dalembert.kernel.engine import Options
+from dalembert.kernel.engine import KernelOptions
 from dalembert.kernel.numpy_twin import evaluate
 
 SIZES = tuple(1 << k for k in range(12, 23, 2))
@@ -76,7 +76,7 @@ def measure(
     name: str, function: ca.Function, dtype: str, sizes: tuple[int, ...], tuning: Tuning | None
 ) -> dict[str, Any]:
     """Return all figures of one function in one precision."""
-    engine = CudaEngine(function, Options(dtype), tuning)
+    engine = CudaEngine(function, KernelOptions(dtype), tuning)
     figures, used = engine.figures, engine.source.tuning
     compiled = engine.program.operations
     row: dict[str, Any] = {"name": name, "dtype": dtype, "traced": figures["traced_operations"], "compiled": compiled}

@@ -50,7 +50,7 @@ def cluster(k: int) -> da.Mechanism:
 def embedding_operations(k: int) -> tuple[int, int]:
     """Return the operations of elimination and of embedding, after comparing their answers with the dense ones."""
     mechanism = cluster(k)
-    setting = constrained.Setting.of(mechanism)
+    setting = constrained.Tracing.of(mechanism)
     y1, y2 = setting.symbol("y1"), setting.symbol("y2", len(mechanism.names))
     rows = TreeRows.of(setting)
     inputs = ("q", "y1", "y2")
@@ -73,7 +73,7 @@ def embedding_operations(k: int) -> tuple[int, int]:
     return operations[0], operations[1]
 
 
-def by_elimination(setting: constrained.Setting, rows: TreeRows, y1: Any, y2: Any) -> tuple[list[Scalar], list[Scalar]]:
+def by_elimination(setting: constrained.Tracing, rows: TreeRows, y1: Any, y2: Any) -> tuple[list[Scalar], list[Scalar]]:
     """Return a and lam by route "caba"."""
     inside = InsideTheTree.of(setting, rows.forces)
     right = inward(inside.made, Load([REST] * len(setting.tree.links), y1), y2)
@@ -83,7 +83,7 @@ def by_elimination(setting: constrained.Setting, rows: TreeRows, y1: Any, y2: An
     return motion.joints, [known[r] for r in range(len(y2))]
 
 
-def by_embedding(setting: constrained.Setting, A: Any, f: Any, c: Any) -> tuple[list[Scalar], list[Scalar]]:
+def by_embedding(setting: constrained.Tracing, A: Any, f: Any, c: Any) -> tuple[list[Scalar], list[Scalar]]:
     """Return a and lam by embedding; A (numbers) chooses the dependent velocities."""
     n, m = setting.mechanism.nv, len(c)
     dependent = sorted(scipy.linalg.qr(A, pivoting=True)[2][:m].tolist())

@@ -52,22 +52,22 @@ CLAIMS = {
 SLACK = 0.03
 
 
-def setting_of(mechanism: da.Mechanism) -> constrained.Setting:
+def setting_of(mechanism: da.Mechanism) -> constrained.Tracing:
     """Return what routes start from; ranks are looked at by the plain twins, which do not unroll."""
     found = []
     for q in mechanism.random(np.random.default_rng(0), 3):
         state, rows = plain.State.at(mechanism, q), plain.RowForces.at(mechanism, q)
         found.append((plain.crba(state), rows.matrix(state)))
     needs = probe(np.array([M for M, _ in found]), np.array([A for _, A in found]), mechanism.row_groups)
-    return constrained.Setting(mechanism, prepare(mechanism), needs)
+    return constrained.Tracing(mechanism, prepare(mechanism), needs)
 
 
-def solves(setting: constrained.Setting, route: str) -> int:
+def solves(setting: constrained.Tracing, route: str) -> int:
     """Return the operations of a solve."""
     return cost_of(constrained.block_solution_by(setting, ROUTES[route])).operations
 
 
-def delassus(setting: constrained.Setting, route: str) -> int:
+def delassus(setting: constrained.Tracing, route: str) -> int:
     """Return the operations of the Delassus matrix beyond the factor of the tree."""
     held = {i for row in TreeRows.of(setting).forces for link in row.links for i in setting.tree.ancestors(link)}
     passed = {setting.tree.links[i].v for i in held}
@@ -76,7 +76,7 @@ def delassus(setting: constrained.Setting, route: str) -> int:
     return cost_of(matrix_by(setting, ROUTES[route])).operations - cost_of(alone).operations
 
 
-Count = Callable[[constrained.Setting, str], int]
+Count = Callable[[constrained.Tracing, str], int]
 CASES: dict[str, tuple[Callable[[int], da.Mechanism], Count, tuple[int, ...], dict[str, int]]] = {
     "n": (chain, solves, (25, 50, 100, 200, 400), {"aba": 200, "efpa": 200, "pv": 200, "caba": 400, "matrix": 50}),
     "m": (bundle, delassus, (24, 48, 96, 192), {"aba": 96, "efpa": 192, "pv": 192}),

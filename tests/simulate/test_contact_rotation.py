@@ -7,11 +7,11 @@ import pytest
 
 import dalembert as da
 from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
-from dalembert.simulate.contact.bounds import Bounds, Chain, largest
+from dalembert.simulate.contact.bounds import Chain, MotionBounds, largest
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.mode_dynamics import Shot, Stage
+from dalembert.simulate.contact.mode_dynamics import Stage, TrialStep
 from dalembert.simulate.contact.shapes import pairs_of
-from dalembert.simulate.events.isolate import Point, first_zero, least_value, locate_zero
+from dalembert.simulate.events.isolate import GapPoint, first_zero, least_value, locate_zero
 from tests.simulate.contact_cases import plate
 
 G = 9.81
@@ -222,7 +222,7 @@ def test_first_zeros_against_dense_sampling():
         shift = rng.uniform(0.5, 1.1) * np.abs(a).sum()
 
         def look(s, w=w, a=a, p=p, shift=shift):
-            return Point(s, shift + a @ np.sin(w * s + p), (a * w) @ np.cos(w * s + p))
+            return GapPoint(s, shift + a @ np.sin(w * s + p), (a * w) @ np.cos(w * s + p))
 
         if look(0.0).g <= 0.0:
             continue
@@ -250,10 +250,12 @@ def test_bounds_of_a_step_come_from_its_stages():
     class Moved:
         a = np.array([-3.0])
 
-    shot = Shot(0.1, np.zeros(1), np.array([2.0]), 0.0, 0.0, 0.0, (Stage(0.0, np.array([-2.0]), Moved(), np.zeros(2)),))  # type: ignore[arg-type]
+    shot = TrialStep(
+        0.1, np.zeros(1), np.array([2.0]), 0.0, 0.0, 0.0, (Stage(0.0, np.array([-2.0]), Moved(), np.zeros(2)),)
+    )  # type: ignore[arg-type]
     speeds, accelerations = largest(shot)
     assert accelerations[0] == pytest.approx(4.5)
     assert speeds[0] == pytest.approx(2.0 + 0.14 * 0.1 * 4.5)
-    L, K = Bounds(m, contacts).of(type("Here", (), {"q": np.zeros(1)})(), shot)
+    L, K = MotionBounds(m, contacts).of(type("Here", (), {"q": np.zeros(1)})(), shot)
     assert L[0] == pytest.approx(0.5 * speeds[0])
     assert K[0] == pytest.approx(0.5 * (accelerations[0] + speeds[0] ** 2))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.simulate.events.asked import Watch
+from dalembert.simulate.events.asked import EventWatch
 from dalembert.simulate.steppers import stiff
 from dalembert.simulate.steppers.explicit import PAIRS
 from tests.reference.explicit import Plain
@@ -68,7 +68,7 @@ def test_a_terminal_event_ends_the_run_where_it_happens(method, exact):
     m, q, v = crank_rocker()
     torque, level = pushed(m)
     options, error = SMOOTH[method]
-    events = [Watch(level, "falls", terminal=True, direction=-1), Watch(level, "rises", direction=1)]
+    events = [EventWatch(level, "falls", terminal=True, direction=-1), EventWatch(level, "rises", direction=1)]
     run = da.simulate(m, 1.0, q, v, method=method, torque=torque, events=events, every=0.1, **options)
     assert run.status == "event"
     assert "falls" in run.message

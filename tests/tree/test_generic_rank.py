@@ -109,7 +109,7 @@ def numbers(function, *inputs):
 def test_next_to_flat_accelerations_are_right_or_declined(kind, route):
     """Below 1e-7 rad a row of the mechanism's rank was dropped as redundant, with accelerations wrong by their size."""
     mechanism = parallelogram(kind)
-    setting = constrained.Setting.of(mechanism)
+    setting = constrained.Tracing.of(mechanism)
     assert sum(not each for each in setting.needs.implied) == 2
     theta, q, v, tau = nearly_flat(60)
     a, _, status = numbers(constrained.forward_by(setting, ROUTES[route]), q, v, tau, np.zeros(60))

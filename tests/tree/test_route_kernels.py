@@ -199,7 +199,7 @@ def grows_evenly(counts):
 
 def test_W4_W5_operations_are_linear_in_n():
     """O(n m + m^3) and O(n + m d + m^3): solves on chains with six rows at the end; every hinge adds the same."""
-    settings = [constrained.Setting.of(chain(n, [n - 1])) for n in (8, 14, 20)]
+    settings = [constrained.Tracing.of(chain(n, [n - 1])) for n in (8, 14, 20)]
     counts = {
         route: [cost_of(constrained.block_solution_by(each, ROUTES[route])).operations for each in settings]
         for route in ("aba", "efpa", "pv")
@@ -209,7 +209,7 @@ def test_W4_W5_operations_are_linear_in_n():
 
 def test_W5_delassus_matrix_is_linear_in_depth():
     """Twelve rows on two links: passes outward for "aba", m rows for "efpa", six unit forces for "pv"."""
-    settings = [constrained.Setting.of(chain(n, [n - 3, n - 1])) for n in (16, 20, 24)]
+    settings = [constrained.Tracing.of(chain(n, [n - 3, n - 1])) for n in (16, 20, 24)]
     counts = {route: [cost_of(matrix_by(each, ROUTES[route])).operations for each in settings] for route in CHAINED}
     assert all(map(grows_evenly, counts.values())), counts
     assert counts["pv"][-1] < counts["efpa"][-1] < counts["aba"][-1]
@@ -217,6 +217,6 @@ def test_W5_delassus_matrix_is_linear_in_depth():
 
 def test_W5_elimination_inside_the_tree_is_linear_in_n_and_m():
     """Legs of three hinges, each held at its end: every leg adds the same."""
-    settings = [constrained.Setting.of(legs(count)) for count in (2, 4, 6)]
+    settings = [constrained.Tracing.of(legs(count)) for count in (2, 4, 6)]
     counts = [cost_of(constrained.block_solution_by(each, ROUTES["caba"])).operations for each in settings]
     assert grows_evenly(counts), counts

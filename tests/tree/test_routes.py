@@ -125,7 +125,7 @@ def test_W1_W2_steps_one_and_two(mechanism):
     np.testing.assert_allclose(plain.ABA(state, rows, y1, none)[1], A @ np.linalg.solve(M, y1), atol=1e-10)
     np.testing.assert_allclose(plain.ABA(state, rows, y1, none)[0], np.linalg.solve(M, y1), atol=1e-10)
 
-    setting = constrained.Setting.of(mechanism)
+    setting = constrained.Tracing.of(mechanism)
     system = TreeSystem.of(setting.tree, setting.posed, TreeRows.of(setting).in_world())
     tau = setting.symbol("tau")
     called = ABA(system, Load([REST] * len(setting.tree.links), tau), none.tolist())

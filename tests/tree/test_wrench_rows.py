@@ -8,7 +8,7 @@ import pytest
 import dalembert as da
 from dalembert.tree.block import constrained
 from dalembert.tree.block.articulated_system import ArticulatedSystem
-from dalembert.tree.block.constrained import Setting
+from dalembert.tree.block.constrained import Tracing
 from dalembert.tree.routes.table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
 from tests.tree.closed import numeric
@@ -68,7 +68,7 @@ def test_same_answer_as_by_matrices(name, route):
 
 def test_the_joint_of_a_welded_link_meets_one_row_alone():
     """The wrench U / D ends at its joint, the five others pass it: the row is its own block of G."""
-    setting = Setting.of(CASES["two soles"])
+    setting = Tracing.of(CASES["two soles"])
     rows = TreeRows.of(setting).in_short_bases(setting)
     system = ArticulatedSystem.of(setting.tree, setting.posed, rows.forces)
     for group, joint in ((0, 12), (6, 19)):
@@ -79,7 +79,7 @@ def test_the_joint_of_a_welded_link_meets_one_row_alone():
 
 
 def test_fewer_operations():
-    setting = Setting.of(CASES["two soles"])
+    setting = Tracing.of(CASES["two soles"])
     rows = TreeRows.of(setting)
     rows = {"plain": rows, "short": rows.in_short_bases(setting)}
     counts = {}
@@ -95,7 +95,7 @@ def test_fewer_operations():
 def test_redundant_rows_stay_the_users():
     """Least-norm multipliers are those of the rows that people see."""
     mechanism = walker().constrain(da.Weld("sole 0"), da.Weld("0.6", name="again"))
-    setting = Setting.of(mechanism)
+    setting = Tracing.of(mechanism)
     assert setting.needs.redundant
     assert TreeRows.of(setting).in_short_bases(setting).bases == [None, None]
     q, v, _ = state(mechanism)

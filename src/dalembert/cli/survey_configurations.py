@@ -73,7 +73,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class ConfigurationSurvey:
     """A mechanism and what was found; `print` it."""
 
     mechanism: Mechanism
@@ -122,7 +122,7 @@ def _without_numbers(finding: Finding) -> str:
     return repr(kept)
 
 
-def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0) -> Survey:
+def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0) -> ConfigurationSurvey:
     """Look at a mechanism at its neutral and at `samples` random configurations, each closed first where it can be."""
     if samples < 0 or seed < 0:
         raise ModelError(f"the number of random configurations and their seed are not negative; got {samples}, {seed}")
@@ -131,7 +131,7 @@ def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0) -> Survey:
     findings = [_finding(mechanism, "neutral", mechanism.neutral() if neutral is None else neutral)]
     for i, (q, _) in enumerate(closed_samples(mechanism, close, samples, seed)):
         findings.append(_finding(mechanism, f"random {i + 1}", q))
-    return Survey(mechanism, tuple(findings))
+    return ConfigurationSurvey(mechanism, tuple(findings))
 
 
 def _finding(mechanism: Mechanism, place: str, q: np.ndarray) -> Finding:

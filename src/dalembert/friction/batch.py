@@ -12,7 +12,7 @@ from dalembert.friction.cones.batch import reacting_batch, solved_reacting
 from dalembert.friction.cones.problem import Limited, Reacting
 from dalembert.friction.laws.contacts import checked_laws
 from dalembert.friction.laws.laws import Law
-from dalembert.friction.resolution import BatchResolution, FrictionStatus, Samples, least_multipliers
+from dalembert.friction.resolution import BatchResolution, FrictionStatus, StateSamples, least_multipliers
 from dalembert.kkt.inputs import as_real, checked_names
 
 Array = np.ndarray
@@ -71,7 +71,7 @@ def resolve_batch(
             (drift, 0.0, k, "drift"), (contact_drift, 0.0, m, "contact_drift"), (loads, 1.0, c, "loads")
         )
     )  # fmt: skip
-    data = Samples(M, f, W, velocity, A, *rates)
+    data = StateSamples(M, f, W, velocity, A, *rates)
     start = np.zeros((N, m)) if warm is None else _broadcast(warm, 0.0, (N, m), "warm").copy()
     options: dict[str, Any] = {"at_rest": at_rest, "names": names, "rows": rows}
     if reacting:
@@ -108,7 +108,7 @@ def _broadcast(values: Any, default: float, shape: tuple[int, int], what: str) -
         raise ShapeError(f"{what} must be {shape} or ({shape[1]},); it has shape {array.shape}") from None
 
 
-def _solved(data: Samples, laws: tuple[Law, ...], at_rest: float, T: Array) -> BatchResolution:
+def _solved(data: StateSamples, laws: tuple[Law, ...], at_rest: float, T: Array) -> BatchResolution:
     """Run the kernel."""
     from dalembert.friction.bounded.batch import resolve_samples
 
@@ -131,7 +131,7 @@ def _solved(data: Samples, laws: tuple[Law, ...], at_rest: float, T: Array) -> B
     return BatchResolution(a, T, xi, least_multipliers(data, a, T), code, status, residual, rounds)
 
 
-def _alone(out: BatchResolution, s: int, data: Samples, laws: list, options: dict[str, Any]) -> None:
+def _alone(out: BatchResolution, s: int, data: StateSamples, laws: list, options: dict[str, Any]) -> None:
     """Resolve one sample through `resolve` and write its answer."""
     given = data.one(s)
     M = given["M"]

@@ -285,7 +285,7 @@ class BatchResolution:
 
 
 @dataclass(frozen=True, eq=False)
-class Samples:
+class StateSamples:
     """Checked data of N samples; M, W and A may have one sample for all."""
 
     M: Array
@@ -306,7 +306,7 @@ class Samples:
         }  # fmt: skip
 
 
-def least_multipliers(data: Samples, a: Array, T: Array) -> Array:
+def least_multipliers(data: StateSamples, a: Array, T: Array) -> Array:
     """Return the least-norm lam of A^T lam = f + W T - M a, NaN where there is no answer."""
     lam = np.full((len(a), data.A.shape[1]), np.nan)
     good = np.isfinite(a).all(axis=1) & np.isfinite(T).all(axis=1)

@@ -66,7 +66,7 @@ ALIGNMENT = 64  # of scratch memory, in bytes
 
 
 @dataclass(frozen=True)
-class Layout:
+class CodeLayout:
     """Sizes that compiled code works with.
 
     Attributes

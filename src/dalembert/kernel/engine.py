@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dalembert.errors import UnsupportedError
 from dalembert.kernel.program.program import Port
-from dalembert.kernel.source import Source
+from dalembert.kernel.source import FunctionSource
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -110,7 +110,7 @@ WIDTHS = (1, 2, 4, 8, 16)
 
 
 @dataclass(frozen=True)
-class Options:
+class KernelOptions:
     """How to compile: name of the real type, number of threads, samples per vector (None: chosen)."""
 
     dtype: str = "float64"
@@ -148,31 +148,36 @@ class Engine(Protocol):
         ...
 
 
-def _cpu(source: Source, options: Options) -> Engine:
+def _cpu(source: FunctionSource, options: KernelOptions) -> Engine:
     from dalembert.kernel.llvm.engine import engine
 
     return engine(source, options)
 
 
-def _c(source: Source, options: Options) -> Engine:
+def _c(source: FunctionSource, options: KernelOptions) -> Engine:
     from dalembert.kernel.c.engine import engine
 
     return engine(source, options)
 
 
-def _cuda(source: Source, options: Options) -> Engine:
+def _cuda(source: FunctionSource, options: KernelOptions) -> Engine:
     from dalembert.kernel.cuda.engine import engine
 
     return engine(source, options)
 
 
-def _numpy(source: Source, options: Options) -> Engine:
+def _numpy(source: FunctionSource, options: KernelOptions) -> Engine:
     from dalembert.kernel.numpy_twin import engine
 
     return engine(source, options)
 
 
-BACKENDS: dict[str, Callable[[Source, Options], Engine]] = {"cpu": _cpu, "c": _c, "cuda": _cuda, "numpy": _numpy}
+BACKENDS: dict[str, Callable[[FunctionSource, KernelOptions], Engine]] = {
+    "cpu": _cpu,
+    "c": _c,
+    "cuda": _cuda,
+    "numpy": _numpy,
+}
 """Every backend; each is imported when it is first used."""
 
 
@@ -187,7 +192,7 @@ def type_name(dtype: Any) -> str:
     return name
 
 
-def make_options(dtype: Any, threads: Any, width: Any) -> Options:
+def make_options(dtype: Any, threads: Any, width: Any) -> KernelOptions:
     """Return checked options; whole numbers may be NumPy's."""
     count = _whole(threads)
     if count is None or count < 1:
@@ -195,7 +200,7 @@ def make_options(dtype: Any, threads: Any, width: Any) -> Options:
     samples = None if width is None else _whole(width)
     if width is not None and samples not in WIDTHS:
         raise UnsupportedError(f"width={width!r}: samples per vector are one of {', '.join(map(str, WIDTHS))}")
-    return Options(type_name(dtype), count, samples)
+    return KernelOptions(type_name(dtype), count, samples)
 
 
 def _whole(value: Any) -> int | None:
@@ -203,7 +208,7 @@ def _whole(value: Any) -> int | None:
     return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
 
 
-def make_engine(source: Source, backend: str, options: Options) -> Engine:
+def make_engine(source: FunctionSource, backend: str, options: KernelOptions) -> Engine:
     """Return the engine of a backend, or say which backends and types there are."""
     if not isinstance(backend, str) or backend not in BACKENDS:
         known = ", ".join(map(repr, BACKENDS))

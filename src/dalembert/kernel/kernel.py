@@ -10,9 +10,9 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kernel.arrays import call_flat, leading_axes
-from dalembert.kernel.engine import Evaluation, Options, make_engine, make_options
+from dalembert.kernel.engine import Evaluation, KernelOptions, make_engine, make_options
 from dalembert.kernel.report import Report
-from dalembert.kernel.source import Source
+from dalembert.kernel.source import FunctionSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ class Kernel:
         threads: int = 1,
         width: int | None = None,
     ) -> None:
-        self._start(Source(function), backend, make_options(dtype, threads, width))
+        self._start(FunctionSource(function), backend, make_options(dtype, threads, width))
 
     @classmethod
     def cached(
@@ -113,10 +113,10 @@ class Kernel:
         if not callable(build):
             raise ModelError(f"build is a function that returns the casadi.Function, not {build!r:.80}")
         kernel = cls.__new__(cls)
-        kernel._start(Source(build=build, parts=key), backend, make_options(dtype, threads, width))
+        kernel._start(FunctionSource(build=build, parts=key), backend, make_options(dtype, threads, width))
         return kernel
 
-    def _start(self, source: Source, backend: str, options: Options) -> None:
+    def _start(self, source: FunctionSource, backend: str, options: KernelOptions) -> None:
         """Compile, or load."""
         self._source = source
         self.backend = backend
@@ -284,7 +284,7 @@ def _arrays(out: Any) -> tuple[Any, ...]:
     return (NotImplemented,)
 
 
-def _restore(source: Source, backend: str, options: Options, spare: tuple[Any, ...]) -> Kernel:
+def _restore(source: FunctionSource, backend: str, options: KernelOptions, spare: tuple[Any, ...]) -> Kernel:
     """Return a kernel that was pickled."""
     kernel = Kernel.__new__(Kernel)
     kernel._start(source, backend, options)

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.kernel.arrays import check_inputs, make_outputs
-from dalembert.kernel.engine import Options
+from dalembert.kernel.engine import KernelOptions
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.order import last_uses
 from dalembert.kernel.program.program import Op, Program
-from dalembert.kernel.source import Source
+from dalembert.kernel.source import FunctionSource
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The plain twin: one vectorised NumPy line per operation; the oracle of the compiled backends.
@@ -145,7 +145,7 @@ class NumpyEngine:
 
     short = None
 
-    def __init__(self, function: Any, options: Options) -> None:
+    def __init__(self, function: Any, options: KernelOptions) -> None:
         lowering = lower(function)
         self.program = lowering.program
         self.name = self.program.name
@@ -183,6 +183,6 @@ class NumpyEngine:
         return None
 
 
-def engine(source: Source, options: Options) -> NumpyEngine:
+def engine(source: FunctionSource, options: KernelOptions) -> NumpyEngine:
     """Return the engine of a source."""
     return NumpyEngine(source.function, options)

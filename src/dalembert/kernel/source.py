@@ -13,7 +13,7 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel import cache
 
 
-class Source:
+class FunctionSource:
     """A CasADi function, or how to get it.
 
     Parameters

@@ -20,7 +20,7 @@ from dalembert.kkt.inputs import symmetric_part
 from dalembert.kkt.residual import CERTAIN_DIGITS, acceptable, rounding
 from dalembert.kkt.routes.schur import Schur
 from dalembert.kkt.solution import Solution
-from dalembert.kkt.solve import Answer, Options, answer
+from dalembert.kkt.solve import Answer, SolveOptions, answer
 from dalembert.kkt.status import Status
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ SAME_ANSWER = 1e-3
 """Compiled and plain code agree to the digits they certify; a larger difference means other data."""
 
 
-def solve_batch(system: KKT, f: Array, c: Array, options: Options) -> Solution:
+def solve_batch(system: KKT, f: Array, c: Array, options: SolveOptions) -> Solution:
     """Solve for all samples of the broadcast of M, A, f and c; a bad sample gets its status and NaN."""
     batch = _Batch(system, f, c, options)
     status, a, lam, motion, constraint = batch.solve()
@@ -330,7 +330,7 @@ def solve_batch(system: KKT, f: Array, c: Array, options: Options) -> Solution:
 class _Batch:
     """The samples of a batch, flattened to one leading axis (views where strides allow)."""
 
-    def __init__(self, system: KKT, f: Array, c: Array, options: Options) -> None:
+    def __init__(self, system: KKT, f: Array, c: Array, options: SolveOptions) -> None:
         try:
             self.shape = np.broadcast_shapes(system.batch_shape, f.shape[:-1], c.shape[:-1])
         except ValueError:

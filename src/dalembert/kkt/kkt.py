@@ -39,7 +39,7 @@ from dalembert.kkt.inputs import (
 from dalembert.kkt.limits import EPS, fast_proof
 from dalembert.kkt.routes import ROUTES
 from dalembert.kkt.solution import Held, Solution
-from dalembert.kkt.solve import Answer, Options, answer
+from dalembert.kkt.solve import Answer, SolveOptions, answer
 from dalembert.kkt.status import Status
 from dalembert.names import near_matches
 
@@ -49,7 +49,7 @@ Inconsistent = Literal["refuse", "least_squares"]
 
 
 ROUTE_NAMES = ("auto", *ROUTES)
-DEFAULTS = Options()
+DEFAULTS = SolveOptions()
 
 
 class KKT:
@@ -118,7 +118,7 @@ class KKT:
         self.batch_shape = batch_shape(M, A)
         self.M, self.A, self._analysis = M, A, None
         plain = route == "auto" and metric is None
-        self._defaults = DEFAULTS if plain else Options(route=self.route, metric=self.metric)
+        self._defaults = DEFAULTS if plain else SolveOptions(route=self.route, metric=self.metric)
         if not self.batch_shape:
             self._analysis = self._analysed(M, A)
             self.M, self.A = self._analysis.M, self._analysis.A
@@ -292,10 +292,10 @@ class KKT:
             refuse_nonfinite(v, "velocity", self.coordinates)
         return v
 
-    def _options(self, route: str | None, massless: str, inconsistent: str) -> Options:
+    def _options(self, route: str | None, massless: str, inconsistent: str) -> SolveOptions:
         if route is None and massless == inconsistent == "refuse":
             return self._defaults
-        return Options(
+        return SolveOptions(
             self.route if route is None else _checked(route, ROUTE_NAMES, "route"),
             _checked(massless, ("refuse", "hold"), "massless"),
             _checked(inconsistent, ("refuse", "least_squares"), "inconsistent"),

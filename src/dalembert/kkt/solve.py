@@ -32,7 +32,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class SolveOptions:
     """What the user asked of a solve.
 
     `metric` is a definite (m, m) matrix, or None for the identity; `precision` the eps of the right sides.
@@ -122,7 +122,7 @@ class Answer:
             return error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice, self.removed)
 
 
-def answer(analysis: Analysis, b: Array, options: Options) -> Answer:
+def answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answer:
     """Solve K x = b, and say what kind of system it was; never raises for numbers."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         try:
@@ -133,7 +133,7 @@ def answer(analysis: Analysis, b: Array, options: Options) -> Answer:
             return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
 
 
-def fast_answer(analysis: Analysis, b: Array, options: Options) -> Answer | None:
+def fast_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answer | None:
     """Solve by a fast route that proves its own answer; None where nothing is proved."""
     for route in FAST_ROUTES:
         if options.route not in ("auto", route.name):
@@ -149,7 +149,7 @@ def fast_answer(analysis: Analysis, b: Array, options: Options) -> Answer | None
     return None
 
 
-def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
+def careful_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answer:
     """Decide rank, consistency and definiteness first, then solve by the route that the system allows."""
     if not np.isfinite(b).all():
         return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
@@ -183,7 +183,7 @@ def careful_answer(analysis: Analysis, b: Array, options: Options) -> Answer:
     return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict, removed))
 
 
-def _consistent(analysis: Analysis, b: Array, options: Options) -> tuple[Array, float]:
+def _consistent(analysis: Analysis, b: Array, options: SolveOptions) -> tuple[Array, float]:
     """Return b with the consistent right side nearest to its own, and the relative conflict that this removed.
 
     A conflict that is rounding beside the accelerations that the forces alone could cause in its rows counts as none.
@@ -215,7 +215,7 @@ def _removed(given: Analysis, kept: Analysis, asked: Array, b: Array, x: Array) 
     return np.append(change, np.zeros(b.size - n - m)) if change.any() else None
 
 
-def _suitable(analysis: Analysis, options: Options) -> Route:
+def _suitable(analysis: Analysis, options: SolveOptions) -> Route:
     """Factor by the requested route, or by the rank-revealing one; say why a requested one cannot do."""
     route = NullSpace if options.route == "auto" else ROUTES[options.route]
     redundant = analysis.A.shape[0] - analysis.rows.rank

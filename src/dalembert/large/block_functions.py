@@ -9,7 +9,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kkt import Status
 from dalembert.large.constrained import LargeSystem
-from dalembert.large.kernel import Quantity, progress
+from dalembert.large.kernel import LoopedFunction, progress
 from dalembert.large.motion_functions import large_system, quantity, refuse_matrix, refuse_route, solved, weighed
 from dalembert.large.residuals import forget_rounding
 
@@ -95,7 +95,7 @@ def _lower(G: Array) -> tuple[Array, Array]:
 # The block system for other right sides, and the Delassus matrix, as loops: `make_<request>(mechanism, **options)`.
 
 
-def make_kkt(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> Quantity:
+def make_kkt(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> LoopedFunction:
     """q, y1, y2, t -> acceleration, multipliers, status."""
     refuse_route(mechanism, route)
     system = weighed(mechanism, metric)
@@ -107,7 +107,7 @@ def make_kkt(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtyp
     return quantity(mechanism, "q y1 y2 t", solved(mechanism, "acceleration", "multipliers"), evaluate)
 
 
-def make_impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Quantity:
+def make_impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> LoopedFunction:
     """q, v, restitution, t -> velocity, impulses, status."""
     system = weighed(mechanism, metric)
 
@@ -118,7 +118,7 @@ def make_impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64"
     return quantity(mechanism, "q v restitution t", solved(mechanism, "velocity", "impulses"), evaluate)
 
 
-def make_project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Quantity:
+def make_project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> LoopedFunction:
     """q, v, t -> velocity, impulses, status."""
     system, all_of_it = weighed(mechanism, metric), np.ones(len(mechanism.names))
 
@@ -129,7 +129,7 @@ def make_project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str =
     return quantity(mechanism, "q v t", solved(mechanism, "velocity", "impulses"), evaluate)
 
 
-def make_project_step(mechanism: Mechanism, dtype: str = "float64") -> Quantity:
+def make_project_step(mechanism: Mechanism, dtype: str = "float64") -> LoopedFunction:
     """q, t -> step, residual, status."""
     system = large_system(mechanism)
 
@@ -140,7 +140,7 @@ def make_project_step(mechanism: Mechanism, dtype: str = "float64") -> Quantity:
     return quantity(mechanism, "q t", outputs, evaluate)
 
 
-def make_project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Quantity:
+def make_project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> LoopedFunction:
     """q, v, t -> step, velocity, residual, impulses, status: both projections, the worse status."""
     system, all_of_it = weighed(mechanism, metric), np.ones(len(mechanism.names))
 
@@ -159,7 +159,7 @@ def make_project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64
     return quantity(mechanism, "q v t", outputs, evaluate)
 
 
-def make_delassus(mechanism: Mechanism, route: str = "auto") -> Quantity:
+def make_delassus(mechanism: Mechanism, route: str = "auto") -> LoopedFunction:
     """q, t -> G = A M^-1 A^T, a column for each run of the articulated-body algorithm."""
     refuse_route(mechanism, route)
     system, m = large_system(mechanism), len(mechanism.names)
@@ -174,7 +174,7 @@ def make_delassus(mechanism: Mechanism, route: str = "auto") -> Quantity:
 
 def make_delassus_factor(
     mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64"
-) -> Quantity:
+) -> LoopedFunction:
     """q, t -> L, D, shift: G + diag(shift) = L D L^T."""
     refuse_route(mechanism, route)
     system, m = weighed(mechanism, metric), len(mechanism.names)
@@ -190,7 +190,7 @@ def make_delassus_factor(
 
 def make_delassus_solve(
     mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64"
-) -> Quantity:
+) -> LoopedFunction:
     """q, b, t -> x with G x = b; G is not formed."""
     refuse_route(mechanism, route)
     system = weighed(mechanism, metric)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
-from dalembert.large.fronts.block import CLEANINGS, STEPS, Factors, FrontBlock, Out, Trial
+from dalembert.large.fronts.block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
 from dalembert.large.fronts.plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
 from dalembert.large.residuals import FINE, all_finite, largest_of_each, needs, relative, residuals
@@ -99,7 +99,7 @@ NOTHING = np.zeros((0, 6))
 """Forces that bodies need where they do not move."""
 
 
-class Answer(NamedTuple):
+class LargeAnswer(NamedTuple):
     """One sample: a (nv,), lam (m,), status, residuals of both block rows."""
 
     acceleration: Array
@@ -158,7 +158,7 @@ class LargeSystem(RowState):
         """Size of what the plan needs for its numbers; a sparse LU is not counted."""
         return 0 if self.fronts is None else 8 * sum(k for word, k in self.fronts.sizes.items() if word != "width")
 
-    def forward(self, q: Array, v: Array, tau: Array, t: float, out: Out | None = None) -> Answer:
+    def forward(self, q: Array, v: Array, tau: Array, t: float, out: Out | None = None) -> LargeAnswer:
         """Return the constrained acceleration of one state, in the arrays `out` where it can be."""
         if not (isfinite(t) and all_finite((q, v, tau))):
             return self._nothing(Status.NONFINITE)
@@ -175,15 +175,15 @@ class LargeSystem(RowState):
 
         return self._answer(values, need, load, -values.drift, free=free, out=out)
 
-    def jump(self, q: Array, v: Array, t: float, taken: Array) -> Answer:
+    def jump(self, q: Array, v: Array, t: float, taken: Array) -> LargeAnswer:
         """Return v', impulses: M (v' - v) + A^T P = 0, of the rows' rate the part `taken` is gone."""
         if not (isfinite(t) and all_finite((q, v, taken))):
             return self._nothing(Status.NONFINITE)
         values = self.moved(q, v, t)
         found = self._answer(values, NOTHING, np.zeros_like(v), -taken * values.rate)
-        return Answer(v + found.acceleration, *found[1:])
+        return LargeAnswer(v + found.acceleration, *found[1:])
 
-    def right_sides(self, q: Array, y1: Array, y2: Array, t: float) -> Answer:
+    def right_sides(self, q: Array, y1: Array, y2: Array, t: float) -> LargeAnswer:
         """Return a, lam of M a + A^T lam = y1, A a = y2 for any right sides."""
         if not (isfinite(t) and all_finite((q, y1, y2))):
             return self._nothing(Status.NONFINITE)
@@ -207,9 +207,9 @@ class LargeSystem(RowState):
         found = self._answer(free, NOTHING, still, c, held >= 0)
         return found.acceleration, values.residual, found.status
 
-    def _nothing(self, status: Status) -> Answer:
+    def _nothing(self, status: Status) -> LargeAnswer:
         nan = np.nan
-        return Answer(np.full(self.layout.mechanism.nv, nan), np.full(self.rows.m, nan), status, (nan, nan))
+        return LargeAnswer(np.full(self.layout.mechanism.nv, nan), np.full(self.rows.m, nan), status, (nan, nan))
 
     def _answer(
         self,
@@ -220,7 +220,7 @@ class LargeSystem(RowState):
         present: Array | None = None,
         free: Any = None,
         out: Out | None = None,
-    ) -> Answer:
+    ) -> LargeAnswer:
         """Solve plainly, or by proximal steps where rows that are `present` depend on each other, and judge."""
         load, present = (need, tau, c), self.all_rows if present is None else present
         out = (np.empty(len(tau)), np.empty(len(c))) if out is None else out
@@ -231,7 +231,7 @@ class LargeSystem(RowState):
         if found is not None:
             found = self._refined(values, factors, load, found)
             if found.one <= self.limits.accept and found.two <= self.limits.accept:
-                return Answer(found.a, found.lam, Status.UNIQUE, (found.one, found.two))
+                return LargeAnswer(found.a, found.lam, Status.UNIQUE, (found.one, found.two))
         scale, implied = self.scales(factors.g), self.implied(present)
         if implied is not None:
             kept = self._kept(values, load, factors.g, scale, present, implied, free)
@@ -249,11 +249,11 @@ class LargeSystem(RowState):
         two = found.two
         if two > self.limits.accept and free is not None:
             two = self._beside(values, factors, c, found.a, free())
-        return Answer(found.a, found.lam, self._verdict(found.one, two, independent), (found.one, two))
+        return LargeAnswer(found.a, found.lam, self._verdict(found.one, two, independent), (found.one, two))
 
     def _kept(
         self, values: RowValues, load: tuple, g: Array, scale: Array, present: Array, implied: Array, free: Any
-    ) -> Answer:
+    ) -> LargeAnswer:
         """Solve by the rows that make up the mechanism's rank; implied ones bear what least norm gives them."""
         need, tau, c = load
         borne = np.zeros(self.rows.m)
@@ -284,9 +284,9 @@ class LargeSystem(RowState):
             status = Status.REDUNDANT if implied.any() else Status.UNIQUE
             if parts[1] > self.limits.agree:
                 status = Status.INCONSISTENT if least > self.limits.implied else Status.ILL_CONDITIONED
-        return Answer(found.a, found.lam, status, (found.one, max(parts)))
+        return LargeAnswer(found.a, found.lam, status, (found.one, max(parts)))
 
-    def _least_pivot(self, factors: Factors, scale: Array, kept: Array) -> float:
+    def _least_pivot(self, factors: FrontFactors, scale: Array, kept: Array) -> float:
         """Return the least pivot of kept rows beside their diagonals; without pivots, what a right side finds of it."""
         if not kept.any():
             return 1.0
@@ -296,7 +296,7 @@ class LargeSystem(RowState):
         _, x = self.block.solve(factors, NOTHING, np.zeros(self.layout.mechanism.nv), -y * scale**0.5)
         return float(np.linalg.norm(y) / np.linalg.norm((x * scale**0.5)[kept]))
 
-    def _is_massless(self, factors: Factors) -> bool:
+    def _is_massless(self, factors: FrontFactors) -> bool:
         """Say whether a joint had next to nothing to divide by."""
         return not factors.worst > MASSIVE * self.limits.eps
 
@@ -316,7 +316,7 @@ class LargeSystem(RowState):
         factors = self.block.factor(values, shift)
         return self._is_massless(factors) or self._have_pivots(factors, self.scales(factors.g), self.all_rows)
 
-    def _have_pivots(self, factors: Factors, scale: Array, present: Array) -> bool:
+    def _have_pivots(self, factors: FrontFactors, scale: Array, present: Array) -> bool:
         """Say whether the rows that are `present` are independent, as far as pivots tell."""
         return bool((factors.pivots > self.limits.implied * scale)[present].all())
 
@@ -329,7 +329,7 @@ class LargeSystem(RowState):
         largest = (self.metric / scale)[g > 0].max(initial=0.0) or self.metric.max()
         return self.limits.shift * self.metric / largest
 
-    def proximal(self, factors: Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
+    def proximal(self, factors: FrontFactors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
         """Return a and the least lam by `STEPS` proximal steps; rounding along null(A^T) is taken out again."""
         lam, solve = np.zeros(self.rows.m), self.block.solve
         a = np.zeros_like(tau)
@@ -342,7 +342,7 @@ class LargeSystem(RowState):
             lam = lam - astray
         return a, lam
 
-    def _trial(self, values: RowValues, factors: Factors, load: tuple, a: Array, lam: Array) -> Trial:
+    def _trial(self, values: RowValues, factors: FrontFactors, load: tuple, a: Array, lam: Array) -> Trial:
         """Return an answer with its residuals."""
         layout, memory, rows, room = self.layout, self.tree.memory, self.rows, self.room
         (need, tau, c), gap = load, np.empty((2, rows.m))
@@ -353,7 +353,7 @@ class LargeSystem(RowState):
         )  # fmt: skip
         return Trial(a, lam, one, two, room.left, gap[0], gap[1])
 
-    def _refined(self, values: RowValues, factors: Factors, load: tuple, found: Trial) -> Trial:
+    def _refined(self, values: RowValues, factors: FrontFactors, load: tuple, found: Trial) -> Trial:
         """Return the answer improved by what is left where that is above `FINE`, as long as it helps."""
         for _ in range(REFINEMENTS):
             if not found.one > FINE:
@@ -365,7 +365,7 @@ class LargeSystem(RowState):
             found = trial
         return found
 
-    def _beside(self, values: RowValues, factors: Factors, c: Array, a: Array, free: Array) -> float:
+    def _beside(self, values: RowValues, factors: FrontFactors, c: Array, a: Array, free: Array) -> float:
         """Return the second residual beside what rows would do without their forces: a structure at rest moves nothing.
 
         The matrix is not used any more: the free accelerations have overwritten its factors.

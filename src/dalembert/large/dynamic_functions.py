@@ -11,7 +11,7 @@ import numpy as np
 from dalembert.errors import UnsupportedError
 from dalembert.large import row_state as composite
 from dalembert.large.constrained import least_forces
-from dalembert.large.kernel import Quantity, Split
+from dalembert.large.kernel import LoopedFunction, ThreadSplit
 from dalembert.large.motion_functions import (
     into,
     large_system,
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> Quantity:
+def make_forward(
+    mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64"
+) -> LoopedFunction:
     """q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers, status."""
     refuse_route(mechanism, route)
     if not mechanism.names:
@@ -55,24 +57,24 @@ def make_forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, 
     return replace(made, explain=explain)
 
 
-def make_aba(mechanism: Mechanism) -> Quantity:
+def make_aba(mechanism: Mechanism) -> LoopedFunction:
     """q, v, tau -> a of the open tree."""
     tree = large_tree(mechanism)
     refuse_singular(tree)
     made = quantity(mechanism, "q v tau", {"a": (mechanism.nv, 1)}, into(tree.forward))
 
-    def split(threads: int) -> Split:
+    def split(threads: int) -> ThreadSplit:
         plan = Branches.of(tree.layout.parent, threads)
         if not plan.pays:
-            return Split(made.evaluate, 1.0, plan.words)
+            return ThreadSplit(made.evaluate, 1.0, plan.words)
         branched = BranchedTree(tree, plan, threads)
         made.figures["memory_bytes"] += branched.bytes
-        return Split(into(branched.forward), plan.gain, plan.words)
+        return ThreadSplit(into(branched.forward), plan.gain, plan.words)
 
     return replace(made, split=split)
 
 
-def make_inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> Quantity:
+def make_inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> LoopedFunction:
     """q, v, a -> tau; with loops or constraints q, v, a, t -> tau, multipliers, status."""
     tree = large_tree(mechanism)
     if actuated is None and not mechanism.loops and not mechanism.constraints:
@@ -90,13 +92,13 @@ def make_inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float
     return quantity(mechanism, "q v a t", solved(mechanism, "tau", "multipliers"), evaluate)
 
 
-def make_bias(mechanism: Mechanism) -> Quantity:
+def make_bias(mechanism: Mechanism) -> LoopedFunction:
     """q, v -> bias."""
     tree, still = large_tree(mechanism), np.zeros(mechanism.nv)
     return quantity(mechanism, "q v", {"bias": (mechanism.nv, 1)}, lambda q, v, out: tree.inverse(q, v, still, out))
 
 
-def make_gravity(mechanism: Mechanism) -> Quantity:
+def make_gravity(mechanism: Mechanism) -> LoopedFunction:
     """Q -> joint forces that hold still."""
     tree, still = large_tree(mechanism), np.zeros(mechanism.nv)
 
@@ -106,7 +108,7 @@ def make_gravity(mechanism: Mechanism) -> Quantity:
     return quantity(mechanism, "q", {"tau": (mechanism.nv, 1)}, evaluate)
 
 
-def make_mass_matrix(mechanism: Mechanism) -> Quantity:
+def make_mass_matrix(mechanism: Mechanism) -> LoopedFunction:
     """Q -> M."""
     tree, n = large_tree(mechanism), mechanism.nv
     refuse_matrix(mechanism, "mass_matrix", n, n, "inverse(q, 0, a) less inverse(q, 0, 0) is M times a vector")
@@ -120,7 +122,7 @@ def make_mass_matrix(mechanism: Mechanism) -> Quantity:
     return quantity(mechanism, "q", {"M": (n, n)}, evaluate)
 
 
-def _row_quantity(mechanism: Mechanism, inputs: str, word: str, size: int) -> Quantity:
+def _row_quantity(mechanism: Mechanism, inputs: str, word: str, size: int) -> LoopedFunction:
     """Return one field of the rows as a quantity."""
     system, still = large_system(mechanism), np.zeros(mechanism.nv)
 
@@ -132,22 +134,22 @@ def _row_quantity(mechanism: Mechanism, inputs: str, word: str, size: int) -> Qu
     return quantity(mechanism, inputs, {word: (size, 1)}, evaluate)
 
 
-def make_constraint(mechanism: Mechanism) -> Quantity:
+def make_constraint(mechanism: Mechanism) -> LoopedFunction:
     """q, t -> phi."""
     return _row_quantity(mechanism, "q t", "residual", large_system(mechanism).rows.h)
 
 
-def make_constraint_velocity(mechanism: Mechanism) -> Quantity:
+def make_constraint_velocity(mechanism: Mechanism) -> LoopedFunction:
     """q, v, t -> A v + offset."""
     return _row_quantity(mechanism, "q v t", "rate", len(mechanism.names))
 
 
-def make_constraint_drift(mechanism: Mechanism) -> Quantity:
+def make_constraint_drift(mechanism: Mechanism) -> LoopedFunction:
     """q, v, t -> drift."""
     return _row_quantity(mechanism, "q v t", "drift", len(mechanism.names))
 
 
-def make_constraint_jacobian(mechanism: Mechanism) -> Quantity:
+def make_constraint_jacobian(mechanism: Mechanism) -> LoopedFunction:
     """q, t -> A (m, nv)."""
     system, m, n = large_system(mechanism), len(mechanism.names), mechanism.nv
     refuse_matrix(mechanism, "constraint_jacobian", m, n, "'constraint_velocity' is A times a vector")

@@ -27,7 +27,7 @@ from dalembert.large.dynamic_functions import (
     make_mass_matrix,
 )
 from dalembert.large.motion_functions import (
-    Quantity,
+    LoopedFunction,
     make_center_of_mass,
     make_center_of_mass_velocity,
     make_energy,
@@ -39,7 +39,7 @@ from dalembert.large.motion_functions import (
     make_velocity,
 )
 
-MAKERS: dict[str, Callable[..., Quantity]] = {
+MAKERS: dict[str, Callable[..., LoopedFunction]] = {
     "kinematics": make_kinematics,
     "velocity": make_velocity,
     "jacobian_drift": make_jacobian_drift,

@@ -74,7 +74,7 @@ LIKE_NEW = ("C", "A", "W")
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class ThreadSplit:
     """One sample shared among threads: by what, how many times as fast at best (1 where it is not split), in words."""
 
     evaluate: Callable[..., Any]
@@ -83,7 +83,7 @@ class Split:
 
 
 @dataclass(frozen=True, eq=False)
-class Quantity:
+class LoopedFunction:
     """One thing that loops compute.
 
     Attributes
@@ -105,7 +105,7 @@ class Quantity:
     evaluate: Callable[..., Any]
     figures: dict[str, Any] = field(default_factory=dict)
     explain: Callable[[Array], str] = lambda a: ""
-    split: Callable[[int], Split] | None = None
+    split: Callable[[int], ThreadSplit] | None = None
 
 
 @dataclass(frozen=True)
@@ -145,16 +145,18 @@ class LoopReport(Report):
         return "\n".join(lines)
 
 
-class LoopEngine:
+class LargeEngine:
     """Runs a quantity over the samples of a batch."""
 
     short = None
 
-    def __init__(self, name: str, quantity: Quantity, threads: int) -> None:
+    def __init__(self, name: str, quantity: LoopedFunction, threads: int) -> None:
         self.name, self.quantity, self.threads = name, quantity, threads
         self.inputs, self.outputs = quantity.inputs, quantity.outputs
         self.figures, self.workers = quantity.figures, Workers(threads)
-        self.alone = Split(quantity.evaluate, 1.0, "one state is not split: that is for forward dynamics of open trees")
+        self.alone = ThreadSplit(
+            quantity.evaluate, 1.0, "one state is not split: that is for forward dynamics of open trees"
+        )
         if threads > 1:
             self.alone = quantity.split(threads) if quantity.split else self.alone
             self.figures["shared"] = f"a batch sample by sample on {threads}; {self.alone.words}"
@@ -220,7 +222,7 @@ class LoopedKernel(Kernel):
         mechanism: Mechanism,
         what: str,
         options: dict[str, Any],
-        make: Callable[..., Quantity],
+        make: Callable[..., LoopedFunction],
         kernel: dict[str, Any],
         reason: str,
     ) -> None:
@@ -235,7 +237,7 @@ class LoopedKernel(Kernel):
         self.backend = "looped"
         quantity = make(mechanism, **options)
         quantity.figures["reason"] = reason
-        self.engine = LoopEngine(what, quantity, self.options.threads)
+        self.engine = LargeEngine(what, quantity, self.options.threads)
         self._face()
         self._given = tuple(port.shape for port in quantity.inputs)
         self._made_of = tuple(port.shape for port in quantity.outputs)

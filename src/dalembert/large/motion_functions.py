@@ -11,7 +11,7 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel.program.program import Port
 from dalembert.large import row_state as composite
 from dalembert.large.constrained import LargeSystem
-from dalembert.large.kernel import Quantity
+from dalembert.large.kernel import LoopedFunction
 from dalembert.large.layout import Layout
 from dalembert.large.outward import Frames
 from dalembert.large.tree import LargeTree
@@ -58,7 +58,7 @@ def weighed(mechanism: Mechanism, metric: Any) -> LargeSystem:
     return large_system(mechanism) if weights is None else LargeSystem(large_tree(mechanism), weights)
 
 
-def quantity(mechanism: Mechanism, inputs: str, outputs: dict[str, tuple[int, int]], evaluate: Any) -> Quantity:
+def quantity(mechanism: Mechanism, inputs: str, outputs: dict[str, tuple[int, int]], evaluate: Any) -> LoopedFunction:
     """Return a quantity with its ports and figures; `inputs` names q, v, a, tau, y1, t, restitution, y2, b."""
     of_rows = {name for name in ("restitution", "y2", "b") if name in inputs.split()}
     sizes = {"q": mechanism.nq, "t": 1, **dict.fromkeys(of_rows, len(mechanism.names) if of_rows else 0)}
@@ -71,7 +71,7 @@ def quantity(mechanism: Mechanism, inputs: str, outputs: dict[str, tuple[int, in
     if system is not None:
         figures |= {"rows": system.rows.m, "widest_front": system.width}
         figures["memory_bytes"] += system.bytes
-    return Quantity(ports, tuple(Port(name, *size) for name, size in outputs.items()), evaluate, figures)
+    return LoopedFunction(ports, tuple(Port(name, *size) for name, size in outputs.items()), evaluate, figures)
 
 
 def solved(mechanism: Mechanism, motion: str, forces: str) -> dict[str, tuple[int, int]]:
@@ -108,10 +108,10 @@ def refuse_matrix(mechanism: Mechanism, what: str, rows: int, columns: int, inst
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Poses, velocities, Jacobians, energy, momentum as loops: `make_<request>(mechanism, **options)` is a `Quantity`.
+# Poses, velocities, Jacobians, energy, momentum as loops: `make_<request>(mechanism, **options)` is a `LoopedFunction`.
 
 
-def make_kinematics(mechanism: Mechanism, frame: str | None = None) -> Quantity:
+def make_kinematics(mechanism: Mechanism, frame: str | None = None) -> LoopedFunction:
     """Q -> rotation, position of a frame, or of all bodies."""
     tree, n = large_tree(mechanism), len(mechanism.bodies)
     layout = tree.layout
@@ -132,7 +132,7 @@ def make_kinematics(mechanism: Mechanism, frame: str | None = None) -> Quantity:
     return quantity(mechanism, "q", size, evaluate)
 
 
-def _frame_motion(mechanism: Mechanism, what: str, frame: str | None, reference: str) -> Quantity:
+def _frame_motion(mechanism: Mechanism, what: str, frame: str | None, reference: str) -> LoopedFunction:
     """Return velocity or drift of a frame as a quantity."""
     tree, name = large_tree(mechanism), _named(frame, what)
 
@@ -155,12 +155,12 @@ def _frame_motion(mechanism: Mechanism, what: str, frame: str | None, reference:
     return quantity(mechanism, "q v", {what: (6, 1)}, evaluate)
 
 
-def make_velocity(mechanism: Mechanism, frame: str | None = None, reference: str = "local") -> Quantity:
+def make_velocity(mechanism: Mechanism, frame: str | None = None, reference: str = "local") -> LoopedFunction:
     """q, v -> velocity of a frame."""
     return _frame_motion(mechanism, "velocity", frame, reference)
 
 
-def make_jacobian_drift(mechanism: Mechanism, frame: str | None = None, reference: str = "local") -> Quantity:
+def make_jacobian_drift(mechanism: Mechanism, frame: str | None = None, reference: str = "local") -> LoopedFunction:
     """q, v -> J_dot v of a frame."""
     return _frame_motion(mechanism, "jacobian_drift", frame, reference)
 
@@ -171,7 +171,7 @@ def _named(frame: str | None, what: str) -> str:
     return frame
 
 
-def make_jacobian(mechanism: Mechanism, frame: str | None = None, reference: str = "local") -> Quantity:
+def make_jacobian(mechanism: Mechanism, frame: str | None = None, reference: str = "local") -> LoopedFunction:
     """Q -> J (6, nv) of a frame."""
     tree, name = large_tree(mechanism), _named(frame, "jacobian")
 
@@ -199,7 +199,7 @@ def _rows_into(tree: LargeTree, ends: Array, forces: Array, closing: Array, out:
     composite.row_jacobian(layout.topology, layout.pitch, tree.memory.K, ends.astype(np.int64), closing, both, A)
 
 
-def make_energy(mechanism: Mechanism) -> Quantity:
+def make_energy(mechanism: Mechanism) -> LoopedFunction:
     """q, v -> kinetic, potential."""
     tree = large_tree(mechanism)
 
@@ -226,7 +226,7 @@ def _sums(tree: LargeTree, frames: Frames) -> tuple[Array, Array, float, Array]:
     return p, turned + np.cross(h, v), float(m[moves].sum()), (h + m * frames.origins)[moves].sum(axis=0)
 
 
-def _centroidal(mechanism: Mechanism, inputs: str, name: str, size: int, of: Any) -> Quantity:
+def _centroidal(mechanism: Mechanism, inputs: str, name: str, size: int, of: Any) -> LoopedFunction:
     """Return a sum over all bodies that move about their centre of mass as a quantity."""
     tree = large_tree(mechanism)
     mass = tree.layout.inertia[tree.layout.moves, 0].sum()
@@ -241,7 +241,7 @@ def _centroidal(mechanism: Mechanism, inputs: str, name: str, size: int, of: Any
     return quantity(mechanism, inputs, {name: (size, 1)}, evaluate)
 
 
-def make_center_of_mass(mechanism: Mechanism) -> Quantity:
+def make_center_of_mass(mechanism: Mechanism) -> LoopedFunction:
     """Q -> centre of mass."""
 
     def center(tree: LargeTree, frames: Frames) -> Array:
@@ -251,7 +251,7 @@ def make_center_of_mass(mechanism: Mechanism) -> Quantity:
     return _centroidal(mechanism, "q", "center", 3, center)
 
 
-def make_center_of_mass_velocity(mechanism: Mechanism) -> Quantity:
+def make_center_of_mass_velocity(mechanism: Mechanism) -> LoopedFunction:
     """q, v -> its velocity."""
 
     def velocity(tree: LargeTree, frames: Frames) -> Array:
@@ -261,7 +261,7 @@ def make_center_of_mass_velocity(mechanism: Mechanism) -> Quantity:
     return _centroidal(mechanism, "q v", "velocity", 3, velocity)
 
 
-def make_momentum(mechanism: Mechanism) -> Quantity:
+def make_momentum(mechanism: Mechanism) -> LoopedFunction:
     """q, v -> centroidal momentum."""
 
     def momentum(tree: LargeTree, frames: Frames) -> Array:
@@ -271,7 +271,7 @@ def make_momentum(mechanism: Mechanism) -> Quantity:
     return _centroidal(mechanism, "q v", "momentum", 6, momentum)
 
 
-def make_momentum_rate(mechanism: Mechanism) -> Quantity:
+def make_momentum_rate(mechanism: Mechanism) -> LoopedFunction:
     """q, v, a -> its rate."""
 
     def rate(tree: LargeTree, frames: Frames) -> Array:

@@ -76,7 +76,7 @@ def looped(mechanism: Mechanism, what: str, options: dict[str, Any], kernel: dic
         return None
     size = f"about {estimated_operations(mechanism):,} operations"
     reason = f"as asked; {size}" if asked else f"{size} are more than {LARGEST_UNROLLED:,}"
-    from dalembert.large.functions import MAKERS  # loops are imported when somebody asks for them
+    from dalembert.large.functions import MAKERS
     from dalembert.large.kernel import LoopedKernel
 
     return LoopedKernel(mechanism, what, options, MAKERS[what], kernel, reason)

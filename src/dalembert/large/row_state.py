@@ -15,7 +15,7 @@ from dalembert.large.joints import inertia_in_world, subspace
 from dalembert.large.layout import motion_bundle
 from dalembert.large.outward import COMPILED, circular
 from dalembert.large.residuals import joint_forces
-from dalembert.large.rows import Rows, RowValues
+from dalembert.large.rows import LargeRows, RowValues
 from dalembert.large.simd4 import first, padded, second, third
 from dalembert.large.tree import LargeTree, motion
 
@@ -150,7 +150,7 @@ class RowState:
 
     def __init__(self, tree: LargeTree) -> None:
         self.tree, self.layout = tree, tree.layout
-        self.rows = Rows(tree.layout)
+        self.rows = LargeRows(tree.layout)
         self.room = Room(tree)
 
     @cached_property

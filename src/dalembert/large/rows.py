@@ -150,7 +150,7 @@ class Group:
         )  # type: ignore[return-value]
 
 
-class Rows:
+class LargeRows:
     """The rows of `mechanism.all_constraints`, in the order of `mechanism.names`."""
 
     def __init__(self, layout: Layout) -> None:

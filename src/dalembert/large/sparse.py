@@ -19,7 +19,7 @@ import numpy as np
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
-from dalembert.large.fronts.block import STEPS, Factors
+from dalembert.large.fronts.block import STEPS, FrontFactors
 from dalembert.large.joints import subspaces
 from dalembert.large.layout import VELOCITIES, Layout
 from dalembert.large.residuals import mobility
@@ -96,13 +96,13 @@ class SparseBlock:
         j = k * columns[:, None, None] + np.arange(k)[None, None, :] + np.zeros((1, k, 1), dtype=int)
         return i.ravel(), j.ravel(), x.ravel()
 
-    def first(self, values: RowValues, *_: Any) -> tuple[Factors, None]:
+    def first(self, values: RowValues, *_: Any) -> tuple[FrontFactors, None]:
         """Return what is known without factoring: nothing is solved, since proximal steps suit any rank."""
         mobility(self.ends, self.layout.inertia, values.wrenches, g := np.zeros(self.rows.m))
         g[self.rows.row] += 1.0
-        return Factors(np.zeros_like(g), g, np.zeros_like(g)), None
+        return FrontFactors(np.zeros_like(g), g, np.zeros_like(g)), None
 
-    def factor(self, values: RowValues, shift: Array) -> Factors:
+    def factor(self, values: RowValues, shift: Array) -> FrontFactors:
         """Factor [M A^T; A -shift]; whether rows depend on each other is seen by what proximal steps leave."""
         found, _ = self.first(values)
         found.shift = shift
@@ -118,7 +118,7 @@ class SparseBlock:
             found.pivots = np.full(len(shift), np.inf)
         return found
 
-    def _answers_with_mass(self, factors: Factors) -> bool:
+    def _answers_with_mass(self, factors: FrontFactors) -> bool:
         """Say whether what joint forces do goes into masses: no motion that rows allow moves none.
 
         M a + A^T lam = tau and A a = delta lam give a . tau = a . M a + lam . delta lam. Along a motion without mass
@@ -151,7 +151,7 @@ class SparseBlock:
 
         return solve
 
-    def solve(self, factors: Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
+    def solve(self, factors: FrontFactors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
         """Return a (nv,) and lam (m,)."""
         b = np.zeros(self.size)
         if need.shape[0]:

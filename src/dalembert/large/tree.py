@@ -99,7 +99,7 @@ def motion(bundle, q, sines, cosines, v, start):
 Array = np.ndarray
 
 
-class Memory(threading.local):
+class TreeMemory(threading.local):
     """Arrays that the loops work in, made once for each thread."""
 
     def __init__(self, layout: Layout, armature: Array, lift: Array) -> None:
@@ -124,7 +124,7 @@ class LargeTree:
         self.passive = Passive(layout)
         self.armature = np.array(layout.mechanism.armature)
         self.lift = -layout.gravity
-        self.memory = Memory(layout, self.armature, self.lift)
+        self.memory = TreeMemory(layout, self.armature, self.lift)
         sweep = (OUTWARD, BEGIN, INWARD, BACK)
         self.steps = np.array([(step, 0, layout.n, 0) for step in sweep])
 

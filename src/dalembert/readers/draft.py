@@ -12,7 +12,7 @@ from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring, Tendon
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.files import Folders
-from dalembert.readers.xml_tree import Element, shortened
+from dalembert.readers.xml_tree import XmlElement, shortened
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What a reader has found so far: parts, and notes on what it left out; handed to the Builder in one go.
@@ -55,23 +55,23 @@ class Draft:
     notes: list[str] = field(default_factory=list)
     shapes: list[str] = field(default_factory=list)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
-    left_out: dict[str, list[Element]] = field(default_factory=dict)
+    left_out: dict[str, list[XmlElement]] = field(default_factory=dict)
     rooted: bool = False
     initial: dict[str, Placement] = field(default_factory=dict)
     taken: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def leave_out(self, element: Element, why: str = "") -> None:
+    def leave_out(self, element: XmlElement, why: str = "") -> None:
         """Remember an element that says something this library does not use."""
         what = f"<{element.tag}>{f' ({why})' if why else ''}"
         self.left_out.setdefault(shortened(what, 300), []).append(element)
 
-    def leave_out_unknown(self, element: Element, known: Iterable[str]) -> None:
+    def leave_out_unknown(self, element: XmlElement, known: Iterable[str]) -> None:
         """Leave out every child with a tag that is not known."""
         for child in element.children:
             if child.tag not in known:
                 self.leave_out(child, f"in <{element.tag}>")
 
-    def leave_out_attributes(self, element: Element, known: frozenset[str]) -> None:
+    def leave_out_attributes(self, element: XmlElement, known: frozenset[str]) -> None:
         """Leave out attributes that are not known; those of other namespaces (xmlns:drake) are no concern of ours."""
         if not element.attributes.keys() <= known:
             unknown = [name for name in element.attributes if name not in known and ":" not in name and name != "xmlns"]
@@ -170,7 +170,7 @@ def _fields(part: Any) -> dict[str, Any]:
     return {each.name: getattr(part, each.name) for each in fields(part)}
 
 
-def _place(element: Element) -> str:
+def _place(element: XmlElement) -> str:
     name = element.attributes.get("name") or element.attributes.get("reference")
     return f"line {element.line}" + (f" ({shortened(name, 40)})" if name else "")
 
@@ -179,7 +179,7 @@ def _place(element: Element) -> str:
 # Meshes are never opened: dynamics does not need them. Those that cannot be found are named in one note.
 
 
-def note_meshes(root: Element, attribute: str, folders: Folders, draft: Draft) -> None:
+def note_meshes(root: XmlElement, attribute: str, folders: Folders, draft: Draft) -> None:
     """Note the files of <mesh> elements that were not found; `attribute` "" takes the text of <uri> inside."""
     missing: dict[str, None] = {}
     known: dict[str, bool] = {}

@@ -53,7 +53,7 @@ class Equation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     output: str | None = None
 
 
-class Layout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FileLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The layout of a TOML file."""
 
     unknowns: list[str]
@@ -80,7 +80,7 @@ def read_equations(path: str | Path) -> EquationSystem:
     """Read a `.toml` file of equations; every refusal names the file and what is wrong in it."""
     path = _checked(path, ".toml")
     try:
-        content = read_text(path, Layout, LARGEST)
+        content = read_text(path, FileLayout, LARGEST)
     except ModelError as error:
         hint = f". {LAYOUT}" if isinstance(error.__cause__, msgspec.ValidationError) else ""
         raise ModelError(f"{error}{hint}") from error
@@ -127,7 +127,7 @@ def _checked(path: str | Path, suffix: str) -> Path:
     return path
 
 
-def _system(content: Layout) -> EquationSystem:
+def _system(content: FileLayout) -> EquationSystem:
     """Make symbols and read every equation."""
     names = [*content.unknowns, *content.known]
     declared = [*names, *content.parameters, *([content.time] if content.time else [])]

@@ -13,13 +13,13 @@ from dalembert.readers.files import Folders, Packages
 from dalembert.readers.mjcf.reader import read_mjcf
 from dalembert.readers.sdf.reader import read_sdf
 from dalembert.readers.urdf.reader import read_urdf
-from dalembert.readers.xml_tree import Element, read_xml, shortened
+from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
 
 LONGEST = 2000
 """Characters of a message; a file may hold longer names than anyone wants to read."""
 
 BASES = ("auto", "fixed", "floating")
-FORMATS: dict[str, Callable[[Element, Folders], Draft]] = {
+FORMATS: dict[str, Callable[[XmlElement, Folders], Draft]] = {
     "robot": read_urdf,
     "sdf": read_sdf,
     "mujoco": read_mjcf,

@@ -36,7 +36,7 @@ LARGEST_ARRAYS = 2**30
 """Bytes of the arrays in an NPZ file, which may be packed a thousand times smaller."""
 
 
-class Constraint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MatrixRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One constraint row of a file."""
 
     row: list[float]
@@ -50,7 +50,7 @@ class MatrixFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mass: list[list[float]]
     coordinates: list[str] | None = None
     force: list[float] | None = None
-    constraint: list[Constraint] = []
+    constraint: list[MatrixRow] = []
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ LONGEST_NAME = 1000
 """Characters in a tag or a name: they go into every message."""
 
 
-class Element:
+class XmlElement:
     """One element: `tag`, `attributes`, `children`, `text` (directly inside), `line` and `file`."""
 
     __slots__ = ("attributes", "children", "file", "line", "tag", "text")
@@ -44,27 +44,27 @@ class Element:
     def __init__(self, tag: str, attributes: dict[str, str], line: int, file: str) -> None:
         self.tag = tag
         self.attributes = attributes
-        self.children: list[Element] = []
+        self.children: list[XmlElement] = []
         self.text = ""
         self.line = line
         self.file = file
 
-    def all(self, tag: str) -> list[Element]:
+    def all(self, tag: str) -> list[XmlElement]:
         """Return the children with a tag."""
         return [child for child in self.children if child.tag == tag]
 
-    def first(self, tag: str) -> Element | None:
+    def first(self, tag: str) -> XmlElement | None:
         """Return the first child with a tag, or None."""
         return next((child for child in self.children if child.tag == tag), None)
 
-    def only(self, tag: str) -> Element | None:
+    def only(self, tag: str) -> XmlElement | None:
         """Return the child with a tag, or None; two are an error."""
         found = self.all(tag)
         if len(found) > 1:
             raise found[1].error(f"a second <{tag}> in {self}; the first is in line {found[0].line}")
         return found[0] if found else None
 
-    def required(self, tag: str) -> Element:
+    def required(self, tag: str) -> XmlElement:
         """Return the one child with a tag; none is an error."""
         found = self.only(tag)
         if found is None:
@@ -79,9 +79,9 @@ class Element:
             raise self.error(f"the attribute {name!r} {missing}")
         return value
 
-    def walk(self) -> Iterator[Element]:
+    def walk(self) -> Iterator[XmlElement]:
         """Yield this element and all below it, in the order of the file."""
-        stack: list[Element] = [self]
+        stack: list[XmlElement] = [self]
         while stack:
             element = stack.pop()
             yield element
@@ -106,12 +106,12 @@ def shortened(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def read_xml(path: str | Path, limit: int | None = None) -> Element:
+def read_xml(path: str | Path, limit: int | None = None) -> XmlElement:
     """Read a file; see the head of this file for what is refused."""
     return parse_xml(read_file(path, limit), str(path))
 
 
-def parse_xml(content: bytes, file: str) -> Element:
+def parse_xml(content: bytes, file: str) -> XmlElement:
     """Return the root element; every refusal names the file and the line."""
     return _Tree(content, file).root
 
@@ -121,9 +121,9 @@ class _Tree:
 
     def __init__(self, content: bytes, file: str) -> None:
         self.file, self.count, self.deepest = file, 0, DEEPEST
-        self.open: list[Element] = []
+        self.open: list[XmlElement] = []
         self.pieces: list[list[str]] = []
-        self.found: Element | None = None
+        self.found: XmlElement | None = None
         self.parser = parser = expat.ParserCreate()
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         parser.buffer_text = True
@@ -156,7 +156,7 @@ class _Tree:
             raise self.refusal(f"<{tag}> has {len(attributes)} attributes; the limit is {MOST_ATTRIBUTES}")
         if self.count > MOST:
             raise self.refusal(f"more than {MOST} elements")
-        element = Element(tag, attributes, self.parser.CurrentLineNumber, self.file)
+        element = XmlElement(tag, attributes, self.parser.CurrentLineNumber, self.file)
         if self.open:
             self.open[-1].children.append(element)
         else:
@@ -205,7 +205,7 @@ TRUE, FALSE = ("1", "true"), ("0", "false")
 
 
 @contextmanager
-def blame(element: Element) -> Iterator[None]:
+def blame(element: XmlElement) -> Iterator[None]:
     """Put file, line and element before a complaint that does not know them."""
     try:
         yield
@@ -215,7 +215,7 @@ def blame(element: Element) -> Iterator[None]:
         raise element.error(str(error)) from error
 
 
-def number(element: Element, text: str, what: str, infinite: bool = False) -> float:
+def number(element: XmlElement, text: str, what: str, infinite: bool = False) -> float:
     """Return one number; `infinite` allows "inf", for limits."""
     text = text.strip()
     if NUMBER.fullmatch(text):
@@ -230,7 +230,7 @@ def number(element: Element, text: str, what: str, infinite: bool = False) -> fl
     raise element.error(f"{what} = {shortened(text)!r} is not a number{_hint(text)}")
 
 
-def numbers(element: Element, text: str, count: int, what: str) -> tuple[float, ...]:
+def numbers(element: XmlElement, text: str, count: int, what: str) -> tuple[float, ...]:
     """Return exactly `count` numbers, separated by blanks."""
     words = text.split()
     if len(words) != count:
@@ -238,27 +238,27 @@ def numbers(element: Element, text: str, count: int, what: str) -> tuple[float, 
     return tuple(number(element, word, what) for word in words)
 
 
-def number_attribute(element: Element, name: str, default: float | None = None, infinite: bool = False) -> float:
+def number_attribute(element: XmlElement, name: str, default: float | None = None, infinite: bool = False) -> float:
     """Return an attribute as a number; without a default it must be there."""
     if default is not None and name not in element.attributes:
         return default
     return number(element, element.attribute(name), name, infinite)
 
 
-def vector_attribute(element: Element, name: str, default: tuple[float, ...]) -> tuple[float, ...]:
+def vector_attribute(element: XmlElement, name: str, default: tuple[float, ...]) -> tuple[float, ...]:
     """Return an attribute with as many numbers as its default."""
     if name not in element.attributes:
         return default
     return numbers(element, element.attributes[name], len(default), name)
 
 
-def number_text(parent: Element, tag: str, default: float, infinite: bool = False) -> float:
+def number_text(parent: XmlElement, tag: str, default: float, infinite: bool = False) -> float:
     """Return the text of a child as a number, or the default."""
     child = parent.only(tag)
     return default if child is None else number(child, child.text, f"<{tag}>", infinite)
 
 
-def truth_text(parent: Element, tag: str, default: bool) -> bool:
+def truth_text(parent: XmlElement, tag: str, default: bool) -> bool:
     """Return the text of a child as true or false."""
     child = parent.only(tag)
     if child is None:
@@ -269,13 +269,13 @@ def truth_text(parent: Element, tag: str, default: bool) -> bool:
     return word in TRUE
 
 
-def origin(parent: Element, tag: str = "origin") -> Placement:
+def origin(parent: XmlElement, tag: str = "origin") -> Placement:
     """Return a URDF origin: xyz in metres and rpy in radians, or quat_xyzw (URDF 1.1); identity where there is none."""
     child = parent.only(tag)
     return IDENTITY if child is None else placement_of(child)
 
 
-def placement_of(element: Element) -> Placement:
+def placement_of(element: XmlElement) -> Placement:
     """Return the placement that the attributes xyz and rpy or quat_xyzw of an element give."""
     xyz = vector_attribute(element, "xyz", (0.0, 0.0, 0.0))
     if "quat_xyzw" in element.attributes:
@@ -286,7 +286,7 @@ def placement_of(element: Element) -> Placement:
     return Placement.from_rpy(vector_attribute(element, "rpy", (0.0, 0.0, 0.0)), xyz)
 
 
-def quaternion_placement(element: Element, xyzw: tuple[float, ...], xyz: tuple[float, ...]) -> Placement:
+def quaternion_placement(element: XmlElement, xyzw: tuple[float, ...], xyz: tuple[float, ...]) -> Placement:
     """Return a placement; a quaternion that no rotation has is refused."""
     largest = max(abs(x) for x in xyzw)
     if not 1e-8 < largest < 1e8:
@@ -294,7 +294,7 @@ def quaternion_placement(element: Element, xyzw: tuple[float, ...], xyz: tuple[f
     return Placement.from_quaternion(xyzw, xyz)
 
 
-def unit_axis(element: Element, xyz: tuple[float, ...]) -> tuple[float, float, float]:
+def unit_axis(element: XmlElement, xyz: tuple[float, ...]) -> tuple[float, float, float]:
     """Return an axis of length one; a zero axis is refused."""
     largest = max(abs(x) for x in xyz)
     if largest == 0:

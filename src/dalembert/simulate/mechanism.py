@@ -19,7 +19,7 @@ from dalembert.simulate.ignored import SHAPES, ignored_data
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
-from dalembert.simulate.session import Session, Settings
+from dalembert.simulate.session import RunSettings, Session
 from dalembert.simulate.witness import broken_balance
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def simulate_mechanism(
     reason += contradiction(mechanism, q, float(t))
     ignored = ignored_data(mechanism, contacts, law.kind != "none")
     reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
-    settings = Settings(chosen, reason, float(t), largest_step=largest, breaks=checked_breaks(breaks), **numbers)
+    settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=checked_breaks(breaks), **numbers)
     found, function, callables = watches(mechanism, events)
     session = Session(mechanism, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}

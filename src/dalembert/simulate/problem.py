@@ -23,13 +23,13 @@ from dalembert.simulate.equations.from_tableau import general_dae
 from dalembert.simulate.equations.independent_rows import chosen_multipliers, conditioning, independent_rows, relaxation
 from dalembert.simulate.equations.input_callbacks import InputCallbacks
 from dalembert.simulate.equations.mechanism_system import mechanism_system
-from dalembert.simulate.equations.motion import Motion, motion
+from dalembert.simulate.equations.motion import KnownMotion, motion
 from dalembert.simulate.events.asked import Events
 from dalembert.simulate.interruptible import interrupted, interruptible
 from dalembert.simulate.result import Result, Statistics
 from dalembert.simulate.run import integrate_segments
 from dalembert.simulate.settings import Settings
-from dalembert.simulate.steppers.interpolation import Dense
+from dalembert.simulate.steppers.interpolation import DenseOutput
 from dalembert.simulate.steppers.radau import RadauCodes
 from dalembert.tableau.mechanics.bodies import Multibody
 
@@ -94,7 +94,7 @@ def _nothing(problem: Problem, t: float, message: str) -> Result:
         t=np.array([t]),
         y=empty.T,
         rates=empty.T,
-        sol=Dense(np.array([t]), empty, np.zeros(1, np.int64), np.zeros(1, np.int64)),
+        sol=DenseOutput(np.array([t]), empty, np.zeros(1, np.int64), np.zeros(1, np.int64)),
         t_events=[np.zeros(0)] * len(problem.events),
         y_events=[np.zeros((0, n))] * len(problem.events),
         status=-1,
@@ -147,7 +147,7 @@ class Problem:
         parameters: Any = None,
     ) -> None:
         self.system = system
-        self.motion: Motion | None = None
+        self.motion: KnownMotion | None = None
         if isinstance(system, Mechanism | Multibody):
             system = mechanism_system(system, time)
         if hasattr(system, "expressions") and hasattr(system, "coordinates"):

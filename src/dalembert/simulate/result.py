@@ -14,7 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.names import near_matches
 from dalembert.simulate.equations.least_change import RANK, scales
-from dalembert.simulate.steppers.interpolation import Dense
+from dalembert.simulate.steppers.interpolation import DenseOutput
 
 if TYPE_CHECKING:
     from dalembert.simulate.problem import Problem
@@ -82,7 +82,7 @@ class Result:
     t: Float[Array, " N"]
     y: Float[Array, "n N"]
     rates: Float[Array, "n N"]
-    sol: Dense
+    sol: DenseOutput
     t_events: list[Array]
     y_events: list[Array]
     status: int

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import DalembertError
-from dalembert.simulate.equations.independent_rows import Opened, Watch
+from dalembert.simulate.equations.independent_rows import DroppedRows, Opened
 from dalembert.simulate.interruptible import NEVER, interruptible
 from dalembert.simulate.result import Result, Statistics
 from dalembert.simulate.steppers.bdf import run
-from dalembert.simulate.steppers.interpolation import Dense
+from dalembert.simulate.steppers.interpolation import DenseOutput
 from dalembert.simulate.steppers.state import (
     DONE,
     EVENT_NOT_FINITE,
@@ -29,7 +29,7 @@ from dalembert.simulate.steppers.state import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dalembert.simulate.equations.compiled import Work
+    from dalembert.simulate.equations.compiled import ImplicitWork
     from dalembert.simulate.equations.input_callbacks import InputCallbacks
     from dalembert.simulate.equations.signals import Tables
     from dalembert.simulate.problem import Problem
@@ -73,7 +73,7 @@ def option_of(problem: Problem, settings: Settings, relax: Array, straight: bool
     )
 
 
-class Machine:
+class CompiledRun:
     """A problem, compiled, with its stepper and memory; `watch` where rows were left out."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Machine:
         self.work.environment[:] = problem.environment(settings.t0, 1.0, relax[0])
         self.advance, self._kept = stepper(problem, settings, self.work)
         reduced = problem.motion is not None and len(problem.rows) < len(problem.motion.names)
-        self.watch = Watch(problem) if reduced else None
+        self.watch = DroppedRows(problem) if reduced else None
         self.armed = False  # whether signs of events are those of the point that a run begins at
 
     def run(self, begin: float, end: float, x: Array, rates: Array, totals: Totals) -> Opened | None:
@@ -120,7 +120,7 @@ class Machine:
         return opened
 
 
-def stepper(problem: Problem, settings: Settings, work: Work) -> tuple[Callable[..., tuple[Array, Array]], Any]:
+def stepper(problem: Problem, settings: Settings, work: ImplicitWork) -> tuple[Callable[..., tuple[Array, Array]], Any]:
     """Return the loop of a method, and what must be kept alive with it."""
     if settings.method == "bdf":
         return run, None
@@ -132,7 +132,7 @@ def stepper(problem: Problem, settings: Settings, work: Work) -> tuple[Callable[
 
     extra, kept = problem.radau.work(work)
 
-    def advance(work: Work, state: Array, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
+    def advance(work: ImplicitWork, state: Array, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
         return run_radau(work, extra, state, option, tables, mesh, radau())
 
     return advance, kept
@@ -194,7 +194,7 @@ class Totals:
         t, order = mesh[:, 0].copy(), mesh[:, 1].astype(np.int64)
         both = np.ascontiguousarray(mesh[:, 2:])
         rates = None if settings.method == "bdf" else both[:, n:]
-        dense = Dense(t, both, order, begins, rates)
+        dense = DenseOutput(t, both, order, begins, rates)
         if settings.t_eval is not None:
             t = np.asarray(settings.t_eval, dtype=float)
             inside = (t >= dense.t_min) & (t <= dense.t_max)
@@ -207,7 +207,7 @@ class Totals:
             t=t,
             y=both[:, :n].T,
             rates=both[:, n:].T,
-            sol=Dense(dense.t, dense.x, order, begins, rates, n),
+            sol=DenseOutput(dense.t, dense.x, order, begins, rates, n),
             t_events=[part[:, 1] for part in split],
             y_events=[part[:, 2:] for part in split],
             status={DONE: 0, STOPPED: 1}.get(self.status, -1),
@@ -280,7 +280,7 @@ def integrate_segments(
     callbacks: InputCallbacks,
 ) -> Result:
     """Run the stepper from jump to jump; what was found so far is always returned."""
-    machine = Machine(problem, settings, x, rates, relax, callbacks)
+    machine = CompiledRun(problem, settings, x, rates, relax, callbacks)
     totals = Totals(problem.events.counts)
     segments = settings.segments(problem.signals.jumps)
     message = ""
@@ -301,8 +301,8 @@ def integrate_segments(
 
 
 def _span(
-    machine: Machine, begin: float, end: float, x: Array, rates: Array, totals: Totals, callbacks: InputCallbacks
-) -> tuple[Machine, str]:
+    machine: CompiledRun, begin: float, end: float, x: Array, rates: Array, totals: Totals, callbacks: InputCallbacks
+) -> tuple[CompiledRun, str]:
     """Run to the next jump, choosing rows anew where those left out open or the chosen ones become dependent."""
     since = None
     while True:
@@ -325,7 +325,9 @@ def _span(
         since = begin
 
 
-def _choose_anew(machine: Machine, totals: Totals, callbacks: InputCallbacks) -> tuple[Machine, Array, Array] | None:
+def _choose_anew(
+    machine: CompiledRun, totals: Totals, callbacks: InputCallbacks
+) -> tuple[CompiledRun, Array, Array] | None:
     """Return a machine on rows chosen at the last point, and x, x' there; None where the same rows failed."""
     old, row = machine.problem, totals.meshes[-1][-1]
     assert old.motion is not None
@@ -336,7 +338,7 @@ def _choose_anew(machine: Machine, totals: Totals, callbacks: InputCallbacks) ->
     if new is old and totals.status != ROW_OPENED:
         return None
     x, rates = new.pack(start)
-    return Machine(new, machine.settings, x, rates, new.relaxation(start), callbacks), x, rates
+    return CompiledRun(new, machine.settings, x, rates, new.relaxation(start), callbacks), x, rates
 
 
 def restart(problem: Problem, t: float, row: Array) -> tuple[Array, Array]:

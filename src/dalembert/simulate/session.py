@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.model.mechanism.project import LARGEST_SURVEYED
 from dalembert.simulate.equations.controller import Controller
-from dalembert.simulate.events.asked import Watch
+from dalembert.simulate.events.asked import EventWatch
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.ignored import Ignored
 from dalembert.simulate.interruptible import undisturbed
@@ -26,7 +26,7 @@ FIELDS = ("t", "q", "v", "acceleration", "multipliers", "work", "step")
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """Checked options of a run."""
 
     method: str
@@ -68,11 +68,11 @@ class Session:
     """
 
     mechanism: Mechanism
-    settings: Settings
+    settings: RunSettings
     controller: Controller
     q: Array
     v: Array
-    watches: list[Watch] = field(default_factory=list)
+    watches: list[EventWatch] = field(default_factory=list)
     event_function: Any = None
     event_callables: list[Callable[..., Any]] = field(default_factory=list)
     on_step: Callable[..., Any] | None = None

@@ -19,8 +19,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from dalembert.friction.bounded.methods import Found, exact
-from dalembert.friction.bounded.problem import Problem
+from dalembert.friction.bounded.methods import MethodForces, exact
+from dalembert.friction.bounded.problem import FrictionProblem
 from dalembert.friction.resolution import (
     AT_LIMIT,
     FrictionCertificate,
@@ -41,10 +41,12 @@ HOLDS = 1e-10
 """A slipping contact may accelerate against its direction by this part of the contact accelerations: rounding."""
 
 
-def hold_massless(problem: Problem, method: str, solver: Callable, finish: Callable) -> Resolution:
+def hold_massless(problem: FrictionProblem, method: str, solver: Callable, finish: Callable) -> Resolution:
     """Resolve a problem without a Delassus matrix, by `exact` only."""
     if method != "exact":
-        found = Found(np.full(len(problem.names), np.nan), 0, FrictionStatus.DECLINED, "M is singular: use 'exact'")
+        found = MethodForces(
+            np.full(len(problem.names), np.nan), 0, FrictionStatus.DECLINED, "M is singular: use 'exact'"
+        )
         return finish(problem, method, found)
     heaviest = float(np.max(np.diag(problem.system.M), initial=0.0))
     rho = heaviest if heaviest > 0.0 else 1.0
@@ -58,11 +60,11 @@ def hold_massless(problem: Problem, method: str, solver: Callable, finish: Calla
         tried = _held(problem, warm, stick, k + 1)
         if tried is not None:
             return tried
-    found = Found(np.full(len(problem.names), np.nan), STEPS, FrictionStatus.MASSLESS)
+    found = MethodForces(np.full(len(problem.names), np.nan), STEPS, FrictionStatus.MASSLESS)
     return finish(problem, method, found)
 
 
-def _held(problem: Problem, warm: Array, stick: Array, rounds: int) -> Resolution | None:
+def _held(problem: FrictionProblem, warm: Array, stick: Array, rounds: int) -> Resolution | None:
     """Solve with the sticking rows in the block matrix; None where the laws do not hold there."""
     S = np.flatnonzero(stick)
     T = np.where(problem.rest, np.sign(warm) * problem.limits, problem.forces_in_motion)
@@ -90,7 +92,7 @@ def _held(problem: Problem, warm: Array, stick: Array, rounds: int) -> Resolutio
     )  # fmt: skip
 
 
-def _report(problem: Problem, T: Array, sets: IndexSets) -> UniquenessReport:
+def _report(problem: FrictionProblem, T: Array, sets: IndexSets) -> UniquenessReport:
     """Say which forces are determined: W itself takes the place of Z^T W, constraint rows beside it."""
     stuck = np.array([name in sets.sticking for name in problem.names], dtype=bool)
     side = np.where(np.abs(T) >= problem.limits * (1.0 - AT_LIMIT), np.sign(T), 0.0).astype(int)

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
-from dalembert.friction.bounded.problem import Problem
+from dalembert.friction.bounded.problem import FrictionProblem
 from dalembert.friction.resolution import AT_LIMIT, STILL, FrictionStatus
 from dalembert.kkt import KKT, Status
 
@@ -23,7 +23,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class MethodForces:
     """Forces (m,), those of sliding contacts included; rounds; a verdict where the method has one; a remark."""
 
     forces: Float[Array, " m"]
@@ -35,7 +35,9 @@ class Found:
 class Method(Protocol):
     """A way to find the friction forces of one state."""
 
-    def __call__(self, problem: Problem, warm: Float[Array, " m"] | None = None, **options: Any) -> Found:
+    def __call__(
+        self, problem: FrictionProblem, warm: Float[Array, " m"] | None = None, **options: Any
+    ) -> MethodForces:
         """Return the forces; `warm` is a first guess."""
         ...
 
@@ -48,14 +50,14 @@ class Method(Protocol):
 # dynamics of one-sided constraints", SIAM J. Control 4 (1966) 153-158.
 
 
-def exact(problem: Problem, warm: Float[Array, " m"] | None = None) -> Found:
+def exact(problem: FrictionProblem, warm: Float[Array, " m"] | None = None) -> MethodForces:
     """Solve for the contacts at rest; O(k^3) a round, two to six rounds."""
     from dalembert.friction.bounded.box import SOLVED, least_norm, solve_box
 
     T = problem.forces_in_motion.copy()
     R = np.flatnonzero(problem.rest)
     if not R.size:
-        return Found(T, 0)
+        return MethodForces(T, 0)
     G, g = problem.delassus
     G, g, limit = np.ascontiguousarray(G[np.ix_(R, R)]), g[R], problem.limits[R]
     x = np.zeros(R.size) if warm is None else np.asarray(warm, dtype=float)[R].copy()
@@ -63,7 +65,7 @@ def exact(problem: Problem, warm: Float[Array, " m"] | None = None) -> Found:
     family = least_norm(np.ascontiguousarray(problem.reduced[0][:, R]), G, g, -limit, limit, x)
     T[R] = x + 0.0
     note = f"least-norm member of a family of dimension {family}" if family else ""
-    return Found(T, int(rounds), None if code == SOLVED else FrictionStatus.NOT_CONVERGED, note)
+    return MethodForces(T, int(rounds), None if code == SOLVED else FrictionStatus.NOT_CONVERGED, note)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -87,11 +89,11 @@ FORMS = {"mass-weighted": "auto", "short": "short_form"}
 
 
 def flowchart(
-    problem: Problem,
+    problem: FrictionProblem,
     warm: Float[Array, " m"] | None = None,
     form: str = "mass-weighted",
     release: bool = False,
-) -> Found:
+) -> MethodForces:
     """Follow Fig. 2; `warm` is not used, the chart has no first guess."""
     if form not in FORMS:
         raise ModelError(f"form={form!r} is not one of {', '.join(map(repr, FORMS))}")
@@ -103,22 +105,22 @@ def flowchart(
             T, stick, used = _chart(problem, stick, clamped, FORMS[form])
         except SolvabilityError as refused:
             reason = str(refused).splitlines()[0]
-            return Found(np.full(problem.names.__len__(), np.nan), rounds, FrictionStatus.DECLINED, reason)
+            return MethodForces(np.full(problem.names.__len__(), np.nan), rounds, FrictionStatus.DECLINED, reason)
         rounds += used
         pushed = _pushed(problem, T, stick)
         if not release or not pushed.any():
-            return Found(T, rounds)
+            return MethodForces(T, rounds)
         key = stick.tobytes()
         if key in visited:
             who = ", ".join(problem.names[i] for i in np.flatnonzero(pushed))
-            return Found(T, rounds, FrictionStatus.CYCLE, f"released and clamped again: {who}")
+            return MethodForces(T, rounds, FrictionStatus.CYCLE, f"released and clamped again: {who}")
         visited.add(key)
         stick = stick | pushed
         clamped = np.where(stick, 0.0, T)
 
 
 def _chart(
-    problem: Problem, stick: Bool[Array, " m"], clamped: Float[Array, " m"], route: str
+    problem: FrictionProblem, stick: Bool[Array, " m"], clamped: Float[Array, " m"], route: str
 ) -> tuple[Array, Array, int]:
     """Run the chart once from a set; return forces, the set that is left, and the rounds."""
     stick, T = stick.copy(), clamped.copy()
@@ -132,7 +134,7 @@ def _chart(
     raise AssertionError("the set shrinks every round")
 
 
-def _static_forces(problem: Problem, T: Array, stick: Array, route: str) -> Float[Array, " s"]:
+def _static_forces(problem: FrictionProblem, T: Array, stick: Array, route: str) -> Float[Array, " s"]:
     """Return the forces that keep the contacts of the set at rest, the others given."""
     if route == "auto":
         quick = problem.holding_forces(T, stick)
@@ -149,7 +151,7 @@ def _static_forces(problem: Problem, T: Array, stick: Array, route: str) -> Floa
     return found.reactions[problem.system.m :]
 
 
-def _pushed(problem: Problem, T: Array, stick: Array) -> Bool[Array, " m"]:
+def _pushed(problem: FrictionProblem, T: Array, stick: Array) -> Bool[Array, " m"]:
     """Return which clamped contacts are accelerated along their own friction force."""
     a, _ = problem.acceleration(T)
     xi = problem.W.T @ a + problem.contact_drift
@@ -172,7 +174,7 @@ MOST = 9
 """Contacts in the band: 3^9 = 19,683 combinations take about a second."""
 
 
-def switch(problem: Problem, warm: Float[Array, " m"] | None = None, slack: float = 1e-11) -> Found:
+def switch(problem: FrictionProblem, warm: Float[Array, " m"] | None = None, slack: float = 1e-11) -> MethodForces:
     """Return the forces of the first combination without contradiction; `warm` is not used."""
     if not is_number(slack) or not 0.0 <= slack < np.inf:
         raise ModelError(f"slack={slack!r} must be a finite part >= 0")
@@ -184,15 +186,15 @@ def switch(problem: Problem, warm: Float[Array, " m"] | None = None, slack: floa
         T, doubtful = _forces(problem, R, np.array(modes, dtype=int))
         passed += doubtful
         if T is not None and _consistent(problem, R, np.array(modes, dtype=int), T, slack):
-            return Found(T, count + 1)
+            return MethodForces(T, count + 1)
     nothing = np.full(problem.rest.size, np.nan)
     if passed:
         note = f"no combination fits, but {passed} could not be decided: nearly dependent rows"
-        return Found(nothing, 3**R.size, FrictionStatus.NOT_CONVERGED, note)
-    return Found(nothing, 3**R.size, FrictionStatus.NO_SOLUTION, "no combination fits")
+        return MethodForces(nothing, 3**R.size, FrictionStatus.NOT_CONVERGED, note)
+    return MethodForces(nothing, 3**R.size, FrictionStatus.NO_SOLUTION, "no combination fits")
 
 
-def _forces(problem: Problem, R: Array, modes: Array) -> tuple[Float[Array, " m"] | None, bool]:
+def _forces(problem: FrictionProblem, R: Array, modes: Array) -> tuple[Float[Array, " m"] | None, bool]:
     """Return the forces of one combination, slipping contacts at their limit against the direction, and any doubt."""
     T = problem.forces_in_motion.copy()
     T[R] = -modes * problem.limits[R]
@@ -211,7 +213,7 @@ def _forces(problem: Problem, R: Array, modes: Array) -> tuple[Float[Array, " m"
     return T, False
 
 
-def _consistent(problem: Problem, R: Array, modes: Array, T: Array, slack: float) -> bool:
+def _consistent(problem: FrictionProblem, R: Array, modes: Array, T: Array, slack: float) -> bool:
     """Say whether sticking forces are within their limits and slipping contacts accelerate in their direction."""
     if np.any(np.abs(T[R][modes == 0]) > problem.limits[R][modes == 0] * (1.0 + AT_LIMIT)):
         return False
@@ -229,14 +231,14 @@ def _consistent(problem: Problem, R: Array, modes: Array, T: Array, slack: float
 # and a smaller width buys less creep with a stiffer equation (the rate limit / (width mass) bounds the step).
 
 
-def regularised(problem: Problem, warm: Float[Array, " m"] | None = None, width: float = 1e-3) -> Found:
+def regularised(problem: FrictionProblem, warm: Float[Array, " m"] | None = None, width: float = 1e-3) -> MethodForces:
     """Return the forces of the steep slope; they depend on the velocity alone, so `warm` is not used."""
     if not is_number(width) or not 0.0 < width < np.inf:
         raise ModelError(f"width={width!r} must be a velocity > 0")
     slope = np.tanh(np.abs(problem.velocity) / width)
     moving = np.abs(problem.forces_in_motion)
     size = np.where(problem.rest, problem.limits, moving)
-    return Found(-np.sign(problem.velocity) * slope * size, 1)
+    return MethodForces(-np.sign(problem.velocity) * slope * size, 1)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -245,4 +247,4 @@ def regularised(problem: Problem, warm: Float[Array, " m"] | None = None, width:
 
 METHODS = {"exact": exact, "flowchart": flowchart, "switch": switch, "regularised": regularised}
 
-__all__ = ["METHODS", "Found", "Method", "exact", "flowchart", "regularised", "switch"]
+__all__ = ["METHODS", "Method", "MethodForces", "exact", "flowchart", "regularised", "switch"]

@@ -45,7 +45,7 @@ DEFINITE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class FrictionProblem:
     """One state with bounded contacts; `forces_in_motion` (m,) are zero at rest, `limits` (m,) hold at rest."""
 
     system: KKT
@@ -278,7 +278,7 @@ def checked_problem(
     at_rest: float = 0.0,
     loads: Any = None,
     state_of_system: Any = None,
-) -> Problem:
+) -> FrictionProblem:
     """Check everything a user may pass for one state; every complaint names the contact."""
     system = KKT(M, A, rows, coordinates)
     if system.batch_shape:
@@ -301,7 +301,7 @@ def checked_problem(
     laws = checked_laws(laws, m, names)
     weight = checked_vector(np.ones(m) if loads is None else loads, m, "loads", scalar=True)
     limits, moving, rest = forces_by_law(laws, velocity, weight, names, at_rest, state_of_system)
-    return Problem(system, f, drift, W, velocity, shift, names, laws, limits, rest, moving)
+    return FrictionProblem(system, f, drift, W, velocity, shift, names, laws, limits, rest, moving)
 
 
 def checked_directions(W: Any, n: int) -> Float[Array, "n m"]:

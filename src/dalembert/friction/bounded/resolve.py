@@ -11,8 +11,8 @@ import numpy as np
 from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.friction.bounded.massless import hold_massless
-from dalembert.friction.bounded.methods import METHODS, Found
-from dalembert.friction.bounded.problem import Problem, checked_problem
+from dalembert.friction.bounded.methods import METHODS, MethodForces
+from dalembert.friction.bounded.problem import FrictionProblem, checked_problem
 from dalembert.friction.cones.problem import Limited, Reacting
 from dalembert.friction.cones.resolve import resolve_coulomb
 from dalembert.friction.resolution import (
@@ -126,7 +126,7 @@ def resolve(
     return finished(problem, method, METHODS[method](problem, warm, **options))
 
 
-def finished(problem: Problem, method: str, found: Found) -> Resolution:
+def finished(problem: FrictionProblem, method: str, found: MethodForces) -> Resolution:
     """Turn forces into a resolution: acceleration, index sets, certificate, verdict."""
     T = found.forces
     if not np.isfinite(T).all():
@@ -168,7 +168,7 @@ def _with_doubt(note: str) -> str:
     return f"{note}; the motion under these forces has fewer than three certain digits".removeprefix("; ")
 
 
-def certify(problem: Problem, method: str, found: Found, c: Array, size: Array) -> FrictionCertificate:
+def certify(problem: FrictionProblem, method: str, found: MethodForces, c: Array, size: Array) -> FrictionCertificate:
     """Measure how far the forces are from the friction laws at the contacts at rest, c their accelerations."""
     R, T, G = problem.rest, found.forces, problem.delassus[0]
     diagonal = np.where(np.diag(G) > 0.0, np.diag(G), 1.0)
@@ -180,7 +180,7 @@ def certify(problem: Problem, method: str, found: Found, c: Array, size: Array) 
     return FrictionCertificate(method, optimality, excess, found.iterations, found.note)
 
 
-def report_of(problem: Problem, T: Array, sets: IndexSets) -> UniquenessReport:
+def report_of(problem: FrictionProblem, T: Array, sets: IndexSets) -> UniquenessReport:
     """Say which forces of a bounded problem are determined."""
     stuck = np.array([name in sets.sticking for name in problem.names], dtype=bool)
     side = np.where(np.abs(T) >= problem.limits * (1.0 - AT_LIMIT), np.sign(T), 0.0).astype(int)
@@ -192,7 +192,7 @@ def report_of(problem: Problem, T: Array, sets: IndexSets) -> UniquenessReport:
     return UniquenessReport(True, True, names, reason, np.zeros((0, problem.system.n)))
 
 
-def _without_answer(problem: Problem, method: str, found: Found) -> Resolution:
+def _without_answer(problem: FrictionProblem, method: str, found: MethodForces) -> Resolution:
     n, m = problem.system.n, len(problem.names)
     sets = IndexSets(
         tuple(name for name, rest in zip(problem.names, problem.rest, strict=True) if not rest), (), {}, ()

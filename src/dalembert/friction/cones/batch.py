@@ -31,7 +31,14 @@ from dalembert.friction.cones.problem import BILATERAL, FIXED, UNILATERAL, Limit
 from dalembert.friction.cones.resolve import TOLERANCE
 from dalembert.friction.cones.sweeps import TINY, attempt
 from dalembert.friction.laws.laws import Law, as_law
-from dalembert.friction.resolution import OPTIMAL, STILL, BatchResolution, FrictionStatus, Samples, least_multipliers
+from dalembert.friction.resolution import (
+    OPTIMAL,
+    STILL,
+    BatchResolution,
+    FrictionStatus,
+    StateSamples,
+    least_multipliers,
+)
 from dalembert.kernel.loops import loop
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -202,7 +209,7 @@ class ReactingBatch:
     known: Array
 
 
-def reacting_batch(data: Samples, laws: Any, names: Any, rows: Any, at_rest: float) -> ReactingBatch:
+def reacting_batch(data: StateSamples, laws: Any, names: Any, rows: Any, at_rest: float) -> ReactingBatch:
     """Check the laws and evaluate them at all velocities; a bad sample has NaN for a coefficient."""
     (N, m), c = data.velocity.shape, len(laws)
     widths = directions_of(laws, names)
@@ -267,7 +274,7 @@ def _directions(velocity: Array, source: Array, first: Array, kind: Array, slidi
     return out
 
 
-def solved_reacting(data: Samples, c: ReactingBatch, T: Array, associated: bool) -> BatchResolution:
+def solved_reacting(data: StateSamples, c: ReactingBatch, T: Array, associated: bool) -> BatchResolution:
     """Run the kernel; T comes in as the first guess."""
     from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB
 
@@ -298,7 +305,7 @@ def solved_reacting(data: Samples, c: ReactingBatch, T: Array, associated: bool)
     pushed = load + np.einsum(
         "sij,sj->si", np.broadcast_to(data.A, (N, *data.A.shape[1:]))[:, normals].transpose(0, 2, 1), r[:, ~tangent]
     )
-    left = Samples(
+    left = StateSamples(
         data.M, pushed, data.W, data.velocity, data.A[:, c.others], data.drift, data.contact_drift, data.loads
     )
     lam[:, c.others] = least_multipliers(left, a, forces - c.known)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction.bounded.problem import Problem, checked_directions
+from dalembert.friction.bounded.problem import FrictionProblem, checked_directions
 from dalembert.friction.laws.contacts import forces_by_law
 from dalembert.friction.laws.laws import Law, as_law
 from dalembert.kkt import KKT
@@ -73,7 +73,7 @@ class ReactionProblem:
     order of contacts that have one.
     """
 
-    reduced: Problem
+    reduced: FrictionProblem
     first: Array
     mu: Float[Array, " k"]
     kind: Array
@@ -223,7 +223,7 @@ def _assembled(found: _Rows, system: KKT, load, drift, columns, known, names, co
     rest = KKT(system.M, system.A[others], [system.names[i] for i in others], system.coordinates)
     H = np.array(found.rows).reshape(len(found.rows), system.n)
     p = len(H)
-    reduced = Problem(
+    reduced = FrictionProblem(
         rest, load, drift[others], H.T.copy(), np.zeros(p), np.array(found.drift), tuple(f"row {i}" for i in range(p)),
         (), np.zeros(p), np.ones(p, dtype=bool), np.zeros(p),
     )  # fmt: skip

@@ -21,10 +21,10 @@ from dalembert.kernel import cache
 from dalembert.kernel.arrays import Arguments, check_inputs, make_outputs
 from dalembert.kernel.c.printer import print_c
 from dalembert.kernel.cache import fingerprint
-from dalembert.kernel.engine import Options, Workers
+from dalembert.kernel.engine import KernelOptions, Workers
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.trace import ports, scalar_function
-from dalembert.kernel.source import Source
+from dalembert.kernel.source import FunctionSource
 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-fPIC", "-shared")
@@ -37,7 +37,7 @@ class CEngine:
 
     short = None
 
-    def __init__(self, function: Any, options: Options) -> None:
+    def __init__(self, function: Any, options: KernelOptions) -> None:
         start = time.perf_counter()
         self.name: str = function.name()
         self.inputs, self.outputs = ports(function)
@@ -162,12 +162,12 @@ def _native(compiler: str) -> list[str]:
     return ["-march=native"] if done.returncode == 0 else []
 
 
-def _cache_key(function: Any, options: Options, compiler: str) -> str | None:
+def _cache_key(function: Any, options: KernelOptions, compiler: str) -> str | None:
     """Return the name of this kernel in the cache; None where it has none."""
-    return Source(function).key(["c", options.dtype, _version(compiler), *FLAGS, *fingerprint()])
+    return FunctionSource(function).key(["c", options.dtype, _version(compiler), *FLAGS, *fingerprint()])
 
 
-def _compile(function: Any, options: Options, compiler: str) -> tuple[bytes, dict[str, Any]]:
+def _compile(function: Any, options: KernelOptions, compiler: str) -> tuple[bytes, dict[str, Any]]:
     """Trace, print and compile a function; return the library and the header of its cache entry."""
     lowering = lower(scalar_function(function))
     start = time.perf_counter()
@@ -189,6 +189,6 @@ def _compile(function: Any, options: Options, compiler: str) -> tuple[bytes, dic
     return code, {"figures": figures}
 
 
-def engine(source: Source, options: Options) -> CEngine:
+def engine(source: FunctionSource, options: KernelOptions) -> CEngine:
     """Return the engine of a source."""
     return CEngine(source.function, options)

@@ -129,7 +129,7 @@ def literal(value: float, dtype: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-class Body:
+class CBody:
     """The printer of one program for one real type."""
 
     def __init__(self, program: Program, chunks: Chunks, dtype: str, places: Places, spelling: Mapping[int, str]):
@@ -341,7 +341,7 @@ class _Printer:
         calls: dict[int, str] = {op: f"{op.name.lower()}{self.suffix}({{0}})" for op in LIBRARY}
         binary = (Op.COPYSIGN, Op.FMOD, Op.REMAINDER, Op.POW, Op.ATAN2, Op.HYPOT)
         calls |= {op: f"{op.name.lower()}{self.suffix}({{0}}, {{1}})" for op in binary}
-        self.body = Body(program, self.chunks, dtype, self.places, calls | FUSED | {Op.ERFINV: "da_erfinv({0})"})
+        self.body = CBody(program, self.chunks, dtype, self.places, calls | FUSED | {Op.ERFINV: "da_erfinv({0})"})
 
     def run(self) -> CSource:
         """Print both files."""

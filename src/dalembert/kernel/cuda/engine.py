@@ -12,11 +12,11 @@ import numpy as np
 from dalembert.errors import MissingExtraError, ShapeError, UnsupportedError
 from dalembert.kernel.arrays import Arguments, as_real, check_inputs
 from dalembert.kernel.cuda.printer import REGISTERS, Tuning, choose_tuning, print_cuda
-from dalembert.kernel.engine import Options
+from dalembert.kernel.engine import KernelOptions
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.program import Port
 from dalembert.kernel.program.trace import scalar_function
-from dalembert.kernel.source import Source
+from dalembert.kernel.source import FunctionSource
 
 FLAGS = ("--std=c++14", "--fmad=false")  # fused operations are printed; the compiler adds none
 DLPACK_CUDA = 2
@@ -39,7 +39,7 @@ class CudaEngine:
 
     short = None
 
-    def __init__(self, function: Any, options: Options, tuning: Tuning | None = None) -> None:
+    def __init__(self, function: Any, options: KernelOptions, tuning: Tuning | None = None) -> None:
         start = time.perf_counter()
         self.cupy = _cupy()
         lowering = lower(scalar_function(function), REGISTERS[options.dtype])
@@ -187,7 +187,7 @@ def _from_dlpack(cupy: Any, value: Any) -> Any:
     return cupy.from_dlpack(value)
 
 
-def engine(source: Source, options: Options) -> CudaEngine:
+def engine(source: FunctionSource, options: KernelOptions) -> CudaEngine:
     """Return the engine of a source; where there is no GPU that is said before minutes of tracing, not after."""
     _cupy()
     return CudaEngine(source.function, options)

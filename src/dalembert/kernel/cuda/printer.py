@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dalembert.kernel.c.printer import LIBRARY, TYPE, Body
-from dalembert.kernel.program.chunks import Plan, plan, split
+from dalembert.kernel.c.printer import LIBRARY, TYPE, CBody
+from dalembert.kernel.program.chunks import ChunkPlan, plan, split
 from dalembert.kernel.program.program import ARITY, ELEMENTARY, Op, Program
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -68,10 +68,10 @@ FUSED: dict[int, str] = {Op.FMA: "fma({0}, {1}, {2})", Op.FMS: "fma({0}, {1}, -{
 PARTNER = {Op.SIN: Op.COS, Op.COS: Op.SIN}
 
 
-class Part(Body):
+class Part(CBody):
     """The printer of one part."""
 
-    def __init__(self, program: Program, plan: Plan, dtype: str, tuning: Tuning, number: int) -> None:
+    def __init__(self, program: Program, plan: ChunkPlan, dtype: str, tuning: Tuning, number: int) -> None:
         calls: dict[int, str] = {op: f"{op.name.lower()}({', '.join(['{0}', '{1}'][: ARITY[op]])})" for op in LIBRARY}
         calls |= {op: f"da_{op.name.lower()}({{0}})" for op in POLYNOMIAL}
         super().__init__(program, plan.chunks, dtype, self, calls | FUSED)

@@ -160,7 +160,7 @@ def starts(ports: tuple[Port, ...]) -> list[int]:
     return [0, *np.cumsum([port.size for port in ports]).tolist()]
 
 
-class Body:
+class LlvmBody:
     """The printer of one program for one vector type.
 
     Where `lanes` is not 1, a program for single samples: sines and cosines of several values share one call of
@@ -346,44 +346,44 @@ class Body:
                 self.names[k] = self.temporary(f"insertelement {self.kind} poison, {self.element} {part}, i32 0")
 
 
-def _fma(body: Body, a: str, b: str, c: str) -> str:
+def _fma(body: LlvmBody, a: str, b: str, c: str) -> str:
     return body.intrinsic("fma", a, b, c)
 
 
-def _fms(body: Body, a: str, b: str, c: str) -> str:
+def _fms(body: LlvmBody, a: str, b: str, c: str) -> str:
     return body.intrinsic("fma", a, b, body.temporary(f"fneg {body.kind} {c}"))
 
 
-def _fnma(body: Body, a: str, b: str, c: str) -> str:
+def _fnma(body: LlvmBody, a: str, b: str, c: str) -> str:
     return body.intrinsic("fma", body.temporary(f"fneg {body.kind} {a}"), b, c)
 
 
-def _sign(body: Body, a: str) -> str:
+def _sign(body: LlvmBody, a: str) -> str:
     positive = body.select(body.compare("ogt", a), body.number(1.0), a)
     return body.select(body.compare("olt", a), body.number(-1.0), positive)
 
 
-def _extremum(condition: str) -> Callable[[Body, str, str], str]:
+def _extremum(condition: str) -> Callable[[LlvmBody, str, str], str]:
     """Return fmin or fmax: a where it wins or b is NaN, else b. The inner choice is one instruction."""
 
-    def choose(body: Body, a: str, b: str) -> str:
+    def choose(body: LlvmBody, a: str, b: str) -> str:
         better = body.select(body.compare(condition, a, b), a, b)
         return body.select(body.compare("uno", b), a, better)
 
     return choose
 
 
-def _both(instruction: str) -> Callable[[Body, str, str], str]:
+def _both(instruction: str) -> Callable[[LlvmBody, str, str], str]:
     """Return logical and, or: operands count as true where they are not zero."""
 
-    def combine(body: Body, a: str, b: str) -> str:
+    def combine(body: LlvmBody, a: str, b: str) -> str:
         x, y = body.compare("une", a), body.compare("une", b)
         return body.logic(body.temporary(f"{instruction} {body.mask} {x}, {y}"))
 
     return combine
 
 
-def _comparison(condition: str) -> Callable[[Body, str, str], str]:
+def _comparison(condition: str) -> Callable[[LlvmBody, str, str], str]:
     return lambda body, a, b: body.logic(body.compare(condition, a, b))
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.kernel.cache import ITEM_BYTES, Layout
+from dalembert.kernel.cache import ITEM_BYTES, CodeLayout
 from dalembert.kernel.engine import WIDTHS
-from dalembert.kernel.llvm.body import Body, Outputs, output_layout, starts
+from dalembert.kernel.llvm.body import LlvmBody, Outputs, output_layout, starts
 from dalembert.kernel.llvm.code_in_memory import Code
 from dalembert.kernel.llvm.driver import driver
 from dalembert.kernel.llvm.functions import library, wide_sincos
@@ -99,15 +99,15 @@ def program_width(program: Program, dtype: str) -> int:
     return min(2 * width, WIDTHS[-1]) if tiny else width
 
 
-def layout(program: Program, chunks: Chunks, outputs: Outputs, width: int, dtype: str) -> Layout:
+def layout(program: Program, chunks: Chunks, outputs: Outputs, width: int, dtype: str) -> CodeLayout:
     """Return sizes of the code's working memory."""
     vectors = starts(program.inputs)[-1] + chunks.slots + outputs.size
     block = max(1, vectors) * width * ITEM_BYTES[dtype]
     tile = max(1, min(LARGEST_TILE, (TILE_BYTES if len(chunks) > 1 else TILE_BYTES_ONE) // block))
-    return Layout(width, tile, tile * block)
+    return CodeLayout(width, tile, tile * block)
 
 
-def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Layout, dtype: str) -> str:
+def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: CodeLayout, dtype: str) -> str:
     """Return the LLVM text of a scheduled program."""
     element, width = ELEMENT[dtype], shape.width
     sizes = (starts(program.inputs)[-1], chunks.slots, outputs.size)
@@ -117,7 +117,7 @@ def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Layo
     if lanes > 1:
         wide, more = wide_sincos(lanes, element)
         functions, declarations = functions + wide, declarations | more
-    body = Body(program, chunks, outputs, width, element, lanes)
+    body = LlvmBody(program, chunks, outputs, width, element, lanes)
     kind, suffix = body.kind, body.suffix
     names = [*(["leaves"] if body.leaves else []), *(f"chunk_{k}" for k in range(len(chunks)))]
     declarations |= {f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})"}
@@ -138,7 +138,7 @@ def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Layo
     return text.replace(CONVENTION, host().convention)
 
 
-def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code, Layout, dict[str, Any]]:
+def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code, CodeLayout, dict[str, Any]]:
     """Compile a scheduled program for this machine.
 
     Returns

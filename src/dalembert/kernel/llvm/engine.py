@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from dalembert.kernel import cache
 from dalembert.kernel.arrays import Arguments, check_inputs, make_outputs
-from dalembert.kernel.cache import ALIGNMENT, Layout, fingerprint
-from dalembert.kernel.engine import Options, Workers
+from dalembert.kernel.cache import ALIGNMENT, CodeLayout, fingerprint
+from dalembert.kernel.engine import KernelOptions, Workers
 from dalembert.kernel.llvm.code_in_memory import Code, Machine
 from dalembert.kernel.program.program import Port
 from dalembert.kernel.short_call import data_address, short_call
-from dalembert.kernel.source import Source
+from dalembert.kernel.source import FunctionSource
 
 # Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's
 # own interval of switching (5 ms); and those that are not worth sharing among threads, some ten.
@@ -38,7 +38,7 @@ SHORT_WORK_THREADED = 500_000
 class CpuEngine:
     """Machine code for one function on this processor."""
 
-    def __init__(self, source: Source, options: Options) -> None:
+    def __init__(self, source: FunctionSource, options: KernelOptions) -> None:
         start = time.perf_counter()
         name = source.key([options.dtype, str(options.width), *fingerprint()])
         entry = cache.read(name) if name else None
@@ -50,7 +50,7 @@ class CpuEngine:
             header, codes = entry[0], _stored(*entry)
         self.name: str = header["name"]
         self.inputs, self.outputs = (tuple(Port(*port) for port in header[side]) for side in ("inputs", "outputs"))
-        self.layout = Layout(**header["layout"])
+        self.layout = CodeLayout(**header["layout"])
         machines = [Machine(code) for code in codes]
         self.machine, self._single = machines[0], machines[-1]
         self.dtype = np.dtype(options.dtype)
@@ -144,7 +144,7 @@ def _stored(header: dict[str, Any], data: bytes) -> list[Code]:
     return codes if header["single"] is None else [*codes, Code.stored(header["single"], data[size:])]
 
 
-def _compile(function: Any, options: Options) -> tuple[list[Code], dict[str, Any]]:
+def _compile(function: Any, options: KernelOptions) -> tuple[list[Code], dict[str, Any]]:
     """Trace, optimise and compile a function; return its codes and the header of its cache entry."""
     from dalembert.kernel.llvm.compile import build
     from dalembert.kernel.program.lower import lower

@@ -105,14 +105,14 @@ INFINITE = 1 << 28
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChunkPlan:
     """What each part computes, in order (its own values, and those it computes again), and what passes between them."""
 
     chunks: Chunks
     orders: tuple[tuple[int, ...], ...]
 
 
-def plan(program: Program, chunks: Chunks, price: int, registers: int = REGISTERS) -> Plan:
+def plan(program: Program, chunks: Chunks, price: int, registers: int = REGISTERS) -> ChunkPlan:
     """Return what to store and what to compute again, where a value stored or read costs `price` operations.
 
     `registers` is how many values the target holds; it decides the order inside a part that computes values again.
@@ -131,7 +131,7 @@ def plan(program: Program, chunks: Chunks, price: int, registers: int = REGISTER
             read = roots
         stored |= dict.fromkeys(read, k)
         orders.append(tuple(_order(program, own, again, operands, registers) if again else own))
-    return Plan(_with_slots(chunks, stored), tuple(orders))
+    return ChunkPlan(_with_slots(chunks, stored), tuple(orders))
 
 
 def _cut(

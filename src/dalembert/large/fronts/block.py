@@ -42,7 +42,7 @@ Out = tuple[Array, Array]
 
 
 @dataclass(eq=False)
-class Factors:
+class FrontFactors:
     """Of [M A^T; A -shift].
 
     Attributes
@@ -158,11 +158,11 @@ class FrontBlock:
         self.piece = piece
         self.stacks = Stacks(self)
 
-    def factor(self, values: RowValues, shift: Array) -> Factors:
+    def factor(self, values: RowValues, shift: Array) -> FrontFactors:
         """Factor [M A^T; A -shift] at the state in memory."""
         layout, memory, f, stacks = self.state.layout, self.state.tree.memory, self.fronts, self.stacks
         m = self.state.rows.m
-        found = Factors(shift, np.zeros(m), np.zeros(m))
+        found = FrontFactors(shift, np.zeros(m), np.zeros(m))
         front_loops.factor(
             0, layout.n, layout.topology, layout.gathering, layout.pitch, layout.inertia, self.state.tree.armature,
             memory.K, f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
@@ -173,7 +173,7 @@ class FrontBlock:
         found.worst = float(memory.worst[0])
         return found
 
-    def solve(self, factors: Factors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
+    def solve(self, factors: FrontFactors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
         """Return a and lam for forces `need` (n, 6) that bodies need, joint forces tau and right sides c."""
         layout, memory, f, stacks = self.state.layout, self.state.tree.memory, self.fronts, self.stacks
         a, lam = np.empty(len(tau)), np.zeros(len(c))
@@ -205,7 +205,7 @@ class FrontBlock:
             (room.forces, room.coupled, room.left),
         )
 
-    def first(self, values: RowValues, load: tuple, present: Array, out: Out) -> tuple[Factors, Trial | None]:
+    def first(self, values: RowValues, load: tuple, present: Array, out: Out) -> tuple[FrontFactors, Trial | None]:
         """Factor without a shift, and solve where the rows that are `present` are independent: a, lam = out."""
         need, tau, c = load
         made, (a, lam) = np.empty((5, len(c))), out
@@ -213,5 +213,5 @@ class FrontBlock:
         clear, one, two = plain_answer(
             self.stacks.bundle, present, values.wrenches, self.unshifted, need, tau, c, g, pivots, y, a, lam, made[3:]
         )
-        factors = Factors(self.unshifted, g, pivots, float(self.state.tree.memory.worst[0]))
+        factors = FrontFactors(self.unshifted, g, pivots, float(self.state.tree.memory.worst[0]))
         return factors, Trial(a, lam, one, two, self.state.room.left, gap, size) if clear else None

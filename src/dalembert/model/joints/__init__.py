@@ -2,29 +2,29 @@
 
 from dalembert.model.joints.kind import Kind, as_array, as_expression
 from dalembert.model.joints.kinds import (
-    Continuous,
-    Fixed,
-    Free,
-    Helical,
-    Planar,
-    Prismatic,
-    Revolute,
-    Spherical,
-    Universal,
+    ContinuousJoint,
+    FixedJoint,
+    FreeJoint,
+    HelicalJoint,
+    PlanarJoint,
+    PrismaticJoint,
+    RevoluteJoint,
+    SphericalJoint,
+    UniversalJoint,
 )
 
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Revolute(),
-        Continuous(),
-        Prismatic(),
-        Helical(),
-        Universal(),
-        Spherical(),
-        Planar(),
-        Free(),
-        Fixed(),
+        RevoluteJoint(),
+        ContinuousJoint(),
+        PrismaticJoint(),
+        HelicalJoint(),
+        UniversalJoint(),
+        SphericalJoint(),
+        PlanarJoint(),
+        FreeJoint(),
+        FixedJoint(),
     )
 }
 """Every kind of joint by name; being here is being tested."""

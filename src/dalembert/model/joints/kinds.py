@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # No motion at all: two bodies that are one.
 
 
-class Fixed(Kind):
+class FixedJoint(Kind):
     """R = 1, p = 0, no coordinates."""
 
     name = "fixed"
@@ -40,7 +40,7 @@ class Fixed(Kind):
 # A hinge: one angle about a constant axis.
 
 
-class Revolute(Kind):
+class RevoluteJoint(Kind):
     """R = R(axis, q), S = [0; axis]."""
 
     name = "revolute"
@@ -58,7 +58,7 @@ class Revolute(Kind):
 # A slider: one length along a constant axis.
 
 
-class Prismatic(Kind):
+class PrismaticJoint(Kind):
     """p = axis q, S = [axis; 0]."""
 
     name = "prismatic"
@@ -77,7 +77,7 @@ class Prismatic(Kind):
 # A screw: an angle about an axis, and `pitch` metres per radian along it.
 
 
-class Helical(Kind):
+class HelicalJoint(Kind):
     """R = R(axis, q), p = pitch q axis, S = [pitch axis; axis]."""
 
     name = "helical"
@@ -97,7 +97,7 @@ class Helical(Kind):
 # Symbols: a1, a2 the axes; R2 = R(a2, q2); u = R2^T a1 the first axis seen from the child.
 
 
-class Universal(Kind):
+class UniversalJoint(Kind):
     """R = R(axis, q1) R(axis2, q2), S = [0 0; u a2], S_dot v = [0; u x a2 v1 v2]."""
 
     name = "universal"
@@ -135,7 +135,7 @@ class Universal(Kind):
 Array = np.ndarray
 
 
-class Continuous(Kind):
+class ContinuousJoint(Kind):
     """q = (cos, sin) of the angle, v its rate; R = R(axis, angle), S = [0; axis]."""
 
     name = "continuous"
@@ -179,7 +179,7 @@ class Continuous(Kind):
 # A ball joint: a unit quaternion [x y z w]; v is the angular velocity in the child's joint frame.
 
 
-class Spherical(Kind):
+class SphericalJoint(Kind):
     """R = R(q), S = [0; 1]."""
 
     name = "spherical"
@@ -231,7 +231,7 @@ SMALL = 1e-2
 """Angles below this go through series: their first omitted term is then below rounding."""
 
 
-class Planar(Kind):
+class PlanarJoint(Kind):
     """R = R(n, angle), p = x e1 + y e2, S = [e1 e2 0; 0 0 n]."""
 
     name = "planar"
@@ -295,7 +295,7 @@ class Planar(Kind):
 # A body that flies: q = [x y z, qx qy qz qw], v = [linear, angular] in the body's axes.
 
 
-class Free(Kind):
+class FreeJoint(Kind):
     """R = R(quaternion), p = (x, y, z), S = 1."""
 
     name = "free"

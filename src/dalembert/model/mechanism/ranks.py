@@ -96,7 +96,7 @@ class GenericRank:
 
 def generic_rank(mechanism: Any, q: Any = None, t: float = 0.0) -> GenericRank:
     """Return the rank of the rows around q, or around the neutral configuration; see the head of this file."""
-    survey = Survey(mechanism, float(t))
+    survey = RankSurvey(mechanism, float(t))
     first = np.array(mechanism.neutral() if q is None else q, dtype=float)
     return survey.decide(first)
 
@@ -111,7 +111,7 @@ def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
     q = np.asarray(q, dtype=float)
     if not (rank.rows and np.isfinite(q).all()):
         return rank
-    survey = Survey(mechanism, t)
+    survey = RankSurvey(mechanism, t)
     survey.scales = rank.scales
     s = survey.spectrum(q)
     gap = float(np.abs(survey.residual(q)).max(initial=0.0))
@@ -146,7 +146,7 @@ def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array
 
     Off the constraints dependent rows contradict each other by the distance from them, and may do so.
     """
-    survey = Survey(mechanism, t)
+    survey = RankSurvey(mechanism, t)
     survey.scales = rank.scales
     U = survey.structure(q, rank=rank.rank).scaled_null
     c = rank.scales * drift
@@ -158,7 +158,7 @@ def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array
 
 def closed_by_least_squares(mechanism: Any, q: Array, t: float) -> tuple[Array, float]:
     """Return the configuration near q where redundant rows are open the least, and by how much of their sizes."""
-    survey = Survey(mechanism, t)
+    survey = RankSurvey(mechanism, t)
     survey.measure(q)
     return survey.closed(q)
 
@@ -167,7 +167,7 @@ def distance(mechanism: Any, rank: GenericRank, q: Array, t: float = 0.0) -> flo
     """Return s_r / s_1 at a configuration: zero where it is singular."""
     if not rank.rank:
         return 1.0
-    survey = Survey(mechanism, t)
+    survey = RankSurvey(mechanism, t)
     survey.scales = rank.scales
     return float(survey.spectrum(np.asarray(q))[rank.rank - 1])
 
@@ -190,7 +190,7 @@ def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift:
     return a, (np.linalg.lstsq(across.T, -y, rcond=None)[0] if rank.rank else np.zeros(len(A)))
 
 
-class Survey:
+class RankSurvey:
     """Rows of a mechanism in the metric of its mass, and the way onto its constraints."""
 
     def __init__(self, mechanism: Any, t: float) -> None:

@@ -12,12 +12,12 @@ from dalembert.readers.mjcf.joints import largest_force
 from dalembert.readers.mjcf.text import import_mujoco
 
 if TYPE_CHECKING:
-    from dalembert.readers.mjcf.reader import Compiled
+    from dalembert.readers.mjcf.reader import CompiledModel
 
 Array = np.ndarray
 
 
-def add_equalities(compiled: Compiled) -> None:
+def add_equalities(compiled: CompiledModel) -> None:
     """Add connect and weld as loops, joint and tendon as couplings; what does not map is named."""
     model, draft = compiled.model, compiled.draft
     kinds = import_mujoco().mjtEq
@@ -37,7 +37,7 @@ def add_equalities(compiled: Compiled) -> None:
             draft.notes.append(f"left out: equality {name!r} ({word}), which is not a linear relation of coordinates")
 
 
-def _ends(compiled: Compiled, i: int) -> list[tuple[str, Placement]] | None:
+def _ends(compiled: CompiledModel, i: int) -> list[tuple[str, Placement]] | None:
     """Return bodies and placements of an equality between sites; None where it is between bodies."""
     from dalembert.readers.mjcf.reader import placement
 
@@ -51,12 +51,12 @@ def _ends(compiled: Compiled, i: int) -> list[tuple[str, Placement]] | None:
     return ends
 
 
-def _bodies(compiled: Compiled, i: int) -> tuple[str, str]:
+def _bodies(compiled: CompiledModel, i: int) -> tuple[str, str]:
     names = compiled.names["body"]
     return names[int(compiled.model.eq_obj1id[i])], names[int(compiled.model.eq_obj2id[i])]
 
 
-def _connect(compiled: Compiled, i: int, name: str) -> bool:
+def _connect(compiled: CompiledModel, i: int, name: str) -> bool:
     """Add a point that two bodies share: data are its positions in both."""
     data, ends = compiled.model.eq_data[i], _ends(compiled, i)
     if ends is None:
@@ -68,7 +68,7 @@ def _connect(compiled: Compiled, i: int, name: str) -> bool:
     return True
 
 
-def _weld(compiled: Compiled, i: int, name: str) -> bool:
+def _weld(compiled: CompiledModel, i: int, name: str) -> bool:
     """Add a weld: data are a point of the second body, its place in the first, and the second's rotation there.
 
     The eleventh is `torquescale`, which multiplies the rows of rotation: zero leaves a point.
@@ -90,7 +90,7 @@ def _linear(data: Array) -> bool:
     return not np.any(data[2:5])
 
 
-def _joint(compiled: Compiled, i: int, name: str) -> bool:
+def _joint(compiled: CompiledModel, i: int, name: str) -> bool:
     """Add y - y0 = c0 + c1 (x - x0) for two joints, or y - y0 = c0 for one."""
     model, data = compiled.model, compiled.model.eq_data[i]
     if not _linear(data):
@@ -107,7 +107,7 @@ def _joint(compiled: Compiled, i: int, name: str) -> bool:
     return True
 
 
-def _tendon(compiled: Compiled, i: int, name: str) -> bool:
+def _tendon(compiled: CompiledModel, i: int, name: str) -> bool:
     """Add the same relation between the lengths of fixed tendons, which are linear in the coordinates."""
     model, data = compiled.model, compiled.model.eq_data[i]
     one, two = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
@@ -129,7 +129,7 @@ def _tendon(compiled: Compiled, i: int, name: str) -> bool:
     return True
 
 
-def _fixed_tendon(compiled: Compiled, tendon: int) -> dict[str, float] | None:
+def _fixed_tendon(compiled: CompiledModel, tendon: int) -> dict[str, float] | None:
     """Return joint -> coefficient of a fixed tendon; None for a spatial one."""
     model = compiled.model
     joint_wrap = int(import_mujoco().mjtWrap.mjWRAP_JOINT)
@@ -143,7 +143,7 @@ def _fixed_tendon(compiled: Compiled, tendon: int) -> dict[str, float] | None:
     return terms
 
 
-def add_tendons(compiled: Compiled) -> None:
+def add_tendons(compiled: CompiledModel) -> None:
     """Add springs and dampers of fixed tendons and of those between two sites; what else a tendon does is named."""
     model, draft = compiled.model, compiled.draft
     for i in range(model.ntendon):
@@ -171,7 +171,7 @@ def add_tendons(compiled: Compiled) -> None:
             draft.notes.append(f"left out: {', '.join(left)} of tendon {name!r}")
 
 
-def _spring(compiled: Compiled, i: int, name: str, stiffness: float, damping: float) -> list[str]:
+def _spring(compiled: CompiledModel, i: int, name: str, stiffness: float, damping: float) -> list[str]:
     """Add the spring and damper of a tendon, fixed or between two sites; return what does not map."""
     low, high = (float(x) for x in compiled.model.tendon_lengthspring[i])
     fixed, ends = _fixed_tendon(compiled, i), _two_sites(compiled, i)
@@ -186,7 +186,7 @@ def _spring(compiled: Compiled, i: int, name: str, stiffness: float, damping: fl
     return []
 
 
-def _two_sites(compiled: Compiled, tendon: int) -> tuple[str, str] | None:
+def _two_sites(compiled: CompiledModel, tendon: int) -> tuple[str, str] | None:
     """Return the two sites of a tendon that is one straight line."""
     model = compiled.model
     start = int(model.tendon_adr[tendon])
@@ -197,7 +197,7 @@ def _two_sites(compiled: Compiled, tendon: int) -> tuple[str, str] | None:
     return one, two
 
 
-def add_actuators(compiled: Compiled) -> None:
+def add_actuators(compiled: CompiledModel) -> None:
     """Add motors on hinges and sliders: gear, rotor inertia and the largest force; controllers are not read."""
     model, draft = compiled.model, compiled.draft
     joint_word = int(import_mujoco().mjtTrn.mjTRN_JOINT)

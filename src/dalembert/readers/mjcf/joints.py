@@ -10,7 +10,7 @@ from dalembert.model.mechanism.parts import Joint, Limits
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 
 if TYPE_CHECKING:
-    from dalembert.readers.mjcf.reader import Compiled
+    from dalembert.readers.mjcf.reader import CompiledModel
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ KINDS = ("free", "spherical", "prismatic", "revolute")
 VELOCITIES = {"free": 6, "spherical": 3, "prismatic": 1, "revolute": 1}
 
 
-def mujoco_joint(compiled: Compiled, j: int, parent: str, child: str, X: Placement) -> Joint:
+def mujoco_joint(compiled: CompiledModel, j: int, parent: str, child: str, X: Placement) -> Joint:
     """Return joint j between two bodies; X places the child in the parent at `qpos0`."""
     model, draft = compiled.model, compiled.draft
     kind = KINDS[int(model.jnt_type[j])]
@@ -74,7 +74,7 @@ def _given(values: Array) -> tuple[float, ...]:
     return tuple(float(x) for x in values) if np.any(values) else ()
 
 
-def largest_force(compiled: Compiled, between: Array, source: Any) -> float:
+def largest_force(compiled: CompiledModel, between: Array, source: Any) -> float:
     """Return the larger side of a range of forces; one whose sides differ is noted."""
     low, high = (float(x) for x in between)
     if low != -high:
@@ -84,7 +84,7 @@ def largest_force(compiled: Compiled, between: Array, source: Any) -> float:
     return max(abs(low), abs(high))
 
 
-def _limits(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> Limits:
+def _limits(compiled: CompiledModel, j: int, kind: str, nv: int, source: Any) -> Limits:
     model = compiled.model
     effort: tuple[float, ...] = ()
     if model.jnt_actfrclimited[j]:
@@ -101,7 +101,7 @@ def _limits(compiled: Compiled, j: int, kind: str, nv: int, source: Any) -> Limi
     return Limits((lower,), (upper,), (), effort)
 
 
-def _spring(compiled: Compiled, j: int, kind: str, nv: int) -> tuple[tuple[float, ...], ...]:
+def _spring(compiled: CompiledModel, j: int, kind: str, nv: int) -> tuple[tuple[float, ...], ...]:
     """Return stiffness and rest of the joint's spring; the rest of a rotation is its vector from neutral."""
     model = compiled.model
     stiffness = float(model.jnt_stiffness[j])
@@ -121,7 +121,7 @@ def _rotation_vector(wxyz: Array) -> Array:
     return Rotation.from_quat(np.roll(wxyz, -1)).as_rotvec()
 
 
-def _note_polynomials(compiled: Compiled, j: int, dof: slice, source: Any) -> None:
+def _note_polynomials(compiled: CompiledModel, j: int, dof: slice, source: Any) -> None:
     """Name springs and dampers that are not linear; MuJoCo before 3.3 has none."""
     model = compiled.model
     for what, values, off in (

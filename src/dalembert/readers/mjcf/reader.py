@@ -21,7 +21,7 @@ from dalembert.readers.files import Folders
 from dalembert.readers.mjcf.constraints import add_actuators, add_equalities, add_tendons
 from dalembert.readers.mjcf.joints import mujoco_joint
 from dalembert.readers.mjcf.text import Flat, compiled
-from dalembert.readers.xml_tree import Element
+from dalembert.readers.xml_tree import XmlElement
 
 Array = np.ndarray
 
@@ -34,13 +34,13 @@ CHECKED = (
 """Arrays of MuJoCo's model that are read."""
 
 
-def read_mjcf(root: Element, folders: Folders) -> Draft:
+def read_mjcf(root: XmlElement, folders: Folders) -> Draft:
     """Return what a <mujoco> element says."""
     draft = Draft(root.attributes.get("model", "").strip() or "model", root.file, rooted=True)
     flat = Flat(folders, draft)
     flat.write(root)
     model = compiled(flat, folders)
-    reading = Compiled(model, draft, _sources(flat))
+    reading = CompiledModel(model, draft, _sources(flat))
     reading.check()
     if model.nbody < 2:
         raise root.error("no <body>: there is nothing to move")
@@ -63,7 +63,7 @@ def _sources(flat: Flat) -> dict[tuple[str, str], Source]:
 
 
 @dataclass
-class Compiled:
+class CompiledModel:
     """A compiled model on its way into a draft.
 
     Attributes

@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 from dalembert.errors import DalembertError, MissingExtraError, ModelError, UnsupportedError
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import LARGEST, Folders
-from dalembert.readers.xml_tree import Element, read_xml, shortened
+from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
 
 # ----------------------------------------------------------------------------------------------------------------------
 # MJCF before MuJoCo sees it: includes put in, what has nothing to do with dynamics taken out, sizes limited.
@@ -73,7 +73,7 @@ class Flat:
     folders: Folders
     draft: Draft
     lines: list[str] = field(default_factory=list)
-    origins: list[Element] = field(default_factory=list)
+    origins: list[XmlElement] = field(default_factory=list)
     included: set[Path] = field(default_factory=set)
     plugins: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Flat:
         """The whole."""
         return "\n".join(self.lines)
 
-    def write(self, element: Element, times: int = 1, parent: str = "") -> None:
+    def write(self, element: XmlElement, times: int = 1, parent: str = "") -> None:
         """Write an element and what is in it."""
         if element.tag == "include":
             return self._include(element, times, parent)
@@ -118,17 +118,17 @@ class Flat:
         self._line(element, f"</{element.tag}>")
         return None
 
-    def _instances(self, extension: Element) -> None:
+    def _instances(self, extension: XmlElement) -> None:
         """Remember which plugins the instances of an <extension> are of."""
         for plugin in extension.all("plugin"):
             for instance in plugin.all("instance"):
                 self.plugins[instance.attributes.get("name", "")] = plugin.attributes.get("plugin", "")
 
-    def _plugin_name(self, element: Element) -> str:
+    def _plugin_name(self, element: XmlElement) -> str:
         given = element.attributes.get("plugin") or self.plugins.get(element.attributes.get("instance", ""))
         return shortened(given or element.attributes.get("instance", "") or "unnamed")
 
-    def _plugin(self, element: Element, parent: str) -> None:
+    def _plugin(self, element: XmlElement, parent: str) -> None:
         """Leave out a plugin that computes an actuator's force or a shape; refuse one that acts on a body."""
         name = self._plugin_name(element)
         if parent not in ("actuator", "geom", "mesh"):
@@ -139,7 +139,7 @@ class Flat:
             )
         self.draft.leave_out(element, f"the plugin {name!r}, which is not run")
 
-    def _height_field(self, element: Element) -> None:
+    def _height_field(self, element: XmlElement) -> None:
         """Write a height field without its heights: MuJoCo takes the mass of its box, and nothing is opened."""
         self.draft.leave_out(element, "its surface")
         kept = {"name": _file_name(element), "nrow": "2", "ncol": "2"}
@@ -154,17 +154,17 @@ class Flat:
             _file_name(element): Path(element.file).resolve().parent for element in self.origins if element.tag == tag
         }
 
-    def _line(self, element: Element, text: str) -> None:
+    def _line(self, element: XmlElement, text: str) -> None:
         self.lines.append(text)
         self.origins.append(element)
 
-    def _replicas(self, element: Element) -> int:
+    def _replicas(self, element: XmlElement) -> int:
         given = element.attributes.get("count", "").strip()
         if not (given.isascii() and given.isdigit() and len(given) <= 6):
             raise element.error(f"count = {shortened(given)!r} is not a number from 0 to 999999")
         return max(1, int(given))
 
-    def _include(self, element: Element, times: int, parent: str) -> None:
+    def _include(self, element: XmlElement, times: int, parent: str) -> None:
         """Write what an included file holds; as in MuJoCo no file is included twice."""
         given = element.attribute("file")
         path = self.folders.find(given) or self.folders.find(given, Path(element.file).resolve().parent)
@@ -187,7 +187,7 @@ class Flat:
         return ModelError(f"{self.draft.file}: MuJoCo says: {shortened(text, 400)}")
 
 
-def _file_name(element: Element) -> str:
+def _file_name(element: XmlElement) -> str:
     """Return the name of an asset; one without is called as its file, less folder and ending."""
     return element.attributes.get("name", "").strip() or Path(element.attributes.get("file", "")).stem
 

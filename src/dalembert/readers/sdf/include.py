@@ -8,7 +8,7 @@ from pathlib import Path
 from dalembert.errors import UnsupportedError
 from dalembert.readers.files import Folders
 from dalembert.readers.sdf.scope import MODEL, relative_to
-from dalembert.readers.xml_tree import Element, read_xml, shortened
+from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
 
 # ----------------------------------------------------------------------------------------------------------------------
 # <include> of an SDF file: the model it names, read from the model's folder or a declared package.
@@ -29,7 +29,7 @@ class Includes:
     count: int = 0
     open: list[Path] = field(default_factory=list)
 
-    def enter(self, include: Element) -> tuple[Element, Element]:
+    def enter(self, include: XmlElement) -> tuple[XmlElement, XmlElement]:
         """Return the <sdf> and the <model> of an included file, with the changes that the <include> asks for."""
         path = self._file(include)
         self.count += 1
@@ -50,7 +50,7 @@ class Includes:
         """Close the file that was entered last."""
         self.open.pop()
 
-    def _file(self, include: Element) -> Path:
+    def _file(self, include: XmlElement) -> Path:
         """Return the file that <uri> names; a folder stands for the file that its model.config names, or model.sdf."""
         uri = include.required("uri")
         near = Path(include.file).resolve().parent
@@ -68,9 +68,9 @@ class Includes:
         return found
 
 
-def _changed(model: Element, include: Element) -> Element:
+def _changed(model: XmlElement, include: XmlElement) -> XmlElement:
     """Return the included model with the include's own name, pose, static and placement frame."""
-    changed = Element("model", dict(model.attributes), include.line, include.file)
+    changed = XmlElement("model", dict(model.attributes), include.line, include.file)
     own = {child.tag: child for child in include.children if child.tag in ("pose", "static")}
     changed.children = [child for child in model.children if child.tag not in own] + list(own.values())
     for tag in ("name", "placement_frame"):
@@ -94,12 +94,12 @@ MOVED = ("link", "model", "include")
 """Elements that stand in the model's frame where they do not say otherwise."""
 
 
-def is_merged(element: Element) -> bool:
+def is_merged(element: XmlElement) -> bool:
     """Say whether an element is an <include> that merges."""
     return element.tag == "include" and element.attributes.get("merge", "").strip() in ("1", "true")
 
 
-def merged(model: Element, version: tuple[int, int], include: Element) -> list[Element]:
+def merged(model: XmlElement, version: tuple[int, int], include: XmlElement) -> list[XmlElement]:
     """Return the parts of an included model as those of the model around it."""
     if version < OLDEST:
         raise include.error("merge of a file older than SDF 1.7; put its elements into the file", UnsupportedError)
@@ -109,12 +109,12 @@ def merged(model: Element, version: tuple[int, int], include: Element) -> list[E
         )
     proxy = f"_merged__{model.attribute('name')}__model__"
     carrier = model.attributes.get("canonical_link", "").strip() or _first(model, include)
-    frame = Element("frame", {"name": proxy, "attached_to": carrier}, include.line, include.file)
+    frame = XmlElement("frame", {"name": proxy, "attached_to": carrier}, include.line, include.file)
     frame.children = [_pose(model, MODEL)]
     return [frame, *(_part(child, proxy) for child in model.children if child.tag != "pose")]
 
 
-def _first(model: Element, include: Element) -> str:
+def _first(model: XmlElement, include: XmlElement) -> str:
     """Return what carries the included model's frame: its first link, else its first model."""
     for tag in ("link", "model"):
         if (found := model.first(tag)) is not None:
@@ -122,7 +122,7 @@ def _first(model: Element, include: Element) -> str:
     raise include.error("the model that it merges has no link")
 
 
-def _part(element: Element, proxy: str) -> Element:
+def _part(element: XmlElement, proxy: str) -> XmlElement:
     """Return a part of the included model, with the proxy in the place of the model's frame."""
     part = _copied(element, proxy)
     if element.tag in MOVED:
@@ -134,20 +134,20 @@ def _part(element: Element, proxy: str) -> Element:
     return part
 
 
-def _copied(element: Element, proxy: str) -> Element:
+def _copied(element: XmlElement, proxy: str) -> XmlElement:
     """Return a copy in which "__model__" is the proxy; nested models have a "__model__" of their own."""
     attributes = {name: proxy if value.strip() == MODEL else value for name, value in element.attributes.items()}
-    copy = Element(element.tag, attributes, element.line, element.file)
+    copy = XmlElement(element.tag, attributes, element.line, element.file)
     copy.text = proxy if element.text.strip() == MODEL else element.text
     own = element.tag == "model"
     copy.children = [x if own and x.tag != "pose" else _copied(x, proxy) for x in element.children]
     return copy
 
 
-def _pose(element: Element, default: str) -> Element:
+def _pose(element: XmlElement, default: str) -> XmlElement:
     """Return the pose of an element, relative to `default` where it does not say to what."""
     given = element.only("pose")
-    pose = Element("pose", {} if given is None else dict(given.attributes), element.line, element.file)
+    pose = XmlElement("pose", {} if given is None else dict(given.attributes), element.line, element.file)
     pose.text = "" if given is None else given.text
     pose.attributes["relative_to"] = relative_to(given) or default
     return pose

@@ -16,7 +16,7 @@ from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.draft import Draft
 from dalembert.readers.sdf.scope import MODEL, Scope, text_of
 from dalembert.readers.xml_tree import (
-    Element,
+    XmlElement,
     number,
     number_attribute,
     number_text,
@@ -59,7 +59,7 @@ KNOWN = (
 )
 
 
-def read_joint(element: Element, scope: Scope, ends: tuple[str, str], draft: Draft) -> Joint:
+def read_joint(element: XmlElement, scope: Scope, ends: tuple[str, str], draft: Draft) -> Joint:
     """Return a joint between two bodies whose full names are given; placements are filled in by the caller."""
     draft.leave_out_unknown(element, KNOWN)
     given = element.attribute("type")
@@ -93,7 +93,9 @@ def _given(values: tuple[float, ...]) -> tuple[float, ...]:
     return values if any(values) else ()
 
 
-def _axis(element: Element, tag: str, scope: Scope, draft: Draft) -> tuple[Element | None, tuple[float, float, float]]:
+def _axis(
+    element: XmlElement, tag: str, scope: Scope, draft: Draft
+) -> tuple[XmlElement | None, tuple[float, float, float]]:
     """Return an <axis> and its direction in the joint's frame."""
     axis = element.only(tag)
     if axis is None:
@@ -105,7 +107,7 @@ def _axis(element: Element, tag: str, scope: Scope, draft: Draft) -> tuple[Eleme
     return axis, direction_in(element, axis, scope, element.attribute("name"))
 
 
-def direction_in(element: Element, axis: Element, scope: Scope, frame: str) -> tuple[float, float, float]:
+def direction_in(element: XmlElement, axis: XmlElement, scope: Scope, frame: str) -> tuple[float, float, float]:
     """Return the direction of an axis of a joint in a frame of the joint's model."""
     xyz = axis.only("xyz")
     given = (0.0, 0.0, 1.0) if xyz is None else numbers(xyz, xyz.text, 3, "an axis")
@@ -121,7 +123,7 @@ def direction_in(element: Element, axis: Element, scope: Scope, frame: str) -> t
     return float(x), float(y), float(z)
 
 
-def _dynamics(axis: Element, draft: Draft) -> tuple[float, float, float, float]:
+def _dynamics(axis: XmlElement, draft: Draft) -> tuple[float, float, float, float]:
     """Return damping, friction, stiffness and rest of an axis."""
     dynamics = axis.only("dynamics")
     if dynamics is None:
@@ -131,7 +133,7 @@ def _dynamics(axis: Element, draft: Draft) -> tuple[float, float, float, float]:
     return damping, friction, stiffness, rest
 
 
-def _limits(axes: list[Element | None], draft: Draft) -> Limits:
+def _limits(axes: list[XmlElement | None], draft: Draft) -> Limits:
     """Return the limits of all axes; negative speeds and efforts mean none."""
     rows = []
     for axis in axes:
@@ -148,7 +150,7 @@ def _limits(axes: list[Element | None], draft: Draft) -> Limits:
     return Limits(*(() if all(map(math.isinf, column)) else column for column in zip(*rows, strict=True)))
 
 
-def _pitch(element: Element) -> float:
+def _pitch(element: XmlElement) -> float:
     """Return metres per radian."""
     if element.first("screw_thread_pitch") is not None:
         return number_text(element, "screw_thread_pitch", 1.0) / (2 * math.pi)
@@ -161,7 +163,7 @@ def _pitch(element: Element) -> float:
     return -1 / turns
 
 
-def read_mimic(element: Element, scope: Scope, joints: dict[str, Joint], draft: Draft) -> None:
+def read_mimic(element: XmlElement, scope: Scope, joints: dict[str, Joint], draft: Draft) -> None:
     """Add the coupling of a mimic axis (SDF 1.11): q = multiplier (leader - reference) + offset."""
     axis = element.only("axis")
     mimic = None if axis is None else axis.only("mimic") or axis.only("drake:mimic")
@@ -181,7 +183,7 @@ def read_mimic(element: Element, scope: Scope, joints: dict[str, Joint], draft: 
     draft.couplings.append(Coupling(f"{names[0]}_mimic", terms, offset - factor * zero, mimic.source))
 
 
-def read_actuator(element: Element, joint: Joint, draft: Draft) -> None:
+def read_actuator(element: XmlElement, joint: Joint, draft: Draft) -> None:
     """Add an actuator where Drake's tags give a rotor."""
     rotor = element.only("drake:rotor_inertia")
     if rotor is None or AXES.get(joint.kind, 0) != 1:
@@ -192,7 +194,7 @@ def read_actuator(element: Element, joint: Joint, draft: Draft) -> None:
 
 
 def read_gearbox(
-    element: Element, scope: Scope, tree: dict[frozenset[str], Joint], places: dict[str, Placement], draft: Draft
+    element: XmlElement, scope: Scope, tree: dict[frozenset[str], Joint], places: dict[str, Placement], draft: Draft
 ) -> None:
     """Add the coupling of a gearbox: theta_2 = -ratio theta_1.
 

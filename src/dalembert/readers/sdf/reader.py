@@ -19,7 +19,7 @@ from dalembert.readers.sdf.include import Includes, is_merged, merged
 from dalembert.readers.sdf.joints import read_actuator, read_gearbox, read_joint, read_mimic
 from dalembert.readers.sdf.scope import MODEL, Scope, pose_of, relative_to, text_of, version_of
 from dalembert.readers.spanning import as_loop, span
-from dalembert.readers.xml_tree import Element, blame, number_text, numbers, truth_text
+from dalembert.readers.xml_tree import XmlElement, blame, number_text, numbers, truth_text
 
 OLDEST, NEWEST = (1, 4), (1, 12)
 DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
@@ -27,7 +27,7 @@ MODEL_PARTS = ("link", "joint", "frame", "model", "include", "pose", "static", "
 LINK_PARTS = ("inertial", "pose", "visual", "collision", "self_collide", "gravity", "enable_wind")
 
 
-def read_sdf(root: Element, folders: Folders) -> Draft:
+def read_sdf(root: XmlElement, folders: Folders) -> Draft:
     """Return what an <sdf> element says: its model, or all models of its world."""
     version = _checked_version(root)
     worlds, models = root.all("world"), root.all("model")
@@ -56,14 +56,14 @@ def read_sdf(root: Element, folders: Folders) -> Draft:
     return reading.draft
 
 
-def _checked_version(root: Element) -> tuple[int, int]:
+def _checked_version(root: XmlElement) -> tuple[int, int]:
     version = version_of(root)
     if not OLDEST <= version <= NEWEST:
         raise root.error(f"SDF {version[0]}.{version[1]} is not read; 1.4 to 1.12 are", UnsupportedError)
     return version
 
 
-def _gravity(holder: Element, draft: Draft) -> None:
+def _gravity(holder: XmlElement, draft: Draft) -> None:
     """Take the world's gravity; a model alone has SDF's own default."""
     gravity = holder.only("gravity") if holder.tag == "world" else None
     if gravity is None:
@@ -85,7 +85,7 @@ class _Reading:
     static: set[str] = field(default_factory=set)
     sources: dict[str, Source] = field(default_factory=dict)
 
-    def enter(self, element: Element, version: tuple[int, int], outer: Scope | None, alone: bool = False) -> Scope:
+    def enter(self, element: XmlElement, version: tuple[int, int], outer: Scope | None, alone: bool = False) -> Scope:
         """Add a model and all models in it; `alone` keeps its name out of the names of its parts."""
         entered = element.tag == "include"
         if entered:
@@ -109,11 +109,11 @@ class _Reading:
             self.includes.leave()
         return scope
 
-    def _merged(self, element: Element) -> Element:
+    def _merged(self, element: XmlElement) -> XmlElement:
         """Return a model with the parts of those that it merges."""
         if not any(map(is_merged, element.children)):
             return element
-        whole = Element(element.tag, element.attributes, element.line, element.file)
+        whole = XmlElement(element.tag, element.attributes, element.line, element.file)
         for child in element.children:
             if not is_merged(child):
                 whole.children.append(child)
@@ -123,9 +123,9 @@ class _Reading:
             self.includes.leave()
         return whole
 
-    def enter_world(self, world: Element, version: tuple[int, int]) -> None:
+    def enter_world(self, world: XmlElement, version: tuple[int, int]) -> None:
         """Add a world with joints or frames: the models in it are nested, and its own frame is the ground."""
-        own = Element("world", world.attributes, world.line, world.file)
+        own = XmlElement("world", world.attributes, world.line, world.file)
         own.children = [child for child in world.children if child.tag in ("joint", "frame")]
         scope = Scope(own, "", version, placed={MODEL: IDENTITY, GROUND: IDENTITY})
         scope.carried[MODEL] = scope.carried[GROUND] = (scope, GROUND)
@@ -133,7 +133,7 @@ class _Reading:
         self.scopes.append((scope, IDENTITY, False))
         self._enter_nested(world, scope)
 
-    def _enter_nested(self, element: Element, scope: Scope) -> None:
+    def _enter_nested(self, element: XmlElement, scope: Scope) -> None:
         """Add the models in a model or a world."""
         for child in element.children:
             if child.tag not in ("model", "include"):
@@ -222,7 +222,7 @@ class _Reading:
         placement = self.places[body] if kind == "fixed" else IDENTITY
         return Joint(name, kind, GROUND, body, placement, source=self.sources[body])
 
-    def _joint(self, element: Element, scope: Scope) -> Joint | None:
+    def _joint(self, element: XmlElement, scope: Scope) -> Joint | None:
         """Return a joint with its placements; one between links of a static model is left out."""
         ends = []
         for tag in ("parent", "child"):
@@ -243,7 +243,7 @@ class _Reading:
         of_parent = X if parent == GROUND else self.places[parent].inverse() @ X
         return replace(joint, placement=of_parent, child_placement=self.places[child].inverse() @ X)
 
-    def _frame(self, name: str, element: Element, scope: Scope) -> None:
+    def _frame(self, name: str, element: XmlElement, scope: Scope) -> None:
         """Add a frame to the link to which it is attached."""
         owner, link = scope.link(name, element)
         body = owner.prefix + link
@@ -252,7 +252,7 @@ class _Reading:
         self.draft.frames.append(Frame(scope.prefix + name, body, place, element.source))
 
 
-def _compensation(link: Element, draft: Draft) -> float:
+def _compensation(link: XmlElement, draft: Draft) -> float:
     """Return 1 for a link on which gravity does not act."""
     if truth_text(link, "gravity", True):
         return 0.0
@@ -260,14 +260,14 @@ def _compensation(link: Element, draft: Draft) -> float:
     return 1.0
 
 
-def _without_includes(element: Element) -> Element:
+def _without_includes(element: XmlElement) -> XmlElement:
     """Return a model without what it includes, which enters by its own way."""
-    own = Element(element.tag, element.attributes, element.line, element.file)
+    own = XmlElement(element.tag, element.attributes, element.line, element.file)
     own.children = [child for child in element.children if child.tag not in ("include", "model")]
     return own
 
 
-def _inertia(link: Element, draft: Draft) -> Inertia:
+def _inertia(link: XmlElement, draft: Draft) -> Inertia:
     """Return a link's inertia in its frame; what the file does not say is SDF's default, 1 kg and 1 kg m^2."""
     draft.leave_out_unknown(link, LINK_PARTS)
     inertial = link.only("inertial")

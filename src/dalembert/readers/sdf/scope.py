@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass, field
 
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.readers.xml_tree import Element, number, numbers, quaternion_placement, shortened
+from dalembert.readers.xml_tree import XmlElement, number, numbers, quaternion_placement, shortened
 
 MODEL = "__model__"
 FRAMED = ("link", "joint", "frame", "model")
@@ -38,10 +38,10 @@ class Scope:
         What was found so far: name of a frame -> its placement; -> scope and name of the link that carries it.
     """
 
-    element: Element
+    element: XmlElement
     prefix: str
     version: tuple[int, int]
-    named: dict[str, Element] = field(default_factory=dict)
+    named: dict[str, XmlElement] = field(default_factory=dict)
     nested: dict[str, Scope] = field(default_factory=dict)
     placed: dict[str, Placement] = field(default_factory=lambda: {MODEL: IDENTITY})
     carried: dict[str, tuple[Scope, str]] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class Scope:
             if child.tag == "link":
                 self.carried[name] = (self, name)
 
-    def placement(self, name: str, asked: Element) -> Placement:
+    def placement(self, name: str, asked: XmlElement) -> Placement:
         """Return X_MF; `asked` is the element that uses the name."""
         chain: list[tuple[str, Placement]] = []
         visited: set[str] = set()
@@ -77,7 +77,7 @@ class Scope:
             self.placed[step] = placement
         return placement
 
-    def _given(self, name: str, asked: Element) -> tuple[Placement, str, Element]:
+    def _given(self, name: str, asked: XmlElement) -> tuple[Placement, str, XmlElement]:
         """Return a frame's pose as the file gives it, the frame it is relative to, and its element."""
         first, _, rest = name.partition("::")
         if rest and first in self.nested and name not in self.named:
@@ -91,12 +91,12 @@ class Scope:
             own = self._model_pose(name, element, own)
         return own, relative_to(pose) or self._default(element), element
 
-    def _model_pose(self, name: str, element: Element, own: Placement) -> Placement:
+    def _model_pose(self, name: str, element: XmlElement, own: Placement) -> Placement:
         """Return the pose of a nested model: the one given may be that of a frame in it."""
         frame = element.attributes.get("placement_frame", "").strip()
         return own @ self.nested[name].placement(frame, element).inverse() if frame else own
 
-    def _default(self, element: Element) -> str:
+    def _default(self, element: XmlElement) -> str:
         """Return what a frame is relative to where the file does not say."""
         if element.tag == "joint":
             return text_of(element, "child")
@@ -104,7 +104,7 @@ class Scope:
             return element.attributes.get("attached_to", "").strip() or MODEL
         return MODEL
 
-    def link(self, name: str, asked: Element) -> tuple[Scope, str]:
+    def link(self, name: str, asked: XmlElement) -> tuple[Scope, str]:
         """Return the link to which a frame is attached: its scope, and its name there."""
         scope: Scope = self
         visited: dict[tuple[int, str], Scope] = {}
@@ -119,7 +119,7 @@ class Scope:
             where.carried[step] = found
         return found
 
-    def _next(self, name: str, asked: Element) -> tuple[Scope, str]:
+    def _next(self, name: str, asked: XmlElement) -> tuple[Scope, str]:
         """Return the scope and name of what a frame is attached to."""
         first, _, rest = name.partition("::")
         if rest and first in self.nested and name not in self.named:
@@ -133,7 +133,7 @@ class Scope:
             return self.nested[name], MODEL
         return self, self._default(element) if element.tag == "frame" else text_of(element, "child")
 
-    def _canonical(self, asked: Element) -> tuple[Scope, str]:
+    def _canonical(self, asked: XmlElement) -> tuple[Scope, str]:
         """Return the link that carries the model's frame: the one named, the first, or a nested model's."""
         named = self.element.attributes.get("canonical_link", "").strip()
         if named:
@@ -150,7 +150,7 @@ class Scope:
         return f" in {self.element}; it has {known}" if known else f" in {self.element}"
 
 
-def text_of(element: Element, tag: str) -> str:
+def text_of(element: XmlElement, tag: str) -> str:
     """Return the text of a child that must be there and not be empty."""
     child = element.required(tag)
     text = child.text.strip()
@@ -159,14 +159,14 @@ def text_of(element: Element, tag: str) -> str:
     return text
 
 
-def relative_to(pose: Element | None) -> str:
+def relative_to(pose: XmlElement | None) -> str:
     """Return the frame that a pose names: `relative_to`, or `frame` before SDF 1.7; "" where it names none."""
     if pose is None:
         return ""
     return pose.attributes.get("relative_to", pose.attributes.get("frame", "")).strip()
 
 
-def pose_of(pose: Element) -> Placement:
+def pose_of(pose: XmlElement) -> Placement:
     """Return a <pose>: x y z roll pitch yaw, in degrees if it says so, or x y z and a quaternion (SDF 1.9)."""
     words = pose.text.split()
     form = pose.attributes.get("rotation_format", "euler_rpy").strip()
@@ -182,7 +182,7 @@ def pose_of(pose: Element) -> Placement:
     return Placement.from_rpy([scale * angle for angle in values[3:]], values[:3])
 
 
-def version_of(element: Element) -> tuple[int, int]:
+def version_of(element: XmlElement) -> tuple[int, int]:
     """Return the version of an <sdf> element; "1.6" is (1, 6)."""
     given = element.attribute("version")
     major, _, minor = given.partition(".")

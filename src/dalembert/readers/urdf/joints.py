@@ -8,7 +8,7 @@ from dalembert.model.mechanism.parts import Actuator, Coupling, Joint, Limits
 from dalembert.readers.draft import Draft
 from dalembert.readers.xml_tree import (
     HUGE,
-    Element,
+    XmlElement,
     number,
     number_attribute,
     origin,
@@ -42,7 +42,7 @@ KNOWN = ("parent", "child", "origin", "axis", "limit", "dynamics", "mimic", "dra
 LIMITED = ("revolute", "prismatic")
 
 
-def read_joint(element: Element, draft: Draft) -> Joint:
+def read_joint(element: XmlElement, draft: Draft) -> Joint:
     """Return a joint."""
     draft.leave_out_unknown(element, KNOWN)
     given = element.attribute("type")
@@ -72,13 +72,13 @@ def read_joint(element: Element, draft: Draft) -> Joint:
     )
 
 
-def _dynamics(dynamics: Element | None, name: str, kind: str) -> tuple[float, ...]:
+def _dynamics(dynamics: XmlElement | None, name: str, kind: str) -> tuple[float, ...]:
     """Return a value for every velocity of the joint, or () for none."""
     value = 0.0 if dynamics is None else number_attribute(dynamics, name, 0.0)
     return (value,) * VELOCITIES.get(kind, 1) if value else ()
 
 
-def _limits(element: Element, kind: str, draft: Draft) -> Limits:
+def _limits(element: XmlElement, kind: str, draft: Draft) -> Limits:
     """Return the limits; those of a continuous joint bound its speed and effort only, as in Pinocchio."""
     limit, nv = element.only("limit"), VELOCITIES.get(kind, 1)
     if limit is None or nv == 0:
@@ -95,18 +95,18 @@ def _limits(element: Element, kind: str, draft: Draft) -> Limits:
     return Limits(lower, upper, (speed,) * nv, (effort,) * nv)
 
 
-def _bound(limit: Element, word: str, default: float) -> float:
+def _bound(limit: XmlElement, word: str, default: float) -> float:
     """Return one limit; numbers beyond any machine mean none."""
     value = number_attribute(limit, word, default, infinite=True)
     return value if abs(value) <= HUGE else math.copysign(math.inf, value)
 
 
-def _pitch(element: Element) -> float:
+def _pitch(element: XmlElement) -> float:
     """Return metres per radian; Drake gives metres per revolution."""
     return number_attribute(element.required("drake:screw_thread_pitch"), "value") / (2 * math.pi)
 
 
-def read_mimic(element: Element, joints: dict[str, Joint], draft: Draft) -> None:
+def read_mimic(element: XmlElement, joints: dict[str, Joint], draft: Draft) -> None:
     """Add the coupling of a mimic joint: joint - multiplier * other = offset."""
     mimic = element.only("mimic")
     if mimic is None:
@@ -151,7 +151,7 @@ KNOWN_IN_ACTUATOR = ("mechanicalReduction", "motorInertia", "drake:gear_ratio", 
 """What is read of a transmission and its two ends; <hardwareInterface> and the rest are named in the notes."""
 
 
-def read_transmission(element: Element, joints: dict[str, Joint], draft: Draft) -> None:
+def read_transmission(element: XmlElement, joints: dict[str, Joint], draft: Draft) -> None:
     """Add an actuator: torque at the joint = reduction * torque of the motor."""
     joint, actuator = element.all("joint"), element.all("actuator")
     if len(joint) != 1 or len(actuator) != 1:
@@ -176,7 +176,7 @@ def read_transmission(element: Element, joints: dict[str, Joint], draft: Draft) 
     return None
 
 
-def _rotor(actuator: Element) -> float:
+def _rotor(actuator: XmlElement) -> float:
     """Return the inertia of the motor's rotor, on its own side of the gear: Drake's, or <motorInertia>."""
     drake, other = actuator.only("drake:rotor_inertia"), actuator.only("motorInertia")
     if drake is not None and other is not None:
@@ -186,7 +186,7 @@ def _rotor(actuator: Element) -> float:
     return 0.0 if drake is None else number_attribute(drake, "value")
 
 
-def _gear(element: Element, actuator: Element) -> float:
+def _gear(element: XmlElement, actuator: XmlElement) -> float:
     """Return the reduction, wherever it stands: PR2's in the transmission, ROS control's in the actuator, Drake's."""
     drake = actuator.only("drake:gear_ratio")
     if drake is not None:

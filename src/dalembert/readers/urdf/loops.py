@@ -19,7 +19,7 @@ from dalembert.model.mechanism.parts import Frame, Loop, Spring
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.draft import Draft
 from dalembert.readers.xml_tree import (
-    Element,
+    XmlElement,
     number_attribute,
     origin,
     placement_of,
@@ -49,7 +49,7 @@ LOOP_KINDS = {
 """Types of joints, as loops."""
 
 
-def loop_kind(element: Element) -> str:
+def loop_kind(element: XmlElement) -> str:
     """Return the kind of loop that an element's type asks for."""
     given = element.attribute("type")
     if given not in LOOP_KINDS:
@@ -57,7 +57,7 @@ def loop_kind(element: Element) -> str:
     return LOOP_KINDS[given]
 
 
-def _constraint(element: Element, draft: Draft) -> None:
+def _constraint(element: XmlElement, draft: Draft) -> None:
     """Read urdfdom's proposal; where the child has an axis of its own, its frame is turned so that the two meet."""
     kind = loop_kind(element)
     known = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis", "origin", "axis")
@@ -91,7 +91,7 @@ def shortest_turn(a: Array, b: Array) -> Array:
     return np.eye(3) + U + U @ U / (1 + cosine)
 
 
-def _loop_joint(element: Element, draft: Draft) -> None:
+def _loop_joint(element: XmlElement, draft: Draft) -> None:
     """Read Drake's former <loop_joint>."""
     draft.leave_out_unknown(element, ("link1", "link2", "axis", "limit", "dynamics"))
     one, two, axis = element.required("link1"), element.required("link2"), element.only("axis")
@@ -102,7 +102,7 @@ def _loop_joint(element: Element, draft: Draft) -> None:
     draft.loops.append(Loop(name, kind, *bodies, *placements, direction, (), element.source))
 
 
-def _ball(element: Element, draft: Draft) -> None:
+def _ball(element: XmlElement, draft: Draft) -> None:
     """Read <drake:ball_constraint>: a point of one body stays on a point of another."""
     a, b = (element.required(f"{element.tag}_body_{side}").attribute("name") for side in "AB")
     p, q = _point(element, f"{element.tag}_p_AP"), _point(element, f"{element.tag}_p_BQ")
@@ -110,14 +110,14 @@ def _ball(element: Element, draft: Draft) -> None:
     draft.loops.append(Loop(name, "point", a, b, p, q, source=element.source))
 
 
-def _weld(element: Element, draft: Draft) -> None:
+def _weld(element: XmlElement, draft: Draft) -> None:
     """Read <drake:weld_constraint>: a frame of one body stays on a frame of another."""
     a, b = (element.required(tag).attribute("link") for tag in ("parent", "child"))
     name = draft.new_name("loops", f"{a}_{b}_weld")
     draft.loops.append(Loop(name, "weld", a, b, source=element.source))
 
 
-def _spring(element: Element, draft: Draft) -> None:
+def _spring(element: XmlElement, draft: Draft) -> None:
     """Read <drake:linear_spring_damper>."""
     values = {
         short: number_attribute(element.required(f"{element.tag}_{word}"), "value")
@@ -138,14 +138,14 @@ def _spring(element: Element, draft: Draft) -> None:
     draft.springs.append(Spring(name, ends[0], ends[1], **values, source=element.source))
 
 
-def _point(element: Element, tag: str) -> Placement:
+def _point(element: XmlElement, tag: str) -> Placement:
     child = element.only(tag)
     if child is None:
         return IDENTITY
     return Placement(position=np.array(vector_attribute(child, "value", (0.0, 0.0, 0.0))))
 
 
-LOOP_READERS: dict[str, Callable[[Element, Draft], None]] = {
+LOOP_READERS: dict[str, Callable[[XmlElement, Draft], None]] = {
     "constraint": _constraint,
     "loop_joint": _loop_joint,
     "drake:ball_constraint": _ball,

@@ -16,7 +16,7 @@ from dalembert.readers.draft import Draft, note_meshes
 from dalembert.readers.files import Folders
 from dalembert.readers.urdf.joints import note_circles, read_joint, read_mimic, read_transmission
 from dalembert.readers.urdf.loops import LOOP_READERS
-from dalembert.readers.xml_tree import Element, blame, number_attribute, origin, shortened
+from dalembert.readers.xml_tree import XmlElement, blame, number_attribute, origin, shortened
 
 PRODUCTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 SHAPES = ("visual", "collision")
@@ -45,7 +45,7 @@ ATTRIBUTES = {
 VERSIONS = ("1.0", "1.1", "1.2")
 
 
-def read_urdf(root: Element, folders: Folders) -> Draft:
+def read_urdf(root: XmlElement, folders: Folders) -> Draft:
     """Return what a <robot> element says."""
     _refuse_xacro(root)
     draft = Draft(root.attributes.get("name", "").strip() or "robot", root.file)
@@ -74,7 +74,7 @@ def read_urdf(root: Element, folders: Folders) -> Draft:
     return draft
 
 
-def _note_attributes(root: Element, draft: Draft) -> None:
+def _note_attributes(root: XmlElement, draft: Draft) -> None:
     """Name attributes of links and joints that mean nothing, and a version that nobody has written down."""
     version = root.attributes.get("version", "1.0").strip()
     if version not in VERSIONS:
@@ -86,7 +86,7 @@ def _note_attributes(root: Element, draft: Draft) -> None:
         todo += [child for child in reversed(element.children) if child.tag in ATTRIBUTES]
 
 
-def _link(element: Element, draft: Draft) -> Body:
+def _link(element: XmlElement, draft: Draft) -> Body:
     """Return a link; one without <inertial> is massless, as in Pinocchio."""
     draft.leave_out_unknown(element, ("inertial", *SHAPES))
     draft.shapes += [element.attribute("name")] * len(element.all("collision"))
@@ -95,7 +95,7 @@ def _link(element: Element, draft: Draft) -> Body:
     return Body(element.attribute("name"), inertia, element.source)
 
 
-def _inertia(inertial: Element, draft: Draft) -> Inertia:
+def _inertia(inertial: XmlElement, draft: Draft) -> Inertia:
     """Return mass, centre and moments in the link's frame: those in the file are given in <origin>'s axes."""
     draft.leave_out_unknown(inertial, ("origin", "mass", "inertia"))
     mass = number_attribute(inertial.required("mass"), "value")
@@ -131,7 +131,7 @@ def _refuse_several_roots(draft: Draft) -> None:
         )
 
 
-def _refuse_xacro(root: Element) -> None:
+def _refuse_xacro(root: XmlElement) -> None:
     """Refuse a file whose macros are not expanded."""
     for element in root.walk():
         if element.tag.startswith("xacro:"):

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.model.joints import KINDS
-from dalembert.simulate.contact.shapes import Heightfield, Pair, Sphere
+from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Sphere
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.contact.geometry import State
-    from dalembert.simulate.contact.mode_dynamics import Here, Shot
+    from dalembert.simulate.contact.mode_dynamics import ContactState, TrialStep
 
 Array = np.ndarray
 
@@ -81,10 +81,10 @@ def _relative(joint: Any, q: Array, v: Array, a: Array, h: float) -> tuple[float
     return way + h * u, u, c + w * u, w, b  # velocities in the child's axes, which turn: c + w u in the parent's
 
 
-class Bounds:
+class MotionBounds:
     """Bounds of the gaps of all pairs: L of their rates, K of their second derivatives."""
 
-    def __init__(self, mechanism: Mechanism, pairs: tuple[Pair, ...]) -> None:
+    def __init__(self, mechanism: Mechanism, pairs: tuple[ContactPair, ...]) -> None:
         self.pairs = pairs
         self.points = [
             i
@@ -105,7 +105,7 @@ class Bounds:
             gaps[i], rates[i] = gaps[i] / x.axes[i, 0, 2], rates[i] / x.axes[i, 0, 2]
         return gaps, rates
 
-    def of(self, here: Here, shot: Shot) -> tuple[Array, Array]:
+    def of(self, here: ContactState, shot: TrialStep) -> tuple[Array, Array]:
         """Return L and K of every pair within a step; K of points over a heightfield is that within one cell."""
         speeds, accelerations = largest(shot)
         moving = {ball: chain.bounds(here.q, shot.h, speeds, accelerations) for ball, chain in self.chains.items()}
@@ -127,7 +127,7 @@ class Bounds:
         return L, K
 
 
-def largest(shot: Shot) -> tuple[Array, Array]:
+def largest(shot: TrialStep) -> tuple[Array, Array]:
     """Return the largest speeds and accelerations of all joints within a step, from its stages."""
     accelerations = STAGES * np.max([np.abs(stage.motion.a) for stage in shot.stages], axis=0)
     speeds = np.max([np.abs(stage.v) for stage in shot.stages], axis=0)

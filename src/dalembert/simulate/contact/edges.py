@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.locate import step_to_zero
-from dalembert.simulate.contact.mode_dynamics import Flow, Here, Shot
+from dalembert.simulate.contact.mode_dynamics import ContactState, ModeIntegrator, TrialStep
 from dalembert.simulate.contact.shapes import Heightfield
 
 Array = np.ndarray
@@ -47,12 +47,12 @@ TRIALS = 60
 class Edges:
     """Looks into a step for edges that closed contacts cross."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: ModeIntegrator) -> None:
         self.flow, self.phase, self.geometry = flow, flow.phase, flow.phase.geometry
         pairs: list[Any] = list(self.geometry.pairs)
         self.fields = {i: pair.ground for i, pair in enumerate(pairs) if isinstance(pair.ground, Heightfield)}
 
-    def reach(self, here: Here) -> float:
+    def reach(self, here: ContactState) -> float:
         """Return a step in which no closed contact passes through more than about one cell."""
         found = np.inf
         for i in self._closed():
@@ -63,18 +63,18 @@ class Edges:
                 found = min(found, min(np.diff(field.x).min(), np.diff(field.y).min()) / speed)
         return found
 
-    def at_hand(self, here: Here) -> Shot | None:
+    def at_hand(self, here: ContactState) -> TrialStep | None:
         """Return a step of no length where a closed contact is at an edge and moves towards it, or None."""
         for i in self._closed():
             bounds = self._bounds(i, here.q)
             if self._room(i, bounds, here.q) <= BEYOND and self._leaves(here, i, bounds):
                 self._refuse_edge(here, i)
-                return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
+                return TrialStep(0.0, here.q, here.v, 0.0, 0.0, 0.0)
         return None
 
-    def first(self, here: Here, shot: Shot) -> Shot | None:
+    def first(self, here: ContactState, shot: TrialStep) -> TrialStep | None:
         """Return the step that ends right before the first edge that a closed contact crosses, or None."""
-        found: Shot | None = None
+        found: TrialStep | None = None
         for i in self._closed():
             self._refuse_edge(here, i)
             bounds = self._bounds(i, here.q)
@@ -82,7 +82,7 @@ class Edges:
             if end >= 0.0 or (end >= -BEYOND and not self._leaves(here, i, bounds)):
                 continue
 
-            def value(h: float, i: int = i, bounds: Array = bounds) -> tuple[float, Shot]:
+            def value(h: float, i: int = i, bounds: Array = bounds) -> tuple[float, TrialStep]:
                 at = self.flow.shot(here, h)
                 return self._room(i, bounds, at.q), at
 
@@ -91,7 +91,7 @@ class Edges:
                 found = self._before(here, i, bounds, after.h)
         return found
 
-    def behind(self, here: Here) -> Array:
+    def behind(self, here: ContactState) -> Array:
         """Return the configuration right behind the edge before which this one is."""
         closed, way, q = self._closed(), WIDTH, here.q
         bounds = {i: self._bounds(i, here.q) for i in closed}
@@ -101,10 +101,10 @@ class Edges:
                 break
             way *= 2.0
         for i in closed:
-            self._refuse_edge(Here(here.t, q, here.v, here.motion), i)
+            self._refuse_edge(ContactState(here.t, q, here.v, here.motion), i)
         return q
 
-    def _refuse_edge(self, here: Here, i: int) -> None:
+    def _refuse_edge(self, here: ContactState, i: int) -> None:
         """Refuse a sphere whose touching point is on an edge between different slopes, or comes to one."""
         pair: Any = self.geometry.pairs[i]
         if pair.ball.radius == 0.0:
@@ -114,14 +114,14 @@ class Edges:
         if max(float(np.abs(each - known).max()) for each in around) > FLAT:
             raise SolvabilityError(ROLLING.format(t=here.t, name=pair.name))
 
-    def _before(self, here: Here, i: int, bounds: Array, h: float) -> Shot:
+    def _before(self, here: ContactState, i: int, bounds: Array, h: float) -> TrialStep:
         back = WIDTH
         while h - back > 0.0:
             at = self.flow.shot(here, h - back)
             if self._room(i, bounds, at.q) > 0.0:
                 return at
             back *= 2.0
-        return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
+        return TrialStep(0.0, here.q, here.v, 0.0, 0.0, 0.0)
 
     def _closed(self) -> list[int]:
         return [i for i in self.fields if self.phase.closed[i]]
@@ -138,13 +138,13 @@ class Edges:
         c = self.geometry.foot(q, i)[:2]
         return float(min((c - bounds[:, 0]).min(), (bounds[:, 1] - c).min()))
 
-    def _leaves(self, here: Here, i: int, bounds: Array) -> bool:
+    def _leaves(self, here: ContactState, i: int, bounds: Array) -> bool:
         """Return whether the touching point moves towards the nearest edge, and not along it."""
         c, u = self.geometry.foot(here.q, i)[:2], self._speed(here, i)[:2]
         room, rate = np.concatenate([c - bounds[:, 0], bounds[:, 1] - c]), np.concatenate([u, -u])
         near = room <= max(BEYOND, float(room.min()))
         return bool(rate[near].min() < -TOWARDS * np.linalg.norm(u))
 
-    def _speed(self, here: Here, i: int) -> Array:
+    def _speed(self, here: ContactState, i: int) -> Array:
         ahead = self.geometry.foot(self.phase.chart.along(here.q, 1e-6 * here.v), i)
         return (ahead - self.geometry.foot(here.q, i)) / 1e-6

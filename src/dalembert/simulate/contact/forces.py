@@ -100,7 +100,7 @@ BLOCK = 200
 """Samples a block; steps from event to event are long."""
 
 
-class Rows:
+class SampleRows:
     """Rows of samples; `heat` is what impacts and sliding have taken so far, `work` what joint forces have done."""
 
     def __init__(self, session: Session, contacts: int) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dalembert.kernel import Kernel
 from dalembert.model.requests import requests
-from dalembert.simulate.contact.shapes import Pair, Plane, Sphere
+from dalembert.simulate.contact.shapes import ContactPair, Plane, Sphere
 from dalembert.simulate.equations.codes import _kernel, _traced
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class State:
 class Geometry:
     """Evaluates the pairs of a mechanism."""
 
-    def __init__(self, mechanism: Mechanism, pairs: tuple[Pair, ...]) -> None:
+    def __init__(self, mechanism: Mechanism, pairs: tuple[ContactPair, ...]) -> None:
         self.mechanism, self.pairs = mechanism, pairs
         self.frames = tuple(dict.fromkeys(ball.frame for pair in pairs for ball in (pair.ball, pair.other) if ball))
         key = ("simulate", mechanism.content(), "contacts", *self.frames)
@@ -137,7 +137,7 @@ class _Frame:
 class _Planes:
     """All spheres over planes at once: one array operation for all of them."""
 
-    def __init__(self, pairs: list[tuple[int, Pair]], frames: tuple[str, ...]) -> None:
+    def __init__(self, pairs: list[tuple[int, ContactPair]], frames: tuple[str, ...]) -> None:
         balls: list[Any] = [pair.ball for _, pair in pairs]
         grounds: list[Any] = [pair.ground for _, pair in pairs]
         self.index = np.array([i for i, _ in pairs], dtype=int)
@@ -178,7 +178,7 @@ def _skews(x: Array) -> Array:
     return S
 
 
-def _on_ground(pair: Pair, frame: _Frame) -> tuple[float, Array, Array, Array]:
+def _on_ground(pair: ContactPair, frame: _Frame) -> tuple[float, Array, Array, Array]:
     """Return gap, rows, drift and axes over a heightfield."""
     ball: Any = pair.ball
     field: Any = pair.ground
@@ -197,7 +197,7 @@ def _on_ground(pair: Pair, frame: _Frame) -> tuple[float, Array, Array, Array]:
     return gap, rows, found, axes
 
 
-def _two_spheres(pair: Pair, moving: dict[str, _Frame], n: int) -> tuple[float, Array, Array, Array]:
+def _two_spheres(pair: ContactPair, moving: dict[str, _Frame], n: int) -> tuple[float, Array, Array, Array]:
     one: Any = pair.ball
     two: Any = pair.other
     a, b = moving[one.frame], moving[two.frame]

@@ -8,12 +8,12 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.edges import Edges
-from dalembert.simulate.contact.forces import Chart, Forces, Rows, guarded
+from dalembert.simulate.contact.forces import Chart, Forces, SampleRows, guarded
 from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.impacts import ORDERS, Collision, Zeno
 from dalembert.simulate.contact.laws import Limbs
 from dalembert.simulate.contact.locate import Locator, Watching
-from dalembert.simulate.contact.mode_dynamics import Flow, Here, Phase, Shot
+from dalembert.simulate.contact.mode_dynamics import ContactState, ModeDynamics, ModeIntegrator, TrialStep
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.contact.transitions import Switch
 from dalembert.simulate.samples import asked_time, bounds_between
@@ -79,12 +79,12 @@ class Hybrid:
         session.extra["contact_names"] = tuple(pair.name for pair in self.pairs)
         geometry, chart = Geometry(m, self.pairs), Chart(m)
         limbs = Limbs(np.asarray(m.mass_matrix(session.q)))
-        self.phase = Phase(geometry, chart, Forces(session.controller), limbs)
-        self.flow, self.watching = Flow(self.phase, chart, s), Watching(session)
+        self.phase = ModeDynamics(geometry, chart, Forces(session.controller), limbs)
+        self.flow, self.watching = ModeIntegrator(self.phase, chart, s), Watching(session)
         self.locator, self.edges = Locator(self.flow, self.watching), Edges(self.flow)
         self.switch = Switch(session, self.phase, Collision(geometry, impacts, limbs))
-        self.rows = Rows(session, len(self.pairs))
-        self.here: Here
+        self.rows = SampleRows(session, len(self.pairs))
+        self.here: ContactState
         self.next = 1
         self.standstill = 0
         self.gains = np.zeros(3)
@@ -135,7 +135,7 @@ class Hybrid:
         s = self.session
         t, q, v = s.settings.start, s.q.copy(), s.v.copy()
         q, v = self.phase.on_manifold(q, v, t) if self.phase.limbs.any else (q, v)
-        self.here = Here(t, q, v, self.phase.motion(q, v, t))
+        self.here = ContactState(t, q, v, self.phase.motion(q, v, t))
         if self.switch.touches(self.here):
             self._impact()
         self._record(0.0)
@@ -169,7 +169,7 @@ class Hybrid:
         elif strikes:
             self._impact()
         elif shot is edge:
-            self.here = Here(self.here.t, self.edges.behind(self.here), self.here.v, self.here.motion)
+            self.here = ContactState(self.here.t, self.edges.behind(self.here), self.here.v, self.here.motion)
             self._impact()
         self.switch.follow(self.here)
         jump = changed is not None or strikes or shot is edge
@@ -193,7 +193,7 @@ class Hybrid:
             self.gains[COUNT] += 1
         self.switch.rest(self.here.t)
 
-    def _go(self, shot: Shot) -> None:
+    def _go(self, shot: TrialStep) -> None:
         """Move to the end of a step; samples at equal times on the way are steps of their own."""
         s, here = self.session.settings, self.here
         end = here.t + shot.h
@@ -244,7 +244,7 @@ class Hybrid:
         self.watching.begins = False
         self.gains = kept["gains"].copy() if "gains" in kept else self.gains  # not in files of older versions
         p.choose(q, v, t)
-        self.here = Here(t, q, v, p.motion(q, v, t))
+        self.here = ContactState(t, q, v, p.motion(q, v, t))
 
 
 def run_hybrid(session: Session, impacts: str = "simultaneous") -> None:

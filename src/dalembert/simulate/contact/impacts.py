@@ -7,7 +7,7 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT
 from dalembert.simulate.contact.geometry import Geometry, State
-from dalembert.simulate.contact.laws import Answer, Inverse, Limbs, impact_impulses, stiffened
+from dalembert.simulate.contact.laws import ContactForces, Inverse, Limbs, impact_impulses, stiffened
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Impacts: which contacts take part, their impulses, and what stays closed.
@@ -120,7 +120,7 @@ class Collision:
         return np.concatenate([3 * index, 3 * rough + 1, 3 * rough + 2]).astype(int)
 
     def _certified(
-        self, x: State, v: Array, after: Array, impulses: Array, index: Array, answer: Answer, e: Array
+        self, x: State, v: Array, after: Array, impulses: Array, index: Array, answer: ContactForces, e: Array
     ) -> tuple[Array, Array]:
         """Return the jump by `KKT.impact` with the contacts that stay, where it has the same answer."""
         P = answer.r.reshape(-1, 3)

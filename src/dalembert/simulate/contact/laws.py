@@ -121,7 +121,7 @@ class Inverse:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class ContactForces:
     """Reactions of the contacts that were asked about, (3 per contact), and how well the laws hold.
 
     Attributes
@@ -148,7 +148,7 @@ class Answer:
 def complementarity(
     G: Array, g: Array, mu: Array, sliding: Array | None = None, direction: Array | None = None,
     warm: Array | None = None,
-) -> Answer:  # fmt: skip
+) -> ContactForces:  # fmt: skip
     """Solve u = G r + g over the cones of contacts with three rows each.
 
     Parameters
@@ -158,7 +158,7 @@ def complementarity(
     """
     k = mu.size
     if k == 0:
-        return Answer(np.zeros(0), 0.0)
+        return ContactForces(np.zeros(0), 0.0)
     frictional = mu > 0.0
     keep = np.array([j for i in range(k) for j in range(3 * i, 3 * i + (3 if frictional[i] else 1))], dtype=int)
     first = np.concatenate([[0], np.cumsum(np.where(frictional, 3, 1))]).astype(np.int64)
@@ -175,12 +175,12 @@ def complementarity(
     full, missed = np.zeros(3 * k), np.zeros(k)
     full[keep] = r
     worst = missed_laws(np.ascontiguousarray(G), np.ascontiguousarray(g), np.asarray(mu, float), slides, full, missed)
-    return Answer(full, max(float(residual), float(worst)), missed)
+    return ContactForces(full, max(float(residual), float(worst)), missed)
 
 
 def impact_impulses(
     G: Array, u: Array, mu: Array, restitution: Array, law: list[str], shift: Array | None = None
-) -> Answer:
+) -> ContactForces:
     """Return the impulses of closed contacts that meet with velocities u (3 k,).
 
     `shift` is what velocities change by without any of these impulses (massless limbs that find their footing).
@@ -195,7 +195,7 @@ def impact_impulses(
     floor = np.where(newton, 0.0, restitution * answer.r[normal])
     expanded = np.zeros_like(answer.r)
     change = expansion(np.ascontiguousarray(G), g + G @ answer.r, np.ascontiguousarray(mu, float), floor, expanded)
-    return Answer(answer.r + expanded, max(answer.residual, float(change)), answer.missed)
+    return ContactForces(answer.r + expanded, max(answer.residual, float(change)), answer.missed)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -9,9 +9,16 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kernel import Kernel
-from dalembert.simulate.contact.bounds import Bounds
-from dalembert.simulate.contact.mode_dynamics import Flow, Here, Inside, Motion, Phase, Shot
-from dalembert.simulate.events.isolate import TRIALS, Point, first_zero, locate_zero
+from dalembert.simulate.contact.bounds import MotionBounds
+from dalembert.simulate.contact.mode_dynamics import (
+    ContactState,
+    Inside,
+    ModeDynamics,
+    ModeIntegrator,
+    ModeMotion,
+    TrialStep,
+)
+from dalembert.simulate.events.isolate import TRIALS, GapPoint, first_zero, locate_zero
 from dalembert.simulate.events.isolate_loops import GRID, LEAST
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.session import Session
@@ -141,8 +148,13 @@ EARLY = 1e-3
 """Part of a step at which a contact that opens without velocity is looked at first."""
 
 
-def step_to_zero(value: Callable[[float], tuple[float, Shot]], low: float, ends: tuple[float, float], end: Shot,
-                 tolerance: float) -> Shot:  # fmt: skip
+def step_to_zero(
+    value: Callable[[float], tuple[float, TrialStep]],
+    low: float,
+    ends: tuple[float, float],
+    end: TrialStep,
+    tolerance: float,
+) -> TrialStep:
     """Return the step to right behind a zero in [low, end.h]; `ends`: positive value at low, value <= 0 at the end."""
     shots = {end.h: end}
 
@@ -156,16 +168,16 @@ def step_to_zero(value: Callable[[float], tuple[float, Shot]], low: float, ends:
 class _Looks:
     """Gaps and their rates within a step, for all pairs: on the step's polynomial, and by steps of full order."""
 
-    def __init__(self, locator: Locator, here: Here, shot: Shot) -> None:
+    def __init__(self, locator: Locator, here: ContactState, shot: TrialStep) -> None:
         self.here, self.shot, self.flow, self.guards = here, shot, locator.flow, locator.bounds.guards
         self.geometry = locator.phase.geometry
         self.inside: Inside | None = None
         self.seen: dict[float, tuple[Array, Array]] = {0.0: self.guards(here.motion.x, here.v)}
-        self.shots: dict[float, Shot] = {0.0: Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0), shot.h: shot}
+        self.shots: dict[float, TrialStep] = {0.0: TrialStep(0.0, here.q, here.v, 0.0, 0.0, 0.0), shot.h: shot}
         self.exact: dict[float, tuple[Array, Array]] = {}
         self.places: dict[float, Array] = {}
 
-    def at(self, i: int, s: float) -> Point:
+    def at(self, i: int, s: float) -> GapPoint:
         """Return the gap of pair i and its rate after s."""
         if s in self.shots:
             return self.exactly(i, s)
@@ -176,7 +188,7 @@ class _Looks:
             self.places[s] = q
             self.seen[s] = self.guards(self.geometry.state(q, v, self.here.t + s), v)
         gaps, rates = self.seen[s]
-        return Point(s, float(gaps[i]), float(rates[i]))
+        return GapPoint(s, float(gaps[i]), float(rates[i]))
 
     def in_one_cell(self, i: int, a: float, b: float, speed: float) -> bool:
         """Return whether a point over a heightfield is certain to stay over one cell from a to b."""
@@ -184,30 +196,30 @@ class _Looks:
         field: Any = self.geometry.pairs[i].ground
         return speed * (b - a) < field.room(self.geometry.foot(q, i))
 
-    def exactly(self, i: int, s: float) -> Point:
+    def exactly(self, i: int, s: float) -> GapPoint:
         """Return the same after a step by s."""
         if s not in self.exact:
             shot = self.shots.get(s) or self.flow.shot(self.here, s)
             self.shots[s] = shot
             self.exact[s] = self.guards(self.geometry.state(shot.q, shot.v, self.here.t + s), shot.v)
         gaps, rates = self.exact[s]
-        return Point(s, float(gaps[i]), float(rates[i]))
+        return GapPoint(s, float(gaps[i]), float(rates[i]))
 
 
 class Locator:
     """Looks into a step; steps that it returns are never longer than the one it was given."""
 
-    def __init__(self, flow: Flow, watching: Watching) -> None:
+    def __init__(self, flow: ModeIntegrator, watching: Watching) -> None:
         self.flow, self.phase, self.watching = flow, flow.phase, watching
-        self.bounds = Bounds(self.phase.geometry.mechanism, self.phase.geometry.pairs)
+        self.bounds = MotionBounds(self.phase.geometry.mechanism, self.phase.geometry.pairs)
 
-    def tolerance(self, here: Here) -> float:
+    def tolerance(self, here: ContactState) -> float:
         """Return the width of a bracket in which an event is known, seconds."""
         return max(self.flow.settings.event_tolerance, 2e-16 * abs(here.t))
 
     # --- gaps ---------------------------------------------------------------------------------------------------
 
-    def first_gap(self, here: Here, shot: Shot) -> tuple[Shot, bool]:
+    def first_gap(self, here: ContactState, shot: TrialStep) -> tuple[TrialStep, bool]:
         """Return the step to the first gap that closes and True; else the step, as far as it is certain, and False."""
         open_ = np.flatnonzero(~self.phase.closed)
         if not open_.size or not shot.stages:
@@ -220,15 +232,15 @@ class Locator:
         return shot, strikes
 
     def _gap_in(
-        self, looks: _Looks, i: int, shot: Shot, bounds: tuple[float, float], strikes: bool
-    ) -> tuple[Shot, bool]:
+        self, looks: _Looks, i: int, shot: TrialStep, bounds: tuple[float, float], strikes: bool
+    ) -> tuple[TrialStep, bool]:
         """Return the part of a step in which gap i stays open, and whether it closes, or another one, at its end."""
         here, start, end = looks.here, looks.at(i, 0.0), looks.at(i, shot.h)
         if start.g <= 0.0:
             K = np.inf if i in self.bounds.points else bounds[1]
             opened = None if start.r < -CLOSING * (1.0 + bounds[0]) else self._opened(looks, i, start, end, K)
             if opened is None and start.r < 0.0:
-                return Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0), True
+                return TrialStep(0.0, here.q, here.v, 0.0, 0.0, 0.0), True
             if opened is None:
                 self._refuse_passage(here, i, end.g, abs(end.r) * end.s)
                 return shot, strikes
@@ -236,14 +248,14 @@ class Locator:
         width, settings = self.tolerance(here), self.flow.settings
         slack = POLYNOMIAL * (settings.atol + settings.rtol)
 
-        def look(s: float) -> Point:
+        def look(s: float) -> GapPoint:
             point = looks.at(i, s)
             return point if s in looks.shots else point._replace(g=point.g + slack)
 
         L, K = bounds
         speed = L / self.bounds.steep.get(i, 1.0)  # of the point: its height changes faster where the ground is steep
 
-        def bend(a: Point, b: Point) -> float:
+        def bend(a: GapPoint, b: GapPoint) -> float:
             return K if looks.in_one_cell(i, a.s, b.s, speed) else np.inf
 
         curvature = bend if i in self.bounds.points else K
@@ -258,17 +270,17 @@ class Locator:
         return self._as_far_as(looks, i, start.s, shot, strikes)
 
     @staticmethod
-    def _located(looks: _Looks, i: int, start: Point, low: Point, high: Point, width: float) -> Shot:
+    def _located(looks: _Looks, i: int, start: GapPoint, low: GapPoint, high: GapPoint, width: float) -> TrialStep:
         """Return the step to the zero in a bracket; its lower end may be below zero by the error of the polynomial."""
         low = low if low.s in looks.shots else looks.exactly(i, low.s)
         low = low if low.g > 0.0 else start
 
-        def value(s: float) -> tuple[float, Shot]:
+        def value(s: float) -> tuple[float, TrialStep]:
             return looks.exactly(i, s).g, looks.shots[s]
 
         return step_to_zero(value, low.s, (low.g, high.g), looks.shots[high.s], width)
 
-    def _as_far_as(self, looks: _Looks, i: int, h: float, shot: Shot, strikes: bool) -> tuple[Shot, bool]:
+    def _as_far_as(self, looks: _Looks, i: int, h: float, shot: TrialStep, strikes: bool) -> tuple[TrialStep, bool]:
         """Return the part of a step up to h, within which it is certain that gap i stays open."""
         if h >= shot.h:
             return shot, strikes
@@ -278,7 +290,7 @@ class Locator:
         looks.exactly(i, h)
         return looks.shots[h], False
 
-    def _opened(self, looks: _Looks, i: int, start: Point, end: Point, K: float) -> Point | None:
+    def _opened(self, looks: _Looks, i: int, start: GapPoint, end: GapPoint, K: float) -> GapPoint | None:
         """Return the first place at which a contact that has just opened is seen to be open; None: it never is.
 
         With a rate r it stays open up to 2 r / K; one that opens by its acceleration alone is looked at early in the
@@ -286,7 +298,7 @@ class Locator:
         """
         sure = start.r > 0.0 and np.isfinite(K)
         if sure and K * end.s < 2.0 * start.r:
-            return Point(0.0, np.finfo(float).tiny, start.r)
+            return GapPoint(0.0, np.finfo(float).tiny, start.r)
         s = 1.9 * start.r / K if sure else EARLY * end.s
         while s < end.s:
             point = looks.at(i, s)
@@ -295,7 +307,7 @@ class Locator:
             s *= 2.0
         return end if end.g > 0.0 else None
 
-    def _refuse_passage(self, here: Here, i: int, gap: float, way: float) -> None:
+    def _refuse_passage(self, here: ContactState, i: int, gap: float, way: float) -> None:
         """Refuse a step through the ground by a contact that opens too slowly for the opening to be seen."""
         if gap < -ROUNDING * way:
             name = self.phase.geometry.pairs[i].name
@@ -306,12 +318,12 @@ class Locator:
 
     # --- modes --------------------------------------------------------------------------------------------------
 
-    def changed_mode(self, here: Here, shot: Shot) -> Shot | None:
+    def changed_mode(self, here: ContactState, shot: TrialStep) -> TrialStep | None:
         """Return the step at which a closed contact opens, begins to slide or comes to rest; None where all go on."""
         if not self.phase.closed.any():
             return None
 
-        def value(h: float) -> tuple[float, Shot]:
+        def value(h: float) -> tuple[float, TrialStep]:
             at = self.flow.shot(here, h)
             return self._margin(here, at), at
 
@@ -326,7 +338,7 @@ class Locator:
             return None
         return step_to_zero(value, low, (start, end), shot, max(1e-13, self.tolerance(here)))
 
-    def _doubtful(self, shot: Shot) -> list[float]:
+    def _doubtful(self, shot: TrialStep) -> list[float]:
         """Return times inside of a step at which a margin may dip below zero and come back: its stages say where.
 
         Stages are states of low order: a margin that falls there below `DIP` of its largest and rises again is looked
@@ -351,15 +363,15 @@ class Locator:
                 found |= {float(np.clip(h[k] - 0.5 * c1 / c2, h[around[0]], h[around[2]]))} if c2 > 0.0 else set()
         return sorted(each for each in found if 0.0 < each < shot.h)
 
-    def _margin(self, here: Here, shot: Shot) -> float:
+    def _margin(self, here: ContactState, shot: TrialStep) -> float:
         found = self.phase.motion(shot.q, shot.v, here.t + shot.h)
         return float(margins(self.phase, found, shot.v).min())
 
     # --- functions of the user ----------------------------------------------------------------------------------
 
-    def first_watch(self, here: Here, shot: Shot) -> tuple[Shot, list[int]] | None:
+    def first_watch(self, here: ContactState, shot: TrialStep) -> tuple[TrialStep, list[int]] | None:
         """Return the step to the first zero of a user's function, and which are zero there."""
-        w, nothing = self.watching, Shot(0.0, here.q, here.v, 0.0, 0.0, 0.0)
+        w, nothing = self.watching, TrialStep(0.0, here.q, here.v, 0.0, 0.0, 0.0)
         if not shot.h > 0.0:
             return None
         shots = {0.0: nothing, 1.0: shot}
@@ -381,13 +393,13 @@ class Locator:
         return None
 
     def _first_of(
-        self, here: Here, crossed: list[int], low: float, start: Array, end: Shot, ends: Array
-    ) -> tuple[Shot, list[int]]:
+        self, here: ContactState, crossed: list[int], low: float, start: Array, end: TrialStep, ends: Array
+    ) -> tuple[TrialStep, list[int]]:
         w, found = self.watching, {}
         for k in crossed:
             sign = w.signs[k]
 
-            def value(h: float, k: int = k, sign: float = sign) -> tuple[float, Shot]:
+            def value(h: float, k: int = k, sign: float = sign) -> tuple[float, TrialStep]:
                 at = self.flow.shot(here, h)
                 return float(sign * w.values(here.t + h, at.q, at.v)[k]), at
 
@@ -396,7 +408,7 @@ class Locator:
         return first, [k for k in crossed if found[k].h <= first.h]
 
 
-def margins(phase: Phase, motion: Motion, v: Array) -> Array:
+def margins(phase: ModeDynamics, motion: ModeMotion, v: Array) -> Array:
     """Return how far contacts are from a change, (3 k,): positive while closed ones push, stick, slide along as now."""
     u = (motion.x.W @ v).reshape(-1, 3)[:, 1:]
     pull = WEAK * (1.0 + float(np.abs(motion.r).max(initial=0.0)))

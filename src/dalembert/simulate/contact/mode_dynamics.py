@@ -16,7 +16,7 @@ from dalembert.simulate.contact.forces import Chart, Forces
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.contact.laws import SOLVED, Inverse, Limbs, complementarity, stiffened
 from dalembert.simulate.dry.explicit import DOP853_TABLE
-from dalembert.simulate.session import Settings
+from dalembert.simulate.session import RunSettings
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Steps of order 8 between events: from here by any h, put back on the contacts that are closed.
@@ -38,13 +38,13 @@ TRIALS = 80
 
 
 @dataclass(eq=False)
-class Here:
+class ContactState:
     """Where a run is, and the motion there."""
 
     t: float
     q: Array
     v: Array
-    motion: Motion
+    motion: ModeMotion
 
 
 class Stage(NamedTuple):
@@ -52,14 +52,14 @@ class Stage(NamedTuple):
 
     h: float
     v: Array
-    motion: Motion
+    motion: ModeMotion
     rate: Array
 
 
 class Inside:
     """States inside of a step: the polynomial of degree 7 through its stages and three more (Hairer's dop853)."""
 
-    def __init__(self, flow: Flow, here: Here, shot: Shot) -> None:
+    def __init__(self, flow: ModeIntegrator, here: ContactState, shot: TrialStep) -> None:
         self.flow, self.base, self.h, n = flow, here.q, shot.h, flow.n
         K = np.zeros((16, 2 * n))
         K[:13] = [stage.rate[: 2 * n] for stage in shot.stages]
@@ -84,7 +84,7 @@ class Inside:
 
 
 @dataclass(frozen=True, eq=False)
-class Shot:
+class TrialStep:
     """The state after a step by h: its error over the tolerance, what joint forces did and sliding took in it."""
 
     h: float
@@ -96,16 +96,16 @@ class Shot:
     stages: tuple[Stage, ...] = ()
 
 
-class Flow:
+class ModeIntegrator:
     """Steps in the mode that the phase is in."""
 
-    def __init__(self, phase: Phase, chart: Chart, settings: Settings) -> None:
+    def __init__(self, phase: ModeDynamics, chart: Chart, settings: RunSettings) -> None:
         self.phase, self.chart, self.settings = phase, chart, settings
         self.h = settings.step or min(1e-3, settings.duration / 100)
         self.rejected = 0
         self.n = phase.n
 
-    def shot(self, here: Here, h: float) -> Shot:
+    def shot(self, here: ContactState, h: float) -> TrialStep:
         """Return where a step by h leads."""
         n, s = self.n, self.settings
         y = np.concatenate([np.zeros(n), here.v, [0.0, 0.0]])
@@ -117,12 +117,12 @@ class Flow:
             rate = self.rate(here, stages)
             end, ratio = DOP853_TABLE.step(rate, here.t, y, h, first, s.atol + s.rtol * size)
         if not np.isfinite(end).all():
-            return Shot(h, here.q, here.v, np.inf, 0.0, 0.0)
+            return TrialStep(h, here.q, here.v, np.inf, 0.0, 0.0)
         q, _ = self.chart.at(here.q, end[:n], end[n : 2 * n])
         q, v = self.phase.on_manifold(q, end[n : 2 * n], here.t + h)
-        return Shot(h, q, v, ratio, float(end[2 * n]), float(end[2 * n + 1]), tuple(stages))
+        return TrialStep(h, q, v, ratio, float(end[2 * n]), float(end[2 * n + 1]), tuple(stages))
 
-    def rate(self, here: Here, stages: list[Stage]) -> Callable[[float, Array], Array]:
+    def rate(self, here: ContactState, stages: list[Stage]) -> Callable[[float, Array], Array]:
         """Return the right-hand side from a state on; what it evaluates is appended to the stages."""
 
         def rate(t: float, y: Array) -> Array:
@@ -137,7 +137,7 @@ class Flow:
 
         return rate
 
-    def accepted(self, here: Here, h: float) -> Shot:
+    def accepted(self, here: ContactState, h: float) -> TrialStep:
         """Return a step that meets the tolerance, and propose the next."""
         fixed = self.settings.step is not None
         for _ in range(TRIALS):
@@ -156,13 +156,13 @@ class Flow:
             h *= max(LEAST, SAFETY * shot.ratio ** (-1 / 8)) if np.isfinite(shot.ratio) else LEAST
         raise SolvabilityError(f"at t = {here.t:.9g} s the step size collapsed to {h:.1e} s")
 
-    def go(self, here: Here, shot: Shot) -> Here:
+    def go(self, here: ContactState, shot: TrialStep) -> ContactState:
         """Return the end of a step, with the motion there: on the constraints it must be certain."""
         t = here.t + shot.h
         motion = self.phase.motion(shot.q, shot.v, t)
         if motion.status > Status.LEAST_SQUARES:
             raise SolvabilityError(f"at t = {t:.9g} s accelerations are in doubt: {Status(motion.status).message}")
-        return Here(t, shot.q, shot.v, motion)
+        return ContactState(t, shot.q, shot.v, motion)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ SLIPS = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class ModeMotion:
     """Accelerations (nv,), reactions of all contacts (3 k,), multipliers (m,), accelerations of contacts (3 k,).
 
     `power` is that of the joint forces, `loss` what sliding turns into heat, watts; `status` and `residual` of the
@@ -214,7 +214,7 @@ class Motion:
     residual: float = 0.0
 
 
-class Phase:
+class ModeDynamics:
     """Evaluates a mechanism with a set of closed contacts."""
 
     def __init__(self, geometry: Geometry, chart: Chart, forces: Forces, limbs: Limbs) -> None:
@@ -227,7 +227,7 @@ class Phase:
         self.independent = True
         self.evaluations = 0
 
-    def motion(self, q: Array, v: Array, t: float) -> Motion:
+    def motion(self, q: Array, v: Array, t: float) -> ModeMotion:
         """Return accelerations and forces in the mode: what is closed stays so, whatever sign its force has."""
         return self._held(q, v, t) if self.independent else self.decided(q, v, t)
 
@@ -239,7 +239,7 @@ class Phase:
         scaled = rows / np.where(size > 0.0, size, 1.0)[:, None]
         self.independent = not rows.size or bool(np.linalg.matrix_rank(scaled, RANK) == rows.shape[0])
 
-    def _held(self, q: Array, v: Array, t: float) -> Motion:
+    def _held(self, q: Array, v: Array, t: float) -> ModeMotion:
         """Solve [M, -B; rows, 0] with B the forces that come with each row: friction along with normals that slide."""
         self.evaluations += 1
         x = self.geometry.state(q, v, t)
@@ -271,7 +271,7 @@ class Phase:
         status = Status.HELD if held.size else Status.UNIQUE
         return self._motion(found[:n], r, found[n : n + m], x, v, tau, status, residual)
 
-    def decided(self, q: Array, v: Array, t: float) -> Motion:
+    def decided(self, q: Array, v: Array, t: float) -> ModeMotion:
         """Return accelerations and forces by complementarity; `SolvabilityError` where the laws have no answer."""
         self.evaluations += 1
         x = self.geometry.state(q, v, t)
@@ -303,11 +303,13 @@ class Phase:
         return found
 
     @staticmethod
-    def _motion(a: Array, r: Array, lam: Array, x: State, v: Array, tau: Array, status: int, residual: float) -> Motion:
+    def _motion(
+        a: Array, r: Array, lam: Array, x: State, v: Array, tau: Array, status: int, residual: float
+    ) -> ModeMotion:
         tangential = r.copy()
         tangential[::3] = 0.0
         loss = -float(tangential @ (x.W @ v))
-        return Motion(a, r, lam, x.W @ a + x.contact_drift, x, float(tau @ v), loss, int(status), residual)
+        return ModeMotion(a, r, lam, x.W @ a + x.contact_drift, x, float(tau @ v), loss, int(status), residual)
 
     def _with_mass(self, x: State, C: Array, force: Array) -> tuple[Array, Array, Array, Array]:
         """Return M, A and forces with massless limbs made definite, and which closed contacts are theirs."""

@@ -259,7 +259,7 @@ CONTACT_CLASSES = (Sphere, Box, Plane, Heightfield, Contact, JointLimits)
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class ContactPair:
     """One thing that may touch one other: what a row of gaps belongs to.
 
     For a joint's limit `ball` is None, `coordinate` its places in q and v, and the gap sign (q - bound). `slot` counts
@@ -279,13 +279,13 @@ class Pair:
     slot: int = -1
 
 
-def pairs_of(mechanism: Mechanism, contacts: Any, slots: int = 0) -> tuple[Pair, ...]:
+def pairs_of(mechanism: Mechanism, contacts: Any, slots: int = 0) -> tuple[ContactPair, ...]:
     """Return the pairs of a list of contacts; names are checked and made unique.
 
     With `slots` a sphere has that many pairs with a heightfield, for places that it touches at once: a floor, a wall.
     """
     several = contacts if isinstance(contacts, Sequence) else [contacts]
-    found: list[Pair] = []
+    found: list[ContactPair] = []
     for one in several:
         if isinstance(one, Contact):
             found += _of_contact(mechanism, one, slots)
@@ -302,7 +302,7 @@ def pairs_of(mechanism: Mechanism, contacts: Any, slots: int = 0) -> tuple[Pair,
     return tuple(found)
 
 
-def _of_contact(mechanism: Mechanism, c: Contact, slots: int) -> list[Pair]:
+def _of_contact(mechanism: Mechanism, c: Contact, slots: int) -> list[ContactPair]:
     mechanism.frame(c.shape.frame)
     other = c.other if isinstance(c.other, Sphere) else None
     if other is not None:
@@ -315,16 +315,18 @@ def _of_contact(mechanism: Mechanism, c: Contact, slots: int) -> list[Pair]:
     else:
         balls = [(c.name, c.shape)]
     if not (slots and isinstance(ground, Heightfield)):
-        return [Pair(name, ball, *common) for name, ball in balls]
+        return [ContactPair(name, ball, *common) for name, ball in balls]
     return [
-        Pair(f"{name} ({k + 1})" if k else name, ball, *common, slot=k) for name, ball in balls for k in range(slots)
+        ContactPair(f"{name} ({k + 1})" if k else name, ball, *common, slot=k)
+        for name, ball in balls
+        for k in range(slots)
     ]
 
 
-def _of_limits(mechanism: Mechanism, limits: JointLimits) -> list[Pair]:
+def _of_limits(mechanism: Mechanism, limits: JointLimits) -> list[ContactPair]:
     m = mechanism.manifold
     chosen = limits.joints or [joint.name for joint in mechanism.joints]
-    found: list[Pair] = []
+    found: list[ContactPair] = []
     for name in chosen:
         i = mechanism.joint_index(name)
         iq, iv = int(m.q_start[i]), int(m.v_start[i])
@@ -335,6 +337,10 @@ def _of_limits(mechanism: Mechanism, limits: JointLimits) -> list[Pair]:
         if limits.joints and not (single and some):
             raise ModelError(f"joint {name!r} has no limit that could be a stop")
         if single:
-            found += [Pair(f"{name} {word}", None, None, None, 0.0, limits.restitution, "newton", (iq, iv), sign, bound)
-                      for sign, bound, word in some]  # fmt: skip
+            found += [
+                ContactPair(
+                    f"{name} {word}", None, None, None, 0.0, limits.restitution, "newton", (iq, iv), sign, bound
+                )
+                for sign, bound, word in some
+            ]
     return found

@@ -12,7 +12,7 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.impacts import Collision, Zeno
 from dalembert.simulate.contact.locate import OPENING, WEAK
-from dalembert.simulate.contact.mode_dynamics import Here, Motion, Phase
+from dalembert.simulate.contact.mode_dynamics import ContactState, ModeDynamics, ModeMotion
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.session import Session
 
@@ -42,17 +42,17 @@ ROUNDS = 50
 class Switch:
     """Changes the modes of a phase, and notes what happened."""
 
-    def __init__(self, session: Session, phase: Phase, collision: Collision) -> None:
+    def __init__(self, session: Session, phase: ModeDynamics, collision: Collision) -> None:
         self.session, self.phase, self.collision = session, phase, collision
         self.pairs = phase.geometry.pairs
         self.zeno = Zeno(len(self.pairs))
 
-    def touches(self, here: Here) -> bool:
+    def touches(self, here: ContactState) -> bool:
         """Return whether something touches and does not separate."""
         x = here.motion.x
         return bool(np.any((x.gaps <= TOUCHING) & (x.W[::3] @ here.v <= STILL)))
 
-    def impact(self, here: Here) -> tuple[Here, float]:
+    def impact(self, here: ContactState) -> tuple[ContactState, float]:
         """Let touching contacts collide and close those that do not separate; return the state after, and the heat."""
         p = self.phase
         x = p.geometry.state(here.q, here.v, here.t)
@@ -93,7 +93,7 @@ class Switch:
                 self._note(float(self.zeno.rests[i]), int(i), "impacts", "rest")
             self.zeno.rests[i] = np.inf
 
-    def change(self, here: Here) -> Here:
+    def change(self, here: ContactState) -> ContactState:
         """Let those come to rest whose sliding has ended; then open and slide what must."""
         p = self.phase
         u = (here.motion.x.W @ here.v).reshape(-1, 3)[:, 1:]
@@ -103,7 +103,7 @@ class Switch:
                 self._note(here.t, int(i), "slip", "stick")
         return self.settled(here.t, here.q, here.v)
 
-    def settled(self, t: float, q: Array, v: Array) -> Here:
+    def settled(self, t: float, q: Array, v: Array) -> ContactState:
         """Return the state on its closed contacts, after those have opened or begun to slide that must."""
         p = self.phase
         for _ in range(ROUNDS):
@@ -114,7 +114,7 @@ class Switch:
             opened, begins = self._must_change(found, held)
             opened &= self._leaves(q, v, t, held, opened) if p.limbs.any else True
             if not (opened.any() or begins.any()):
-                return Here(t, q, v, held)
+                return ContactState(t, q, v, held)
             for i in np.flatnonzero(opened):
                 self._note(t, int(i), "closed", "open")
             p.closed &= ~opened
@@ -127,7 +127,7 @@ class Switch:
                 p.direction[begins] = -friction / np.linalg.norm(friction, axis=1)[:, None]
         raise SolvabilityError(f"at t = {t:.9g} s contacts change their modes without end")
 
-    def _must_change(self, found: Motion, held: Motion) -> tuple[Array, Array]:
+    def _must_change(self, found: ModeMotion, held: ModeMotion) -> tuple[Array, Array]:
         """Return who opens and who begins to slide: by the laws, or by the forces that going on would take."""
         p = self.phase
         pull = WEAK * (1.0 + float(np.abs(held.r).max(initial=0.0)))
@@ -140,7 +140,7 @@ class Switch:
         sticks = p.closed & ~opened & ~p.sliding & (p.mu > 0.0) & (force[:, 0] > pull) & (friction > 0.0)
         return opened, sticks & begins
 
-    def _leaves(self, q: Array, v: Array, t: float, held: Motion, opened: Array) -> Array:
+    def _leaves(self, q: Array, v: Array, t: float, held: ModeMotion, opened: Array) -> Array:
         """Return which contacts of massless limbs leave the ground when they are let go and held; others all do."""
         p, x = self.phase, held.x
         left = np.vstack([x.A, x.W[p.rows_of(np.flatnonzero(p.closed & ~opened), x.W)]])
@@ -152,7 +152,7 @@ class Switch:
                 raise SolvabilityError(CLINGING.format(name=self.pairs[i].name, t=t, force=-held.r[3 * i]))
         return ~stays
 
-    def follow(self, here: Here) -> None:
+    def follow(self, here: ContactState) -> None:
         """Turn the directions of sliding contacts with their velocities."""
         p = self.phase
         u = (here.motion.x.W @ here.v).reshape(-1, 3)[:, 1:]

@@ -51,7 +51,7 @@ LEAST_SPEED = 1e-140
 """Stands for the speed of a contact in a plane that has just let go: its square is not zero."""
 
 
-class Columns:
+class ContactColumns:
     """Which columns of the contact rows belong to which contact; directions and speeds of sliding.
 
     `slow` (m,) are speeds below which a plane's direction is that of its acceleration; `guess` (columns,) the last one.
@@ -158,7 +158,7 @@ class Terms:
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class DryMotion:
     """The motion of a state in its mode: a (n,), lam (k,), forces T by column (sticking: some member), friction W T."""
 
     a: Array
@@ -177,7 +177,7 @@ class Dynamics:
             raise ModelError(f"force must be a function of (t, q, v) that returns forces, not {type(force).__name__}")
         self.system, self.force = system, force
         self.contacts = tuple(getattr(system, "contacts", ()))
-        self.columns = Columns(self.contacts)
+        self.columns = ContactColumns(self.contacts)
         self.names = tuple(one.name for one in self.contacts)
         self.laws: list[Law] = [one.law for one in self.contacts]
         self.limits = limits_of(self.contacts)
@@ -221,7 +221,7 @@ class Dynamics:
         x = self.terms(q, v, t)
         return independent_rows(np.vstack([x.A, x.rows[self.columns.stuck(mode)]]))
 
-    def motion(self, x: Terms, mode: Array, kept: Array, state: Any = None) -> Motion:
+    def motion(self, x: Terms, mode: Array, kept: Array, state: Any = None) -> DryMotion:
         """Solve the block system of the mode; `kept` are the independent rows.
 
         Planes that have just let go slide where they are accelerated to: their directions are found on the way.
@@ -238,7 +238,7 @@ class Dynamics:
         self.columns.guess[self.columns.plane[self.columns.owner]] = unit[self.columns.plane[self.columns.owner]]
         return found
 
-    def _turned(self, x: Terms, unit: Array, found: Motion, slow: list[int]) -> Array:
+    def _turned(self, x: Terms, unit: Array, found: DryMotion, slow: list[int]) -> Array:
         """Return directions nearer to those of the accelerations: unit(xi'' + k d)."""
         turned, xi = unit.copy(), x.rows @ found.a + x.contact_drift
         for i in slow:
@@ -258,7 +258,7 @@ class Dynamics:
         except np.linalg.LinAlgError:
             return size * float(np.linalg.norm(rows @ np.linalg.pinv(x.M, hermitian=True) @ rows.T, 2))
 
-    def _along(self, x: Terms, mode: Array, unit: Array, kept: Array, state: Any) -> Motion:
+    def _along(self, x: Terms, mode: Array, unit: Array, kept: Array, state: Any) -> DryMotion:
         """Solve the block system with given directions of sliding."""
         k, stuck = x.A.shape[0], self.columns.stuck(mode)
         speed = self.columns.speeds(x.velocity, mode)
@@ -282,7 +282,7 @@ class Dynamics:
         T[stuck] = -full[k:]
         for i, pull in coupled.items():
             T[self.columns.of(i)] = -pull * abs(lam[self.normals[i]])
-        return Motion(a, lam, T, x.rows.T @ T)
+        return DryMotion(a, lam, T, x.rows.T @ T)
 
     def _coupled(self, mode: Array) -> list[int]:
         return [int(i) for i in np.flatnonzero(mode) if self.normals[i] >= 0]
@@ -332,7 +332,7 @@ class Dynamics:
                 T[self.columns.of(i)] = -size * unit[self.columns.of(i)]
         return T
 
-    def reserve(self, x: Terms, motion: Motion, mode: Array, state: Any = None) -> Array:
+    def reserve(self, x: Terms, motion: DryMotion, mode: Array, state: Any = None) -> Array:
         """Return limit - |T| of the sticking contacts for the forces at hand; if all are positive, they hold."""
         stuck = np.flatnonzero(mode == STICK)
         limit = [

@@ -12,7 +12,7 @@ from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.names import near_matches
 from dalembert.simulate.dry.dynamics import HALF, Dynamics
-from dalembert.simulate.dry.locate import Found, ModeRate, Segment, first_transition, time_to_rest
+from dalembert.simulate.dry.locate import FoundTransition, ModeRate, Segment, first_transition, time_to_rest
 from dalembert.simulate.dry.transition import after_loss, arrived_together, modes_at_rest, on_manifold
 from dalembert.simulate.events.record import MODES, EventRecord
 from dalembert.simulate.samples import asked_time, bounds_between, refuse_too_many
@@ -82,7 +82,7 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
-class Options:
+class DryOptions:
     """Checked options; `step` is None where the step adapts."""
 
     duration: float
@@ -104,7 +104,7 @@ class Options:
 def checked_options(
     duration: Any, stepper: Any, rtol: Any, atol: Any, step: Any, event_tolerance: Any, every: Any,
     max_step: Any = None, breaks: tuple[float, ...] = (),
-) -> Options:  # fmt: skip
+) -> DryOptions:  # fmt: skip
     """Refuse what cannot be meant."""
     if not isinstance(stepper, str) or stepper not in STEPPERS:
         near = near_matches(stepper, STEPPERS)
@@ -123,7 +123,7 @@ def checked_options(
     refuse_too_many(float(duration), None if every is None else float(every))
     fixed = None if step is None else float(step)
     largest = min(float(duration) / 4.0, float(duration) if max_step is None else float(max_step))
-    return Options(
+    return DryOptions(
         float(duration), STEPPERS[stepper], float(rtol), float(atol), fixed, largest,
         float(event_tolerance), None if every is None else float(every), breaks,
     )  # fmt: skip
@@ -147,7 +147,7 @@ class Run:
     """The state of a simulation on its way."""
 
     dynamics: Dynamics
-    options: Options
+    options: DryOptions
     record: Record
     t: float
     y: Array
@@ -254,7 +254,7 @@ def _advance(run: Run, segment: Segment, h: float) -> None:
         run.record.step(t, y, run.mode)
 
 
-def _transit(run: Run, segment: Segment, found: Found) -> None:
+def _transit(run: Run, segment: Segment, found: FoundTransition) -> None:
     """Change the modes at a transition."""
     n, dynamics = run.dynamics.n, run.dynamics
     if found.detached:

@@ -156,7 +156,7 @@ TURN = 1e-3
 
 
 @dataclass(frozen=True)
-class Radau:
+class DryRadau:
     """The stepper."""
 
     name: str = "radau"

@@ -98,7 +98,7 @@ CLEAR = 1e-9
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTransition:
     """A transition h after the start of the step: `arrived` contacts came to rest; `lost` says that stick ended."""
 
     h: float
@@ -107,7 +107,7 @@ class Found:
     detached: tuple[int, ...] = ()
 
 
-def first_transition(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+def first_transition(dynamics: Dynamics, segment: Segment, tolerance: float) -> FoundTransition | None:
     """Return the earliest transition of a step, or None."""
     candidates = [
         found
@@ -129,7 +129,7 @@ def sliding_speeds(dynamics: Dynamics, segment: Segment, y: Array, h: float) -> 
     return dynamics.columns.speeds(velocity, segment.rate.mode)
 
 
-def _arrival(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+def _arrival(dynamics: Dynamics, segment: Segment, tolerance: float) -> FoundTransition | None:
     """Return the first contact that comes to rest."""
     mode = segment.rate.mode
     straight = np.flatnonzero((mode != 0) & ~dynamics.columns.plane)
@@ -144,15 +144,15 @@ def _arrival(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | 
         h = _root(dynamics, segment, hs, speeds[:, i], int(i), tolerance)
         if h is not None and h < best:
             best, who = h, int(i)
-    return None if who < 0 else Found(best, (who,))
+    return None if who < 0 else FoundTransition(best, (who,))
 
 
-def _rest_in_a_plane(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+def _rest_in_a_plane(dynamics: Dynamics, segment: Segment, tolerance: float) -> FoundTransition | None:
     """Return the planes that are at rest at the start of the step, but for less than the tolerance."""
     left = time_to_rest(dynamics, segment.t, segment.y, segment.k, segment.rate.mode)
     resolution = 8.0 * np.finfo(float).eps * abs(segment.t)
     who = tuple(np.flatnonzero(left <= max(tolerance, resolution)).tolist())
-    return Found(0.0, who) if who else None
+    return FoundTransition(0.0, who) if who else None
 
 
 def time_to_rest(dynamics: Dynamics, t: float, y: Array, k: Array, mode: Array) -> Array:
@@ -187,7 +187,7 @@ def _root(dynamics: Dynamics, segment: Segment, hs: Array, speeds: Array, i: int
     return locate_zero(value, 1.0, low, high, *ends, tolerance)
 
 
-def _loss(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+def _loss(dynamics: Dynamics, segment: Segment, tolerance: float) -> FoundTransition | None:
     """Return where the sticking contacts can no longer hold."""
     if not (segment.rate.mode == 0).any():
         return None
@@ -195,7 +195,7 @@ def _loss(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | Non
     for low, high in zip([0.0, *hs[:-1]], hs, strict=True):
         y = segment.end if high == segment.h else segment.sketch(high)
         if let_go(dynamics, segment, y, high) > 0.0:
-            return Found(_edge(dynamics, segment, low, high, tolerance), lost=True)
+            return FoundTransition(_edge(dynamics, segment, low, high, tolerance), lost=True)
     return None
 
 
@@ -260,7 +260,7 @@ def _extrapolated(psi: Array) -> float:
     return 2.0 * psi[0] / (slope + np.sign(slope) * np.sqrt(inside))
 
 
-def _detachment(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found | None:
+def _detachment(dynamics: Dynamics, segment: Segment, tolerance: float) -> FoundTransition | None:
     """Return where a unilateral normal row would have to pull."""
     rows = [i for i, one in enumerate(dynamics.contacts) if getattr(one, "unilateral", False)]
     if not rows:
@@ -279,7 +279,7 @@ def _detachment(dynamics: Dynamics, segment: Segment, tolerance: float) -> Found
     i = int(np.argmin(end))
     start = push(0.0, segment.y)
     if start[i] <= 0.0:
-        return Found(0.0, detached=(rows[i],))
+        return FoundTransition(0.0, detached=(rows[i],))
     ends = float(start[i]), float(end[i])
     h = locate_zero(lambda h: float(push(h, segment.at(h))[i]), 1.0, 0.0, segment.h, *ends, tolerance)
-    return Found(h, detached=(rows[i],))
+    return FoundTransition(h, detached=(rows[i],))

@@ -19,7 +19,7 @@ from dalembert.model.mechanism.ranks import admissible_velocity
 from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
 
 if TYPE_CHECKING:
-    from dalembert.simulate.equations.codes import Codes, Work
+    from dalembert.simulate.equations.codes import Codes, ExplicitWork
 
 Array = np.ndarray
 
@@ -44,7 +44,7 @@ class Callbacks:
             "admit": self._made(self._admit),
         }
 
-    def _made(self, function: Callable[[Work], None]) -> int:
+    def _made(self, function: Callable[[ExplicitWork], None]) -> int:
         def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
             try:
                 function(self.work)
@@ -56,17 +56,17 @@ class Callbacks:
         self._kept.append(SIGNATURE(guarded))
         return ctypes.cast(self._kept[-1], ctypes.c_void_p).value or 0
 
-    def _forces(self, work: Work) -> None:
+    def _forces(self, work: ExplicitWork) -> None:
         t = float(work.environment[0])
         function: Any = self.codes.controller.function
         work.environment[2:] = called(function, t, work.q, work.v)
 
-    def _event_values(self, work: Work) -> None:
+    def _event_values(self, work: ExplicitWork) -> None:
         t, q, v = float(work.environment[0]), work.q.copy(), work.v.copy()
         for k, function in enumerate(self.events):
             work.event_values[k] = called_event(function, k, t, q, v)
 
-    def _rate(self, work: Work) -> None:
+    def _rate(self, work: ExplicitWork) -> None:
         """Evaluate the rate; what the kernel declines is solved through `KKT`."""
         m = self.codes.mechanism
         names = [port.name for port in self.codes.kernels["rate"].outputs]
@@ -93,7 +93,7 @@ class Callbacks:
         law = ca.Function("tau", [c.t, c.q, c.v, c.symbols], [c.tau])
         return np.asarray(law(environment[0], q, v, environment[2:])).ravel()
 
-    def _close(self, work: Work) -> None:
+    def _close(self, work: ExplicitWork) -> None:
         """Take Newton's step in the plain norm, through an orthogonal decomposition."""
         m, t = self.codes.mechanism, float(work.environment[0])
         phi = np.asarray(m.constraint(work.q, t))
@@ -103,7 +103,7 @@ class Callbacks:
         work.correction[:] = -np.linalg.lstsq(A, phi, rcond=1e-10)[0] if sound else np.nan
         work.status[0] = float(Status.UNIQUE if sound else Status.NONFINITE)
 
-    def _admit(self, work: Work) -> None:
+    def _admit(self, work: ExplicitWork) -> None:
         """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
         m, t = self.codes.mechanism, float(work.environment[0])
         try:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from dalembert.model.joints import rotations as quaternion
-from dalembert.model.joints.kinds import Planar
+from dalembert.model.joints.kinds import PlanarJoint
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -88,7 +88,7 @@ def _continuous(q: list[Scalar], x: list[Scalar], v: list[Scalar]) -> tuple[list
 
 def _planar(q: list[Scalar], x: list[Scalar], v: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
     end = [q[0] + x[0], q[1] + x[1], *_turned(q[2:], x[2])]
-    return end, [*Planar().rate(end, v)[:2], v[2]]
+    return end, [*PlanarJoint().rate(end, v)[:2], v[2]]
 
 
 def _spherical(q: list[Scalar], x: list[Scalar], v: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:

@@ -57,7 +57,7 @@ _kept: dict[tuple[str, ...], Kernel] = {}
 _lock = Lock()
 
 
-class Work(NamedTuple):
+class ExplicitWork(NamedTuple):
     """Memory of one run: what the codes read and write, and where they are."""
 
     calls: Array  # (codes, 3): address, table, scratch; address 0 where there is none
@@ -117,7 +117,7 @@ class Codes:
             self.kernels["events"] = Kernel(events, width=1)
             self.events = events.numel_out(0)
 
-    def work(self, callbacks: Mapping[str, int] | None = None, events: int = 0) -> tuple[Work, Any]:
+    def work(self, callbacks: Mapping[str, int] | None = None, events: int = 0) -> tuple[ExplicitWork, Any]:
         """Return memory for one run, and what must be kept alive with it."""
         m = self.mechanism
         rows = len(m.names)
@@ -142,7 +142,7 @@ class Codes:
         del arrays["t"]
         measured = np.ones(self.holonomic) if self.rank is None else self.rank.sizes[np.array(m.holonomic, bool)]
         digits = np.array([max(SLACK, BUILT_DIGITS if m.source is None else FILE_DIGITS)])
-        return Work(calls=calls, sizes=measured, open=digits, carried=carried, **arrays), alive
+        return ExplicitWork(calls=calls, sizes=measured, open=digits, carried=carried, **arrays), alive
 
     def _carried(self) -> Carried:
         """Return memory of the rows under the rank of the mechanism; next to none where it is not carried."""

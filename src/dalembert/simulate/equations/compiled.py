@@ -211,7 +211,7 @@ CODES = ("newton", "factor", "residual", "entries", "projection", "events", "sig
 ALIGNMENT = 64
 
 
-class Work(NamedTuple):
+class ImplicitWork(NamedTuple):
     """Memory of one integration: what the codes read and write, and where they are."""
 
     calls: Array  # (codes, 3): address, table, scratch; address 0 where there is none
@@ -267,7 +267,7 @@ class Compiled:
         """Compiled operations of each code."""
         return {name: sum(kernel.report().operations.values()) for name, kernel in self.kernels.items()}
 
-    def work(self, callbacks: Mapping[str, int] | None = None, events: int = 0) -> tuple[Work, list[Any]]:
+    def work(self, callbacks: Mapping[str, int] | None = None, events: int = 0) -> tuple[ImplicitWork, list[Any]]:
         """Return memory for one integration, and what must be kept alive with it.
 
         `callbacks` are addresses of C functions in place of kernels ("signals", "events").
@@ -298,7 +298,7 @@ class Compiled:
             calls[CODES.index(code)] = address, 0, 0
         dense = np.zeros((n, n)) if n <= DENSE_LIMIT else np.zeros((0, 0))
         rest: dict[str, Any] = {"plan": plan_arrays(self.plan), "dense": dense, "exchanges": np.zeros(n, np.int64)}
-        return Work(calls=calls, **arrays, **rest, projection=projection), alive
+        return ImplicitWork(calls=calls, **arrays, **rest, projection=projection), alive
 
     def _projection_work(self) -> ProjectionWork:
         """Return memory of the projection, empty arrays where there is none."""

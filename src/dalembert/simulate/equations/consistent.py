@@ -34,7 +34,7 @@ from dalembert.simulate.equations.least_change import (
     scales,
     well_posed,
 )
-from dalembert.simulate.equations.motion import Motion
+from dalembert.simulate.equations.motion import KnownMotion
 
 Array = np.ndarray
 
@@ -86,7 +86,7 @@ class Consistent:
 class Finder:
     """Compiled terms of a motion, and the search for consistent values."""
 
-    def __init__(self, motion: Motion) -> None:
+    def __init__(self, motion: KnownMotion) -> None:
         self.motion = motion
         self._rank: GenericRank | None = None
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.simulate.equations.dae import DAE, Projection
-from dalembert.simulate.equations.motion import Motion
+from dalembert.simulate.equations.motion import KnownMotion
 
 Array = np.ndarray
 
@@ -35,7 +35,7 @@ FORMULATIONS = ("stabilised", "index3", "index2", "index1", "projection")
 """Every formulation, the default first."""
 
 
-def formulate(m: Motion, formulation: str = "stabilised", chosen: list[int] | None = None) -> DAE:
+def formulate(m: KnownMotion, formulation: str = "stabilised", chosen: list[int] | None = None) -> DAE:
     """Return the DAE of a motion in one formulation.
 
     Of redundant rows only those `chosen` are constraints (default: all). The others exert no force, lam = 0, so the
@@ -91,7 +91,7 @@ def refuse_formulation(formulation: str) -> None:
         )
 
 
-def _constraints(m: Motion, formulation: str, stabilised: bool, v_rate: ca.SX) -> tuple[list[ca.SX], tuple]:
+def _constraints(m: KnownMotion, formulation: str, stabilised: bool, v_rate: ca.SX) -> tuple[list[ca.SX], tuple]:
     """Return the constraint equations, and where and how J may be relaxed: (row, column, power of c)."""
     nf, n, rows = len(m.free), m.bias.numel(), m.holonomic_rows
     first_row, first_lam = nf + n, 2 * nf + m.tau.numel()
@@ -113,7 +113,7 @@ def _constraints(m: Motion, formulation: str, stabilised: bool, v_rate: ca.SX) -
 
 
 def _leave_out(
-    m: Motion, chosen: set[int], stabilised: bool, x: ca.SX, residual: ca.SX, equations: tuple, relaxed: tuple
+    m: KnownMotion, chosen: set[int], stabilised: bool, x: ca.SX, residual: ca.SX, equations: tuple, relaxed: tuple
 ) -> tuple[ca.SX, tuple[str, ...], tuple]:
     """Replace the equations of rows that are not chosen by lam = 0 (and mu = 0)."""
     count, rows = m.lam.numel(), m.holonomic_rows
@@ -129,7 +129,7 @@ def _leave_out(
     return residual, tuple(names), tuple(entry for entry in relaxed if entry[0] not in gone)
 
 
-def _names(m: Motion, stabilised: bool, formulation: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _names(m: KnownMotion, stabilised: bool, formulation: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return names of unknowns and equations."""
     own = [m.system.coordinates[i] for i in m.free]
     rows = [m.names[i] for i in m.holonomic_rows]
@@ -143,7 +143,7 @@ def _names(m: Motion, stabilised: bool, formulation: str) -> tuple[tuple[str, ..
     return tuple(unknowns), tuple(equations)
 
 
-def _kinds(m: Motion, formulation: str, mu: int) -> tuple[Array, Array]:
+def _kinds(m: KnownMotion, formulation: str, mu: int) -> tuple[Array, Array]:
     """Return which unknowns are tested, and the powers of h that weigh them."""
     nf, others = len(m.free), m.tau.numel() + m.lam.numel() + mu
     speed, force = (1, 2) if formulation == "index3" else (0, 1)
@@ -151,7 +151,7 @@ def _kinds(m: Motion, formulation: str, mu: int) -> tuple[Array, Array]:
     return tested, np.array([0] * nf + [speed] * nf + [force] * others, np.int64)
 
 
-def _projection(m: Motion, chosen: list[int]) -> Projection:
+def _projection(m: KnownMotion, chosen: list[int]) -> Projection:
     """Return the matrix and right sides of the least change in the mass metric; rows not chosen move nothing."""
     count, nf = m.lam.numel(), len(m.free)
     place = {row: k for k, row in enumerate(m.holonomic_rows)}

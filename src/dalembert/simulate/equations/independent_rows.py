@@ -12,7 +12,7 @@ from dalembert.kernel import Kernel
 from dalembert.simulate.equations.consistent import SLACK_OF_RANK
 
 if TYPE_CHECKING:
-    from dalembert.simulate.equations.motion import Motion
+    from dalembert.simulate.equations.motion import KnownMotion
     from dalembert.simulate.problem import Problem
     from dalembert.simulate.settings import Settings
 
@@ -52,7 +52,7 @@ def chosen_multipliers(A: Array, rows: list[int], full: Array) -> Array:
     return found
 
 
-def relaxation(m: Motion, M: Array, A: Array, rows: list[int], stabilised: bool) -> Array:
+def relaxation(m: KnownMotion, M: Array, A: Array, rows: list[int], stabilised: bool) -> Array:
     """Return what relaxes the chosen rows A of J: a part of the diagonal of A M^-1 A^T, and of A A^T for positions."""
     masses = np.diag(M[list(m.free), :])
     masses = np.where(masses > 0, masses, masses.max(initial=1.0))
@@ -91,7 +91,7 @@ class Opened(NamedTuple):
     size: float
 
 
-class Watch:
+class DroppedRows:
     """The rows of a problem that were left out: residuals of positions, or of rates where they constrain those only."""
 
     def __init__(self, problem: Problem) -> None:

@@ -15,7 +15,7 @@ from dalembert.simulate.equations.signals import Signals, split_known
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class KnownMotion:
     """A system's equations in free coordinates, with what is known put in.
 
     Attributes
@@ -68,7 +68,7 @@ class Motion:
         return [i for i, kind in enumerate(self.holonomic) if kind]
 
 
-def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
+def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> KnownMotion:
     """Put what is known into a Lagrangian system; refuse a number of unknowns that does not fit, by name."""
     e, symbols = system.expressions, system.symbols
     t = symbols.t if symbols.t.numel() else (ca.SX.sym("t") if time is None else time)
@@ -91,7 +91,7 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> Motion:
     matrices = {"mass": mass[:, list(free)], "jacobian": A[:, list(free)], "full_jacobian": A}
     forces = {"bias": bias, "drift": drift, "need": _need(system, put, given, free, a)}
     unknown = {"tau": symbols.u[undriven] if undriven else ca.SX(0, 1), "lam": ca.SX.sym("lam", A.shape[0])}
-    return Motion(
+    return KnownMotion(
         system=system,
         free=free,
         q=q,

@@ -110,7 +110,7 @@ def _event_of(item: Any) -> Event:
 
 
 @dataclass(frozen=True)
-class Watch:
+class EventWatch:
     """One function whose zeros are wanted.
 
     Attributes
@@ -131,7 +131,7 @@ class Watch:
     direction: int = 0
 
 
-def watches(mechanism: Mechanism, events: Any) -> tuple[list[Watch], ca.Function | None, list[Callable[..., Any]]]:
+def watches(mechanism: Mechanism, events: Any) -> tuple[list[EventWatch], ca.Function | None, list[Callable[..., Any]]]:
     """Return the events, and how to evaluate them: one compiled function, or a list of Python ones."""
     found = [_watch(mechanism, name, each) for name, each in _named(events)]
     if all(isinstance(each.function, ca.Function) for each in found):
@@ -146,13 +146,13 @@ def _named(events: Any) -> list[tuple[str, Any]]:
     return [(getattr(e, "name", None) or getattr(e, "__name__", f"event {k}"), e) for k, e in enumerate(several)]
 
 
-def _watch(mechanism: Mechanism, name: Any, given: Any) -> Watch:
-    if isinstance(given, Watch):
+def _watch(mechanism: Mechanism, name: Any, given: Any) -> EventWatch:
+    if isinstance(given, EventWatch):
         if not (isinstance(given.function, ca.Function) or callable(given.function)):
             raise ModelError(f"event {given.name!r} is {type(given.function).__name__}; give a function of (t, q, v)")
         if isinstance(given.function, ca.Function):
             _watch(mechanism, given.name, given.function)
-        return Watch(given.function, given.name, *_ways(given.name, given))
+        return EventWatch(given.function, given.name, *_ways(given.name, given))
     if isinstance(given, ca.Function):
         sizes = [given.numel_in(i) for i in range(given.n_in())]
         if sizes != [1, mechanism.nq, mechanism.nv] or given.n_out() != 1 or given.numel_out(0) != 1:
@@ -160,10 +160,10 @@ def _watch(mechanism: Mechanism, name: Any, given: Any) -> Watch:
                 f"event {name!r} must be a casadi.Function of t (1), q ({mechanism.nq}), v ({mechanism.nv}) with one "
                 f"number; its inputs have {sizes}"
             )
-        return Watch(given, str(name() if callable(name) else name))
+        return EventWatch(given, str(name() if callable(name) else name))
     if not callable(given):
         raise ModelError(f"event {name!r} is {type(given).__name__}; give a function of (t, q, v)")
-    return Watch(given, str(name), *_ways(name, given))
+    return EventWatch(given, str(name), *_ways(name, given))
 
 
 def _ways(name: Any, given: Any) -> tuple[bool | int, int]:
@@ -177,7 +177,7 @@ def _ways(name: Any, given: Any) -> tuple[bool | int, int]:
     return int(terminal), int(direction > 0) - int(direction < 0)
 
 
-def _together(mechanism: Mechanism, found: list[Watch]) -> ca.Function:
+def _together(mechanism: Mechanism, found: list[EventWatch]) -> ca.Function:
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv)
     values = ca.vertcat(*(each.function(t, q, v) for each in found))
     return ca.Function("events", [q, v, t], [ca.densify(values)], ["q", "v", "t"], ["event_values"])

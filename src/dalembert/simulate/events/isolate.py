@@ -30,7 +30,7 @@ PATIENCE = 3
 """A bracket that is not halved in so many trials is bisected: jumps and flat ends hold up the Illinois method."""
 
 
-class Point(NamedTuple):
+class GapPoint(NamedTuple):
     """Where a function was looked at: place, value, rate."""
 
     s: float
@@ -42,11 +42,11 @@ class Isolated(NamedTuple):
     """What is certain: `found` says whether a zero lies in [low.s, high.s]; else there is none before high.s."""
 
     found: bool
-    low: Point
-    high: Point
+    low: GapPoint
+    high: GapPoint
 
 
-def least_value(a: Point, b: Point, L: float, K: float) -> float:
+def least_value(a: GapPoint, b: GapPoint, L: float, K: float) -> float:
     """Return a lower bound of g on [a, b]."""
     w = b.s - a.s
     cones = 0.5 * (a.g + b.g - L * w)
@@ -59,15 +59,21 @@ def least_value(a: Point, b: Point, L: float, K: float) -> float:
     return max(cones, min(a.g, b.g, a.g + a.r * meet - 0.5 * K * meet * meet))
 
 
-def falls(a: Point, b: Point, K: float) -> bool:
+def falls(a: GapPoint, b: GapPoint, K: float) -> bool:
     """Return whether g is certain to fall from a to b."""
     return 0.5 * (a.r + b.r + K * (b.s - a.s)) < 0.0
 
 
 def first_zero(
-    look: Callable[[float], Point], start: Point, end: Point, L: float, K: float | Callable[[Point, Point], float],
-    width: float, depth: float, most: int,
-) -> Isolated:  # fmt: skip
+    look: Callable[[float], GapPoint],
+    start: GapPoint,
+    end: GapPoint,
+    L: float,
+    K: float | Callable[[GapPoint, GapPoint], float],
+    width: float,
+    depth: float,
+    most: int,
+) -> Isolated:
     """Return a bracket of the first zero between two points, or how far there is none.
 
     Parameters

@@ -26,7 +26,7 @@ from dalembert.simulate.steppers.explicit_loops import (
     OFF,
     SPARE,
     Now,
-    Pair,
+    RungeKuttaPair,
     begin_at,
     certified,
 )
@@ -42,7 +42,7 @@ PAIRS = {"dop853": DOP853_TABLE, "dopri5": DOPRI5}
 """Explicit pairs; being in the list is being tested."""
 
 
-def pair_of(table: ExplicitRungeKutta) -> Pair:
+def pair_of(table: ExplicitRungeKutta) -> RungeKuttaPair:
     """Return a table for the loop; the rate at the end, where the error needs it, is one more stage."""
     a, b, c, stages = table.a[:, : table.b.size], table.b, table.c, table.b.size
     error = np.asarray(table.error)
@@ -53,7 +53,7 @@ def pair_of(table: ExplicitRungeKutta) -> Pair:
         a, b, c = wide, np.append(b, 0.0), np.append(c, 1.0)
     a, b, c, error, third = (np.ascontiguousarray(x, dtype=float) for x in (a, b, c, error[: b.size], third[: b.size]))
     more_a, more_c, dense = CONTINUOUS[table.name]
-    return Pair(a, b, c, error, third, table.order, more_a, more_c, dense)
+    return RungeKuttaPair(a, b, c, error, third, table.order, more_a, more_c, dense)
 
 
 def _continuous_853() -> tuple[Array, Array, Array]:
@@ -214,12 +214,12 @@ class Explicit:
         directions = np.array([each.direction for each in session.watches], dtype=float)
         self.nodes = nodes_for(directions, self.m.nq, n, self.pair.dense.shape[1])
         self.tables = session.controller.signals.tables()
-        self.samples = at.Samples(
+        self.samples = at.StepSamples(
             np.zeros(BLOCK), np.zeros((BLOCK, self.m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
             np.zeros((BLOCK, len(self.m.names))), np.zeros(BLOCK), np.zeros(BLOCK),
         )  # fmt: skip
         s = session.settings
-        self.limits = at.Limits(
+        self.limits = at.StepLimits(
             s.rtol, s.atol, s.step or 0.0, s.largest_step, s.every or 0.0, s.start, s.end, LARGEST_TURN,
             scale_places(self.m), np.array(rotation_places(self.m), np.int64),
         )  # fmt: skip

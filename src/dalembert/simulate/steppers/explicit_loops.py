@@ -32,7 +32,7 @@ STEPS, REJECTED, EVALUATIONS, SAMPLES, ASKED, FIXED, RELAXED, CLOSING, IN_A_ROW 
 """Places in `counts`."""
 
 
-class Limits(NamedTuple):
+class StepLimits(NamedTuple):
     """What the loop must keep to."""
 
     rtol: float
@@ -47,7 +47,7 @@ class Limits(NamedTuple):
     rotations: np.ndarray
 
 
-class Samples(NamedTuple):
+class StepSamples(NamedTuple):
     """Rows that the loop fills."""
 
     t: np.ndarray
@@ -107,7 +107,7 @@ class Now(NamedTuple):
     spare: np.ndarray  # (SPARE, largest of nq, 2 nv + 1): what has to be put back; loops allocate nothing
 
 
-class Pair(NamedTuple):
+class RungeKuttaPair(NamedTuple):
     """An embedded pair of explicit methods."""
 
     a: np.ndarray

@@ -34,7 +34,7 @@ from dalembert.simulate.steppers.state import (
 )
 
 if TYPE_CHECKING:
-    from dalembert.simulate.equations.compiled import Work
+    from dalembert.simulate.equations.compiled import ImplicitWork
     from dalembert.simulate.problem import Problem
     from dalembert.simulate.settings import Settings
 
@@ -90,7 +90,7 @@ def ida_stepper(problem: Problem, settings: Settings) -> Callable[..., tuple[Arr
     if problem.dae.projection is not None:
         raise UnsupportedError('method="ida" cannot project within its steps; use formulation="stabilised"')
 
-    def advance(work: Work, state: Any, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
+    def advance(work: ImplicitWork, state: Any, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
         s = state[0]
 
         def set_time(t: float) -> None:
@@ -102,7 +102,9 @@ def ida_stepper(problem: Problem, settings: Settings) -> Callable[..., tuple[Arr
     return advance
 
 
-def _run(solver: Any, work: Work, state: Any, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
+def _run(
+    solver: Any, work: ImplicitWork, state: Any, option: Option, tables: Tables, mesh: Array
+) -> tuple[Array, Array]:
     """Take IDA's own steps, one by one, until the end, an event, or trouble."""
     s, n = state[0], work.x.size
     point = (work.calls, work.x, work.rates, work.environment, work.event_values)
@@ -136,7 +138,7 @@ def _run(solver: Any, work: Work, state: Any, option: Option, tables: Tables, me
     return mesh[:rows], events
 
 
-def _step(solver: Any, work: Work, state: Any, option: Option) -> bool:
+def _step(solver: Any, work: ImplicitWork, state: Any, option: Option) -> bool:
     """Take one step; return whether it got anywhere, and if not leave the reason in the state."""
     s = state[0]
     found = solver.step(float(s.t_stop), method="onestep", tstop=float(s.t_stop))

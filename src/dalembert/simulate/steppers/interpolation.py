@@ -96,7 +96,7 @@ def through_rates(t, x, rates, begins, at, out):
 Array = np.ndarray
 
 
-class Dense:
+class DenseOutput:
     """A trajectory as a function of time, `sol(t)`.
 
     Across a jump of an input two rows have the same time; at that time the value before the jump is returned.

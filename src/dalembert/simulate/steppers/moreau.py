@@ -30,7 +30,7 @@ from dalembert.simulate.steppers.moreau_plain import PlainSteps
 # Memory of time stepping: what compiled steps read and write.
 
 
-class Work(NamedTuple):
+class MoreauWork(NamedTuple):
     """Memory of one run: what the codes read and write, and where they are."""
 
     calls: np.ndarray
@@ -58,7 +58,7 @@ class Work(NamedTuple):
     missed: np.ndarray  # (k,) by how much the laws of contacts were missed in the last step, relative to the data
 
 
-class Samples(NamedTuple):
+class MoreauSamples(NamedTuple):
     """Rows of a block; the last ones as `record.CONTACT_FIELDS`."""
 
     t: np.ndarray
@@ -121,7 +121,7 @@ def _stored(ground: Heightfield, heights: list[Array]) -> tuple[int, ...]:
     return first, first + ground.x.size, first + ground.x.size + ground.y.size, ground.x.size, ground.y.size
 
 
-class Memory:
+class MoreauMemory:
     """Work of one session, with everything that must stay alive beside it; errors of Python functions are kept."""
 
     def __init__(self, session: Session, geometry: Geometry, chart: Chart, forces: Forces) -> None:
@@ -130,7 +130,7 @@ class Memory:
         m, k = session.mechanism, len(geometry.pairs)
         n, rows, held = m.nv, len(m.names), int(sum(m.holonomic))
         signals = session.controller.symbols.numel()
-        self.work = Work(
+        self.work = MoreauWork(
             np.zeros((SIGNALS + 1, 3), np.int64), session.q.copy(), session.v.copy(), np.zeros(2 + signals),
             np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros(n),
             np.zeros((n, n)), np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)),
@@ -175,7 +175,7 @@ class Memory:
             self.error, w.environment[1] = error, 1.0
 
 
-def samples_of(session: Session, contacts: int, size: int) -> Samples:
+def samples_of(session: Session, contacts: int, size: int) -> MoreauSamples:
     """Return room for a block of samples."""
     m = session.mechanism
     widths: dict[str, tuple[int, ...]] = {
@@ -183,9 +183,12 @@ def samples_of(session: Session, contacts: int, size: int) -> Samples:
         "contact_forces": (3 * contacts,), "modes": (contacts,),
     }  # fmt: skip
     whole = ("modes", "contact_status")
-    return Samples(**{
-        name: np.zeros((size, *widths.get(name, ())), np.int64 if name in whole else float) for name in Samples._fields
-    })  # fmt: skip
+    return MoreauSamples(
+        **{
+            name: np.zeros((size, *widths.get(name, ())), np.int64 if name in whole else float)
+            for name in MoreauSamples._fields
+        }
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -240,7 +243,7 @@ class Moreau:
         session.extra["contact_names"] = tuple(pair.name for pair in pairs)
         self.geometry, self.chart, self.forces = Geometry(m, pairs), Chart(m), Forces(session.controller)
         self.pair_arrays = pair_arrays(self.geometry)
-        self.memory = Memory(session, self.geometry, self.chart, self.forces)
+        self.memory = MoreauMemory(session, self.geometry, self.chart, self.forces)
         self.tables = session.controller.signals.tables()
         h = s.step or min(DEFAULT_STEP, s.largest_step)
         total = max(1, round(s.duration / h)) if s.step else int(np.ceil(s.duration / h * (1.0 - ON_THE_GRID)))

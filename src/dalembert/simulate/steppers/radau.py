@@ -10,7 +10,16 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.kernel.loops import invoke
-from dalembert.simulate.equations.compiled import Compiled, Complex, Work, bind, by_rows, factor, kernel_of, solve
+from dalembert.simulate.equations.compiled import (
+    Compiled,
+    Complex,
+    ImplicitWork,
+    bind,
+    by_rows,
+    factor,
+    kernel_of,
+    solve,
+)
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.event_loops import begin_events, pass_events
 from dalembert.simulate.interruptible import interrupted
@@ -361,7 +370,7 @@ class RadauCodes:
             ),
         }
 
-    def work(self, work: Work) -> tuple[RadauWork, list[Any]]:
+    def work(self, work: ImplicitWork) -> tuple[RadauWork, list[Any]]:
         """Return memory for one integration."""
         n = work.x.size
         sizes = [2, self.stored, 1, n, n, 2 * n, 2 * n]

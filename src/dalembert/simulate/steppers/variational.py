@@ -23,13 +23,17 @@ from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import FIELDS, Session, rank_of
 from dalembert.simulate.steppers import variational_loops as loop
 from dalembert.simulate.steppers.explicit import BLOCK, CALLED_BLOCK, SECONDS
-from dalembert.simulate.steppers.explicit_events import (
-    event_values,
-    pieces,
-    say_unresolved,
-    stopped_by_non_finite,
+from dalembert.simulate.steppers.explicit_events import event_values, pieces, say_unresolved, stopped_by_non_finite
+from dalembert.simulate.steppers.explicit_loops import (
+    CALLBACK,
+    DECLINED,
+    FINE,
+    NON_FINITE,
+    OFF,
+    Now,
+    StepSamples,
+    begin_at,
 )
-from dalembert.simulate.steppers.explicit_loops import CALLBACK, DECLINED, FINE, NON_FINITE, OFF, Now, Samples, begin_at
 from dalembert.simulate.steppers.inside_loops import HIGH, UNRESOLVED, nodes_for
 
 if TYPE_CHECKING:
@@ -243,7 +247,7 @@ class Variational:
             calls[row], kept = _bound(kernel, arrays | shared)
             self._kept.append((kernel, kept))
         self.discrete = loop.Discrete(calls, **arrays)
-        self.samples = Samples(
+        self.samples = StepSamples(
             np.zeros(BLOCK), np.zeros((BLOCK, m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
             np.zeros((BLOCK, rows)), np.zeros(BLOCK), np.zeros(BLOCK),
         )  # fmt: skip

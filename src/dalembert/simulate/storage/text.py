@@ -14,7 +14,7 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.simulate.equations.controller import controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import Ignored
-from dalembert.simulate.session import Session, Settings
+from dalembert.simulate.session import RunSettings, Session
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -36,7 +36,7 @@ def known_classes() -> dict[str, type]:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.contact import CONTACT_CLASSES
     from dalembert.simulate.equations.signals import Table
-    from dalembert.simulate.events.asked import Watch
+    from dalembert.simulate.events.asked import EventWatch as Watch
 
     found: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Watch, *KINDS, *CONTACT_CLASSES]
     found += [each for each in vars(parts).values() if isinstance(each, type) and each.__module__ == parts.__name__]
@@ -158,7 +158,7 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
     if mechanism.content() != attributes["content"]:
         raise ModelError("the mechanism is not the one that the file was made with")
     kept = from_text(attributes["settings"])
-    settings = Settings(**kept | {"breaks": tuple(kept.get("breaks", ()))})
+    settings = RunSettings(**kept | {"breaks": tuple(kept.get("breaks", ()))})
     missing: list[str] = []
     torque = _optional(attributes, "torque", given, missing)
     found, function, callables = watches(mechanism, _optional(attributes, "events_asked", given, missing, "events"))

@@ -27,7 +27,7 @@ PROBE_SHARE = 1e-4
 """A pivot that is its entry of A is compared with this part of its size at the probed points."""
 
 
-class Program(NamedTuple):
+class IndexProgram(NamedTuple):
     """A plan as arrays; places are places in the pivot order, sources are entries of A."""
 
     indptr: Ints  # A, by equations
@@ -134,7 +134,7 @@ NUDGES = 3
 """Random changes of data by which the reach of such changes is sampled: one alone may cancel in an unknown."""
 
 
-def make_program(plan: Plan) -> Program:
+def make_program(plan: Plan) -> IndexProgram:
     """Return the plan as arrays: entries of A by pivot row, those of earlier blocks apart."""
     crossings = _crossings(plan)
     arrays = (
@@ -152,7 +152,7 @@ def make_program(plan: Plan) -> Program:
         plan.upper,
     )
     numbers: list[Any] = [a.astype(np.int32 if a is crossings else np.uint32) for a in arrays]
-    return Program(*numbers, probe=plan.probe, nudges=make_nudges(plan.n))
+    return IndexProgram(*numbers, probe=plan.probe, nudges=make_nudges(plan.n))
 
 
 def make_nudges(n: int) -> Float[Array, "K n"]:

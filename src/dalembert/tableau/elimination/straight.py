@@ -31,7 +31,7 @@ HUGE = 1e300
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedEntries:
     """The solution, and what its checks are made of.
 
     Attributes
@@ -49,7 +49,7 @@ class Solved:
     rows: list[ca.SX]
 
 
-def straight_line_solve(plan: Plan, values: list[ca.SX], right: list[ca.SX]) -> Solved:
+def straight_line_solve(plan: Plan, values: list[ca.SX], right: list[ca.SX]) -> SolvedEntries:
     """Return x with A x = b; values are the entries of A in CSR order."""
     row_place, col_place, _ = plan.places
     by_row: list[dict[int, ca.SX]] = [{} for _ in range(plan.n)]
@@ -57,7 +57,7 @@ def straight_line_solve(plan: Plan, values: list[ca.SX], right: list[ca.SX]) -> 
         by_row[k][c] = values[e]
     y: list[ca.SX] = [ca.SX(0)] * plan.n
     rows_u: list[dict[int, ca.SX]] = [{} for _ in range(plan.n)]
-    found = Solved(ca.SX(0, 1), [], [], [], [])
+    found = SolvedEntries(ca.SX(0, 1), [], [], [], [])
     for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
         for k in range(first, last):
             y[k] = _forward_row(plan, k, first, by_row, rows_u, y, right[plan.rows[k]], found)
@@ -81,7 +81,7 @@ def _forward_row(
     rows_u: list[dict[int, ca.SX]],
     y: list[ca.SX],
     value: ca.SX,
-    found: Solved,
+    found: SolvedEntries,
 ) -> ca.SX:
     """Find row k of U, note its checks, and return its right side."""
     w = {c: v for c, v in by_row[k].items() if c >= first}
@@ -114,7 +114,7 @@ def _forward_row(
     return value
 
 
-def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solved: Solved) -> ca.SX:
+def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solved: SolvedEntries) -> ca.SX:
     """Return backward error, least pivot quality, growth, and whether all is sound (1 or 0), (4,).
 
     An unknown in a block of its own is found by substitution, which is exact for data changed by at most m + 1

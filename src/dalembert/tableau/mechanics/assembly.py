@@ -18,14 +18,14 @@ from dalembert.tableau.inputs import as_numbers, as_scalar
 from dalembert.tableau.mechanics.bodies import (
     BASE,
     Body,
+    BodySource,
     Joint,
     Multibody,
-    Source,
     as_multibody,
     closes,
     closing_joints,
 )
-from dalembert.tableau.mechanics.maximal import Sheet, refuse_resistance
+from dalembert.tableau.mechanics.maximal import MaximalSheet, refuse_resistance
 from dalembert.tableau.mechanics.maximal_rows import BodyKinematics, add_constraint, require_pair
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.variables import element_names
@@ -96,7 +96,7 @@ def joint_element(joint: Joint, bodies: Sequence[Body]) -> Element:
     return Element(ends, tuple(rows), tuple(lam), tuple(tau), kind, local)
 
 
-def constraint_element(constraint: Any, model: Multibody, source: Source) -> Element:
+def constraint_element(constraint: Any, model: Multibody, source: BodySource) -> Element:
     """Return the element of a constraint between two frames."""
     require_pair(constraint)
     mechanism = source.mechanism
@@ -113,7 +113,7 @@ def constraint_element(constraint: Any, model: Multibody, source: Source) -> Ele
     data = [_plain(getattr(constraint, each.name)) for each in fields(constraint) if each.name not in skipped]
     names = constraint.row_names()
     kind = (type(constraint), constraint.other is None, *frames, *data)
-    described = (constraint, Source(mechanism, places))
+    described = (constraint, BodySource(mechanism, places))
     rows, lam = (tuple(f"{word} {name}" for name in names) for word in ("row", "lam"))
     return Element(ends, rows, lam, (), kind, described)
 
@@ -123,10 +123,10 @@ def formulas(element: Element, gravity: Array) -> Formulas:
     described = element.described
     centred = [Body(str(k), 0.0, np.zeros(3), np.zeros((3, 3))) for k in range(len(element.bodies))]
     if isinstance(described, Body):
-        sheet = Sheet(Multibody([replace(described, name="0")], [], gravity))
+        sheet = MaximalSheet(Multibody([replace(described, name="0")], [], gravity))
         sheet.move()
         return _differentiated(sheet, sheet.equations, {}, [], element)
-    sheet = Sheet(Multibody(centred, [described] if isinstance(described, Joint) else [], np.zeros(3)))
+    sheet = MaximalSheet(Multibody(centred, [described] if isinstance(described, Joint) else [], np.zeros(3)))
     if isinstance(described, Joint):
         sheet.add(described)
         own = {name: x for name, x in sheet.variables.items() if name.startswith(("lam ", "q "))}
@@ -141,14 +141,14 @@ def formulas(element: Element, gravity: Array) -> Formulas:
     return _differentiated(sheet, _forces(sheet), multipliers, [], element)
 
 
-def _forces(sheet: Sheet) -> dict[str, ca.SX]:
+def _forces(sheet: MaximalSheet) -> dict[str, ca.SX]:
     """Return what the wrenches add to the equations of motion."""
     pairs = enumerate(sheet.wrenches)
     return {name: -w for k, pair in pairs for name, w in zip((f"force {k}", f"moment {k}"), pair, strict=True)}
 
 
 def _differentiated(
-    sheet: Sheet, equations: dict[str, ca.SX], own: dict[str, ca.SX], torques: list[ca.SX], element: Element
+    sheet: MaximalSheet, equations: dict[str, ca.SX], own: dict[str, ca.SX], torques: list[ca.SX], element: Element
 ) -> Formulas:
     """Return residual and Jacobian with local numbers."""
     unknowns, rates, rows = [], [], []

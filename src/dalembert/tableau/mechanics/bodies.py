@@ -100,7 +100,7 @@ class Joint:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class BodySource:
     """A mechanism, and where each of its bodies is: on which body here (or BASE), and where in its frame."""
 
     mechanism: Mechanism
@@ -117,7 +117,7 @@ class Multibody:
     bodies: Sequence[Body]
     joints: Sequence[Joint]
     gravity: Float[Array, "3"] = field(default_factory=lambda: np.array([0.0, 0.0, -9.81]))
-    source: Source | None = None
+    source: BodySource | None = None
 
     def __post_init__(self) -> None:
         self._require_parts()
@@ -249,7 +249,9 @@ def from_mechanism(mechanism: Mechanism) -> Multibody:
         Body(name, inertia.mass, inertia.center, inertia.rotational)
         for name, inertia in zip(draft.names, draft.inertias, strict=True)
     ]
-    return Multibody(bodies, draft.joints, np.array(mechanism.gravity, dtype=float), Source(mechanism, draft.places))
+    return Multibody(
+        bodies, draft.joints, np.array(mechanism.gravity, dtype=float), BodySource(mechanism, draft.places)
+    )
 
 
 def coordinates(mechanism: Mechanism, q: Any) -> Array:
@@ -338,7 +340,7 @@ def closes(constraint: Any) -> bool:
     return constraint.kind in LOOPS and not constraint.held
 
 
-def _closed(source: Source, constraint: Any) -> Joint:
+def _closed(source: BodySource, constraint: Any) -> Joint:
     """Return a loop as a joint between two bodies; the ground is the parent if it is one of them."""
     ends = []
     mechanism = source.mechanism

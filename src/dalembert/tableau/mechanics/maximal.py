@@ -25,8 +25,8 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.tableau.mechanics.bodies import BASE, Joint, Multibody, as_multibody, closing_joints, skew
 from dalembert.tableau.mechanics.maximal_rows import (
+    BodyPose,
     Ends,
-    Pose,
     angle_row,
     body_rows,
     joint_rows,
@@ -50,7 +50,7 @@ def maximal(model: Multibody | Mechanism, known: Iterable[str] | None = None) ->
     `redundant_rows` finds them, `without_rows` leaves them out.
     """
     model = as_multibody(model)
-    sheet = Sheet(model)
+    sheet = MaximalSheet(model)
     for joint in (*model.joints, *closing_joints(model)):
         if joint.kind == "free":
             refuse_resistance(joint)
@@ -67,7 +67,7 @@ def maximal(model: Multibody | Mechanism, known: Iterable[str] | None = None) ->
     return Tableau(equations, {**sheet.variables, **added.multipliers}, sheet.rates, known)
 
 
-class Sheet:
+class MaximalSheet:
     """Variables, rates, equations and the wrenches on all bodies."""
 
     def __init__(self, model: Multibody) -> None:
@@ -205,17 +205,17 @@ def spin(e: ca.SX, w: ca.SX) -> ca.SX:
     return ca.vertcat(e[3] * w + ca.mtimes(skew(e[:3]), w), -ca.dot(e[:3], w))
 
 
-def _pose(name: str, variables: dict[str, ca.SX], rates: dict[str, ca.SX]) -> Pose:
+def _pose(name: str, variables: dict[str, ca.SX], rates: dict[str, ca.SX]) -> BodyPose:
     """Enter a body's variables and rates."""
     symbols = {letter: ca.SX.sym(f"{letter} {name}", size) for letter, size in zip("pevw", (3, 4, 3, 3), strict=True)}
     for letter, symbol in symbols.items():
         variables[f"{letter} {name}"] = symbol
         rates[f"{letter} {name}"] = ca.SX.sym(f"{letter}' {name}", symbol.numel())
     p, e, v, w = symbols.values()
-    return Pose(p, e, v, w, rotation(e), rates[f"v {name}"], rates[f"w {name}"])
+    return BodyPose(p, e, v, w, rotation(e), rates[f"v {name}"], rates[f"w {name}"])
 
 
-def _turning(pose: Pose, along_e: ca.SX) -> ca.SX:
+def _turning(pose: BodyPose, along_e: ca.SX) -> ca.SX:
     """Return the moment in the body frame that does the work of a force along e."""
     return ca.jtimes(spin(pose.e, pose.w), pose.w, along_e, True) / 2
 

@@ -13,7 +13,7 @@ from dalembert.model.constraints.constraint import Pair
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints.rotations import plane
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.tableau.mechanics.bodies import BASE, Joint, Multibody, Source, closes, skew
+from dalembert.tableau.mechanics.bodies import BASE, BodySource, Joint, Multibody, closes, skew
 from dalembert.tableau.mechanics.newton_euler import TINY
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def _across(joint: Joint) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class Pose:
+class BodyPose:
     """A body's symbols, its rotation matrix, and the rates of v and w."""
 
     p: ca.SX
@@ -177,7 +177,7 @@ class BodyFrame(FrameKinematics):
 class BodyKinematics(Kinematics):
     """The mechanism in motion as its constraints ask for it; v is v and w of all bodies, one after the other."""
 
-    def __init__(self, model: Multibody, source: Source, poses: list[Pose]) -> None:
+    def __init__(self, model: Multibody, source: BodySource, poses: list[BodyPose]) -> None:
         self.mechanism, self.places = source.mechanism, source.places
         self.centres, self.poses = [body.centre for body in model.bodies], poses
         self.v = ca.vertcat(*[x for pose in poses for x in (pose.v, pose.w)])
@@ -199,7 +199,7 @@ class BodyKinematics(Kinematics):
         return BodyFrame(ca.mtimes(pose.R, R), pose.p + d, J, V, drift)
 
 
-def body_rows(model: Multibody, poses: list[Pose]) -> BodyRows:
+def body_rows(model: Multibody, poses: list[BodyPose]) -> BodyRows:
     """Return what constraints between frames, springs and compensated weights add."""
     wrenches = [ca.SX(6, 1) for _ in poses]
     equations: dict[str, ca.SX] = {}

@@ -16,7 +16,7 @@ from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.tableau.mechanics.bodies import BASE, Joint, Multibody, Source, as_multibody, skew
+from dalembert.tableau.mechanics.bodies import BASE, BodySource, Joint, Multibody, as_multibody, skew
 from dalembert.tableau.tableau import Tableau
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ IMPOSSIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class TreeRows:
+class JointRows:
     """What constraints and springs add: forces along all velocities, equations, multipliers, the symbol of time."""
 
     forces: ca.SX
@@ -57,16 +57,16 @@ class TreeRows:
     time: ca.SX | None
 
 
-def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> TreeRows:
+def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> JointRows:
     """Return what the mechanism's constraints and springs add to the equations of its tree."""
     if not isinstance(level, str) or level not in LEVELS:
         raise ModelError(f"level {level!r} is not one of {', '.join(map(repr, LEVELS))}")
     if tree.source is None:
-        return TreeRows(ca.SX(qd.numel(), 1), {}, {}, None)
+        return JointRows(ca.SX(qd.numel(), 1), {}, {}, None)
     mechanism, seen = tree.source.mechanism, JointKinematics(tree, tree.source, q, qd)
     forces = passive_forces(mechanism, seen)
     if not mechanism.names:
-        return TreeRows(forces, {}, {}, None)
+        return JointRows(forces, {}, {}, None)
     rows = assemble(seen)
     lam = [ca.SX.sym(f"lam {name}") for name in mechanism.names]
     forces += ca.mtimes(ca.SX(rows.jacobian).T, ca.vertcat(*lam))
@@ -83,7 +83,7 @@ def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> T
         equations[f"row {name}"] = dict(zip(LEVELS, (acceleration, rate, position), strict=True))[level]
         multipliers[f"lam {name}"] = symbol
     moving = ca.depends_on(ca.vertcat(*equations.values(), forces), seen.t)
-    return TreeRows(forces, equations, multipliers, seen.t if moving else None)
+    return JointRows(forces, equations, multipliers, seen.t if moving else None)
 
 
 def passive_forces(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
@@ -128,7 +128,7 @@ def _compensation(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
 class JointKinematics(Kinematics):
     """The mechanism in motion as its constraints ask for it, over the tableau's q and qd."""
 
-    def __init__(self, tree: Multibody, source: Source, q: ca.SX, qd: ca.SX) -> None:
+    def __init__(self, tree: Multibody, source: BodySource, q: ca.SX, qd: ca.SX) -> None:
         self.mechanism, self.places = source.mechanism, source.places
         self.own, self.own_rate = q, rate_of_q(tree, q, qd)
         self.v, self.t = qd, ca.SX.sym("t")

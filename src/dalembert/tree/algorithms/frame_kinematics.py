@@ -16,7 +16,7 @@ from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.scalars import Scalar
 from dalembert.tree.algebra.screws import Pair, Pose
 from dalembert.tree.algebra.vectors import ZERO, Vector, cross
-from dalembert.tree.algorithms.inverse import Motion, accelerations
+from dalembert.tree.algorithms.inverse import LinkMotion, accelerations
 from dalembert.tree.algorithms.kinematics import columns, vector, velocities
 from dalembert.tree.algorithms.sweep import outward
 from dalembert.tree.prepared.configuration import Posed, pose_tree
@@ -83,7 +83,7 @@ class TreeKinematics(Kinematics):
         return velocities(self._posed, self._v, self._moved)
 
     @cached_property
-    def _motions(self) -> list[Motion]:
+    def _motions(self) -> list[LinkMotion]:
         return accelerations(ZERO, self._posed, self._v, [0.0] * self.tree.nv, self._moved)
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:

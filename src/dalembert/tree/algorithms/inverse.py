@@ -34,7 +34,7 @@ from dalembert.tree.prepared.link import Tree
 STILL: Matrix = (ZERO, ZERO, ZERO)
 
 
-class Motion(NamedTuple):
+class LinkMotion(NamedTuple):
     """How a link moves: angular velocity and acceleration, acceleration of the origin, U."""
 
     w: Vector = ZERO
@@ -45,14 +45,14 @@ class Motion(NamedTuple):
 
 def accelerations(
     gravity: Vector, posed: list[Posed], v: list[Scalar], a: list[Scalar], only: Collection[int] | None = None
-) -> list[Motion]:
+) -> list[LinkMotion]:
     """Return every link's motion for joint velocities v and accelerations a; the ground accelerates with -gravity.
 
     Links that are not in `only`, where it is given, move as the ground does.
     """
     lift = scale(-1.0, gravity)
 
-    def step(i: int, link: Posed, parent: Motion) -> Motion:
+    def step(i: int, link: Posed, parent: LinkMotion) -> LinkMotion:
         vJ, wJ = link.link.relative(v)
         dvJ, dwJ = link.link.relative(a)
         carried = link.into(parent.w)
@@ -61,12 +61,12 @@ def accelerations(
         U = rate_matrix(w, wd)
         start = link.into(vectors.add(parent.a, vectors.columns_times(parent.U, link.reach)))
         moving = vectors.add(cross(vectors.add(carried, w), vJ), dvJ)
-        return Motion(w, wd, vectors.add(start, moving, scale(link.slide, U[2])), U)
+        return LinkMotion(w, wd, vectors.add(start, moving, scale(link.slide, U[2])), U)
 
-    return outward(posed, Motion(a=lift), step, only)
+    return outward(posed, LinkMotion(a=lift), step, only)
 
 
-def body_forces(tree: Tree, motions: list[Motion]) -> list[Pair]:
+def body_forces(tree: Tree, motions: list[LinkMotion]) -> list[Pair]:
     """Return the force (f, n) that every link's own mass needs, about its origin."""
     return [
         inertial_force(link.inertia, each.w, each.wd, each.a, each.U)

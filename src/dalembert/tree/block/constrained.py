@@ -24,11 +24,11 @@ from dalembert.tree.block.matrix_system import MatrixSystem, product
 from dalembert.tree.block.probing import closed_matrices, digits_of, needs_of, needs_of_rows, probe, row_weights_of
 from dalembert.tree.block.rows import scalar
 from dalembert.tree.block.solver import BlockSolver, RedundantRows, kept_rows
-from dalembert.tree.block.verdict import DOUBLE, SINGLE, BlockAnswer, Needs, Thresholds, relative
+from dalembert.tree.block.verdict import DOUBLE, SINGLE, BlockAnswer, Conditioning, Thresholds, relative
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import cheapest
-from dalembert.tree.routes.table import Route, quickest, routes_to_take
+from dalembert.tree.routes.table import TreeRoute, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Tracing:
     """Symbols of a state, and what all questions about it share.
 
     Attributes
@@ -64,13 +64,13 @@ class Setting:
 
     mechanism: Mechanism
     tree: Tree
-    needs: Needs
+    needs: Conditioning
     metric: Any = None
     limits: Thresholds = DOUBLE
     symbols: dict[str, ca.SX] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Setting:
+    def of(cls, mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> Tracing:
         """Prepare a mechanism: look at its ranks, choose its tree."""
         needs = needs_of(mechanism)
         # the articulated-body algorithm refuses a massless leaf, which the block form does not mind
@@ -166,11 +166,11 @@ class Setting:
 
 def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:
     """Return q, v, tau, t -> acceleration, multipliers, status by a named route, or that with fewest operations."""
-    setting = Setting.of(mechanism, metric, dtype)
+    setting = Tracing.of(mechanism, metric, dtype)
     return quickest(forward_by(setting, each) for each in routes_to_take(setting, route))
 
 
-def forward_by(setting: Setting, route: Route) -> ca.Function:
+def forward_by(setting: Tracing, route: TreeRoute) -> ca.Function:
     """Return forward dynamics by one route."""
     names = ("q", "v", "tau", "t")
     q, v, tau, _ = (setting.symbol(name) for name in names)
@@ -188,11 +188,11 @@ def forward_by(setting: Setting, route: Route) -> ca.Function:
 
 def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, y1 (nv,), y2 (m,), t -> acceleration, multipliers, status of M a + A^T lam = y1, A a = y2."""
-    setting = Setting.of(mechanism, metric, dtype)
+    setting = Tracing.of(mechanism, metric, dtype)
     return quickest(block_solution_by(setting, each) for each in routes_to_take(setting, route))
 
 
-def block_solution_by(setting: Setting, route: Route) -> ca.Function:
+def block_solution_by(setting: Tracing, route: TreeRoute) -> ca.Function:
     """Return the solution of the block matrix for right sides y1, y2 by one route."""
     y1, y2 = setting.symbol("y1"), setting.symbol("y2", len(setting.mechanism.names))
     names = ("q", "y1", "y2", "t")
@@ -209,7 +209,7 @@ def block_solution_by(setting: Setting, route: Route) -> ca.Function:
     return solution(setting, "kkt", names, answer)
 
 
-def solution(setting: Setting, name: str, inputs: tuple[str, ...], answer: BlockAnswer) -> ca.Function:
+def solution(setting: Tracing, name: str, inputs: tuple[str, ...], answer: BlockAnswer) -> ca.Function:
     """Return an answer as a function."""
     outputs = {"acceleration": answer.acceleration, "multipliers": answer.multipliers, "status": [answer.status]}
     return setting.function(name, inputs, outputs)
@@ -217,25 +217,25 @@ def solution(setting: Setting, name: str, inputs: tuple[str, ...], answer: Block
 
 def impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
     """Return q, v, restitution (m,), t -> velocity, impulses, status."""
-    setting = Setting.of(mechanism, metric, dtype)
+    setting = Tracing.of(mechanism, metric, dtype)
     e = setting.symbol("restitution", len(mechanism.names))
     return _jump(setting, "impact", [add(1.0, each) for each in e], ("q", "v", "restitution", "t"), "impulses")
 
 
 def project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
     """Return q, v, t -> velocity, impulses, status: the admissible velocity nearest to v in kinetic energy."""
-    setting = Setting.of(mechanism, metric, dtype)
+    setting = Tracing.of(mechanism, metric, dtype)
     return _jump(setting, "project_velocity", [1.0] * len(mechanism.names), ("q", "v", "t"), "impulses")
 
 
-def _jump(setting: Setting, name: str, taken: list[Scalar], inputs: tuple[str, ...], impulses: str) -> ca.Function:
+def _jump(setting: Tracing, name: str, taken: list[Scalar], inputs: tuple[str, ...], impulses: str) -> ca.Function:
     """Return the velocity of which `taken` times the rate of the rows has been taken."""
     answer = _jumped(setting, taken, inputs)
     outputs = {"velocity": answer.acceleration, impulses: answer.multipliers, "status": [answer.status]}
     return setting.function(name, inputs, outputs)
 
 
-def _jumped(setting: Setting, taken: list[Scalar], inputs: tuple[str, ...]) -> BlockAnswer:
+def _jumped(setting: Tracing, taken: list[Scalar], inputs: tuple[str, ...]) -> BlockAnswer:
     v, rate = setting.symbol("v"), scalars(setting.rows.rate)
     c = [sub(Av, mul(*pair)) for Av, *pair in zip(product(setting.A, v), taken, rate, strict=True)]
     return setting.by_matrices(product(setting.M, v), c, setting.inputs(inputs))
@@ -243,13 +243,13 @@ def _jumped(setting: Setting, taken: list[Scalar], inputs: tuple[str, ...]) -> B
 
 def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
     """Return q, t -> step (nv,), residual (h,), status: Newton's step onto the rows that have a residual."""
-    setting = Setting.of(mechanism, None, dtype)
+    setting = Tracing.of(mechanism, None, dtype)
     answer = _stepped(setting)
     outputs = {"step": answer.acceleration, "residual": scalars(setting.rows.residual), "status": [answer.status]}
     return setting.function("project_step", ("q", "t"), outputs)
 
 
-def _stepped(setting: Setting) -> BlockAnswer:
+def _stepped(setting: Tracing) -> BlockAnswer:
     kept = tuple(i for i, has in enumerate(setting.mechanism.holonomic) if has)
     needs = needs_of_rows(setting.mechanism, kept)
     A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
@@ -264,7 +264,7 @@ def project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") ->
 
     The status is the worse of the two.
     """
-    setting = Setting.of(mechanism, metric, dtype)
+    setting = Tracing.of(mechanism, metric, dtype)
     inputs = ("q", "v", "t")
     jump, step = _jumped(setting, [1.0] * len(mechanism.names), inputs), _stepped(setting)
     outputs = {
@@ -314,7 +314,7 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
         Names of coordinates that are driven; "actuators" for those that the mechanism has motors on; all by default,
         then tau is the least that does it.
     """
-    setting = Setting.of(mechanism, None, dtype)
+    setting = Tracing.of(mechanism, None, dtype)
     driven = driven_coordinates(mechanism, actuated)
     passive = [k for k in range(mechanism.nv) if k not in driven]
     q, v, a = (setting.symbol(name) for name in ("q", "v", "a"))
@@ -338,7 +338,7 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
     )
 
 
-def _unheld(setting: Setting, b: list[Scalar], driven: list[int]) -> ca.Function:
+def _unheld(setting: Tracing, b: list[Scalar], driven: list[int]) -> ca.Function:
     """Return the answer where no row can move anything: what is not driven must need nothing."""
     inputs = setting.inputs(("q", "v", "a"))
     solved = int(Status.REDUNDANT if setting.mechanism.names else Status.UNIQUE)
@@ -353,7 +353,7 @@ def _unheld(setting: Setting, b: list[Scalar], driven: list[int]) -> ca.Function
     return setting.function("inverse", ("q", "v", "a", "t"), outputs)
 
 
-def _least(setting: Setting, mu: Vector) -> list[Scalar]:
+def _least(setting: Tracing, mu: Vector) -> list[Scalar]:
     """Return the least multipliers of all rows that do what mu does at the kept ones."""
     needs, m = setting.needs, len(setting.mechanism.names)
     if any(needs.sums):
@@ -364,7 +364,7 @@ def _least(setting: Setting, mu: Vector) -> list[Scalar]:
     return dense(mu, m)
 
 
-def _said(status: Any, pivots: Sequence[Scalar], setting: Setting) -> Any:
+def _said(status: Any, pivots: Sequence[Scalar], setting: Tracing) -> Any:
     """Return the status of the block system as that of the mechanism: whether lam is the least of a family.
 
     tau is unique wherever it exists; lam is where A has full rank. A pivot of Q that vanishes is a rank that is lost.
@@ -395,7 +395,7 @@ def _gram(A: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
     return [[product([x], y)[0] for y in A] for x in A]
 
 
-def _needs(mechanism: Mechanism, kept: Sequence[int], driven: list[int], passive: list[int]) -> Needs:
+def _needs(mechanism: Mechanism, kept: Sequence[int], driven: list[int], passive: list[int]) -> Conditioning:
     """Return what the block system of multipliers asks for; a Q that is singular is as a massless M."""
     A = np.array([A for _, A, _ in closed_matrices(mechanism)])[:, kept]
     Q = A[:, :, driven] @ np.swapaxes(A[:, :, driven], 1, 2)

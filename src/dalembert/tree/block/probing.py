@@ -22,7 +22,7 @@ from dalembert.tree.algebra.sparse_factor import sparse_factor, tree_order
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.block.rows import TreeMotion
-from dalembert.tree.block.verdict import Needs
+from dalembert.tree.block.verdict import Conditioning
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import candidates
@@ -100,7 +100,7 @@ def probe(
     groups: Sequence[int] | None = None,
     digits: float = DIGITS,
     moves: bool = False,
-) -> Needs:
+) -> Conditioning:
     """Return what M and A at N configurations ask for; `groups` (m,) says which rows have one scale.
 
     Of a mechanism that `moves` somewhere, configurations in which it is locked have a rank of their own.
@@ -114,7 +114,7 @@ def probe(
     typical, _ = _typical(_diagonals(found.G), groups, 1.0 / heavy)
     sizes, still = _typical((A * A).sum(axis=2), groups, 1.0)
     implied, sums = _dependences(found.H, A, typical, digits, moves)
-    return Needs(
+    return Conditioning(
         massless,
         mass_scales=_scales(found.H),
         row_scales=_tuple(typical**-0.5),
@@ -263,13 +263,13 @@ Matrices = Callable[[Any], tuple[Any, Any, Any]]
 
 
 @lru_cache(maxsize=8)
-def needs_of(mechanism: Mechanism) -> Needs:
+def needs_of(mechanism: Mechanism) -> Conditioning:
     """Return what the matrices at `PROBES` configurations ask for; always the same ones."""
     return needs_of_rows(mechanism, tuple(range(len(mechanism.names))))
 
 
 @lru_cache(maxsize=8)
-def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = False) -> Needs:
+def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = False) -> Conditioning:
     """Return the same where only some of the rows hold; vectors in axes of the `world`, not the observer's."""
     found, digits = closed_matrices(mechanism, world), digits_of(mechanism)
     sizes = residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]

@@ -35,7 +35,7 @@ from dalembert.tree.algebra.screws import Pair, Pose
 from dalembert.tree.algebra.sparse_factor import Vector, sparse
 from dalembert.tree.algebra.vectors import cross
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
-from dalembert.tree.algorithms.inverse import Motion, accelerations
+from dalembert.tree.algorithms.inverse import LinkMotion, accelerations
 from dalembert.tree.algorithms.kinematics import columns, vector, velocities
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
@@ -61,7 +61,7 @@ class Seen:
     """Of every link, in its own frame: velocity, and motion at joint accelerations zero; as seen from some link."""
 
     velocities: list[Pair]
-    motions: Sequence[Motion]
+    motions: Sequence[LinkMotion]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class TreeMotion:
     q: Any
     v: Any
     t: Any
-    motions: Sequence[Motion]
+    motions: Sequence[LinkMotion]
 
     @cached_property
     def _views(self) -> dict[int, Seen]:

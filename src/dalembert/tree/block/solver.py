@@ -8,7 +8,17 @@ from typing import Any, Protocol
 
 from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
 from dalembert.tree.algebra.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
-from dalembert.tree.block.verdict import DOUBLE, Asked, BlockAnswer, Judged, Needs, Solved, Thresholds, judged, relative
+from dalembert.tree.block.verdict import (
+    DOUBLE,
+    Asked,
+    BlockAnswer,
+    Conditioning,
+    Judged,
+    Solved,
+    Thresholds,
+    judged,
+    relative,
+)
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Redundant rows in straight-line code: G lam = r with a singular G, by the rows that were chosen for all states.
@@ -52,7 +62,7 @@ class RedundantRows:
     metric: tuple[float, ...]
 
     @classmethod
-    def of(cls, G: Matrix, needs: Needs, metric: Sequence[float] | None = None) -> RedundantRows:
+    def of(cls, G: Matrix, needs: Conditioning, metric: Sequence[float] | None = None) -> RedundantRows:
         """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default."""
         m = len(G)
         weights = tuple([1.0] * m if metric is None else map(float, metric))
@@ -89,7 +99,7 @@ class RedundantRows:
         return lam
 
 
-def kept_rows(needs: Needs) -> tuple[int, ...]:
+def kept_rows(needs: Conditioning) -> tuple[int, ...]:
     """Return the kept rows, those last of which others are made: T then takes the end of a solve only."""
     parts = {j for row in needs.sums for j in row}
     rows = [i for i, implied in enumerate(needs.implied) if not implied]
@@ -145,7 +155,7 @@ class BlockSolver:
     """
 
     system: BlockSystem
-    needs: Needs
+    needs: Conditioning
     limits: Thresholds
     schur: SparseFactor | RedundantRows
 
@@ -153,7 +163,7 @@ class BlockSolver:
     def of(
         cls,
         system: BlockSystem,
-        needs: Needs,
+        needs: Conditioning,
         metric: Sequence[float] | None = None,
         limits: Thresholds = DOUBLE,
         G: Matrix | None = None,
@@ -181,7 +191,7 @@ class BlockSolver:
         return judged(system, self.needs, self.limits, Asked(load, c, inputs), found)
 
 
-def factored(G: Matrix, needs: Needs, metric: Sequence[float] | None) -> SparseFactor | RedundantRows:
+def factored(G: Matrix, needs: Conditioning, metric: Sequence[float] | None) -> SparseFactor | RedundantRows:
     """Return what solves G lam = r."""
     return RedundantRows.of(G, needs, metric) if needs.redundant else sparse_factor(G, range(len(G)))
 
@@ -192,7 +202,7 @@ def multipliers(schur: SparseFactor | RedundantRows, r: Vector) -> tuple[Vector,
     return schur.spread(held) if isinstance(schur, RedundantRows) else held, dot(held, r)
 
 
-def row_pivots(schur: SparseFactor | RedundantRows, needs: Needs) -> list[Scalar]:
+def row_pivots(schur: SparseFactor | RedundantRows, needs: Conditioning) -> list[Scalar]:
     """Return the pivots of G relative to its diagonal, those of kept rows: near 0 where rank is about to be lost."""
     if isinstance(schur, RedundantRows):
         scales = [needs.row_scales[i] for i in schur.kept]

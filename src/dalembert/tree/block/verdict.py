@@ -106,7 +106,7 @@ SINGLE = Thresholds(2.0**-23)
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class SolveEvidence:
     """Everything the verdict is made from.
 
     Attributes
@@ -136,7 +136,7 @@ class Evidence:
     inputs: Sequence[Scalar]
 
 
-def residuals(e: Evidence) -> list[Scalar]:
+def residuals(e: SolveEvidence) -> list[Scalar]:
     """Return omega_1, omega_2, omega_3."""
     reach = add(_root(e.free), _root(e.held))
     first = _over(_sum(e.mass_scales, e.imbalance), mul(float(len(e.imbalance)), reach))
@@ -148,7 +148,7 @@ def residuals(e: Evidence) -> list[Scalar]:
     return [first, *(ca.SX(0) if is_zero(each) else _over(each, size) for each in missed)]
 
 
-def verdict(e: Evidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
+def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
     """Return the status of a sample, a member of `kkt.Status` as a number."""
     massive = _smallest(e.mass_pivots) > MASSIVE * limits.eps
     least, redundant = _smallest(e.row_pivots), any(e.implied)
@@ -194,7 +194,7 @@ def _smallest(values: Sequence[Scalar]) -> Scalar:
 
 
 @dataclass(frozen=True, eq=False)
-class Needs:
+class Conditioning:
     """What the straight-line code has to cope with, and typical sizes; see `probing.py`.
 
     Attributes
@@ -235,7 +235,7 @@ class Needs:
         """Per row, whether it is implied and made of no others: it bears nothing."""
         return tuple(implied and not parts for implied, parts in zip(self.implied, self.sums, strict=True))
 
-    def of_rows(self, rows: Sequence[int]) -> Needs:
+    def of_rows(self, rows: Sequence[int]) -> Conditioning:
         """Return the needs of some of the rows, among which are those that implied ones are made of."""
         words = ("row_scales", "size_floors", "implied")
         place = {i: k for k, i in enumerate(rows)}
@@ -307,9 +307,9 @@ class BlockAnswer:
     residuals: list[Scalar]
 
 
-def judged(system: Judged, needs: Needs, limits: Thresholds, asked: Asked, found: Solved) -> BlockAnswer:
+def judged(system: Judged, needs: Conditioning, limits: Thresholds, asked: Asked, found: Solved) -> BlockAnswer:
     """Return an answer with its residuals and verdict."""
-    evidence = Evidence(
+    evidence = SolveEvidence(
         imbalance=system.imbalance(asked.load, found.motion, found.lam),
         gap=[sub(*pair) for pair in zip(asked.c, system.reached(found.motion), strict=True)],
         c=asked.c,

@@ -28,10 +28,10 @@ from dalembert.tree.block.articulated_system import (
 from dalembert.tree.block.rows import RowForce
 from dalembert.tree.block.solver import RedundantRows, factored, multipliers, row_pivots
 from dalembert.tree.block.verdict import Asked, BlockAnswer, Solved, judged, relative
-from dalembert.tree.routes.elimination import Elimination, JointStep, Place, RowStep, eliminate, elimination_order
+from dalembert.tree.routes.elimination import JointStep, Place, RowStep, TreeElimination, eliminate, elimination_order
 
 if TYPE_CHECKING:
-    from dalembert.tree.block.constrained import Setting
+    from dalembert.tree.block.constrained import Tracing
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Right sides through a tree whose joints and rows have been eliminated: inward with forces, outward with motions.
@@ -64,7 +64,7 @@ class Right:
         return pair_add(pA, scaled(neg(height), step.F))
 
 
-def inward(made: Elimination, load: Load, c: Sequence[Scalar]) -> Right:
+def inward(made: TreeElimination, load: Load, c: Sequence[Scalar]) -> Right:
     """Return what a right side leaves at joints, at rows and at the ground."""
     right = Right({}, {r: neg(value) for r, value in enumerate(c)})
     arriving = list(load.links)
@@ -78,7 +78,7 @@ def inward(made: Elimination, load: Load, c: Sequence[Scalar]) -> Right:
     return right
 
 
-def outward(made: Elimination, right: Right, lam: dict[int, Scalar]) -> TreeAcceleration:
+def outward(made: TreeElimination, right: Right, lam: dict[int, Scalar]) -> TreeAcceleration:
     """Return accelerations, with lam of the rows left at the ground given; fill in lam of all others."""
     qdd: Vector = {}
     links: list[Pair] = [REST] * len(made.posed)
@@ -113,17 +113,17 @@ def outward(made: Elimination, right: Right, lam: dict[int, Scalar]) -> TreeAcce
 class InsideTheTree:
     """The eliminated tree, and what solves the rows that are left."""
 
-    setting: Setting
-    made: Elimination
+    setting: Tracing
+    made: TreeElimination
     left: list[int]
     schur: SparseFactor | RedundantRows
 
     @classmethod
-    def of(cls, setting: Setting, forces: list[RowForce]) -> InsideTheTree:
+    def of(cls, setting: Tracing, forces: list[RowForce]) -> InsideTheTree:
         """Eliminate in the order that suits the probes."""
         order = elimination_order(setting, forces)
 
-        def decide(place: Place, made: Elimination, together: dict[int, Pair]) -> Sequence[int]:
+        def decide(place: Place, made: TreeElimination, together: dict[int, Pair]) -> Sequence[int]:
             return order.get(place, ())
 
         needs = setting.needs

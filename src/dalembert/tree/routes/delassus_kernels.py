@@ -26,12 +26,12 @@ from dalembert.tree.block.matrix_system import MatrixSystem, product
 from dalembert.tree.block.probing import FADED, needs_of_rows
 from dalembert.tree.block.solver import delassus, factored
 from dalembert.tree.routes.four_steps import massless_reason
-from dalembert.tree.routes.table import ROUTES, Route, quickest, routes_to_take
+from dalembert.tree.routes.table import ROUTES, TreeRoute, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-    from dalembert.tree.block.constrained import Setting
+    from dalembert.tree.block.constrained import Tracing
 
 
 def delassus_matrix(mechanism: Mechanism, route: str = "auto") -> ca.Function:
@@ -51,9 +51,9 @@ def delassus_solve(mechanism: Mechanism, route: str, metric: Any, dtype: str) ->
 
 def _routes(
     mechanism: Mechanism, route: str, metric: Any = None, dtype: str = "float64"
-) -> list[tuple[Setting, Route]]:
+) -> list[tuple[Tracing, TreeRoute]]:
     """Return the routes that make a Delassus matrix, each beside what it starts from."""
-    from dalembert.tree.block.constrained import Setting
+    from dalembert.tree.block.constrained import Tracing as Setting
 
     setting = Setting.of(mechanism, metric, dtype)
     rows = tuple(range(len(mechanism.names)))
@@ -65,7 +65,7 @@ def _routes(
     return [(setting, each) for each in found]
 
 
-def _formed(mechanism: Mechanism, route: str, *options: Any) -> list[tuple[Setting, Route]]:
+def _formed(mechanism: Mechanism, route: str, *options: Any) -> list[tuple[Tracing, TreeRoute]]:
     """Return the same for what needs G itself."""
     found = _routes(mechanism, route, *options)
     for setting, _ in found[:1]:
@@ -73,7 +73,7 @@ def _formed(mechanism: Mechanism, route: str, *options: Any) -> list[tuple[Setti
     return found
 
 
-def refuse_no_delassus(setting: Setting) -> None:
+def refuse_no_delassus(setting: Tracing) -> None:
     """Refuse a mechanism with a motion without mass, whose M has no inverse."""
     if setting.needs.massless:
         raise ModelError(
@@ -82,25 +82,25 @@ def refuse_no_delassus(setting: Setting) -> None:
         )
 
 
-def _gram(setting: Setting, route: Route) -> list[list[Scalar]]:
+def _gram(setting: Tracing, route: TreeRoute) -> list[list[Scalar]]:
     """Return G, or G_H where links are massless."""
     if route.delassus is not None:
         return route.delassus(setting, TreeRows.of(setting).in_world())
     return delassus(_system(setting))
 
 
-def _system(setting: Setting) -> MatrixSystem:
+def _system(setting: Tracing) -> MatrixSystem:
     """Return M and the user's rows, factored."""
     needs, names = setting.needs, setting.mechanism.coordinates
     return MatrixSystem.of(setting.M, setting.A, needs.massless, names, needs.size_floors)
 
 
-def matrix_by(setting: Setting, route: Route) -> ca.Function:
+def matrix_by(setting: Tracing, route: TreeRoute) -> ca.Function:
     """Return q, t -> G by one route."""
     return setting.function("delassus", ("q", "t"), {"G": _gram(setting, route)})
 
 
-def factor_by(setting: Setting, route: Route) -> ca.Function:
+def factor_by(setting: Tracing, route: TreeRoute) -> ca.Function:
     """Return L, D, shift by one route."""
     G = [list(row) for row in _gram(setting, route)]
     m, shift = len(G), _shift(setting, [G[i][i] for i in range(len(G))])
@@ -115,7 +115,7 @@ def factor_by(setting: Setting, route: Route) -> ca.Function:
     return setting.function("delassus_factor", ("q", "t"), {"L": L, "D": D, "shift": shift})
 
 
-def _shift(setting: Setting, diagonal: list[Scalar]) -> list[Scalar]:
+def _shift(setting: Tracing, diagonal: list[Scalar]) -> list[Scalar]:
     """Return what rows with a part in a dependence are shifted by: mu w over the largest w / G_ii of their units.
 
     In proportion to the metric's weights w, so that steps with the factor lead to what is least in it.
@@ -138,7 +138,7 @@ def _least_size(scale: float) -> float:
     return FADED * scale**-2
 
 
-def solve_by(setting: Setting, route: Route) -> ca.Function:
+def solve_by(setting: Tracing, route: TreeRoute) -> ca.Function:
     """Return x by one route."""
     b = setting.symbol("b", len(setting.mechanism.names))
     G = _gram(setting, route)

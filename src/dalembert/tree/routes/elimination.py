@@ -19,12 +19,12 @@ from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import REST, Pivot, along_column, columns, joint_pivot, scaled, yielded
 from dalembert.tree.block.probing import closed_configurations, neutral_if_met
 from dalembert.tree.block.rows import RowForce
-from dalembert.tree.block.verdict import Needs
+from dalembert.tree.block.verdict import Conditioning
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 
 if TYPE_CHECKING:
-    from dalembert.tree.block.constrained import Setting
+    from dalembert.tree.block.constrained import Tracing
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The block matrix eliminated inside the tree: joints and rows in one inward pass.
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 Place = tuple[int, int]
 """(link, 0) before the link's joint gives way, (link, 1) after."""
 
-Decide = Callable[[Place, "Elimination", dict[int, Pair]], Sequence[int]]
+Decide = Callable[[Place, "TreeElimination", dict[int, Pair]], Sequence[int]]
 """decide(place, elimination so far, forces of open rows that have come together) -> rows to eliminate, in order."""
 
 
@@ -81,7 +81,7 @@ class RowStep:
 
 
 @dataclass(eq=False)
-class Elimination:
+class TreeElimination:
     """Steps by link, in the order in which they were made; what is left of L at the ground.
 
     Attributes
@@ -119,10 +119,10 @@ class Elimination:
 
 def eliminate(
     tree: Tree, posed: list[Posed], forces: list[RowForce], decide: Decide, idle: Sequence[bool] = ()
-) -> Elimination:
+) -> TreeElimination:
     """Eliminate all joints, and the rows that `decide` names, leaves first; rows that are `idle` bear nothing."""
     begins = [set[int]() if r in idle_rows(idle) else _begins(tree, row) for r, row in enumerate(forces)]
-    made = Elimination(tree, posed, forces, _loop_aware(tree, begins), [[] for _ in tree.links])
+    made = TreeElimination(tree, posed, forces, _loop_aware(tree, begins), [[] for _ in tree.links])
     made.L = {r: {} for r in range(len(forces)) if r not in idle_rows(idle)}
     inertias = [articulated(link.inertia) for link in tree.links]
     arriving: list[dict[int, Pair]] = [{} for _ in tree.links]
@@ -171,7 +171,7 @@ def _loop_aware(tree: Tree, begins: list[set[int]]) -> list[int]:
 class _AtLink:
     """One link while its rows and its joint are eliminated."""
 
-    def __init__(self, made: Elimination, i: int, IA: Articulated, arrived: dict[int, Pair]) -> None:
+    def __init__(self, made: TreeElimination, i: int, IA: Articulated, arrived: dict[int, Pair]) -> None:
         self.made, self.i, self.IA, self.open = made, i, IA, dict(arrived)
         self.link = made.tree.links[i]
 
@@ -265,7 +265,7 @@ What is eliminated inside the tree costs accelerations as many digits as this ha
 """
 
 
-def elimination_order(setting: Setting, forces: list[RowForce]) -> Order:
+def elimination_order(setting: Tracing, forces: list[RowForce]) -> Order:
     """Return the order, by eliminating numbers at the probes and looking at pivots."""
     needs = setting.needs
     q = np.array([*closed_configurations(setting.mechanism), *neutral_if_met(setting.mechanism)])
@@ -274,7 +274,7 @@ def elimination_order(setting: Setting, forces: list[RowForce]) -> Order:
     wanted = Counter(group for r, group in enumerate(groups) if r not in kept)
     order: Order = {}
 
-    def decide(place: Place, made: Elimination, together: dict[int, Pair]) -> Sequence[int]:
+    def decide(place: Place, made: TreeElimination, together: dict[int, Pair]) -> Sequence[int]:
         taken: list[int] = []
         for _, rows in groupby(sorted(together), key=lambda r: groups[r]):
             group = [r for r in rows if r not in kept]
@@ -288,7 +288,7 @@ def elimination_order(setting: Setting, forces: list[RowForce]) -> Order:
     return {place: rows for place, rows in order.items() if rows}
 
 
-def _safe(L: dict[int, Vector], group: list[int], taken: list[int], needs: Needs, count: int) -> bool:
+def _safe(L: dict[int, Vector], group: list[int], taken: list[int], needs: Conditioning, count: int) -> bool:
     """Say whether s L s of a group, once `taken` are eliminated, is far from singular at all probes."""
     rows = [*taken, *group]
     whole = np.array([[np.broadcast_to(L[r].get(s, 0.0), count) for s in rows] for r in rows], dtype=float)
@@ -301,7 +301,7 @@ def _safe(L: dict[int, Vector], group: list[int], taken: list[int], needs: Needs
     return bool(np.isfinite(own).all() and np.linalg.eigvalsh(own).min() > SAFE)
 
 
-def _numbers(setting: Setting, forces: list[RowForce], q: Array) -> list[RowForce]:
+def _numbers(setting: Tracing, forces: list[RowForce], q: Array) -> list[RowForce]:
     """Return the rows with arrays, one entry per probe, for expressions; at t = 0."""
     unknown = [x for row in forces for x in _entries(row) if isinstance(x, ca.SX)]
     inputs = [setting.column(name) for name in ("q", "v", "t")]

@@ -18,12 +18,12 @@ from dalembert.tree.block.articulated_system import (
     articulated_factor,
 )
 from dalembert.tree.block.solver import RedundantRows, dot, factored, multipliers, row_pivots
-from dalembert.tree.block.verdict import Asked, BlockAnswer, Needs, Solved, Thresholds, judged
+from dalembert.tree.block.verdict import Asked, BlockAnswer, Conditioning, Solved, Thresholds, judged
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.link import Tree
 
 if TYPE_CHECKING:
-    from dalembert.tree.block.constrained import Setting
+    from dalembert.tree.block.constrained import Tracing
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Why a tree cannot be taken by the articulated-body algorithm: a motion that nothing resists.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # only (`probing.py`).
 
 
-def massless_motion(setting: Setting) -> str:
+def massless_motion(setting: Tracing) -> str:
     """Return why the tree has a motion without mass; empty where it has none."""
     if not setting.needs.massless:
         return ""
@@ -41,7 +41,7 @@ def massless_motion(setting: Setting) -> str:
     return f"{massless_reason(setting)}, {divided}"
 
 
-def massless_reason(setting: Setting) -> str:
+def massless_reason(setting: Tracing) -> str:
     """Return what nothing resists, in a mechanism that needs the block form."""
     leaf = massless_leaf(setting.tree)
     if leaf:
@@ -82,7 +82,7 @@ class FourSteps:
     """A tree with rows, and how its Delassus matrix is made."""
 
     system: TreeSystem
-    needs: Needs
+    needs: Conditioning
     metric: Any
     limits: Thresholds
     delassus: Delassus

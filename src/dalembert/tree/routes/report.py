@@ -16,7 +16,7 @@ from dalembert.tree.block.probing import refuse_singular
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.prepare import candidates, cheapest
 from dalembert.tree.routes import delassus_kernels
-from dalembert.tree.routes.table import ROUTES, Route
+from dalembert.tree.routes.table import ROUTES, TreeRoute
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -58,7 +58,7 @@ def cost_of(function: ca.Function) -> Cost:
 # All routes of a mechanism side by side: what each costs, which one "auto" takes, and why not the others.
 
 
-TRACES: dict[str, Callable[[constrained.Setting, Route], ca.Function]] = {
+TRACES: dict[str, Callable[[constrained.Tracing, TreeRoute], ca.Function]] = {
     "forward": constrained.forward_by,
     "kkt": constrained.block_solution_by,
     "delassus": delassus_kernels.matrix_by,
@@ -93,7 +93,7 @@ def _line(name: str, cost: Cost | None, summary: str, over: str, taken: str, lea
 
 
 def _constrained(mechanism: Mechanism, what: str) -> Found:
-    setting = constrained.Setting.of(mechanism)
+    setting = constrained.Tracing.of(mechanism)
     if what in ("delassus", "delassus_factor"):
         delassus_kernels.refuse_no_delassus(setting)
     found: Found = {}

@@ -26,7 +26,7 @@ from dalembert.tree.routes.pv import ALONE, NEAR, delassus_by_hops
 if TYPE_CHECKING:
     import casadi as ca
 
-    from dalembert.tree.block.constrained import Setting
+    from dalembert.tree.block.constrained import Tracing
 
 
 class TreeSolver(Protocol):
@@ -38,7 +38,7 @@ class TreeSolver(Protocol):
 
 
 @dataclass(frozen=True)
-class Route:
+class TreeRoute:
     """One way.
 
     Attributes
@@ -56,9 +56,9 @@ class Route:
     name: str
     cost: str
     summary: str
-    through_tree: Callable[[Setting, list[RowForce]], TreeSolver] | None = None
-    delassus: Callable[[Setting, list[RowForce]], list[list[Scalar]]] | None = None
-    passed_over: Callable[[Setting], str] = lambda setting: ""
+    through_tree: Callable[[Tracing, list[RowForce]], TreeSolver] | None = None
+    delassus: Callable[[Tracing, list[RowForce]], list[list[Scalar]]] | None = None
+    passed_over: Callable[[Tracing], str] = lambda setting: ""
 
     @property
     def makes_delassus(self) -> bool:
@@ -69,20 +69,20 @@ class Route:
         """Return cost and summary."""
         return f"{self.cost}: {self.summary}"
 
-    def declines(self, setting: Setting) -> str:
+    def declines(self, setting: Tracing) -> str:
         """Return why the route cannot take a mechanism; empty where it can."""
         return massless_motion(setting) if self.through_tree is not None else ""
 
 
-def _four_steps(delassus: Delassus) -> Callable[[Setting, list[RowForce]], TreeSolver]:
-    def solver(setting: Setting, forces: list[RowForce]) -> TreeSolver:
+def _four_steps(delassus: Delassus) -> Callable[[Tracing, list[RowForce]], TreeSolver]:
+    def solver(setting: Tracing, forces: list[RowForce]) -> TreeSolver:
         system = TreeSystem.of(setting.tree, setting.posed, forces)
         return FourSteps(system, setting.needs, setting.metric, setting.limits, delassus)
 
     return solver
 
 
-def _short(setting: Setting) -> bool:
+def _short(setting: Tracing) -> bool:
     """Say whether rows never hop: where more than a few pass one link, the ground is near."""
     tree, mechanism = setting.tree, setting.mechanism
     passing: Counter[int] = Counter()
@@ -95,7 +95,7 @@ def _short(setting: Setting) -> bool:
     return all(rows <= ALONE or before[i] <= NEAR for i, rows in passing.items())
 
 
-def _propagated(setting: Setting, forces: list[RowForce]) -> TreeSolver:
+def _propagated(setting: Tracing, forces: list[RowForce]) -> TreeSolver:
     system = ArticulatedSystem.of(setting.tree, setting.posed, forces)
     G = delassus_by_propagators(system)
     return BlockSolver.of(system, setting.needs, setting.metric, setting.limits, G)
@@ -104,14 +104,14 @@ def _propagated(setting: Setting, forces: list[RowForce]) -> TreeSolver:
 ROUTES = {
     route.name: route
     for route in (
-        Route(
+        TreeRoute(
             "efpa",
             "O(n + m d + m^3)",
             "rows travel to the ground as forces (extended force propagators)",
             _propagated,
             lambda setting, forces: delassus_by_propagators(ArticulatedSystem.of(setting.tree, setting.posed, forces)),
         ),
-        Route(
+        TreeRoute(
             "pv",
             "O(n + m^2) for G, + m^3",
             "rows hop between the links where they join",
@@ -121,14 +121,14 @@ ROUTES = {
                 "like efpa here: no bundle of rows is large and far enough to hop" if _short(setting) else ""
             ),
         ),
-        Route(
+        TreeRoute(
             "caba",
             "O(n + m) for contacts at the ends",
             "constraints eliminated inside the tree, loops where they meet",
             InsideTheTree.of,
         ),
-        Route("matrix", "O(n d^2 + m n d + m^2 n + m^3)", "M and A formed, sparse L^T D L, Schur complement"),
-        Route(
+        TreeRoute("matrix", "O(n d^2 + m n d + m^2 n + m^3)", "M and A formed, sparse L^T D L, Schur complement"),
+        TreeRoute(
             "aba",
             "O(n m + m^3)",
             "the Delassus matrix column by column, one call of the articulated-body algorithm each",
@@ -141,7 +141,7 @@ ROUTES = {
 """All routes by name."""
 
 
-def routes_to_take(setting: Setting, name: str) -> list[Route]:
+def routes_to_take(setting: Tracing, name: str) -> list[TreeRoute]:
     """Return the route of a name, or all that "auto" chooses from; a name that cannot be taken is refused."""
     if name == "auto":
         return [route for route in ROUTES.values() if not route.declines(setting) and not route.passed_over(setting)]

@@ -13,14 +13,14 @@ from dalembert.tree.algebra.articulated import along, articulated
 from dalembert.tree.algebra.scalars import Scalar, mul, neg, sub, total
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.sparse_factor import Vector
-from dalembert.tree.algorithms.inverse import Motion, accelerations, body_forces
+from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
 from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import Load, columns, scaled
 from dalembert.tree.block.rows import RowForce, TreeMotion
 
 if TYPE_CHECKING:
-    from dalembert.tree.block.constrained import Setting
+    from dalembert.tree.block.constrained import Tracing
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A link welded to the ground: its six rows as wrenches of the link, the joint that carries it apart from the others.
@@ -62,7 +62,7 @@ class WrenchRows:
         return [total(*map(mul, row, lam)) for row in self.T.T.tolist()]
 
 
-def wrench_rows(setting: Setting, rows: list[RowForce]) -> WrenchRows | None:
+def wrench_rows(setting: Tracing, rows: list[RowForce]) -> WrenchRows | None:
     """Return the rows of a weld in the better basis; None where they are none, or the basis is no better."""
     links = {i for row in rows for i in row.links}
     if setting.needs.redundant or len(rows) != 6 or len(links) != 1 or any(row.joints for row in rows):
@@ -80,7 +80,7 @@ def wrench_rows(setting: Setting, rows: list[RowForce]) -> WrenchRows | None:
     return WrenchRows([RowForce({i: _pair(b)}, {}, drift) for b, drift in zip(B, drifts, strict=True)], T)
 
 
-def _basis(setting: Setting, i: int) -> np.ndarray | None:
+def _basis(setting: Tracing, i: int) -> np.ndarray | None:
     """Return the wrenches (6, 6): unit ones, and U / D in the place of that along the joint's axis if U is known."""
     tree = setting.tree
     link = tree.links[i]
@@ -124,7 +124,7 @@ class TreeRows:
     bases: list[WrenchRows | None]
 
     @classmethod
-    def of(cls, setting: Setting) -> TreeRows:
+    def of(cls, setting: Tracing) -> TreeRows:
         """Make the rows of a mechanism at the symbols q, v, t."""
         q, v, t = (setting.column(name) for name in ("q", "v", "t"))
         motions = accelerations(setting.tree.gravity, setting.posed, setting.symbol("v"), [0.0] * setting.tree.nv)
@@ -132,7 +132,7 @@ class TreeRows:
         groups = [(each, motion.rows(each)) for each in setting.mechanism.all_constraints]
         return cls(motion, groups, [None] * len(groups))
 
-    def in_short_bases(self, setting: Setting) -> TreeRows:
+    def in_short_bases(self, setting: Tracing) -> TreeRows:
         """Return the rows of welds in the basis with the shortest code; not for `in_world`."""
         bases = [wrench_rows(setting, rows) for _, rows in self.groups]
         pairs = zip(self.groups, bases, strict=True)
@@ -148,9 +148,9 @@ class TreeRows:
         """What A a must be along a motion: minus the drift."""
         return [neg(row.drift) for row in self.forces]
 
-    def load(self, setting: Setting) -> Load:
+    def load(self, setting: Tracing) -> Load:
         """Return what acts in the state (q, v) under tau: velocity, gravity, springs and dampers included."""
-        tree, posed, motions = setting.tree, setting.posed, list[Motion](self.motion.motions)
+        tree, posed, motions = setting.tree, setting.posed, list[LinkMotion](self.motion.motions)
         q, v, tau = (setting.symbol(name) for name in ("q", "v", "tau"))
         pairs = zip(body_forces(tree, motions), spring_forces(tree, posed, v), strict=True)
         resist = joint_resistance(tree, posed, q, v)
