@@ -147,7 +147,7 @@ def _static_forces(problem: FrictionProblem, T: Array, stick: Array, route: str)
     drift = np.concatenate([problem.drift, problem.contact_drift[S]])
     found = held.solve(problem.f + problem.W @ known, drift)
     if not found.ok:
-        raise SolvabilityError(f"forces that hold the contacts are in doubt: {found.certificate.status.message}")
+        raise SolvabilityError(f"forces that hold the contacts are in doubt: {Status(int(found.status)).message}")
     return found.reactions[problem.system.m :]
 
 

@@ -12,7 +12,7 @@ from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction import Contact, Coulomb, Law, Resolution, resolve
 from dalembert.friction.bounded.sticking import independent_rows
-from dalembert.kkt import KKT
+from dalembert.kkt import KKT, Status
 from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
 from dalembert.model.lagrangian.contacts import FrictionalSystem, limits_of
 from dalembert.simulate.samples import inside
@@ -314,7 +314,7 @@ class Dynamics:
             pass
         found = KKT(M, rows, None, self.system.coordinates).solve(right[:n], -right[n:])
         if not found.ok:
-            raise SolvabilityError(f"the rows of this mode are nearly dependent: {found.certificate.status.message}")
+            raise SolvabilityError(f"the rows of this mode are nearly dependent: {Status(int(found.status)).message}")
         if np.array_equal(columns, rows.T):
             return np.concatenate([found.acceleration, found.multipliers])
         raise SolvabilityError("the block matrix of this mode is singular: friction cancels the inertia (Painleve)")
