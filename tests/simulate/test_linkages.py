@@ -141,22 +141,24 @@ def test_a_parallelogram_passes_its_singular_configurations(kind, method, tolera
 
 
 @pytest.mark.parametrize("kind", ["revolute", "point"])
-def test_a_wider_tolerance_is_named_with_its_times_and_its_size(kind):
-    """It was said to be from the start of the run, and not by how much."""
+def test_an_error_that_a_singular_configuration_makes_larger_is_seen(kind):
+    """Projected there, an error of a step grows as 1 / distance: the run was off by 2,700 tolerances.
+
+    The message named the whole run up to there, and not how much wider the tolerance was.
+    """
     m, q = given.parallelogram(kind)
     v = np.zeros(3)
     for name, speed in (("foot 0", 6.0), ("foot 1", 6.0), ("head", -6.0)):
         v[m.index_v(name)] = speed
     run = da.simulate(m, 10.0, q, v, rtol=1e-10, atol=1e-10)
     assert run.ok
+    assert abs(run["foot 0"][-1] - given.crank_reference(0.7, 6.0, 10.0)[0]) < AMPLIFIED * 1e-10
     said = re.search(r"between t = (.+) s and (.+) s had a wider tolerance, up to (.+) times", run.message)
     assert said
     first, last, factor = map(float, said.groups())
-    here = (run.t >= first - 1e-5) & (run.t <= last + 1e-5)
-    angles = run["foot 0"][here]
-    assert here.sum() == run.session.extra["relaxed"] + 1 == 2
-    assert abs(angles[0] - 5 * np.pi) < 0.01  # next to where the cranks lie in the line of their feet
-    assert 1.0 < factor < 100.0
+    ends = np.interp([first, last], run.t, run["foot 0"])
+    assert np.abs(np.sin(ends)).min() < 0.1  # where the cranks lie in the line of their feet
+    assert 1.0 < factor < 1e3
 
 
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-9, 1e-13])

@@ -218,7 +218,22 @@ def try_step(work, tables, pair, now, clock, counts, limits, h, end):
     ratio = error_ratio(work, pair, now, h, limits.scale_place, limits.rtol, limits.atol)
     if not fixed and not ratio < clock[ALLOWED]:
         return FINE, ratio
-    return settle(work, now, end), ratio
+    code = settle(work, now, end)
+    return code, max(ratio, admitted_ratio(work, now, limits)) if code == FINE else ratio
+
+
+@inner
+def admitted_ratio(work, now, limits):
+    """Return by how much velocities had to change to be admissible at the end of a step, over the tolerance.
+
+    No more than the error of the step, but next to a singular configuration: rows that have become short make a large
+    change of a small error, which the stages do not see.
+    """
+    n, total = work.x.size, 0.0
+    for j in range(n):
+        size = max(abs(now.v[j]), abs(work.v[j]))
+        total += ((work.v[j] - now.y[n + j]) / (limits.atol + limits.rtol * size)) ** 2
+    return np.sqrt(total / n) if n else 0.0
 
 
 @inner
