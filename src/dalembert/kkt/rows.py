@@ -342,7 +342,8 @@ def _known_metric(A: Array, M: Array | None, scales: Array) -> MetricRows:
     grown = np.linalg.norm(np.abs(weighted * columns) @ np.abs(Li.T), axis=1) / _lengths(B)
     with np.errstate(divide="ignore"):
         logs = np.where(lengths > 0.0, np.log2(lengths), np.nan)
-    return MetricRows(B, scales, max(1.0, float(grown.max(initial=1.0))), _shortest(logs), columns)
+    growth = max(1.0, float(grown.max(initial=1.0)))
+    return MetricRows(B, scales, growth, _shortest(logs), own=weighted * columns, measures=columns)
 
 
 def _of_groups(values: Array, groups: Sequence[int] | None, which: Callable[[Array], Any]) -> Array:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.linalg.lapack import dpotrs, dtrtrs
+from scipy.linalg.lapack import dpotrs, dtrtrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.errors import ShapeError
 from dalembert.friction.bounded.sticking import HOLDS, held_by, independent_rows
