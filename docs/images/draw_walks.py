@@ -31,7 +31,7 @@ WALKS = (
     ),
     (
         "friction.resolve(...)",
-        ("friction/laws", "kkt", "friction/bounded, cones", "friction/uniqueness", "friction/resolution"),
+        ("friction/laws", "kkt", "bounded, cones", "friction/uniqueness", "friction/resolution"),
     ),
     (
         "newton_euler(arm).structure()",
@@ -44,7 +44,7 @@ WALKS = (
 )
 COLOURS = {
     "kkt": "#dbe7f5", "kernel": "#e6e0f2", "readers": "#e9efe0", "model": "#dff0e6", "tree": "#f5ead8",
-    "simulate": "#f6dfdc", "friction": "#efe2d6", "tableau": "#dceef0",
+    "simulate": "#f6dfdc", "friction": "#efe2d6", "bounded": "#efe2d6", "tableau": "#dceef0",
 }  # fmt: skip
 HEIGHT, STEP, LEFT, WIDTH = 34, 62, 232, 138
 
