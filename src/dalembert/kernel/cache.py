@@ -22,7 +22,7 @@ from dalembert.kernel.private_files import PART, WRITABLE_BY_OTHERS, read_privat
 # ----------------------------------------------------------------------------------------------------------------------
 # Which processor this is, said without LLVM: part of the name of a cache entry.
 #
-# LLVM's own answer (`llvm_target.host`) decides what is compiled, but asking costs its import. What the kernel of the
+# LLVM's own answer (`compile.host`) decides what is compiled, but asking costs its import. What the kernel of the
 # system says about the first processor determines that answer, and is a file of a few lines.
 
 

@@ -11,7 +11,7 @@ from dalembert.errors import ModelError
 Array = np.ndarray
 
 ROUNDING = 8 * np.finfo(float).eps
-"""Part of the times by which start + k every may miss the end of a run and still be it; as in `sample_loops`."""
+"""Part of the times by which start + k every may miss the end of a run and still be it; as in `advance_loops.py`."""
 
 MOST_SAMPLES = 10**8
 """More samples than this are a mistake: they do not fit into the memory."""

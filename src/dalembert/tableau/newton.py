@@ -335,7 +335,7 @@ class Iterated:
 
 
 def _is_rounding(newton: NewtonStep, x: Float[Array, " n"], others: list[Array], tolerance: float) -> bool:
-    """Whether the step from x is within reach of changes of the data by `tolerance` (`accuracy_loops`)."""
+    """Whether the step from x is within reach of changes of the data by `tolerance` (`accuracy.py`)."""
     data, rows = (np.asarray(each).reshape(-1) for each in newton.entries(x, *others))
     A = newton.plan.pattern.matrix(data)
     factors = ScaledFactors.of(A)

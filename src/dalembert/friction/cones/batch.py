@@ -44,7 +44,7 @@ from dalembert.kernel.loops import loop
 # ----------------------------------------------------------------------------------------------------------------------
 # Many states with reactions as limits in compiled code, one after the other: the loop of `batch.py`.
 #
-# Symbols as in `batch_kernel` and `cone_kernel`: M = L L^T, H contact rows (p, n), J = H L^-T without the span Q of the
+# Symbols as in `batch.py` and `sweeps.py`: M = L L^T, H contact rows (p, n), J = H L^-T without the span Q of the
 # other constraint rows, G = J J^T, r reactions, u = H a + drift contact accelerations.
 
 
@@ -57,7 +57,7 @@ ROUNDING = 2.2e-16
 """Part of the reactions that rounding leaves unknown."""
 
 FULL = 1.0 - 1e-12
-"""A force of at least this part of its limit is at the limit, as in `index_sets`."""
+"""A force of at least this part of its limit is at the limit, as in `resolution.py`."""
 
 
 @compiled
@@ -195,7 +195,7 @@ class ReactingBatch:
     """Contacts (c) with rows (p) of N samples.
 
     `source` (p,) says where a row comes from: a column of W, or -1 - i for row i of A. `first`, `kind` as in
-    `reaction_problem`; `mu`, `sliding` (N, c), `direction` (N, p), `known` (N, m) forces of bounded contacts in motion;
+    `problem.py`; `mu`, `sliding` (N, c), `direction` (N, p), `known` (N, m) forces of bounded contacts in motion;
     `others` are the rows of A that load no contact.
     """
 

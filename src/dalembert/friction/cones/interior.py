@@ -228,14 +228,14 @@ def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps)
 # ----------------------------------------------------------------------------------------------------------------------
 # The last digits of many redundant contacts, in compiled code: Newton's method in the space of accelerations.
 #
-# Symbols as in `cone_kernel`: F(r) = r - map(r - rho u), u = J J^T r + g, P the derivative of the map; J (k, 3, w) rows
+# Symbols as in `sweeps.py`: F(r) = r - map(r - rho u), u = J J^T r + g, P the derivative of the map; J (k, 3, w) rows
 # divided by the root of the mass. Redundant contacts make Newton's equation singular; a proximal part EPSILON of P
 # keeps the blocks E = I - (1 - EPSILON) P regular, and its error falls by that factor each step:
 #
 #     E dr + rho P J w = -F,   w = J^T dr      =>      (I + J^T C J) w = -J^T E^-1 F,   C = rho E^-1 P
 #     dr = -E^-1 F - C J w
 #
-# The matrix has the size of the mass matrix and the envelope of `span_kernel`: one elimination a step, as the interior
+# The matrix has the size of the mass matrix and the envelope of `algebra.py`: one elimination a step, as the interior
 # points, against 2 p^3 / 3 in the space of reactions.
 
 

@@ -1,7 +1,7 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
 """How far reactions and accelerations are from the laws, in compiled code: measured against data, never the answer.
 
-Symbols as in `cone_kernel`; u contact accelerations of the acceleration that is returned; size (p,) what the data say
+Symbols as in `sweeps.py`; u contact accelerations of the acceleration that is returned; size (p,) what the data say
 about them, |H| |a_free| + |drift| and the like; stiffness (p,) = diag G, so that size / stiffness is a reaction.
 
 Every mode of a contact has a measure, relative to size (accelerations) or to the limit of friction and size / stiffness

@@ -10,7 +10,7 @@
 Called from Python, each method is compiled when it is first needed, on its own: most problems need the first alone.
 Compiled loops call `solve_with_rows` as well, and get all of them.
 
-Symbols as in `cone_kernel`; J rows with J J^T = G. Interior points need unilateral contacts at rest; others go without.
+Symbols as in `sweeps.py`; J rows with J J^T = G. Interior points need unilateral contacts at rest; others go without.
 """
 
 from __future__ import annotations

@@ -192,7 +192,7 @@ def cover(squares: Squares, n: int, move: str) -> None:
 # along the outer axis, along the inner axis). Three ways, chosen by the strides:
 #
 # - flat: the elements of a sample are contiguous and the block is full: squares, transposed in registers
-#   (`llvm_square`);
+#   (`packing.py`);
 # - dense: the samples of an element are contiguous (Fortran order) and the block is full: whole vectors;
 # - any: one element of one sample at a time (`@gather`, `@scatter`); spare lanes read the last sample, and are not
 #   written.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
-# Stands for the calling convention of functions on vectors, which the target decides (`llvm_target.Target`).
+# Stands for the calling convention of functions on vectors, which the target decides (`compile.Target`).
 CONVENTION = "CONVENTION"
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 CODES = ("rate", "move", "close", "admit", "events", "shift", "signals")
-"""Rows of the table of calls; `signal_loops` finds its callback in the last."""
+"""Rows of the table of calls; `signals.py` finds its callback in the last."""
 
 
 LARGEST_CARRIED = 200

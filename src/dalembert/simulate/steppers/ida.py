@@ -86,7 +86,7 @@ def ida_solver(problem: Problem, settings: Settings, environment: Array, set_tim
 
 
 def ida_stepper(problem: Problem, settings: Settings) -> Callable[..., tuple[Array, Array]]:
-    """Return a loop of the same form as `bdf_loops.run`: mesh (rows t, order, x, x') and events."""
+    """Return a loop of the same form as `bdf.run`: mesh (rows t, order, x, x') and events."""
     if problem.dae.projection is not None:
         raise UnsupportedError('method="ida" cannot project within its steps; use formulation="stabilised"')
 

@@ -391,7 +391,7 @@ def fill_pairs(pairs, frames, q, gaps, W, axes):
 
 
 CONTACTS, ALONG, CLOSE, TAU = range(4)
-"""Rows of the table of calls; a Python function for joint forces is in row 6, as `signal_loops` has it."""
+"""Rows of the table of calls; a Python function for joint forces is in row 6, as `signals.py` has it."""
 FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY = range(5)
 """What became of a step."""
 

@@ -189,7 +189,7 @@ def backward_errors(indptr, indices, data, right, x, found):
 #     |x - A^-1 b| <= |A^-1| (|r| + (m + 1) u s)
 #
 # (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, sec. 7.7: the second term is what r itself may
-# be wrong by). |A^-1 r| is found by solving, |A^-1| (m + 1) u s sampled with random signs; see `accuracy_loops`.
+# be wrong by). |A^-1 r| is found by solving, |A^-1| (m + 1) u s sampled with random signs; see `accuracy.py`.
 
 
 Array = np.ndarray
@@ -243,7 +243,7 @@ class ScaledFactors:
         return float(estimate * sla.norm(scaled, 1))
 
     def errors(self, b: Float[Array, " n"], x: Float[Array, " n"]) -> tuple[float, Float[Array, " n"]]:
-        """Return the error unknown by unknown as `accuracy_loops` has it, and the estimated |x - A^-1 b|."""
+        """Return the error unknown by unknown as `accuracy.py` has it, and the estimated |x - A^-1 b|."""
         size = abs(self.A)
         r, s = b - self.A @ x, size @ np.abs(x) + np.abs(b)
         d = self.solve(r)

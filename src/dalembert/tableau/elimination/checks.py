@@ -2,7 +2,7 @@
 
 - backward error: max_i |b - A x|_i / (|A| |x| + |b|)_i, the size of the change of data for which x is exact (W. Oettli,
   W. Prager, Numer. Math. 6 (1964) 405-409); where that is too strict, the size of a change of data that moves every
-  unknown as far as the residual does (`accuracy_loops`);
+  unknown as far as the residual does (`accuracy.py`);
 - pivot quality: the least |pivot| / (sum of the sizes of the terms it was made of); a pivot that is all cancellation is
   the sign of a singular matrix;
 - growth: largest entry of U over largest entry of A, both in rows that elimination changes, at least 1.

@@ -12,7 +12,7 @@ from dalembert.tableau.elimination.plan import Plan
 from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The plan, looped: factorization and solve, for systems too large to unroll; its checks are in `accuracy_loops`.
+# The plan, looped: factorization and solve, for systems too large to unroll; its checks are in `accuracy.py`.
 #
 # Row k of a block, up-looking: w = row of A; for each earlier pivot j of L: l = w[j] / u_jj, w -= l u_j; what is left
 # is row k of U. The right side loses what earlier blocks found, and l times the earlier right sides; at the end of a

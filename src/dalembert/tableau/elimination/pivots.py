@@ -112,7 +112,7 @@ def drop(lists, i, wanted):
 #
 # The search is Zlatev's: rows and columns with few entries first, until enough of them had an acceptable pivot.
 # Partners (the diagonal of a symmetric pattern, matched pairs else) are looked at first where asked for. Sources stand
-# in `markowitz_loops`.
+# in `pivots.py`.
 
 
 SEARCHED = 4

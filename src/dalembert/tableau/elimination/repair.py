@@ -2,7 +2,7 @@
 
 First the answer is judged once more: straight-line code takes the residual row by row, which is too strict where a row
 of |A| |x| is itself only rounding; the compiled loop then asks what the residual does to each unknown
-(`accuracy_loops`).
+(`accuracy.py`).
 """
 
 from __future__ import annotations
