@@ -25,7 +25,7 @@ TEXTS = {
     "equation twice": (HEAD + ONE + ONE, "two equations are called 'one'"),
     "no name": ('unknowns = ["x y"]\n' + ONE, "'x y' cannot be a name"),
     "function as a name": ('unknowns = ["sin"]\n' + ONE, "'sin' cannot be a name"),
-    "infinity": (HEAD + '[[equation]]\ntext = "x * 1e999 = 0"\n', "NaN or infinity"),
+    "infinity": (HEAD + '[[equation]]\ntext = "x * 1e999 = 0"\n', "beyond any machine"),
     "division by zero": (HEAD + '[[equation]]\ntext = "x / 0 = 1"\n', "NaN or infinity"),
     "parameter of NaN": (HEAD + "parameters = { g = nan }\n" + ONE, "'g' is nan; it must be a finite number"),
     "constant": (HEAD + ONE + '[[equation]]\ntext = "1 = 2"\n', "contains no variable"),
