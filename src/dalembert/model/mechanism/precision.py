@@ -72,14 +72,7 @@ def model_rows(
     finite = np.asarray(known)
     if not finite.all():
         return _beside(finite, M, A, drift, size, groups, digits)
-    mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
-    d = np.where(mass > 0, mass, 1.0) ** -0.5
-    norms = np.linalg.norm(A * d[..., None, :], axis=-1)
-    g = _group_scales(norms, groups)
-    nothing = (norms > 0) & ((norms <= ROUNDING * norms.max(axis=-1, keepdims=True)) | (g * norms <= digits))
-    A, norms = np.where(nothing[..., None], 0.0, A), np.where(nothing, 0.0, norms)
-    g = _group_scales(norms, groups)
-    B = g[..., None] * A * d[..., None, :]
+    A, B, g, nothing = _measured(M, A, groups, digits)
     S = np.linalg.svd(B, compute_uv=False)
     largest = S[..., :1]
     keep = largest * digits < S
@@ -106,16 +99,22 @@ def rows_of_rank(
 
     As `model_rows`, with the rank of the mechanism in place of one that is read off this state.
     """
-    mass = np.abs(np.diagonal(M))
-    d = np.where(mass > 0, mass, 1.0) ** -0.5
-    norms = np.linalg.norm(A * d, axis=-1)
-    nothing = (norms > 0) & (
-        (norms <= ROUNDING * norms.max(initial=0.0)) | (_group_scales(norms, groups) * norms <= digits)
-    )
-    A, norms = np.where(nothing[:, None], 0.0, A), np.where(nothing, 0.0, norms)
-    g = _group_scales(norms, groups)
-    rows, sums, _ = _dependent(g[:, None] * A * d, A, drift, g, rank, digits, 0.0)
+    A, B, g, _ = _measured(M, A, groups, digits)
+    rows, sums, _ = _dependent(B, A, drift, g, rank, digits, 0.0)
     return rows, sums
+
+
+def _measured(M: Array, A: Array, groups: Sequence[int], digits: float) -> tuple[Array, Array, Array, Array]:
+    """Return A without rows that are nothing but rounding, B, the factors g, and which rows these were."""
+    mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
+    d = np.where(mass > 0, mass, 1.0) ** -0.5
+    norms = np.linalg.norm(A * d[..., None, :], axis=-1)
+    g = _group_scales(norms, groups)
+    nothing = (norms > 0) & ((norms <= ROUNDING * norms.max(axis=-1, keepdims=True)) | (g * norms <= digits))
+    A, norms = np.where(nothing[..., None], 0.0, A), np.where(nothing, 0.0, norms)
+    g = _group_scales(norms, groups)
+    B = g[..., None] * A * d[..., None, :]
+    return A, B, g, nothing
 
 
 def _beside(
