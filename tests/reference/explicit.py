@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.simulate.contact.forces import Chart
+from dalembert.simulate.equations.evaluate import Chart
 from dalembert.simulate.steppers.advance_loops import LEAST, MOST, SAFETY
 from dalembert.simulate.steppers.explicit import PAIRS, pair_of, scale_places
 from dalembert.simulate.steppers.explicit_loops import CLOSED, MOST_CLOSING, RungeKuttaPair

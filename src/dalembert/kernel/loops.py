@@ -6,10 +6,10 @@ import ctypes
 import hashlib
 import os
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -19,8 +19,11 @@ from numba.core.caching import FunctionCache, NullCache
 from numba.core.serialize import dumps
 from numba.extending import intrinsic, overload
 
-from dalembert.kernel.cache import warn_once
+from dalembert.kernel.cache import ALIGNMENT, warn_once
 from dalembert.kernel.private_files import read_private, write_private
+
+if TYPE_CHECKING:
+    from dalembert.kernel.kernel import Kernel
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The decorator of all compiled loops: Numba, with a cache on disk that never stands in the way.
@@ -155,9 +158,9 @@ def made_of(function: Any) -> bytes:
         seen.add(id(here))
         files.add(here.__code__.co_filename)
         for name, value in _globals_of(here):
-            inner = getattr(value, "py_func", value)
-            if isinstance(inner, FunctionType) and str(inner.__module__).startswith(PACKAGE):
-                pending.append(inner)
+            plain = getattr(value, "py_func", value)
+            if isinstance(plain, FunctionType) and str(plain.__module__).startswith(PACKAGE):
+                pending.append(plain)
             elif isinstance(value, CONSTANTS):
                 constants.add(f"{here.__module__}.{name} = {value!r}")
             elif isinstance(value, np.ndarray):
@@ -206,6 +209,19 @@ def _content(path: str) -> bytes:
         return b""
 
 
+compiled = loop(nogil=True, error_model="numpy")
+"""The usual way: without the interpreter lock, divisions as in NumPy."""
+
+steady = loop(nogil=True, error_model="numpy", _nrt=False)
+"""For loops that allocate nothing: references to arrays are not counted, which took as long as all kernels."""
+
+inner = loop(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+"""As `steady`, for loops that only other loops call: no code is made by which Python could call them."""
+
+inlined = loop(nogil=True, error_model="numpy", inline="always")
+"""For functions with one call site: passing dozens of arrays costs as much as a Newton step."""
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # A compiled kernel called from a compiled loop, by its address.
 #
@@ -217,6 +233,23 @@ def _content(path: str) -> bytes:
 
 SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 """C signature of a kernel's `run`."""
+
+
+def bind(kernel: Kernel, arrays: Mapping[str, np.ndarray]) -> tuple[list[int], Any]:
+    """Return address, table and scratch of a kernel that reads and writes the arrays of its ports' names."""
+    engine = kernel.engine
+    words: list[int] = []
+    for port in (*kernel.inputs, *kernel.outputs):
+        words += [_address(arrays[port.name]), 0, 0, arrays[port.name].itemsize]
+    table = np.array([*words, 0], np.int64)
+    scratch = np.zeros(engine.layout.scratch_bytes + ALIGNMENT, np.uint8)  # type: ignore[attr-defined]
+    start = _address(scratch) + -_address(scratch) % ALIGNMENT
+    return [engine.machine.address, _address(table), start], (table, scratch)  # type: ignore[attr-defined]
+
+
+def _address(array: np.ndarray) -> int:
+    """Return where an array lies; several times faster than `array.ctypes.data`."""
+    return array.__array_interface__["data"][0]
 
 
 def invoke(address, table, scratch):

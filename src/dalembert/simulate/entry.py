@@ -8,19 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.simulate.contact.forces import Forces
-from dalembert.simulate.contact.hybrid import run_hybrid
-from dalembert.simulate.dry.simulate import METHODS as FRICTION_METHODS
-from dalembert.simulate.dry.simulate import simulate as simulate_friction
-from dalembert.simulate.steppers.explicit import run_explicit
-from dalembert.simulate.steppers.moreau import run_moreau
-from dalembert.simulate.steppers.stiff import run_stiff, suits
-from dalembert.simulate.steppers.variational import run_variational
-from dalembert.simulate.trajectory import Trajectory
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.equations.controller import Controller
+    from dalembert.simulate.trajectory import Trajectory
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Ways of a mechanism through time, and how one of them is chosen.
@@ -28,16 +20,50 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-METHODS: dict[str, Callable[..., None]] = {
-    "dop853": run_explicit,
-    "dopri5": run_explicit,
-    "bdf": run_stiff,
-    "radau": run_stiff,
-    "variational": run_variational,
-    "hybrid": run_hybrid,
-    "moreau": run_moreau,
+Stepper = Callable[..., None]
+"""The contract of all: (session, **options) -> None."""
+
+
+def _explicit() -> Stepper:
+    from dalembert.simulate.steppers.explicit import run_explicit
+
+    return run_explicit
+
+
+def _implicit() -> Stepper:
+    from dalembert.simulate.steppers.stiff import run_stiff
+
+    return run_stiff
+
+
+def _variational() -> Stepper:
+    from dalembert.simulate.steppers.variational import run_variational
+
+    return run_variational
+
+
+def _hybrid() -> Stepper:
+    from dalembert.simulate.contact.hybrid import run_hybrid
+
+    return run_hybrid
+
+
+def _moreau() -> Stepper:
+    from dalembert.simulate.steppers.moreau import run_moreau
+
+    return run_moreau
+
+
+METHODS: dict[str, Callable[[], Stepper]] = {
+    "dop853": _explicit,
+    "dopri5": _explicit,
+    "bdf": _implicit,
+    "radau": _implicit,
+    "variational": _variational,
+    "hybrid": _hybrid,
+    "moreau": _moreau,
 }
-"""Steppers behind one contract, (session, **options) -> None; being in the list is being tested."""
+"""Functions that import a stepper: a run waits for its own alone. Being in the list is being tested."""
 
 WITH_CONTACTS = ("hybrid", "moreau")
 """Those that take contacts, and need some."""
@@ -76,6 +102,8 @@ def choose(
         return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
     decays = fastest_decay(mechanism, law, q, v, t) * numbers["duration"]
     if decays > STIFF and numbers["step"] is None:
+        from dalembert.simulate.steppers.stiff import suits
+
         said = f"stiff: the fastest motion decays by {decays:.1e} powers of e in the run"
         if suits(mechanism):
             return "bdf", f"{said}; backward differentiation in the stabilised form"
@@ -91,6 +119,8 @@ def fastest_decay(mechanism: Mechanism, law: Controller, q: Array, v: Array, t: 
 
     Zero where the controller fails there: the run itself tells it, with its time.
     """
+    from dalembert.simulate.equations.evaluate import Forces
+
     tau, n = Forces(law), mechanism.nv
     slopes = np.zeros((n, n))
     for j in range(n):
@@ -127,8 +157,8 @@ def simulate(system: Any, duration: float, q: Any = None, v: Any = None, **optio
         Initial configuration and velocity; of a mechanism the neutral configuration and rest by default.
     options
         Of a mechanism: those of `dalembert.simulate.mechanism.simulate_mechanism`; of other systems those of
-        `dalembert.simulate.friction_entry`: `method`, `stepper`, `rtol`, `atol`, `step`, `max_step`, `every`, `force`,
-        `breaks`, `sticking`.
+        `dalembert.simulate.dry.simulate.simulate`: `method`, `stepper`, `rtol`, `atol`, `step`, `max_step`, `every`,
+        `force`, `breaks`, `sticking`.
 
     Returns
     -------
@@ -146,6 +176,9 @@ def simulate(system: Any, duration: float, q: Any = None, v: Any = None, **optio
             f"simulate takes a Mechanism, a Lagrangian or Matrices, not {type(system).__name__}; da.load(file) reads a "
             "robot from a file"
         )
+    from dalembert.simulate.dry.simulate import METHODS as FRICTION_METHODS
+    from dalembert.simulate.dry.simulate import simulate as simulate_friction
+
     if options.get("method") == "auto":
         options["method"] = next(iter(FRICTION_METHODS))
     return simulate_friction(system, duration, q, v, **options)

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dalembert.simulate.contact.shapes import JointLimits
-
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
@@ -64,6 +62,10 @@ def _finite(*values: Sequence[float]) -> bool:
 
 def _stopped(contacts: Any) -> tuple[str, ...] | None:
     """Return joints whose limits are contacts; None where all are."""
+    if contacts is None:
+        return ()
+    from dalembert.simulate.contact.shapes import JointLimits
+
     several = contacts if isinstance(contacts, Sequence) else [contacts]
     limits = [each for each in several if isinstance(each, JointLimits)]
     if any(not each.joints for each in limits):

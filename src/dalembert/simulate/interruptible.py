@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.tableau.structure.matching import compiled
+from dalembert.kernel.loops import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A compiled loop that Ctrl-C ends.

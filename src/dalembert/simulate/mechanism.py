@@ -163,7 +163,7 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
         session.progress = bar = progress_bar(session.mechanism.name, s.start, s.end)
     error: tuple[BaseException, float] | None = None
     try:
-        METHODS[session.settings.method](session, **session.extra.get("options", {}))
+        METHODS[session.settings.method]()(session, **session.extra.get("options", {}))
         _ask_witness(session)
     except CallError as failed:
         session.extra["error"] = failed.error, failed.t
@@ -202,7 +202,7 @@ def _refuse_unknown(method: str, contacts: Any, options: dict[str, Any]) -> None
             f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
             f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
         )
-    of_method = [name for name in signature(METHODS[method]).parameters if name != "session"]
+    of_method = [name for name in signature(METHODS[method]()).parameters if name != "session"]
     known = [name for name in signature(simulate_mechanism).parameters if name not in ("mechanism", "options")]
     for name in options:
         if name not in of_method:

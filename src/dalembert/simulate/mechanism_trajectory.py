@@ -59,7 +59,7 @@ def _continued(run: Any, i: int, t: float) -> tuple[Array, Array]:
         return _interpolated(run, i, t)
     settings = replace(s.settings, start=float(run.t[i]), duration=t - float(run.t[i]), every=None)
     short = Session(s.mechanism, settings, s.controller, run.q[i], run.v[i], rank=s.rank)
-    METHODS[settings.method](short)
+    METHODS[settings.method]()(short)
     if short.status != "completed":
         raise UnsupportedError(f"the run cannot be continued from t = {run.t[i]:g} s to {t:g} s: {short.message}")
     return short.blocks[-1]["q"][-1], short.blocks[-1]["v"][-1]

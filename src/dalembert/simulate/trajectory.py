@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dalembert.errors import MissingExtraError, ModelError
-from dalembert.friction import FrictionStatus
 from dalembert.names import near_matches
-from dalembert.simulate.dry.dynamics import Dynamics
 from dalembert.simulate.events.record import EventRecord
+
+if TYPE_CHECKING:
+    from dalembert.simulate.dry.dynamics import Dynamics
 
 Array = np.ndarray
 
@@ -72,6 +73,8 @@ class Trajectory:
     @cached_property
     def _resolved(self) -> tuple[Array, Array, Array, Array]:
         """Accelerations, friction forces, reactions and relative velocities of all samples, resolved exactly."""
+        from dalembert.friction import FrictionStatus
+
         d = self.dynamics
         n, m, k = d.n, d.columns.owner.size, len(d.system.names)
         a, T = np.full((self.t.size, n), np.nan), np.full((self.t.size, m), np.nan)

@@ -8,14 +8,15 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.edges import Edges
-from dalembert.simulate.contact.forces import Chart, Forces, SampleRows, guarded
 from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.impacts import ORDERS, Collision, Zeno
 from dalembert.simulate.contact.laws import Limbs
 from dalembert.simulate.contact.locate import Locator, Watching
 from dalembert.simulate.contact.mode_dynamics import ContactState, ModeDynamics, ModeIntegrator, TrialStep
+from dalembert.simulate.contact.samples import SampleRows, guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.contact.transitions import Switch
+from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.samples import asked_time, bounds_between
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers.explicit_events import say_unresolved

@@ -12,10 +12,10 @@ from scipy.integrate import DOP853
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt import Status
 from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
-from dalembert.simulate.contact.forces import Chart, Forces
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.contact.laws import SOLVED, Inverse, Limbs, complementarity, stiffened
 from dalembert.simulate.dry.explicit import DOP853_TABLE
+from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.session import RunSettings
 
 # ----------------------------------------------------------------------------------------------------------------------

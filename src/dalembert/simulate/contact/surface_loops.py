@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.tableau.structure.matching import compiled
+from dalembert.kernel.loops import compiled
 
 SLOTS = 3
 """Places at which a sphere can touch a heightfield at once."""

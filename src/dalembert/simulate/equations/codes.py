@@ -25,11 +25,11 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kernel import Kernel
+from dalembert.kernel.loops import bind
 from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
 from dalembert.model.mechanism.ranks import SLACK
 from dalembert.model.requests import requests
 from dalembert.simulate.equations.chart import chart, normalised
-from dalembert.simulate.equations.compiled import bind
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.steppers.carried_loops import Carried
 
@@ -104,7 +104,7 @@ class Codes:
             "move": _kernel((*key, "move"), lambda: trace_move(mechanism), own),
         }
         if self.holonomic:
-            self.kernels["shift"] = _kernel((*key, "along"), lambda: _trace_along(mechanism), own)
+            self.kernels["shift"] = _kernel((*key, "along"), lambda: trace_along(mechanism), own)
         if self.carries:
             rows = _kernel((*key, "rows"), lambda: trace_rows(mechanism), own)
             self.kernels |= {"close": rows, "admit": rows} if self.holonomic else {"admit": rows}
@@ -252,11 +252,13 @@ def _by_rows(mechanism: Mechanism, q: ca.SX, t: ca.SX) -> ca.SX:
     return ca.vec(ca.densify(A).T)
 
 
-def _trace_along(mechanism: Mechanism) -> ca.Function:
-    """Return base, way -> q: where a constant velocity leads."""
-    from dalembert.simulate.contact import forces
-
-    return forces._trace_along(mechanism)
+def trace_along(mechanism: Mechanism) -> ca.Function:
+    """Return base, way -> q: where a constant velocity leads, to second order; unit quaternions."""
+    base, way = ca.SX.sym("base", mechanism.nq), ca.SX.sym("way", mechanism.nv)
+    half, _ = chart(mechanism, base, way / 2, way)
+    _, rate = chart(mechanism, half, ca.SX.zeros(mechanism.nv), way)
+    q, _ = chart(mechanism, base, rate, way)
+    return ca.Function("along", [base, way], [ca.densify(normalised(mechanism, q))], ["base", "way"], ["q"])
 
 
 def trace_move(mechanism: Mechanism) -> ca.Function:

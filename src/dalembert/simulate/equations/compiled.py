@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kernel import Kernel
+from dalembert.kernel.loops import bind
 from dalembert.simulate.equations.dae import DAE, Projection
 from dalembert.simulate.steppers.manifold_loops import ProjectionWork
 from dalembert.simulate.steppers.newton_loops import PlanArrays, plan_arrays
@@ -208,8 +209,6 @@ PROBED_STEPS = (1e-1, 1e-3, 1e-5)
 CODES = ("newton", "factor", "residual", "entries", "projection", "events", "signals")
 """Rows of the table of calls."""
 
-ALIGNMENT = 64
-
 
 class ImplicitWork(NamedTuple):
     """Memory of one integration: what the codes read and write, and where they are."""
@@ -318,23 +317,6 @@ class Compiled:
 
 DENSE_LIMIT = 600
 """Unknowns up to which a plan in trouble is repaired by dense elimination with exchanges."""
-
-
-def bind(kernel: Kernel, arrays: Mapping[str, Array]) -> tuple[list[int], Any]:
-    """Return address, table and scratch of a kernel that reads and writes the arrays of its ports' names."""
-    engine = kernel.engine
-    words: list[int] = []
-    for port in (*kernel.inputs, *kernel.outputs):
-        words += [_address(arrays[port.name]), 0, 0, arrays[port.name].itemsize]
-    table = np.array([*words, 0], np.int64)
-    scratch = np.zeros(engine.layout.scratch_bytes + ALIGNMENT, np.uint8)  # type: ignore[attr-defined]
-    start = _address(scratch) + -_address(scratch) % ALIGNMENT
-    return [engine.machine.address, _address(table), start], (table, scratch)  # type: ignore[attr-defined]
-
-
-def _address(array: Array) -> int:
-    """Return where an array lies; several times faster than `array.ctypes.data`."""
-    return array.__array_interface__["data"][0]
 
 
 def by_rows(J: ca.SX) -> list[ca.SX]:

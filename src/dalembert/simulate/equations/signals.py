@@ -12,8 +12,7 @@ import numpy as np
 
 from dalembert.checks import called, real, reals
 from dalembert.errors import ModelError, ShapeError
-from dalembert.kernel.loops import invoke
-from dalembert.tableau.structure.matching import compiled
+from dalembert.kernel.loops import compiled, invoke
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inputs as functions of time, evaluated inside the loop: piecewise polynomials, or a callback for Python's.

@@ -11,10 +11,10 @@ import numpy as np
 
 from dalembert.checks import real, whole
 from dalembert.errors import ModelError, ShapeError
-from dalembert.simulate.equations.dae import DAE
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.simulate.equations.dae import DAE
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Events as a user writes them: expressions or callables, with SciPy's attributes.

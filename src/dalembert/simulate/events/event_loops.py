@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel.loops import invoke
+from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.isolate_loops import GRID, LEAST, SPLIT, begin, insert, narrow, next_trial, verdict
 from dalembert.simulate.steppers.state import EVENT_NOT_FINITE, STOPPED
-from dalembert.tableau.structure.matching import compiled
 
 EVENTS = 5
 MOST_BISECTIONS = 100

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.tableau.structure.matching import compiled
+from dalembert.kernel.loops import compiled
 
 GRID = np.array([0.0, 0.13, 0.238, 0.321, 0.415, 0.546, 0.659, 0.803, 0.893, 1.0])
 """The first nodes of a step: of 54,000 sines with 2 to 300 periods in it, none looks smooth on them (evenly spaced

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.loops import inner, steady
 from dalembert.simulate.steppers.explicit_loops import (
     ALLOWED,
     ASKED,
@@ -47,7 +48,6 @@ from dalembert.simulate.steppers.explicit_loops import (
     stages,
 )
 from dalembert.simulate.steppers.inside_loops import HIGH, LOW, UNRESOLVED, crosses, fit_stages
-from dalembert.simulate.steppers.newton_loops import inner, steady
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Samples of the explicit loop: at the ends of steps, or at equal times by shorter steps of full order.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.loops import compiled, inlined, steady
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.event_loops import begin_events, of_differences, pass_events
 from dalembert.simulate.interruptible import interrupted
@@ -15,10 +16,8 @@ from dalembert.simulate.steppers.newton_loops import (
     PROJECTION,
     UNKNOWN_RATE,
     correct,
-    inlined,
     make_factors,
     place,
-    steady,
 )
 from dalembert.simulate.steppers.state import (
     DONE,
@@ -29,7 +28,6 @@ from dalembert.simulate.steppers.state import (
     RUNNING,
     TOO_MANY_STEPS,
 )
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Parts of a step: coefficients and differences, prediction, norms, error estimates, choice of order and step size.

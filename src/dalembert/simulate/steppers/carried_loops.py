@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.simulate.steppers.newton_loops import inner
+from dalembert.kernel.loops import inner
 
 SINGULAR = 1e-14
 """Last pivot over the first at which a configuration is singular to rounding: another direction would do as well."""

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kernel.loops import invoke
+from dalembert.kernel.loops import inner, invoke, steady
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.steppers.carried_loops import POSITIONS, RATES, REDUNDANT, accelerated, projected
-from dalembert.simulate.steppers.newton_loops import inner, steady
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What the explicit loop keeps between two calls: places in its arrays, its limits, its samples.

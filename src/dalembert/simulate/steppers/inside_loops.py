@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kernel.loops import invoke
+from dalembert.kernel.loops import inner, invoke, steady
 from dalembert.simulate.events.isolate_loops import GRID, LEAST, SPLIT, begin, insert, verdict
 from dalembert.simulate.steppers.explicit_loops import EVENTS, FAILED_CALL, FINE, MOVE, evaluate, evaluate_closed, put
-from dalembert.simulate.steppers.newton_loops import inner, steady
 
 LOW, HIGH = range(2)
 """Places in `Nodes.found`: ends of the piece with the first zero, parts of the step; both 0: a zero at the start."""

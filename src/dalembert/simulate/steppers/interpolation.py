@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.checks import reals
+from dalembert.kernel.loops import compiled
 from dalembert.simulate.events.event_loops import interpolate
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Hermite's polynomial through values and rates at the last mesh points, in Newton's form: for one-step methods.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kernel.loops import invoke
+from dalembert.kernel.loops import compiled, inlined, invoke
 from dalembert.simulate.steppers.newton_loops import (
     POOR_PIVOT,
     PROJECTION,
@@ -14,13 +14,11 @@ from dalembert.simulate.steppers.newton_loops import (
     dense_factor,
     dense_solve,
     fill_dense,
-    inlined,
     place,
     plan_factor,
     plan_solve,
     solve_step,
 )
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A point put back on its constraints after a step, in the mass metric: one Newton step for q, then v.

@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
-from dalembert.kernel.loops import SIGNATURE
-from dalembert.simulate.contact.forces import Chart, Forces, call_on_step, guarded
+from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.hybrid import refuse_penetration
 from dalembert.simulate.contact.impacts import NO_IMPULSES
 from dalembert.simulate.contact.laws import CONFLICT, Limbs
+from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import Heightfield, Plane, pairs_of
 from dalembert.simulate.contact.surface_loops import SLOTS
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.codes import _kernel, _traced
-from dalembert.simulate.equations.compiled import bind
+from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.signals import SIGNALS
 from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session

@@ -8,10 +8,9 @@ import numpy as np
 
 from dalembert.friction.cones.solver import solve_with_rows
 from dalembert.friction.cones.sweeps import COULOMB, UNILATERAL
-from dalembert.kernel.loops import invoke
+from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.contact.surface_loops import SLOTS, nearest_places
 from dalembert.simulate.equations.signals import set_signals
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Linear algebra and impulses of one time step, compiled: twins of `laws.Inverse`, `complementarity`, `expansion`.

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kernel.loops import invoke, loop
+from dalembert.kernel.loops import compiled, inlined, invoke
 from dalembert.tableau.elimination.plan import Plan
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Dense elimination with row exchanges: what repairs a plan whose pivots failed.
@@ -174,15 +173,6 @@ def plan_solve(p, entries, right, x):
 # 2 / (1 + c / c_old). K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical
 # Solution of Initial-Value Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.2.
 
-
-inlined = loop(nogil=True, error_model="numpy", inline="always")
-"""For functions with one call site: `work` holds dozens of arrays, and passing them costs as much as a Newton step."""
-
-steady = loop(nogil=True, error_model="numpy", _nrt=False)
-"""For loops that allocate nothing: references to arrays are not counted, which took as long as all kernels."""
-
-inner = loop(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-"""As `steady`, for loops that only other loops call: no code is made by which Python could call them."""
 
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
 STRAIGHT, LOOPED, DENSE = range(3)

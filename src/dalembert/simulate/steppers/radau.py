@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import UnsupportedError
-from dalembert.kernel.loops import invoke
+from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.equations.compiled import (
     Compiled,
     Complex,
@@ -35,7 +35,6 @@ from dalembert.simulate.steppers.state import (
     INTERRUPTED,
     TOO_MANY_STEPS,
 )
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Radau IIA of order 5: nodes, inverse of the Runge-Kutta matrix, and its real form.

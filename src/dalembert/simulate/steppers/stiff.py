@@ -139,7 +139,7 @@ def work_along(
     controller: Controller, system: ImplicitSystem, result: Any, times: Array, start: float
 ) -> tuple[Array, float]:
     """Return the work at `times` and at the end of a result that begins with the work `start`, joules."""
-    from dalembert.simulate.contact.forces import Forces
+    from dalembert.simulate.equations.evaluate import Forces
 
     if controller.kind == "none":
         return np.zeros(times.size), 0.0
@@ -415,7 +415,7 @@ def _samples(system: ImplicitSystem, result: Any, multipliers: Array, first: boo
 
 def _solved(session: Session, system: ImplicitSystem, t: Array, states: Array) -> dict[str, Array]:
     """Return samples at states beside the mesh, their accelerations solved for."""
-    from dalembert.simulate.contact.forces import Forces
+    from dalembert.simulate.equations.evaluate import Forces
 
     m, n = system.mechanism, system.mechanism.nv
     forces = Forces(session.controller)

@@ -10,10 +10,10 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel import Kernel
+from dalembert.kernel.loops import bind
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import _cross, _product, _spherical, _turned, chart
 from dalembert.simulate.equations.codes import Codes, _kernel, _traced
-from dalembert.simulate.equations.compiled import bind
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.events.isolate_loops import LEAST

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kernel.loops import invoke
+from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.steppers.carried_loops import POSITIONS
 from dalembert.simulate.steppers.explicit_loops import (
@@ -27,7 +27,6 @@ from dalembert.simulate.steppers.explicit_loops import (
 )
 from dalembert.simulate.steppers.explicit_loops import CLOSE as CLOSING
 from dalembert.simulate.steppers.inside_loops import crosses, fit_cubic
-from dalembert.tableau.structure.matching import compiled
 
 DONE, FULL, EVENT = 10, 11, 12
 """As in `advance_loops`."""

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 from jaxtyping import Float
 
+from dalembert.kernel.loops import compiled
 from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
 from dalembert.tableau.elimination.looped import factor, make_nudges, substitute
 from dalembert.tableau.elimination.scaling import equilibrate, is_regular_pattern
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled: one solve with its checks, and how good its answer is.

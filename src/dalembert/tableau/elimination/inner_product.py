@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from dalembert.kernel.loops import compiled
 from dalembert.tableau.elimination.plan import Plan
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled loops of the inner-product form: L row by row against U column by column, lists merged.

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
+from dalembert.kernel.loops import compiled
 from dalembert.tableau.elimination.plan import Plan
-from dalembert.tableau.structure.matching import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The plan, looped: factorization and solve, for systems too large to unroll; its checks are in `accuracy.py`.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.tableau.structure.matching import compiled
+from dalembert.kernel.loops import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Lists of numbers in one store, linked by their length: the data of sparse elimination with fill.

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from jaxtyping import Float
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from dalembert.tableau.structure.matching import augment, compiled
+from dalembert.kernel.loops import compiled
+from dalembert.tableau.structure.matching import augment
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled loop of balancing in the maximum norm, on logarithms.

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Int
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import compiled
 from dalembert.tableau.structure.pattern import Pattern
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -18,9 +18,6 @@ from dalembert.tableau.structure.pattern import Pattern
 #
 # Symbols: row i is an equation, column j an unknown; `indptr, indices` list the columns of each row (CSR);
 # `col_of_row` and `row_of_col` are a matching, -1 where there is none.
-
-
-compiled = loop(nogil=True, error_model="numpy")
 
 
 @compiled
