@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from dalembert.kernel import cache, loops
+from dalembert.kernel import cache, loop_cache, loops
 
 CALLED = """
 from dalembert.kernel.loops import loop
@@ -31,14 +31,14 @@ def line(x):
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """Return what a new start of Python would import: the two modules, anew."""
-    monkeypatch.setattr(loops, "PACKAGE", "made_up")
+    monkeypatch.setattr(loop_cache, "PACKAGE", "made_up")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     (tmp_path / "made_up_called.py").write_text(CALLED)
     (tmp_path / "made_up_caller.py").write_text(CALLER)
 
     def run():
-        loops._content.cache_clear()
+        loop_cache._content.cache_clear()
         for name in ("made_up_called", "made_up_caller"):
             spec = importlib.util.spec_from_file_location(name, tmp_path / f"{name}.py")
             assert spec is not None
@@ -136,7 +136,7 @@ def test_a_full_disk_is_warned_of_once(start, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(loops, "write_private", full)
+    monkeypatch.setattr(loop_cache, "write_private", full)
     with pytest.warns(RuntimeWarning, match=r"cache of compiled loops .* cannot be written.*No space left") as caught:
         answers = [start()(2.0), start()(2)]
     assert answers == [7.0, 7.0]
@@ -149,10 +149,9 @@ def test_no_folder_at_all(start, monkeypatch):
     def nowhere(self, function):
         raise RuntimeError("no locator available")
 
-    monkeypatch.setattr(loops.FunctionCache, "__init__", nowhere)
+    monkeypatch.setattr(loop_cache.FunctionCache, "__init__", nowhere)
     with pytest.warns(RuntimeWarning, match="no locator available; they are compiled at every start"):
-        line = start()
-    assert line(2.0) == 7.0
+        assert start()(2.0) == 7.0
 
 
 def test_two_processes_may_give_two_codes_one_name(start, tmp_path):
@@ -161,8 +160,9 @@ def test_two_processes_may_give_two_codes_one_name(start, tmp_path):
     line(2.0)
     line(2)
     assert len(files(tmp_path, ".nbc")) == 2
-    index = line._cache._index()
-    line._cache._write_index(dict(zip(index, reversed(list(index.values())), strict=True)))
+    cached = line._cache
+    index = cached._index(cached._folder, loop_cache.read_private)
+    cached._write_index(cached._folder, dict(zip(index, reversed(list(index.values())), strict=True)))
     again = start()
     assert (again(2.0), again(2), hits(again)) == (7.0, 7.0, 0)
 

@@ -20,9 +20,10 @@ from dalembert.cli.check import Check
 from dalembert.cli.demo import Demo
 from dalembert.cli.graph import Graph
 from dalembert.cli.show import Cache, Show
+from dalembert.cli.warm import Warm
 from dalembert.errors import DalembertError, ModelWarning, SolvabilityError
 
-COMMANDS = {"demo": Demo, "check": Check, "show": Show, "graph": Graph, "cache": Cache}
+COMMANDS = {"demo": Demo, "check": Check, "show": Show, "graph": Graph, "cache": Cache, "warm": Warm}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     raise SystemExit(run(command, debug))
 
 
-def run(command: Demo | Check | Show | Graph | Cache, debug: bool) -> int:
+def run(command: Demo | Check | Show | Graph | Cache | Warm, debug: bool) -> int:
     """Run one command and return its exit code; errors become one readable message on the error stream."""
     try:
         with warnings.catch_warnings():

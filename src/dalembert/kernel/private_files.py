@@ -30,6 +30,20 @@ def read_private(path: str | Path, magic: bytes, owners: frozenset[int] = frozen
             data = file.read() if _is_private(os.fstat(file.fileno()), owners) else b""
     except OSError:
         return None
+    return _checked(path, magic, data)
+
+
+def read_checked(path: str | Path, magic: bytes) -> bytes | None:
+    """Return what `write_private` has stored, whoever owns it now: files of the installed package itself."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return None
+    return _checked(path, magic, data)
+
+
+def _checked(path: str | Path, magic: bytes, data: bytes) -> bytes | None:
+    """Return the content of a file; None where it is damaged."""
     start = len(magic) + DIGEST_BYTES
     body = data[start:]
     if not data.startswith(magic) or data[len(magic) : start] != _digest(path, body):

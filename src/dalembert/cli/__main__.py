@@ -1,0 +1,5 @@
+"""`python -m dalembert.cli`."""
+
+from dalembert.cli.main import main
+
+main()

@@ -1,0 +1,328 @@
+"""The cache of compiled loops: code that came with the library, and code compiled on this machine.
+
+A loop's code is looked for in two folders before it is compiled:
+
+1. **shipped**: `_loops/` in the package, only read. A wheel for one platform carries it, compiled for a level of
+   processors (`LEVELS`), not for one. The level is compared with the processor before any code is loaded.
+2. **stored**: what this machine has compiled, for its own processor: beside the source (`__pycache__`), in
+   `NUMBA_CACHE_DIR`, or in the user's cache folder. `DALEMBERT_LOOPS` names another folder; "native" leaves the shipped
+   code out, "off" both.
+
+By itself Numba raises at every start what a damaged file, a full disk or a folder without rights brings up, unpickles
+what anybody has put there, and takes code for fresh though another file changed that the function is made of. Here
+
+- a stored file that is damaged, a link, or of another user (`private_files.py`) counts as none: the loop is compiled
+  again; shipped files are trusted as the sources beside them are, and checked for damage;
+- a cache that cannot be written is warned of once, and the loops run without it;
+- code is fresh if nothing changed of which it is made: the loops it calls, the constants it uses, and their files.
+
+The machine code is that of `numba.njit` with the same options. Stored and shipped code may differ in the last bits:
+the vectors of this processor may be longer than those of the level.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import platform
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.serialize import dumps
+
+from dalembert.kernel.cache import OFF, warn_once
+from dalembert.kernel.private_files import read_checked, read_private, write_private
+
+PACKAGE = "dalembert"
+INDEX, CODE = b"dalembert loops 1, index\n", b"dalembert loops 1, code\n"
+"""How the files of the cache begin."""
+
+CONSTANTS = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
+"""Types of globals whose values become part of the code."""
+
+PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}"
+"""Code is pickled, and differs from one version of Python to the next."""
+
+VARIABLE, NATIVE = "DALEMBERT_LOOPS", "native"
+
+LEVELS = {
+    "x86_64": ("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")),
+    "amd64": ("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")),
+    "aarch64": ("generic", ()),
+    "arm64": ("apple-m1" if sys.platform == "darwin" else "generic", ()),
+}
+"""Machine -> the processor that shipped code is compiled for, and features that a processor must have to run it."""
+
+counts: Counter[str] = Counter()
+"""How often code was `shipped`, `stored` or `compiled` in this process, functions that others call included."""
+
+loaded: set[str] = set()
+"""Shipped indices that were used, relative to their folder."""
+
+building: list[str] = []
+"""The folder that shipped code is written to while a wheel is built (`kernel/prebuild.py`)."""
+
+
+class LoopCache(FunctionCache):
+    """The cache of one function: one index, and one file for each list of types that it was called with."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        try:
+            super().__init__(function)
+            self._folder: str | None = self._cache_path
+        except (OSError, RuntimeError) as error:  # no folder can be written: shipped code can be read all the same
+            self._name, self._py_func, self._folder = repr(function), function, None
+            self._impl = CompileResultCacheImpl.__new__(CompileResultCacheImpl)
+            self._enabled, self._refused = True, str(error)
+        setting = os.environ.get(VARIABLE, "").strip()
+        if setting and setting.lower() not in (NATIVE, *OFF):
+            self._folder = os.path.join(os.path.expanduser(setting), *_module_parts(function)[:-1])
+        self._function: Any = function
+        self._names = _file_names(function)
+        self._owners = _owners(function)
+        self._made: bytes | None = None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the code for some types, or None where no cache has any that may be run."""
+        target_context.refresh()
+        if not self._enabled:
+            counts["compiled"] += 1
+            return None
+        for tier, load in (("shipped", self._load_shipped), ("stored", self._load_stored)):
+            try:
+                data = load(self._index_key(sig, target_context.codegen()))
+                code = None if data is None else self._impl.rebuild(target_context, data)
+            except Exception:  # whatever an old or foreign file leads to: the loop is compiled again
+                code = None
+            if code is not None:
+                counts[tier] += 1
+                return code
+        counts["compiled"] += 1
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store code; a cache that cannot be written is not tried again."""
+        if not self._enabled:
+            return
+        try:
+            if self._impl.check_cachable(data):
+                self._save(self._index_key(sig, data.codegen), self._impl.reduce(data))
+        except (OSError, pickle.PicklingError, TypeError) as error:
+            self.disable()
+            warn_once(f"cache of compiled loops {self._folder} cannot be written: {error}")
+
+    def disable(self) -> None:
+        """Neither load nor store from here on."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Forget all stored code."""
+        if self._folder is not None:
+            self._write_index(self._folder, {})
+
+    def _load_shipped(self, key: Any) -> Any:
+        folder = shipped_folder()
+        if folder is None:
+            return None
+        folder = os.path.join(folder, *_module_parts(self._function))
+        data = self._load(folder, at_level(key), lambda path, magic: read_checked(path, magic))
+        if data is not None:
+            loaded.add(os.path.join(*_module_parts(self._function), self._names[0]))
+        return data
+
+    def _load_stored(self, key: Any) -> Any:
+        if self._folder is None or building or _is_off():
+            return None
+        return self._load(self._folder, key, lambda path, magic: read_private(path, magic, self._owners))
+
+    def _load(self, folder: str, key: Any, read: Callable[[str, bytes], bytes | None]) -> Any:
+        name = self._index(folder, read).get(key)
+        body = None if name is None else read(os.path.join(folder, name), CODE)
+        if body is None:
+            return None
+        stored, data = pickle.loads(body)
+        return data if stored == key else None
+
+    def _save(self, key: Any, data: Any) -> None:
+        folder = self._folder
+        if building:
+            key, folder = at_level(key), os.path.join(building[0], *_module_parts(self._function))
+        elif folder is None:
+            warn_once(f"cache of compiled loops: {self._refused}; they are compiled at every start")
+            return
+        elif _is_off():
+            return
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        index = self._index(folder, lambda path, magic: read_private(path, magic, self._owners))
+        names = set(index.values())
+        numbers = (f"{self._names[1]}.{k}.nbc" for k in range(1, len(names) + 2))
+        name = index.get(key) or next(number for number in numbers if number not in names)
+        write_private(os.path.join(folder, name), CODE, dumps((key, data)))
+        if key not in index:
+            self._write_index(folder, index | {key: name})
+
+    def _index(self, folder: str, read: Callable[[str, bytes], bytes | None]) -> dict[Any, str]:
+        """Return the files by what they hold; none where the code is made of something that has changed."""
+        body = read(os.path.join(folder, self._names[0]), INDEX)
+        if body is None:
+            return {}
+        stamp, rest = body[:32], body[32:]
+        return pickle.loads(rest) if stamp == self._stamp() else {}
+
+    def _write_index(self, folder: str, index: dict[Any, str]) -> None:
+        write_private(os.path.join(folder, self._names[0]), INDEX, self._stamp() + dumps(index))
+
+    def _stamp(self) -> bytes:
+        """Return a hash of Numba's version and of everything that the code is made of."""
+        if self._made is None:  # not before the first call: what a loop calls may be written below it
+            self._made = hashlib.sha256(f"numba {numba.__version__}\n".encode() + made_of(self._function)).digest()
+        return self._made
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Folders, file names and processors.
+
+
+def _is_off() -> bool:
+    return os.environ.get(VARIABLE, "").strip().lower() in OFF
+
+
+def _module_parts(function: Any) -> tuple[str, ...]:
+    return tuple(str(function.__module__).split("."))
+
+
+def _file_names(function: Any) -> tuple[str, str]:
+    """Return the name of a function's index, and how those of its codes begin."""
+    code = function.__code__
+    name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}.{PYTHON}"
+    name = name.replace("<", "").replace(">", "")
+    return f"{name}.nbi", name
+
+
+def at_level(key: Any) -> Any:
+    """Return the key of shipped code: the level of processors in place of this processor."""
+    sig, (triple, *_), hashes = key
+    return sig, (triple, LEVELS[platform.machine().lower()][0]), hashes
+
+
+@cache
+def _shipped() -> str | None:
+    """Return the folder of code for this Python and this kind of machine; None where this processor cannot run it."""
+    machine = platform.machine().lower()
+    folder = Path(__file__).parent.parent / "_loops" / f"{PYTHON}-{machine}"
+    if machine not in LEVELS or not folder.is_dir():
+        return None
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features() if LEVELS[machine][1] else {}
+    return str(folder) if all(features.get(name, False) for name in LEVELS[machine][1]) else None
+
+
+def shipped_folder() -> str | None:
+    """Return where code is that came with the library; None where there is none that may be run here."""
+    if building:
+        return building[0]
+    if os.environ.get(VARIABLE, "").strip().lower() in (NATIVE, *OFF):
+        return None
+    return _shipped()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a function's code is made of.
+
+
+def _owners(function: Any) -> frozenset[int]:
+    """Return whose files are trusted besides one's own: who owns the source can change what is run anyway."""
+    try:
+        return frozenset({os.stat(function.__code__.co_filename).st_uid})
+    except OSError:
+        return frozenset()
+
+
+def functions_of(function: Any) -> int:
+    """Return how many functions of this package a loop calls, itself and those that they call included."""
+    seen: set[int] = set()
+    pending = [function]
+    while pending:
+        here = pending.pop()
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        for _, value in _globals_of(here):
+            plain = getattr(value, "py_func", None)
+            if isinstance(plain, FunctionType) and str(plain.__module__).startswith(PACKAGE):
+                pending.append(plain)
+    return len(seen)
+
+
+def made_of(function: Any) -> bytes:
+    """Return a hash of a function's file, of those of all that it calls in this package, and of its constants."""
+    files: set[str] = set()
+    constants: set[str] = set()
+    seen: set[int] = set()
+    pending = [function]
+    while pending:
+        here = pending.pop()
+        if id(here) in seen:
+            continue
+        seen.add(id(here))
+        files.add(here.__code__.co_filename)
+        for name, value in _globals_of(here):
+            plain = getattr(value, "py_func", value)
+            if isinstance(plain, FunctionType) and str(plain.__module__).startswith(PACKAGE):
+                pending.append(plain)
+            elif isinstance(value, CONSTANTS):
+                constants.add(f"{here.__module__}.{name} = {value!r}")
+            elif isinstance(value, np.ndarray):
+                constants.add(f"{here.__module__}.{name} = {value.dtype} {value.shape} {value.tobytes().hex()}")
+            elif str(getattr(value, "__module__", "")).startswith(PACKAGE):  # an intrinsic, a class
+                files.add(_file_of(value.__module__))
+    digest = hashlib.sha256("\n".join(sorted(constants)).encode())
+    for path in sorted(files):
+        digest.update(_content(path))
+    return digest.digest()
+
+
+def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Yield the globals that a function's code names, and what it names in modules of this package."""
+    names = set(_names(function.__code__))
+    for name in sorted(names):
+        value = function.__globals__.get(name)
+        if isinstance(value, ModuleType) and value.__name__.startswith(PACKAGE):
+            yield from ((f"{name}.{each}", vars(value)[each]) for each in sorted(names & vars(value).keys()))
+        elif value is not None:
+            yield name, value
+    for cell in function.__closure__ or ():
+        yield "closure", cell.cell_contents
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
+def _file_of(module: str) -> str:
+    import sys
+
+    return getattr(sys.modules.get(module), "__file__", None) or ""
+
+
+@cache
+def _content(path: str) -> bytes:
+    """Return a hash of a file's content; of nothing where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(file.read()).digest()
+    except OSError:
+        return b""
