@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
-from dalembert.model.mechanism.ranks import SLACK
+from dalembert.model.mechanism.precision import SLACK
 from dalembert.tree.block.probing import CLOSED, residual_sizes
 
 if TYPE_CHECKING:

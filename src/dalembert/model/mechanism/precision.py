@@ -19,6 +19,8 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from dalembert.model.mechanism.mechanism import Mechanism
+
 Array = np.ndarray
 
 FILE_DIGITS = 1e-6
@@ -29,9 +31,23 @@ CLEAR = 100.0
 """Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
 count so many times, and a row that is independent has more by far."""
 
+SLACK = 1e-8
+"""Rows that depend on each other may contradict each other by this part of the mechanism's size, or by its digits where
+these are fewer: more is a constraint that cannot be met."""
+
 ROUNDING = 1e-14
 """Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
 beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
+
+
+def digits_of(mechanism: Mechanism) -> float:
+    """Return the relative size of what counts as rounding of a model."""
+    return BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+
+
+def slack(mechanism: Mechanism) -> float:
+    """Return the part of their sizes by which redundant rows may contradict each other."""
+    return max(SLACK, digits_of(mechanism))
 
 
 class ModelRows(NamedTuple):

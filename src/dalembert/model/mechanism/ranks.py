@@ -13,13 +13,17 @@ distance from a singular configuration.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from dalembert.kkt.rows import RowStructure, row_structure
-from dalembert.model.mechanism.precision import BUILT_DIGITS, CLEAR, FILE_DIGITS
+from dalembert.model.mechanism.precision import CLEAR, digits_of, slack
+from dalembert.model.mechanism.rows import angular_rows, velocity_sizes
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.mechanism import Mechanism
 
 Array = np.ndarray
 
@@ -32,10 +36,6 @@ CLOSING_STEPS = 60
 ROUNDING = 1e-15
 """Residuals below this part of their size are closed."""
 
-SLACK = 1e-8
-"""Rows that depend on each other may contradict each other by this part of the mechanism's size, or by its digits where
-these are fewer: more is a constraint that cannot be met."""
-
 FADED = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
 
@@ -45,8 +45,8 @@ TOUCHING = 10.0
 SINGULAR = 1e-14
 """s_r / s_1 at which a configuration is singular to rounding."""
 
-LINEAR = {"prismatic": 1, "free": 3, "planar": 2}
-"""Kinds of joints with velocities of lengths, and how many of these come first."""
+MOST_RANKS = 64
+"""Configurations of a mechanism whose rank stays in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +94,19 @@ class GenericRank:
         return f"rank {self.rank} of {self.rows} rows, decided at {self.places} configurations ({clear})"
 
 
-def generic_rank(mechanism: Any, q: Any = None, t: float = 0.0) -> GenericRank:
+def generic_rank(mechanism: Mechanism, q: Any, t: float) -> GenericRank:
     """Return the rank of the rows around q, or around the neutral configuration; see the head of this file."""
-    survey = RankSurvey(mechanism, float(t))
-    first = np.array(mechanism.neutral() if q is None else q, dtype=float)
-    return survey.decide(first)
+    key = (None if q is None else np.asarray(q, dtype=float).tobytes(), float(t))
+    ranks = mechanism._ranks
+    if key not in ranks:
+        if len(ranks) >= MOST_RANKS:
+            del ranks[next(iter(ranks))]
+        first = np.array(mechanism.neutral() if q is None else q, dtype=float)
+        ranks[key] = RankSurvey(mechanism, float(t)).decide(first)
+    return ranks[key]
 
 
-def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
+def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
     """Return the mechanism's rank where it fits a configuration; that around it on another part of the manifold.
 
     A loop may have configurations that no motion leads to from the others, rigid ones among them, with a rank of their
@@ -120,7 +125,7 @@ def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
     return mechanism.generic_rank(q, t) if more or less or not rank.places else rank
 
 
-def admissible_velocity(mechanism: Any, q: Array, v: Array, t: float = 0.0, free: Any = None) -> Array:
+def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0, free: Any = None) -> Array:
     """Return the velocity of least kinetic energy from v that the rows allow, under the rank that fits.
 
     Where only the `free` velocities (nv,) may change, as many directions count as the model's digits can tell apart.
@@ -133,7 +138,7 @@ def admissible_velocity(mechanism: Any, q: Array, v: Array, t: float = 0.0, free
     L = np.linalg.cholesky(definite(M, A)[np.ix_(own, own)])
     B = rank.scales[:, None] * solve_triangular(L, A[:, own].T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
-    digits = SINGULAR if free is None else (BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+    digits = SINGULAR if free is None else digits_of(mechanism)
     keep = (np.arange(s.size) < rank.rank) & (s > digits * s.max(initial=0.0))
     y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
     found = v.copy()
@@ -141,7 +146,7 @@ def admissible_velocity(mechanism: Any, q: Array, v: Array, t: float = 0.0, free
     return found
 
 
-def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
+def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
     """Return the drift freed of what contradicts the rank, or None where that is more than the model's digits.
 
     Off the constraints dependent rows contradict each other by the distance from them, and may do so.
@@ -156,14 +161,14 @@ def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array
     return (c - U @ beyond) / rank.scales if np.linalg.norm(beyond) <= limit else None
 
 
-def closed_by_least_squares(mechanism: Any, q: Array, t: float) -> tuple[Array, float]:
+def closed_by_least_squares(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, float]:
     """Return the configuration near q where redundant rows are open the least, and by how much of their sizes."""
     survey = RankSurvey(mechanism, t)
     survey.measure(q)
     return survey.closed(q)
 
 
-def distance(mechanism: Any, rank: GenericRank, q: Array, t: float = 0.0) -> float:
+def distance(mechanism: Mechanism, rank: GenericRank, q: Array, t: float = 0.0) -> float:
     """Return s_r / s_1 at a configuration: zero where it is singular."""
     if not rank.rank:
         return 1.0
@@ -193,9 +198,9 @@ def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift:
 class RankSurvey:
     """Rows of a mechanism in the metric of its mass, and the way onto its constraints."""
 
-    def __init__(self, mechanism: Any, t: float) -> None:
+    def __init__(self, mechanism: Mechanism, t: float) -> None:
         self.m, self.t = mechanism, t
-        self.digits = BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+        self.digits = digits_of(mechanism)
         self.holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.sizes, self.scales = mechanism.row_sizes, np.ones(len(mechanism.names))
         self.definite = True
@@ -305,7 +310,7 @@ class RankSurvey:
             return GenericRank(0, 0, 0, 1.0, 0.0, self.scales, self.sizes, 0, 0.0, np.zeros(0))
         self.measure(q)
         first = self.closed(q)
-        limit = max(SLACK, self.digits)
+        limit = slack(self.m)
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
         closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
         best = (-1, 0.0, 0.0, 0.0)
@@ -338,38 +343,3 @@ def row_weights(M: Array, A: Array) -> Array:
     size = (A * A).sum(axis=1)
     heavy = float(np.diag(M).max(initial=0.0)) or 1.0
     return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0.0)
-
-
-def angular_rows(mechanism: Any) -> tuple[bool, ...]:
-    """Return per row whether its residual is an angle."""
-    return tuple(bool(turns) for each in mechanism.all_constraints for turns in each.angular())
-
-
-def row_sizes(mechanism: Any) -> Array:
-    """Return per row what its residual is measured against, (m,).
-
-    One radian, or the mechanism's largest length, for rows between frames; for others what a radian, or that length,
-    of the coordinates makes of them.
-    """
-    from dalembert.model.constraints.constraint import Pair
-
-    rows, first = np.ones(len(mechanism.names)), 0
-    for each in mechanism.all_constraints:
-        turns = np.array(each.angular(), dtype=bool)
-        own = slice(first, first + turns.size)
-        first += turns.size
-        if isinstance(each, Pair):
-            rows[own] = np.where(turns, 1.0, mechanism.reach)
-            continue
-        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[own])
-        rows[own] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
-    return rows
-
-
-def velocity_sizes(mechanism: Any) -> Array:
-    """Return per velocity one, or the mechanism's largest length where it is that of a length."""
-    sizes = np.ones(mechanism.nv)
-    starts = mechanism.manifold.v_start
-    for i, joint in enumerate(mechanism.joints):
-        sizes[starts[i] : starts[i] + LINEAR.get(joint.kind, 0)] = mechanism.reach
-    return sizes

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.checks import floats
+from dalembert.checks import floats, refuse_masked
 from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.parts import Limits, Source
@@ -224,3 +224,15 @@ def make_inertia(inertia: Any, mass: Any, center: Any, what: str, source: Source
         return Inertia(finite(mass, "the mass", None), numbers(center, "the center", None), moments)
     except DalembertError as error:
         raise ModelError(f"{what}: {error}", source) from error
+
+
+def checked_gravity(gravity: Any) -> tuple[float, float, float]:
+    """Return gravity as three finite floats."""
+    refuse_masked(gravity, "gravity")
+    try:
+        g = np.asarray(gravity, dtype=float)
+    except (TypeError, ValueError):
+        g = np.array(np.nan)
+    if g.shape != (3,) or not np.isfinite(g).all():
+        raise ModelError(f"gravity is three finite numbers in m/s^2, such as (0, 0, -9.81); got {gravity!r}")
+    return (float(g[0]), float(g[1]), float(g[2]))

@@ -26,8 +26,7 @@ import numpy as np
 
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import bind
-from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
-from dalembert.model.mechanism.ranks import SLACK
+from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS, SLACK
 from dalembert.model.requests import requests
 from dalembert.simulate.equations.chart import chart, normalised
 from dalembert.simulate.equations.controller import Controller

@@ -23,7 +23,8 @@ from dalembert.checks import real, reals
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
-from dalembert.model.mechanism.ranks import SLACK, GenericRank, solve_under_rank
+from dalembert.model.mechanism.precision import SLACK
+from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.simulate.equations.least_change import (
     RANK,
     fits,

@@ -16,7 +16,7 @@ from dalembert.model.constraints.all_rows import assemble
 from dalembert.model.joints import as_expression
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.model.mechanism.project import LARGEST_SURVEYED
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.chart import chart
 from dalembert.simulate.equations.codes import _traced

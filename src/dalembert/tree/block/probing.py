@@ -16,8 +16,7 @@ from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.assemble import closed_samples
-from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
-from dalembert.model.mechanism.ranks import SLACK
+from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS, SLACK
 from dalembert.tree.algebra.sparse_factor import sparse_factor, tree_order
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
