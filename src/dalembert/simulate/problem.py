@@ -12,7 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.checks import reals, whole
+from dalembert.checks import floats, whole_number
 from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.compiled import PROBED_STEPS, Compiled, compile_dae, probes
@@ -54,7 +54,7 @@ def integrate_many(
     settings = Settings.of(t_span, problem.dae, options)  # misuse is told once, not with every start
     problem.signals.require(settings.t0, settings.t1)
     t0 = settings.t0
-    if whole("threads", threads) < 1:
+    if whole_number(threads, "threads") < 1:
         raise ShapeError(f"threads={threads!r}: a positive whole number is needed")
     pairs = [(starts[i % len(starts)], speeds[i % len(speeds)]) for i in range(count)]
 
@@ -78,7 +78,7 @@ def _rows(given: Any) -> list[Any]:
     """Return a list of starts."""
     if given is None:
         return [None]
-    array = reals("starts", given)
+    array = floats(given, "starts")
     if array.ndim and not len(array):
         return []
     if array.ndim not in (1, 2):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.mechanism.manifold import reals
 from dalembert.model.mechanism.project import largest_residual
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
@@ -246,7 +246,7 @@ def _assembly(mechanism: Mechanism, q: Array, size: float, v: Any, t: float, sta
     parts = phi / residual_sizes(mechanism)
     limit = _closed_at(mechanism, q, float(parts.max(initial=0.0)), t)
     opened = {rows[i]: float(phi[i]) for i in np.argsort(-parts) if parts[i] > limit}
-    speed = np.zeros(mechanism.nv) if v is None else reals(v, "v")
+    speed = np.zeros(mechanism.nv) if v is None else floats(v, "v")
     if mechanism.names and not opened:
         speed, opened = _speed(mechanism, q, speed, t, free)
     return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts)
@@ -267,11 +267,11 @@ def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> t
 
 def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibrium:
     """Close the loops, go down the potential along the constraints, then balance the forces by Newton's method."""
-    start = mechanism.manifold.neutral() if q is None else reals(q, "q")
+    start = mechanism.manifold.neutral() if q is None else floats(q, "q")
     assembly = mechanism.assemble(start, t=t)
     if not assembly.ok:
         raise SolvabilityError(f"no equilibrium: the loops {assembly}")
-    tau = np.zeros(mechanism.nv) if torque is None else reals(torque, "torque")
+    tau = np.zeros(mechanism.nv) if torque is None else floats(torque, "torque")
     if tau.shape != (mechanism.nv,) or not np.isfinite(tau).all():
         raise ModelError(f"torque must be {mechanism.nv} finite numbers; got {torque!r}")
     q = _downhill(mechanism, assembly.q, tau, t)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.mechanism.manifold import reals
 from dalembert.model.requests import make_kernel, plain, refuse_unhashable
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _refused(mechanism: Mechanism, a: Array, q: Array, v: Any, tau: Any) -> Arra
     if a.ndim > 1:
         a[~np.isfinite(a).all(axis=-1)] = np.nan
         return a
-    for name, x in (("q", q), ("v", reals(v, "v")), ("tau", reals(tau, "tau"))):
+    for name, x in (("q", q), ("v", floats(v, "v")), ("tau", floats(tau, "tau"))):
         if not np.isfinite(x).all():
             raise ModelError(f"{name}[{np.flatnonzero(~np.isfinite(x))[0]}] is not finite, so neither is forward")
     diagnosis = mechanism.diagnose(q)
@@ -80,7 +80,7 @@ def inverse(mechanism: Mechanism, q: Any, v: Any, a: Any, t: Any, actuated: Any)
     """Return tau; with loops, constraints or named motors tau, multipliers and status."""
     if actuated is None and not mechanism.loops and not mechanism.constraints:
         return call(mechanism, "inverse", q, v, a)
-    t = reals(t, "t")[..., None]
+    t = floats(t, "t")[..., None]
     tau, lam, status = call(mechanism, "inverse", q, v, a, t, actuated=actuated)
     return tau, lam, status[..., 0].astype(int)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ShapeError
-from dalembert.model.mechanism.manifold import reals
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -47,7 +47,7 @@ def actuation(mechanism: Mechanism) -> Float[Array, "nv nu"]:
 def torque(mechanism: Mechanism, control: Any, clip: bool) -> Float[Array, "*batch nv"]:
     """Return joint forces of the controls (nu,), each within its motor's effort where `clip` asks for it."""
     motors = mechanism.actuators
-    u = reals(control, "control")
+    u = floats(control, "control")
     if u.ndim < 1 or u.shape[-1] != len(motors):
         names = ", ".join(motor.name for motor in motors) or "none"
         raise ShapeError(f"control must have shape (..., {len(motors)}), one per actuator ({names}); it has {u.shape}")

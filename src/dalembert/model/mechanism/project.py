@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.mechanism.manifold import one_number, reals
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 
@@ -37,7 +37,7 @@ def project(mechanism: Mechanism, q: Any, v: Any, t: float, tolerance: float) ->
     q = closed(mechanism, np.array(start.reshape(-1, start.shape[-1])), t, tolerance).reshape(start.shape)
     if q.ndim == 1 and np.isnan(q).any():
         _refuse_open(mechanism, start, t)
-    return q if v is None else (q, admissible_velocities(mechanism, q, reals(v, "v"), t))
+    return q if v is None else (q, admissible_velocities(mechanism, q, floats(v, "v"), t))
 
 
 def admissible_velocities(mechanism: Mechanism, q: Array, v: Array, t: float) -> Array:

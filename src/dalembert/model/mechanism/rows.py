@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.mechanism.calls import call, with_columns
-from dalembert.model.mechanism.manifold import reals
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
@@ -170,7 +170,7 @@ def angular_rows(mechanism: Mechanism) -> tuple[bool, ...]:
 def evaluated(mechanism: Mechanism, what: str, shape: tuple[int, ...], q: Any, *rest: Any) -> Array:
     """Return the rows' values by a kernel; where there are no rows none is needed. The time comes last."""
     *others, t = rest
-    t = reals(t, "t")
+    t = floats(t, "t")
     if 0 in shape:
         states = [mechanism.manifold.configuration(q), *map(mechanism.manifold.velocity, others)]
         try:
@@ -209,7 +209,7 @@ def without_rounding(mechanism: Mechanism, A: Array, q: Array) -> Array:
 @np.errstate(over="ignore", invalid="ignore")
 def drift_size(mechanism: Mechanism, A: Array, v: Any) -> Array:
     """Return lever times speed squared, (...,), with stabilisation where it is on."""
-    speed = np.abs(reals(v, "v")).sum(axis=-1)
+    speed = np.abs(floats(v, "v")).sum(axis=-1)
     gains = [c.stabilize for c in mechanism.all_constraints if c.stabilize is not None]
     kp, kd = np.max(gains, axis=0) if gains else (0.0, 0.0)
     lever = np.maximum(np.abs(A).max(axis=(-2, -1), initial=0.0), mechanism._levers.longest)

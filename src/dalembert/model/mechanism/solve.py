@@ -13,7 +13,6 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.mechanism.calls import on_manifold
-from dalembert.model.mechanism.manifold import reals
 from dalembert.model.mechanism.precision import CLEAR, ROUNDING, digits_of, model_rows, rows_of_rank
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _known_rank(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
 def _force(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> Array:
     """Return tau - bias."""
     bias = mechanism.bias(q, v)
-    return -bias if tau is None else reals(tau, "tau") - bias
+    return -bias if tau is None else floats(tau, "tau") - bias
 
 
 def _square(metric: Any) -> Array | None:
@@ -119,7 +118,7 @@ def constrained_forward(mechanism: Mechanism, q: Any, v: Any, tau: Any, t: Any) 
     from dalembert.kkt import Status
 
     q = on_manifold(mechanism, q)
-    v, tau, t = (reals(x, name) for x, name in ((v, "v"), (tau, "tau"), (t, "t")))
+    v, tau, t = (floats(x, name) for x, name in ((v, "v"), (tau, "tau"), (t, "t")))
     kernel = mechanism.compile("forward")
     a, lam, status = kernel(q, v, tau, t[..., None])
     status = status[..., 0].astype(int)

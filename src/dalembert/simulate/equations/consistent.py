@@ -19,7 +19,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.checks import real, reals
+from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
@@ -179,9 +179,9 @@ class Finder:
                     raise ModelError(
                         f"{what}: no coordinate is called {name!r}; there are {', '.join(m.system.coordinates)}"
                     )
-                full[m.system.coordinates.index(name)] = real(f"{what} of {name}", value)
+                full[m.system.coordinates.index(name)] = one_number(value, f"{what} of {name}")
         else:
-            full = reals(what, given)
+            full = floats(given, what)
             if what == "q" and hasattr(m.system, "own"):
                 full = m.system.own(full)
         if full.shape == (n,):
