@@ -14,6 +14,7 @@ import numpy as np
 
 from dalembert.checks import floats, whole_number
 from dalembert.errors import DalembertError, ModelError, ShapeError
+from dalembert.memory import Memory
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.compiled import PROBED_STEPS, Compiled, compile_dae, probes
 from dalembert.simulate.equations.consistent import Consistent, Finder
@@ -165,7 +166,8 @@ class Problem:
         self._compiled: Compiled | None = None
         self.formulation = formulation
         self.rows = list(range(len(self.motion.names))) if self.motion else []
-        self._variants: dict[tuple[int, ...], Problem] = {tuple(self.rows): self}
+        self._variants: Memory[tuple[int, ...], Problem] = Memory("variants")
+        self._variants.get(tuple(self.rows), lambda: self)
         self._lock = Lock()
 
     @property
@@ -235,7 +237,7 @@ class Problem:
     @property
     def is_compiled(self) -> bool:
         """Whether an integration has already planned and compiled."""
-        return any(each._compiled is not None for each in list(self._variants.values()))
+        return any(each._compiled is not None for _, each in self._variants.items())
 
     def integrate_many(self, t_span: Any, q: Any, v: Any = None, threads: int = 1, **options: Any) -> list[Result]:
         """Integrate a batch of starts, (N, n) each, in threads without the interpreter lock; one result per start."""
@@ -270,7 +272,7 @@ class Problem:
             for rows, problem in self._variants.items():
                 if len(rows) == rank and conditioning(A, M, list(rows), sizes) >= enough:
                     return problem
-            return self._variants.setdefault(tuple(best), self._under(best))
+            return self._variants.get(tuple(best), lambda: self._under(best))
 
     def _under(self, rows: list[int]) -> Problem:
         """Return a copy under some rows, nothing compiled yet."""

@@ -14,6 +14,7 @@ from dalembert.friction.laws.contacts import checked_contacts
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
+from dalembert.memory import memory_of
 from dalembert.model.lagrangian.contacts import derive_contacts, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.forward import forward
@@ -59,7 +60,6 @@ def restore(system: Lagrangian, state: dict[str, Any]) -> None:
     system.expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
     system.names, system.coordinates, system.contacts = state["names"], state["coordinates"], ()
     system._contact_expressions = derive_contacts(system.symbols, (), system.coordinates, system.names)
-    system._kernels = {}
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -146,7 +146,6 @@ class Lagrangian:
         self.parameters = self.symbols.parameters
         self.contacts = checked_contacts(friction)
         self._contact_expressions = derive_contacts(self.symbols, self.contacts, self.coordinates, self.names)
-        self._kernels: dict[Any, Kernel] = {}
 
     @property
     def holonomic(self) -> tuple[bool, ...]:
@@ -155,6 +154,7 @@ class Lagrangian:
 
     def with_parameters(self, **values: Any) -> Lagrangian:
         """Return the same system, and its compiled kernels, with other default values of parameters."""
+        memory_of(self, "kernels")  # made now, so that both systems share it
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.parameters = self.parameters.with_defaults(values)
@@ -239,10 +239,11 @@ class Lagrangian:
             raise UnsupportedError('certificates are in double precision; compile("terms") has every dtype')
         key = (what, *sorted(options.items()))
         refuse_unhashable(key)
-        if key not in self._kernels:
-            function = quantity(self.expressions, self.symbols, what, self._contact_expressions)
-            self._kernels[key] = Kernel(function, **options)
-        return self._kernels[key]
+
+        def make() -> Kernel:
+            return Kernel(quantity(self.expressions, self.symbols, what, self._contact_expressions), **options)
+
+        return memory_of(self, "kernels").get(key, make)
 
     def contact_terms(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None) -> tuple[Array, ...]:
         """Return relative velocities (m,), contact rows (m, n), drift (m,) and loads (k,) of the contacts."""

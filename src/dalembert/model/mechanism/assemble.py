@@ -11,7 +11,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.mechanism.project import largest_residual
+from dalembert.model.mechanism.project import CLOSED, closest, largest_residual
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 
@@ -149,14 +149,8 @@ class Equilibrium:
 #     method
 
 
-CLOSED = 1e-11
-"""Residuals up to this part of their size (the mechanism's, one radian) close a loop."""
-
 SPEED = 1e-9
 """Rates up to this part of the speeds that enter them are admissible, where some velocities are held."""
-
-MOST_STEPS = 200
-"""Steps of Levenberg and Marquardt's method from one guess."""
 
 OTHER_STARTS = 24
 """Guesses around the first that are tried where it leads to no closed loop."""
@@ -183,7 +177,7 @@ def assemble(mechanism: Mechanism, q: Any, v: Any, hold: Sequence[str], t: float
     for k in range(OTHER_STARTS + 1):
         spread = 0.0 if k == 0 else min(2.0, 0.25 * 2.0 ** (k / 6))
         guess = mechanism.integrate(start, spread * free * generator.standard_normal(mechanism.nv)) if k else start
-        place = _closest(mechanism, guess, free, t)
+        place = closest(mechanism, guess, free, t)
         size = float(largest_residual(mechanism, place, t))
         starts += 1
         if size < least:
@@ -207,34 +201,6 @@ def _free_columns(mechanism: Mechanism, hold: Sequence[str]) -> Array:
     for name in hold:
         free[mechanism.index_v(name)] = 0.0
     return free
-
-
-def _closest(mechanism: Mechanism, q: Array, free: Array, t: float) -> Array:
-    """Return a local minimum of |phi|, by Levenberg and Marquardt."""
-    rows = np.array(mechanism.holonomic, dtype=bool)
-    sizes = residual_sizes(mechanism)
-    phi, damping = np.asarray(mechanism.constraint(q, t)) / sizes, 1e-3
-    for _ in range(MOST_STEPS):
-        if np.abs(phi).max(initial=0.0) <= 0.1 * CLOSED:
-            break
-        A = np.asarray(mechanism.jacobian(q, t))[rows] / sizes[:, None] * free
-        H, slope = A.T @ A, A.T @ phi
-        scale = np.diag(H).max(initial=0.0) + np.finfo(float).tiny
-        for _ in range(12):
-            x = -np.linalg.solve(H + damping * scale * np.eye(mechanism.nv), slope) * free
-            x *= min(1.0, 1.0 / max(np.abs(x).max(), np.finfo(float).tiny))
-            trial = mechanism.integrate(q, x)
-            new = np.asarray(mechanism.constraint(trial, t)) / sizes
-            if new @ new < phi @ phi:
-                break
-            damping = min(damping * 8.0, 1e8)
-        else:
-            break
-        stalled = phi @ phi - new @ new <= 1e-14 * (phi @ phi)
-        q, phi, damping = trial, new, max(damping / 6.0, 1e-14)
-        if stalled:
-            break
-    return q
 
 
 def _assembly(mechanism: Mechanism, q: Array, size: float, v: Any, t: float, starts: int, free: Array) -> Assembly:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.memory import memory_of
 from dalembert.model.requests import make_kernel, plain, refuse_unhashable
 
 if TYPE_CHECKING:
@@ -26,12 +27,13 @@ def compiled(mechanism: Mechanism, what: str, options: Mapping[str, Any]) -> Ker
     options = {name: plain(value) for name, value in options.items()}
     key = (what, *sorted(options.items(), key=lambda option: option[0]))
     refuse_unhashable(key)
-    kernels = mechanism._kernels
-    if key not in kernels:
+
+    def make() -> Kernel:
         kernel = {name: value for name, value in options.items() if name in KERNEL_OPTIONS}
         rest = {name: value for name, value in options.items() if name not in KERNEL_OPTIONS}
-        kernels[key] = make_kernel(mechanism, what, rest, kernel)
-    return kernels[key]
+        return make_kernel(mechanism, what, rest, kernel)
+
+    return memory_of(mechanism, "kernels").get(key, make)
 
 
 def call(mechanism: Mechanism, what: str, q: Any, *rest: Any, **options: Any) -> Any:

@@ -284,10 +284,6 @@ class Mechanism:
 
     # --- compiled quantities; each takes one state or a batch, with any leading axes ------------------------------
 
-    @cached_property
-    def _kernels(self) -> dict[Any, Kernel]:
-        return {}
-
     def compile(self, what: str = "forward", **options: Any) -> Kernel:
         """Return a kernel, the same object when asked again.
 
@@ -472,10 +468,6 @@ class Mechanism:
         from dalembert.model.mechanism.ranks import generic_rank
 
         return generic_rank(self, q, t)
-
-    @cached_property
-    def _ranks(self) -> dict[Any, GenericRank]:
-        return {}
 
     @cached_property
     def _levers(self) -> rows.Levers:

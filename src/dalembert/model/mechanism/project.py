@@ -1,33 +1,68 @@
 """Newton's method onto the constraint manifold: the nearest admissible configuration and velocity.
 
-Symbols: phi residuals of holonomic rows over their sizes, A rows, M mass matrix.
+Symbols: phi residuals of holonomic rows over their sizes, A their Jacobian, M = L L^T mass matrix, x tangent step.
 
-Steps of least kinetic energy, dq = -M^-1 A^T (A M^-1 A^T)^-1 phi in compiled code, halved as long as they make
-residuals larger. Redundant rows that contradict each other within the model's digits come to rest by Levenberg and
-Marquardt's method (`ranks.py`). Source: seed 000, sec. 3.
+All iterations of a mechanism onto its constraints are here, each for what is known where it starts:
+
+    project          near the manifold, batches: x = -M^-1 A^T (A M^-1 A^T)^-1 phi in compiled code, halved as long as
+                     it makes residuals larger
+    least_open       redundant rows that contradict each other: Levenberg and Marquardt's method in the metric of the
+                     mass with damping |phi|^2, quadratic whatever the rank, to where their squares are least
+    closest          far from it, some coordinates held: the same method with a damping that adapts
+    closed_before_compiling   Gauss-Newton steps with matrices from any source, before there is a kernel
+    newton_step      one step in the plain norm, for a stage of a stepper whose compiled step fails
+
+Loops that steppers compile have a step of their own, and systems with known coordinates that of
+`simulate/equations/consistent.py`. Source: seed 000, sec. 3.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.model.mechanism.precision import SLACK
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.mechanism.ranks import RankSurvey
 
 Array = np.ndarray
+
+Matrices = Callable[[Any], tuple[Any, Any, Any]]
+"""q -> M (n, n), A (m, n), phi (h,)."""
 
 MOST_STEPS = 50
 """Newton steps of a projection; three or four are usual, more where constraints meet tangentially."""
 
 HALVINGS = 8
 """How often a step that makes residuals larger is halved."""
+
+
+LEAST_SQUARES_STEPS = 60
+"""Steps of `least_open`; half a dozen are usual from nearby."""
+
+ROUNDING = 1e-15
+"""Residuals below this part of their size are closed, where rounding is what ends an iteration."""
+
+FAR_STEPS = 200
+"""Steps of `closest` from one guess."""
+
+CLOSED = 1e-11
+"""Residuals up to this part of their size (the mechanism's, one radian) close a loop; `closest` goes to a tenth."""
+
+EARLY_STEPS = 30
+"""Steps of `closed_before_compiling`."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Near the manifold, in compiled code.
 
 
 def project(mechanism: Mechanism, q: Any, v: Any, t: float, tolerance: float) -> Any:
@@ -106,9 +141,11 @@ def _least_open(mechanism: Mechanism, q: Array, t: float) -> Array:
     """Return the configuration where redundant rows are open the least; NaN where that is more than the slack."""
     if not np.isfinite(q).all() or mechanism.nv > LARGEST_SURVEYED:
         return np.full_like(q, np.nan)
-    from dalembert.model.mechanism.ranks import closed_by_least_squares
+    from dalembert.model.mechanism.ranks import RankSurvey
 
-    place, size = closed_by_least_squares(mechanism, q, t)
+    survey = RankSurvey(mechanism, t)
+    survey.measure(q)
+    place, size = least_open(survey, q)
     return place if size <= mechanism.slack else np.full_like(q, np.nan)
 
 
@@ -126,3 +163,98 @@ def _refuse_open(mechanism: Mechanism, q: Array, t: float) -> None:
         "away: try another q",
         mechanism.diagnose(q, None, t),
     )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Where that does not do: redundant rows, guesses from afar, no kernel yet, a step that fails.
+
+
+def least_open(survey: RankSurvey, q: Array) -> tuple[Array, float]:
+    """Return the configuration near q where the rows are open the least, and their largest residual.
+
+    Levenberg and Marquardt's method for the rows D A L^-T that a survey has scaled.
+    """
+    from scipy.linalg import solve_triangular
+
+    holonomic = survey.holonomic
+    phi = survey.residual(q)
+    size = float(np.abs(phi).max(initial=0.0))
+    for _ in range(LEAST_SQUARES_STEPS):
+        if size <= ROUNDING or not np.isfinite(size):
+            break
+        L, B = survey.rows(q)
+        B = survey.scaled(B)[holonomic]
+        y = phi * survey.sizes[holonomic] * survey.scales[holonomic]
+        U, s, Vt = np.linalg.svd(B, full_matrices=False)
+        damping = (size * float(s.max(initial=0.0))) ** 2
+        keep = s > np.finfo(float).eps * s.max(initial=0.0)
+        gain = np.where(keep, s / np.where(keep, s**2 + damping, 1.0), 0.0)
+        trial = survey.m.integrate(q, -solve_triangular(L.T, Vt.T @ (gain * (U.T @ y)), lower=False))
+        phi = survey.residual(trial)
+        new = float(np.abs(phi).max(initial=0.0))
+        if not new < size:
+            break
+        q, size = trial, new
+    return q, size
+
+
+def closest(mechanism: Mechanism, q: Array, free: Array, t: float) -> Array:
+    """Return a local minimum of |phi| from a guess; only the `free` velocities (nv,), ones and zeros, may move."""
+    rows = np.array(mechanism.holonomic, dtype=bool)
+    sizes = residual_sizes(mechanism)
+    phi, damping = np.asarray(mechanism.constraint(q, t)) / sizes, 1e-3
+    for _ in range(FAR_STEPS):
+        if np.abs(phi).max(initial=0.0) <= 0.1 * CLOSED:
+            break
+        A = np.asarray(mechanism.jacobian(q, t))[rows] / sizes[:, None] * free
+        H, slope = A.T @ A, A.T @ phi
+        scale = np.diag(H).max(initial=0.0) + np.finfo(float).tiny
+        for _ in range(12):
+            x = -np.linalg.solve(H + damping * scale * np.eye(mechanism.nv), slope) * free
+            x *= min(1.0, 1.0 / max(np.abs(x).max(), np.finfo(float).tiny))
+            trial = mechanism.integrate(q, x)
+            new = np.asarray(mechanism.constraint(trial, t)) / sizes
+            if new @ new < phi @ phi:
+                break
+            damping = min(damping * 8.0, 1e8)
+        else:
+            break
+        stalled = phi @ phi - new @ new <= 1e-14 * (phi @ phi)
+        q, phi, damping = trial, new, max(damping / 6.0, 1e-14)
+        if stalled:
+            break
+    return q
+
+
+def closed_before_compiling(mechanism: Mechanism, at: Matrices, q: Array, sizes: Array) -> Array | None:
+    """Return a configuration near q that meets the rows to their slack, by Gauss-Newton steps; None where they fail.
+
+    Parameters
+    ----------
+    at
+        Returns M, A and phi at a configuration.
+    sizes : (h,)
+        What residuals are measured against.
+    """
+    holonomic = np.array(mechanism.holonomic, dtype=bool)
+    best, least = None, np.inf
+    for _ in range(EARLY_STEPS):
+        M, A, phi = at(q)
+        size = np.abs(phi / sizes).max(initial=0.0)
+        if size < least:
+            best, least = q, size
+        if not ROUNDING < size < np.inf or (size < SLACK and size > 0.5 * least and best is not q):
+            break
+        mass = np.diag(M)
+        d = np.where(mass > 0, np.abs(mass) + (mass <= 0), 1.0) ** -0.5
+        q = mechanism.integrate(q, -d * (np.linalg.pinv(A[holonomic] / sizes[:, None] * d, rcond=1e-8) @ (phi / sizes)))
+    return best if least <= SLACK else None
+
+
+def newton_step(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, Array]:
+    """Return the residuals (h,) and the least step (nv,) in the plain norm that closes them; NaN where none is."""
+    phi = np.asarray(mechanism.constraint(q, t))
+    A = np.asarray(mechanism.jacobian(q, t))[np.array(mechanism.holonomic)]
+    if not (np.isfinite(phi).all() and np.isfinite(A).all()):
+        return phi, np.full(mechanism.nv, np.nan)
+    return phi, -np.linalg.lstsq(A, phi, rcond=1e-10)[0]

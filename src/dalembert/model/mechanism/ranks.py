@@ -19,7 +19,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dalembert.kkt.rows import RowStructure, row_structure
+from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import CLEAR, digits_of, slack
+from dalembert.model.mechanism.project import least_open
 from dalembert.model.mechanism.rows import angular_rows, velocity_sizes
 
 if TYPE_CHECKING:
@@ -29,12 +31,6 @@ Array = np.ndarray
 
 PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
-
-CLOSING_STEPS = 60
-"""Steps of Levenberg and Marquardt's method towards the constraints; half a dozen are usual from nearby."""
-
-ROUNDING = 1e-15
-"""Residuals below this part of their size are closed."""
 
 FADED = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
@@ -97,13 +93,12 @@ class GenericRank:
 def generic_rank(mechanism: Mechanism, q: Any, t: float) -> GenericRank:
     """Return the rank of the rows around q, or around the neutral configuration; see the head of this file."""
     key = (None if q is None else np.asarray(q, dtype=float).tobytes(), float(t))
-    ranks = mechanism._ranks
-    if key not in ranks:
-        if len(ranks) >= MOST_RANKS:
-            del ranks[next(iter(ranks))]
+
+    def decide() -> GenericRank:
         first = np.array(mechanism.neutral() if q is None else q, dtype=float)
-        ranks[key] = RankSurvey(mechanism, float(t)).decide(first)
-    return ranks[key]
+        return RankSurvey(mechanism, float(t)).decide(first)
+
+    return memory_of(mechanism, "ranks", MOST_RANKS).get(key, decide)
 
 
 def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
@@ -161,13 +156,6 @@ def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift:
     return (c - U @ beyond) / rank.scales if np.linalg.norm(beyond) <= limit else None
 
 
-def closed_by_least_squares(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, float]:
-    """Return the configuration near q where redundant rows are open the least, and by how much of their sizes."""
-    survey = RankSurvey(mechanism, t)
-    survey.measure(q)
-    return survey.closed(q)
-
-
 def distance(mechanism: Mechanism, rank: GenericRank, q: Array, t: float = 0.0) -> float:
     """Return s_r / s_1 at a configuration: zero where it is singular."""
     if not rank.rank:
@@ -222,29 +210,8 @@ class RankSurvey:
         return np.asarray(self.m.constraint(q, self.t)) / self.sizes[self.holonomic]
 
     def closed(self, q: Array) -> tuple[Array, float]:
-        """Return the configuration where Levenberg and Marquardt's method comes to rest, and its largest residual.
-
-        Its damping, the square of the residual, lets it converge quadratically whatever the rank.
-        """
-        phi = self.residual(q)
-        size = float(np.abs(phi).max(initial=0.0))
-        for _ in range(CLOSING_STEPS):
-            if size <= ROUNDING or not np.isfinite(size):
-                break
-            L, B = self.rows(q)
-            B = self.scaled(B)[self.holonomic]
-            y = phi * self.sizes[self.holonomic] * self.scales[self.holonomic]
-            U, s, Vt = np.linalg.svd(B, full_matrices=False)
-            damping = (size * float(s.max(initial=0.0))) ** 2
-            keep = s > np.finfo(float).eps * s.max(initial=0.0)
-            gain = np.where(keep, s / np.where(keep, s**2 + damping, 1.0), 0.0)
-            trial = self.m.integrate(q, -solve_triangular(L.T, Vt.T @ (gain * (U.T @ y)), lower=False))
-            phi = self.residual(trial)
-            new = float(np.abs(phi).max(initial=0.0))
-            if not new < size:
-                break
-            q, size = trial, new
-        return q, size
+        """Return the configuration near q where the rows are open the least, and their largest residual."""
+        return least_open(self, q)
 
     def tolerance(self, gap: float) -> float:
         """Return the s_i / s_1 up to which rows are dependent at a configuration that is open by a part of its size.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from dalembert.errors import UnsupportedError
+from dalembert.memory import Memory
 from dalembert.model.mechanism.ranks import distance
 from dalembert.simulate.equations.callbacks import called_event
 from dalembert.simulate.equations.controller import Controller
@@ -176,8 +176,7 @@ CALLED_BLOCK = 512
 KEPT = 16
 """Problems that stay in memory: tracing and planning one takes as long as a thousand steps."""
 
-_kept: dict[tuple[Any, ...], tuple[ImplicitSystem, Problem]] = {}
-_lock = Lock()
+PROBLEMS: Memory[tuple[Any, ...], tuple[ImplicitSystem, Problem]] = Memory("stiff problems", KEPT)
 
 
 def prepared(session: Session, calls: StiffCalls) -> tuple[ImplicitSystem, Problem]:
@@ -188,18 +187,12 @@ def prepared(session: Session, calls: StiffCalls) -> tuple[ImplicitSystem, Probl
     m, law = session.mechanism, session.controller
     own = m.cacheable and not law.signals.symbols and not session.watches and session.on_step is None
     first = (np.asarray(session.q).tobytes(), np.asarray(session.v).tobytes(), session.settings.start)
-    key = (m.content(), law.content, *first) if own else ()
-    with _lock:
-        found = _kept.pop(key, None)
-    if found is None:
+
+    def make() -> tuple[ImplicitSystem, Problem]:
         system = calls.system = ImplicitSystem(m, law, calls.guarded)
-        found = system, Problem(system, known=system.known(), events=calls.events())
-    if own:
-        with _lock:
-            _kept[key] = found
-            while len(_kept) > KEPT:
-                del _kept[next(iter(_kept))]
-    return found
+        return system, Problem(system, known=system.known(), events=calls.events())
+
+    return PROBLEMS.get((m.content(), law.content, *first), make) if own else make()
 
 
 class Stiff:

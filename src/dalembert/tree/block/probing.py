@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
@@ -12,11 +11,13 @@ from jaxtyping import Float
 
 from dalembert.errors import ModelError
 from dalembert.kkt.rows import row_structure
+from dalembert.memory import remembered
 from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.assemble import closed_samples
-from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS, SLACK
+from dalembert.model.mechanism.precision import SLACK, digits_of
+from dalembert.model.mechanism.project import Matrices, closed_before_compiling
 from dalembert.tree.algebra.sparse_factor import sparse_factor, tree_order
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
@@ -248,26 +249,18 @@ def _tuple(x: Array) -> tuple[float, ...]:
 PROBES = 5
 """Configurations at which ranks are looked at before code is chosen."""
 
-CLOSING_STEPS = 30
-CLOSED = 1e-15
-"""Gauss-Newton steps towards a configuration that meets the constraints; part of its size at which a residual ends
-them, if they have not come to rest before."""
-
 CLEARLY_CLOSED = 0.01
 """Part of the model's digits by which constraints may be open where ranks are looked at: rows that depend on each other
 differ by as much, levers apart."""
 
-Matrices = Callable[[Any], tuple[Any, Any, Any]]
-"""q -> M (n, n), A (m, n), phi (h,)."""
 
-
-@lru_cache(maxsize=8)
+@remembered(8)
 def needs_of(mechanism: Mechanism) -> Conditioning:
     """Return what the matrices at `PROBES` configurations ask for; always the same ones."""
     return needs_of_rows(mechanism, tuple(range(len(mechanism.names))))
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = False) -> Conditioning:
     """Return the same where only some of the rows hold; vectors in axes of the `world`, not the observer's."""
     found, digits = closed_matrices(mechanism, world), digits_of(mechanism)
@@ -279,12 +272,7 @@ def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = Fal
     return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance, moves=True)
 
 
-def digits_of(mechanism: Mechanism) -> float:
-    """Return the relative size of what is rounding of a mechanism's numbers."""
-    return BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
-
-
-@lru_cache(maxsize=8)
+@remembered(8)
 def closed_matrices(mechanism: Mechanism, world: bool = False) -> list[tuple[Any, Any, Any]]:
     """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be.
 
@@ -296,13 +284,13 @@ def closed_matrices(mechanism: Mechanism, world: bool = False) -> list[tuple[Any
     return [at(q) for q in closed_configurations(mechanism)]
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def closed_configurations(mechanism: Mechanism) -> list[Any]:
     """Return `PROBES` random configurations that meet the constraints where that can be."""
     if not any(mechanism.holonomic):
         return list(mechanism.random(np.random.default_rng(0), PROBES))
-    at = matrices(mechanism)
-    samples = closed_samples(mechanism, lambda q: _closed(mechanism, at, q), PROBES, seed=0)
+    at, sizes = matrices(mechanism), residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
+    samples = closed_samples(mechanism, lambda q: closed_before_compiling(mechanism, at, q, sizes), PROBES, seed=0)
     closed = [q for q, met in samples if met]
     return closed or [q for q, _ in samples]
 
@@ -317,7 +305,7 @@ def neutral_if_met(mechanism: Mechanism) -> list[Any]:
     return [q] if np.abs(matrices(mechanism)(q)[2] / sizes).max() <= SLACK else []
 
 
-@lru_cache(maxsize=4)
+@remembered(2)
 def matrices(mechanism: Mechanism, world: bool = True) -> Matrices:
     """Return M, A and phi as a function of numbers; what rounding has left of entries of A that cancel is zero."""
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")
@@ -345,24 +333,6 @@ def in_frames(motion: TreeMotion, constraints: Sequence[Constraint], c: list[Any
     for constraint in constraints:
         result += motion.from_world(constraint, c[len(result) : len(result) + len(constraint.row_names())])
     return result
-
-
-def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:
-    """Return a configuration near q that meets the rows with residuals, by Gauss-Newton steps; None where they fail."""
-    holonomic = np.array(mechanism.holonomic, dtype=bool)
-    sizes = residual_sizes(mechanism)[holonomic]
-    best, least = None, np.inf
-    for _ in range(CLOSING_STEPS):
-        M, A, phi = at(q)
-        size = np.abs(phi / sizes).max(initial=0.0)
-        if size < least:
-            best, least = q, size
-        if not CLOSED < size < np.inf or (size < SLACK and size > 0.5 * least and best is not q):
-            break
-        mass = np.diag(M)
-        d = np.where(mass > 0, np.abs(mass) + (mass <= 0), 1.0) ** -0.5
-        q = mechanism.integrate(q, -d * (np.linalg.pinv(A[holonomic] / sizes[:, None] * d, rcond=1e-8) @ (phi / sizes)))
-    return best if least <= SLACK else None
 
 
 def residual_sizes(mechanism: Mechanism) -> Any:
