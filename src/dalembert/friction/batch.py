@@ -76,14 +76,14 @@ def resolve_batch(
     options: dict[str, Any] = {"at_rest": at_rest, "names": names, "rows": rows}
     if reacting:
         contacts = reacting_batch(data, laws, names, rows, at_rest)
-        out, again = solved_reacting(data, contacts, start, associated), [FrictionStatus.NOT_CONVERGED]
+        out = solved_reacting(data, contacts, start, associated)
         options["associated"] = associated
     else:
         if associated:
             raise ModelError("associated=True is for Reacting laws; with given limits the problem is convex as it is")
         laws = checked_laws(laws, m, names)
         out = _solved(data, laws, at_rest, start)
-        again = [FrictionStatus.MASSLESS, FrictionStatus.NOT_CONVERGED]
+    again = [FrictionStatus.MASSLESS, FrictionStatus.NOT_CONVERGED]
     for s in np.flatnonzero(np.isin(out.status, again)).tolist():
         _alone(out, s, data, list(laws), options)
     return out

@@ -28,6 +28,9 @@ UNSEEN = 1e-14
 CONSISTENT = 1e-9
 """A dependent row's drift may miss what the others imply by this part of its terms."""
 
+ROUNDED = 1e-13
+"""And by this part of the row's size times that of the prescribed motion: where the terms vanish, all is rounding."""
+
 
 @compiled
 def factored(M, L):
@@ -103,16 +106,19 @@ def particular(Q, R, drift, b):
     k = drift.size
     part = np.zeros(k)
     b[:] = 0.0
+    motion = 0.0
     for i in range(k):
-        total, terms = -drift[i], abs(drift[i])
+        total, terms, size = -drift[i], abs(drift[i]), 0.0
         for j in range(i):
             total -= R[i, j] * part[j]
             terms += abs(R[i, j] * part[j])
+            size = np.hypot(size, R[i, j])
         if R[i, i] > 0.0:
             part[i] = total / R[i, i]
+            motion = np.hypot(motion, part[i])
             for p in range(b.size):
                 b[p] += part[i] * Q[i, p]
-        elif abs(total) > CONSISTENT * terms:
+        elif abs(total) > CONSISTENT * terms + ROUNDED * size * motion:
             return False
     return True
 

@@ -101,7 +101,7 @@ def _solved(problem: ReactionProblem, held: Array, normal: Array, a: Array, r: A
     lower = np.vstack([A, H[rows]])
     K = np.block([[M, A.T, -H.T @ follows], [lower, np.zeros((len(lower), len(lower)))]])
     b = np.concatenate([reduced.load + H.T @ fixed, -reduced.drift, -reduced.contact_drift[rows]])
-    d = 1.0 / np.sqrt(M.diagonal())
+    d = 1.0 / np.sqrt(np.where(M.diagonal() > 0.0, M.diagonal(), 1.0))  # constraints hold what has no mass
     size = np.abs(lower * d).max(axis=1, initial=0.0)
     e = 1.0 / np.where(size > 0.0, size, 1.0)
     scale = np.concatenate([d, e])
