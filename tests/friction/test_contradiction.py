@@ -11,7 +11,8 @@ import pytest
 from dalembert.friction import FrictionStatus, Reacting, resolve, resolve_batch
 from dalembert.friction.cones.contradiction import farkas_weights
 from dalembert.friction.cones.modes import all_solutions
-from dalembert.friction.cones.problem import reaction_problem
+from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.problem import problem_at
 
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "friction.py"
 
@@ -122,10 +123,8 @@ def test_sliding_in_a_plane_has_finitely_many_modes():
     r = resolve(M, [0, -9.81, 0, 0], W, [-1.0, 0.0], [Reacting(2.2, 0, directions=2)], A=A)  # Painleve's rod
     assert r.status is FrictionStatus.NO_SOLUTION
     assert r.certificate.note == "all modes were tried"
-    given = {"names": None, "rows": None, "coordinates": None, "at_rest": 0.0, "loads": None, "state_of_system": None}
-    plane = reaction_problem(M, [0, -9.81, 0, 0], W, [0.0, 0.0], [Reacting(2.2, 0, directions=2)], A=A, drift=None,
-                             contact_drift=None, **given)  # fmt: skip
-    assert all_solutions(plane) is None  # at rest it slips in any direction
+    plane = problem_at(M, [0, -9.81, 0, 0], W, [0.0, 0.0], [Reacting(2.2, 0, directions=2)], A=A)
+    assert all_solutions(ConeProblem.of(plane)) is None  # at rest it slips in any direction
 
 
 def campaign():

@@ -6,8 +6,8 @@ There is no Delassus matrix, but the problem is convex in the acceleration,
 
 and the proximal point method solves it through definite ones: M + rho I in place of M, f + rho a_k in place of f, rho
 smaller with each step. Its index sets settle after a few steps; the block matrix with the sticking rows, M as it is,
-then gives the answer, which is checked against the laws. There is no answer, or no single one, where a massless motion d
-is held by no contact:
+then gives the answer, which is checked against the laws. There is no answer, or more than one, where no contact holds a
+massless motion d:
 
     M d = 0,  A d = 0,  f . d >= sum_i limit_i |w_i . d|,      a linear programme for each direction of d
 
@@ -24,7 +24,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from dalembert.friction.bounded.methods import MethodForces, exact
-from dalembert.friction.bounded.problem import FrictionProblem
+from dalembert.friction.bounded.problem import IntervalProblem
 from dalembert.friction.resolution import (
     AT_LIMIT,
     FrictionCertificate,
@@ -51,7 +51,7 @@ HOLDS = 1e-10
 """A slipping contact may accelerate against its direction by this part of the contact accelerations: rounding."""
 
 
-def hold_massless(problem: FrictionProblem, method: str, solver: Callable, finish: Callable) -> Resolution:
+def hold_massless(problem: IntervalProblem, method: str, finish: Callable) -> Resolution:
     """Resolve a problem without a Delassus matrix, by `exact` only."""
     if method != "exact":
         found = MethodForces(
@@ -75,7 +75,7 @@ def hold_massless(problem: FrictionProblem, method: str, solver: Callable, finis
     return finish(problem, method, MethodForces(np.full(len(problem.names), np.nan), STEPS, status))
 
 
-def unheld(problem: FrictionProblem) -> bool:
+def unheld(problem: IntervalProblem) -> bool:
     """Say whether some massless motion that A allows is held by no contact, or just so."""
     M, A = problem.system.M, problem.system.A
     size = np.maximum(np.abs(np.vstack([M, A])).max(axis=1), np.finfo(float).tiny)
@@ -94,7 +94,7 @@ def unheld(problem: FrictionProblem) -> bool:
     return False
 
 
-def _held(problem: FrictionProblem, warm: Array, stick: Array, rounds: int) -> Resolution | None:
+def _held(problem: IntervalProblem, warm: Array, stick: Array, rounds: int) -> Resolution | None:
     """Solve with the sticking rows in the block matrix; None where the laws do not hold there."""
     S = np.flatnonzero(stick)
     T = np.where(problem.rest, np.sign(warm) * problem.limits, problem.forces_in_motion)
@@ -122,7 +122,7 @@ def _held(problem: FrictionProblem, warm: Array, stick: Array, rounds: int) -> R
     )  # fmt: skip
 
 
-def _report(problem: FrictionProblem, T: Array, sets: IndexSets) -> UniquenessReport:
+def _report(problem: IntervalProblem, T: Array, sets: IndexSets) -> UniquenessReport:
     """Say which forces are determined: W itself takes the place of Z^T W, constraint rows beside it."""
     stuck = np.array([name in sets.sticking for name in problem.names], dtype=bool)
     side = np.where(np.abs(T) >= problem.limits * (1.0 - AT_LIMIT), np.sign(T), 0.0).astype(int)

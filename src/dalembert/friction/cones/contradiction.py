@@ -19,7 +19,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
-from dalembert.friction.cones.problem import BILATERAL, FIXED, UNILATERAL, ReactionProblem
+from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 
 Array = np.ndarray
 
@@ -69,7 +70,7 @@ def _exact(C: Array, w: Array) -> Array:
     return out
 
 
-def contradiction(problem: ReactionProblem, associated: bool = False) -> dict[str, float]:
+def contradiction(problem: ConeProblem, associated: bool = False) -> dict[str, float]:
     """Return the weights of contacts and constraint rows that contradict each other by name; empty where none is found.
 
     With `associated` the weight of a contact is its part of the direction of recession along the normal.

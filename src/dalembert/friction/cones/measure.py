@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.friction.cones.sweeps import ASSOCIATED, FIXED, TINY, UNILATERAL
+from dalembert.friction.cones.sweeps import ASSOCIATED, TINY
+from dalembert.friction.problem import FIXED, UNILATERAL
 from dalembert.kernel.loops import loop
 
 compiled = loop(nogil=True, error_model="numpy")
