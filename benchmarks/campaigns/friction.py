@@ -343,13 +343,11 @@ def trial(rng: np.random.Generator) -> tuple[str, str]:
     """Resolve one random problem by every method, alone and in a batch, and judge all answers."""
     case = random_case(rng)
     try:
-        verdict = _trial_alone(case, rng)
+        r, verdict = _trial_alone(case, rng)
     except DalembertError as error:
         r, verdict = None, ("refused", f"{type(error).__name__}: {str(error)[:60]}")
     except Exception as error:  # counted, not hidden
         return "foreign", f"{type(error).__name__}: {str(error)[:60]}"
-    else:
-        r, verdict = verdict
     if verdict[0] == "wrong":
         return verdict
     try:
@@ -396,9 +394,8 @@ def _trial_batch(case: Case, r: Resolution | None, rng: np.random.Generator) -> 
     f = np.stack([np.zeros(case.f.size), case.f, rng.normal(size=case.f.size)])
     matrices = (case.M, case.W, case.A)
     M, W, A = matrices if rng.random() < 0.5 else (np.tile(x, (3, 1, 1)) for x in matrices)
-    given = {"drift": case.drift, "contact_drift": case.contact_drift}
-    both = {name: np.tile(x, (3, 1)) for name, x in given.items()}
-    b = resolve_batch(M, f, W, np.tile(case.state, (3, 1)), case.laws, A=A, **both)
+    drift, contact_drift, state = (np.tile(x, (3, 1)) for x in (case.drift, case.contact_drift, case.state))
+    b = resolve_batch(M, f, W, state, case.laws, A=A, drift=drift, contact_drift=contact_drift)
     for s in np.flatnonzero(b.ok):
         law = wrong_law(replace(case, f=f[s]), b.acceleration[s], b.forces[s], b.multipliers[s])
         if law:

@@ -314,7 +314,8 @@ def _rows_of_contacts(
         source += range(column, column + width)
         first.append(len(source))
         column += width
-    return bases, *(np.array(x, dtype=np.int64) for x in (source, first, kind, begin))
+    where, offsets, kinds, starts = (np.array(x, dtype=np.int64) for x in (source, first, kind, begin))
+    return bases, where, offsets, kinds, starts
 
 
 def _speeds(velocity: Array, begin: Array) -> Array:
