@@ -167,7 +167,7 @@ def wrong_law(case: Case, a: Array, T: Array, lam: Array, associated: bool = Fal
         accel_t = accel * (1.0 + np.abs(case.W[:, c.columns]).sum())
         if associated and c.kind == UNILATERAL and not moving:
             tight = accel * (1.0 + np.abs(case.A[c.row]).sum()) + c.mu * accel_t
-            wrong = _off_the_dual_cone(c.mu, -lam[c.row], t, u_rows[c.row], ut, forces, tight)
+            wrong = _off_the_dual_cone(c.mu, float(-lam[c.row]), t, float(u_rows[c.row]), ut, forces, tight)
             if wrong:
                 return wrong
             continue
@@ -320,7 +320,7 @@ def proves(case: Case, weights: tuple[tuple[str, float], ...]) -> bool:
         kind, number = name.split()
         row = case.contacts[int(number)].row if kind == "contact" else int(number)
         w[row or 0] += weight
-    pushes = [c.row for c in case.contacts if c.kind == UNILATERAL]
+    pushes = [c.row for c in case.contacts if c.kind == UNILATERAL and c.row is not None]
     cancels = np.abs(w @ case.A).max(initial=0.0) <= 1e-10 * np.abs(w).max()
     return bool(cancels and (w[pushes] >= 0.0).all() and w @ case.drift < -1e-10)
 

@@ -1,4 +1,4 @@
-"""Bounded friction where M is singular on the motions that A allows: sticking contacts may hold what has no mass.
+"""Proximal points for intervals where M is singular: sticking contacts may hold what has no mass.
 
 There is no Delassus matrix, but the problem is convex in the acceleration,
 

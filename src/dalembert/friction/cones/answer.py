@@ -1,4 +1,4 @@
-"""Contacts whose friction is limited by a reaction, resolved; known modes solved once more."""
+"""Disks and cones resolved: answer, verdict and report of one state; known modes solved once more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contacts that contradict each other, proved: weights under which their rows sum to zero and their drifts do not.
+"""Farkas certificate of a contradiction: weights under which contact rows sum to zero and their drifts do not.
 
 A contact asks for n_j a + drift_j >= 0 (an equation where it pulls as well, or is a constraint row). With weights w,
 w_j >= 0 at those that only push,

@@ -1,4 +1,4 @@
-"""Every mode of contacts with one tangent, tried: which answers exist, and whether redundancy leaves some open.
+"""Enumeration of contact modes, one tangent each: which answers exist, and whether redundancy leaves some open.
 
 A mode says of each contact: open, sticking, slipping either way. Within a mode the laws are linear equations and
 inequalities in the reactions r: a polytope, empty or not (a linear programme where the equations are redundant).
