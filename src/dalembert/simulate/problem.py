@@ -22,7 +22,6 @@ from dalembert.simulate.equations.formulation import formulate, refuse_formulati
 from dalembert.simulate.equations.from_tableau import general_dae
 from dalembert.simulate.equations.independent_rows import chosen_multipliers, conditioning, independent_rows, relaxation
 from dalembert.simulate.equations.input_callbacks import InputCallbacks
-from dalembert.simulate.equations.mechanism_system import MechanismSystem
 from dalembert.simulate.equations.motion import KnownMotion, motion
 from dalembert.simulate.events.asked import Events
 from dalembert.simulate.interruptible import interrupted, interruptible
@@ -148,6 +147,8 @@ class Problem:
         self.system = system
         self.motion: KnownMotion | None = None
         if isinstance(system, Mechanism):
+            from dalembert.simulate.equations.mechanism_system import MechanismSystem  # it brings the room `tree`
+
             system = MechanismSystem(system, time)
         if hasattr(system, "expressions") and hasattr(system, "coordinates"):
             self.motion = motion(system, known, time)

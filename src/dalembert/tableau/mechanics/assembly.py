@@ -31,7 +31,8 @@ from dalembert.tableau.variables import element_names
 # rate of e, force, moment, unit e. Own multipliers and angles come last, and the own rows in the same order: the
 # equation that belongs to an unknown has its number.
 #
-# The equations are those of `maximal`, written for one or two bodies. Elements of equal description share one function.
+# The equations are those of `maximal`, written by the same sheet for one or two bodies. Elements of equal description
+# share one function.
 
 
 Array = np.ndarray
