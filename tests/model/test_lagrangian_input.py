@@ -137,7 +137,7 @@ def test_ways_to_write_constraints_and_parameters():
 
 
 def test_room_is_light_until_used():
-    """`CrankSlider` and `Matrices` need no CasADi; a name that does not exist is an AttributeError as everywhere."""
+    """`Matrices` and `System` need no CasADi; a name that does not exist is an AttributeError as everywhere."""
     loaded = "print('casadi' in sys.modules)"
     code = f"import sys, dalembert.model; {loaded}; dalembert.Lagrangian; {loaded}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

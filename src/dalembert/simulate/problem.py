@@ -23,7 +23,6 @@ from dalembert.simulate.equations.formulation import formulate, refuse_formulati
 from dalembert.simulate.equations.from_tableau import general_dae
 from dalembert.simulate.equations.independent_rows import chosen_multipliers, conditioning, independent_rows, relaxation
 from dalembert.simulate.equations.input_callbacks import InputCallbacks
-from dalembert.simulate.equations.mechanism_system import mechanism_system
 from dalembert.simulate.equations.motion import KnownMotion, motion
 from dalembert.simulate.events.asked import Events
 from dalembert.simulate.interruptible import interrupted, interruptible
@@ -32,7 +31,6 @@ from dalembert.simulate.run import integrate_segments
 from dalembert.simulate.settings import Settings
 from dalembert.simulate.steppers.interpolation import DenseOutput
 from dalembert.simulate.steppers.radau import RadauCodes
-from dalembert.tableau.mechanics.bodies import Multibody
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Many starts of one problem, in threads without the interpreter lock: each has its own steps, orders and status.
@@ -149,8 +147,10 @@ class Problem:
     ) -> None:
         self.system = system
         self.motion: KnownMotion | None = None
-        if isinstance(system, Mechanism | Multibody):
-            system = mechanism_system(system, time)
+        if isinstance(system, Mechanism):
+            from dalembert.simulate.equations.mechanism_system import MechanismSystem  # it brings the room `tree`
+
+            system = MechanismSystem(system, time)
         if hasattr(system, "expressions") and hasattr(system, "coordinates"):
             self.motion = motion(system, known, time)
             self.dae = formulate(self.motion, formulation)

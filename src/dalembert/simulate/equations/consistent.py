@@ -23,10 +23,10 @@ from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
+from dalembert.kkt.limits import DOUBT
 from dalembert.model.mechanism.precision import SLACK
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.simulate.equations.least_change import (
-    RANK,
     fits,
     least_change,
     metric,
@@ -158,7 +158,7 @@ class Finder:
         K = np.block([[M, effect, full.T], [A, np.zeros((count, nt + count))]])
         b = np.concatenate([-bias, -drift])
         rows, cols = scales(K)
-        z = cols * np.linalg.lstsq(rows[:, None] * K * cols, rows * b, rcond=RANK)[0]
+        z = cols * np.linalg.lstsq(rows[:, None] * K * cols, rows * b, rcond=DOUBT)[0]
         if np.abs(rows * (K @ z - b)).max(initial=0.0) > 1e-6 * max(1.0, np.abs(rows * b).max(initial=0.0)):
             raise SolvabilityError(
                 f"no {', '.join(m.free_controls)} can produce the known motion: its acceleration conflicts with the "
