@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert.kkt.limits import CLOSED
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.model.mechanism.ranks import SLACK
-from dalembert.tree.block.probing import CLOSED, residual_sizes
+from dalembert.tree.block.probing import residual_sizes
 
 if TYPE_CHECKING:
     from dalembert.large.constrained import LargeSystem

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from dalembert.kkt import Status
+from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.solver import RedundantRows, factored, multipliers, row_pivots
+from dalembert.kkt.expressions.sparse_factor import SparseFactor, Vector, dense, sparse
+from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Solved, judged, relative
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
 from dalembert.tree.algebra.screws import Pair
-from dalembert.tree.algebra.sparse_factor import SparseFactor, Vector, dense, sparse
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import (
     REST,
@@ -26,8 +28,6 @@ from dalembert.tree.block.articulated_system import (
     yielded,
 )
 from dalembert.tree.block.rows import RowForce
-from dalembert.tree.block.solver import RedundantRows, factored, multipliers, row_pivots
-from dalembert.tree.block.verdict import Asked, BlockAnswer, Solved, judged, relative
 from dalembert.tree.routes.elimination import JointStep, Place, RowStep, TreeElimination, eliminate, elimination_order
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The block system from its matrices: M with the zeros of the tree, A by rows.
+"""The block system from its matrices: M and A by rows, zeros left out.
 
 Symbols: R = diag(rho) row weights, H = M + A^T R A = L D L^T. Without R the factor of M fills nothing in. With R > 0
 the system H a + A^T lam = f + A^T R c, A a = c has the solution of that with M, for any R, and H is definite exactly
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from dalembert.tree.algebra.scalars import Scalar, add, is_zero, mul, sub, total
-from dalembert.tree.algebra.sparse_factor import (
+from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.sparse_factor import (
     Matrix,
     SparseFactor,
     Vector,
@@ -38,6 +38,8 @@ class MatrixSystem:
         Factor of H; the rows of Y^T.
     weights
         rho (m,), empty for R = 0.
+    diagonal
+        H_kk (n,).
     """
 
     M: Matrix
@@ -45,16 +47,31 @@ class MatrixSystem:
     mass: SparseFactor
     rows: list[Vector]
     weights: list[Scalar]
+    diagonal: list[Scalar]
 
     @classmethod
     def of(
-        cls, M: Matrix, A: Matrix, massless: bool = False, names: Sequence[str] = (), floors: Sequence[float] = ()
+        cls,
+        M: Matrix,
+        A: Matrix,
+        massless: bool = False,
+        names: Sequence[str] = (),
+        floors: Sequence[float] = (),
+        implied: Sequence[bool] = (),
+        tree: bool = True,
     ) -> MatrixSystem:
-        """Factor H; `massless` where M may be singular, `floors` (m,) as in `row_weights`."""
+        """Factor H.
+
+        `massless`: M may be singular; `floors` (m,): see `row_weights`; `implied` (m,): rows that weigh nothing, so
+        that one which contradicts the others leaves their answer as it is; `tree`: M has the zeros of one.
+        """
         weights = row_weights(M, A, floors or [0.0] * len(A)) if massless and A else []
+        if implied and weights:
+            weights = [0.0 if idle else weight for weight, idle in zip(weights, implied, strict=True)]
         H = augmented(M, A, weights) if weights else M
-        mass = sparse_factor(H, least_fill_order(H) if weights else tree_order(len(M)), names)
-        return cls(M, A, mass, [mass.half_solve(sparse(row)) for row in A], weights)
+        mass = sparse_factor(H, tree_order(len(M)) if tree and not weights else least_fill_order(H), names)
+        rows = [mass.half_solve(sparse(row)) for row in A]
+        return cls(M, A, mass, rows, weights, [H[k][k] for k in range(len(M))])
 
     def start(self, load: Sequence[Scalar], c: Sequence[Scalar]) -> Vector:
         """Return z = L^-1 (f + A^T R c)."""

@@ -1,0 +1,187 @@
+"""The verdict of `kkt` on a sample of straight-line code: the sample decides rank, mass and consistency.
+
+Where a model says what its rank is, `verdict.py` judges by it. Systems in expressions say nothing of the kind: their
+parameters may take any value, and a rank holds at one state and not at the next. So each sample must prove what the
+code was traced for, by the rules that `KKT` applies to it, and is declined where it does not: `KKT` then decides.
+
+Symbols: H = M, or M + A^T R A where M may be singular; H = L D L^T, Y = L^-1 A^T, G = Y^T D^-1 Y; K kept rows, implied
+ones A_i = T_i A_K; d = |H_kk|^-1/2, s = G_ii^-1/2, taken at the sample, so that no unit matters; p pivots of unit
+diagonal; T_f, T_l as in `verdict.py`, S = T_f + T_l + |s c|.
+
+    regular     p of H and of G_KK above the least that a fast route proves a rank with
+    dependent   sum_i s_i^2 |Y_i - T_i Y_K|^2 at the level of rounding: A has no more rows than are kept
+    lengths     no row is rounding beside another
+    solved      omega_1, omega_2 at the level of rounding
+    certain     three digits of a and of lam: |error| <= |d| (sum 1/p) eps S, of lam with s, or both are zero to it
+    agreeing    |c_i - T_i c_K| <= limit (|c_i| + |T_i| |c_K|), or rounding of what the forces could cause there
+
+All of these make an answer unique, or redundant where rows are implied; without the last it is inconsistent. A pivot of
+H that vanishes is a massless motion, if H has the rows in it: else they may hold what M does not resist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import casadi as ca
+
+from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.sparse_factor import Vector
+from dalembert.kkt.expressions.verdict import (
+    Asked,
+    BlockAnswer,
+    Judged,
+    Solved,
+    SolveEvidence,
+    relative,
+    residuals,
+    root,
+    sum_of_sizes,
+)
+from dalembert.kkt.limits import CERTAIN, SampleLimits
+from dalembert.kkt.status import Status
+
+
+@dataclass(frozen=True, eq=False)
+class SampleRows:
+    """The factored block matrix as this verdict sees it.
+
+    Attributes
+    ----------
+    heights
+        The rows of Y^T.
+    lengths
+        G_ii (m,), the squares of the rows' lengths.
+    pivots
+        Of G_KK, by row.
+    sums
+        T by implied row; empty for a row that can move nothing.
+    masses
+        H_kk (n,).
+    covered
+        Whether H has mass or rows along every coordinate that could have either: then a pivot that vanishes is a
+        massless motion.
+    """
+
+    heights: Sequence[Vector]
+    lengths: Sequence[Scalar]
+    pivots: Vector
+    sums: Mapping[int, Vector]
+    masses: Sequence[Scalar]
+    covered: bool
+
+
+def judged_by_sample(
+    system: Judged, rows: SampleRows, limits: SampleLimits, asked: Asked, solved: Solved
+) -> BlockAnswer:
+    """Return an answer with its residuals and the verdict that `KKT` would give, or `DECLINED`."""
+    d, s = [_scale(x) for x in rows.masses], [_scale(x) for x in rows.lengths]
+    mass_pivots, row_pivots = relative(system.mass.pivots, d), relative(rows.pivots, s)
+    evidence = SolveEvidence(
+        imbalance=system.imbalance(asked.load, solved.motion, solved.lam),
+        gap=[sub(*pair) for pair in zip(asked.c, system.reached(solved.motion), strict=True)],
+        c=asked.c,
+        free=solved.free,
+        held=solved.held,
+        mass_pivots=mass_pivots,
+        row_pivots=row_pivots,
+        mass_scales=d,
+        row_scales=s,
+        implied=[i in rows.sums for i in range(len(s))],
+        inputs=asked.inputs,
+    )
+    omega = residuals(evidence)
+    spread = total(*(1.0 / ca.SX(p) for p in (*mass_pivots, *row_pivots)))
+    whole = total(root(solved.free), root(solved.held), sum_of_sizes(s, asked.c))
+    conditions = [
+        *(ca.SX(p) > limits.regular for p in (*mass_pivots, *row_pivots)),
+        *(ca.SX(each) <= limits.accept for each in omega[:2]),
+        *_certain(solved.a, d, spread, whole, limits),
+        *_certain(solved.lam, s, spread, whole, limits),
+        *_dependent(system, rows, s, limits),
+        *_lengths(s, limits),
+    ]
+    agreeing = _agreeing(rows, asked.c, root(solved.free), limits)
+    return BlockAnswer(solved.a, solved.lam, _verdict(evidence, conditions, agreeing, rows, limits), omega)
+
+
+def _verdict(
+    e: SolveEvidence, conditions: list[ca.SX], agreeing: list[ca.SX], rows: SampleRows, limits: SampleLimits
+) -> Scalar:
+    """Return the status of a sample, a member of `Status` as a number; every comparison is false for NaN."""
+    answer = ca.SX(int(Status.REDUNDANT if rows.sums else Status.UNIQUE))
+    if agreeing:
+        answer = ca.if_else(reduce(ca.logic_and, agreeing), answer, int(Status.INCONSISTENT))
+    status = ca.if_else(reduce(ca.logic_and, conditions), answer, int(Status.DECLINED))
+    if rows.covered:
+        vanishing = reduce(ca.logic_or, (ca.fabs(p) <= limits.massless for p in e.mass_pivots))
+        status = ca.if_else(vanishing, int(Status.MASSLESS), status)
+    finite = ca.fabs(ca.SX(total(*e.inputs))) < ca.inf
+    return ca.if_else(finite, status, int(Status.NONFINITE))
+
+
+def _scale(square: Scalar) -> Scalar:
+    """Return |square|^-1/2, zero where there is nothing."""
+    if type(square) is float:
+        return abs(square) ** -0.5 if square else 0.0
+    size = ca.fabs(square)
+    return ca.if_else(size == 0, 0.0, 1.0 / ca.sqrt(size))
+
+
+def _certain(
+    x: Sequence[Scalar], scales: Sequence[Scalar], spread: Scalar, whole: Scalar, limits: SampleLimits
+) -> list[ca.SX]:
+    """Return whether three digits of one block are certain, or it is zero beside what the data could cause in it."""
+    if not x:
+        return []
+    squares = [mul(each, each) for each in scales]
+    size = ca.SX(total(*(mul(each, each) for each in x)))
+    error = total(*squares) * (spread * limits.rounding * whole) ** 2
+    least = reduce(ca.fmin, squares, ca.inf)
+    zero = ca.logic_and(size <= error, error <= CERTAIN**2 * least * ca.SX(whole) ** 2)
+    return [ca.logic_or(error <= CERTAIN**2 * size, zero)]
+
+
+def _dependent(system: Judged, rows: SampleRows, s: Sequence[Scalar], limits: SampleLimits) -> list[ca.SX]:
+    """Return whether implied rows are sums of kept ones to rounding."""
+    distances = []
+    for i, parts in rows.sums.items():
+        rest = dict(rows.heights[i])
+        for j, weight in parts.items():
+            for k, value in rows.heights[j].items():
+                rest[k] = sub(rest.get(k, 0.0), mul(weight, value))
+        scaled = system.mass.scaled(rest)  # -D^-1 rest
+        distances.append(mul(mul(s[i], s[i]), total(*(mul(rest[k], scaled[k]) for k in rest))))
+    distance = total(*distances)
+    return [] if is_zero(distance) else [-ca.SX(distance) <= limits.dependent**2]
+
+
+def _lengths(s: Sequence[Scalar], limits: SampleLimits) -> list[ca.SX]:
+    """Return whether no row is rounding beside another; rows that are known to be zero are none."""
+    scales = [each for each in s if not is_zero(each)]
+    if len(scales) < 2:
+        return []
+    return [reduce(ca.fmin, scales) > limits.lengths * reduce(ca.fmax, scales)]
+
+
+def _agreeing(rows: SampleRows, c: Sequence[Scalar], free: Scalar, limits: SampleLimits) -> list[ca.SX]:
+    """Return, by implied row, whether its right side is the sum of those that it is made of."""
+    conditions = []
+    for i, parts in rows.sums.items():
+        terms = [mul(weight, c[j]) for j, weight in parts.items()]
+        conflict = sub(c[i], total(*terms))
+        if is_zero(conflict):
+            continue
+        size = sum_of_sizes([1.0] * (len(terms) + 1), [c[i], *terms])
+        reach = [root(rows.lengths[i]), *(mul(_size(weight), root(rows.lengths[j])) for j, weight in parts.items())]
+        noise = mul(limits.accept, mul(free, total(*reach)))
+        limit = add(mul(limits.agree, size), noise)
+        conditions.append(_size(conflict) <= ca.SX(limit))
+    return conditions
+
+
+def _size(x: Scalar) -> Scalar:
+    """Return |x|."""
+    return abs(x) if type(x) is float else ca.fabs(x)
