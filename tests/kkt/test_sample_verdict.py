@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT, Status
-from dalembert.kkt.expressions.matrix_system import MatrixSystem
+from dalembert.kkt.expressions.matrix_system import MatrixSystem, unit_free_weights
 from dalembert.kkt.expressions.solver import solve_by_sample
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import EPS
@@ -24,10 +24,11 @@ TRUE_DIGITS = 1e-3
 def _kernel(implied: bool = False) -> Kernel:
     """Return M, A, f, c -> a, lam, status, for any M; with the second row a multiple of the first where `implied`."""
     mass, rows, f, c = ca.SX.sym("M", N, N), ca.SX.sym("A", M, N), ca.SX.sym("f", N), ca.SX.sym("c", M)
-    sums = ((), (0,)) if implied else ((), ())
-    needs = Conditioning(True, (1.0,) * N, (1.0,) * M, (0.0,) * M, (False, implied), sums)
+    last = (False,) * (M - 1) + (implied,)
+    sums = ((),) * (M - 1) + ((0,) if implied else (),)
+    needs = Conditioning(True, (1.0,) * N, (1.0,) * M, (0.0,) * M, last, sums)
     matrices = [[ca.horzsplit(row) for row in ca.vertsplit(x)] for x in (mass, rows)]
-    system = MatrixSystem.of(*matrices, massless=True, implied=needs.implied, tree=False)
+    system = MatrixSystem.weighed(*matrices, unit_free_weights(*matrices, needs.implied))
     inputs = [x for each in (mass, rows, f, c) for x in ca.vertsplit(ca.vec(each))]
     answer = solve_by_sample(system, needs, ca.vertsplit(f), ca.vertsplit(c), inputs, EPS)
     outputs = [ca.vertcat(*x) for x in (answer.acceleration, answer.multipliers, [answer.status])]
@@ -134,7 +135,8 @@ IMPLIED = _kernel(implied=True)
 def test_verdicts_on_implied_rows_are_those_of_kkt(seed, apart, conflict, unit):
     """From rows that depend to the last digit to independent ones, right sides that agree or contradict each other.
 
-    What straight-line code says, `KKT` says, too; rows that depend and agree to rounding it must not decline.
+    What straight-line code says, `KKT` says, too; rows that depend to rounding it must not decline, unless right sides
+    neither agree to rounding nor contradict each other clearly.
     """
     rng = np.random.default_rng(seed)
     root, factor = rng.normal(size=(N, N)) + 2 * np.eye(N), 10.0**unit * rng.uniform(0.5, 2.0)
@@ -148,12 +150,13 @@ def test_verdicts_on_implied_rows_are_those_of_kkt(seed, apart, conflict, unit):
     mass, rows, f = scale[:, None] * mass * scale, rows * scale, rng.normal(size=N) * scale
     a, lam, code = IMPLIED(mass, rows, f, c)
     status = Status(int(code[0]))
-    if apart == 17:
+    if apart == 17 and not 9 < conflict < 17:
         assert status in (Status.REDUNDANT, Status.INCONSISTENT)
     if status == Status.DECLINED:
         return
     batch = KKT(mass[None], rows[None]).solve(f[None], -c[None])
-    assert batch.status[0] == status
+    at_rounding = 12 < apart < 17 or 11 < conflict < 17  # either may take it for more than rounding
+    assert batch.status[0] == status or (at_rounding and batch.status[0] == Status.ILL_CONDITIONED)
     if status == Status.REDUNDANT:
         np.testing.assert_allclose(a, batch.acceleration[0], rtol=1e-9, atol=1e-9 * np.abs(a).max())
         np.testing.assert_allclose(lam, batch.multipliers[0], rtol=1e-9, atol=1e-9 * np.abs(lam).max())

@@ -262,7 +262,8 @@ class SampleLimits:
     regular
         Least pivot, of unit diagonal: that of a matrix whose inverse has at most the trace of a fast route's proof.
     dependent
-        Distance of a row of length one from others up to which it depends on them.
+        Distance of a row of length one from others up to which it depends on them: half of the rounding in `rows.py`,
+        since the rows in the metric of the mass are themselves rounded, differently here and there.
     lengths
         Ratio of shortest to longest row above which no row is rounding beside another.
     agree
@@ -286,7 +287,7 @@ class SampleLimits:
         """Return the limits for a size and a precision."""
         return cls(
             regular=1.0 / regular_trace(n, m, precision),
-            dependent=rounding_level(m, n, precision),
+            dependent=0.5 * rounding_level(m, n, precision),
             lengths=length_ratio(n, m, precision),
             agree=consistency_level(m, precision),
             massless=massless_level(n, precision),

@@ -9,14 +9,16 @@ ones A_i = T_i A_K; d = |H_kk|^-1/2, s = G_ii^-1/2, taken at the sample, so that
 diagonal; T_f, T_l as in `verdict.py`, S = T_f + T_l + |s c|.
 
     regular     p of H and of G_KK above the least that a fast route proves a rank with
-    dependent   sum_i s_i^2 |Y_i - T_i Y_K|^2 at the level of rounding: A has no more rows than are kept
+    dependent   |Y_i - T_i Y_K|^2 / (G_ii + T_i^2 G_KK) at the level of rounding: A has no more rows than are kept
     lengths     no row is rounding beside another
     solved      omega_1, omega_2 at the level of rounding
-    certain     three digits of a and of lam: |error| <= |d| (sum 1/p) eps S, of lam with s, or both are zero to it
-    agreeing    |c_i - T_i c_K| <= limit (|c_i| + |T_i| |c_K|), or rounding of what the forces could cause there
+    certain     three digits of a and of lam in their own units: their errors are about (1/p_H + 1/p_G) (n + m) eps S
+                times |d| and |s|, p_H and p_G the least pivots; or both are zero to that, in scaled units
+    agreeing    |c_i - T_i c_K| at the level of rounding of |c_i| + |T_i| |c_K|, or of what the forces could cause there
 
-All of these make an answer unique, or redundant where rows are implied; without the last it is inconsistent. A pivot of
-H that vanishes is a massless motion, if H has the rows in it: else they may hold what M does not resist.
+All of these make an answer unique, or redundant where rows are implied; a conflict above the limit of consistency makes
+it inconsistent. A pivot of H that vanishes is a massless motion, if H has the rows in it: else they may hold what M
+does not resist.
 """
 
 from __future__ import annotations
@@ -93,27 +95,39 @@ def judged_by_sample(
         inputs=asked.inputs,
     )
     omega = residuals(evidence)
-    spread = total(*(1.0 / ca.SX(p) for p in (*mass_pivots, *row_pivots)))
+    spread = total(*(1.0 / ca.SX(reduce(ca.fmin, p)) for p in (mass_pivots, row_pivots) if p))
     whole = total(root(solved.free), root(solved.held), sum_of_sizes(s, asked.c))
+    error = spread * limits.rounding * whole
     conditions = [
         *(ca.SX(p) > limits.regular for p in (*mass_pivots, *row_pivots)),
         *(ca.SX(each) <= limits.accept for each in omega[:2]),
-        *_certain(solved.a, d, spread, whole, limits),
-        *_certain(solved.lam, s, spread, whole, limits),
-        *_dependent(system, rows, s, limits),
+        *_certain(solved.a, rows.masses, d, error, whole),
+        *_certain(*_borne(rows, solved.lam, s), error, whole),
+        *_dependent(system, rows, limits),
         *_lengths(s, limits),
     ]
-    agreeing = _agreeing(rows, asked.c, root(solved.free), limits)
-    return BlockAnswer(solved.a, solved.lam, _verdict(evidence, conditions, agreeing, rows, limits), omega)
+    conflicts = _conflicts(rows, asked.c, root(solved.free), limits)
+    met = [ca.SX(each) <= limits.accept for each in conflicts]
+    met += _fulfilled(evidence, solved.a, rows, whole, limits)
+    contradicted = [ca.SX(each) > limits.agree for each in conflicts]
+    status = _verdict(evidence, rows, limits, conditions, met, contradicted)
+    return BlockAnswer(solved.a, solved.lam, status, omega)
 
 
 def _verdict(
-    e: SolveEvidence, conditions: list[ca.SX], agreeing: list[ca.SX], rows: SampleRows, limits: SampleLimits
+    e: SolveEvidence,
+    rows: SampleRows,
+    limits: SampleLimits,
+    conditions: list[ca.SX],
+    met: list[ca.SX],
+    contradicted: list[ca.SX],
 ) -> Scalar:
     """Return the status of a sample, a member of `Status` as a number; every comparison is false for NaN."""
     answer = ca.SX(int(Status.REDUNDANT if rows.sums else Status.UNIQUE))
-    if agreeing:
-        answer = ca.if_else(reduce(ca.logic_and, agreeing), answer, int(Status.INCONSISTENT))
+    if met:
+        answer = ca.if_else(reduce(ca.logic_and, met), answer, int(Status.DECLINED))
+    if contradicted:
+        answer = ca.if_else(reduce(ca.logic_or, contradicted), int(Status.INCONSISTENT), answer)
     status = ca.if_else(reduce(ca.logic_and, conditions), answer, int(Status.DECLINED))
     if rows.covered:
         vanishing = reduce(ca.logic_or, (ca.fabs(p) <= limits.massless for p in e.mass_pivots))
@@ -131,31 +145,59 @@ def _scale(square: Scalar) -> Scalar:
 
 
 def _certain(
-    x: Sequence[Scalar], scales: Sequence[Scalar], spread: Scalar, whole: Scalar, limits: SampleLimits
+    x: Sequence[Scalar], diagonal: Sequence[Scalar], scales: Sequence[Scalar], error: Scalar, whole: Scalar
 ) -> list[ca.SX]:
-    """Return whether three digits of one block are certain, or it is zero beside what the data could cause in it."""
-    if not x:
+    """Return whether three digits of one block are certain in its own units, or it is zero.
+
+    `error` is the largest in scaled units, x / scales. A block is zero that is so to rounding in scaled units, with
+    three digits of what the data could cause in its least entry.
+    """
+    weights = [mul(each, each) for each in scales if not is_zero(each)]
+    if not weights:
         return []
-    squares = [mul(each, each) for each in scales]
-    size = ca.SX(total(*(mul(each, each) for each in x)))
-    error = total(*squares) * (spread * limits.rounding * whole) ** 2
-    least = reduce(ca.fmin, squares, ca.inf)
-    zero = ca.logic_and(size <= error, error <= CERTAIN**2 * least * ca.SX(whole) ** 2)
-    return [ca.logic_or(error <= CERTAIN**2 * size, zero)]
+    squares = [mul(each, each) for each in x]
+    largest = mul(total(*weights), error**2)
+    scaled = total(*(mul(square, _size(weight)) for square, weight in zip(squares, diagonal, strict=True)))
+    cause = mul(reduce(ca.fmin, weights), ca.SX(whole) ** 2)
+    zero = ca.logic_and(ca.SX(scaled) <= error**2, largest <= CERTAIN**2 * cause)
+    return [ca.logic_or(largest <= CERTAIN**2 * ca.SX(total(*squares)), zero)]
 
 
-def _dependent(system: Judged, rows: SampleRows, s: Sequence[Scalar], limits: SampleLimits) -> list[ca.SX]:
-    """Return whether implied rows are sums of kept ones to rounding."""
+def _borne(rows: SampleRows, lam: Sequence[Scalar], s: Sequence[Scalar]) -> tuple[list[Scalar], ...]:
+    """Return what the kept rows would bear alone, lam_K + T^T lam_i, with their lengths and scales."""
+    kept = [j for j in range(len(lam)) if j not in rows.sums]
+    shares = {j: [mul(parts[j], lam[i]) for i, parts in rows.sums.items() if j in parts] for j in kept}
+    return [total(lam[j], *shares[j]) for j in kept], [rows.lengths[j] for j in kept], [s[j] for j in kept]
+
+
+def _fulfilled(
+    e: SolveEvidence, a: Sequence[Scalar], rows: SampleRows, whole: Scalar, limits: SampleLimits
+) -> list[ca.SX]:
+    """Return whether implied rows are met to rounding of the motion, as kept ones are to that of the forces."""
+    motion = root(total(*(mul(mul(x, x), _size(mass)) for x, mass in zip(a, rows.masses, strict=True))))
+    limit = add(mul(limits.accept, add(motion, sum_of_sizes(e.row_scales, e.c))), mul(limits.rounding, whole))
+    gaps = [mul(e.row_scales[i], _size(e.gap[i])) for i in rows.sums]
+    return [ca.SX(gap) <= limit for gap in gaps if not is_zero(gap)]
+
+
+def _dependent(system: Judged, rows: SampleRows, limits: SampleLimits) -> list[ca.SX]:
+    """Return whether implied rows are sums of kept ones to rounding.
+
+    Of y = (T_i, -1) in units of the rows' lengths, |B^T y| / |y| bounds the least singular value of B from above.
+    """
     distances = []
     for i, parts in rows.sums.items():
         rest = dict(rows.heights[i])
         for j, weight in parts.items():
             for k, value in rows.heights[j].items():
                 rest[k] = sub(rest.get(k, 0.0), mul(weight, value))
+        if not rest:
+            continue
         scaled = system.mass.scaled(rest)  # -D^-1 rest
-        distances.append(mul(mul(s[i], s[i]), total(*(mul(rest[k], scaled[k]) for k in rest))))
-    distance = total(*distances)
-    return [] if is_zero(distance) else [-ca.SX(distance) <= limits.dependent**2]
+        square = total(*(mul(rest[k], scaled[k]) for k in rest))
+        size = total(rows.lengths[i], *(mul(mul(weight, weight), rows.lengths[j]) for j, weight in parts.items()))
+        distances.append(ca.if_else(ca.SX(size) > 0, -square / ca.SX(size), 0))
+    return [total(*distances) <= limits.dependent**2] if distances else []
 
 
 def _lengths(s: Sequence[Scalar], limits: SampleLimits) -> list[ca.SX]:
@@ -166,20 +208,22 @@ def _lengths(s: Sequence[Scalar], limits: SampleLimits) -> list[ca.SX]:
     return [reduce(ca.fmin, scales) > limits.lengths * reduce(ca.fmax, scales)]
 
 
-def _agreeing(rows: SampleRows, c: Sequence[Scalar], free: Scalar, limits: SampleLimits) -> list[ca.SX]:
-    """Return, by implied row, whether its right side is the sum of those that it is made of."""
-    conditions = []
+def _conflicts(rows: SampleRows, c: Sequence[Scalar], free: Scalar, limits: SampleLimits) -> list[ca.SX]:
+    """Return, by implied row, how far its right side is from the sum of those that it is made of, relative to them.
+
+    Rounding of what the forces could cause in these rows is no conflict.
+    """
+    conflicts = []
     for i, parts in rows.sums.items():
         terms = [mul(weight, c[j]) for j, weight in parts.items()]
         conflict = sub(c[i], total(*terms))
         if is_zero(conflict):
             continue
-        size = sum_of_sizes([1.0] * (len(terms) + 1), [c[i], *terms])
+        size = ca.SX(sum_of_sizes([1.0] * (len(terms) + 1), [c[i], *terms]))
         reach = [root(rows.lengths[i]), *(mul(_size(weight), root(rows.lengths[j])) for j, weight in parts.items())]
         noise = mul(limits.accept, mul(free, total(*reach)))
-        limit = add(mul(limits.agree, size), noise)
-        conditions.append(_size(conflict) <= ca.SX(limit))
-    return conditions
+        conflicts.append(ca.if_else(_size(conflict) <= noise, 0, _size(conflict) / size))
+    return conflicts
 
 
 def _size(x: Scalar) -> Scalar:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dalembert.kkt.expressions.matrix_system import MatrixSystem
@@ -256,7 +256,10 @@ def solve_by_sample(
     inputs: Sequence[Scalar],
     eps: float,
 ) -> BlockAnswer:
-    """Return a and lam with the verdict of `KKT`: each sample, in numbers of that precision, decides its rank."""
+    """Return a and lam with the verdict of `KKT`: each sample, in numbers of that precision, decides its rank.
+
+    One step of refinement brings residuals to rounding row by row, as in `kkt/residual.py`.
+    """
     solver, m = BlockSolver.of(system, needs), len(c)
     rows = SampleRows(
         heights=system.rows,
@@ -267,4 +270,13 @@ def solve_by_sample(
         covered=bool(system.weights) or not m,
     )
     limits = SampleLimits.of(len(f), m, eps)
-    return judged_by_sample(system, rows, limits, Asked(f, c, inputs), solver.solved(f, c))
+    return judged_by_sample(system, rows, limits, Asked(f, c, inputs), refined(solver, f, c))
+
+
+def refined(solver: BlockSolver, f: Sequence[Scalar], c: Sequence[Scalar]) -> Solved:
+    """Return the solution after one step of refinement with the same factors."""
+    system, first = solver.system, solver.solved(f, c)
+    gap = [sub(*pair) for pair in zip(c, system.reached(first.motion), strict=True)]
+    second = solver.solved(system.imbalance(f, first.motion, first.lam), gap)
+    a, lam = (list(map(add, *pair)) for pair in ((first.a, second.a), (first.lam, second.lam)))
+    return replace(first, a=a, motion=a, lam=lam)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.kkt.expressions.matrix_system import MatrixSystem
+from dalembert.kkt.expressions.matrix_system import MatrixSystem, unit_free_weights
 from dalembert.kkt.expressions.scalars import Scalar, scalar
 from dalembert.kkt.expressions.solver import solve_by_sample
 from dalembert.kkt.expressions.verdict import Conditioning
@@ -83,7 +83,8 @@ def forward_function(e: Expressions, symbols: Symbols, needs: Conditioning, eps:
     M = _rows(e.mass)
     for k in range(n):
         M[k][k] = e.mass[k, k]  # an expression, be it zero: a coordinate without mass is a status, not an error
-    system = MatrixSystem.of(M, _rows(e.jacobian), needs.massless, implied=needs.implied, tree=False)
+    A = _rows(e.jacobian)
+    system = MatrixSystem.weighed(M, A, unit_free_weights(M, A, needs.implied) if needs.massless else [])
     f, c = (_column(-x) for x in (e.bias, e.drift))
     answer = solve_by_sample(system, needs, f, c, symbols.scalars, eps)
     outputs = {"acceleration": answer.acceleration, "multipliers": answer.multipliers, "status": [answer.status]}
