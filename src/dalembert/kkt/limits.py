@@ -97,6 +97,25 @@ def acceptable(size: int, precision: float = EPS) -> float:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# Proofs of a factorisation: reciprocal condition, and the range condition of the short form.
+
+
+SMALLEST_RCOND = 1e-14
+"""Reciprocal condition below which factors of the whole matrix no longer tell full rank from rank deficiency."""
+
+REGULAR_RCOND = 1e-9
+"""Reciprocal condition above which inertia (n, m, 0) proves solvability beyond rounding."""
+
+INDEPENDENT_RCOND = 1e-6
+"""Reciprocal condition, times the square root of the lightest mass in it, above which rows are independent in the
+metric of the mass, too, by `DOUBT`: that metric stretches light coordinates, and rows with them, by no more than the
+square root, and by 3e3 where masses are coupled as closely as `rows.CLEARLY_DEFINITE` lets them."""
+
+RANGE_TOLERANCE = 1e-11
+"""Relative residual of the range condition up to which the short form counts as exact."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # Rank, in numbers of a given size and precision.
 
 
@@ -182,6 +201,26 @@ differ by as much, levers apart."""
 
 SINGULAR_STEP = 1e-8
 """Singular values up to this part of the largest take no part in a step towards the constraints."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Rows and pivots of systems that are too large for dense decompositions (`large`): ranks from pivots and vectors.
+
+
+IMPLIED_PIVOT = 1e-10
+"""A pivot up to this part of its row's diagonal is none: the square of a part of 1e-5."""
+
+DEAD_PIVOT = 1e-14
+"""A pivot below this part of its row's diagonal is rounding: the row is left out of the solve (its lam stays put)."""
+
+DEPENDENT_VECTOR = 1e-5
+"""Rows depend on each other where three proximal steps leave more than this of a vector that is a bit of all."""
+
+IDLE_ROW = 1e-20
+"""Part of what a row would do to its bodies alone up to which its diagonal of G is rounding: a square."""
+
+FINE = 1e-13
+"""A residual up to this is as good as any; above it another measure, or another solve, may be worth its time."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
-from dalembert.kkt.limits import MASSIVE, Thresholds
+from dalembert.kkt.limits import FINE, MASSIVE, Thresholds
 from dalembert.large.fronts.block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
 from dalembert.large.fronts.plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
-from dalembert.large.residuals import FINE, all_finite, largest_of_each, needs, relative, residuals
+from dalembert.large.residuals import all_finite, largest_of_each, needs, relative, residuals
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock

@@ -98,11 +98,13 @@ def judged_by_sample(
     spread = total(*(1.0 / ca.SX(reduce(ca.fmin, p)) for p in (mass_pivots, row_pivots) if p))
     whole = total(root(solved.free), root(solved.held), sum_of_sizes(s, asked.c))
     error = spread * limits.rounding * whole
+    kept = [j for j in range(len(s)) if j not in rows.sums]
+    borne = _borne(rows, solved.lam, kept)
     conditions = [
         *(ca.SX(p) > limits.regular for p in (*mass_pivots, *row_pivots)),
         *(ca.SX(each) <= limits.accept for each in omega[:2]),
         *_certain(solved.a, rows.masses, d, error, whole),
-        *_certain(*_borne(rows, solved.lam, s), error, whole),
+        *_certain(borne, [rows.lengths[j] for j in kept], [s[j] for j in kept], error, whole),
         *_dependent(system, rows, limits),
         *_lengths(s, limits),
     ]
@@ -163,11 +165,10 @@ def _certain(
     return [ca.logic_or(largest <= CERTAIN**2 * ca.SX(total(*squares)), zero)]
 
 
-def _borne(rows: SampleRows, lam: Sequence[Scalar], s: Sequence[Scalar]) -> tuple[list[Scalar], ...]:
-    """Return what the kept rows would bear alone, lam_K + T^T lam_i, with their lengths and scales."""
-    kept = [j for j in range(len(lam)) if j not in rows.sums]
+def _borne(rows: SampleRows, lam: Sequence[Scalar], kept: Sequence[int]) -> list[Scalar]:
+    """Return what the kept rows would bear alone, lam_K + T^T lam_i."""
     shares = {j: [mul(parts[j], lam[i]) for i, parts in rows.sums.items() if j in parts] for j in kept}
-    return [total(lam[j], *shares[j]) for j in kept], [rows.lengths[j] for j in kept], [s[j] for j in kept]
+    return [total(lam[j], *shares[j]) for j in kept]
 
 
 def _fulfilled(

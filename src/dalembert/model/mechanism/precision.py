@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dalembert.kkt.limits import BUILT, FILE
+
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 Array = np.ndarray
 
-FILE_DIGITS = 1e-6
-BUILT_DIGITS = 1e-9
+FILE_DIGITS, BUILT_DIGITS = FILE, BUILT
 """Relative size of what counts as rounding of a model that was read from a file, or built from numbers in full."""
 
 CLEAR = 100.0

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from dalembert.kkt.limits import NEARLY_MASSLESS, SLACK
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.model.mechanism.precision import BUILT_DIGITS, CLEAR, FILE_DIGITS
 
@@ -31,10 +32,6 @@ CLOSING_STEPS = 60
 
 ROUNDING = 1e-15
 """Residuals below this part of their size are closed."""
-
-SLACK = 1e-8
-"""Rows that depend on each other may contradict each other by this part of the mechanism's size, or by its digits where
-these are fewer: more is a constraint that cannot be met."""
 
 FADED = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
@@ -323,14 +320,10 @@ class RankSurvey:
 def definite(M: Array, A: Array) -> Array:
     """Return M, or where it is singular M + A^T W A, W scaled to the size of M."""
     d = np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
-    if M.size and np.linalg.eigvalsh(M / np.outer(d, d))[0] > LIGHT:
+    if M.size and np.linalg.eigvalsh(M / np.outer(d, d))[0] > NEARLY_MASSLESS:
         return M
     weights = row_weights(M, A)
-    return M + A.T @ (weights[:, None] * A) + (LIGHT * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
-
-
-LIGHT = 1e-12
-"""Eigenvalues of M, scaled to unit diagonal, up to which it counts as singular."""
+    return M + A.T @ (weights[:, None] * A) + (NEARLY_MASSLESS * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
 
 
 def row_weights(M: Array, A: Array) -> Array:
