@@ -38,7 +38,7 @@ def probe(
 ) -> Conditioning:
     """Return what M and A at N configurations ask for; `groups` (m,) says which rows have one scale.
 
-    Of a mechanism that `moves` somewhere, configurations in which it is locked have a rank of their own.
+    Of a system that `moves` somewhere, configurations in which it is locked have a rank of their own.
     """
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)

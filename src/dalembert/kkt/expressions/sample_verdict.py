@@ -47,7 +47,7 @@ from dalembert.kkt.status import Status
 
 
 @dataclass(frozen=True, eq=False)
-class SampleRows:
+class SampleFactors:
     """The factored block matrix as this verdict sees it.
 
     Attributes
@@ -76,7 +76,7 @@ class SampleRows:
 
 
 def judged_by_sample(
-    system: Judged, rows: SampleRows, limits: SampleLimits, asked: Asked, solved: Solved
+    system: Judged, rows: SampleFactors, limits: SampleLimits, asked: Asked, solved: Solved
 ) -> BlockAnswer:
     """Return an answer with its residuals and the verdict that `KKT` would give, or `DECLINED`."""
     d, s = [_scale(x) for x in rows.masses], [_scale(x) for x in rows.lengths]
@@ -118,7 +118,7 @@ def judged_by_sample(
 
 def _verdict(
     e: SolveEvidence,
-    rows: SampleRows,
+    rows: SampleFactors,
     limits: SampleLimits,
     conditions: list[ca.SX],
     met: list[ca.SX],
@@ -165,14 +165,14 @@ def _certain(
     return [ca.logic_or(largest <= CERTAIN**2 * ca.SX(total(*squares)), zero)]
 
 
-def _borne(rows: SampleRows, lam: Sequence[Scalar], kept: Sequence[int]) -> list[Scalar]:
+def _borne(rows: SampleFactors, lam: Sequence[Scalar], kept: Sequence[int]) -> list[Scalar]:
     """Return what the kept rows would bear alone, lam_K + T^T lam_i."""
     shares = {j: [mul(parts[j], lam[i]) for i, parts in rows.sums.items() if j in parts] for j in kept}
     return [total(lam[j], *shares[j]) for j in kept]
 
 
 def _fulfilled(
-    e: SolveEvidence, a: Sequence[Scalar], rows: SampleRows, whole: Scalar, limits: SampleLimits
+    e: SolveEvidence, a: Sequence[Scalar], rows: SampleFactors, whole: Scalar, limits: SampleLimits
 ) -> list[ca.SX]:
     """Return whether implied rows are met to rounding of the motion, as kept ones are to that of the forces."""
     motion = root(total(*(mul(mul(x, x), _size(mass)) for x, mass in zip(a, rows.masses, strict=True))))
@@ -181,7 +181,7 @@ def _fulfilled(
     return [ca.SX(gap) <= limit for gap in gaps if not is_zero(gap)]
 
 
-def _dependent(system: Judged, rows: SampleRows, limits: SampleLimits) -> list[ca.SX]:
+def _dependent(system: Judged, rows: SampleFactors, limits: SampleLimits) -> list[ca.SX]:
     """Return whether implied rows are sums of kept ones to rounding.
 
     Of y = (T_i, -1) in units of the rows' lengths, |B^T y| / |y| bounds the least singular value of B from above.
@@ -209,7 +209,7 @@ def _lengths(s: Sequence[Scalar], limits: SampleLimits) -> list[ca.SX]:
     return [reduce(ca.fmin, scales) > limits.lengths * reduce(ca.fmax, scales)]
 
 
-def _conflicts(rows: SampleRows, c: Sequence[Scalar], free: Scalar, limits: SampleLimits) -> list[ca.SX]:
+def _conflicts(rows: SampleFactors, c: Sequence[Scalar], free: Scalar, limits: SampleLimits) -> list[ca.SX]:
     """Return, by implied row, how far its right side is from the sum of those that it is made of, relative to them.
 
     Rounding of what the forces could cause in these rows is no conflict.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from dalembert.kkt.expressions.matrix_system import MatrixSystem
-from dalembert.kkt.expressions.sample_verdict import SampleRows, judged_by_sample
+from dalembert.kkt.expressions.sample_verdict import SampleFactors, judged_by_sample
 from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
 from dalembert.kkt.expressions.verdict import (
@@ -32,7 +32,7 @@ from dalembert.kkt.limits import DOUBLE, SampleLimits, Thresholds
 #
 #     (W_D + T W_K T^T) lam_D = T W_K mu          lam_K = mu - T^T lam_D
 #
-# Which rows are kept is decided before tracing, where the mechanism's rank is (`probing.py`), and so is of which rows
+# Which rows are kept is decided before tracing, where the system's rank is (`probing.py`), and so is of which rows
 # an implied one is made: a row that can move nothing is made of none, and needs no code at all. The pivots of G_KK say
 # how far a state is from losing rank: no row of the generic rank is ever dropped, and no row beyond it is ever kept.
 
@@ -113,16 +113,17 @@ def _weighed(x: Vector, y: Vector, weights: Sequence[float]) -> Scalar:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The block system of a mechanism in straight-line code: accelerations, multipliers and a verdict for each sample.
+# The block system in straight-line code: accelerations, multipliers and a verdict for each sample.
 #
 # Symbols: H = M, or M + A^T R A where M may be singular; H = L D L^T, Y = L^-1 A^T, G = Y^T D^-1 Y the Delassus matrix.
 #
 #     M a + A^T lam = f        A a = c
 #     z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
 #
-# The factors come from the matrices (`matrix_system.py`) or from the tree (`articulated_system.py`). Two cases, chosen
-# before tracing (`probing.py`): *plain*, G by elimination without pivots; *redundant*, the same of the rows that are
-# kept (above). That the choice suits a sample is told by its residuals and pivots (`verdict.py`).
+# The factors come from the matrices (`matrix_system.py`) or from a tree (`tree/block/articulated_system.py`). Two
+# cases, chosen before tracing (`probing.py`): *plain*, G by elimination without pivots; *redundant*, the same of the
+# rows that are kept (above). That the choice suits a sample is told by its residuals and pivots: by the rank of a model
+# (`verdict.py`), or as `KKT` decides it (`sample_verdict.py`).
 # Cost beyond the factors: m^2 d / 2 + m^3 / 6 products for m rows that share d velocities.
 
 
@@ -261,7 +262,7 @@ def solve_by_sample(
     One step of refinement brings residuals to rounding row by row, as in `kkt/residual.py`.
     """
     solver, m = BlockSolver.of(system, needs), len(c)
-    rows = SampleRows(
+    rows = SampleFactors(
         heights=system.rows,
         lengths=[solver.G[i][i] for i in range(m)],
         pivots=kept_pivots(solver.schur),

@@ -57,7 +57,7 @@ class SolveEvidence:
     mass_pivots, row_pivots
         Pivots of H and, of kept rows, of G, relative to their typical diagonals, of which d and s are the roots.
     implied
-        Per row, whether it is beyond the mechanism's rank.
+        Per row, whether it is beyond the system's rank.
     """
 
     imbalance: Sequence[Scalar]
@@ -147,7 +147,7 @@ class Conditioning:
         |A_i|^2 (m,) below which a row is not scaled up any further. A constraint that can move nothing at any probe
         has rows of rounding, or none: what is typical of the others is its floor.
     implied
-        Per row, whether it is beyond the mechanism's rank: others, which are kept, imply it.
+        Per row, whether it is beyond the system's rank: others, which are kept, imply it.
     sums
         Per row, the kept rows that an implied one is a sum of; none of a row that can move nothing.
     """

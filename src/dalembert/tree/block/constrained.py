@@ -58,7 +58,7 @@ class Tracing:
     mechanism, tree
         What moves; its prepared links.
     needs, metric, limits
-        See `solver.py`.
+        See `kkt/expressions/solver.py`.
     symbols
         SX columns by name: q, v, t, and whatever else is asked for.
     """
@@ -301,9 +301,9 @@ def expression(values: Any) -> ca.SX:
 #     [ Q     A_p ] [ lam ]   [ -A_d b_d ]
 #     [ A_p^T  0  ] [ nu  ] = [ -b_p     ]
 #
-# of the rows that are kept (`solver.py`), solved by the same code: Q may be singular, the whole is not. What
-# they bear is then spread over all rows. If the passive coordinates need forces that no multiplier can give, the motion
-# is impossible with these actuators: the status says inconsistent.
+# of the rows that are kept (`kkt/expressions/solver.py`), solved by the same code: Q may be singular, the whole is not.
+# What they bear is then spread over all rows. If the passive coordinates need forces that no multiplier can give, the
+# motion is impossible with these actuators: the status says inconsistent.
 
 
 def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> ca.Function:

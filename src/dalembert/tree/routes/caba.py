@@ -101,7 +101,7 @@ def outward(made: TreeElimination, right: Right, lam: dict[int, Scalar]) -> Tree
 # ----------------------------------------------------------------------------------------------------------------------
 # Route "caba": rows eliminated inside the tree, and loops where they meet; what is left is solved at the ground.
 #
-# Symbols: as in `elimination.py`; T_f, T_l as in `verdict.py`.
+# Symbols: as in `elimination.py`; T_f, T_l as in `kkt/expressions/verdict.py`.
 #
 # No Delassus matrix is made. The sizes that residuals are measured against come from the elimination: with joints
 # first and rows last the sum of u^2 / D over joints would be T_f^2, that of b^2 / p over rows T_l^2. In any other order
