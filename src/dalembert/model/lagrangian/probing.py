@@ -7,6 +7,7 @@ What is found decides which code is traced, never what a sample is told: each pr
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import casadi as ca
@@ -24,7 +25,7 @@ Array = np.ndarray
 PROBES = 5
 """States at which ranks are looked at before code is chosen."""
 
-TRIALS = 30
+TRIALS = 12
 """Random states from which the constraints are looked for; most systems need as many as there are probes."""
 
 SIZES = (1.0, 0.3, 3.0, 0.03, 30.0)
@@ -48,7 +49,7 @@ class _Place(NamedTuple):
 def conditioning_of(e: Expressions, symbols: Symbols, parameters: Parameters) -> Conditioning:
     """Return what M and A ask for at `PROBES` random states, which meet the constraints where that can be."""
     n, m = e.mass.shape[0], e.jacobian.shape[0]
-    places = [place for place, _ in zip(_places(e, symbols, parameters), range(PROBES), strict=False)]
+    places = list(islice(_places(e, symbols, parameters), PROBES))
     if not places:  # no numbers anywhere: every sample will have to prove itself
         return Conditioning(True, (1.0,) * n, (1.0,) * m, (0.0,) * m, (False,) * m, ((),) * m)
     return probe(np.array([place.M for place in places]), np.array([place.A for place in places]))
