@@ -9,16 +9,16 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
+from dalembert.kkt.limits import FINE, MASSIVE, Thresholds
 from dalembert.large.fronts.block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
 from dalembert.large.fronts.plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
-from dalembert.large.residuals import FINE, all_finite, largest_of_each, needs, relative, residuals
+from dalembert.large.residuals import all_finite, largest_of_each, needs, relative, residuals
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.large.tree import LargeTree, massless_coordinate
 from dalembert.model.mechanism.precision import digits_of
-from dalembert.tree.block.verdict import MASSIVE, Thresholds
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inverse dynamics of a large constrained mechanism, every joint driven: the least joint forces that cause a motion.
@@ -86,7 +86,7 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
 #
 # and the others, which have the mechanism's rank, are then solved without a shift: next to a singular configuration
 # none is dropped. The status is made of residuals that know nothing of the factors: Newton-Euler with the answer, and A
-# a from it; errors follow from these as in `tree/block/verdict.py`.
+# a from it; errors follow from these as in `kkt/expressions/verdict.py`.
 
 
 MOST_PER_BODY = 2e5

@@ -12,19 +12,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert.kkt.limits import CLOSED, IMPLIED_PIVOT, SLACK
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
-from dalembert.model.mechanism.precision import SLACK
-from dalembert.model.mechanism.project import ROUNDING
 from dalembert.tree.block.probing import residual_sizes
 
 if TYPE_CHECKING:
     from dalembert.large.constrained import LargeSystem
 
 Array = np.ndarray
-
-NULL = 1e-10
-"""A pivot up to this part of its row's diagonal is none: the square of a part of 1e-5."""
 
 FAR = (0.05, 0.3, 0.6)
 """How far away configurations beside the first are: radians, or parts of the mechanism's size."""
@@ -73,7 +69,7 @@ def _without_pivot(system: LargeSystem, q: Array, t: float, present: Array, spar
             factors = system.block.factor(values, np.where(found | ~present, LEFT_OUT * scale, 0.0))
         if not factors.worst > 0.0:
             return None
-        more = present & ~found & (np.abs(factors.pivots) <= NULL * scale)
+        more = present & ~found & (np.abs(factors.pivots) <= IMPLIED_PIVOT * scale)
         if not more.any():
             break
         found |= more
@@ -91,7 +87,7 @@ def _by_elimination(system: LargeSystem, values: RowValues, present: Array) -> A
     S, found = d[:, None] * G * d, present.copy()
     for _ in range(int(present.sum())):
         k = int(np.argmax(np.where(found, np.diagonal(S), -np.inf)))
-        if not S[k, k] > NULL:
+        if not S[k, k] > IMPLIED_PIVOT:
             break
         S = S - np.outer(S[:, k], S[k]) / S[k, k]
         found[k] = False
@@ -112,7 +108,7 @@ def _around(system: LargeSystem, q: Array, t: float) -> list[Array]:
         place = mechanism.integrate(q, length * min(reach, 1.0) / (np.abs(away).max() or 1.0) * away)
         for _ in range(CLOSING_STEPS):
             values = system.moved(place, still, t)
-            if not values.residual.size or np.abs(values.residual / sizes).max() < ROUNDING:
+            if not values.residual.size or np.abs(values.residual / sizes).max() < CLOSED:
                 break
             c = np.zeros(system.rows.m)
             c[held >= 0] = -values.residual[held[held >= 0]]

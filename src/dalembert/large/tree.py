@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kernel.loops import loop
+from dalembert.kkt.limits import VANISHING
 from dalembert.large import inward, outward
 from dalembert.large import inward as newton_euler
 from dalembert.large.inward import accelerations_between, articulated_between, note
@@ -213,8 +214,6 @@ class LargeTree:
 
 
 SAMPLES = 2
-VANISHING = 1e-13
-"""A pivot below this part of its trace at every sampled configuration is zero but for rounding."""
 
 
 def massless_coordinate(tree: LargeTree) -> str | None:

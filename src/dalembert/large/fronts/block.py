@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.kernel.loops import loop
+from dalembert.kkt.limits import MASSIVE, Thresholds
 from dalembert.large.fronts import factor as front_loops
 from dalembert.large.fronts import solve as front_solve
 from dalembert.large.fronts.factor import factor
@@ -20,7 +21,6 @@ from dalembert.large.outward import COMPILED
 from dalembert.large.residuals import forget_rounding, largest_of_each, measured
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
-from dalembert.tree.block.verdict import MASSIVE, Thresholds
 
 # ----------------------------------------------------------------------------------------------------------------------
 # What factoring and solving the block system of a large mechanism leave, by either way of doing it.

@@ -59,6 +59,11 @@ class Symbols:
         """Number of symbols of every group."""
         return {name: column.numel() for name, column in self.groups.items()}
 
+    @property
+    def scalars(self) -> list[ca.SX]:
+        """All symbols, one by one."""
+        return [x for column in self.groups.values() for x in ca.vertsplit(column)]
+
     def scalar(self, expression: Any, what: str, allowed: str) -> ca.SX:
         """Return a 1 x 1 expression in the allowed groups ("q v t parameters")."""
         found = self.checked(as_column(expression, what), what, allowed)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dalembert.kkt.limits import BUILT, FILE, SLACK
+
 if TYPE_CHECKING:
     from jaxtyping import Float
 
@@ -23,17 +25,12 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-FILE_DIGITS = 1e-6
-BUILT_DIGITS = 1e-9
+FILE_DIGITS, BUILT_DIGITS = FILE, BUILT
 """Relative size of what counts as rounding of a model that was read from a file, or built from numbers in full."""
 
 CLEAR = 100.0
 """Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
 count so many times, and a row that is independent has more by far."""
-
-SLACK = 1e-8
-"""Rows that depend on each other may contradict each other by this part of the mechanism's size, or by its digits where
-these are fewer: more is a constraint that cannot be met."""
 
 ROUNDING = 1e-14
 """Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small

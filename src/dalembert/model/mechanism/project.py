@@ -25,7 +25,6 @@ import numpy as np
 
 from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.mechanism.precision import SLACK
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 
@@ -56,9 +55,6 @@ FAR_STEPS = 200
 
 CLOSED = 1e-11
 """Residuals up to this part of their size (the mechanism's, one radian) close a loop; `closest` goes to a tenth."""
-
-EARLY_STEPS = 30
-"""Steps of `closed_before_compiling`."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -236,19 +232,15 @@ def closed_before_compiling(mechanism: Mechanism, at: Matrices, q: Array, sizes:
     sizes : (h,)
         What residuals are measured against.
     """
+    from dalembert.kkt.expressions.probing import closest_closed, coordinate_sizes
+
     holonomic = np.array(mechanism.holonomic, dtype=bool)
-    best, least = None, np.inf
-    for _ in range(EARLY_STEPS):
+
+    def linearised(q: Any) -> tuple[Array, Array, Array]:
         M, A, phi = at(q)
-        size = np.abs(phi / sizes).max(initial=0.0)
-        if size < least:
-            best, least = q, size
-        if not ROUNDING < size < np.inf or (size < SLACK and size > 0.5 * least and best is not q):
-            break
-        mass = np.diag(M)
-        d = np.where(mass > 0, np.abs(mass) + (mass <= 0), 1.0) ** -0.5
-        q = mechanism.integrate(q, -d * (np.linalg.pinv(A[holonomic] / sizes[:, None] * d, rcond=1e-8) @ (phi / sizes)))
-    return best if least <= SLACK else None
+        return coordinate_sizes(M), A[holonomic] / sizes[:, None], phi / sizes
+
+    return closest_closed(linearised, mechanism.integrate, q)
 
 
 def newton_step(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, Array]:

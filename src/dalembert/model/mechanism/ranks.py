@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from dalembert.kkt.limits import NEARLY_MASSLESS
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import CLEAR, digits_of, slack
@@ -295,14 +296,10 @@ class RankSurvey:
 def definite(M: Array, A: Array) -> Array:
     """Return M, or where it is singular M + A^T W A, W scaled to the size of M."""
     d = np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
-    if M.size and np.linalg.eigvalsh(M / np.outer(d, d))[0] > LIGHT:
+    if M.size and np.linalg.eigvalsh(M / np.outer(d, d))[0] > NEARLY_MASSLESS:
         return M
     weights = row_weights(M, A)
-    return M + A.T @ (weights[:, None] * A) + (LIGHT * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
-
-
-LIGHT = 1e-12
-"""Eigenvalues of M, scaled to unit diagonal, up to which it counts as singular."""
+    return M + A.T @ (weights[:, None] * A) + (NEARLY_MASSLESS * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
 
 
 def row_weights(M: Array, A: Array) -> Array:

@@ -13,7 +13,8 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction import Contact, Coulomb, Law, Resolution, resolve
 from dalembert.friction.bounded.sticking import independent_rows
 from dalembert.kkt import KKT, Status
-from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
+from dalembert.kkt.limits import CERTAIN
+from dalembert.kkt.residual import estimated
 from dalembert.model.lagrangian.contacts import FrictionalSystem, limits_of
 from dalembert.simulate.samples import inside
 
@@ -308,7 +309,7 @@ class Dynamics:
         K[:n, :n], K[:n, n:], K[n:, :n] = M, columns, rows
         try:
             x, error = estimated(K, right, n)
-            if error <= CERTAIN_DIGITS:
+            if error <= CERTAIN:
                 return x
         except np.linalg.LinAlgError:
             pass

@@ -23,8 +23,7 @@ from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
-from dalembert.kkt.limits import DOUBT
-from dalembert.model.mechanism.precision import SLACK
+from dalembert.kkt.limits import DOUBT, SLACK
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.simulate.equations.least_change import (
     fits,

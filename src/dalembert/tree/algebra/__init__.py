@@ -1,1 +1,1 @@
-"""What the recursions are written over: scalars, vectors, screws, inertias, sparse factors, counts."""
+"""What the recursions over trees are written over: vectors, screws, inertias, counts."""

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dalembert.kkt.expressions.scalars import Scalar
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.scalars import Scalar
 from dalembert.tree.algebra.screws import Pair, Pose
 from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, cross
 from dalembert.tree.algorithms.inverse import accelerations
