@@ -273,3 +273,46 @@ def test_collision_shapes_are_named(load):
     sdf = '<sdf version="1.9"><model name="m"><link name="a"><collision name="c"/></link></model></sdf>'
     assert noted(load(sdf, "m.sdf"), "collision shapes are not used: 1 on 1 bodies (a)")
     assert not noted(load('<robot name="r"><link name="a"/></robot>', "r.urdf"), "collision shapes")
+
+
+@pytest.mark.parametrize(("shares", "acts"), [((-0.4, 0.0), False), ((-0.4, 0.7), True), ((0.0, 0.7), True)])
+def test_negative_shares_of_weight_act_as_in_mujoco(load, shares, acts):
+    """MuJoCo looks for weights that are held up only where some body has a positive share."""
+    text = ARM.replace('gravcomp=".4"', f'gravcomp="{shares[0]}"')
+    text = text.replace('name="a"', f'name="a" gravcomp="{shares[1]}"').format("", "", "", "")
+    robot, (q, v, a) = load(text), np.random.default_rng(5).normal(size=(3, 2))
+    np.testing.assert_allclose(robot.inverse(q, v, a), inverse(text, q, v, a), rtol=1e-10, atol=1e-12)
+    assert noted(robot, "left out: gravcomp = -0.4 of body 'b'") != acts
+
+
+@pytest.mark.parametrize("row", ['<weld site1="s" site2="t"/>', '<connect site1="s" site2="t"/>'])
+def test_an_equality_of_a_body_with_itself_is_left_out(load, row):
+    """Between places that agree its rows are zero; between two places it contradicts itself."""
+    sites = '<site name="s" pos="0 0 .1"/><site name="t" pos="0 0 .1"/><geom pos=".3 0 0" size=".1"/>'
+    text = ARM.replace('<geom pos=".3 0 0" size=".1"/>', sites).format("", "", "", row)
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert not np.any(data.efc_J[: data.ne * model.nv])
+    robot = load(text)
+    assert not robot.names
+    assert noted(robot, "which joins 'a' to itself")
+    with pytest.raises(da.ModelError, match="joins 'a' to itself"):
+        load(text.replace('"t" pos="0 0 .1"', '"t" pos="0 0 .2"'))
+
+
+@pytest.mark.parametrize("target", ['tendon="t"', 'joint="ball"'])
+def test_rotors_of_actuators_that_are_left_out_are_said(load, target):
+    """MuJoCo counts their inertia in M, through a tendon and on a ball joint, too."""
+    ball = '<body pos="1 0 0"><joint name="ball" type="ball"/><geom size=".1"/></body></worldbody>'
+    text = ARM.format("", "", "", "").replace("</worldbody>", ball)
+    motor = f'<actuator><motor {target} armature="0.25"/></actuator></mujoco>'
+    heavier = mujoco.MjModel.from_xml_string(text.replace("</mujoco>", motor))
+    lighter = mujoco.MjModel.from_xml_string(text)
+    mass = [np.zeros((5, 5)), np.zeros((5, 5))]
+    for model, M in zip((heavier, lighter), mass, strict=True):
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        mujoco.mj_fullM(model, data, M)
+    assert np.abs(mass[0] - mass[1]).max() > 0.2
+    assert noted(load(text.replace("</mujoco>", motor)), "armature = 0.25")

@@ -328,12 +328,20 @@ def _usable(found: Path | None, given: str, flat: Flat) -> Path:
 
 def _drop_actuators(mujoco: Any, spec: Any, flat: Flat) -> None:
     """Delete actuators that do not act on one joint, and muscles, whose length ranges MuJoCo would simulate for."""
-    dropped = []
+    dropped, rotor = [], 0.0
     for actuator in list(spec.actuators):
         muscle = mujoco.mjtGain.mjGAIN_MUSCLE in (actuator.gaintype,) or actuator.dyntype == mujoco.mjtDyn.mjDYN_MUSCLE
         if actuator.trntype != mujoco.mjtTrn.mjTRN_JOINT or muscle:
             dropped.append(actuator.name or "unnamed")
+            rotor = max(rotor, float(getattr(actuator, "armature", 0.0)))
             spec.delete(actuator)
     if dropped:
         names = ", ".join(shortened(name, 40) for name in dropped[:5])
-        flat.draft.notes.append(f"left out: {len(dropped)} actuators that are no motors on one joint: {names}")
+        flat.draft.notes.append(
+            f"left out: {len(dropped)} actuators that are no motors on one joint: {names}{lost_rotor(rotor)}"
+        )
+
+
+def lost_rotor(inertia: float) -> str:
+    """Return what a note adds where an actuator is left out whose rotor MuJoCo counts in M."""
+    return f"; M lacks the inertia of a rotor, armature = {inertia:g}" if inertia else ""
