@@ -189,7 +189,7 @@ class CompiledModel:
         draft.gravity = (x, y, z)
         if (model.opt.density or model.opt.viscosity) and not (self.no_springs and self.no_dampers):
             draft.notes.append("left out: forces of a fluid (density, viscosity of <option>)")
-        if model.neq:
+        if draft.loops or draft.couplings:
             draft.notes.append("equalities are rigid: solref and solimp are not used")
 
 
