@@ -194,7 +194,7 @@ def _scalars(column: ca.SX) -> list[ca.SX]:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a Lagrangian system can be compiled to: the table, and one CasADi function per entry.
+# The quantities that a Lagrangian system compiles to: the table, and one CasADi function per entry.
 
 
 LARGEST = 25

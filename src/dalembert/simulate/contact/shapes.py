@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What may touch what: spheres (points are spheres without radius), boxes, planes, heightfields, joint limits.
+# Shapes that touch: spheres (points are spheres without radius), boxes, planes, heightfields, joint limits.
 
 
 Array = np.ndarray
