@@ -17,10 +17,9 @@ from dalembert.checks import (
 )
 from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.friction import Tabulated
-from dalembert.model import Placement
-from dalembert.model.matrices import Matrices
-from dalembert.simulate.contact.shapes import Heightfield
-from dalembert.tableau.structure.pattern import Pattern
+from dalembert.model import Matrices, Placement
+from dalembert.simulate.contact import Heightfield
+from dalembert.tableau import Pattern
 
 
 def masked(*shape: int) -> np.ndarray:

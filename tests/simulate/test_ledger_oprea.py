@@ -11,7 +11,7 @@ import dalembert as da
 from dalembert.examples import two_blocks
 from dalembert.friction import Bounded, Coulomb, Hyperbolic, Reacting, resolve
 from dalembert.memory import memory_of
-from dalembert.model.system import solve
+from dalembert.model import solve
 
 GRAVITY = 9.81
 

@@ -14,8 +14,8 @@ from scipy.linalg import null_space
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.examples import CENTRES, stanford_arm
+from dalembert.model import Placement
 from dalembert.model.mechanism.parts import Frame
-from dalembert.model.mechanism.placement import Placement
 from dalembert.tableau import (
     body_positions,
     coordinates,

@@ -137,7 +137,7 @@ def index_sets(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a friction problem returns: accelerations, forces, index sets, certificate, and what is not unique.
+# The resolution of a friction problem: accelerations, forces, index sets, certificate, what is not unique.
 
 
 OPTIMAL = 1e-10

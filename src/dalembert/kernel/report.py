@@ -12,7 +12,7 @@ from dalembert.kernel.llvm.compile import ELEMENT, choose_width, compile_text, h
 from dalembert.kernel.llvm.vector import vector
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the processor can issue: measured once per process, by code that does nothing else.
+# The processor's peak: measured once per process, by code that does nothing else.
 #
 # Chains of operations on full vectors in registers, all independent, no memory. Fused multiply-adds and additions in
 # equal parts keep all arithmetic units busy: the yardstick of `Report.share_of_peak`. Fused multiply-adds alone give
@@ -77,7 +77,7 @@ def _text(width: int, element: str, only_fma: bool) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a kernel is and how fast it ran last.
+# The report of a kernel: its operations, its code, the speed of its last call.
 
 
 @dataclass(frozen=True)

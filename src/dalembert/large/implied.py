@@ -1,4 +1,4 @@
-"""Which rows of a large mechanism others imply: a property of the mechanism, looked for around one configuration.
+"""Implied rows of a large mechanism: a property of the mechanism, looked for around one configuration.
 
 At one configuration a pivot that vanishes may be a row that others imply everywhere, or a rank that is lost there. So
 pivots are looked at in other configurations as well, reached along motions that the rows allow and closed by Newton's

@@ -17,7 +17,7 @@ from dalembert.large.outward import COMPILED, LOOP, MOTION, along
 from dalembert.large.simd4 import WIDTH, cross, cross_of_sizes, load, nothing, size, store, total
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What an answer is judged by: forces on bodies, rows' accelerations, and how far both block rows are from zero.
+# Residuals of an answer: forces on bodies, rows' accelerations, the distance of both block rows from zero.
 
 
 IN_ANY_ORDER: dict[str, Any] = LOOP | {"fastmath": {"reassoc"}}
@@ -241,7 +241,7 @@ def forget_rounding(ends, inertia, wrenches, g):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How far an answer is from both block rows: Newton-Euler with it, and the rows' accelerations, in one call.
+# Both block rows of an answer in one call: Newton-Euler with it, and the rows' accelerations.
 #
 # Neither knows the factors. Where the first is not small entry by entry it is measured in other ways that are as
 # honest: in sum (`residuals.py`), and beside |M| |a| + |A|^T |lam| + |tau| (`residuals.py`).

@@ -1,4 +1,4 @@
-"""What a system is: the protocol `System`; mechanisms; systems given by a Lagrangian; systems written down by hand."""
+"""Systems: the protocol `System`; mechanisms; systems given by a Lagrangian; systems written down by hand."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ if TYPE_CHECKING:
     from dalembert.model.lagrangian.quantities import QUANTITIES
     from dalembert.model.matrices import Matrices
     from dalembert.model.mechanism.builder import Builder
+    from dalembert.model.mechanism.inertia import Inertia
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.model.mechanism.placement import Placement
     from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
 
 _ON_FIRST_USE = {
     "Builder": "mechanism.builder",
+    "Inertia": "mechanism.inertia",
     "Lagrangian": "lagrangian.lagrangian",
     "Matrices": "matrices",
     "Mechanism": "mechanism.mechanism",
@@ -28,6 +30,7 @@ _ON_FIRST_USE = {
 __all__ = [
     "QUANTITIES",
     "Builder",
+    "Inertia",
     "Lagrangian",
     "Matrices",
     "Mechanism",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dalembert.simulate.problem import Problem
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What an integration returns: SciPy's names, the tableau's names, statistics.
+# The result of an integration: SciPy's names, the tableau's names, statistics.
 
 
 Array = np.ndarray

@@ -10,7 +10,7 @@ from scipy.interpolate import CubicSpline
 
 import dalembert as da
 from dalembert.simulate import Problem
-from dalembert.tableau.mechanics.maximal import maximal
+from dalembert.tableau import maximal
 from tests.tableau.test_mechanics import body_states, spatial_loop, with_centres
 
 T = ca.SX.sym("t")

@@ -12,7 +12,7 @@ from dalembert.checks import floats, is_number
 from dalembert.errors import ModelError, ShapeError
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a friction law is: a set of forces at rest, one force in motion (seed 001, eqs. 18, 20).
+# The contract of a friction law: a set of forces at rest, one force in motion (seed 001, eqs. 18, 20).
 #
 # Symbols: s >= 0 speed (size of the relative velocity), T_k(s) kinetic force, T_s static limit, both for unit load.
 #

@@ -15,7 +15,7 @@ from dalembert.kkt.limits import MASSIVE, Thresholds
 from dalembert.kkt.status import Status
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What became of a sample: the residuals of both block rows, evaluated after the solve, and a status from them.
+# The verdict on a sample: residuals of both block rows, evaluated after the solve, and a status from them.
 #
 # Symbols: d (n,), s (m,) constant scales near H_ii^-1/2 and G_ii^-1/2, which take units away; |.| the sum of sizes;
 # T_f^2 = f^T H^-1 f, T_l^2 = lam^T G lam, so that by Cauchy's inequality no entry of d f is larger than T_f, none of

@@ -23,7 +23,7 @@ from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What factoring and solving the block system of a large mechanism leave, by either way of doing it.
+# Factors and solutions of the block system of a large mechanism, of either way to them.
 
 
 Array = np.ndarray
@@ -75,7 +75,7 @@ class Trial(NamedTuple):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What most states need, in one call: factor, and where rows are independent solve, and measure the answer.
+# Factor, solve where rows are independent, and measure the answer: one call for most states.
 #
 # Sweeps in the same direction go side by side, some hundreds of bodies at a time: what the first has found of them is
 # still in the caches when the second asks for it. Arguments that never change come in a bundle (`layout.py`).

@@ -70,7 +70,7 @@ def closed_or_none(project: Callable[[Any], Any]) -> Callable[[Array], Array | N
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a search for a configuration gives: loops closed or left open, a position of rest.
+# Results of a search for a configuration: loops closed or left open, a position of rest.
 
 
 CONTRADICTING = 1e-9

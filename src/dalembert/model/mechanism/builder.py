@@ -13,7 +13,6 @@ from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joi
 from dalembert.model.mechanism.validation import check
 from dalembert.model.mechanism.values import (
     checked_gravity,
-    checked_name,
     checked_options,
     finite,
     make_inertia,
@@ -25,7 +24,7 @@ from dalembert.model.mechanism.values import (
     unit_axis,
     unsigned,
 )
-from dalembert.names import lookup
+from dalembert.names import checked_name, lookup
 
 # ----------------------------------------------------------------------------------------------------------------------
 # From a heap of joints to a tree: what holds each body, and the order in which states are numbered.

@@ -27,15 +27,6 @@ COORDINATE_AXES = {(x, y, z): (float(x), float(y), float(z)) for x, y, z in ((1,
 """Axes that most joints have: found at once, whether their numbers are whole or not."""
 
 
-def checked_name(name: Any, what: str, source: Source | None) -> str:
-    """Return a name that is a word, or refuse it."""
-    if not isinstance(name, str) or not name.strip():
-        raise ModelError(f"the name of a {what} must be a word, not {name!r}", source)
-    if not name.isprintable() and any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
-        raise ModelError(f"the name of a {what} has a line break or another control character: {name!r}", source)
-    return name
-
-
 def checked_options(options: Any, what: str, source: Source | None) -> tuple[tuple[str, Any], ...]:
     """Return options by name as sorted pairs."""
     if options is not None and not isinstance(options, Mapping):

@@ -58,7 +58,7 @@ def set_signals(calls, environment, tables, t, low, high):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What is known of a motion: inputs as numbers, expressions of time, tables, SciPy's piecewise polynomials, callables.
+# Known signals: inputs as numbers, expressions of time, tables, SciPy's piecewise polynomials, callables.
 #
 # A known control needs its value; a known coordinate its value, rate and acceleration (they enter A and M). Expressions
 # are differentiated and compiled with the equations; tables become piecewise polynomials that the compiled loop

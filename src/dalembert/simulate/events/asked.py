@@ -11,6 +11,7 @@ import numpy as np
 
 from dalembert.checks import one_number, whole_number
 from dalembert.errors import ModelError, ShapeError
+from dalembert.names import checked_name
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -134,6 +135,8 @@ class EventWatch:
 def watches(mechanism: Mechanism, events: Any) -> tuple[list[EventWatch], ca.Function | None, list[Callable[..., Any]]]:
     """Return the events, and how to evaluate them: one compiled function, or a list of Python ones."""
     found = [_watch(mechanism, name, each) for name, each in _named(events)]
+    for each in found:
+        checked_name(each.name, "event")
     if all(isinstance(each.function, ca.Function) for each in found):
         return found, _together(mechanism, found) if found else None, []
     return found, None, [_python(each.function) for each in found]

@@ -97,7 +97,7 @@ def scale_places(mechanism: Any) -> Array:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What is done where rows become dependent, or a kernel declines a state.
+# States where rows become dependent, or that a kernel declines.
 
 
 SINGULAR = 0.2

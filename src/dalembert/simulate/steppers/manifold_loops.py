@@ -76,7 +76,7 @@ def _dense(p, right, state):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What stays of an error: velocities of the index-3 form, weighed in full along the constraints.
+# Lasting errors: velocities of the index-3 form, weighed in full along the constraints.
 #
 # Symbols: e = x - x_predicted; c leading coefficient; E = dF/dx'; J = c E + dF/dx; z the part of e that stays.
 #
@@ -133,7 +133,7 @@ def _apply(work, state, step, correction):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What rounding leaves undetermined near a singular configuration, and how a stepper gets past one.
+# Rounding near a singular configuration, and the way of a stepper past one.
 #
 # At a distance d from a configuration where A loses rank, rounding is seen d^-1 times in positions and d^-2 times in
 # velocities: J^-1 e with |e| <= eps |J| |x|. An error test that asks for more never ends, and smaller steps only end

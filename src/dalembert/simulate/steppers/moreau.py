@@ -76,7 +76,7 @@ class MoreauSamples(NamedTuple):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What compiled time steps run on: pairs as arrays, codes bound to memory, joint forces by Python functions.
+# Data of compiled time steps: pairs as arrays, codes bound to memory, joint forces by Python functions.
 
 
 Array = np.ndarray

@@ -182,7 +182,7 @@ def backward_errors(indptr, indices, data, right, x, found):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How many digits of an answer are right: partial pivoting at run time on scaled rows and columns, and its error.
+# The accuracy of an answer: partial pivoting at run time on scaled rows and columns, and its error.
 #
 # Symbols: r = b - A x, s = |A| |x| + |b|, u the unit roundoff, m entries of a row. For data taken as exact,
 #

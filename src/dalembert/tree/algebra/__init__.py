@@ -1,1 +1,1 @@
-"""What the recursions over trees are written over: vectors, screws, inertias, counts."""
+"""The algebra of the recursions: vectors, screws, inertias, counts."""

@@ -18,7 +18,7 @@ from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Where frames are and how they move.
+# Poses and velocities of frames.
 #
 # Symbols: X = (R, p) the pose of a frame in the world; V = (v, w) the velocity of its origin and its angular velocity
 # in its own axes; a acceleration of its origin.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a constrained mechanism is asked for, each as one function with a status: dynamics, impacts, projections.
+# Dynamics, impacts and projections of a constrained mechanism, each as one function with a status.
 #
 #     forward           M a + bias + A^T lam = tau             A a = -drift
 #     impact            M (v+ - v) + A^T P = 0                 rate(v+) = -e rate(v)

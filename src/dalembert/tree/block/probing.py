@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Whether the open tree has accelerations at all: pivots of its mass matrix at random configurations.
+# Existence of accelerations of the open tree: pivots of its mass matrix at random configurations.
 #
 # A link that weighs nothing may be harmless (another hangs on it) or leave a motion that nothing resists. Where that
 # shows in the structure, the algorithms refuse; where it is a cancellation, as of two hinges on one axis with nothing
@@ -63,7 +63,7 @@ def refuse_singular(mechanism: Mechanism, tree: Tree) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a mechanism's constrained dynamics has to cope with, seen at random configurations that meet its constraints.
+# Conditioning of a mechanism's constrained dynamics at random configurations that meet its constraints.
 
 
 PROBES = 5

@@ -271,7 +271,7 @@ def _aligned(kind: str, axis: Any) -> Placement:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Which preparation of a mechanism, and which algorithm, needs the fewest operations: decided by counting.
+# The preparation of a mechanism, and the algorithm, with the fewest operations: decided by counting.
 
 
 Algorithm = Callable[[Tree, list[Posed], list[Any], list[Any], list[Any]], Any]

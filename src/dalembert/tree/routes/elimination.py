@@ -240,7 +240,7 @@ def _stiffened(IA: Articulated, F: Pair, minus: Scalar) -> Articulated:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Where in the tree each constraint is eliminated: decided once, before code is made, on numbers.
+# The link at which each constraint is eliminated: decided once, before code is made, on numbers.
 #
 # Symbols: L, F as in `elimination.py`; s row scales, G_ii^-1/2 (`probing.py`).
 #
