@@ -8,8 +8,8 @@ A line says: linkage, method, tolerance (or step), duration, wall time of the ru
 the oracle (radians; of the door: radians per second), energy residual over the largest kinetic energy, verdict, and
 the words of the run. Verdicts: "right"; "said" (it stopped, or calls itself inaccurate, or names the times and the
 factor of a wider tolerance); "refused" (the method does not take it, in the library's words); and faults: "LOOSE"
-(completed, error above `AMPLIFIED` tolerances a step), "FOREIGN" (an exception of another library), "SLOW" (stopped after
-`PATIENCE` seconds).
+(completed, error above `AMPLIFIED` tolerances a step), "FOREIGN" (an exception of another library), "SLOW" (stopped
+after `PATIENCE` seconds).
 
 Oracles: each loop has one motion, along the vector p(q) with A p = 0, p^T M p = 1, so q' = w p and w' = -p^T g, g the
 forces of gravity: SciPy's DOP853 in plain NumPy, without multipliers, drift or Coriolis' forces. Sarrus' linkage, which

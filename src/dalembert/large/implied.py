@@ -37,8 +37,9 @@ CLOSING_STEPS = 20
 PASSES = 8
 """Factors until no further row is found without a pivot: a row that rounding kept spoils the pivots after it."""
 
-LARGEST_DENSE = 1000
-"""Rows up to which a Delassus matrix is formed for this, once for a mechanism: some seconds."""
+LARGEST_DENSE = 500
+"""Rows up to which this is done for a sparse LU, once for a mechanism: some seconds. Of more rows, dozens of factors at
+other configurations would take minutes."""
 
 LEFT_OUT = 1e20
 """Shift of a row, as part of its diagonal, that leaves it out: it bears nothing."""
