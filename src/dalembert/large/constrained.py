@@ -249,7 +249,8 @@ class LargeSystem(RowState):
         two = found.two
         if two > self.limits.accept and free is not None:
             two = self._beside(values, factors, c, found.a, free())
-        return LargeAnswer(found.a, found.lam, self._verdict(found.one, two, independent), (found.one, two))
+        status = self._verdict(found.one, two, independent, known=implied is not None)
+        return LargeAnswer(found.a, found.lam, status, (found.one, two))
 
     def _kept(
         self, values: RowValues, load: tuple, g: Array, scale: Array, present: Array, implied: Array, free: Any
@@ -300,10 +301,15 @@ class LargeSystem(RowState):
         """Say whether a joint had next to nothing to divide by."""
         return not factors.worst > MASSIVE * self.limits.eps
 
-    def _verdict(self, one: float, two: float, unique: bool) -> Status:
-        """Return the status of an answer by proximal steps with these residuals."""
+    def _verdict(self, one: float, two: float, unique: bool, known: bool) -> Status:
+        """Return the status of an answer by proximal steps with these residuals.
+
+        Where the mechanism's rank is not `known`, a shift may have left out a row that is only nearly dependent.
+        """
         met = two <= (self.limits.accept if unique else self.limits.agree)
         if met and one <= self.limits.accept:
+            if not (known or two <= self.limits.accept):
+                return Status.ILL_CONDITIONED
             return Status.UNIQUE if unique else Status.REDUNDANT
         return Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT
 

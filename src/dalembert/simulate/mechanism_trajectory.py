@@ -375,10 +375,11 @@ class Named:
 
 
 def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> MechanismTrajectory:
-    """Return the trajectory of a session as far as it came."""
+    """Return the trajectory of a session as far as it came: its start at least."""
     m = session.mechanism
-    names = sorted({name for block in session.blocks for name in block})
-    rows = {name: np.concatenate([block[name] for block in session.blocks]) for name in names}
+    blocks = session.blocks or [start_of(session)]
+    names = sorted({name for block in blocks for name in block})
+    rows = {name: np.concatenate([block[name] for block in blocks]) for name in names}
     count = rows["t"].size
     return MechanismTrajectory(
         rows["t"], rows["q"], rows["v"], rows.get("modes", np.zeros((count, len(contacts)), int)),
@@ -387,3 +388,13 @@ def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Mechanism
         samples=rows, method=session.settings.method, reason=session.settings.reason, session=session,
         notes=tuple(each.sentence for each in session.ignored),
     )  # fmt: skip
+
+
+def start_of(session: Session) -> dict[str, Array]:
+    """Return the initial state as a block of one sample; accelerations and multipliers were not asked for."""
+    n, rows = session.mechanism.nv, len(session.mechanism.names)
+    return {
+        "t": np.array([session.settings.start]), "q": np.array([session.q]), "v": np.array([session.v]),
+        "acceleration": np.full((1, n), np.nan), "multipliers": np.full((1, rows), np.nan),
+        "work": np.zeros(1), "step": np.zeros(1),
+    }  # fmt: skip

@@ -17,11 +17,13 @@ from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.equations.mechanism_system import ANGLES_AND_LENGTHS, ControlledSystem
 from dalembert.simulate.events.asked import Event
 from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.interruptible import undisturbed
+from dalembert.simulate.mechanism_trajectory import start_of
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.samples import asked_times
 from dalembert.simulate.session import Session, rank_of
-from dalembert.simulate.steppers.explicit import SINGULAR
 from dalembert.simulate.steppers.explicit_events import say_unresolved
+from dalembert.simulate.steppers.singularities import SINGULAR
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -320,16 +322,11 @@ class Stiff:
 
     def _failed_at_start(self) -> None:
         """End a run whose Python function fails before the first step of a block; its initial state is a sample."""
-        n, rows = self.m.nv, len(self.m.names)
         self._failed()
         if not self.session.blocks:
-            first = {
-                "t": np.array([self.t]), "q": self.system.configuration(self.x[None]), "v": np.array([self.v]),
-                "acceleration": np.full((1, n), np.nan), "multipliers": np.full((1, rows), np.nan),
-                "work": np.zeros(1), "step": np.zeros(1),
-            }  # fmt: skip
-            self.session.add(first, self.point)
+            self.session.add(start_of(self.session), self.point)
 
+    @undisturbed()
     def _hand_over(self, result: Any) -> None:
         """Turn the tableau's unknowns into samples, events and a point from which the run goes on."""
         s, n, calls = self.session, self.m.nv, self.calls
