@@ -236,10 +236,10 @@ def test_events_that_may_be_missing_are_not_forgotten_by_a_file(tmp_path):
 
     contact = [Contact(Sphere("ball"))]
     path, events = tmp_path / "run.h5", {"buzz": buzz}
-    run = da.simulate(vertical_ball(), 0.01, [1.0], contacts=contact, method="hybrid", events=events, file=path)
+    run = da.simulate(vertical_ball(), 0.002, [1.0], contacts=contact, method="hybrid", events=events, file=path)
     assert "may be missing" in run.message
     count = int(re.search(r"(\d+)", run.message).group())  # type: ignore[union-attr]
-    longer = da.resume(path, duration=0.011, events=events)
+    longer = da.resume(path, duration=0.0022, events=events)
     assert int(re.search(r"(\d+)", longer.message).group()) >= count  # type: ignore[union-attr]
 
 

@@ -24,7 +24,7 @@ BEYOND = 1e-9
 """Samples are beyond a limit by more than this part of it (and of one radian or metre)."""
 
 NAMED = 6
-"""So many joints are named, of more only the number."""
+"""So many joints, or effects, are named, of more only the number."""
 
 FRICTION, PASSIVE, LIMITS = "dry friction of joints", "damping and springs", "joint limits"
 """Kinds of data whose effect on a motion is known."""

@@ -15,7 +15,7 @@ from dalembert.simulate.entry import METHODS, WITH_CONTACTS, choose
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
 from dalembert.simulate.equations.controller import controller
 from dalembert.simulate.events.asked import watches
-from dalembert.simulate.ignored import SHAPES, SIMPLIFIED, ignored_data, missing_effects
+from dalembert.simulate.ignored import NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
@@ -200,7 +200,8 @@ def _mark_simplified(session: Session) -> None:
     """Mark a run that reached its end without data of the model that would have changed its motion."""
     effects = missing_effects(session) if session.ignored and session.status == "completed" else []
     if effects:
-        message = f"the end was reached by a simpler model: without {'; '.join(effects)}"
+        more = f" and {len(effects) - NAMED} more" if len(effects) > NAMED else ""
+        message = f"the end was reached by a simpler model: without {', '.join(effects[:NAMED])}{more}"
         session.stop(SIMPLIFIED, "; ".join(filter(None, (session.message, message))))
 
 

@@ -412,8 +412,8 @@ its way in a step, and what forces alone move it by in half a step. Steps resolv
 gap, to its way in a step: gaps are distances, and change by no more. A tenth of that is ten times better."""
 
 GAINED = 1e-4
-"""Contacts whose impulses add more than this part of the energy of motion in a step gain energy. The balance of a step
-is exact but for rows that turn within it, some 1e-6 at steps of 0.5 ms."""
+"""Impulses that add more than this part of the energy of motion in a step gain energy: far above rounding, and above
+what a gap that is left open at the end of a step is worth."""
 
 ROUNDOFF, CERTAIN = 2.2e-16, 1e-3
 """Rounding over the least parts of pivots estimates the relative error of velocities; above the second it is doubt."""
@@ -633,22 +633,25 @@ def look_for_paradox(index, G, mu, before, t, counts, sums):
 
 
 @compiled
-def add_heat(w, t, new, work, counts, sums):
-    """Take the work of contacts from the heat; count a step in which they gain energy, and keep the first."""
-    sums[HEAT] -= work
-    if work > 0.5 * GAINED * max(w.v @ (w.M @ w.v), new @ (w.M @ new)):
+def count_gain(w, t, free, new, P, counts, sums):
+    """Count a step whose impulses gain energy, P . W (v_free + v+) / 2, and keep the first.
+
+    v_free is where forces alone lead: what they do in the step is no work of impulses.
+    """
+    work = 0.5 * P @ (w.W @ (free + new))
+    if work > 0.5 * GAINED * max(free @ (w.M @ free), new @ (w.M @ new)):
         if counts[GAINS] == 0:
             sums[GAIN], sums[GAIN_TIME] = work, t
         counts[GAINS] += 1
 
 
 @compiled
-def finish(w, pairs, t, h, counts, sums, samples, row, new, lam, P, before, residual, status):
+def finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, status):
     """Take positions that stay on the constraints, sums and the sample."""
     if w.calls[CLOSE, 0] != 0:
         close(w, t + h)
     after = w.W @ new
-    add_heat(w, t, new, P @ (before + after) / 2.0, counts, sums)
+    sums[HEAT] -= P @ (before + after) / 2.0
     sums[WORK] += h * (w.tau @ (w.v + new)) / 2.0
     sums[RESIDUAL] = residual
     if row >= 0:
@@ -732,7 +735,8 @@ def advance(w, pairs, tables, counts, sums, samples, most):
         counts[COUNT] += 1
         wanted = counts[COUNT] % counts[STRIDE] == 0 or counts[COUNT] == counts[TOTAL]
         row = counts[SAMPLES] if wanted else -1
-        finish(w, pairs, t, h, counts, sums, samples, row, new, lam, P, before, residual, status)
+        count_gain(w, t, free, new, P, counts, sums)
+        finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, status)
         counts[SAMPLES] += 1 if wanted else 0
         counts[UNSOLVED] += 1 if residual > ACCEPTED else 0
     return FINE

@@ -66,10 +66,10 @@ class PlainSteps:
             inverse.refuse_uncertain()
         except SolvabilityError as refused:
             raise SolvabilityError(f"at t = {t:.9g} s: {refused}", refused.diagnosis) from refused
-        free, B = motions[:, 0], motions[:, 1:]
+        free, B = motions[:, 0].copy(), motions[:, 1:]
         before = self._meeting(x, v)
         w.W[:], w.axes[:], w.gaps[:] = x.W, x.axes, x.gaps
-        near = loop.look_back(w, np.ascontiguousarray(free), t, h, run.counts, sums)
+        near = loop.look_back(w, free, t, h, run.counts, sums)
         if near.size and self._trapped(near, B, h):
             return loop.TRAPPED
         P, active, sums[loop.RESIDUAL], approach = self._impulses(x, before, free, B, t, h)
@@ -82,7 +82,8 @@ class PlainSteps:
         end = self._without_penetration(end, x, new, B, active, h)
         w.moved[:] = self.m.project(end, t=t + h) if any(self.m.holonomic) else end
         w.M[:] = x.M
-        loop.add_heat(w, t, new, float(P @ (before + x.W @ new)) / 2.0, run.counts, sums)
+        loop.count_gain(w, t, free, new, P, run.counts, sums)
+        sums[loop.HEAT] -= float(P @ (before + x.W @ new)) / 2.0
         sums[loop.WORK] += h * float(tau @ (new + v)) / 2.0
         if row >= 0:
             lam = (multipliers[:, 0] + multipliers[:, 1:] @ P) / h
