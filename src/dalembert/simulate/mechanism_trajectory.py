@@ -154,7 +154,8 @@ class MechanismTrajectory(Trajectory):
         "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why.
         "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows, or time
         stepping missed laws of contact or penetrated; "indeterminate": time stepping slid through Painleve's paradox.
-        Kinds of data that do not act are named in the message.
+        "simplified": the end was reached, but data of the model that do not act (dry friction of joints, damping and
+        springs with passive=False, limits that were passed) would have changed the motion.
     notes
         Data of the model that do not act in this run, a sentence for each kind.
     """
@@ -205,6 +206,11 @@ class MechanismTrajectory(Trajectory):
             place, source = m.index_q(name), self.q
         part = source[:, place]
         return part[:, 0] if part.shape[1] == 1 else part
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Kinds of data of the model that do not act in this run, a word for each of `notes`."""
+        return () if self.session is None else tuple(each.kind for each in self.session.ignored)
 
     # --- quantities ---------------------------------------------------------------------------------------------
 

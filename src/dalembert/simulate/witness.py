@@ -40,14 +40,14 @@ MOST_SAMPLES = 256
 JUMP, UNUSUAL = 0.01, 100.0
 """Of runs without a tolerance: change of energy in one step, as a part of the kinetic one and of the usual changes."""
 
-SMOOTH = ("dop853", "dopri5", "bdf", "radau", "variational")
-"""Steppers whose balance has no impacts in it."""
+BALANCED = ("dop853", "dopri5", "bdf", "radau", "variational", "hybrid")
+"""Steppers that keep the balance to their tolerance; that of time stepping is of first order."""
 
 
 def broken_balance(run: MechanismTrajectory) -> str:
     """Return a sentence where the energy balance of a run is off by more than its tolerance allows, else nothing."""
     m, s = run.mechanism, run.session.settings
-    if s.method not in SMOOTH or run.t.size < 2 or _moving(m, run.q, run.t):
+    if s.method not in BALANCED or run.t.size < 2 or _moving(m, run.q, run.t):
         return ""
     with np.errstate(all="ignore"):
         residual = run.energy_residual
