@@ -162,7 +162,7 @@ def _refuse_open(mechanism: Mechanism, q: Array, t: float) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Where that does not do: redundant rows, guesses from afar, no kernel yet, a step that fails.
+# Projections of redundant rows, of guesses from afar, without a kernel, and after a step that fails.
 
 
 def least_open(survey: RankSurvey, q: Array) -> tuple[Array, float]:
