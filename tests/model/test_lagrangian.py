@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import dalembert as da
-from dalembert.examples import CrankSlider
 from dalembert.model import System, solve
 from tests.model.lagrangians import GRAVITY, SYSTEMS, bead, double_pendulum, pendulum, sleigh, slider_crank
+from tests.reference.crank_slider import CrankSlider
 
 PARAMETERS = {"double_pendulum": {"m1": 1.0, "m2": 0.7, "l1": 0.9, "l2": 1.3}}
 

@@ -233,6 +233,10 @@ class Kernel:
                 report["share_of_peak"] = work / (peak * self.options.threads)
         return Report(self.name, self.backend, self.options.dtype, **report)
 
+    def explain(self, a: Any) -> str:
+        """Name the constraint rows that accelerations a do not meet; nothing where a kernel knows no rows."""
+        return ""
+
     def jacobian(
         self,
         inputs: Sequence[str] | None = None,

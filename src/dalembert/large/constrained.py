@@ -18,7 +18,7 @@ from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.large.tree import LargeTree, massless_coordinate
-from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
+from dalembert.model.mechanism.precision import digits_of
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inverse dynamics of a large constrained mechanism, every joint driven: the least joint forces that cause a motion.
@@ -114,7 +114,7 @@ class LargeSystem(RowState):
     def __init__(self, tree: LargeTree, metric: Array | None = None, route: str = "auto") -> None:
         super().__init__(tree)
         mechanism = tree.layout.mechanism
-        self.limits = Thresholds(2.0**-52, BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+        self.limits = Thresholds(2.0**-52, digits_of(mechanism))
         self.massless = massless_coordinate(tree)
         self.block = self._block(route)
         self.all_rows = np.ones(self.rows.m, dtype=bool)

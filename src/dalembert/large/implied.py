@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.kkt.limits import CLOSED, IMPLIED_PIVOT, SLACK
+from dalembert.kkt.limits import IMPLIED_PIVOT, SLACK
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
+from dalembert.model.mechanism.project import ROUNDING
 from dalembert.tree.block.probing import residual_sizes
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _around(system: LargeSystem, q: Array, t: float) -> list[Array]:
         place = mechanism.integrate(q, length * min(reach, 1.0) / (np.abs(away).max() or 1.0) * away)
         for _ in range(CLOSING_STEPS):
             values = system.moved(place, still, t)
-            if not values.residual.size or np.abs(values.residual / sizes).max() < CLOSED:
+            if not values.residual.size or np.abs(values.residual / sizes).max() < ROUNDING:
                 break
             c = np.zeros(system.rows.m)
             c[held >= 0] = -values.residual[held[held >= 0]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import finite_vector
+from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
 from dalembert.simulate.entry import METHODS, WITH_CONTACTS, choose
@@ -115,7 +115,7 @@ def simulate_mechanism(
         Also where the run could not go on, or was interrupted: `status` and `message` say why. An error in a Python
         function is raised, with the trajectory so far as its attribute `trajectory`.
     """
-    if not (isinstance(t, float | int | np.floating | np.integer) and np.isfinite(t)):
+    if not (is_number(t) and np.isfinite(t)):
         raise ModelError(f"t={t!r} must be a finite number")
     numbers = _numbers(duration=duration, rtol=rtol, atol=atol, event_tolerance=event_tolerance)
     numbers |= {
@@ -254,6 +254,6 @@ def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) ->
 
 def _numbers(**values: Any) -> dict[str, Any]:
     for name, value in values.items():
-        if not (isinstance(value, float | int | np.floating | np.integer) and np.isfinite(value) and value > 0):
+        if not (is_number(value) and np.isfinite(value) and value > 0):
             raise ModelError(f"{name}={value!r} must be a finite number > 0")
     return {name: float(value) for name, value in values.items()}

@@ -11,7 +11,7 @@ from dalembert.examples import stanford_arm
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import Placement
 from dalembert.simulate import Problem, integrate
-from tests.tableau.test_from_mechanism import spatial_loop
+from tests.tableau.test_mechanics import spatial_loop
 
 T = ca.SX.sym("t")
 TOL = {"rtol": 1e-9, "atol": 1e-9}

@@ -9,11 +9,11 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError
 from dalembert.friction import Contact, Coulomb, Joint, Limited, Reacting, Resolution, resolve
 from dalembert.model.lagrangian.derivation import rate_of
 from dalembert.model.lagrangian.symbols import Symbols
-from dalembert.model.mechanism.manifold import reals
 from dalembert.model.system import System
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -128,9 +128,9 @@ def resolve_state(
     system: FrictionalSystem, q: Any, v: Any, t: float = 0.0, force: Any = None, method: str = "exact", **options: Any
 ) -> Resolution:
     """Resolve stick and slip at one state; `force` (n,) is applied, `options` go to `dalembert.friction.resolve`."""
-    q, v = reals(q, "q"), reals(v, "v")
+    q, v = floats(q, "q"), floats(v, "v")
     velocity, rows, drift, loads = system.contact_terms(q, v, t)
-    f = -system.bias(q, v, t) + (0.0 if force is None else reals(force, "force"))
+    f = -system.bias(q, v, t) + (0.0 if force is None else floats(force, "force"))
     return resolve(
         system.mass_matrix(q, t), f, rows.T, velocity, limits_of(system.contacts), method, A=system.jacobian(q, t),
         drift=system.drift(q, v, t), contact_drift=drift, names=[one.name for one in system.contacts],

@@ -16,6 +16,7 @@ from dalembert.kernel.engine import type_name
 from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
 from dalembert.kkt.limits import DOUBLE, SINGLE
+from dalembert.memory import memory_of
 from dalembert.model.lagrangian.contacts import derive_contacts, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.forward import forward
@@ -62,7 +63,6 @@ def restore(system: Lagrangian, state: dict[str, Any]) -> None:
     system.expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
     system.names, system.coordinates, system.contacts = state["names"], state["coordinates"], ()
     system._contact_expressions = derive_contacts(system.symbols, (), system.coordinates, system.names)
-    system._kernels = {}
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -149,7 +149,6 @@ class Lagrangian:
         self.parameters = self.symbols.parameters
         self.contacts = checked_contacts(friction)
         self._contact_expressions = derive_contacts(self.symbols, self.contacts, self.coordinates, self.names)
-        self._kernels: dict[Any, Kernel] = {}
 
     @property
     def holonomic(self) -> tuple[bool, ...]:
@@ -158,6 +157,7 @@ class Lagrangian:
 
     def with_parameters(self, **values: Any) -> Lagrangian:
         """Return the same system, and its compiled kernels, with other default values of parameters."""
+        memory_of(self, "kernels")  # made now, so that both systems share it
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.parameters = self.parameters.with_defaults(values)
@@ -242,9 +242,11 @@ class Lagrangian:
             self._refuse_friction('compile("forward")')
         key = (what, *sorted(options.items()))
         refuse_unhashable(key)
-        if key not in self._kernels:
-            self._kernels[key] = Kernel(self._function(what, options.get("dtype", "float64")), **options)
-        return self._kernels[key]
+
+        def make() -> Kernel:
+            return Kernel(self._function(what, options.get("dtype", "float64")), **options)
+
+        return memory_of(self, "kernels").get(key, make)
 
     def _function(self, what: str, dtype: Any) -> ca.Function:
         """Return a quantity as a function; the limits of forward dynamics are those of its precision."""

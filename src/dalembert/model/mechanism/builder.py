@@ -8,10 +8,11 @@ from typing import Any
 
 from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.mechanism import Mechanism, checked_gravity
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring, Tendon
 from dalembert.model.mechanism.validation import check
 from dalembert.model.mechanism.values import (
+    checked_gravity,
     checked_name,
     checked_options,
     finite,

@@ -9,7 +9,8 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
-from dalembert.friction.cones.sweeps import COULOMB, UNILATERAL
+from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.problem import UNILATERAL
 from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import BUILT, CERTAIN
 from dalembert.kkt.residual import estimated

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.checks import real, whole
+from dalembert.checks import one_number, whole_number
 from dalembert.errors import ModelError, ShapeError
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _event(item: Any) -> Event:
     if isinstance(item, Event):
         if not (isinstance(item.g, ca.SX) or callable(item.g)):
             raise ModelError(f"an event is an SX expression or a callable g(t, x), not {type(item.g).__name__}")
-        count, direction = whole("terminal", item.terminal), real("direction", item.direction)
+        count, direction = whole_number(item.terminal, "terminal"), one_number(item.direction, "direction")
         if count < 0 or not np.isfinite(direction):
             raise ModelError(f"{item!r}: terminal is True, False or a number of zeros; direction -1, 0 or 1")
         return item

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.friction.cones.solver import solve_with_rows
-from dalembert.friction.cones.sweeps import COULOMB, UNILATERAL
+from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.problem import UNILATERAL
 from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.contact.surface_loops import SLOTS, nearest_places
 from dalembert.simulate.equations.signals import set_signals

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import is_number
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
@@ -145,7 +146,7 @@ def resume(
 def _longer(session: Session, duration: Any) -> float:
     """Return the new length of a run, which may not end before what is there."""
     there = float(session.blocks[0]["t"][-1]) - session.settings.start
-    if not (isinstance(duration, float | int | np.floating | np.integer) and np.isfinite(duration)):
+    if not (is_number(duration) and np.isfinite(duration)):
         raise ModelError(f"duration={duration!r} must be a finite number, the length of the whole run in seconds")
     if duration < there:
         raise ModelError(f"duration={duration!r}: the file holds {there:.9g} s already")

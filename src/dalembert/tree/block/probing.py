@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.probing import closest_closed, coordinate_sizes, probe
+from dalembert.kkt.expressions.probing import probe
 from dalembert.kkt.expressions.sparse_factor import sparse_factor, tree_order
 from dalembert.kkt.expressions.verdict import Conditioning
-from dalembert.kkt.limits import BUILT, CLEARLY_CLOSED, FILE, SLACK, VANISHING
+from dalembert.kkt.limits import CLEARLY_CLOSED, SLACK, VANISHING
+from dalembert.memory import remembered
 from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.assemble import closed_samples
+from dalembert.model.mechanism.precision import digits_of
+from dalembert.model.mechanism.project import Matrices, closed_before_compiling
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.block.rows import TreeMotion
@@ -67,17 +69,14 @@ def refuse_singular(mechanism: Mechanism, tree: Tree) -> None:
 PROBES = 5
 """Configurations at which ranks are looked at before code is chosen."""
 
-Matrices = Callable[[Any], tuple[Any, Any, Any]]
-"""q -> M (n, n), A (m, n), phi (h,)."""
 
-
-@lru_cache(maxsize=8)
+@remembered(8)
 def needs_of(mechanism: Mechanism) -> Conditioning:
     """Return what the matrices at `PROBES` configurations ask for; always the same ones."""
     return needs_of_rows(mechanism, tuple(range(len(mechanism.names))))
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = False) -> Conditioning:
     """Return the same where only some of the rows hold; vectors in axes of the `world`, not the observer's."""
     found, digits = closed_matrices(mechanism, world), digits_of(mechanism)
@@ -89,12 +88,7 @@ def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = Fal
     return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance, moves=True)
 
 
-def digits_of(mechanism: Mechanism) -> float:
-    """Return the relative size of what is rounding of a mechanism's numbers."""
-    return BUILT if mechanism.source is None else FILE
-
-
-@lru_cache(maxsize=8)
+@remembered(8)
 def closed_matrices(mechanism: Mechanism, world: bool = False) -> list[tuple[Any, Any, Any]]:
     """Return M, A and phi at `PROBES` random configurations that meet the constraints where that can be.
 
@@ -106,13 +100,13 @@ def closed_matrices(mechanism: Mechanism, world: bool = False) -> list[tuple[Any
     return [at(q) for q in closed_configurations(mechanism)]
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def closed_configurations(mechanism: Mechanism) -> list[Any]:
     """Return `PROBES` random configurations that meet the constraints where that can be."""
     if not any(mechanism.holonomic):
         return list(mechanism.random(np.random.default_rng(0), PROBES))
-    at = matrices(mechanism)
-    samples = closed_samples(mechanism, lambda q: _closed(mechanism, at, q), PROBES, seed=0)
+    at, sizes = matrices(mechanism), residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
+    samples = closed_samples(mechanism, lambda q: closed_before_compiling(mechanism, at, q, sizes), PROBES, seed=0)
     closed = [q for q, met in samples if met]
     return closed or [q for q, _ in samples]
 
@@ -127,7 +121,7 @@ def neutral_if_met(mechanism: Mechanism) -> list[Any]:
     return [q] if np.abs(matrices(mechanism)(q)[2] / sizes).max() <= SLACK else []
 
 
-@lru_cache(maxsize=4)
+@remembered(2)
 def matrices(mechanism: Mechanism, world: bool = True) -> Matrices:
     """Return M, A and phi as a function of numbers; what rounding has left of entries of A that cancel is zero."""
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")
@@ -155,18 +149,6 @@ def in_frames(motion: TreeMotion, constraints: Sequence[Constraint], c: list[Any
     for constraint in constraints:
         result += motion.from_world(constraint, c[len(result) : len(result) + len(constraint.row_names())])
     return result
-
-
-def _closed(mechanism: Mechanism, at: Matrices, q: Any) -> Any:
-    """Return a configuration near q that meets the rows with residuals, by Gauss-Newton steps; None where they fail."""
-    holonomic = np.array(mechanism.holonomic, dtype=bool)
-    sizes = residual_sizes(mechanism)[holonomic]
-
-    def linearised(q: Any) -> tuple[Array, Array, Array]:
-        M, A, phi = at(q)
-        return coordinate_sizes(M), A[holonomic] / sizes[:, None], phi / sizes
-
-    return closest_closed(linearised, mechanism.integrate, q)
 
 
 def residual_sizes(mechanism: Mechanism) -> Any:
