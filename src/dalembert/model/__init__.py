@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dalembert.first_use import on_first_use
 
 if TYPE_CHECKING:
     from dalembert.model.lagrangian.lagrangian import Lagrangian
@@ -42,10 +43,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a file of the room when a name of it is first used (PEP 562)."""
-    if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'dalembert.model' has no attribute {name!r}")
-    value = getattr(import_module(f"dalembert.model.{_ON_FIRST_USE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _ON_FIRST_USE)
