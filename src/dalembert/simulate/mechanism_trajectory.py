@@ -152,8 +152,9 @@ class MechanismTrajectory(Trajectory):
         The stepper, and why it was taken.
     status, message
         "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why.
-        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows, or time
-        stepping missed laws of contact or penetrated; "indeterminate": time stepping slid through Painleve's paradox.
+        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows, in the run
+        or (where every step is a sample) in one step, or time stepping missed laws of contact or penetrated;
+        "indeterminate": time stepping slid through Painleve's paradox.
         Kinds of data that do not act are named in the message.
     notes
         Data of the model that do not act in this run, a sentence for each kind.
