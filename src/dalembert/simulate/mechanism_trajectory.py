@@ -152,8 +152,9 @@ class MechanismTrajectory(Trajectory):
         The stepper, and why it was taken.
     status, message
         "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why.
-        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows, or time
-        stepping missed laws of contact or penetrated; "indeterminate": time stepping slid through Painleve's paradox.
+        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows, in the run
+        or (where every step is a sample) in one step, or time stepping missed laws of contact or penetrated;
+        "indeterminate": time stepping slid through Painleve's paradox.
         "simplified": the end was reached, but data of the model that do not act (dry friction of joints, damping and
         springs with passive=False, limits that were passed) would have changed the motion.
     notes
