@@ -19,12 +19,12 @@ from dalembert.friction.laws.laws import as_law
 # | contact | limit of the force |
 # |---|---|
 # | `Bounded` | load x law, a given load (seed 001: 1, the law being in newton); one direction, or two for a plane |
-# | `Joint` | the same, along one coordinate |
+# | `JointFriction` | the same, along one coordinate |
 # | `Coulomb` | reaction of a constraint row x law, the law being a coefficient; one direction, or two for a plane |
 
 
 @dataclass(frozen=True, eq=False)
-class Contact:
+class FrictionContact:
     """What all contacts have in common.
 
     Attributes
@@ -78,7 +78,7 @@ class Contact:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded(Contact):
+class Bounded(FrictionContact):
     """Friction with a given limit: load x law; load is a number or a function of (q, v, t) (an expression)."""
 
     load: Any = field(default=1.0, kw_only=True)
@@ -89,7 +89,7 @@ class Bounded(Contact):
 
 
 @dataclass(frozen=True, eq=False)
-class Coulomb(Contact):
+class Coulomb(FrictionContact):
     """Friction whose limit is law x |reaction| of the constraint row `normal`; an exact circular cone for a plane.
 
     With `unilateral` the row only pushes: a reaction below zero ends the contact.
@@ -104,7 +104,7 @@ class Coulomb(Contact):
 
 
 @dataclass(frozen=True, eq=False)
-class Joint(Contact):
+class JointFriction(FrictionContact):
     """Friction in a joint: along one coordinate, given by its name or number; the limit is load x law."""
 
     load: Any = field(default=1.0, kw_only=True)
@@ -115,25 +115,25 @@ class Joint(Contact):
             raise ModelError(f"contact {self.name!r}: a joint's `along` is the name or number of a coordinate")
 
 
-def _refuse_many(one: Contact) -> None:
+def _refuse_many(one: FrictionContact) -> None:
     if one.directions not in (1, 2):
         raise ModelError(f"contact {one.name!r}: one direction or two for a plane, not {one.directions}")
 
 
-CONTACTS = (Bounded, Coulomb, Joint)
+CONTACTS = (Bounded, Coulomb, JointFriction)
 """Every kind of contact."""
 
 
-def checked_contacts(contacts: Any) -> tuple[Contact, ...]:
+def checked_contacts(contacts: Any) -> tuple[FrictionContact, ...]:
     """Return the contacts as a tuple; names must be distinct."""
     if contacts is None:
         return ()
-    if isinstance(contacts, Contact) or not isinstance(contacts, list | tuple):
-        raise ModelError("friction must be a list of contacts: Bounded, Coulomb or Joint")
+    if isinstance(contacts, FrictionContact) or not isinstance(contacts, list | tuple):
+        raise ModelError("friction must be a list of contacts: Bounded, Coulomb or JointFriction")
     seen: dict[str, int] = {}
     for i, one in enumerate(contacts):
         if not isinstance(one, CONTACTS):
-            raise ModelError(f"friction[{i}] is {type(one).__name__}, not a contact: Bounded, Coulomb or Joint")
+            raise ModelError(f"friction[{i}] is {type(one).__name__}, not a contact: Bounded, Coulomb or JointFriction")
         if one.name in seen:
             raise ModelError(f"two contacts are called {one.name!r}: friction[{seen[one.name]}] and friction[{i}]")
         seen[one.name] = i

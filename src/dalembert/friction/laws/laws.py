@@ -211,7 +211,7 @@ class Tabulated(Law):
         return float(self.forces[0]) if self.static_limit is None else self.static_limit
 
 
-class Expression(Law):
+class ExpressionLaw(Law):
     """A law written in CasADi: T_k of a speed symbol and, where wanted, of the state symbols (q, v, t).
 
     Parameters
@@ -274,7 +274,7 @@ class Expression(Law):
         return given
 
 
-LAWS = (Dry, StaticKinetic, Stribeck, Hyperbolic, Tabulated, Expression)
+LAWS = (Dry, StaticKinetic, Stribeck, Hyperbolic, Tabulated, ExpressionLaw)
 """Every law; being in the list is being tested."""
 
 

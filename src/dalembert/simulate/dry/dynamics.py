@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
-from dalembert.friction import Contact, Coulomb, Law, Resolution, resolve
+from dalembert.friction import Coulomb, FrictionContact, Law, Resolution, resolve
 from dalembert.friction.bounded.sticking import independent_rows
 from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import CERTAIN
@@ -58,7 +58,7 @@ class ContactColumns:
     `slow` (m,) are speeds below which a plane's direction is that of its acceleration; `guess` (columns,) the last one.
     """
 
-    def __init__(self, contacts: Sequence[Contact]) -> None:
+    def __init__(self, contacts: Sequence[FrictionContact]) -> None:
         widths = [one.directions for one in contacts]
         self.first = np.concatenate([[0], np.cumsum(widths, dtype=int)]).astype(int)
         self.owner = np.repeat(np.arange(len(widths)), widths)
