@@ -15,7 +15,7 @@ from dalembert.kernel.llvm.vector import vector
 # The processor's peak: measured once per process, by code that does nothing else.
 #
 # Chains of operations on full vectors in registers, all independent, no memory. Fused multiply-adds and additions in
-# equal parts keep all arithmetic units busy: the yardstick of `KernelReport.share_of_peak`. These alone give
+# equal parts keep all arithmetic units busy: the yardstick of `KernelReport.share_of_peak`. Multiply-adds alone give
 # the rate of the multipliers, which on some processors is half of that.
 
 
