@@ -22,8 +22,8 @@ import scipy.linalg
 from tests import reference as plain
 
 import dalembert as da
-from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
-from dalembert.tree.algebra.sparse_factor import dense, sparse, sparse_factor
+from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor
 from dalembert.tree.block import constrained
 from dalembert.tree.block.articulated_system import REST, Load
 from dalembert.tree.routes.caba import InsideTheTree, inward, outward

@@ -38,10 +38,18 @@ from scipy.linalg import lapack
 
 import dalembert as da
 from dalembert.examples import stanford_arm
-from dalembert.tableau import GRANULARITIES, Assembly, Elimination, Tableau, body_positions, make_plan, newton_euler
+from dalembert.tableau import (
+    GRANULARITIES,
+    ElementAssembly,
+    Elimination,
+    Tableau,
+    body_positions,
+    make_plan,
+    newton_euler,
+)
 from dalembert.tableau.elimination.engines import LoopEngine, bare_kernel
-from dalembert.tableau.elimination.inner_product import InnerProduct
 from dalembert.tableau.structure.probing import sample_jacobian, sample_points
+from inner_product import InnerProduct
 
 REPEATS = 7
 BATCH = 1024
@@ -183,7 +191,7 @@ def net(width: int, length: int) -> tuple[da.Mechanism, np.ndarray]:
     return b.build().constrain(*distances), q
 
 
-def state(assembly: Assembly, mechanism: da.Mechanism, q: np.ndarray) -> np.ndarray:
+def state(assembly: ElementAssembly, mechanism: da.Mechanism, q: np.ndarray) -> np.ndarray:
     """Return unknowns: bodies where the mechanism has them, velocities and multipliers at random."""
     x = np.random.default_rng(1).standard_normal(assembly.n)
     place = {name: k for k, name in enumerate(assembly.pattern.unknowns)}
@@ -194,7 +202,7 @@ def state(assembly: Assembly, mechanism: da.Mechanism, q: np.ndarray) -> np.ndar
     return x
 
 
-def saddle(assembly: Assembly, x: np.ndarray) -> sp.csr_array:
+def saddle(assembly: ElementAssembly, x: np.ndarray) -> sp.csr_array:
     """Return [M B; B^T 0], symmetric: forward dynamics in maximal coordinates, 6 unknowns a body and one a row."""
     rest = np.zeros(assembly.n)
     still, moved = (assembly.pattern.matrix(assembly.jacobian(x, rest, shift=s)) for s in (0.0, 1.0))
@@ -235,7 +243,7 @@ def solvers(A: sp.csr_array, plan: Any, upper: sp.csc_matrix, size: int) -> dict
 def one_mechanism(mechanism: da.Mechanism, q: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
     """Time writing, evaluation, analysis and solves: of Newton's matrix, and of the symmetric saddle point matrix."""
     start = process_time()
-    assembly = Assembly(mechanism)
+    assembly = ElementAssembly(mechanism)
     written = process_time() - start
     x, rest = state(assembly, mechanism, q), np.zeros(assembly.n)
     A = assembly.pattern.matrix(assembly.jacobian(x, rest, shift=100.0))

@@ -11,7 +11,16 @@ import pytest
 
 FILE = Path(__file__).resolve().parent.parent / "benchmarks" / "campaign.py"
 
-TRIALS = {"closed": 20, "contacts": 3, "events": 8, "files": 60, "friction": 60, "kkt": 100, "linkages": 2}
+TRIALS = {
+    "closed": 20,
+    "contacts": 3,
+    "events": 8,
+    "files": 60,
+    "friction": 60,
+    "kkt": 100,
+    "linkages": 2,
+    "stepping": 6,
+}
 """By topic: about ten seconds each."""
 
 

@@ -6,13 +6,20 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.checks import finite_vector, floats, is_number, real, reals, refuse_masked
+from dalembert.checks import (
+    finite_vector,
+    floats,
+    is_number,
+    one_number,
+    refuse_masked,
+    vectors,
+    whole_number,
+)
 from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.friction import Tabulated
-from dalembert.model import Placement
-from dalembert.model.matrices import Matrices
-from dalembert.simulate.contact.shapes import Heightfield
-from dalembert.tableau.structure.pattern import Pattern
+from dalembert.model import Matrices, Placement
+from dalembert.simulate.contact import Heightfield
+from dalembert.tableau import Pattern
 
 
 def masked(*shape: int) -> np.ndarray:
@@ -31,6 +38,8 @@ def pendulum() -> da.Mechanism:
 
 
 TAKERS = {
+    "position beside a quaternion": lambda: Placement.from_quaternion([0, 0, 0, 1], masked(3)),
+    "angles": lambda: Placement.from_rpy(masked(3)),
     "gravity of a builder": lambda: da.Builder(gravity=masked(3)),
     "gravity": lambda: pendulum().with_gravity(masked(3)),
     "axis": lambda: da.Builder().joint("j", "revolute", "world", "a", axis=masked(3)),
@@ -58,14 +67,14 @@ def test_nobody_takes_the_numbers_under_a_mask(taker) -> None:
 
 @pytest.mark.parametrize("values", [masked(2), [masked(2), np.ones(2)], np.ma.masked, masked(2, 2)])
 def test_a_mask_is_seen(values) -> None:
-    for check in (lambda: refuse_masked(values, "x"), lambda: floats(values, "x"), lambda: reals("x", values)):
+    for check in (lambda: refuse_masked(values, "x"), lambda: floats(values, "x"), lambda: vectors(values, 2, "x")):
         with pytest.raises(ShapeError, match="x is a masked array"):
             check()
 
 
 def test_an_empty_mask_is_none() -> None:
     np.testing.assert_array_equal(floats(np.ma.array([1.0, 2.0]), "x"), [1.0, 2.0])
-    assert real("x", np.ma.array(2.0)) == 2.0
+    assert one_number(np.ma.array(2.0), "x") == 2.0
 
 
 @pytest.mark.parametrize(
@@ -73,7 +82,7 @@ def test_an_empty_mask_is_none() -> None:
     [
         ([1.0], ShapeError, r"q must have shape \(2,\); it has \(1,\)"),
         ([1.0, np.nan], ModelError, r"q\[1\] \('b'\) is nan; a state must be finite"),
-        (["x", 1.0], ShapeError, "q is not an array of real numbers"),
+        (["x", 1.0], ShapeError, r"q must be real numbers, not \['x', 1.0\]"),
         (masked(2), ShapeError, "q is a masked array"),
     ],
 )
@@ -93,3 +102,34 @@ def test_a_vector_is_copied() -> None:
 )
 def test_what_one_number_is(value, is_one: bool) -> None:
     assert is_number(value) is is_one
+
+
+@pytest.mark.parametrize(
+    ("check", "error", "words"),
+    [
+        (lambda: floats(None, "x"), ShapeError, "x must be real numbers, not None"),
+        (lambda: floats([[1.0], [1.0, 2.0]], "x"), ShapeError, "x must be real numbers, not"),
+        (lambda: floats(np.array([1j]), "x"), ShapeError, "x must be real numbers; it is complex"),
+        (lambda: floats(["y"] * 1000, "x"), ShapeError, r"^.{,120}$"),
+        (lambda: vectors(1.0, 2, "x", "n"), ShapeError, r"shape \(2,\), or \(..., 2\) for a batch \(n = 2\); it has"),
+        (lambda: one_number("fine", "x"), ModelError, "x='fine': one real number is needed"),
+        (lambda: one_number(None, "x"), ModelError, "x=None: one real number is needed"),
+        (lambda: one_number([1.0, 2.0], "x"), ModelError, r"x=\[1.0, 2.0\]: one real number is needed"),
+        (lambda: whole_number(2.5, "x"), ModelError, "x=2.5: a whole number is needed"),
+        (lambda: whole_number(np.inf, "x"), ModelError, "x=inf: a whole number is needed"),
+        (lambda: Placement.from_rpy([0.0, 1.0]), ShapeError, "rpy is three angles"),
+        (lambda: Placement.from_quaternion("turned"), ShapeError, "quaternion must be real numbers, not 'turned'"),
+        (lambda: Matrices("heavy", coordinates=["x"]), ShapeError, "mass must be real numbers, not 'heavy'"),
+    ],
+)
+def test_what_is_refused_is_said(check, error: type, words: str) -> None:
+    with pytest.raises(error, match=words):
+        check()
+
+
+def test_what_is_taken() -> None:
+    given = np.ones((3, 2))
+    assert floats(given, "x") is given
+    assert vectors(given, 2, "x") is given
+    assert one_number([[2]], "x") == 2.0
+    assert whole_number(3.0, "x") == 3

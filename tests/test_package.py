@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -37,6 +38,35 @@ def test_every_room_has_its_page():
         for file in room.rglob("*.py"):
             if file.name != "__init__.py":
                 assert f"`{file.name}`" in text, f"{room.name}/README.md does not name {file.name}"
+
+
+ROW = re.compile(r"^\| (\*\*(?P<folder>[\w/]+)/\*\*|(?P<files>`[\w.]+`(, `[\w.]+`)*)) \|", re.MULTILINE)
+
+
+def test_pages_name_only_what_exists():
+    """In the tables of the READMEs every folder and file is there, a file below the folder that it is listed under."""
+    for page in sorted((ROOT / "src/dalembert").glob("*/README.md")):
+        folder, listed = page.parent, 0
+        for row in ROW.finditer(page.read_text().partition("file | holds |")[2]):
+            if row["folder"]:
+                folder = page.parent / row["folder"]
+                assert folder.is_dir(), f"{page.parent.name}/README.md: {row['folder']}/"
+            for name in re.findall(r"`([^`]+)`", row["files"] or ""):
+                assert (folder / name).is_file(), f"{page.parent.name}/README.md: {folder.name}/{name}"
+                listed += 1
+        assert listed == sum(path.name != "__init__.py" for path in page.parent.rglob("*.py")), page.parent.name
+
+
+def test_contributing_names_only_what_exists():
+    """Files and folders that are to be opened or touched for a change are there."""
+    paths = set(re.findall(r"`((?:\w+/)+[\w.*]*)`", (ROOT / "CONTRIBUTING.md").read_text()))
+    assert len(paths) > 20
+    missing = [
+        path
+        for path in paths
+        if not any(list(home.glob(path)) for home in (ROOT, ROOT / "src", ROOT / "src/dalembert"))
+    ]
+    assert not missing
 
 
 def test_examples_run(tmp_path):

@@ -1,4 +1,4 @@
-"""The house in figures: files, lines, importers, names used twice, and modules on the way of six calls.
+"""The house in figures: files, lines, importers, names used twice, modules on the way of six calls, deep imports.
 
 python tools/house.py            # the table of this checkout
 python tools/house.py OTHER      # beside that of another checkout, e.g. of an earlier commit
@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -88,12 +90,31 @@ def twice(trees: dict[str, ast.Module]) -> tuple[list[str], list[str]]:
     )
 
 
-def walked(root: Path, walk: str) -> int | None:
-    """Return how many modules of the library a call imports, in a fresh process; None where it fails."""
+def deep_imports(root: Path) -> list[str]:
+    """Return what tests import from inside a room that is not the one they mirror; `tests/reference` may."""
+    rooms = {path.parent.name for path in (root / "src/dalembert").glob("*/__init__.py")}
+    found = []
+    for file in sorted((root / "tests").rglob("*.py")):
+        place = file.relative_to(root / "tests")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dalembert."):
+                room, *inside = str(node.module).split(".")[1:]
+                if room in rooms and inside and place.parts[0] not in (room, "reference"):
+                    found += [f"{place}: {node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def walked(root: Path, walk: str) -> list[int | None]:
+    """Return how many modules of the library a call imports, in a fresh process; None where it fails.
+
+    The first time kernels are traced and compiled; the second time they come from the cache.
+    """
     code, path = COUNT.format(walk=walk), str(root / "src")
-    environment = {**__import__("os").environ, "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    return len(json.loads(done.stdout.splitlines()[-1])) if done.returncode == 0 else None
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "PYTHONPATH": path, "DALEMBERT_CACHE": folder}
+        command = [sys.executable, "-c", code]
+        runs = [subprocess.run(command, capture_output=True, text=True, env=environment) for _ in range(2)]
+    return [len(json.loads(run.stdout.splitlines()[-1])) if run.returncode == 0 else None for run in runs]
 
 
 def figures(root: Path) -> dict[str, int | None]:
@@ -108,8 +129,11 @@ def figures(root: Path) -> dict[str, int | None]:
         "files with one importer": sum(count[name] == 1 for name in trees),
         "class names used twice": len(classes),
         "file names used twice": len(stems),
+        "deep imports of foreign rooms in tests": len(deep_imports(root)),
     }
-    return rows | {f"modules imported by {name}": walked(root, walk) for name, walk in WALKS.items()}
+    for name, walk in WALKS.items():
+        rows[f"modules imported by {name}"], rows[f"modules imported by {name}, again"] = walked(root, walk)
+    return rows
 
 
 def main(arguments: list[str]) -> None:
@@ -117,10 +141,11 @@ def main(arguments: list[str]) -> None:
     roots = [*(Path(argument) for argument in arguments), Path(__file__).resolve().parent.parent]
     columns = [figures(root) for root in roots]
     for row in columns[-1]:
-        print(f"{row:<32}" + "".join(f"{'fails' if (x := column[row]) is None else x:>10}" for column in columns))
+        print(f"{row:<42}" + "".join(f"{'fails' if (x := column[row]) is None else x:>10}" for column in columns))
     classes, stems = twice(sources(roots[-1]))
     print("class names used twice:", ", ".join(classes) or "none")
     print("file names used twice:", ", ".join(stems) or "none")
+    print("deep imports of foreign rooms in tests:", *deep_imports(roots[-1]), sep="\n    ")
 
 
 if __name__ == "__main__":

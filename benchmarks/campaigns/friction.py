@@ -1,19 +1,22 @@
-"""Friction at one state against enumeration of modes: small problems with drift, integers and reals, batch and single.
+"""Friction at one state against enumeration of modes: small problems with drift, integers and reals, by every method.
 
 The oracle knows nothing of the Delassus matrix: a mode is a linear programme in accelerations, multipliers, normal
 reactions and friction forces together. An answer is right where the laws hold at it, point by point, relative to data;
 "no solution" is right where no mode has an answer (contacts in planes: where the weights given prove a contradiction).
+Masses may be singular, constraint rows redundant; a batch holds the problem beside others, and answers as one alone.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
 from dalembert.errors import DalembertError
-from dalembert.friction import FrictionStatus, Limited, Reacting, resolve, resolve_batch
+from dalembert.friction import FrictionStatus, Limited, Reacting, Resolution, resolve, resolve_batch
 
 TITLE = "friction with drift, redundant contacts and moving surfaces, against all modes"
 
@@ -24,6 +27,9 @@ TOLERANCE = 1e-7
 
 ENDLESS = 1e6
 """Accelerations beyond this multiple of what data explain belong to forces that diverge."""
+
+MOST = 700
+"""Combinations of modes that are tried; above, a problem counts as one that cannot be enumerated."""
 
 UNILATERAL, BILATERAL, GIVEN = "unilateral", "bilateral", "given"
 
@@ -63,6 +69,11 @@ class Case:
         return laws
 
     @property
+    def data(self) -> dict[str, Any]:
+        """Constraint rows and drifts as `resolve` takes them."""
+        return {"A": self.A, "drift": self.drift, "contact_drift": self.contact_drift}
+
+    @property
     def others(self) -> list[int]:
         """Rows of A that load no contact."""
         normals = {c.row for c in self.contacts if c.row is not None}
@@ -77,7 +88,8 @@ class Case:
     def enumerable(self) -> bool:
         """Whether there are finitely many modes: no plane at rest with friction."""
         pairs = zip(self.contacts, self.moving, strict=True)
-        return all(len(c.columns) == 1 or moving or c.mu == 0.0 for c, moving in pairs)
+        lines = all(len(c.columns) == 1 or moving or c.mu == 0.0 for c, moving in pairs)
+        return lines and prod({UNILATERAL: 4, BILATERAL: 6, GIVEN: 3}[c.kind] for c in self.contacts) <= MOST
 
     @property
     def scale(self) -> float:
@@ -90,10 +102,19 @@ class Case:
         return float(free + np.abs(drifts[size > 1e-9] / size[size > 1e-9]).max(initial=0.0) + limits + 1e-9)
 
 
+def random_mass(rng: np.random.Generator, numbers: Callable[..., Array], n: int) -> Array:
+    """Return a mass matrix: diagonal or full, one in five singular."""
+    singular = rng.random() < 0.2
+    if rng.random() < 0.6:
+        return np.diag(rng.integers(0 if singular else 1, 4, n).astype(float))
+    root = numbers(n, max(n - 1, 1) if singular else n)
+    return root @ root.T + (0.0 if singular else 1.0) * np.eye(n)
+
+
 def random_case(rng: np.random.Generator) -> Case:
-    """Return a small problem: 1 to 4 coordinates, 1 to 3 contacts (planes: 1 to 2), up to 2 constraint rows."""
-    plane = rng.random() < 0.3
-    n, k, o = int(rng.integers(1, 5)), int(rng.integers(1, 3 if plane else 4)), int(rng.choice([0, 0, 1, 2]))
+    """Return a small problem: 1 to 4 coordinates, 1 to 4 contacts (planes: 1 to 2), up to 3 constraint rows."""
+    plane, limits_alone = rng.random() < 0.3, rng.random() < 0.25
+    n, k, o = int(rng.integers(1, 5)), int(rng.integers(1, 3 if plane else 5)), int(rng.choice([0, 0, 1, 2, 3]))
     whole = rng.random() < 0.6
     width = 2 if plane else 1
 
@@ -102,7 +123,7 @@ def random_case(rng: np.random.Generator) -> Case:
 
     contacts, row, column = [], 0, 0
     for _ in range(k):
-        kind = str(rng.choice([UNILATERAL, UNILATERAL, UNILATERAL, BILATERAL, GIVEN]))
+        kind = GIVEN if limits_alone else str(rng.choice([UNILATERAL, UNILATERAL, UNILATERAL, BILATERAL, GIVEN]))
         mu = float(rng.choice([0.0, 0.3, 0.5, 1.0, 2.0])) if whole else float(rng.uniform(0.0, 2.0))
         contacts.append(Contact(kind, mu, None if kind == GIVEN else row, list(range(column, column + width))))
         row += kind != GIVEN
@@ -112,8 +133,9 @@ def random_case(rng: np.random.Generator) -> Case:
         A[1] = rng.choice([1.0, -1.0, 2.0]) * A[0]  # redundant, or two jaws
     if o:
         A[row:] = A[row:] if rng.random() < 0.7 else numbers(o, row) @ A[:row]
-    root = numbers(n, n)
-    M = np.diag(rng.integers(1, 4, n).astype(float)) if rng.random() < 0.6 else root @ root.T + np.eye(n)
+    if o > 1 and rng.random() < 0.5:
+        A[-1] = rng.choice([1.0, -1.0, 2.0]) * A[row]
+    M = random_mass(rng, numbers, n)
     if not whole and rng.random() < 0.2:
         M = M * np.sqrt(np.outer(d := 10.0 ** rng.uniform(-2, 2, n), d))
     state = numbers(column) * (rng.random(column) < 0.3)
@@ -123,8 +145,11 @@ def random_case(rng: np.random.Generator) -> Case:
     return Case(M, numbers(n) * 3.0, W, A, drift, numbers(column) * moves, state, contacts)
 
 
-def wrong_law(case: Case, a: Array, T: Array, lam: Array) -> str:
-    """Return which equation or law does not hold at an answer; empty where all do."""
+def wrong_law(case: Case, a: Array, T: Array, lam: Array, associated: bool = False) -> str:
+    """Return which equation or law does not hold at an answer; empty where all do.
+
+    The associated law of a normal that pushes, at rest: u in the dual of the cone, r in it, and r . u = 0.
+    """
     scale = case.scale
     if np.abs(a).max(initial=0.0) > ENDLESS * scale:
         return "acceleration without bound"
@@ -140,6 +165,12 @@ def wrong_law(case: Case, a: Array, T: Array, lam: Array) -> str:
     for c, moving in zip(case.contacts, case.moving, strict=True):
         t, ut, v = T[c.columns], u[c.columns], case.state[c.columns]
         accel_t = accel * (1.0 + np.abs(case.W[:, c.columns]).sum())
+        if associated and c.kind == UNILATERAL and not moving:
+            tight = accel * (1.0 + np.abs(case.A[c.row]).sum()) + c.mu * accel_t
+            wrong = _off_the_dual_cone(c.mu, float(-lam[c.row]), t, float(u_rows[c.row]), ut, forces, tight)
+            if wrong:
+                return wrong
+            continue
         bound = c.mu
         if c.row is not None:
             push, un = -lam[c.row], u_rows[c.row]
@@ -159,6 +190,19 @@ def wrong_law(case: Case, a: Array, T: Array, lam: Array) -> str:
             return "limit"
         if speed > accel_t and bound > slack and np.linalg.norm(t + bound * ut / speed) > slack + 1e-5 * bound:
             return "slip"
+    return ""
+
+
+def _off_the_dual_cone(mu: float, push: float, t: Array, un: float, ut: Array, forces: float, tight: float) -> str:
+    """Return which part of the associated law does not hold: (push, t) in the cone, (un, ut) in its dual, no power."""
+    force, speed = np.linalg.norm(t), np.linalg.norm(ut)
+    slack = forces * (1.0 + abs(push) / max(forces / TOLERANCE, 1e-9))
+    if push < -slack or force > mu * push + slack:
+        return "associated: cone"
+    if un < mu * speed - tight:
+        return "associated: dual cone"
+    if abs(push * un + t @ ut) > tight * (abs(push) + force) + slack * (abs(un) + speed):
+        return "associated: power"
     return ""
 
 
@@ -276,7 +320,7 @@ def proves(case: Case, weights: tuple[tuple[str, float], ...]) -> bool:
         kind, number = name.split()
         row = case.contacts[int(number)].row if kind == "contact" else int(number)
         w[row or 0] += weight
-    pushes = [c.row for c in case.contacts if c.kind == UNILATERAL]
+    pushes = [c.row for c in case.contacts if c.kind == UNILATERAL and c.row is not None]
     cancels = np.abs(w @ case.A).max(initial=0.0) <= 1e-10 * np.abs(w).max()
     return bool(cancels and (w[pushes] >= 0.0).all() and w @ case.drift < -1e-10)
 
@@ -296,35 +340,73 @@ def judged(case: Case, status: FrictionStatus, a: Array, T: Array, lam: Array, w
 
 
 def trial(rng: np.random.Generator) -> tuple[str, str]:
-    """Resolve one random problem, alone and in a batch, and judge both."""
+    """Resolve one random problem by every method, alone and in a batch, and judge all answers."""
     case = random_case(rng)
-    common: dict[str, Any] = {"A": case.A, "laws": case.laws}
-    given = {"drift": case.drift, "contact_drift": case.contact_drift}
     try:
-        r = resolve(case.M, case.f, case.W, case.state, **common, **given)
-        report = r.report
-        both = {name: np.tile(x, (2, 1)) for name, x in given.items()}
-        b = resolve_batch(case.M, np.tile(case.f, (2, 1)), case.W, np.tile(case.state, (2, 1)), **common, **both)
+        r, verdict = _trial_alone(case, rng)
     except DalembertError as error:
-        return "refused", f"{type(error).__name__}: {str(error)[:60]}"
+        r, verdict = None, ("refused", f"{type(error).__name__}: {str(error)[:60]}")
     except Exception as error:  # counted, not hidden
         return "foreign", f"{type(error).__name__}: {str(error)[:60]}"
-    verdict = judged(case, r.status, r.acceleration, r.forces, r.multipliers, r.certificate.contradiction)
     if verdict[0] == "wrong":
         return verdict
-    if b.status[0] != r.status:
-        return "wrong", f"batch {FrictionStatus(int(b.status[0])).name}, single {r.status.name}"
-    if r.ok:
-        law = wrong_law(case, b.acceleration[1], b.forces[1], b.multipliers[1])
-        if law:
-            return "wrong", f"batch: {law}"
-        if report.accelerations_unique and np.abs(b.acceleration[1] - r.acceleration).max() > 1e-6 * case.scale:
-            return "wrong", "batch differs where the answer is unique"
+    try:
+        return _other_methods(case) or _trial_batch(case, r, rng) or verdict
+    except Exception as error:  # the single state has said what it refuses; a batch has a status for it
+        return "foreign", f"after the single state: {type(error).__name__}: {str(error)[:60]}"
+
+
+def _trial_alone(case: Case, rng: np.random.Generator) -> tuple[Resolution, tuple[str, str]]:
+    """Resolve one state by `exact` and judge answer and report."""
+    r = resolve(case.M, case.f, case.W, case.state, case.laws, **case.data)
+    report = r.report
+    verdict = judged(case, r.status, r.acceleration, r.forces, r.multipliers, r.certificate.contradiction)
+    if verdict[0] == "wrong":
+        return r, verdict
     unique = report.accelerations_unique
     asked = r.ok and case.enumerable and unique is not None and rng.random() < 0.3
     if asked and unique != _alone(case, r.acceleration, report.alternatives):
-        return "wrong", f"report says unique: {unique}, the modes do not"
-    return verdict
+        return r, ("wrong", f"report says unique: {unique}, the modes do not")
+    return r, verdict
+
+
+def _other_methods(case: Case) -> tuple[str, str] | None:
+    """Resolve by the other methods and the associated law; return what is wrong under a good status."""
+    if all(c.kind == GIVEN and len(c.columns) == 1 for c in case.contacts):
+        choices: list[dict[str, Any]] = [{"method": "flowchart"}, {"method": "flowchart", "release": True}]
+        choices += [{"method": "flowchart", "form": "short"}, {"method": "switch"}, {"method": "regularised"}]
+    else:
+        choices = [{"associated": True}]
+    for options in choices:
+        try:
+            r = resolve(case.M, case.f, case.W, case.state, case.laws, **case.data, **options)
+            _ = r.report
+        except DalembertError:
+            continue
+        law = wrong_law(case, r.acceleration, r.forces, r.multipliers, "associated" in options) if r.ok else ""
+        if law:
+            return "wrong", f"{options}: {law}"
+    return None
+
+
+def _trial_batch(case: Case, r: Resolution | None, rng: np.random.Generator) -> tuple[str, str] | None:
+    """Resolve the case between two others, its matrices common to all or each its own; return what is wrong."""
+    f = np.stack([np.zeros(case.f.size), case.f, rng.normal(size=case.f.size)])
+    matrices = (case.M, case.W, case.A)
+    M, W, A = matrices if rng.random() < 0.5 else (np.tile(x, (3, 1, 1)) for x in matrices)
+    drift, contact_drift, state = (np.tile(x, (3, 1)) for x in (case.drift, case.contact_drift, case.state))
+    b = resolve_batch(M, f, W, state, case.laws, A=A, drift=drift, contact_drift=contact_drift)
+    for s in np.flatnonzero(b.ok):
+        law = wrong_law(replace(case, f=f[s]), b.acceleration[s], b.forces[s], b.multipliers[s])
+        if law:
+            return "wrong", f"batch: {law}"
+    if r is None:
+        return None
+    if b.status[1] != r.status:
+        return "wrong", f"batch {FrictionStatus(int(b.status[1])).name}, single {r.status.name}"
+    if r.ok and r.report.accelerations_unique and np.abs(b.acceleration[1] - r.acceleration).max() > 1e-6 * case.scale:
+        return "wrong", "batch differs where the answer is unique"
+    return None
 
 
 def _alone(case: Case, a: Array, alternatives: Array) -> bool:

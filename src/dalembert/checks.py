@@ -1,9 +1,14 @@
-"""Checks of what a user gives as numbers: read as such, or refused in words."""
+"""Checks of what a user gives as numbers: read as such, or refused in words.
+
+Every check takes the value and what it is called. Arrays that are no numbers and wrong shapes raise `ShapeError`, wrong
+values `ModelError`; rooms that know more (a file and a line, a joint) put it before these words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -12,33 +17,47 @@ from dalembert.errors import ModelError, ShapeError
 
 Array = np.ndarray
 
+SHOWN = 80
+"""Characters of a value that a message shows."""
+
 
 def refuse_masked(values: Any, what: str) -> None:
     """Raise for an array with masked entries, or a list of such: nobody meant the numbers under a mask."""
     several = values if isinstance(values, list | tuple) else ()
-    masks = [getattr(one, "mask", False) for one in (values, *several) if type(one).__module__.startswith("numpy.ma")]
+    masks = [getattr(x, "mask", False) for x in (values, *several) if type(x).__module__.startswith("numpy.ma")]
     if any(mask is True or getattr(mask, "any", bool)() for mask in masks):
         raise ShapeError(f"{what} is a masked array; fill what is masked: {what}.filled(...)")
 
 
 def floats(values: Any, what: str) -> Array:
-    """Return an array of floats, not under a mask; TypeError or ValueError where it holds no numbers."""
+    """Return an array of floats, of any shape; what is complex, masked or no number is refused."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
     refuse_masked(values, what)
-    return np.asarray(values, dtype=float)
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        raise ShapeError(f"{what} must be real numbers; it is complex")
+    try:
+        if values is None:  # which NumPy takes for NaN
+            raise TypeError
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ShapeError(f"{what} must be real numbers, not {shown(values)}") from error
 
 
-def is_number(value: Any) -> bool:
-    """Say whether a value is one real number (NaN and infinity are)."""
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+def vectors(values: Any, size: int, what: str, letter: str = "") -> Array:
+    """Return floats (..., size): one vector, or a batch with any leading axes; `letter` is what the size is called."""
+    array = floats(values, what)
+    if array.shape[-1:] != (size,):
+        named = f" ({letter} = {size})" if letter else ""
+        raise ShapeError(
+            f"{what} must have shape ({size},), or (..., {size}) for a batch{named}; it has {np.shape(values)}"
+        )
+    return array
 
 
 def finite_vector(values: Any, names: Sequence[str], what: str) -> Array:
     """Return a copy of one finite number per name."""
-    refuse_masked(values, what)
-    try:
-        array = np.array(values, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"{what} is not an array of real numbers: {error}") from error
+    array = np.array(floats(values, what))
     if array.shape != (len(names),):
         raise ShapeError(f"{what} must have shape ({len(names)},); it has {array.shape}")
     bad = np.flatnonzero(~np.isfinite(array))
@@ -47,36 +66,41 @@ def finite_vector(values: Any, names: Sequence[str], what: str) -> Array:
     return array
 
 
-def real(name: str, value: Any) -> float:
-    """Return one number."""
-    refuse_masked(value, name)
+def is_number(value: Any) -> bool:
+    """Say whether a value is one real number (NaN and infinity are)."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+
+
+def one_number(value: Any, what: str) -> float:
+    """Return one number, also from an array that holds no other."""
+    if type(value) is float:
+        return value
+    refuse_masked(value, what)
     try:
-        return float(value)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{name}={value!r}: one real number is needed") from error
+        return float(floats(value, what).reshape(()))
+    except ValueError as error:
+        raise ModelError(f"{what}={shown(value)}: one real number is needed") from error
 
 
-def called(name: str, function: Any, *arguments: Any) -> float:
+def whole_number(value: Any, what: str) -> int:
+    """Return one whole number; 3.0 is one."""
+    number = one_number(value, what)
+    if not number.is_integer():
+        raise ModelError(f"{what}={shown(value)}: a whole number is needed")
+    return int(number)
+
+
+def called(name: str, function: Callable[..., Any], *arguments: Any) -> float:
     """Return the number that a user's function gives; what it raises is told in words."""
     try:
         value = function(*arguments)
     except Exception as error:
         raise ModelError(f"{name} raised {type(error).__name__} at t = {arguments[0]:g}: {error}") from error
-    return real(f"{name} at t = {arguments[0]:g}", value)
+    return one_number(value, f"{name} at t = {arguments[0]:g}")
 
 
-def whole(name: str, value: Any) -> int:
-    """Return one whole number."""
-    found = real(name, value)
-    if not found.is_integer():
-        raise ModelError(f"{name}={value!r}: a whole number is needed")
-    return int(found)
-
-
-def reals(name: str, value: Any) -> Array:
-    """Return an array of numbers, of any shape."""
-    refuse_masked(value, name)
-    try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"{name} must be real numbers, not {value!r}") from error
+def shown(value: Any) -> str:
+    """Return a value as a message shows it, cut where it is long."""
+    short = Repr()
+    short.maxstring = short.maxother = short.maxlong = SHOWN
+    return short.repr(value)

@@ -2,66 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.friction import Bounded, Hyperbolic
+from dalembert.model.lagrangian.lagrangian import Lagrangian
 from dalembert.model.matrices import Matrices
-from dalembert.tableau.mechanics.bodies import BASE, Body, Joint, Multibody
+from dalembert.model.mechanism.builder import Builder
+from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.placement import Placement
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The two-link arm of seed 000 (eq. 31) as a crank-slider: the smallest system with a massless link.
 #
 # Symbols: theta1 the crank's angle, theta2 the rod's angle relative to the crank, counted clockwise (so that the row
-# for equal lengths is proportional to [2, -1], as in the seed; with theta2 counted as in eq. 31 it is [2, 1]); l1, l2
-# lengths, m1, m2 masses, I1, I2 = m2 l2^2 / 12 inertias about the centres.
+# for equal lengths is proportional to [2, -1], as in the seed; with theta2 counted as in eq. 31 it is [2, 1]); w = v1 -
+# v2 angular velocity of the rod; l1, l2 lengths, m1, m2 masses, I1, I2 = m2 l2^2 / 12 inertias about the centres.
+#
+#     2 T = (m1 l1^2 / 4 + I1) v1^2 + m2 (l1^2 v1^2 + l1 l2 cos(theta2) v1 w + l2^2 w^2 / 4) + I2 w^2
+#     V / g = m1 l1 sin(theta1) / 2 + m2 (l1 sin(theta1) + l2 sin(theta1 - theta2) / 2)
 
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class CrankSlider:
-    """Crank, connecting rod, and a slider on the line y = 0; m1 l1^2 / 4 + I1 = 1 by default, as in eq. (34)."""
+def crank_slider(
+    rod_mass: float = 0.0,
+    l1: float = 1.0,
+    l2: float = 1.0,
+    crank_mass: float = 3.0,
+    crank_inertia: float = 0.25,
+    gravity: float = 9.81,
+) -> Lagrangian:
+    """Return crank, connecting rod, and a slider on the line y = 0; m1 l1^2 / 4 + I1 = 1 by default, as in eq. (34).
 
-    rod_mass: float = 0.0
-    l1: float = 1.0
-    l2: float = 1.0
-    crank_mass: float = 3.0
-    crank_inertia: float = 0.25
-    gravity: float = 9.81
+    All numbers are parameters of the system. Start it where the slider is on its line, as at q = (a, 2 a) for equal
+    lengths.
+    """
+    import casadi as ca
 
-    coordinates = ("theta1", "theta2")
-    names = ("slider",)
-
-    def mass_matrix(self, q: Array, t: float = 0.0) -> Array:
-        """Return M of eq. (31), theta2 clockwise."""
-        m2, l1, l2 = self.rod_mass, self.l1, self.l2
-        own = m2 * l2**2 / 4 + m2 * l2**2 / 12
-        coupling = m2 * l1 * l2 / 2 * np.cos(q[1])
-        first = self.crank_mass * l1**2 / 4 + self.crank_inertia + m2 * l1**2 + own + 2 * coupling
-        return np.array([[first, -own - coupling], [-own - coupling, own]])
-
-    def bias(self, q: Array, v: Array, t: float = 0.0) -> Array:
-        """Return Coriolis and gravity terms."""
-        m2, l1, l2, g = self.rod_mass, self.l1, self.l2, self.gravity
-        h = m2 * l1 * l2 / 2 * np.sin(q[1])
-        rod = m2 * g * l2 / 2 * np.cos(q[0] - q[1])
-        crank = (self.crank_mass / 2 + m2) * g * l1 * np.cos(q[0])
-        return np.array([h * v[1] * (v[1] - 2 * v[0]) + crank + rod, h * v[0] ** 2 - rod])
-
-    def jacobian(self, q: Array, t: float = 0.0) -> Array:
-        """Return the row of l1 sin(theta1) + l2 sin(theta1 - theta2) = 0."""
-        rod = self.l2 * np.cos(q[0] - q[1])
-        return np.array([[self.l1 * np.cos(q[0]) + rod, -rod]])
-
-    def drift(self, q: Array, v: Array, t: float = 0.0) -> Array:
-        """Return A_dot v."""
-        turn = v[0] - v[1]
-        return np.array([-self.l1 * np.sin(q[0]) * v[0] ** 2 - self.l2 * np.sin(q[0] - q[1]) * turn**2])
+    values = {
+        "rod_mass": rod_mass,
+        "l1": l1,
+        "l2": l2,
+        "crank_mass": crank_mass,
+        "crank_inertia": crank_inertia,
+        "gravity": gravity,
+    }
+    p = {name: ca.SX.sym(name) for name in values}
+    m1, m2, a, b = p["crank_mass"], p["rod_mass"], p["l1"], p["l2"]
+    q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    w, turn = v[0] - v[1], q[0] - q[1]
+    crank = (m1 * a**2 / 4 + p["crank_inertia"]) * v[0] ** 2
+    rod = m2 * (a**2 * v[0] ** 2 + a * b * ca.cos(q[1]) * v[0] * w + b**2 * w**2 / 4) + m2 * b**2 / 12 * w**2
+    height = m1 * a * ca.sin(q[0]) / 2 + m2 * (a * ca.sin(q[0]) + b * ca.sin(turn) / 2)
+    return Lagrangian(
+        q,
+        v,
+        kinetic=(crank + rod) / 2,
+        potential=p["gravity"] * height,
+        constraints={"slider": a * ca.sin(q[0]) + b * ca.sin(turn)},
+        parameters={name: (p[name], value) for name, value in values.items()},
+        coordinates=("theta1", "theta2"),
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -152,34 +157,26 @@ CENTRES: dict[str, Any] = {
 """Centres of mass in the link frames, metres: as printed, and with links 2 to 6 read as centimetres times ten."""
 
 
-def stanford_arm(reading: str = "centimetres") -> Multibody:
-    """Return the arm; `reading` of the table of centres of mass is "centimetres" or "printed"."""
+def stanford_arm(reading: str = "centimetres") -> Mechanism:
+    """Return the arm; `reading` of the table of centres of mass is "centimetres" or "printed".
+
+    The frame of link i is its Denavit-Hartenberg frame; joint i turns about, or slides along, the z axis before it.
+    """
     if not isinstance(reading, str) or reading not in CENTRES:
         raise ModelError(f"reading {reading!r} is not one of {', '.join(map(repr, CENTRES))}")
-    bodies, joints = [], []
-    placed_R, placed_r = np.eye(3), np.zeros(3)
+    b = Builder("Stanford arm")
     for i, (kind, theta, d, a, alpha) in enumerate(FRAMES):
-        R = placed_R if theta is None else placed_R @ _about_z(theta)
-        r = placed_r if d is None else placed_r + placed_R @ np.array([0.0, 0.0, d])
-        joints.append(Joint(f"joint{i + 1}", kind, i - 1 if i else BASE, i, np.array([0.0, 0.0, 1.0]), R, r))
-        placed_R, placed_r = _about_x(alpha), np.array([a, 0.0, 0.0])
-        centre = placed_r + placed_R @ np.array(CENTRES[reading][i], dtype=float)
-        inertia = placed_R @ np.diag(INERTIAS[i]) @ placed_R.T
-        bodies.append(Body(f"link{i + 1}", MASSES[i], centre, inertia))
-    return Multibody(bodies, joints)
-
-
-def _about_z(angle: float) -> np.ndarray:
-    c, s = _exact(angle)
-    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
-
-
-def _about_x(angle: float) -> np.ndarray:
-    c, s = _exact(angle)
-    return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
-
-
-def _exact(angle: float) -> tuple[float, float]:
-    """Return cosine and sine, exact for multiples of a right angle, so that zeros are structural."""
-    c, s = (float(round(x)) if abs(x - round(x)) < 1e-15 else float(x) for x in (np.cos(angle), np.sin(angle)))
-    return c, s
+        link, parent = f"link{i + 1}", f"link{i}" if i else "world"
+        b.body(link, mass=MASSES[i], center=CENTRES[reading][i], inertia=INERTIAS[i])
+        before = Placement.from_rpy((0, 0, theta or 0.0), (0, 0, d or 0.0))
+        after = Placement.from_rpy((alpha, 0, 0), (a, 0, 0))
+        b.joint(
+            f"joint{i + 1}",
+            kind,
+            parent=parent,
+            child=link,
+            axis=(0, 0, 1),
+            placement=before,
+            child_placement=after.inverse(),
+        )
+    return b.build()

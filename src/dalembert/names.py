@@ -1,4 +1,4 @@
-"""Names looked up; an unknown one is answered with those that resemble it."""
+"""Names checked and looked up; an unknown one is answered with those that resemble it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,23 @@ def near_matches(name: Any, names: Collection[str]) -> tuple[str, ...]:
     if not close and len(wanted) > 2:
         close = [each for each in folded if wanted in each or each in wanted.split("_")][:3]
     return tuple(folded[match] for match in close)
+
+
+def checked_name(name: Any, what: str, source: Any = None) -> str:
+    """Return a name that is a word which a message and a file can hold, or refuse it."""
+    if not isinstance(name, str) or not name.strip():
+        raise ModelError(f"the name of {_article(what)} must be a word, not {name!r}", source)
+    if not name.isprintable():
+        if any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
+            words = "has a line break or another control character"
+            raise ModelError(f"the name of {_article(what)} {words}: {name!r}", source)
+        if any(0xD800 <= ord(letter) <= 0xDFFF for letter in name):
+            raise ModelError(f"the name of {_article(what)} has half a letter, which no file takes: {name!r}", source)
+    return name
+
+
+def _article(what: str) -> str:
+    return f"an {what}" if what[0] in "aeiou" else f"a {what}"
 
 
 def lookup(name: Any, table: Mapping[str, Thing], what: str, source: Any = None) -> Thing:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction import Expression, FrictionStatus, Reacting, Stribeck, resolve, resolve_batch
+from dalembert.friction import ExpressionLaw, FrictionStatus, Reacting, Stribeck, resolve, resolve_batch
 from tests.friction.test_cones import painleve
 
 LAWS = {
@@ -137,6 +137,6 @@ def test_a_law_of_the_state_is_refused():
     import casadi as ca
 
     s, q = ca.SX.sym("s"), ca.SX.sym("q", 7)
-    law = Expression(s, 0.3 + 0.1 * q[0] ** 2, state=(q, None, None))
+    law = ExpressionLaw(s, 0.3 + 0.1 * q[0] ** 2, state=(q, None, None))
     with pytest.raises(ModelError, match=r"contact 0.*depends on the state"):
         resolve_batch(**{**samples("line", 1), "laws": [Reacting(law, "floor"), Reacting(0.4, "wall")]})

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction import LAWS, Bounded, Dry, Expression, Hyperbolic, StaticKinetic, Stribeck, Tabulated, resolve
+from dalembert.friction import (
+    LAWS,
+    Bounded,
+    Dry,
+    ExpressionLaw,
+    Hyperbolic,
+    StaticKinetic,
+    Stribeck,
+    Tabulated,
+    resolve,
+)
 
 s = ca.SX.sym("s")
 EXAMPLES = {
@@ -16,7 +26,7 @@ EXAMPLES = {
     Stribeck: Stribeck(5.0, 3.0, 0.1, viscous=0.2),
     Hyperbolic: Hyperbolic(4.0),
     Tabulated: Tabulated([0.0, 0.1, 1.0], [4.0, 3.0, 2.5], static_limit=5.0),
-    Expression: Expression(s, 4.0 / (1.0 + 3.0 * s)),
+    ExpressionLaw: ExpressionLaw(s, 4.0 / (1.0 + 3.0 * s)),
 }
 
 
@@ -40,7 +50,7 @@ def test_O5_law_of_equation_21b():
     assert law.force(0.5) == -7.0 / 2.5
     assert law.force(-0.5) == 7.0 / 2.5
     assert law.static() == 7.0
-    other = Expression(s, 7.0 / (1.0 + 3.0 * s))
+    other = ExpressionLaw(s, 7.0 / (1.0 + 3.0 * s))
     for speed in (0.0, 0.2, 3.0):
         assert other.kinetic(speed) == pytest.approx(law.kinetic(speed), rel=1e-15)
     assert other.static() == 7.0
@@ -69,7 +79,7 @@ def test_continuation_below_zero_is_smooth(kind):
         (lambda: Dry(np.nan), "static limit is nan"),
         (lambda: StaticKinetic(3.0, 5.0), "above the static limit"),
         (lambda: Stribeck(5.0, -3.0, 0.1), "not dissipative"),
-        (lambda: Expression(s, 1.0 - s), "not dissipative"),
+        (lambda: ExpressionLaw(s, 1.0 - s), "not dissipative"),
         (lambda: Tabulated([0.0, 1.0], [1.0, np.inf]), "not finite"),
     ],
 )
@@ -80,7 +90,7 @@ def test_a_law_that_is_no_friction_is_refused_with_the_contact_named(law, words)
 
 
 Q, V, TIME = ca.SX.sym("q"), ca.SX.sym("v"), ca.SX.sym("t")
-OF_STATE = Expression(s, 1.0 + Q**2, state=(Q, V, TIME))
+OF_STATE = ExpressionLaw(s, 1.0 + Q**2, state=(Q, V, TIME))
 
 
 @pytest.mark.parametrize(
@@ -90,14 +100,14 @@ OF_STATE = Expression(s, 1.0 + Q**2, state=(Q, V, TIME))
         (lambda: Hyperbolic(1.0, -1.0), ModelError),
         (lambda: Tabulated([0.0, 1.0], [1.0]), ShapeError),
         (lambda: Tabulated([0.1, 1.0], [1.0, 1.0]), ModelError),
-        (lambda: Expression(s, "rough"), ModelError),
-        (lambda: Expression(s, ca.SX.sym("other")), ModelError),
+        (lambda: ExpressionLaw(s, "rough"), ModelError),
+        (lambda: ExpressionLaw(s, ca.SX.sym("other")), ModelError),
         (lambda: Bounded("x", [1.0], "rough"), ModelError),
         (lambda: Dry(1.0).graph(-1.0), ModelError),
         (lambda: Dry(1.0).graph("fast"), ModelError),
         (lambda: Tabulated(["a"], [1.0]), ModelError),
         (lambda: Bounded("x", [1.0], Hyperbolic("rough")), ModelError),
-        (lambda: Expression(s, 1.0, state=(s, s)), ModelError),
+        (lambda: ExpressionLaw(s, 1.0, state=(s, s)), ModelError),
         (lambda: OF_STATE.static(None), ModelError),
         (lambda: OF_STATE.static([1.0]), ModelError),
         (lambda: OF_STATE.static(([1.0, 2.0], [0.0], 0.0)), ShapeError),
@@ -111,7 +121,7 @@ def test_misuse_is_refused(make, error):
 def test_a_law_of_state_and_time():
     """The load is in the law itself: T = (1 + t) q for unit speed."""
     q, v, t = ca.SX.sym("q"), ca.SX.sym("v"), ca.SX.sym("t")
-    law = Expression(s, (1.0 + t) * q, state=(q, v, t))
+    law = ExpressionLaw(s, (1.0 + t) * q, state=(q, v, t))
     assert law.needs_state
     found = resolve([[1.0]], [10.0], [[1.0]], [0.5], [law], state_of_system=([2.0], [0.5], 3.0))
     assert found.forces[0] == -8.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import dalembert.friction.cones.resolve as room
+import dalembert.friction.cones.answer as room
 from dalembert.friction import Reacting, resolve
 from dalembert.friction.cones.modes import sides
 

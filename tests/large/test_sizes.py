@@ -188,6 +188,35 @@ def test_a_ladder_at_rest_is_solved_alike_by_both_routes():
     assert large_system(ladder).width <= 6
 
 
+@pytest.mark.parametrize(("angle", "certain"), [(1e-6, True), (1e-8, False)])
+def test_hundreds_of_rows_in_a_sparse_factor_keep_the_rank_of_the_mechanism(angle, certain):
+    """A flat parallelogram among others: its row counts as long as rounding leaves something of it."""
+    count, inertia, loops = 140, (1e-3, 1 / 12, 1 / 12), []
+    b = da.Builder("parallelograms", gravity=(0, -9.81, 0))
+    for k in range(count):
+        for i in range(2):
+            b.body(f"crank {k} {i}", mass=1.0, center=(0.5, 0, 0), inertia=inertia)
+            place = (10 * k + 2 * i, 0, 0)
+            b.joint(f"foot {k} {i}", "revolute", parent="world", child=f"crank {k} {i}", axis=(0, 0, 1), position=place)
+        b.body(f"coupler {k}", mass=2.0, center=(1, 0, 0), inertia=inertia)
+        b.joint(
+            f"head {k}", "revolute", parent=f"crank {k} 0", child=f"coupler {k}", axis=(0, 0, 1), position=(1, 0, 0)
+        )
+        loops.append(da.Point(f"coupler {k}", f"crank {k} 1", placement=(2, 0, 0), at=(1, 0, 0), name=f"loop {k}"))
+    mechanism = b.build().constrain(*loops)
+    angles = np.where(np.arange(count) == 3, angle, 0.7)
+    signs = {"foot {} 0": 1.0, "foot {} 1": 1.0, "head {}": -1.0}
+    q, v, expected = np.zeros((3, mechanism.nv))
+    for k, a in enumerate(angles):
+        for name, sign in signs.items():
+            place = mechanism.index_v(name.format(k))
+            q[place], v[place], expected[place] = sign * a, 2.0 * sign, -sign * 9.81 * 3.0 * np.cos(a) / (2 / 3 + 2.0)
+    found = LargeSystem(large_tree(mechanism), route="sparse").forward(q, v, np.zeros(mechanism.nv), 0.0)
+    assert found.status is (da.Status.REDUNDANT if certain else da.Status.ILL_CONDITIONED)
+    if certain:
+        assert np.abs(found.acceleration - expected).max() < 1e-6
+
+
 def test_a_ladder_of_a_hundred_thousand_bodies_is_certified():
     """Rounding of the answer over kilometres of levers is no failure: beside |M| |a| it is rounding."""
     ladder = models.ladder(99_999)

@@ -12,9 +12,8 @@ from dalembert.large.constrained import LargeSystem
 from dalembert.large.fronts.block import FrontBlock
 from dalembert.large.layout import Layout
 from dalembert.large.tree import LargeTree
+from dalembert.model import Mechanism
 from dalembert.model.constraints import assemble
-from dalembert.model.constraints.prescribed import Coupler
-from dalembert.model.mechanism.mechanism import Mechanism
 from tests import reference as plain
 from tests.reference.frame_kinematics import PlainKinematics
 from tests.tree.mechanisms import KINDS, MOVING, random_state, random_tree
@@ -88,7 +87,7 @@ def constrained(kinds, seed, picks, twice):
             added.append(da.Revolute(f"f{i}", f"f{j}", axis=(0, 0, 1), name=f"c{k}"))
         elif pick == "coupler" and len(single) > 1:
             one, two = rng.choice(single, 2, replace=False)
-            added.append(Coupler({str(one): 1.0, str(two): -2.0}, name=f"c{k}"))
+            added.append(da.Coupler({str(one): 1.0, str(two): -2.0}, name=f"c{k}"))
     again = [type(c)(**{**vars(c), "name": f"{c.name} again"}) for c in added] if twice else []
     return tree.constrain(*added, *again)
 

@@ -39,7 +39,7 @@ def double_pendulum() -> Lagrangian:
 
 
 def slider_crank() -> Lagrangian:
-    """The crank of `CrankSlider`, its rod of mass `rod` (zero by default), theta2 clockwise, a motor on the crank."""
+    """The crank of `crank_slider`, its rod of mass `rod` (zero by default), theta2 clockwise, a motor on the crank."""
     q, v, (rod, torque) = ca.SX.sym("q", 2), ca.SX.sym("v", 2), symbols("rod", "torque")
     turn, (l1, l2) = q[0] - q[1], (1.1, 0.8)
     middle = l1 / 2 * ca.vertcat(ca.cos(q[0]), ca.sin(q[0]))

@@ -114,7 +114,7 @@ def mistakes():
     yield "no rotation", joint(rotation=np.ones((3, 3))), "joint 'wrist': not a rotation matrix"
     yield "zero quaternion", joint(rotation=(0, 0, 0, 0)), "joint 'wrist': a quaternion"
     yield "both rotations", joint(rotation=np.eye(3), rpy=(0, 0, 0)), "one of rotation and rpy"
-    yield "words for numbers", joint(position="here"), "position of joint 'wrist' must be numbers"
+    yield "words for numbers", joint(position="here"), "position of joint 'wrist' must be real numbers, not 'here'"
     yield "limits the wrong way", joint(limits=(1, -1)), "lower limit .* exceeds the upper"
     yield "NaN limit", joint(limits=(nan, 1)), "lower limit of joint 'wrist' is NaN"
     yield "unknown limit", joint(limits={"efort": 1}), "no limit 'efort'; did you mean 'effort'"

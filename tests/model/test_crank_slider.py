@@ -6,7 +6,9 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.examples import CrankSlider
+import dalembert as da
+from dalembert.examples import crank_slider
+from tests.reference.crank_slider import CrankSlider
 
 
 def from_lagrangian(c: CrankSlider) -> ca.Function:
@@ -28,22 +30,40 @@ def from_lagrangian(c: CrankSlider) -> ca.Function:
 
 @pytest.mark.parametrize("rod_mass", [0.0, 0.7, 12.0])
 def test_equations_follow_from_the_lagrangian(rod_mass):
-    system = CrankSlider(rod_mass=rod_mass, l1=1.1, l2=0.8)
-    derived = from_lagrangian(system)
+    by_hand = CrankSlider(rod_mass=rod_mass, l1=1.1, l2=0.8)
+    example, derived = crank_slider(rod_mass=rod_mass, l1=1.1, l2=0.8), from_lagrangian(by_hand)
     rng = np.random.default_rng(0)
     for _ in range(5):
         q, v = rng.uniform(-3, 3, 2), rng.uniform(-3, 3, 2)
         M, bias, A, drift = (np.array(x) for x in derived(q, v))
-        np.testing.assert_allclose(system.mass_matrix(q), M, rtol=1e-13, atol=1e-13)
-        np.testing.assert_allclose(system.bias(q, v), bias[:, 0], rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(system.jacobian(q), A, rtol=1e-13, atol=1e-13)
-        np.testing.assert_allclose(system.drift(q, v), drift[:, 0], rtol=1e-12, atol=1e-12)
+        for system in (by_hand, example):
+            np.testing.assert_allclose(system.mass_matrix(q), M, rtol=1e-13, atol=1e-13)
+            np.testing.assert_allclose(system.bias(q, v), bias[:, 0], rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(system.jacobian(q), A, rtol=1e-13, atol=1e-13)
+            np.testing.assert_allclose(system.drift(q, v), drift[:, 0], rtol=1e-12, atol=1e-12)
 
 
-def test_default_is_equation_34():
+@pytest.mark.parametrize("make", [CrankSlider, crank_slider])
+def test_default_is_equation_34(make):
     """M = diag(1, 0), and a row proportional to [2, -1] on the slider."""
-    system = CrankSlider()
+    system = make()
     q = np.array([0.9, 1.8])
     np.testing.assert_array_equal(system.mass_matrix(q), [[1.0, 0.0], [0.0, 0.0]])
     row = system.jacobian(q)[0]
     np.testing.assert_allclose(row / row[1], [-2.0, 1.0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("rod_mass", [0.0, 0.7])
+def test_the_example_moves_on_its_line_and_keeps_its_energy(rod_mass):
+    """With a massless rod the mass matrix is singular, and the motion is that of the crank alone: a pendulum."""
+    system = crank_slider(rod_mass=rod_mass)
+    run = da.simulate(system, 1.0, [0.6, 1.2], [0.3, 0.6], rtol=1e-9, atol=1e-11)
+    assert run.status == "completed"
+    end = run.q[-1]
+    assert abs(np.sin(end[0]) + np.sin(end[0] - end[1])) < 1e-9
+    energy = system.energy(run.q, run.v)
+    np.testing.assert_allclose(energy, energy[0], atol=1e-6)
+    if rod_mass == 0.0:
+        theta, speed = end[0], run.v[-1, 0]
+        start = 0.5 * 0.3**2 + 9.81 * 1.5 * np.sin(0.6)
+        assert 0.5 * speed**2 + 9.81 * 1.5 * np.sin(theta) == pytest.approx(start, abs=1e-6)

@@ -66,9 +66,8 @@ def test_straight_line_certifies_ordinary_states(make):
         v = da.KKT(system.mass_matrix(q), system.jacobian(q)).project_velocity(v)
     inputs = {"q": q, "v": v, "u": np.zeros(1), "t": np.zeros(1), "parameters": system.parameters.pack()}
     kernel = system.compile()
-    *_, status, residuals = kernel(*[inputs[port.name] for port in kernel.inputs])
+    *_, status = kernel(*[inputs[port.name] for port in kernel.inputs])
     assert np.mean(status == da.Status.UNIQUE) > 0.98
-    assert residuals[status[:, 0] == da.Status.UNIQUE].max() < 1e-14
 
 
 @pytest.mark.parametrize("make", SYSTEMS)
@@ -101,8 +100,8 @@ def test_redundant_rows_are_flagged_and_solved():
     system = two_rails()
     q, v = np.array([[0.5, 0.25], [0.1, 0.01]]), np.array([[1.0, 1.0], [2.0, 0.4]])
     kernel = system.compile()
-    *_, status, _ = kernel(q, v, np.zeros(1), np.zeros(1))
-    np.testing.assert_array_equal(status, da.Status.DECLINED)
+    *_, status = kernel(q, v, np.zeros(1), np.zeros(1))
+    np.testing.assert_array_equal(status, da.Status.REDUNDANT)
     s = system.forward(q, v)
     np.testing.assert_array_equal(s.status, da.Status.REDUNDANT)
     np.testing.assert_allclose(s.multipliers[:, 0], s.multipliers[:, 1], rtol=1e-12)
@@ -170,7 +169,7 @@ def test_equilibrium_is_exact():
     """A pendulum that hangs at rest: zero acceleration, certified by the straight line itself."""
     system = pendulum()
     q = [[0.0, -1.0], [0.6, -0.8], [0.0, 1.0]]
-    *_, status, _ = system.compile()(q, np.zeros((3, 2)), np.ones(2))
+    *_, status = system.compile()(q, np.zeros((3, 2)), np.ones(2))
     np.testing.assert_array_equal(status, da.Status.UNIQUE)
     s = system.forward([[0.0, -1.0]], [[0.0, 0.0]])
     np.testing.assert_allclose(s.acceleration, 0.0, atol=1e-15)

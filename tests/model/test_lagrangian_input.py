@@ -80,11 +80,15 @@ def test_wrong_symbols_are_named(q, v, error, words):
         (lambda: pendulum().solve([1.0], [0.0, 0.0]), da.ShapeError, r"q must have shape \(2,\)"),
         (lambda: pendulum().solve([1.0, 0.0], [0.0, np.nan]), da.ModelError, r"v\[1\] \(coordinate 'y'\) is nan"),
         (lambda: pendulum().solve([[1.0, 0.0]], [0.0, 0.0]), da.ShapeError, "use forward"),
-        (lambda: pendulum().solve([1.0, "a"], [0.0, 0.0]), da.ShapeError, "q is not an array"),
+        (lambda: pendulum().solve([1.0, "a"], [0.0, 0.0]), da.ShapeError, "q must be real numbers"),
         (lambda: pendulum().solve([1.0, 0.0], [0.0, 0.0], u=[1.0]), da.ModelError, "no controls"),
         (lambda: pendulum().energy([1, 0], [0, 0], parameters={"lenght": 1}), da.ModelError, "mean 'length'"),
         (lambda: pendulum().energy([1, 0], [0, 0], parameters=[1.0]), da.ShapeError, "in the order mass, length"),
-        (lambda: pendulum().energy([1, 0], [0, 0], parameters={"mass": "a"}), da.ShapeError, "'mass' is not"),
+        (
+            lambda: pendulum().energy([1, 0], [0, 0], parameters={"mass": "a"}),
+            da.ShapeError,
+            "'mass' must be real numbers",
+        ),
         (lambda: double_pendulum().energy([1, 0], [0, 0]), da.ModelError, "no value for 'm1', 'm2', 'l1', 'l2'"),
         (lambda: pendulum().compile("mas_matrix"), da.ModelError, "did you mean 'mass_matrix'"),
         (lambda: pendulum().with_parameters(weight=1.0), da.ModelError, "there are mass, length"),
@@ -94,10 +98,14 @@ def test_wrong_symbols_are_named(q, v, error, words):
         (lambda: pendulum().solve([0.0, 0.0], [1.0, 0.0]), da.SolvabilityError, "rod"),
         (lambda: pendulum().forward([1.0, 0.0], [0.0, 0.0], massless="hodl"), da.ModelError, "did you mean 'hold'"),
         (lambda: pendulum().forward([1.0, 0.0], [0.0, 0.0], colour=1), TypeError, "colour"),
-        (lambda: pendulum().with_parameters(mass=["a", "b"]), da.ShapeError, "'mass' is not an array"),
+        (lambda: pendulum().with_parameters(mass=["a", "b"]), da.ShapeError, "'mass' must be real numbers"),
         (lambda: pendulum().compile(backend=["cpu"]), da.ModelError, "names and numbers"),
-        (lambda: da.Lagrangian(Q, V, T, parameters={"k": (ca.SX.sym("k"), "x")}), da.ShapeError, "'k' is not an array"),
-        (lambda: pendulum().compile(dtype="float32"), da.UnsupportedError, "double precision"),
+        (
+            lambda: da.Lagrangian(Q, V, T, parameters={"k": (ca.SX.sym("k"), "x")}),
+            da.ShapeError,
+            "'k' must be real numbers",
+        ),
+        (lambda: pendulum().compile(dtype="float16"), da.UnsupportedError, "float16"),
         (lambda: da.Lagrangian(Q, V, T).energy([1, 0], [0, 0], parameters=[1.0]), da.ModelError, "no parameters"),
         (lambda: da.Lagrangian(Q, V, T).energy([1, 0], [0, 0], parameters={"m": 1}), da.ModelError, "there are none"),
         (
@@ -129,7 +137,7 @@ def test_ways_to_write_constraints_and_parameters():
 
 
 def test_room_is_light_until_used():
-    """`CrankSlider` and `Matrices` need no CasADi; a name that does not exist is an AttributeError as everywhere."""
+    """`Matrices` and `System` need no CasADi; a name that does not exist is an AttributeError as everywhere."""
     loaded = "print('casadi' in sys.modules)"
     code = f"import sys, dalembert.model; {loaded}; dalembert.Lagrangian; {loaded}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,6 +13,7 @@ import pytest
 
 import dalembert as da
 from dalembert.model import requests as registry
+from dalembert.model.mechanism.calls import call
 from dalembert.model.mechanism.parts import Source
 from tests.model.test_builder import arm
 
@@ -243,4 +244,4 @@ def test_two_traces_of_one_name_are_refused(one_request):
 def test_methods_check_the_manifold(one_request):
     r = robot()
     with pytest.raises(da.ModelError, match=r"q\[1:3\] of a continuous joint should have length one"):
-        r._call("norm", [0.0, 0.5, 0.0])
+        call(r, "norm", [0.0, 0.5, 0.0])

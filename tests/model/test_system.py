@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
-from dalembert.examples import CrankSlider
+from dalembert.examples import crank_slider
 from dalembert.model import Matrices, System, block_system, solve, unconstrained_acceleration
 
 STIFFNESS = 14.0
@@ -60,7 +60,7 @@ def test_O1_all_contacts_stuck_are_redundant_and_named():
 
 def test_unconstrained_acceleration_does_not_exist_for_a_massless_rod():
     with pytest.raises(SolvabilityError, match="theta2"):
-        unconstrained_acceleration(CrankSlider(), [0.4, 0.8], [0.0, 0.0])
+        unconstrained_acceleration(crank_slider(), [0.4, 0.8], [0.0, 0.0])
 
 
 def test_matrices_may_be_functions_of_state_and_time():

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 import dalembert as da
+from dalembert.model import Placement
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.placement import IDENTITY, Placement
 
 
 def placements(robot: da.Mechanism, q=None) -> dict[str, Placement]:
     """Return the placement of every body: parent · placement · motion(q) · child_placement⁻¹."""
     q = robot.neutral() if q is None else np.asarray(q, dtype=float)
-    found = {robot.ground: IDENTITY}
+    found = {robot.ground: Placement()}
     for joint in robot.joints:
         R, p = KINDS[joint.kind].motion(joint, q[robot.index_q(joint.name)])
         motion = Placement(np.array(R, dtype=float), np.array(p, dtype=float))

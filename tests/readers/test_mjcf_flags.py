@@ -187,6 +187,16 @@ def test_meshes_of_included_files(tmp_path, folder, there):
     assert da.load(tmp_path / "m.xml").bodies[0].inertia.mass == pytest.approx(mass, rel=1e-12)
 
 
+def test_meshes_whose_path_is_stripped(tmp_path):
+    """`strippath` leaves the name of a file without its folders, in MuJoCo and here."""
+    mesh = '<asset><mesh name="m" file="elsewhere/a.stl"/></asset>'
+    body = '<worldbody><body name="a"><joint/><geom type="mesh" mesh="m"/></body></worldbody>'
+    (tmp_path / "m.xml").write_text(f'<mujoco><compiler strippath="true"/>{mesh}{body}</mujoco>')
+    tetrahedron(tmp_path / "a.stl", 0.25)
+    mass = mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml")).body_mass[1]
+    np.testing.assert_allclose(da.load(tmp_path / "m.xml").bodies[0].inertia.mass, mass, rtol=1e-12)
+
+
 def test_an_included_file_is_the_one_that_mujoco_takes(tmp_path):
     body = '<mujoco><worldbody><body name="{}"><joint/><geom size="1"/></body></worldbody></mujoco>'
     (tmp_path / "sub").mkdir()
@@ -208,6 +218,20 @@ def test_plugins_of_actuators_are_named(load):
     for reference in ('plugin="mujoco.pid"', 'instance="p"'):
         text = f'<mujoco>{PLUGIN}{JOINTED.format("")}<actuator><plugin joint="j" {reference}/></actuator></mujoco>'
         assert noted(load(text), "the plugin 'mujoco.pid', which is not run")
+
+
+def test_rotors_of_actuators_with_plugins_count(load):
+    """What computes an actuator's force does not change its gear and rotor; defaults of <general> are theirs."""
+    default = '<default><general armature="0.3" gear="2"/></default>'
+    plugin = '<actuator><plugin name="p" joint="j" instance="p" actdim="0" forcerange="-5 5"/></actuator>'
+    text = f"<mujoco>{PLUGIN}{default}{JOINTED.format('')}{plugin}</mujoco>"
+    model, robot = mujoco.MjModel.from_xml_string(text), load(text)
+    data, M = mujoco.MjData(model), np.zeros((1, 1))
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, M)
+    np.testing.assert_allclose(robot.mass_matrix([0.3]), M, rtol=1e-12)
+    assert M[0, 0] > 1.2
+    assert [(motor.name, motor.gear, motor.effort) for motor in robot.actuators] == [("p", 2.0, 10.0)]
 
 
 def test_plugins_of_bodies_are_refused_by_name(load):
@@ -234,6 +258,7 @@ def test_shapes_of_plugins(load):
     [
         '<flexcomp name="f" type="grid" count="2 2 2"/>',
         '<composite type="cable" count="3 1 1"/>',
+        '</worldbody><deformable><skin/><flex name="f"/></deformable><worldbody>',
     ],
 )
 def test_advice_for_soft_bodies_does_not_lead_back(load, inside):
@@ -241,6 +266,21 @@ def test_advice_for_soft_bodies_does_not_lead_back(load, inside):
     with pytest.raises(da.UnsupportedError, match="not read") as caught:
         load(f"<mujoco><worldbody>{inside}</worldbody></mujoco>")
     assert "compile" not in str(caught.value)
+
+
+def test_skins_are_no_soft_bodies(load, tmp_path):
+    """They are pictures on rigid bodies, and stand in <deformable> beside soft bodies, also in included files."""
+    bone = '<bone body="a" bindpos="0 0 0" bindquat="1 0 0 0" vertid="0 1 2" vertweight="1 1 1"/>'
+    skin = f'<skin name="s" vertex="0 0 0 1 0 0 0 1 0" face="0 1 2">{bone}</skin>'
+    text = f'<mujoco>{JOINTED.format("")}<deformable><include file="i.xml"/></deformable></mujoco>'
+    (tmp_path / "i.xml").write_text(f"<mujoco>{skin}</mujoco>")
+    robot = load(text)
+    assert mujoco.MjModel.from_xml_path(str(tmp_path / "m.xml")).nskin == 1
+    assert robot.nv == 1
+    assert noted(robot, "left out: 1 <deformable>")
+    (tmp_path / "i.xml").write_text("<mujoco>\n<flex/></mujoco>")
+    with pytest.raises(da.UnsupportedError, match=r"i\.xml:2 <flex>: soft bodies"):
+        load(text)
 
 
 def test_advice_for_attached_models_leads_to_a_file_that_loads(tmp_path):
@@ -273,3 +313,46 @@ def test_collision_shapes_are_named(load):
     sdf = '<sdf version="1.9"><model name="m"><link name="a"><collision name="c"/></link></model></sdf>'
     assert noted(load(sdf, "m.sdf"), "collision shapes are not used: 1 on 1 bodies (a)")
     assert not noted(load('<robot name="r"><link name="a"/></robot>', "r.urdf"), "collision shapes")
+
+
+@pytest.mark.parametrize(("shares", "acts"), [((-0.4, 0.0), False), ((-0.4, 0.7), True), ((0.0, 0.7), True)])
+def test_negative_shares_of_weight_act_as_in_mujoco(load, shares, acts):
+    """MuJoCo looks for weights that are held up only where some body has a positive share."""
+    text = ARM.replace('gravcomp=".4"', f'gravcomp="{shares[0]}"')
+    text = text.replace('name="a"', f'name="a" gravcomp="{shares[1]}"').format("", "", "", "")
+    robot, (q, v, a) = load(text), np.random.default_rng(5).normal(size=(3, 2))
+    np.testing.assert_allclose(robot.inverse(q, v, a), inverse(text, q, v, a), rtol=1e-10, atol=1e-12)
+    assert noted(robot, "left out: gravcomp = -0.4 of body 'b'") != acts
+
+
+@pytest.mark.parametrize("row", ['<weld site1="s" site2="t"/>', '<connect site1="s" site2="t"/>'])
+def test_an_equality_of_a_body_with_itself_is_left_out(load, row):
+    """Between places that agree its rows are zero; between two places it contradicts itself."""
+    sites = '<site name="s" pos="0 0 .1"/><site name="t" pos="0 0 .1"/><geom pos=".3 0 0" size=".1"/>'
+    text = ARM.replace('<geom pos=".3 0 0" size=".1"/>', sites).format("", "", "", row)
+    model = mujoco.MjModel.from_xml_string(text)
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    assert not np.any(data.efc_J[: data.ne * model.nv])
+    robot = load(text)
+    assert not robot.names
+    assert noted(robot, "which joins 'a' to itself")
+    with pytest.raises(da.ModelError, match="joins 'a' to itself"):
+        load(text.replace('"t" pos="0 0 .1"', '"t" pos="0 0 .2"'))
+
+
+@pytest.mark.parametrize("target", ['tendon="t"', 'joint="ball"'])
+def test_rotors_of_actuators_that_are_left_out_are_said(load, target):
+    """MuJoCo counts their inertia in M, through a tendon and on a ball joint, too."""
+    ball = '<body pos="1 0 0"><joint name="ball" type="ball"/><geom size=".1"/></body></worldbody>'
+    text = ARM.format("", "", "", "").replace("</worldbody>", ball)
+    motor = f'<actuator><motor {target} armature="0.25"/></actuator></mujoco>'
+    heavier = mujoco.MjModel.from_xml_string(text.replace("</mujoco>", motor))
+    lighter = mujoco.MjModel.from_xml_string(text)
+    mass = [np.zeros((5, 5)), np.zeros((5, 5))]
+    for model, M in zip((heavier, lighter), mass, strict=True):
+        data = mujoco.MjData(model)
+        mujoco.mj_forward(model, data)
+        mujoco.mj_fullM(model, data, M)
+    assert np.abs(mass[0] - mass[1]).max() > 0.2
+    assert noted(load(text.replace("</mujoco>", motor)), "armature = 0.25")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Placement
 from tests.readers.placements import assert_same, placements
 from tests.readers.robots import ROBOTS, SDFS
 

@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import dalembert as da
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Placement
 
 MASS = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 LIMIT = '<limit lower="-1" upper="2" effort="3" velocity="4"/>'

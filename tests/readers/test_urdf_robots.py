@@ -7,8 +7,7 @@ import pinocchio as pin
 import pytest
 
 import dalembert as da
-from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.model import Inertia, Placement
 from tests.readers.robots import BROKEN, ROBOTS, UNPHYSICAL, URDFS
 
 GOOD = [name for name in URDFS if name not in BROKEN]
@@ -21,11 +20,11 @@ def test_the_collection_is_whole():
 
 def clusters(robot: da.Mechanism) -> dict[str, tuple[str, Placement]]:
     """Return for every body the moving joint that carries it, and its placement in that joint's frame."""
-    found: dict[str, tuple[str, Placement]] = {robot.ground: ("universe", IDENTITY)}
+    found: dict[str, tuple[str, Placement]] = {robot.ground: ("universe", Placement())}
     for joint in robot.joints:
         carrier, place = found[joint.parent]
         fixed = joint.kind == "fixed"
-        found[joint.child] = (carrier, place @ joint.placement) if fixed else (joint.name, IDENTITY)
+        found[joint.child] = (carrier, place @ joint.placement) if fixed else (joint.name, Placement())
     return found
 
 

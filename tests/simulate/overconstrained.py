@@ -103,6 +103,10 @@ def sarrus(angle=0.9, unit=1.0):
     return hinge_loop(points, axes, "Sarrus", unit)
 
 
+SARRUS_WAY = np.array([-1.0, 2.0, -1.0, -1.0, 2.0])
+"""How the angles of Sarrus' linkage change together."""
+
+
 def parallelogram(kind="revolute", unit=1.0, angle=0.7, cranks=2):
     """Return cranks of one length under one coupler, closed by Point or Revolute loops; q with cranks at `angle`."""
     b = da.Builder("parallelogram", gravity=(0, -9.81 * unit, 0))
@@ -188,6 +192,17 @@ def crank_reference(angle, speed, duration):
 
     found = solve_ivp(rate, (0.0, duration), [angle, speed], rtol=1e-13, atol=1e-13, method="DOP853")
     return found.y[:, -1]
+
+
+def sarrus_reference(m, place, speed, duration):
+    """Return place and speed of Sarrus' linkage along q = d (-1, 2, -1, -1, 2), through a singular place."""
+
+    def rate(t, y):
+        q = SARRUS_WAY * y[0]
+        inertia = SARRUS_WAY @ np.atleast_2d(m.mass_matrix(q)) @ SARRUS_WAY
+        return [y[1], -float(SARRUS_WAY @ np.asarray(m.bias(q, SARRUS_WAY * y[1]))) / inertia]
+
+    return solve_ivp(rate, (0.0, duration), [place, speed], rtol=1e-13, atol=1e-13, method="DOP853").y[:, -1]
 
 
 def door_reference(axis, speed, duration):

@@ -12,6 +12,7 @@ import pytest
 import dalembert as da
 from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, hybrid
 from dalembert.simulate.contact.laws import complementarity
+from dalembert.simulate.contact.transitions import Switch
 from tests.simulate.contact_cases import plate, sliding_rod, vertical_ball
 
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "contacts.py"
@@ -54,6 +55,44 @@ def test_valid_motion_before_a_contradiction_is_kept_with_its_samples():
     m, q, v, contacts = press()
     run = da.simulate(m, 1.0, q, v, contacts=contacts, method="hybrid", every=0.1)
     np.testing.assert_allclose(run["x"][np.searchsorted(run.t, [0.3, 0.4])], [0.25, 0.3], atol=1e-9)
+
+
+def jaws(e, mu=0.0):
+    """Return a part between two jaws that servos close at 0.3 and 0.7 m/s, its start and contacts: no room at 0.6 s."""
+    b = da.Builder("jaws", gravity=(0, 0, 0))
+    for name in ("left", "right", "part"):
+        b.body(name, mass=1.0, inertia=(0.01, 0.01, 0.01))
+        b.joint(f"x {name}", "prismatic", parent="world", child=name, axis=(1, 0, 0))
+    m = b.build().constrain(da.Servo("x left", lambda t: 0.3 * t), da.Servo("x right", lambda t: -0.7 * t))
+    ends = (("left", -0.5), ("right", 0.5))
+    contacts = [
+        Contact(Sphere("part", 0.1), Sphere(name, 0.1, (x, 0, 0)), friction=mu, restitution=e, name=f"{name} jaw")
+        for name, x in ends
+    ]
+    return m, [0.0, 0.0, 0.0], [0.3, -0.7, 0.0], contacts
+
+
+@pytest.mark.parametrize("e", [0.0, 0.5])
+@pytest.mark.parametrize("method", ["hybrid", "moreau"])
+def test_jaws_that_close_name_each_other_however_the_part_bounces(method, e):
+    """A part that bounces strikes one jaw at a time: the laws of impact hold, and the room is gone."""
+    m, q, v, contacts = jaws(e, mu=0.3)
+    run = da.simulate(m, 0.8, q, v, contacts=contacts, method=method, max_step=2e-3)
+    assert run.status == "no solution"
+    assert "'left jaw', 'right jaw'" in run.message
+    assert run.t[-1] == pytest.approx(0.6, abs=1e-9 if method == "hybrid" else 4e-3)
+    assert "energy" not in run.message
+
+
+@pytest.mark.parametrize("method", ["hybrid", "moreau"])
+def test_what_drives_bring_in_at_an_impact_is_no_gain_of_contacts(method):
+    """A plate at 0.5 m/s strikes a ball of 1 kg with e = 1/2: 3/8 of the energy of their approach becomes heat."""
+    m, q, v, contacts = press()
+    contact = Contact(contacts[0].shape, contacts[0].other, restitution=0.5)
+    run = da.simulate(m, 0.4, q, v, contacts=[contact], method=method, step=2e-3)
+    assert run.ok, run.message
+    assert run.v[-1, 1] == pytest.approx(0.75)
+    assert run.heat[-1] == pytest.approx(0.5 * 0.5**2 * (1 - 0.5**2))
 
 
 def test_laws_are_measured_against_the_data():
@@ -160,6 +199,62 @@ def test_impacts_that_gain_energy_are_counted_and_said(tmp_path):
     assert run.energy[-1] < run.energy[0]
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_time_steps_that_gain_energy_are_counted_and_said(compiled, tmp_path):
+    m, (q, v), contact, gain = kane_levinson()
+    options = {"contacts": [contact], "method": "moreau", "step": 1e-4, "compiled": compiled, "every": 1e-3}
+    run = da.simulate(m, 0.01, q, v, file=tmp_path / "run.h5", **options)
+    assert run.energy[-1] - run.energy[0] == pytest.approx(gain, rel=1e-6)
+    assert run.status == "inaccurate"
+    assert f"impacts that gain energy: 1, the first {gain:.3g} J at t = 0.001 s" in run.message
+    assert da.resume(tmp_path / "run.h5", duration=0.012).message == run.message
+    m, (q, v), contact, _ = kane_levinson("poisson")
+    run = da.simulate(m, 0.01, q, v, **(options | {"contacts": [contact]}))
+    assert run.ok, run.message
+
+
+def test_time_steps_without_certain_digits_are_counted_and_said():
+    """Two sliders of 1e-10 and 1 kg, one on the other, and two rows that differ by 1 %: 1e-14 of a pivot is left."""
+    b = da.Builder("sliders")
+    for name, parent, mass in (("a", "world", 1e-10), ("b", "a", 1.0), ("c", "world", 1.0), ("d", "world", 1.0)):
+        b.body(name, mass=mass, inertia=(0.1, 0.1, 0.1))
+        b.joint(f"z {name}", "prismatic", parent=parent, child=name, axis=(0, 0, 1))
+    b.couple("one", {"z c": 1.0, "z d": 1.0})
+    m, contact = b.build(), Contact(Sphere("c"), Plane(offset=-1.0))
+    run = da.simulate(m, 0.01, contacts=[contact], method="moreau")
+    assert run.ok, run.message
+    b.couple("two", {"z c": 1.0, "z d": 1.01})
+    run = da.simulate(b.build(), 0.01, contacts=[contact], method="moreau")
+    assert run.status == "inaccurate"
+    assert "fewer than three certain digits: 10, the first at t = 0 s" in run.message
+    assert (run.samples["contact_status"][1:] == da.Status.ILL_CONDITIONED).all()
+
+
+def test_events_that_may_be_missing_are_not_forgotten_by_a_file(tmp_path):
+    def buzz(t, q, v):
+        return 1.5 + np.sin(1e7 * t)
+
+    contact = [Contact(Sphere("ball"))]
+    path, events = tmp_path / "run.h5", {"buzz": buzz}
+    run = da.simulate(vertical_ball(), 0.002, [1.0], contacts=contact, method="hybrid", events=events, file=path)
+    assert "may be missing" in run.message
+    count = int(re.search(r"(\d+)", run.message).group())  # type: ignore[union-attr]
+    longer = da.resume(path, duration=0.0022, events=events)
+    assert int(re.search(r"(\d+)", longer.message).group()) >= count  # type: ignore[union-attr]
+
+
+def test_energy_is_a_witness_of_runs_from_event_to_event(monkeypatch):
+    """A bouncing bar keeps its balance; with heat that is not what impacts take, the run says so."""
+    m, e = plate("bar", 1.0, 1 / 12), 0.7
+    contacts = [Contact(Sphere("bar", 0.0, (a, 0, 0)), restitution=e, name=f"{a}") for a in (-0.5, 0.5)]
+    start = [0, 1.2, 0.3], [0.5, 0.0, 3.0]
+    assert da.simulate(m, 0.8, *start, contacts=contacts, method="hybrid").ok
+    monkeypatch.setattr(Switch, "_heat", lambda *_: 0.0)
+    run = da.simulate(m, 0.8, *start, contacts=contacts, method="hybrid")
+    assert run.status == "inaccurate"
+    assert "energy balance" in run.message
+
+
 @pytest.mark.parametrize("seed", [148, 170])
 def test_the_campaign_calls_a_gain_of_energy_wrong_unless_it_is_said(seed, monkeypatch):
     spec = importlib.util.spec_from_file_location("campaign_of_contacts", CAMPAIGN)
@@ -194,7 +289,11 @@ def test_every_stepper_says_that_joint_friction_does_not_act(method, tmp_path):
     assert any("dry friction of 'hinge'" in note for note in run.notes)
     assert "dry friction" in run.message
     assert "dry friction of 'hinge'" in str(run)
+    assert run.status == "simplified"
+    assert not run.ok
+    assert run.ignored == ("dry friction of joints",)
     loaded = da.Trajectory.load(tmp_path / "run.h5")
+    assert (loaded.status, loaded.ignored) == (run.status, run.ignored)
     assert loaded.notes == run.notes
     assert loaded.message == run.message
 
@@ -215,6 +314,34 @@ def test_all_kinds_of_data_that_do_not_act_are_named():
     plain = da.simulate(vertical_ball(), 0.01, [1.0])
     assert plain.notes == ()
     assert plain.message == ""
+
+
+def test_data_that_would_have_changed_a_motion_are_in_its_status():
+    """Limits that were kept change nothing; those that were passed, and dampers that do not act, do."""
+
+    def run(passive=True, contacts=None, **more):
+        return da.simulate(arm(**more).build(passive=passive), 0.5, [0.0], contacts=contacts)
+
+    assert run(limits=(-1.0, 2.0)).status == "completed"
+    passed = run(limits=(-1.0, 0.3))
+    assert passed.status == "simplified"
+    assert "without limits of 'hinge' (passed at t = 0.2" in passed.message
+    stopped = run(limits=(-1.0, 0.3), contacts=[JointLimits()])
+    assert (stopped.status, stopped.ignored) == ("completed", ())
+    assert run(damping=0.1, stiffness=1.0).status == "completed"
+    assert run(damping=0.1, passive=False).status == "simplified"
+    assert run(limits={"velocity": 0.1}).ignored == ("limits of speed",)
+
+
+def test_stops_that_joints_of_several_coordinates_do_not_have_are_named():
+    b = da.Builder("joint")
+    b.body("body", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("cross", "universal", parent="world", child="body", axis=(1, 0, 0), axis2=(0, 1, 0), limits=(-0.1, 0.1))
+    b.body("more", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", parent="body", child="more", axis=(1, 0, 0), limits=(-0.1, 0.1))
+    run = da.simulate(b.build(), 0.05, v=[3.0, 0.0, 0.0], contacts=[JointLimits()])
+    assert any("limits of 'cross' are not watched" in note for note in run.notes)
+    assert run.status == "simplified"
 
 
 def test_collision_shapes_of_a_file_are_in_the_reason_of_a_run_without_contacts():

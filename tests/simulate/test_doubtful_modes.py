@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dalembert.errors import SolvabilityError
-from dalembert.model.matrices import Matrices
+from dalembert.model import Matrices
 from dalembert.simulate.dry.dynamics import Dynamics
 
 

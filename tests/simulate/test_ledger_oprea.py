@@ -10,7 +10,8 @@ import pytest
 import dalembert as da
 from dalembert.examples import two_blocks
 from dalembert.friction import Bounded, Coulomb, Hyperbolic, Reacting, resolve
-from dalembert.model.system import solve
+from dalembert.memory import memory_of
+from dalembert.model import solve
 
 GRAVITY = 9.81
 
@@ -180,7 +181,7 @@ def test_O10_degrees_of_freedom_change_without_new_code():
     blocks = da.Lagrangian(q, v, kinetic=2.0 * v[0] ** 2 + 3.5 * v[1] ** 2, potential=elastic, friction=contacts)
     start = [0.0, 0.0], [0.3, 0.3]
     da.simulate(blocks, 1e-3, *start)
-    kernels = dict(blocks._kernels)
+    kernels = memory_of(blocks, "kernels").items()
     run = da.simulate(blocks, 10.0, *start)
     freedoms = set()
     for place, rate, t, mode in zip(run.q, run.v, run.t, run.modes, strict=True):
@@ -188,7 +189,7 @@ def test_O10_degrees_of_freedom_change_without_new_code():
         assert rows.shape == (3, 2)
         freedoms.add(2 - (int(np.linalg.matrix_rank(rows[mode == 0])) if (mode == 0).any() else 0))
     assert freedoms == {0, 1, 2}
-    assert blocks._kernels == kernels
+    assert memory_of(blocks, "kernels").items() == kernels
     by_hand = da.simulate(two_blocks(), 10.0, *start)
     np.testing.assert_allclose([e.time for e in run.events], [e.time for e in by_hand.events], atol=1e-8)
 

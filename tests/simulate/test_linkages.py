@@ -249,6 +249,48 @@ def test_a_run_that_loses_energy_says_so(method):
     assert "first seen at t = 0.2" in said
 
 
+def test_one_bad_step_among_many_is_seen():
+    from dataclasses import replace
+
+    run = da.simulate(given.bricard(), 3.0, method="dopri5", rtol=1e-10, atol=1e-10)
+    v = run.v.copy()
+    late = run.t >= run.t[np.argmax(run.kinetic)]
+    v[late] *= 1.0 + 1e-7
+    said = broken_balance(replace(run, v=v))
+    assert said.startswith("the energy balance changes by")
+    assert f"in the step to t = {run.t[late][0]:.9g} s" in said
+
+
+@pytest.mark.parametrize(
+    ("place", "speed", "method", "tolerance"),
+    [
+        (0.0, 0.0, "dopri5", 1e-12),
+        (0.1407462908455287, -1.5453119203143864, "dop853", 1e-12),
+        (-0.012569221115499574, -1.3610443414516857, "dop853", 1e-8),
+    ],
+)
+def test_steps_across_a_singular_configuration_keep_the_energy(place, speed, method, tolerance):
+    m, way = given.sarrus(), given.SARRUS_WAY
+    run = da.simulate(m, 1.5, way * place, way * speed, method=method, rtol=tolerance, atol=tolerance)
+    end = given.sarrus_reference(m, place, speed, 1.5)
+    assert run.status == "completed"
+    assert (np.diff(np.sign(run.q[:, 1] / 2 + 0.9)) != 0).any()  # the plane of all hinges
+    assert np.abs(run.q[-1] - way * end[0]).max() < 10.0 * run.steps * tolerance
+    assert np.abs(run.v[-1] - way * end[1]).max() < 100.0 * run.steps * tolerance
+
+
+def test_an_implicit_run_that_is_stopped_while_it_writes_keeps_its_start(monkeypatch):
+    from dalembert.simulate.steppers import stiff
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stiff, "_multipliers", stopped)
+    run = da.simulate(given.bennett(), 0.05, method="radau", rtol=1e-4, atol=1e-4)
+    assert run.status == "interrupted"
+    assert run.t.tolist() == [0.0]
+
+
 def test_a_run_whose_energy_breaks_is_called_inaccurate(monkeypatch):
     import dalembert.simulate.mechanism as entry
 

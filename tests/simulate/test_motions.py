@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.friction import Bounded, Coulomb, Dry, Hyperbolic, Joint, StaticKinetic
+from dalembert.friction import Bounded, Coulomb, Dry, Hyperbolic, JointFriction, StaticKinetic
 from dalembert.model import Matrices
 from dalembert.simulate import METHODS, STEPPERS
 
@@ -131,7 +131,7 @@ def test_joint_friction_in_a_pendulum_stops_it():
         v,
         kinetic=v**2 / 2,
         potential=-9.81 * ca.cos(q),
-        friction=[Joint("hinge", "phi", Dry(0.8))],
+        friction=[JointFriction("hinge", "phi", Dry(0.8))],
         coordinates=["phi"],
     )
     run = da.simulate(pendulum, 20.0, [1.0], [0.0], rtol=1e-11)
@@ -310,8 +310,8 @@ def test_fixed_steps_take_reactions_as_limits_without_being_told():
         ([Bounded("a", [0.0], 1.0)], da.ModelError, "not zero"),
         ([Bounded("a", ["x"], 1.0)], da.ModelError, "'a'"),
         ([Coulomb("a", [1.0], 0.3, normal="floor")], da.ModelError, "'floor'"),
-        ([Joint("a", "y", 0.3)], da.ModelError, "'y'"),
-        ([Joint("a", 3, 0.3)], da.ModelError, "coordinate 3"),
+        ([JointFriction("a", "y", 0.3)], da.ModelError, "'y'"),
+        ([JointFriction("a", 3, 0.3)], da.ModelError, "coordinate 3"),
         ([Bounded("a", lambda q, t: [1.0], 0.3)], da.ModelError, "drift="),
         (Bounded("a", [1.0], 1.0), da.ModelError, "list of contacts"),
         ([1.0], da.ModelError, "not a contact"),
@@ -328,7 +328,7 @@ def test_bad_contacts_are_named(friction, error, words):
         (lambda q, v: Bounded("a", v**2, 1.0), "not linear"),
         (lambda q, v: Bounded("a", 1.0, 1.0), "depends on no velocity"),
         (lambda q, v: Coulomb("a", v, 0.3, normal="floor"), "'floor'"),
-        (lambda q, v: Joint("a", "y", 0.3), "'y'"),
+        (lambda q, v: JointFriction("a", "y", 0.3), "'y'"),
         (lambda q, v: Bounded("a", v, 1.0, surface=lambda t: (0.0, 0.0)), "expressions"),
         (lambda q, v: Bounded("a", v + ca.SX.sym("w"), 1.0), "'w'"),
     ],

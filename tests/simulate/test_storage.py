@@ -3,6 +3,7 @@ alone."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import casadi as ca
+import h5py
 import numpy as np
 import pytest
 import xarray
@@ -359,3 +361,86 @@ def test_the_checksum_of_hdf5():
     """Values of Jenkins' own driver5 in lookup3.c."""
     assert lookup3(b"") == 0xDEADBEEF
     assert lookup3(b"Four score and seven years ago") == 0x17770551
+
+
+def scalar_function() -> ca.Function:
+    """Return a function with every way to spell an operation, a matrix in and a sparse one out."""
+    A, x = ca.SX.sym("A", 2, 3), ca.SX.sym("x", 2)
+    out = ca.SX(2, 2)
+    out[1, 0] = ca.if_else(x[0] > 0.1, x[0] ** 2 + 1 / x[1], ca.atan2(2 * A[0, 2], A[1, 0] ** 2.5)) + np.pi
+    return ca.Function("f", [A, x], [out, ca.sin(x) ** 3], ["A", "x"], ["out", "y"])
+
+
+def instructions(f: ca.Function) -> list[tuple]:
+    ids = range(f.n_instructions())
+    return [(f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)) for k in ids]
+
+
+def test_functions_come_back_with_the_same_instructions():
+    f = scalar_function()
+    back = from_text(as_text(f))
+    assert instructions(back) == instructions(f)
+    assert str(back) == str(f)
+    state = (np.arange(6.0).reshape(2, 3), [0.3, 0.7])
+    for one, two in zip(f(*state), back(*state), strict=True):
+        assert one.sparsity() == two.sparsity()
+        assert np.array_equal(np.array(one), np.array(two))
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("operations", [["sin", 0]]),
+        ("operations", [["input", 0, 9]]),
+        ("operations", [["input", -1, 0]]),
+        ("operations", [["call", 0]]),
+        ("operations", [["fma", 0, 0]]),
+        ("results", [[0, 0, 10**6]]),
+        ("results", [[7, 0, 0]]),
+        ("inputs", [["A", 10**9, 10**9]]),
+    ],
+)
+def test_functions_that_no_run_has_written_are_refused(part, value):
+    data = json.loads(as_text(scalar_function()))
+    with pytest.raises(da.ModelError, match="description"):
+        from_text(json.dumps({**data, part: value}))
+
+
+def test_arrays_of_other_things_than_numbers_are_refused():
+    for kind in ("O", "S1000000000", "M8[s]"):
+        with pytest.raises(da.ModelError, match="no type of numbers"):
+            from_text(json.dumps({"array": [0], "type": kind, "shape": [1]}))
+
+
+def test_expressions_in_casadi_s_own_text_are_not_read(tmp_path, monkeypatch):
+    """CasADi's text may name a library: it would be loaded, and its code run. Such a run is read without it."""
+    m, q, v = crank_rocker()
+    states = [ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)]
+    torque = ca.Function("torque", states, [ca.SX.zeros(m.nv)])
+    da.simulate(m, 0.1, q, v, torque=torque, file=tmp_path / "run.h5", step=1e-2)
+    with h5py.File(tmp_path / "run.h5", "r+") as file:
+        file.attrs["torque"] = json.dumps({"casadi": torque.serialize()})
+    monkeypatch.setattr(ca.Function, "deserialize", None)
+    assert da.Trajectory.load(tmp_path / "run.h5").status == "completed"
+    with pytest.raises(da.ModelError, match=r"torque=\.\.\."):
+        da.resume(tmp_path / "run.h5", duration=0.2)
+
+
+def test_rows_that_are_not_in_the_file_are_not_waited_for(tmp_path):
+    """A variable may be said to have 10^12 rows; none is read, no memory is taken."""
+    m, q, v = crank_rocker()
+    da.simulate(m, 0.1, q, v, file=tmp_path / "run.h5", step=1e-2)
+    with h5py.File(tmp_path / "run.h5", "r+") as file:
+        file["q"].resize(10**12, axis=0)
+        file["resume/checkpoint_samples"][-1] = 10**12
+    with pytest.raises(da.ModelError, match="fewer rows"):
+        da.Trajectory.load(tmp_path / "run.h5")
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "a\nb", "a\ud800", " "])
+def test_names_that_no_file_can_hold_are_refused_before_the_run(name):
+    ball = vertical_ball()
+    with pytest.raises(da.ModelError, match="the name of a contact"):
+        da.simulate(ball, 1.0, [1.0], contacts=[Contact(Sphere("ball"), name=name)], method="hybrid")
+    with pytest.raises(da.ModelError, match="the name of an event"):
+        da.simulate(ball, 1.0, [1.0], events={name: lambda t, q, v: q[0] - 0.5})

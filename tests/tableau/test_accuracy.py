@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.tableau import ENGINES, Assembly, Outcome, eliminate, rank_report
+from dalembert.tableau import ENGINES, ElementAssembly, Outcome, eliminate, rank_report
 from dalembert.tableau.elimination.accuracy import ScaledFactors
 from dalembert.tableau.elimination.elimination import Elimination
 from dalembert.tableau.elimination.plan import make_plan
@@ -43,15 +43,15 @@ def test_an_unknown_that_is_zero_by_symmetry_refuses_nothing(engine):
 
 
 @settings(max_examples=25)
-@given(regular_matrices(largest=6), st.integers(0, 10_000), st.sampled_from(["loop", "plain"]))
-def test_solved_is_right_unknown_by_unknown(matrix, seed, engine):
+@given(regular_matrices(largest=6), st.integers(0, 10_000))
+def test_solved_is_right_unknown_by_unknown(matrix, seed):
     """|x - A^-1 b| <= 1e-11 |A^-1| (|A| |x| + |b|), the reach of data to eleven digits, and <= 10 times `error`."""
     rng = np.random.default_rng(seed)
     n, N = matrix.shape[0], 6
     factor = rng.choice([0.0, 1e-12, 1e-6, 1.0, 1e6], (N, matrix.nnz), p=[0.05, 0.15, 0.2, 0.4, 0.2])
     data = matrix.data * factor * rng.uniform(0.5, 1.0, (N, matrix.nnz))
     b = rng.standard_normal((N, n)) * 10.0 ** rng.integers(-9, 9, (N, n))
-    found = eliminate(matrix, values=matrix.data, engine=engine).solve(data, b)
+    found = eliminate(matrix, values=matrix.data, engine="loop").solve(data, b)
     error = found.error
     for k in np.flatnonzero(found.ok):
         A = sp.csr_array((data[k], matrix.indices, matrix.indptr), shape=matrix.shape).toarray()
@@ -164,7 +164,7 @@ def test_sparse_right_sides_leave_zeros(engine, seed):
     for i in range(12):
         b.body(f"b{i}", mass=1.0, inertia=(0.1, 0.2, 0.3))
         b.joint(f"free {i}", "free", parent="world", child=f"b{i}")
-    assembly = Assembly(b.build())
+    assembly = ElementAssembly(b.build())
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(assembly.n)
     turned = np.array([name.startswith("e ") for name in assembly.pattern.unknowns])

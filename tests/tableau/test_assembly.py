@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.errors import ShapeError, UnsupportedError
-from dalembert.tableau import Assembly, Outcome, eliminate, make_plan, maximal
-from tests.tableau.test_from_mechanism import (
+from dalembert.tableau import ElementAssembly, Outcome, eliminate, make_plan, maximal
+from tests.tableau.test_mechanics import (
     CONSTRAINTS,
     SEVERAL,
     SINGLE,
@@ -27,7 +27,7 @@ SHIFT = 7.0
 
 def assert_same_equations(mechanism: da.Mechanism, seed: int) -> None:
     """Residual and Newton's matrix equal those of the tableau, by the names of equations and unknowns."""
-    assembly, tableau = Assembly(mechanism), maximal(mechanism)
+    assembly, tableau = ElementAssembly(mechanism), maximal(mechanism)
     assert set(assembly.pattern.unknowns) == set(tableau.unknowns)
     assert set(assembly.pattern.equations) == set(tableau.equations)
     assert set(assembly.torques) == set(tableau.known)
@@ -63,7 +63,7 @@ def test_Y4_elements_of_rows_that_have_no_positions():
     driven = rolling_ball()[0]
     assert_same_equations(driven.open_tree().constrain(da.Rolling("ball", "plate", radius=0.1)), 5)
     with pytest.raises(UnsupportedError, match=r"servo spindle.*newton_euler"):
-        Assembly(driven)
+        ElementAssembly(driven)
 
 
 def test_Y4_elements_of_a_loop_that_a_joint_closes():
@@ -84,7 +84,7 @@ def test_many_equal_elements_are_compiled_and_their_matrix_is_solved():
     """More elements than `WORTH_COMPILING`; the plan made in pairs solves Newton's system, judged by its residual."""
     mechanism = long_chain(70)
     assert_same_equations(mechanism, 3)
-    assembly = Assembly(mechanism)
+    assembly = ElementAssembly(mechanism)
     assert len(assembly._groups) == 4
     rng = np.random.default_rng(4)
     x, b = rng.standard_normal(assembly.n), rng.standard_normal(assembly.n)
@@ -101,7 +101,7 @@ def test_many_equal_elements_are_compiled_and_their_matrix_is_solved():
 )
 def test_pairs_that_are_no_pivots_any_more_are_noticed(shift, outcome):
     """Without inertia a velocity is no pivot in its force: the plan for shift 100 is refined, then given up."""
-    assembly = Assembly(long_chain(6))
+    assembly = ElementAssembly(long_chain(6))
     x, rest, b = np.random.default_rng(4).standard_normal(assembly.n), np.zeros(assembly.n), np.ones(assembly.n)
     planned, values = (assembly.jacobian(x, rest, shift=s) for s in (100.0, shift))
     solver = eliminate(assembly.pattern, values=planned, paired=True, engine="loop")
@@ -116,9 +116,9 @@ def test_what_has_no_element_is_refused_by_name():
     b = one_body()
     b.spring("rubber", "rod", "world", stiffness=3.0)
     with pytest.raises(UnsupportedError, match=r"spring 'rubber'.*maximal"):
-        Assembly(b.build())
-    assert Assembly(b.build(passive=False)).n == 19
+        ElementAssembly(b.build())
+    assert ElementAssembly(b.build(passive=False)).n == 19
     with pytest.raises(UnsupportedError, match="weight of 'rod'"):
-        Assembly(one_body(compensation=0.5).build())
+        ElementAssembly(one_body(compensation=0.5).build())
     with pytest.raises(ShapeError, match=r"x_dot must have shape \(19,\)"):
-        Assembly(one_body().build()).residual(np.zeros(19), np.zeros(3))
+        ElementAssembly(one_body().build()).residual(np.zeros(19), np.zeros(3))

@@ -11,12 +11,9 @@ import dalembert as da
 from dalembert.errors import DalembertError, ModelError, ShapeError, UnsupportedError
 from dalembert.examples import stanford_arm
 from dalembert.tableau import (
-    Assembly,
-    Body,
     DiracStructure,
+    ElementAssembly,
     Elimination,
-    Joint,
-    Multibody,
     NewtonStep,
     Pattern,
     Tableau,
@@ -24,7 +21,6 @@ from dalembert.tableau import (
     connection_split,
     coordinates,
     eliminate,
-    from_mechanism,
     implicit_lagrangian,
     least_norm,
     make_plan,
@@ -37,6 +33,7 @@ from dalembert.tableau import (
     structure,
     without_rows,
 )
+from dalembert.tableau.mechanics.welded import welded
 
 x, y, u, p, t, x_dot = (ca.SX.sym(name) for name in ("x", "y", "u", "p", "t", "x_dot"))
 X = ca.SX.sym("X", 3)
@@ -61,16 +58,8 @@ def pendulum(body: str = "rod", joint: str = "hinge"):
 ROD = pendulum()
 BODIES = maximal(ROD)
 PLACE = body_positions(ROD, [0.3])
-ASSEMBLY = Assembly(ROD)
+ASSEMBLY = ElementAssembly(ROD)
 NOWHERE = np.zeros(ASSEMBLY.n)
-
-
-def one(body=None, **joint):
-    axis = joint.pop("axis", np.array([0.0, 0.0, 1.0]))
-    return Multibody(
-        [body or Body("b", 1.0, np.zeros(3), np.eye(3))],
-        [Joint("j", **{"kind": "revolute", "parent": -1, "child": 0, "axis": axis} | joint)],
-    )
 
 
 NONSENSE = {
@@ -130,12 +119,12 @@ TAKES = {
     "Dirac system": lambda v: DiracStructure.at(v, [0.0]),
     "Dirac residual": lambda v: DIRAC.residual_I(v, v, v, v),
     "Dirac pairing": lambda v: DIRAC.pairing(v, v),
-    "from_mechanism": from_mechanism,
+    "welded": welded,
     "newton_euler": newton_euler,
     "maximal": maximal,
-    "Assembly": Assembly,
-    "Assembly x": lambda v: ASSEMBLY.residual(v, NOWHERE),
-    "Assembly shift": lambda v: ASSEMBLY.jacobian(NOWHERE, NOWHERE, shift=v),
+    "ElementAssembly": ElementAssembly,
+    "ElementAssembly x": lambda v: ASSEMBLY.residual(v, NOWHERE),
+    "ElementAssembly shift": lambda v: ASSEMBLY.jacobian(NOWHERE, NOWHERE, shift=v),
     "implicit_lagrangian": implicit_lagrangian,
     "granularity": lambda v: newton_euler(ROD, v),
     "level": lambda v: newton_euler(ROD, level=v),
@@ -146,9 +135,8 @@ TAKES = {
     "redundant_rows of": lambda v: redundant_rows(v, PLACE),
     "without_rows": lambda v: without_rows(BODIES, v),
     "least_norm": lambda v: least_norm(BODIES, PLACE, {"lam hinge[0]": v}),
-    "body mass": lambda v: one(Body("b", v, np.zeros(3), np.eye(3))),
-    "joint kind": lambda v: one(kind=v),
-    "joint parent": lambda v: one(parent=v),
+    "coordinates of": lambda v: coordinates(v, [0.0]),
+    "body_positions of": lambda v: body_positions(v, [0.0]),
 }
 """Every place that takes something, with a call that puts a value there."""
 
@@ -220,9 +208,8 @@ REFUSED = {
     "mechanism as Lagrangian": (lambda: implicit_lagrangian(ROD), UnsupportedError, "newton_euler.*maximal"),
     "two configurations": (lambda: body_positions(ROD, [[0.1], [0.2]]), ShapeError, "one configuration"),
     "misspelt body": (lambda: redundant_rows(BODIES, {**PLACE, "p rood": [0, 0, 0]}), ModelError, "'p rod'"),
-    "centre at infinity": (lambda: Body("b", 1.0, np.full(3, np.inf), np.eye(3)), ModelError, "'b': centre"),
-    "axis of NaN": (lambda: one(axis=np.full(3, np.nan)), ModelError, "'j': axis"),
-    "bodies that are none": (lambda: Multibody([1], []), ModelError, "Body objects"),
+    "a file in place of a mechanism": (lambda: newton_euler("arm.urdf"), ModelError, "not from str; da.load"),
+    "an arm that is no mechanism": (lambda: maximal([ROD]), ModelError, "made from a Mechanism.*not from list"),
 }  # fmt: skip
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dalembert as da
-from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Inertia, Placement
 
 MOVING = ("revolute", "continuous", "prismatic", "helical", "universal", "spherical", "planar", "free")
 KINDS = (*MOVING, "fixed")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import dalembert as da
+from dalembert.model import Placement
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.placement import Placement
 from tests.tree.closed import Traced
 
 MOVING = [kind for kind in KINDS if kind != "fixed"]

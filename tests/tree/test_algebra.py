@@ -7,12 +7,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor, tree_order
+from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.articulated import articulated, times
 from dalembert.tree.algebra.count import count, inputs, work
 from dalembert.tree.algebra.inertia import Rigid
 from dalembert.tree.algebra.screws import Rotation, Screw
-from dalembert.tree.algebra.sparse_factor import dense, sparse, sparse_factor, tree_order
 from dalembert.tree.algorithms.inverse import crba, rnea
 from dalembert.tree.prepared.frames import decompose, turn
 from dalembert.tree.prepared.link import matrix, moments, moved, screw_placement
@@ -34,7 +34,7 @@ def test_a_placement_is_its_screws(seed, alpha, quarter):
         R = R @ screw_placement(turn(axis, angle)).rotation
     p = rng.choice([0.0, 1.0, -0.3], 3)
     split = decompose(R, p)
-    place = IDENTITY
+    place = Placement()
     for screw in (*split.steps(), turn("z", *split.last)):
         place = place @ screw_placement(screw)
     np.testing.assert_allclose(place.rotation, R, atol=4e-15)

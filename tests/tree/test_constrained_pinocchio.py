@@ -14,7 +14,7 @@ import pinocchio as pin
 import pytest
 
 import dalembert as da
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Placement
 from dalembert.tree.block import constrained
 from dalembert.tree.block.probing import needs_of
 from dalembert.tree.routes.table import ROUTES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Placement
 from dalembert.tree.algorithms.dynamics import aba
 from dalembert.tree.algorithms.inverse import crba, rnea
 from dalembert.tree.prepared.prepare import cheapest, kinds

@@ -7,7 +7,7 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ModelError
-from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model import Inertia
 from dalembert.tree.prepared.prepare import prepare
 from tests import reference as plain
 from tests.tree.mechanisms import random_inertia, random_placement, random_state

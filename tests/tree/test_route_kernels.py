@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 
 import dalembert as da
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Placement
 from dalembert.tree.block import constrained
 from dalembert.tree.block.probing import needs_of
 from dalembert.tree.routes.delassus_kernels import matrix_by

@@ -12,10 +12,10 @@ import numpy as np
 import tyro
 
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.examples import CONTACTS, CrankSlider, two_blocks
+from dalembert.examples import CONTACTS, crank_slider, two_blocks
 from dalembert.friction import Hyperbolic, resolve
 from dalembert.kkt import KKT
-from dalembert.model import block_system, solve
+from dalembert.model import Lagrangian, block_system, solve
 from dalembert.simulate import Trajectory, simulate
 from dalembert.view import Report, draw_maps, new_figure
 from dalembert.view.figures import (
@@ -110,11 +110,11 @@ def _limit(page: Report) -> None:
 def limit_of_a_light_rod() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return mass ratios, errors of the block form and of M^-1, and distances to the massless answer."""
     q, v = np.array([ANGLE, 2 * ANGLE]), np.array([1.0, 2.0])
-    still = solve(CrankSlider(), q, v, force=LOAD).acceleration
+    still = solve(crank_slider(), q, v, force=LOAD).acceleration
     masses = 10.0 ** -np.arange(0.0, 16.5, 1.0)
     block, traditional, apart = (np.zeros(masses.size) for _ in range(3))
     for k, mass in enumerate(masses):
-        rod = CrankSlider(rod_mass=3.0 * mass)
+        rod = crank_slider(rod_mass=3.0 * mass)
         exact = _reduced(rod, q, v)
         size = np.abs(exact).max()
         found = solve(rod, q, v, force=LOAD).acceleration
@@ -123,7 +123,7 @@ def limit_of_a_light_rod() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
     return masses, block, traditional, apart
 
 
-def _reduced(rod: CrankSlider, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _reduced(rod: Lagrangian, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Solve in the crank's angle alone: a = z y + a0 with A z = 0, A a0 = -drift."""
     row, f = rod.jacobian(q)[0], LOAD - rod.bias(q, v)
     z, start = np.array([1.0, -row[0] / row[1]]), np.array([0.0, -rod.drift(q, v)[0] / row[1]])
@@ -131,7 +131,7 @@ def _reduced(rod: CrankSlider, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return start + z * (z @ (f - M @ start)) / (z @ M @ z)
 
 
-def _through_inverse(rod: CrankSlider, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def _through_inverse(rod: Lagrangian, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Solve by the traditional formulas (24), (25)."""
     Mi, A, f = np.linalg.inv(rod.mass_matrix(q)), rod.jacobian(q), LOAD - rod.bias(q, v)
     lam = np.linalg.inv(A @ Mi @ A.T) @ (A @ Mi @ f + rod.drift(q, v))
@@ -140,7 +140,7 @@ def _through_inverse(rod: CrankSlider, q: np.ndarray, v: np.ndarray) -> np.ndarr
 
 def _impact(page: Report) -> None:
     """Show plastic and elastic impacts of the slider against its guide."""
-    rod = CrankSlider(rod_mass=0.5)
+    rod = crank_slider(rod_mass=0.5)
     K = block_system(rod, [ANGLE, 2 * ANGLE])
     before = np.array([1.0, 0.5])
     lines = [f"velocity before   {before}   kinetic energy {K.impact(before).energy_before:.4f}"]

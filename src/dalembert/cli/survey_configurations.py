@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kkt import Diagnosis
+from dalembert.kkt.limits import SLACK
 from dalembert.model.mechanism.assemble import closed_or_none, closed_samples
-from dalembert.model.mechanism.ranks import SLACK
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

@@ -2,11 +2,11 @@
 
 from dalembert.friction.batch import resolve_batch
 from dalembert.friction.bounded.methods import METHODS
-from dalembert.friction.bounded.resolve import resolve
-from dalembert.friction.cones.problem import Limited, Reacting
-from dalembert.friction.laws.contacts import CONTACTS, Bounded, Contact, Coulomb, Joint
-from dalembert.friction.laws.laws import LAWS, Dry, Expression, Hyperbolic, Law, StaticKinetic, Stribeck, Tabulated
+from dalembert.friction.laws.contacts import CONTACTS, Bounded, Coulomb, FrictionContact, JointFriction
+from dalembert.friction.laws.laws import LAWS, Dry, ExpressionLaw, Hyperbolic, Law, StaticKinetic, Stribeck, Tabulated
+from dalembert.friction.problem import Limited, Reacting
 from dalembert.friction.resolution import BatchResolution, FrictionCertificate, FrictionStatus, IndexSets, Resolution
+from dalembert.friction.resolve import resolve
 from dalembert.friction.uniqueness import UniquenessReport
 
 __all__ = [
@@ -15,15 +15,15 @@ __all__ = [
     "METHODS",
     "BatchResolution",
     "Bounded",
-    "Contact",
     "Coulomb",
     "Dry",
-    "Expression",
+    "ExpressionLaw",
     "FrictionCertificate",
+    "FrictionContact",
     "FrictionStatus",
     "Hyperbolic",
     "IndexSets",
-    "Joint",
+    "JointFriction",
     "Law",
     "Limited",
     "Reacting",

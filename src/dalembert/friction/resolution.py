@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -137,7 +137,7 @@ def index_sets(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a friction problem returns: accelerations, forces, index sets, certificate, and what is not unique.
+# The resolution of a friction problem: accelerations, forces, index sets, certificate, what is not unique.
 
 
 OPTIMAL = 1e-10
@@ -284,35 +284,16 @@ class BatchResolution:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True, eq=False)
-class StateSamples:
-    """Checked data of N samples; M, W and A may have one sample for all."""
+def least_multipliers(M: Array, f: Array, W: Array, A: Array, a: Array, T: Array) -> Array:
+    """Return the least-norm lam of A^T lam = f + W T - M a, (N, k), NaN where there is no answer.
 
-    M: Array
-    f: Array
-    W: Array
-    velocity: Array
-    A: Array
-    drift: Array
-    contact_drift: Array
-    loads: Array
-
-    def one(self, s: int) -> dict[str, Any]:
-        """Return the arguments of `resolve` for one sample."""
-        M, W, A = (x[min(s, len(x) - 1)] for x in (self.M, self.W, self.A))
-        return {
-            "M": M, "f": self.f[s], "W": W, "state": self.velocity[s], "A": A if len(A) else None,
-            "drift": self.drift[s] if len(A) else None, "contact_drift": self.contact_drift[s], "loads": self.loads[s],
-        }  # fmt: skip
-
-
-def least_multipliers(data: StateSamples, a: Array, T: Array) -> Array:
-    """Return the least-norm lam of A^T lam = f + W T - M a, NaN where there is no answer."""
-    lam = np.full((len(a), data.A.shape[1]), np.nan)
+    M, W, A (N or 1, ...), the others (N, ...).
+    """
+    lam = np.full((len(a), A.shape[1]), np.nan)
     good = np.isfinite(a).all(axis=1) & np.isfinite(T).all(axis=1)
     if not lam.size or not good.any():
         return lam
-    M, W, A = (x if len(x) == 1 else x[good] for x in (data.M, data.W, data.A))
-    missing = data.f[good] + (W @ T[good][:, :, None] - M @ a[good][:, :, None])[:, :, 0]
+    M, W, A = (x if len(x) == 1 else x[good] for x in (M, W, A))
+    missing = f[good] + (W @ T[good][:, :, None] - M @ a[good][:, :, None])[:, :, 0]
     lam[good] = (np.linalg.pinv(A.transpose(0, 2, 1), rcond=1e-12) @ missing[:, :, None])[:, :, 0]
     return lam

@@ -3,6 +3,6 @@
 from dalembert.kernel.cache import CacheInfo, cache_info, clear_cache
 from dalembert.kernel.engine import Evaluation, SampleStatus
 from dalembert.kernel.kernel import Kernel
-from dalembert.kernel.report import Report
+from dalembert.kernel.report import KernelReport
 
-__all__ = ["CacheInfo", "Evaluation", "Kernel", "Report", "SampleStatus", "cache_info", "clear_cache"]
+__all__ = ["CacheInfo", "Evaluation", "Kernel", "KernelReport", "SampleStatus", "cache_info", "clear_cache"]

@@ -14,7 +14,7 @@ from dalembert.errors import ShapeError, UnsupportedError
 from dalembert.kernel.program.program import Port
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What goes into a call and what comes out: shapes, types, memory.
+# Arrays of a call, in and out: shapes, types, memory.
 #
 # An input is one sample `port.shape`, or a batch `(N, *port.shape)` (several axes: `axes.py`); one sample serves the
 # whole batch. With no batch among the inputs the outputs are single too.

@@ -20,7 +20,7 @@ from dalembert._version import __version__
 from dalembert.kernel.private_files import PART, WRITABLE_BY_OTHERS, read_private, write_private
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Which processor this is, said without LLVM: part of the name of a cache entry.
+# The fingerprint of the processor, taken without LLVM: part of the name of a cache entry.
 #
 # LLVM's own answer (`compile.host`) decides what is compiled, but asking costs its import. What the kernel of the
 # system says about the first processor determines that answer, and is a file of a few lines.
@@ -58,7 +58,7 @@ def _from_cpuinfo() -> tuple[str, ...]:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a caller must know about compiled code.
+# The layout of compiled code, as its callers need it.
 
 
 ITEM_BYTES = {"float64": 8, "float32": 4}

@@ -72,7 +72,7 @@ class Workers:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a call gives beside its outputs: a status per sample.
+# The status of a sample, which a call gives beside its outputs.
 
 
 class SampleStatus(IntEnum):
@@ -100,7 +100,7 @@ class Evaluation(NamedTuple):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a backend is: an engine that evaluates one function on checked arrays, and the table of backends.
+# The contract of a backend, an engine that evaluates one function on checked arrays; the table of backends.
 #
 # A backend is a function `(source, options) -> Engine`. Adding one is adding a line to `BACKENDS`.
 

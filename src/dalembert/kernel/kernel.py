@@ -11,7 +11,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kernel.arrays import call_flat, leading_axes
 from dalembert.kernel.engine import Evaluation, KernelOptions, make_engine, make_options
-from dalembert.kernel.report import Report
+from dalembert.kernel.report import KernelReport
 from dalembert.kernel.source import FunctionSource
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class Kernel:
         samples = 1 if output is None or output.ndim == self._axes else len(output)
         self._last = (samples, seconds)
 
-    def report(self) -> Report:
+    def report(self) -> KernelReport:
         """Return what was compiled, and how fast the last call was."""
         report: dict[str, Any] = dict(self.engine.figures)
         last = (self._record and self._record.last()) or self._last
@@ -231,7 +231,11 @@ class Kernel:
             if peak is not None:
                 work = report["traced_operations"] * samples / seconds
                 report["share_of_peak"] = work / (peak * self.options.threads)
-        return Report(self.name, self.backend, self.options.dtype, **report)
+        return KernelReport(self.name, self.backend, self.options.dtype, **report)
+
+    def explain(self, a: Any) -> str:
+        """Name the constraint rows that accelerations a do not meet; nothing where a kernel knows no rows."""
+        return ""
 
     def jacobian(
         self,

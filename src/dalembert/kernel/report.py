@@ -12,10 +12,10 @@ from dalembert.kernel.llvm.compile import ELEMENT, choose_width, compile_text, h
 from dalembert.kernel.llvm.vector import vector
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the processor can issue: measured once per process, by code that does nothing else.
+# The processor's peak: measured once per process, by code that does nothing else.
 #
 # Chains of operations on full vectors in registers, all independent, no memory. Fused multiply-adds and additions in
-# equal parts keep all arithmetic units busy: the yardstick of `Report.share_of_peak`. Fused multiply-adds alone give
+# equal parts keep all arithmetic units busy: the yardstick of `KernelReport.share_of_peak`. Multiply-adds alone give
 # the rate of the multipliers, which on some processors is half of that.
 
 
@@ -77,11 +77,11 @@ def _text(width: int, element: str, only_fma: bool) -> str:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a kernel is and how fast it ran last.
+# The report of a kernel: its operations, its code, the speed of its last call.
 
 
 @dataclass(frozen=True)
-class Report:
+class KernelReport:
     """Figures of a kernel; those that a backend does not have are None.
 
     Attributes

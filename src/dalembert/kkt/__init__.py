@@ -1,15 +1,22 @@
 """The block matrix [M A^T; A 0]: dagger terms, certified solves, diagnosis, impacts."""
 
-from dalembert.kkt.analysis import block_inverse, block_matrix
-from dalembert.kkt.certificate import BatchCertificate, Certificate
-from dalembert.kkt.dagger import Dagger
-from dalembert.kkt.diagnosis import Diagnosis
-from dalembert.kkt.impact import Impact
-from dalembert.kkt.kkt import KKT
-from dalembert.kkt.routes import ROUTES
-from dalembert.kkt.routes.mass_weighted import gauss_function
-from dalembert.kkt.solution import Solution
-from dalembert.kkt.status import Status
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dalembert.first_use import on_first_use
+
+if TYPE_CHECKING:
+    from dalembert.kkt.analysis import block_inverse, block_matrix
+    from dalembert.kkt.certificate import BatchCertificate, Certificate
+    from dalembert.kkt.dagger import Dagger
+    from dalembert.kkt.diagnosis import Diagnosis
+    from dalembert.kkt.impact import Impact
+    from dalembert.kkt.kkt import KKT
+    from dalembert.kkt.routes import ROUTES
+    from dalembert.kkt.routes.mass_weighted import gauss_function
+    from dalembert.kkt.solution import Solution
+    from dalembert.kkt.status import Status
 
 __all__ = [
     "KKT",
@@ -25,3 +32,19 @@ __all__ = [
     "block_matrix",
     "gauss_function",
 ]
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        **dict.fromkeys(("block_inverse", "block_matrix"), "analysis"),
+        **dict.fromkeys(("BatchCertificate", "Certificate"), "certificate"),
+        "Dagger": "dagger",
+        "Diagnosis": "diagnosis",
+        "Impact": "impact",
+        "KKT": "kkt",
+        "ROUTES": "routes",
+        "gauss_function": "routes.mass_weighted",
+        "Solution": "solution",
+        "Status": "status",
+    },
+)

@@ -14,13 +14,10 @@ import numpy as np
 import scipy.linalg as sla
 from jaxtyping import Float, Int
 
-from dalembert.kkt.limits import EPS
+from dalembert.kkt.limits import EPS, massless_level
 from dalembert.kkt.rows import RowStructure
 
 Array = np.ndarray
-
-MASS_FACTOR = 8.0
-"""Reduced masses below MASS_FACTOR * n * eps (of M's own precision) of the terms they are summed from are zero."""
 
 MASSLESS_PREFERENCE = 1e6
 """Massless coordinates are made dependent before any other, as if this much lighter than the lightest."""
@@ -133,13 +130,13 @@ def _free_massless(
     diagonal = np.abs(np.diag(Mhat))
     scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     values, vectors = np.linalg.eigh(scale[:, None] * Mhat * scale)
-    zero = MASS_FACTOR * n * precision * max(1.0, np.abs(values).max())
+    zero = massless_level(n, precision) * max(1.0, np.abs(values).max())
     null = scale[:, None] * vectors[:, np.abs(values) <= zero]
     if not null.shape[1]:
         return null, bool(values[0] > zero)
     null = np.linalg.qr(null)[0]
     _, s, Wt = np.linalg.svd(V1t @ null)
-    seen = int(np.count_nonzero(s > MASS_FACTOR * n * EPS))
+    seen = int(np.count_nonzero(s > massless_level(n)))
     return null @ Wt[seen:].T, False
 
 
@@ -149,7 +146,7 @@ def _reduced_mass(
     """Return scale, eigenvectors, eigenvalues and their noise for the diagonally scaled reduced mass matrix."""
     reduced = Z.T @ Mhat @ Z
     terms = np.abs(Z).T @ np.abs(Mhat) @ np.abs(Z)
-    rounding = MASS_FACTOR * Mhat.shape[0] * precision
+    rounding = massless_level(Mhat.shape[0], precision)
     diagonal, size = np.abs(np.diag(reduced)), np.diag(terms)
     size = np.where(diagonal > rounding * size, diagonal, size)
     scale = 1.0 / np.sqrt(np.where(size > 0.0, size, 1.0))

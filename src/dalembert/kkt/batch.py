@@ -17,7 +17,7 @@ from dalembert.kernel.loops import loop
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.certificate import BatchCertificate
 from dalembert.kkt.inputs import symmetric_part
-from dalembert.kkt.residual import CERTAIN_DIGITS, acceptable, rounding
+from dalembert.kkt.limits import CERTAIN, acceptable, rounding
 from dalembert.kkt.routes.schur import Schur
 from dalembert.kkt.solution import Solution
 from dalembert.kkt.solve import Answer, SolveOptions, answer
@@ -320,8 +320,7 @@ def solve_batch(system: KKT, f: Array, c: Array, options: SolveOptions) -> Solut
     shape = batch.shape
     certificate = BatchCertificate(
         status.reshape(shape),
-        motion.reshape(shape),
-        constraint.reshape(shape),
+        lambda: (motion.reshape(shape), constraint.reshape(shape)),
         lambda index: batch.sample_again(index, a, lam, status),
     )
     return Solution(a.reshape(*shape, system.n), lam.reshape(*shape, system.m), certificate, system)
@@ -353,7 +352,7 @@ class _Batch:
         motion, constraint = np.full(N, np.nan), np.full(N, np.nan)
         status, accepted = np.zeros(N, dtype=np.uint8), np.zeros(N, dtype=np.bool_)
         if N >= COMPILED_FROM and self.options.route in ("auto", Schur.name):
-            limits = self.skewness, rounding(n + m), acceptable(n + m), *self.system.proof, CERTAIN_DIGITS
+            limits = self.skewness, rounding(n + m), acceptable(n + m), *self.system.proof, CERTAIN
             schur_batch(self.M, self.A, self.f, self.c, limits, a, lam, motion, constraint, accepted)
         for s in np.flatnonzero(~accepted).tolist():
             one = self.sample(s)

@@ -120,21 +120,34 @@ class BatchCertificate:
     ----------
     status
         Codes of `Status` (uint8), shape of the batch.
-    residual_motion, residual_constraint
-        As in `Certificate`, NaN where there is no answer.
+    residuals
+        Returns the residuals of motion and of constraints, each of the batch's shape.
     sample
         Solves one sample on its own, by index, for what is computed on demand.
     """
 
     status: Array
-    residual_motion: Array
-    residual_constraint: Array
+    residuals: Callable[[], tuple[Array, Array]]
     sample: Callable[[tuple[int, ...]], Answer]
 
     @property
     def ok(self) -> Array:
         """Per sample, whether its answer exists and is certified."""
         return self.status <= Status.LEAST_SQUARES
+
+    @cached_property
+    def _measured(self) -> tuple[Array, Array]:
+        return self.residuals()
+
+    @property
+    def residual_motion(self) -> Array:
+        """As in `Certificate`, per sample; NaN where there is no answer."""
+        return self._measured[0]
+
+    @property
+    def residual_constraint(self) -> Array:
+        """As in `Certificate`, per sample; NaN where there is no answer."""
+        return self._measured[1]
 
     @cached_property
     def condition(self) -> Array:

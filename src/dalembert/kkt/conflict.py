@@ -14,20 +14,13 @@ from math import comb
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.kkt.limits import EPS, ROUNDING_FACTOR
+from dalembert.kkt.limits import EPS, SHARE, consistency_level
 from dalembert.kkt.rows import RowStructure, combination, echelon
 
 Array = np.ndarray
 
 MOST_SETS = 4000
 """Sets tried by size; beyond this many, rows are dropped one by one instead (irreducible, perhaps not smallest)."""
-
-CONSISTENCY = 1e-10
-"""Relative conflict among the right sides of dependent rows up to which they count as consistent: drift terms are
-differences of larger numbers and rarely better than this."""
-
-SHARE = 2.0
-"""A right side A a of rows that a given rank has changed contradicts this rank by the part that was dropped; twice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +75,7 @@ def agreement(rows: RowStructure, precision: float = EPS) -> float:
     of rows that are dependent to five digits agree to five digits.
     """
     dropped = SHARE * rows.dropped / rows.kept if rows.truncated else 0.0
-    return max(CONSISTENCY, ROUNDING_FACTOR * rows.B.shape[0] ** 0.5 * precision, min(dropped, 1.0))
+    return max(consistency_level(rows.B.shape[0], precision), min(dropped, 1.0))
 
 
 def smallest_conflict(c: Float[Array, " m"], rows: RowStructure, precision: float = EPS) -> Conflict | None:

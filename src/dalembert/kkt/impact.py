@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.kkt.certificate import BatchCertificate, Certificate
-from dalembert.kkt.solution import Named
+from dalembert.kkt.solution import NamedSystem
 from dalembert.kkt.status import Status
 
 Array = np.ndarray
@@ -45,7 +45,7 @@ class Impact:
     energy_before: Float[Array, "*batch"] | float
     energy_after: Float[Array, "*batch"] | float
     certificate: Certificate | BatchCertificate
-    system: Named = field(repr=False)
+    system: NamedSystem = field(repr=False)
 
     @property
     def status(self) -> Status | Array:

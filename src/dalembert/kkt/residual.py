@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, rounding
 from dalembert.kkt.routes.contract import FastRoute
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -23,17 +24,9 @@ from dalembert.kkt.routes.contract import FastRoute
 
 
 Array = np.ndarray
-EPS = float(np.finfo(float).eps)
-
-RESIDUAL_FACTOR = 16.0
-"""An answer is accepted with relative residuals below RESIDUAL_FACTOR * (n + m) * eps: the rounding of one product."""
 
 MOST_STEPS = 5
 """Refinement goes on at most this often; one step is the rule, more are for the edge of singularity."""
-
-
-SHARED = 0.25
-"""Redundant rows may be off by four times the rounding of the largest among them."""
 
 
 class Refinable(Protocol):
@@ -74,16 +67,6 @@ class Residual(NamedTuple):
         return SHARED * max(motion, min(constraint, inside))
 
 
-def rounding(size: int) -> float:
-    """Return the backward error below which refinement of n + m = size unknowns has nothing left to mend."""
-    return size * EPS
-
-
-def acceptable(size: int) -> float:
-    """Return the backward error up to which an answer counts as solved to rounding."""
-    return RESIDUAL_FACTOR * size * EPS
-
-
 def residual(analysis: Analysis, b: Array, x: Array) -> Residual:
     """Return the residual of x; omega is NaN where a row has no data at all."""
     r = b - analysis.K.dot(x)
@@ -103,9 +86,17 @@ def floored(analysis: Analysis, b: Array, x: Array, found: Residual) -> Residual
     size = np.maximum(np.abs(x) / scales, np.abs(scales * b).max())
     largest = scales * np.concatenate([np.full(n, size[:n].max()), np.full(x.size - n, size[n:].max(initial=0.0))])
     around = (analysis.absK * largest).max(axis=1)
-    data = np.where(found.data <= 1000 * x.size * EPS * around, found.data + around, found.data)
+    data = np.where(found.data <= ROUNDING_ONLY * x.size * EPS * around, found.data + around, found.data)
     data[data == 0.0] = 1.0
     return Residual(found.r, data, float(np.maximum.reduce(np.abs(found.r) / data)))
+
+
+def relative_residuals(M: Array, A: Array, f: Array, c: Array, a: Array, lam: Array) -> tuple[float, float]:
+    """Return omega of both block rows of an answer, wherever it came from: rows of rounding only as in `floored`."""
+    analysis, b, x = Analysis(M, A), np.concatenate((f, c)), np.concatenate((a, lam))
+    with np.errstate(all="ignore"):
+        found = floored(analysis, b, x, residual(analysis, b, x))
+        return found.relative(slice(None, len(f))), found.relative(slice(len(f), None))
 
 
 def refined(analysis: Analysis, factor: Refinable, b: Array, steps: int = MOST_STEPS) -> tuple[Array, Residual]:
@@ -135,7 +126,7 @@ def certain(found: Residual, factor: FastRoute, x: Array, n: int) -> bool:
     """
     scales, a, lam = factor.scales, x[:n], x[n:]
     d, e, scaled = scales[:n], scales[n:], scales * found.data
-    error = scaled.dot(scaled) * (factor.magnification * rounding(x.size) / CERTAIN_DIGITS) ** 2
+    error = scaled.dot(scaled) * (factor.magnification * rounding(x.size) / CERTAIN) ** 2
     return bool(error * d.dot(d) <= a.dot(a) and error * e.dot(e) <= lam.dot(lam))
 
 
@@ -174,10 +165,6 @@ def estimated(K: Array, b: Array, n: int) -> tuple[Array, float]:
 
 
 UNIT_ROUNDOFF = 0.5 * float(np.finfo(float).eps)
-
-
-CERTAIN_DIGITS = 1e-3
-"""Relative error bound above which an answer is called ill conditioned."""
 
 
 class Bounds(NamedTuple):

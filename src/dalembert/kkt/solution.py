@@ -18,7 +18,7 @@ from dalembert.names import near_matches
 Array = np.ndarray
 
 
-class Named(Protocol):
+class NamedSystem(Protocol):
     """Whatever names constraint rows and coordinates."""
 
     @property
@@ -69,7 +69,7 @@ class Solution:
     acceleration: Float[Array, "*batch n"]
     multipliers: Float[Array, "*batch m"]
     certificate: Certificate | BatchCertificate
-    system: Named = field(repr=False)
+    system: NamedSystem = field(repr=False)
     held: Held | None = None
 
     @property

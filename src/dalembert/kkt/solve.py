@@ -12,15 +12,13 @@ from typing import Literal
 import numpy as np
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.conflict import SHARE, agreement, relative_conflict
-from dalembert.kkt.limits import EPS
+from dalembert.kkt.conflict import agreement, relative_conflict
+from dalembert.kkt.limits import CERTAIN, EPS, SHARE, acceptable
 from dalembert.kkt.metric import LeastMultipliers, choice_error, nearest_consistent
 from dalembert.kkt.residual import (
-    CERTAIN_DIGITS,
     MOST_STEPS,
     Bounds,
     Residual,
-    acceptable,
     certain,
     error_bounds,
     refined,
@@ -237,7 +235,7 @@ def _judged(solved: Answer) -> Answer:
         known = replace(solved, removed=None)
         known.__dict__["inverse"] = solved.inverse
         relative = known.bounds.relative_error
-    if solid and relative <= CERTAIN_DIGITS and not analysis.extreme:  # equilibration ends before such numbers
+    if solid and relative <= CERTAIN and not analysis.extreme:  # equilibration ends before such numbers
         return solved
     if not np.all(np.isfinite(solved.x)):
         return replace(solved, status=Status.NONFINITE)

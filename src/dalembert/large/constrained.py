@@ -9,16 +9,16 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
+from dalembert.kkt.limits import FINE, MASSIVE, Thresholds
 from dalembert.large.fronts.block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
 from dalembert.large.fronts.plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
-from dalembert.large.residuals import FINE, all_finite, largest_of_each, needs, relative, residuals
+from dalembert.large.residuals import all_finite, largest_of_each, needs, relative, residuals
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.large.tree import LargeTree, massless_coordinate
-from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
-from dalembert.tree.block.verdict import MASSIVE, Thresholds
+from dalembert.model.mechanism.precision import digits_of
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inverse dynamics of a large constrained mechanism, every joint driven: the least joint forces that cause a motion.
@@ -86,7 +86,7 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
 #
 # and the others, which have the mechanism's rank, are then solved without a shift: next to a singular configuration
 # none is dropped. The status is made of residuals that know nothing of the factors: Newton-Euler with the answer, and A
-# a from it; errors follow from these as in `tree/block/verdict.py`.
+# a from it; errors follow from these as in `kkt/expressions/verdict.py`.
 
 
 MOST_PER_BODY = 2e5
@@ -114,7 +114,7 @@ class LargeSystem(RowState):
     def __init__(self, tree: LargeTree, metric: Array | None = None, route: str = "auto") -> None:
         super().__init__(tree)
         mechanism = tree.layout.mechanism
-        self.limits = Thresholds(2.0**-52, BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+        self.limits = Thresholds(2.0**-52, digits_of(mechanism))
         self.massless = massless_coordinate(tree)
         self.block = self._block(route)
         self.all_rows = np.ones(self.rows.m, dtype=bool)
@@ -249,7 +249,8 @@ class LargeSystem(RowState):
         two = found.two
         if two > self.limits.accept and free is not None:
             two = self._beside(values, factors, c, found.a, free())
-        return LargeAnswer(found.a, found.lam, self._verdict(found.one, two, independent), (found.one, two))
+        status = self._verdict(found.one, two, independent, known=implied is not None)
+        return LargeAnswer(found.a, found.lam, status, (found.one, two))
 
     def _kept(
         self, values: RowValues, load: tuple, g: Array, scale: Array, present: Array, implied: Array, free: Any
@@ -300,10 +301,15 @@ class LargeSystem(RowState):
         """Say whether a joint had next to nothing to divide by."""
         return not factors.worst > MASSIVE * self.limits.eps
 
-    def _verdict(self, one: float, two: float, unique: bool) -> Status:
-        """Return the status of an answer by proximal steps with these residuals."""
+    def _verdict(self, one: float, two: float, unique: bool, known: bool) -> Status:
+        """Return the status of an answer by proximal steps with these residuals.
+
+        Where the mechanism's rank is not `known`, a shift may have left out a row that is only nearly dependent.
+        """
         met = two <= (self.limits.accept if unique else self.limits.agree)
         if met and one <= self.limits.accept:
+            if not (known or two <= self.limits.accept):
+                return Status.ILL_CONDITIONED
             return Status.UNIQUE if unique else Status.REDUNDANT
         return Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT
 

@@ -1,9 +1,10 @@
-"""Which rows of a large mechanism others imply: a property of the mechanism, looked for around one configuration.
+"""Implied rows of a large mechanism: a property of the mechanism, looked for around one configuration.
 
 At one configuration a pivot that vanishes may be a row that others imply everywhere, or a rank that is lost there. So
 pivots are looked at in other configurations as well, reached along motions that the rows allow and closed by Newton's
 method: the fewest rows without a pivot are the implied ones. Fronts have pivots; a sparse LU has none that say this,
-and there the Delassus matrix is formed and eliminated with pivots, as long as it is small.
+and there the Delassus matrix is formed and eliminated with pivots, as long as it fits. Where it does not, no rank is
+known, and redundant rows must agree to rounding: a direction that was left out without being dependent leaves more.
 """
 
 from __future__ import annotations
@@ -11,19 +12,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.linalg.lapack import dpstrf  # pyright: ignore[reportAttributeAccessIssue]
 
+from dalembert.kkt.limits import CLOSED, IMPLIED_PIVOT, SLACK
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
-from dalembert.model.mechanism.ranks import SLACK
-from dalembert.tree.block.probing import CLOSED, residual_sizes
+from dalembert.tree.block.probing import residual_sizes
 
 if TYPE_CHECKING:
     from dalembert.large.constrained import LargeSystem
 
 Array = np.ndarray
-
-NULL = 1e-10
-"""A pivot up to this part of its row's diagonal is none: the square of a part of 1e-5."""
 
 FAR = (0.05, 0.3, 0.6)
 """How far away configurations beside the first are: radians, or parts of the mechanism's size."""
@@ -34,8 +33,9 @@ CLOSING_STEPS = 20
 PASSES = 8
 """Factors until no further row is found without a pivot: a row that rounding kept spoils the pivots after it."""
 
-LARGEST_DENSE = 400
-"""Rows up to which a Delassus matrix is formed for this."""
+LARGEST_DENSE = 500
+"""Rows up to which this is done for a sparse LU, once for a mechanism: some seconds. Of more rows, dozens of factors at
+other configurations would take minutes."""
 
 LEFT_OUT = 1e20
 """Shift of a row, as part of its diagonal, that leaves it out: it bears nothing."""
@@ -72,7 +72,7 @@ def _without_pivot(system: LargeSystem, q: Array, t: float, present: Array, spar
             factors = system.block.factor(values, np.where(found | ~present, LEFT_OUT * scale, 0.0))
         if not factors.worst > 0.0:
             return None
-        more = present & ~found & (np.abs(factors.pivots) <= NULL * scale)
+        more = present & ~found & (np.abs(factors.pivots) <= IMPLIED_PIVOT * scale)
         if not more.any():
             break
         found |= more
@@ -87,13 +87,9 @@ def _by_elimination(system: LargeSystem, values: RowValues, present: Array) -> A
         G[:, k] = system.move_rows(values, system.tree.yielding(system.pull(values, np.eye(1, m, int(k))[0])))
     G = np.where(np.outer(present, present), (G + G.T) / 2, 0.0)
     d = system.scales(np.diagonal(G).copy()) ** -0.5
-    S, found = d[:, None] * G * d, present.copy()
-    for _ in range(int(present.sum())):
-        k = int(np.argmax(np.where(found, np.diagonal(S), -np.inf)))
-        if not S[k, k] > NULL:
-            break
-        S = S - np.outer(S[:, k], S[k]) / S[k, k]
-        found[k] = False
+    _, order, rank, _ = dpstrf(d[:, None] * G * d, tol=IMPLIED_PIVOT, lower=1)
+    found = present.copy()
+    found[order[:rank] - 1] = False
     return found
 
 

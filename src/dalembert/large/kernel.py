@@ -16,7 +16,7 @@ from dalembert.kernel import Kernel
 from dalembert.kernel.arrays import check_inputs, make_outputs
 from dalembert.kernel.engine import Workers, make_options
 from dalembert.kernel.program.program import Port
-from dalembert.kernel.report import Report
+from dalembert.kernel.report import KernelReport
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -109,7 +109,7 @@ class LoopedFunction:
 
 
 @dataclass(frozen=True)
-class LoopReport(Report):
+class LoopReport(KernelReport):
     """Figures of a kernel of loops.
 
     Attributes

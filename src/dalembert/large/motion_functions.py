@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What makers of quantities share: a mechanism laid out once, ports and figures, what is refused.
+# The common part of all functions: a mechanism laid out once, ports and figures, what is refused.
 #
 # Matrices with as many rows as columns have no place in memory beyond some size: they are refused with that size.
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dalembert.model.requests import RouteTable
 
 # ----------------------------------------------------------------------------------------------------------------------
-# When a mechanism is too large to be unrolled: operations of its forward dynamics, estimated from its structure.
+# The size from which a mechanism is not unrolled: operations of its forward dynamics, estimated from its structure.
 #
 # Straight-line code is faster per body as long as it fits the processor's caches, but it has to be traced and compiled:
 # 0.1 to 0.6 ms an operation. Loops are compiled once for all mechanisms.
@@ -49,7 +49,7 @@ def is_large(mechanism: Mechanism) -> bool:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What loops can compute: the table that `compile` looks into when a mechanism is large, or when asked to.
+# Requests that loops answer: the table that `compile` looks into when a mechanism is large, or when asked to.
 
 
 OF_MOTION = (

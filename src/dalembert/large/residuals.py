@@ -9,6 +9,7 @@ import numpy as np
 from numba import njit
 
 from dalembert.kernel.loops import loop
+from dalembert.kkt.limits import FINE, IDLE_ROW
 from dalembert.large.inward import carrier, felt, put_pair, spread, with_children
 from dalembert.large.joints import PLACE, force_needed, inertia_in_world, pair
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES
@@ -16,11 +17,8 @@ from dalembert.large.outward import COMPILED, LOOP, MOTION, along
 from dalembert.large.simd4 import WIDTH, cross, cross_of_sizes, load, nothing, size, store, total
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What an answer is judged by: forces on bodies, rows' accelerations, and how far both block rows are from zero.
+# Residuals of an answer: forces on bodies, rows' accelerations, the distance of both block rows from zero.
 
-
-ROUNDING = 1e-20
-"""Part of what a row would do to its bodies alone up to which its diagonal of G is rounding: a square."""
 
 IN_ANY_ORDER: dict[str, Any] = LOOP | {"fastmath": {"reassoc"}}
 
@@ -238,19 +236,15 @@ def alone(row, ends, inertia, wrenches):
 def forget_rounding(ends, inertia, wrenches, g):
     """Set to zero the diagonals g (m,) of G that are rounding: far below what rows would do to their bodies alone."""
     for row in range(len(g)):
-        if g[row] <= ROUNDING * alone(row, ends, inertia, wrenches):
+        if g[row] <= IDLE_ROW * alone(row, ends, inertia, wrenches):
             g[row] = 0.0
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How far an answer is from both block rows: Newton-Euler with it, and the rows' accelerations, in one call.
+# Both block rows of an answer in one call: Newton-Euler with it, and the rows' accelerations.
 #
 # Neither knows the factors. Where the first is not small entry by entry it is measured in other ways that are as
 # honest: in sum (`residuals.py`), and beside |M| |a| + |A|^T |lam| + |tau| (`residuals.py`).
-
-
-FINE = 1e-13
-"""A residual up to this is as good as any; above it another measure, or another solve, may be worth its time."""
 
 
 @loop(**COMPILED)

@@ -261,7 +261,7 @@ class LargeRows:
 class _Coordinates:
     """What servos and couplers ask of a state."""
 
-    def __init__(self, mechanism: Any, q: Array, v: Array, t: float) -> None:
+    def __init__(self, mechanism: Mechanism, q: Array, v: Array, t: float) -> None:
         from dalembert.model.constraints.kinematics import Kinematics
 
         self.mechanism, self.q, self.v, self.t = mechanism, q[:, None], v[:, None], np.full((1, 1), t)

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
+from dalembert.kkt.limits import DEPENDENT_VECTOR
 from dalembert.large.fronts.block import STEPS, FrontFactors
 from dalembert.large.joints import subspaces
 from dalembert.large.layout import VELOCITIES, Layout
@@ -28,9 +29,6 @@ from dalembert.large.rows import RowValues
 
 Array = np.ndarray
 
-
-DEPENDENT = 1e-5
-"""Rows depend on each other where three proximal steps leave more than this of a vector that is a bit of all."""
 
 HALF = 0.5
 """Of the work of joint forces, what may be missing in masses: nothing, but for rounding."""
@@ -114,7 +112,7 @@ class SparseBlock:
         kept = trial = np.cos(np.arange(len(shift)))
         for _ in range(STEPS):
             kept = self.solve(found, np.zeros((0, 6)), still, -shift * kept)[1]
-        if np.linalg.norm(kept) < DEPENDENT * np.linalg.norm(trial):
+        if np.linalg.norm(kept) < DEPENDENT_VECTOR * np.linalg.norm(trial):
             found.pivots = np.full(len(shift), np.inf)
         return found
 

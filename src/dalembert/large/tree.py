@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kernel.loops import loop
+from dalembert.kkt.limits import VANISHING
 from dalembert.large import inward, outward
 from dalembert.large import inward as newton_euler
 from dalembert.large.inward import accelerations_between, articulated_between, note
@@ -207,14 +208,12 @@ class LargeTree:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Whether a large open tree has accelerations at all: relative pivots of its joints at random configurations.
+# Existence of accelerations of a large open tree: relative pivots of its joints at random configurations.
 #
 # The loops' counterpart of `tree/block/probing.py`: D of a joint over the trace of the inertia that it is made of.
 
 
 SAMPLES = 2
-VANISHING = 1e-13
-"""A pivot below this part of its trace at every sampled configuration is zero but for rounding."""
 
 
 def massless_coordinate(tree: LargeTree) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction import Contact, Coulomb, Joint
+from dalembert.friction import Coulomb, FrictionContact, JointFriction
 from dalembert.friction.laws.contacts import checked_contacts
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -22,13 +22,15 @@ Array = np.ndarray
 class ContactRows:
     """Evaluates the contacts of `Matrices` at a state."""
 
-    def __init__(self, contacts: tuple[Contact, ...], coordinates: tuple[str, ...], names: tuple[str, ...]) -> None:
+    def __init__(
+        self, contacts: tuple[FrictionContact, ...], coordinates: tuple[str, ...], names: tuple[str, ...]
+    ) -> None:
         self.contacts, self.n = contacts, len(coordinates)
-        self._rows: list[tuple[Any, Contact, int]] = []
+        self._rows: list[tuple[Any, FrictionContact, int]] = []
         for one in contacts:
             if isinstance(one, Coulomb) and one.normal not in names:
                 raise ModelError(f"contact {one.name!r}: no constraint row is called {one.normal!r}; there are {names}")
-            if isinstance(one, Joint):
+            if isinstance(one, JointFriction):
                 self._rows.append((_unit(one, coordinates), one, 0))
                 continue
             for j, along in enumerate(one.along if one.directions == 2 else [one.along]):
@@ -38,7 +40,7 @@ class ContactRows:
                     f"contact {one.name!r}: its direction depends on the state, so drift= (w_dot^T v) is needed"
                 )
 
-    def _row(self, along: Any, one: Contact) -> Array:
+    def _row(self, along: Any, one: FrictionContact) -> Array:
         try:
             row = floats(along, "along").copy()
         except (TypeError, ValueError) as error:
@@ -70,7 +72,7 @@ class ContactRows:
         return velocity, rows, drift, np.array([_load(one, q, v, t) for one in self.contacts], dtype=float)
 
 
-def _load(one: Contact, q: Array, v: Array, t: float) -> float:
+def _load(one: FrictionContact, q: Array, v: Array, t: float) -> float:
     """Return the load of a contact."""
     given = getattr(one, "load", 1.0)
     try:
@@ -84,7 +86,7 @@ def _value(given: Any, state: tuple[Any, ...], constant: Any) -> Any:
     return given(*state) if callable(given) else constant
 
 
-def _unit(one: Joint, coordinates: tuple[str, ...]) -> Array:
+def _unit(one: JointFriction, coordinates: tuple[str, ...]) -> Array:
     """Return the unit row of a joint's coordinate."""
     if isinstance(one.along, str) and one.along not in coordinates:
         raise ModelError(f"contact {one.name!r}: no coordinate is called {one.along!r}; there are {coordinates}")

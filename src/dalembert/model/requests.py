@@ -90,7 +90,7 @@ class RouteTable:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a mechanism can be compiled to: a table that other rooms fill, and the way from a request to a kernel.
+# Requests, the quantities that a mechanism compiles to: a table that other rooms fill; from a request to a kernel.
 #
 # A room registers its requests when it is imported; `dalembert.rooms` names those rooms, and they are imported when a
 # request is first looked up. So `model` asks for algorithms without importing the rooms that import it.

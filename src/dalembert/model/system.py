@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.checks import floats
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT, Solution
-from dalembert.model.mechanism.manifold import reals
 
 Array = np.ndarray
 
@@ -52,7 +52,7 @@ class System(Protocol):
 
 def block_system(system: System, q: Any, t: float = 0.0, metric: Any = None) -> KKT:
     """Return the block matrix of a system at one configuration, with its names."""
-    q = reals(q, "q")
+    q = floats(q, "q")
     return KKT(system.mass_matrix(q, t), system.jacobian(q, t), system.names, system.coordinates, metric)
 
 
@@ -60,7 +60,7 @@ def solve(
     system: System, q: Any, v: Any, t: float = 0.0, force: Any = None, metric: Any = None, **options: Any
 ) -> Solution:
     """Solve for accelerations and multipliers at one state; `force` (n,) is applied, `options` go to `KKT.solve`."""
-    q, v = reals(q, "q"), reals(v, "v")
+    q, v = floats(q, "q"), floats(v, "v")
     return block_system(system, q, t, metric).solve(
         _net_force(system, q, v, t, force), system.drift(q, v, t), **options
     )
@@ -71,7 +71,7 @@ def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, f
 
     Raises `SolvabilityError` where M is singular, and there is none, or so near to it that none is certain.
     """
-    q, v = reals(q, "q"), reals(v, "v")
+    q, v = floats(q, "q"), floats(v, "v")
     free = KKT(system.mass_matrix(q, t), None, coordinates=system.coordinates)
     found = free.solve(_net_force(system, q, v, t, force))
     if not np.all(found.ok):
@@ -82,4 +82,4 @@ def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, f
 def _net_force(system: System, q: Array, v: Array, t: float, force: Any) -> Array:
     """Return applied minus bias forces; no applied force is zero."""
     bias = system.bias(q, v, t)
-    return -bias if force is None else reals(force, "force") - bias
+    return -bias if force is None else floats(force, "force") - bias

@@ -15,7 +15,7 @@ from dalembert.readers.files import Folders
 from dalembert.readers.xml_tree import XmlElement, shortened
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a reader has found so far: parts, and notes on what it left out; handed to the Builder in one go.
+# The draft of a model: parts, and notes on what was left out; handed to the Builder in one go.
 
 
 GROUND = "world"

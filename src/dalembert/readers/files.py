@@ -16,7 +16,7 @@ import msgspec
 from dalembert.errors import ModelError
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Which files a model may open, and how much of them.
+# Files that a model may open, and limits of their size.
 #
 # A model may name files: parts to include, meshes. Only what lies in the model's own folder or in a declared package is
 # opened, after links and ".." are resolved; everything else is not even looked for.

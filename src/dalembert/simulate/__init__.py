@@ -6,9 +6,10 @@ The room has the name of its one function, so it can be called like it: `da.simu
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from dalembert.first_use import on_first_use
 
 if TYPE_CHECKING:
     from dalembert.simulate.dry.simulate import METHODS
@@ -69,13 +70,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a file of the room when a name of it is first used (PEP 562)."""
-    if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'dalembert.simulate' has no attribute {name!r}")
-    value = getattr(import_module(f"dalembert.simulate.{_ON_FIRST_USE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = on_first_use(__name__, _ON_FIRST_USE)
 
 
 class _Room(ModuleType):

@@ -1,4 +1,9 @@
-"""Data of a model that a run does not use: named, by kind, in `notes`, `message` and the file of the run."""
+"""Data of a model that a run does not use: named by kind in `ignored`, `notes`, `message`, `status` and the file.
+
+A run whose motion such data would have changed has the status `SIMPLIFIED`: dry friction, damping and springs always
+would, limits of joints where samples lie beyond them; limits that were kept change nothing. Limits of speed and effort
+are for controllers to keep, and whether shapes would have met is not known: the notes alone name these.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,21 @@ import numpy as np
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.simulate.session import Session
+
+Array = np.ndarray
+
+BEYOND = 1e-9
+"""Samples are beyond a limit by more than this part of it (and of one radian or metre)."""
 
 NAMED = 6
-"""So many joints are named, of more only the number."""
+"""So many joints, or effects, are named, of more only the number."""
+
+FRICTION, PASSIVE, LIMITS = "dry friction of joints", "damping and springs", "joint limits"
+"""Kinds of data whose effect on a motion is known."""
+
+SIMPLIFIED = "simplified"
+"""Status of a run that reached its end as the motion of a simpler model than the one that was given."""
 
 SHAPES = "collision shapes"
 """Begins the note of a mechanism whose file has shapes that collide in other programs."""
@@ -35,16 +52,16 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool) -> list[Igno
             more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
             found.append(Ignored(kind, words.format(some + more)))
 
-    say("dry friction of joints", (j.name for j in joints if any(j.friction)),
+    say(FRICTION, (j.name for j in joints if any(j.friction)),
         "dry friction of {} does not act; torque= can hold a law of friction")  # fmt: skip
     if not mechanism.passive:
         acting = [j.name for j in joints if any((*j.damping, *j.stiffness))]
         parts = [each.name for each in (*mechanism.springs, *mechanism.tendons)]
-        say("damping and springs", [*acting, *parts],
+        say(PASSIVE, [*acting, *parts],
             "damping and springs of {} do not act (passive=False); with_passive(True) lets them")  # fmt: skip
-    stopped = _stopped(contacts)
+    stopped = _stopped(mechanism, contacts)
     limited = [j.name for j in joints if _finite(j.limits.lower, j.limits.upper)]
-    say("joint limits", (name for name in limited if stopped is not None and name not in stopped),
+    say(LIMITS, (name for name in limited if name not in stopped),
         "limits of {} are not watched; contacts=[JointLimits()] stops joints of one coordinate there")  # fmt: skip
     say("limits of speed", (j.name for j in joints if _finite(j.limits.velocity)), "limits of speed of {} do not act")
     if forced:
@@ -60,14 +77,45 @@ def _finite(*values: Sequence[float]) -> bool:
     return any(np.isfinite(one) for each in values for one in each)
 
 
-def _stopped(contacts: Any) -> tuple[str, ...] | None:
-    """Return joints whose limits are contacts; None where all are."""
+def _stopped(mechanism: Mechanism, contacts: Any) -> set[str]:
+    """Return the joints whose limits are contacts: named ones, or all of one coordinate."""
     if contacts is None:
-        return ()
+        return set()
     from dalembert.simulate.contact.shapes import JointLimits
 
     several = contacts if isinstance(contacts, Sequence) else [contacts]
     limits = [each for each in several if isinstance(each, JointLimits)]
-    if any(not each.joints for each in limits):
-        return None
-    return tuple(name for each in limits for name in each.joints)
+    places = mechanism.manifold
+    single = (np.diff(places.q_start) == 1) & (np.diff(places.v_start) == 1)
+    every = [joint.name for joint, one in zip(mechanism.joints, single, strict=True) if one]
+    return {name for each in limits for name in (each.joints or every)}
+
+
+def missing_effects(session: Session) -> list[str]:
+    """Return what of the ignored data would have changed the motion of a run, as words."""
+    kinds = [each.kind for each in session.ignored]
+    effects = [kind for kind in (FRICTION, PASSIVE) if kind in kinds]
+    m = session.mechanism
+    stopped, places = _stopped(m, session.extra.get("contacts")), m.manifold
+    for i, joint in enumerate(m.joints):
+        q, nv = slice(int(places.q_start[i]), int(places.q_start[i + 1])), places.v_start[i + 1] - places.v_start[i]
+        if LIMITS in kinds and joint.name not in stopped and q.stop - q.start == nv:
+            lower, upper = _bounds(joint.limits.lower, -np.inf), _bounds(joint.limits.upper, np.inf)
+            effects += _passed(session, q, lower, upper, f"limits of {joint.name!r}")
+    return effects
+
+
+def _bounds(values: Sequence[float], otherwise: float) -> Array:
+    """Return limits as an array, (n,) or (1,) where there are none."""
+    return np.array(values, float) if len(values) else np.array([otherwise])
+
+
+def _passed(session: Session, part: slice, lower: Array, upper: Array, words: str) -> list[str]:
+    """Return the words with the first time at which samples lie beyond limits, or nothing."""
+    for block in session.blocks:
+        q = block["q"][:, part]
+        below, above = q < lower - BEYOND * (1.0 + np.abs(lower)), q > upper + BEYOND * (1.0 + np.abs(upper))
+        beyond = (below | above).any(axis=1)
+        if beyond.any():
+            return [f"{words} (passed at t = {block['t'][np.argmax(beyond)]:.9g} s)"]
+    return []

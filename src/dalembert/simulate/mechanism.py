@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import finite_vector
+from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
 from dalembert.simulate.entry import METHODS, WITH_CONTACTS, choose
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
 from dalembert.simulate.equations.controller import controller
 from dalembert.simulate.events.asked import watches
-from dalembert.simulate.ignored import SHAPES, ignored_data
+from dalembert.simulate.ignored import NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
@@ -115,7 +115,7 @@ def simulate_mechanism(
         Also where the run could not go on, or was interrupted: `status` and `message` say why. An error in a Python
         function is raised, with the trajectory so far as its attribute `trajectory`.
     """
-    if not (isinstance(t, float | int | np.floating | np.integer) and np.isfinite(t)):
+    if not (is_number(t) and np.isfinite(t)):
         raise ModelError(f"t={t!r} must be a finite number")
     numbers = _numbers(duration=duration, rtol=rtol, atol=atol, event_tolerance=event_tolerance)
     numbers |= {
@@ -165,6 +165,7 @@ def run_session(session: Session, file: Any = None, progress: bool = False) -> M
     try:
         METHODS[session.settings.method]()(session, **session.extra.get("options", {}))
         _ask_witness(session)
+        _mark_simplified(session)
     except CallError as failed:
         session.extra["error"] = failed.error, failed.t
         session.stop("stopped", f"on_step failed at t = {failed.t:.9g} s: {failed}")
@@ -193,6 +194,15 @@ def _ask_witness(session: Session) -> None:
     if broken:
         said = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
         session.stop("inaccurate", said + broken)
+
+
+def _mark_simplified(session: Session) -> None:
+    """Mark a run that reached its end without data of the model that would have changed its motion."""
+    effects = missing_effects(session) if session.ignored and session.status == "completed" else []
+    if effects:
+        more = f" and {len(effects) - NAMED} more" if len(effects) > NAMED else ""
+        message = f"the end was reached by a simpler model: without {', '.join(effects[:NAMED])}{more}"
+        session.stop(SIMPLIFIED, "; ".join(filter(None, (session.message, message))))
 
 
 def _refuse_unknown(method: str, contacts: Any, options: dict[str, Any]) -> None:
@@ -254,6 +264,6 @@ def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) ->
 
 def _numbers(**values: Any) -> dict[str, Any]:
     for name, value in values.items():
-        if not (isinstance(value, float | int | np.floating | np.integer) and np.isfinite(value) and value > 0):
+        if not (is_number(value) and np.isfinite(value) and value > 0):
             raise ModelError(f"{name}={value!r} must be a finite number > 0")
     return {name: float(value) for name, value in values.items()}

@@ -152,9 +152,11 @@ class MechanismTrajectory(Trajectory):
         The stepper, and why it was taken.
     status, message
         "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full"; and why.
-        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows, or time
-        stepping missed laws of contact or penetrated; "indeterminate": time stepping slid through Painleve's paradox.
-        Kinds of data that do not act are named in the message.
+        "inaccurate": the end was reached, but the energy balance is off by more than the tolerance allows, in the run
+        or (where every step is a sample) in one step, or time stepping missed laws of contact or penetrated;
+        "indeterminate": time stepping slid through Painleve's paradox.
+        "simplified": the end was reached, but data of the model that do not act (dry friction of joints, damping and
+        springs with passive=False, limits that were passed) would have changed the motion.
     notes
         Data of the model that do not act in this run, a sentence for each kind.
     """
@@ -205,6 +207,11 @@ class MechanismTrajectory(Trajectory):
             place, source = m.index_q(name), self.q
         part = source[:, place]
         return part[:, 0] if part.shape[1] == 1 else part
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Kinds of data of the model that do not act in this run, a word for each of `notes`."""
+        return () if self.session is None else tuple(each.kind for each in self.session.ignored)
 
     # --- quantities ---------------------------------------------------------------------------------------------
 
@@ -375,10 +382,11 @@ class Named:
 
 
 def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> MechanismTrajectory:
-    """Return the trajectory of a session as far as it came."""
+    """Return the trajectory of a session as far as it came: its start at least."""
     m = session.mechanism
-    names = sorted({name for block in session.blocks for name in block})
-    rows = {name: np.concatenate([block[name] for block in session.blocks]) for name in names}
+    blocks = session.blocks or [start_of(session)]
+    names = sorted({name for block in blocks for name in block})
+    rows = {name: np.concatenate([block[name] for block in blocks]) for name in names}
     count = rows["t"].size
     return MechanismTrajectory(
         rows["t"], rows["q"], rows["v"], rows.get("modes", np.zeros((count, len(contacts)), int)),
@@ -387,3 +395,13 @@ def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Mechanism
         samples=rows, method=session.settings.method, reason=session.settings.reason, session=session,
         notes=tuple(each.sentence for each in session.ignored),
     )  # fmt: skip
+
+
+def start_of(session: Session) -> dict[str, Array]:
+    """Return the initial state as a block of one sample; accelerations and multipliers were not asked for."""
+    n, rows = session.mechanism.nv, len(session.mechanism.names)
+    return {
+        "t": np.array([session.settings.start]), "q": np.array([session.q]), "v": np.array([session.v]),
+        "acceleration": np.full((1, n), np.nan), "multipliers": np.full((1, rows), np.nan),
+        "work": np.zeros(1), "step": np.zeros(1),
+    }  # fmt: skip

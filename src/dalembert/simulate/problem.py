@@ -12,8 +12,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.checks import reals, whole
+from dalembert.checks import floats, whole_number
 from dalembert.errors import DalembertError, ModelError, ShapeError
+from dalembert.memory import Memory
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.compiled import PROBED_STEPS, Compiled, compile_dae, probes
 from dalembert.simulate.equations.consistent import Consistent, Finder
@@ -22,7 +23,6 @@ from dalembert.simulate.equations.formulation import formulate, refuse_formulati
 from dalembert.simulate.equations.from_tableau import general_dae
 from dalembert.simulate.equations.independent_rows import chosen_multipliers, conditioning, independent_rows, relaxation
 from dalembert.simulate.equations.input_callbacks import InputCallbacks
-from dalembert.simulate.equations.mechanism_system import mechanism_system
 from dalembert.simulate.equations.motion import KnownMotion, motion
 from dalembert.simulate.events.asked import Events
 from dalembert.simulate.interruptible import interrupted, interruptible
@@ -31,7 +31,6 @@ from dalembert.simulate.run import integrate_segments
 from dalembert.simulate.settings import Settings
 from dalembert.simulate.steppers.interpolation import DenseOutput
 from dalembert.simulate.steppers.radau import RadauCodes
-from dalembert.tableau.mechanics.bodies import Multibody
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Many starts of one problem, in threads without the interpreter lock: each has its own steps, orders and status.
@@ -54,7 +53,7 @@ def integrate_many(
     settings = Settings.of(t_span, problem.dae, options)  # misuse is told once, not with every start
     problem.signals.require(settings.t0, settings.t1)
     t0 = settings.t0
-    if whole("threads", threads) < 1:
+    if whole_number(threads, "threads") < 1:
         raise ShapeError(f"threads={threads!r}: a positive whole number is needed")
     pairs = [(starts[i % len(starts)], speeds[i % len(speeds)]) for i in range(count)]
 
@@ -78,7 +77,7 @@ def _rows(given: Any) -> list[Any]:
     """Return a list of starts."""
     if given is None:
         return [None]
-    array = reals("starts", given)
+    array = floats(given, "starts")
     if array.ndim and not len(array):
         return []
     if array.ndim not in (1, 2):
@@ -148,8 +147,10 @@ class Problem:
     ) -> None:
         self.system = system
         self.motion: KnownMotion | None = None
-        if isinstance(system, Mechanism | Multibody):
-            system = mechanism_system(system, time)
+        if isinstance(system, Mechanism):
+            from dalembert.simulate.equations.mechanism_system import MechanismSystem  # it brings the room `tree`
+
+            system = MechanismSystem(system, time)
         if hasattr(system, "expressions") and hasattr(system, "coordinates"):
             self.motion = motion(system, known, time)
             self.dae = formulate(self.motion, formulation)
@@ -165,7 +166,8 @@ class Problem:
         self._compiled: Compiled | None = None
         self.formulation = formulation
         self.rows = list(range(len(self.motion.names))) if self.motion else []
-        self._variants: dict[tuple[int, ...], Problem] = {tuple(self.rows): self}
+        self._variants: Memory[tuple[int, ...], Problem] = Memory("variants")
+        self._variants.get(tuple(self.rows), lambda: self)
         self._lock = Lock()
 
     @property
@@ -235,7 +237,7 @@ class Problem:
     @property
     def is_compiled(self) -> bool:
         """Whether an integration has already planned and compiled."""
-        return any(each._compiled is not None for each in list(self._variants.values()))
+        return any(each._compiled is not None for _, each in self._variants.items())
 
     def integrate_many(self, t_span: Any, q: Any, v: Any = None, threads: int = 1, **options: Any) -> list[Result]:
         """Integrate a batch of starts, (N, n) each, in threads without the interpreter lock; one result per start."""
@@ -270,7 +272,7 @@ class Problem:
             for rows, problem in self._variants.items():
                 if len(rows) == rank and conditioning(A, M, list(rows), sizes) >= enough:
                     return problem
-            return self._variants.setdefault(tuple(best), self._under(best))
+            return self._variants.get(tuple(best), lambda: self._under(best))
 
     def _under(self, rows: list[int]) -> Problem:
         """Return a copy under some rows, nothing compiled yet."""

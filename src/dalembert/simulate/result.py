@@ -11,16 +11,17 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.errors import ModelError
+from dalembert.kkt.limits import DOUBT
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.names import near_matches
-from dalembert.simulate.equations.least_change import RANK, scales
+from dalembert.simulate.equations.least_change import scales
 from dalembert.simulate.steppers.interpolation import DenseOutput
 
 if TYPE_CHECKING:
     from dalembert.simulate.problem import Problem
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What an integration returns: SciPy's names, the tableau's names, statistics.
+# The result of an integration: SciPy's names, the tableau's names, statistics.
 
 
 Array = np.ndarray
@@ -220,7 +221,7 @@ def _under(known: GenericRank, M: Array, A: Array, force: Array, drift: Array) -
 def _solved(K: Array, b: Array) -> Array:
     """Return the solutions of scaled systems, of least norm where they are not unique."""
     rows, cols = scales(K)
-    inverse = np.linalg.pinv(rows[..., :, None] * K * cols[..., None, :], rcond=RANK)
+    inverse = np.linalg.pinv(rows[..., :, None] * K * cols[..., None, :], rcond=DOUBT)
     return cols * np.einsum("nij,nj->ni", inverse, rows * b)
 
 

@@ -139,7 +139,7 @@ def stepper(problem: Problem, settings: Settings, work: ImplicitWork) -> tuple[C
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the segments of an integration gave, put together; and in words how it ended.
+# The segments of an integration put together, and its end in words.
 
 
 COUNTS = {

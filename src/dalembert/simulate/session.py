@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.model.mechanism.project import LARGEST_SURVEYED
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.events.asked import EventWatch
 from dalembert.simulate.events.record import EventRecord

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.checks import floats, real, reals, whole
+from dalembert.checks import floats, one_number, whole_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.names import near_matches
 from dalembert.simulate.equations.dae import DAE
@@ -64,7 +64,7 @@ class Settings:
     @classmethod
     def of(cls, t_span: Any, dae: DAE, options: Mapping[str, Any]) -> Settings:
         """Check what a user passes."""
-        span = reals("t_span", t_span)
+        span = floats(t_span, "t_span")
         if span.shape != (2,) or not np.isfinite(span).all():
             raise ShapeError(f"t_span must be two finite times (start, end); got {t_span!r}")
         names = [f.name for f in fields(cls) if f.name not in ("t0", "t1", "atol_all")]
@@ -73,11 +73,11 @@ class Settings:
                 near = near_matches(name, names)
                 raise ModelError(f"no option is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         given = dict(options)
-        given |= {name: real(name, given[name]) for name in REALS if name in given}
-        given |= {name: whole(name, given[name]) for name in WHOLES if name in given}
+        given |= {name: one_number(given[name], name) for name in REALS if name in given}
+        given |= {name: whole_number(given[name], name) for name in WHOLES if name in given}
         if isinstance(given.get("hold"), str):
             given["hold"] = (given["hold"],)
-        given["stop_times"] = tuple(reals("stop_times", given.get("stop_times", ())).ravel().tolist())
+        given["stop_times"] = tuple(floats(given.get("stop_times", ()), "stop_times").ravel().tolist())
         found = cls(float(span[0]), float(span[1]), _absolute(given.get("atol", cls.atol), dae), **given)
         found._check()
         return found
@@ -96,7 +96,7 @@ class Settings:
         if not np.isfinite(self.stop_times).all():
             raise ModelError(f"stop_times must be finite; got {self.stop_times}")
         if self.t_eval is not None:
-            times = reals("t_eval", self.t_eval)
+            times = floats(self.t_eval, "t_eval")
             low, high = sorted((self.t0, self.t1))
             if times.ndim != 1 or not ((times >= low) & (times <= high)).all():
                 raise ModelError(f"t_eval must be a list of times between {low:g} and {high:g}")
@@ -131,10 +131,10 @@ class Settings:
 def _absolute(atol: Any, dae: DAE) -> Array:
     """Return one absolute tolerance per unknown."""
     if isinstance(atol, Mapping):
-        values = np.full(dae.n, real("atol", atol.get("", Settings.atol)))
+        values = np.full(dae.n, one_number(atol.get("", Settings.atol), "atol"))
         for name, value in atol.items():
             if name:
-                values[dae.place(name)] = real(f"atol of {name}", value)
+                values[dae.place(name)] = one_number(value, f"atol of {name}")
     else:
         try:
             values = np.broadcast_to(floats(atol, "atol"), (dae.n,)).copy()

@@ -181,7 +181,7 @@ def _refuse_twins(names: list[str], symbols: list[ca.SX]) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What has no place in a tableau: symbols that are nothing or two things, equations without variables, NaN.
+# Refusals of a tableau: symbols that are nothing or two things, equations without variables, NaN.
 
 
 def refuse_strangers(

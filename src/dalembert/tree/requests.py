@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dalembert.tree.prepared.link import Tree
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What trees can be compiled to: the table of requests.
+# The table of requests that trees answer.
 #
 # Inputs are q (nq,), v, a, tau (nv,); spatial vectors are [linear; angular]. The algorithms (`traces.py`) are imported
 # when one is traced: a kernel that is in the cache needs none of them.
@@ -138,7 +138,7 @@ register(*REQUESTS, *SOLVES)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the constraint rows of a mechanism can be compiled to: residual, rate, Jacobian, drift.
+# Requests for the constraint rows of a mechanism: residual, rate, Jacobian, drift.
 
 
 def constraint_function(mechanism: Mechanism, name: str, inputs: Sequence[str], outputs: Sequence[str]) -> ca.Function:

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.kkt.expressions.scalars import Scalar, add
 from dalembert.model.joints import as_expression
-from dalembert.tree.algebra.scalars import Scalar, add
 from dalembert.tree.algorithms import dynamics, momentum
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.algorithms.kinematics import drift, frame_motion, frame_pose, jacobian, poses, velocity

@@ -11,7 +11,7 @@ from scipy.interpolate import CubicSpline
 import dalembert as da
 from dalembert.errors import ModelError, ShapeError
 from dalembert.simulate import Problem, Table, integrate
-from dalembert.tableau.mechanics.implicit_lagrangian import implicit_lagrangian
+from dalembert.tableau import implicit_lagrangian
 
 T = ca.SX.sym("t")
 

@@ -8,10 +8,9 @@ from scipy.interpolate import CubicSpline
 
 import dalembert as da
 from dalembert.examples import stanford_arm
-from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Inertia, Placement
 from dalembert.simulate import Problem, integrate
-from tests.tableau.test_from_mechanism import spatial_loop
+from tests.tableau.test_mechanics import spatial_loop
 
 T = ca.SX.sym("t")
 TOL = {"rtol": 1e-9, "atol": 1e-9}

@@ -10,8 +10,8 @@ from scipy.interpolate import CubicSpline
 
 import dalembert as da
 from dalembert.simulate import Problem
-from dalembert.tableau.mechanics.maximal import maximal
-from tests.tableau.test_from_mechanism import body_states, spatial_loop, with_centres
+from dalembert.tableau import maximal
+from tests.tableau.test_mechanics import body_states, spatial_loop, with_centres
 
 T = ca.SX.sym("t")
 RTOL = 1e-9

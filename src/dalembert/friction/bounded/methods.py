@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
-from dalembert.friction.bounded.problem import FrictionProblem
+from dalembert.friction.bounded.problem import IntervalProblem
 from dalembert.friction.resolution import AT_LIMIT, STILL, FrictionStatus
 from dalembert.kkt import KKT, Status
 
@@ -36,7 +36,7 @@ class Method(Protocol):
     """A way to find the friction forces of one state."""
 
     def __call__(
-        self, problem: FrictionProblem, warm: Float[Array, " m"] | None = None, **options: Any
+        self, problem: IntervalProblem, warm: Float[Array, " m"] | None = None, **options: Any
     ) -> MethodForces:
         """Return the forces; `warm` is a first guess."""
         ...
@@ -50,7 +50,7 @@ class Method(Protocol):
 # dynamics of one-sided constraints", SIAM J. Control 4 (1966) 153-158.
 
 
-def exact(problem: FrictionProblem, warm: Float[Array, " m"] | None = None) -> MethodForces:
+def exact(problem: IntervalProblem, warm: Float[Array, " m"] | None = None) -> MethodForces:
     """Solve for the contacts at rest; O(k^3) a round, two to six rounds."""
     from dalembert.friction.bounded.box import SOLVED, least_norm, solve_box
 
@@ -89,7 +89,7 @@ FORMS = {"mass-weighted": "auto", "short": "short_form"}
 
 
 def flowchart(
-    problem: FrictionProblem,
+    problem: IntervalProblem,
     warm: Float[Array, " m"] | None = None,
     form: str = "mass-weighted",
     release: bool = False,
@@ -120,7 +120,7 @@ def flowchart(
 
 
 def _chart(
-    problem: FrictionProblem, stick: Bool[Array, " m"], clamped: Float[Array, " m"], route: str
+    problem: IntervalProblem, stick: Bool[Array, " m"], clamped: Float[Array, " m"], route: str
 ) -> tuple[Array, Array, int]:
     """Run the chart once from a set; return forces, the set that is left, and the rounds."""
     stick, T = stick.copy(), clamped.copy()
@@ -134,7 +134,7 @@ def _chart(
     raise AssertionError("the set shrinks every round")
 
 
-def _static_forces(problem: FrictionProblem, T: Array, stick: Array, route: str) -> Float[Array, " s"]:
+def _static_forces(problem: IntervalProblem, T: Array, stick: Array, route: str) -> Float[Array, " s"]:
     """Return the forces that keep the contacts of the set at rest, the others given."""
     if route == "auto":
         quick = problem.holding_forces(T, stick)
@@ -151,7 +151,7 @@ def _static_forces(problem: FrictionProblem, T: Array, stick: Array, route: str)
     return found.reactions[problem.system.m :]
 
 
-def _pushed(problem: FrictionProblem, T: Array, stick: Array) -> Bool[Array, " m"]:
+def _pushed(problem: IntervalProblem, T: Array, stick: Array) -> Bool[Array, " m"]:
     """Return which clamped contacts are accelerated along their own friction force."""
     a, _ = problem.acceleration(T)
     xi = problem.W.T @ a + problem.contact_drift
@@ -174,7 +174,7 @@ MOST = 9
 """Contacts in the band: 3^9 = 19,683 combinations take about a second."""
 
 
-def switch(problem: FrictionProblem, warm: Float[Array, " m"] | None = None, slack: float = 1e-11) -> MethodForces:
+def switch(problem: IntervalProblem, warm: Float[Array, " m"] | None = None, slack: float = 1e-11) -> MethodForces:
     """Return the forces of the first combination without contradiction; `warm` is not used."""
     if not is_number(slack) or not 0.0 <= slack < np.inf:
         raise ModelError(f"slack={slack!r} must be a finite part >= 0")
@@ -194,7 +194,7 @@ def switch(problem: FrictionProblem, warm: Float[Array, " m"] | None = None, sla
     return MethodForces(nothing, 3**R.size, FrictionStatus.NO_SOLUTION, "no combination fits")
 
 
-def _forces(problem: FrictionProblem, R: Array, modes: Array) -> tuple[Float[Array, " m"] | None, bool]:
+def _forces(problem: IntervalProblem, R: Array, modes: Array) -> tuple[Float[Array, " m"] | None, bool]:
     """Return the forces of one combination, slipping contacts at their limit against the direction, and any doubt."""
     T = problem.forces_in_motion.copy()
     T[R] = -modes * problem.limits[R]
@@ -213,7 +213,7 @@ def _forces(problem: FrictionProblem, R: Array, modes: Array) -> tuple[Float[Arr
     return T, False
 
 
-def _consistent(problem: FrictionProblem, R: Array, modes: Array, T: Array, slack: float) -> bool:
+def _consistent(problem: IntervalProblem, R: Array, modes: Array, T: Array, slack: float) -> bool:
     """Say whether sticking forces are within their limits and slipping contacts accelerate in their direction."""
     if np.any(np.abs(T[R][modes == 0]) > problem.limits[R][modes == 0] * (1.0 + AT_LIMIT)):
         return False
@@ -231,7 +231,7 @@ def _consistent(problem: FrictionProblem, R: Array, modes: Array, T: Array, slac
 # and a smaller width buys less creep with a stiffer equation (the rate limit / (width mass) bounds the step).
 
 
-def regularised(problem: FrictionProblem, warm: Float[Array, " m"] | None = None, width: float = 1e-3) -> MethodForces:
+def regularised(problem: IntervalProblem, warm: Float[Array, " m"] | None = None, width: float = 1e-3) -> MethodForces:
     """Return the forces of the steep slope; they depend on the velocity alone, so `warm` is not used."""
     if not is_number(width) or not 0.0 < width < np.inf:
         raise ModelError(f"width={width!r} must be a velocity > 0")

@@ -1,106 +1,35 @@
-"""A friction problem at one state, checked and reduced to what the contacts see.
-
-Symbols (seed 001, eqs. 1, 2): M mass matrix, f applied minus velocity-dependent forces (the seed's h), W (n, m) contact
-directions as columns, T friction forces, A constraint rows with drift, xi' = velocity of the contacts, xi'' = W^T a +
-contact_drift.
-
-    M a + A^T lam = f + W T        A a = -drift
-
-Contacts that slide have known forces; they go to f. For those at rest, with Z the admissible motions (A Z = 0),
-
-    xi'' = G T + g,   G = W^T Z (Z^T M Z)^-1 Z^T W  (the Delassus matrix),   B = Z^T W
-"""
+"""Intervals: one state whose contacts have given limits and one direction each, a box-constrained problem."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.linalg.lapack import dpotrs, dtrtrs  # pyright: ignore[reportAttributeAccessIssue]
 
-from dalembert.errors import ShapeError
-from dalembert.friction.bounded.sticking import HOLDS, held_by, independent_rows
-from dalembert.friction.laws.contacts import checked_laws, forces_by_law
-from dalembert.friction.laws.laws import Law
-from dalembert.kkt import KKT
-from dalembert.kkt.inputs import as_real, checked_names, checked_vector, refuse_nonfinite
+from dalembert.friction.delassus import Delassus
+from dalembert.friction.problem import ContactProblem
 
 Array = np.ndarray
 
-BALANCED = 1e-11
-"""An acceleration belongs to given forces where the equations of motion hold up to this part of their terms."""
-
-UNSEEN = 1e-14
-"""What is left of a contact direction beside the constraint rows, or of g, is rounding below this part of its terms."""
-
-SHARED = 1e-5
-"""A contact that nothing loads is at rest to the rounding of the whole motion: so much of the latter is in its size."""
-
-DEFINITE = 1e-8
-"""Without constraints, M is factored at once where every pivot is at least this part of its diagonal entry."""
-
 
 @dataclass(frozen=True, eq=False)
-class FrictionProblem:
-    """One state with bounded contacts; `forces_in_motion` (m,) are zero at rest, `limits` (m,) hold at rest."""
+class IntervalProblem(Delassus):
+    """A contact per column of W; `limits` (m,) hold for those at `rest` (m,)."""
 
-    system: KKT
-    f: Float[Array, " n"]
-    drift: Float[Array, " k"]
-    W: Float[Array, "n m"]
-    velocity: Float[Array, " m"]
-    contact_drift: Float[Array, " m"]
     names: tuple[str, ...]
-    laws: tuple[Law, ...]
+    velocity: Float[Array, " m"]
     limits: Float[Array, " m"]
     rest: Bool[Array, " m"]
-    forces_in_motion: Float[Array, " m"]
 
-    @cached_property
-    def load(self) -> Float[Array, " n"]:
-        """F with the forces of sliding contacts added."""
-        return self.f + self.W @ self.forces_in_motion
-
-    @cached_property
-    def free_acceleration(self) -> Float[Array, " n"]:
-        """Acceleration without any force at the contacts at rest."""
-        return self._free[0]
-
-    @cached_property
-    def _free(self) -> tuple[Float[Array, " n"], Float[Array, " k"], bool]:
-        return self.solved(self.load)
-
-    @property
-    def certain(self) -> bool:
-        """Whether the free motion is certified: every force at the contacts is found from it."""
-        return self._free[2]
-
-    @cached_property
-    def root(self) -> Float[Array, "n n"] | None:
-        """L with M = L L^T where there are no constraints and M is definite beyond doubt, else None."""
-        if self.system.m:
-            return None
-        try:
-            L = np.linalg.cholesky(self.system.M)
-        except np.linalg.LinAlgError:
-            return None
-        pivots, diagonal = L.diagonal(), self.system.M.diagonal()
-        return L if (pivots * pivots >= DEFINITE * diagonal).all() else None
-
-    def solved(self, load: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " k"], bool]:
-        """Return acceleration and multipliers under a load, by L or the block matrix, and if they are certified."""
-        if self.root is None:
-            solved = self.system.solve(load, self.drift)
-            return solved.acceleration, solved.multipliers, bool(solved.ok)
-        upper: Any = (
-            self.root.T
-        )  # column by column, as LAPACK wants it; SciPy's own wrapper takes longer than the solution
-        a = dpotrs(upper, load, lower=0)[0]
-        return a + dpotrs(upper, load - self.system.M @ a, lower=0)[0], np.zeros(0), True
+    @classmethod
+    def of(cls, problem: ContactProblem, s: int = 0) -> IntervalProblem:
+        """Return state s of a problem."""
+        sets = problem.contacts
+        return cls(
+            problem.block(s), problem.f[s], problem.drift[s], problem.matrices(s)[1], problem.contact_drift[s],
+            sets.known[s], sets.names, problem.velocity[s], sets.mu[s], ~sets.sliding[s],
+        )  # fmt: skip
 
     def balanced(self, a: Float[Array, " n"], T: Float[Array, " m"], loose: Bool[Array, " m"]) -> Float[Array, " m"]:
         """Return forces corrected so that Z^T (M a - f - W T) = 0 to rounding, the correction on loose contacts alone.
@@ -109,205 +38,5 @@ class FrictionProblem:
         """
         L = np.flatnonzero(loose)
         corrected = T.copy()
-        corrected[L] += np.linalg.lstsq(self.reduced[0][:, L], self._imbalance(a, T), rcond=1e-13)[0]
+        corrected[L] += np.linalg.lstsq(self.reduced[0][:, L], self.imbalance(a, T), rcond=1e-13)[0]
         return np.where(loose, np.clip(corrected, -self.limits, self.limits), T)
-
-    def in_balance(self, a: Float[Array, " n"], T: Float[Array, " m"]) -> bool:
-        """Say whether Z^T (M a - f - W T) = 0 up to `BALANCED` of the largest of its terms."""
-        size = np.abs(self.system.M) @ np.abs(a) + np.abs(self.f) + np.abs(self.W) @ np.abs(T)
-        missing = np.abs(self._imbalance(a, T)).max(initial=0.0)
-        return bool(missing <= BALANCED * np.abs(self.admissible(size, np.abs)).max(initial=0.0))
-
-    def _imbalance(self, a: Array, T: Array) -> Array:
-        return self.admissible(self.system.M @ a - self.f - self.W @ T)
-
-    def admissible(self, forces: Array, part: Any = np.asarray) -> Array:
-        """Return Z^T forces, or of the parts of Z; the forces themselves without constraints."""
-        if not self.system.m:
-            return forces
-        analysis = self.system.analysis
-        return part(analysis.rows.columns[:, None] * analysis.motion.Z).T @ forces
-
-    @cached_property
-    def reduced(self) -> tuple[Float[Array, "p m"], Float[Array, "p m"]]:
-        """B = Z^T W and J with J^T J = G."""
-        if self.system.m == 0:
-            L = np.linalg.cholesky(self.system.M) if self.root is None else self.root
-            return self.W, dtrtrs(L.T, self.W, lower=0, trans=1)[0] if self.W.size else np.zeros(self.W.shape)
-        analysis, motion = self.system.analysis, self.system.analysis.motion
-        Z = analysis.rows.columns[:, None] * motion.Z
-        B = Z.T @ self.W
-        size = np.linalg.norm(analysis.rows.columns[:, None] * self.W, axis=0)
-        seen = np.abs(B) > UNSEEN * np.linalg.norm(motion.Z, axis=0)[:, None] * size
-        B[:, ~seen.any(axis=0)] = 0.0  # forces on constraints alone
-        return B, (motion.vectors.T @ (motion.scale[:, None] * B)) / np.sqrt(motion.values)[:, None]
-
-    @cached_property
-    def delassus(self) -> tuple[Float[Array, "m m"], Float[Array, " m"]]:
-        """G and g of all contacts."""
-        g = self.W.T @ self.free_acceleration + self.contact_drift  # first: it refuses an indefinite M in words
-        J = self.reduced[1]
-        g[np.abs(g) <= UNSEEN * self.terms] = 0.0
-        return J.T @ J, g
-
-    @cached_property
-    def _prescribed_terms(self) -> Float[Array, " m"]:
-        """What drifts, and the rounding of the whole motion, may do at contacts that push on constraints alone."""
-        size = np.abs(self.system.A).max(axis=1, initial=0.0)
-        size = np.where(size > 0.0, size, 1.0)
-        shares = np.linalg.pinv(self.system.A.T / size, rcond=UNSEEN) @ self.W
-        columns = self.system.analysis.rows.columns
-        moved = np.linalg.norm(columns[:, None] * self.W, axis=0) * np.max(self._free_terms / columns, initial=0.0)
-        return np.abs(shares).sum(axis=0) * np.max(np.abs(self.drift) / size, initial=0.0) + moved
-
-    @cached_property
-    def terms(self) -> Float[Array, " m"]:
-        """What g is summed from, |W|^T |a| + |contact drift|, a free: data, whatever the contact forces become."""
-        terms = np.abs(self.W.T) @ self._free_terms + np.abs(self.contact_drift)
-        if self.system.m:
-            terms += np.where((self.reduced[1] == 0.0).all(axis=0), self._prescribed_terms, 0.0)
-        return terms
-
-    @cached_property
-    def kinetic(self) -> float:
-        """The size of the free motion and of the contacts' drifts, in the metric of kinetic energy."""
-        stiffness, a = self.delassus[0].diagonal(), self.free_acceleration
-        moved = stiffness > 0.0
-        drifts = np.linalg.norm(self.contact_drift[moved] / np.sqrt(stiffness[moved]))
-        return float(np.sqrt(max(a @ self.system.M @ a, 0.0)) + drifts)
-
-    @cached_property
-    def sizes(self) -> Float[Array, " m"]:
-        """What contact accelerations are measured against: their terms, and a part of what moves the others."""
-        return self.terms + SHARED * np.sqrt(self.delassus[0].diagonal()) * self.kinetic + np.finfo(float).tiny
-
-    def out_of_balance(self, a: Float[Array, " n"], T: Float[Array, " m"], explained: float) -> float:
-        """Return Z^T (M a - f - W T), the largest part relative to data and a part of the whole motion.
-
-        Of the terms of a and T so much counts as data that they explain.
-        """
-        missing = np.abs(self._imbalance(a, T))
-        terms = np.abs(self.f) + explained * (np.abs(self.system.M) @ np.abs(a) + np.abs(self.W) @ np.abs(T))
-        size = np.abs(self.admissible(terms, np.abs)) + SHARED * self._motion_roots * self.kinetic
-        return float(np.max(missing / np.maximum(size, np.finfo(float).tiny), initial=0.0))
-
-    @cached_property
-    def _motion_roots(self) -> Float[Array, " p"]:
-        """Roots of the masses of the admissible motions, diag(Z^T M Z)."""
-        if not self.system.m:
-            return np.sqrt(self.system.M.diagonal())
-        Z = self.system.analysis.rows.columns[:, None] * self.system.analysis.motion.Z
-        return np.sqrt(np.maximum(np.sum(Z * (self.system.M @ Z), axis=0), 0.0))
-
-    @cached_property
-    def _free_terms(self) -> Float[Array, " n"]:
-        """What the free acceleration is summed from: where loads fall on constraints alone, it is rounding itself."""
-        if not self.system.m:
-            return np.abs(self.free_acceleration)
-        columns, motion = self.system.analysis.rows.columns, self.system.analysis.motion
-        Z = (columns[:, None] * motion.Z) @ (motion.scale[:, None] * motion.vectors)
-        held = columns[:, None] * np.linalg.pinv(self.system.A * columns, rcond=UNSEEN)
-        moved = np.abs(Z) @ (np.abs(Z).T @ np.abs(self.load) / motion.values)
-        return np.abs(self.free_acceleration) + moved + np.abs(held) @ np.abs(self.drift)
-
-    def acceleration(self, T: Float[Array, " m"]) -> tuple[Float[Array, " n"], Float[Array, " k"]]:
-        """Return accelerations and multipliers under these forces at the contacts (those in motion included)."""
-        return self.solved(self.f + self.W @ T)[:2]
-
-    def held_acceleration(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " n"]:
-        """Return accelerations with the sticking rows in the block matrix: at rest to the last digit, however light.
-
-        NaN where they are not certified.
-        """
-        load = self.f + self.W @ np.where(stick, 0.0, T)
-        a = self._quickly_held(load, stick)
-        if np.isfinite(a).all():
-            return a
-        rows, drift = self._held_rows(stick)
-        found = KKT(self.system.M, rows).solve(load[None], drift[None])
-        return np.where(np.asarray(found.ok)[0], found.acceleration[0], np.nan)
-
-    def holding_forces(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " s"]:
-        """Return the least-norm forces that keep the sticking contacts at rest, the others given; NaN where in doubt.
-
-        W_S T = M a - load is unique, however redundant the contacts are; without constraints alone.
-        """
-        load = self.f + self.W @ np.where(stick, 0.0, T)
-        a, W = self._quickly_held(load, stick), self.W[:, stick]
-        found = np.full(W.shape[1], np.nan)
-        if not np.isfinite(a).all():
-            return found
-        needed = self.system.M @ a - load
-        forces = np.linalg.lstsq(W, needed, rcond=1e-13)[0]
-        terms = np.abs(self.system.M) @ np.abs(a) + np.abs(load) + np.abs(W) @ np.abs(forces)
-        return forces if (np.abs(W @ forces - needed) <= 1e2 * HOLDS * terms).all() else found
-
-    def _held_rows(self, stick: Array) -> tuple[Array, Array]:
-        """Return the rows of constraints and sticking contacts, and what they drift."""
-        rows = np.vstack([self.system.A, self.W[:, stick].T])
-        return rows, np.concatenate([self.drift, self.contact_drift[stick]])
-
-    def _quickly_held(self, load: Array, stick: Array) -> Array:
-        """Return the acceleration with the sticking rows held, by independent ones; NaN where the others miss."""
-        rows, drift = self._held_rows(stick)
-        if self.root is not None:
-            kept = independent_rows(rows)
-            a = held_by(self.system.M, rows[kept], load, drift[kept])
-            if (np.abs(rows @ a + drift) <= HOLDS * (np.abs(rows) @ np.abs(a) + np.abs(drift))).all():
-                return a
-        return np.full(self.system.n, np.nan)
-
-    @property
-    def singular(self) -> bool:
-        """True where a motion that A allows moves no mass: then there is no Delassus matrix."""
-        return self.root is None and bool(self.system.analysis.motion.massless)
-
-
-def checked_problem(
-    M: Any,
-    f: Any,
-    W: Any,
-    state: Any,
-    laws: Any,
-    A: Any = None,
-    drift: Any = None,
-    contact_drift: Any = None,
-    names: Sequence[str] | None = None,
-    rows: Sequence[str] | None = None,
-    coordinates: Sequence[str] | None = None,
-    at_rest: float = 0.0,
-    loads: Any = None,
-    state_of_system: Any = None,
-) -> FrictionProblem:
-    """Check everything a user may pass for one state; every complaint names the contact."""
-    system = KKT(M, A, rows, coordinates)
-    if system.batch_shape:
-        raise ShapeError(f"resolve takes one state; M and A have batch axes {system.batch_shape}: use resolve_batch")
-    W = checked_directions(W, system.n)
-    m = W.shape[1]
-    names = checked_names(names if names is not None else [f"contact {i}" for i in range(m)], m, "names", "contacts")
-    f, drift = checked_vector(f, system.n, "f"), checked_vector(drift, system.m, "drift")
-    velocity, shift = checked_vector(state, m, "state"), checked_vector(contact_drift, m, "contact_drift")
-    for values, what, labels in (
-        (f, "f", system.coordinates),
-        (drift, "drift", system.names),
-        (velocity, "state", names),
-        (shift, "contact_drift", names),
-    ):
-        if values.ndim != 1:
-            raise ShapeError(f"resolve takes one state; {what} has shape {values.shape}: use resolve_batch")
-        refuse_nonfinite(values, what, labels)
-    refuse_nonfinite(W, "W", system.coordinates, names)
-    laws = checked_laws(laws, m, names)
-    weight = checked_vector(np.ones(m) if loads is None else loads, m, "loads", scalar=True)
-    limits, moving, rest = forces_by_law(laws, velocity, weight, names, at_rest, state_of_system)
-    return FrictionProblem(system, f, drift, W, velocity, shift, names, laws, limits, rest, moving)
-
-
-def checked_directions(W: Any, n: int) -> Float[Array, "n m"]:
-    """Return W as (n, m)."""
-    W, _ = as_real(W, "W")
-    if W.ndim != 2 or W.shape[0] != n:
-        hint = " (rows and columns exchanged?)" if W.ndim == 2 and W.shape[1] == n else ""
-        raise ShapeError(f"W must be ({n}, m), one column per contact direction; it has shape {W.shape}{hint}")
-    return W

@@ -1,4 +1,4 @@
-"""Contacts that contradict each other, proved: weights under which their rows sum to zero and their drifts do not.
+"""Farkas certificate of a contradiction: weights under which contact rows sum to zero and their drifts do not.
 
 A contact asks for n_j a + drift_j >= 0 (an equation where it pulls as well, or is a constraint row). With weights w,
 w_j >= 0 at those that only push,
@@ -19,7 +19,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
-from dalembert.friction.cones.problem import BILATERAL, FIXED, UNILATERAL, ReactionProblem
+from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 
 Array = np.ndarray
 
@@ -69,7 +70,7 @@ def _exact(C: Array, w: Array) -> Array:
     return out
 
 
-def contradiction(problem: ReactionProblem, associated: bool = False) -> dict[str, float]:
+def contradiction(problem: ConeProblem, associated: bool = False) -> dict[str, float]:
     """Return the weights of contacts and constraint rows that contradict each other by name; empty where none is found.
 
     With `associated` the weight of a contact is its part of the direction of recession along the normal.

@@ -16,7 +16,8 @@ from dalembert.friction.cones.algebra import (
     scaling,
     substitute,
 )
-from dalembert.friction.cones.sweeps import TINY, UNILATERAL, derivative, local_map, part_explained
+from dalembert.friction.cones.sweeps import TINY, derivative, local_map, part_explained
+from dalembert.friction.problem import UNILATERAL
 from dalembert.kernel.loops import loop
 
 # ----------------------------------------------------------------------------------------------------------------------

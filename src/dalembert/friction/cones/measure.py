@@ -1,5 +1,5 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""How far reactions and accelerations are from the laws, in compiled code: measured against data, never the answer.
+"""Residual of the contact laws, in compiled code: measured against data, never against the answer.
 
 Symbols as in `sweeps.py`; u contact accelerations of the acceleration that is returned; size (p,) what the data say
 about them, |H| |a_free| + |drift| and the like; stiffness (p,) = diag G, so that size / stiffness is a reaction.
@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.friction.cones.sweeps import ASSOCIATED, FIXED, TINY, UNILATERAL
+from dalembert.friction.cones.sweeps import ASSOCIATED, TINY
+from dalembert.friction.problem import FIXED, UNILATERAL
 from dalembert.kernel.loops import loop
 
 compiled = loop(nogil=True, error_model="numpy")

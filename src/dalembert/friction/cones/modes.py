@@ -1,4 +1,4 @@
-"""Every mode of contacts with one tangent, tried: which answers exist, and whether redundancy leaves some open.
+"""Enumeration of contact modes, one tangent each: which answers exist, and whether redundancy leaves some open.
 
 A mode says of each contact: open, sticking, slipping either way. Within a mode the laws are linear equations and
 inequalities in the reactions r: a polytope, empty or not (a linear programme where the equations are redundant).
@@ -20,7 +20,8 @@ from math import prod
 import numpy as np
 from scipy.optimize import linprog
 
-from dalembert.friction.cones.problem import BILATERAL, FIXED, UNILATERAL, ReactionProblem
+from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.uniqueness import null_space, open_directions
 
 Array = np.ndarray
@@ -55,7 +56,7 @@ class _Mode:
         self.inequalities: list[tuple[Array, float]] = []
 
 
-def all_solutions(problem: ReactionProblem) -> list[Array] | None:
+def all_solutions(problem: ConeProblem) -> list[Array] | None:
     """Return reactions r of every mode that obeys the laws; None where there are too many modes.
 
     So are there of a plane at rest with friction: its contact slips in any direction. In motion the direction is given.
@@ -81,7 +82,7 @@ def all_solutions(problem: ReactionProblem) -> list[Array] | None:
     return found
 
 
-def _scale(problem: ReactionProblem) -> float:
+def _scale(problem: ConeProblem) -> float:
     """Return a typical reaction."""
     G, g = problem.delassus
     diagonal = np.diag(G)
@@ -90,7 +91,7 @@ def _scale(problem: ReactionProblem) -> float:
     return float(max(typical, limits.max(initial=0.0))) or 1.0  # any unit, where nothing loads a contact
 
 
-def _modes(problem: ReactionProblem, i: int, G: Array, g: Array) -> list[_Mode]:
+def _modes(problem: ConeProblem, i: int, G: Array, g: Array) -> list[_Mode]:
     """Return the modes of contact i."""
     a, b, p, mu = int(problem.first[i]), int(problem.first[i + 1]), g.size, float(problem.mu[i])
     e = np.eye(p)
@@ -148,7 +149,7 @@ def _feasible(E: Array, e: Array, F: Array, f: Array, scale: float) -> Array | N
     return best.x * scale if best.status == 0 else None
 
 
-def family_of(problem: ReactionProblem, r: Array) -> tuple[Array, tuple[str, ...]]:
+def family_of(problem: ConeProblem, r: Array) -> tuple[Array, tuple[str, ...]]:
     """Return other accelerations of the same mode (extremes, or none), and contacts whose reactions are open.
 
     The mode is held fixed: contacts at rest that stick keep u = 0 with reactions in the cone (a plane: in a polygon
@@ -244,7 +245,7 @@ def _slips(a: int, b: int, r: Array, G: Array, g: Array) -> tuple[list, list]:
     return across, [(-e @ G[a:b], float(e @ g[a:b]))]
 
 
-def _present_mode(problem: ReactionProblem, i: int, r: Array, G: Array, g: Array, scale: float) -> _Mode:
+def _present_mode(problem: ConeProblem, i: int, r: Array, G: Array, g: Array, scale: float) -> _Mode:
     """Return the equations and inequalities of the mode that contact i is in at r."""
     a, b, mu, p = int(problem.first[i]), int(problem.first[i + 1]), float(problem.mu[i]), g.size
     if problem.kind[i] == FIXED:

@@ -1,5 +1,5 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""Contacts with reactions as limits: which method when.
+"""Choice of solver for complementarity over cones: which method when.
 
 | contacts | in this order, as long as the residual is too large |
 |---|---|

@@ -22,15 +22,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.kernel.loops import loop
 
 compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 COULOMB, ASSOCIATED = 0, 1
 """Which problem: the true law, or the convex one that lets a sliding contact lift off."""
-
-UNILATERAL, BILATERAL, FIXED = 0, 1, 2
-"""First row: a normal that pushes, one that pushes and pulls, or a tangent (one or two of them) of given limit mu."""
 
 TINY = 1e-300
 """Stands for the size of a problem whose data are zero."""

@@ -1,16 +1,15 @@
-"""Contacts with friction as data, and the limits and forces of their laws at one state."""
+"""Contacts with friction as data: what rubs, along which direction, under which law and load."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, ShapeError
-from dalembert.friction.laws.laws import Law, as_law
+from dalembert.errors import ModelError
+from dalembert.friction.laws.laws import as_law
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Contacts with friction, as data: what rubs, along which direction, under which law and load.
@@ -20,12 +19,12 @@ from dalembert.friction.laws.laws import Law, as_law
 # | contact | limit of the force |
 # |---|---|
 # | `Bounded` | load x law, a given load (seed 001: 1, the law being in newton); one direction, or two for a plane |
-# | `Joint` | the same, along one coordinate |
+# | `JointFriction` | the same, along one coordinate |
 # | `Coulomb` | reaction of a constraint row x law, the law being a coefficient; one direction, or two for a plane |
 
 
 @dataclass(frozen=True, eq=False)
-class Contact:
+class FrictionContact:
     """What all contacts have in common.
 
     Attributes
@@ -79,7 +78,7 @@ class Contact:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded(Contact):
+class Bounded(FrictionContact):
     """Friction with a given limit: load x law; load is a number or a function of (q, v, t) (an expression)."""
 
     load: Any = field(default=1.0, kw_only=True)
@@ -90,7 +89,7 @@ class Bounded(Contact):
 
 
 @dataclass(frozen=True, eq=False)
-class Coulomb(Contact):
+class Coulomb(FrictionContact):
     """Friction whose limit is law x |reaction| of the constraint row `normal`; an exact circular cone for a plane.
 
     With `unilateral` the row only pushes: a reaction below zero ends the contact.
@@ -105,7 +104,7 @@ class Coulomb(Contact):
 
 
 @dataclass(frozen=True, eq=False)
-class Joint(Contact):
+class JointFriction(FrictionContact):
     """Friction in a joint: along one coordinate, given by its name or number; the limit is load x law."""
 
     load: Any = field(default=1.0, kw_only=True)
@@ -116,63 +115,26 @@ class Joint(Contact):
             raise ModelError(f"contact {self.name!r}: a joint's `along` is the name or number of a coordinate")
 
 
-def _refuse_many(one: Contact) -> None:
+def _refuse_many(one: FrictionContact) -> None:
     if one.directions not in (1, 2):
         raise ModelError(f"contact {one.name!r}: one direction or two for a plane, not {one.directions}")
 
 
-CONTACTS = (Bounded, Coulomb, Joint)
+CONTACTS = (Bounded, Coulomb, JointFriction)
 """Every kind of contact."""
 
 
-def checked_contacts(contacts: Any) -> tuple[Contact, ...]:
+def checked_contacts(contacts: Any) -> tuple[FrictionContact, ...]:
     """Return the contacts as a tuple; names must be distinct."""
     if contacts is None:
         return ()
-    if isinstance(contacts, Contact) or not isinstance(contacts, list | tuple):
-        raise ModelError("friction must be a list of contacts: Bounded, Coulomb or Joint")
+    if isinstance(contacts, FrictionContact) or not isinstance(contacts, list | tuple):
+        raise ModelError("friction must be a list of contacts: Bounded, Coulomb or JointFriction")
     seen: dict[str, int] = {}
     for i, one in enumerate(contacts):
         if not isinstance(one, CONTACTS):
-            raise ModelError(f"friction[{i}] is {type(one).__name__}, not a contact: Bounded, Coulomb or Joint")
+            raise ModelError(f"friction[{i}] is {type(one).__name__}, not a contact: Bounded, Coulomb or JointFriction")
         if one.name in seen:
             raise ModelError(f"two contacts are called {one.name!r}: friction[{seen[one.name]}] and friction[{i}]")
         seen[one.name] = i
     return tuple(contacts)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Laws of contacts with given limits, checked, and what they say at one state: limits at rest, forces in motion.
-
-
-Array = np.ndarray
-
-
-def checked_laws(laws: Any, m: int, names: Sequence[str]) -> tuple[Law, ...]:
-    """Return one law per contact; a single law or number stands for all."""
-    if isinstance(laws, Law) or np.ndim(laws) == 0:
-        laws = [laws] * m
-    if len(laws) != m:
-        raise ShapeError(f"{len(laws)} laws for {m} contacts")
-    return tuple(as_law(law, f"contact {name!r}") for law, name in zip(laws, names, strict=True))
-
-
-def forces_by_law(
-    laws: Sequence[Law], velocity: Array, loads: Array, names: Sequence[str], at_rest: float, state: Any
-) -> tuple[Array, Array, Array]:
-    """Return limits at rest, forces in motion (zero at rest), and who is at rest."""
-    m = velocity.size
-    rest = np.abs(velocity) <= at_rest
-    limits, moving = np.zeros(m), np.zeros(m)
-    for i, law in enumerate(laws):
-        if not (np.isfinite(loads[i]) and loads[i] >= 0.0):
-            raise ModelError(f"contact {names[i]!r}: its load is {loads[i]}; a load must be finite and not negative")
-        limits[i] = loads[i] * float(law.static(state))
-        if not rest[i]:
-            moving[i] = loads[i] * float(law.force(velocity[i], state))
-        if law.needs_state and (limits[i] < 0.0 or moving[i] * velocity[i] > 0.0 or not np.isfinite(limits[i])):
-            raise ModelError(
-                f"contact {names[i]!r}: the friction law is not dissipative here: static limit {limits[i]:.6g}, force "
-                f"{moving[i]:.6g} at relative velocity {velocity[i]:.6g}"
-            )
-    return limits, moving, rest

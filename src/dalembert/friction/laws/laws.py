@@ -12,7 +12,7 @@ from dalembert.checks import floats, is_number
 from dalembert.errors import ModelError, ShapeError
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a friction law is: a set of forces at rest, one force in motion (seed 001, eqs. 18, 20).
+# The contract of a friction law: a set of forces at rest, one force in motion (seed 001, eqs. 18, 20).
 #
 # Symbols: s >= 0 speed (size of the relative velocity), T_k(s) kinetic force, T_s static limit, both for unit load.
 #
@@ -211,7 +211,7 @@ class Tabulated(Law):
         return float(self.forces[0]) if self.static_limit is None else self.static_limit
 
 
-class Expression(Law):
+class ExpressionLaw(Law):
     """A law written in CasADi: T_k of a speed symbol and, where wanted, of the state symbols (q, v, t).
 
     Parameters
@@ -274,7 +274,7 @@ class Expression(Law):
         return given
 
 
-LAWS = (Dry, StaticKinetic, Stribeck, Hyperbolic, Tabulated, Expression)
+LAWS = (Dry, StaticKinetic, Stribeck, Hyperbolic, Tabulated, ExpressionLaw)
 """Every law; being in the list is being tested."""
 
 

@@ -14,7 +14,7 @@ from dalembert.kernel.program.chunks import ChunkPlan, plan, split
 from dalembert.kernel.program.program import ARITY, ELEMENTARY, Op, Program
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How a program is printed for a GPU: choices that change its speed and not its results.
+# Tuning of a program for a GPU: choices that change its speed and not its results.
 
 
 THREADS = 64  # per block

@@ -12,7 +12,7 @@ from dalembert.kernel.program.chunks import Chunks
 from dalembert.kernel.program.program import ELEMENTARY, Op, Port, Program
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Where results wait before they are written: one vector for each distinct value of an output.
+# Vectors of results before they are written: one for each distinct value of an output.
 #
 # A matrix with structural zeros, or a symmetric one, has fewer values than elements. Its vectors then hold every value
 # once, and a table says which of them each element is; all zeros share one vector. So what is computed stays close to

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dalembert.kernel.program.program import ELEMENTARY, LEAF_CODES, LEAVES, Op, Program
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How an order of evaluation fares with few registers: values that must be stored, and loaded again.
+# The cost of an order of evaluation with few registers: values that must be stored, and loaded again.
 #
 # Simulates the best possible replacement: of the values in registers, the one that is needed last goes (Belady 1966).
 # Compilers come close to it, so the order with the smaller count runs faster.

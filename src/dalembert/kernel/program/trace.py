@@ -1,4 +1,4 @@
-"""From a CasADi function to a Program: read its instruction list once.
+"""From a CasADi function to a Program, its instruction list read once, and back.
 
 CasADi's instructions write to a work vector whose places are reused; here every write is a new value. Its
 matrices are column-major and sparse; here an element is counted along rows, and structural zeros are no
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.errors import UnsupportedError
-from dalembert.kernel.program.program import Op, Port, Program, casadi_names, casadi_table
+from dalembert.kernel.program.program import ARITY, Op, Port, Program, casadi_names, casadi_table
 
 
 def scalar_function(function: Any) -> Any:
@@ -148,6 +148,33 @@ class _Tracer:
             f"function {self.function.name()!r} uses the operation {name} "
             f"(instruction {k} of {self.function.n_instructions()}), which kernels do not have; {_advice(name)}"
         )
+
+
+def untrace(program: Program) -> Any:
+    """Return a traced program as the SX function that it came from; sparse inputs come back dense.
+
+    Expressions simplify themselves as they did when the function was written, so that its instructions are the same.
+    """
+    import casadi as ca
+
+    codes = {op: code for code, op in casadi_table().items()}
+    inputs = [ca.SX.sym(port.name, port.rows, port.cols) for port in program.inputs]
+    values: list[Any] = []
+    for op, a, b, value in zip(program.op, program.a, program.b, program.value, strict=True):
+        if op == Op.CONST:
+            values.append(ca.SX(float(value)))
+        elif op == Op.INPUT:
+            values.append(inputs[a][int(b) // program.inputs[a].cols, int(b) % program.inputs[a].cols])
+        elif ARITY[Op(op)] == 2:
+            values.append(ca.SX.binary(codes[Op(op)], values[a], values[b]))
+        else:
+            values.append(ca.SX.unary(codes[Op(op)], values[a]))
+    outputs = [ca.SX(port.rows, port.cols) for port in program.outputs]
+    for port, element, value in zip(program.result_port, program.result_element, program.result_value, strict=True):
+        cols = program.outputs[port].cols
+        outputs[port][int(element) // cols, int(element) % cols] = values[value]
+    sources, targets = ([port.name for port in ports] for ports in (program.inputs, program.outputs))
+    return ca.Function(program.name, inputs, outputs, sources, targets)
 
 
 def _advice(name: str) -> str:

@@ -15,21 +15,10 @@ import numpy as np
 from scipy.linalg.lapack import dsycon, dsytrf, dsytrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.limits import MANY_DIGITS
+from dalembert.kkt.limits import INDEPENDENT_RCOND, MANY_DIGITS, REGULAR_RCOND, SMALLEST_RCOND
 from dalembert.kkt.routes.contract import RouteDeclined
 
 Array = np.ndarray
-
-SMALLEST_RCOND = 1e-14
-"""Reciprocal condition below which the factors no longer tell full rank from rank deficiency."""
-
-CLEARLY_REGULAR = 1e-9
-"""Reciprocal condition above which inertia (n, m, 0) proves solvability beyond rounding."""
-
-CLEARLY_INDEPENDENT = 1e-6
-"""Reciprocal condition, times the square root of the lightest mass in it, above which rows are independent in the
-metric of the mass, too, by `limits.DOUBT`: that metric stretches light coordinates, and rows with them, by no more than
-the square root, and by 3e3 where masses are coupled as closely as `rows.CLEARLY_DEFINITE` lets them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -91,7 +80,7 @@ def _clear(analysis: Analysis, K: Array, rcond: float) -> bool:
     m, n = analysis.A.shape
     if analysis.rank is not None and analysis.rank < m:
         return False
-    if rcond <= max(CLEARLY_REGULAR, (n + m) * max(analysis.precision) / MANY_DIGITS):
+    if rcond <= max(REGULAR_RCOND, (n + m) * max(analysis.precision) / MANY_DIGITS):
         return False
     masses, e = np.abs(K.diagonal()[:n]), analysis.scales[n:]
     lightest = float(masses[masses > 0.0].min(initial=1.0)) ** 0.5
@@ -100,7 +89,7 @@ def _clear(analysis: Analysis, K: Array, rcond: float) -> bool:
         if ratio * lightest <= analysis.proof[1] / MANY_DIGITS:
             return False
         ratio = 1.0
-    return not m or rcond * lightest * ratio > max(CLEARLY_INDEPENDENT, analysis.tolerance or 0.0)
+    return not m or rcond * lightest * ratio > max(INDEPENDENT_RCOND, analysis.tolerance or 0.0)
 
 
 def factor_inertia(LD: Array, pivots: Array) -> tuple[int, int, int]:

@@ -18,14 +18,11 @@ from typing import ClassVar
 import numpy as np
 
 from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.limits import RANGE_TOLERANCE
 from dalembert.kkt.routes.contract import RouteDeclined
 from dalembert.kkt.routes.schur import inverse_factor
 
 Array = np.ndarray
-
-RANGE_TOLERANCE = 1e-11
-"""Relative residual of the range condition up to which the short form counts as exact."""
-
 
 CANCELLED = 4 * float(np.finfo(float).eps)
 """A force that the constraints take up to this part of it is taken up whole: at rest the acceleration is zero."""

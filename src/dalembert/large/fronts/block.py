@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.kernel.loops import loop
+from dalembert.kkt.limits import MASSIVE, Thresholds
 from dalembert.large.fronts import factor as front_loops
 from dalembert.large.fronts import solve as front_solve
 from dalembert.large.fronts.factor import factor
@@ -20,10 +21,9 @@ from dalembert.large.outward import COMPILED
 from dalembert.large.residuals import forget_rounding, largest_of_each, measured
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
-from dalembert.tree.block.verdict import MASSIVE, Thresholds
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What factoring and solving the block system of a large mechanism leave, by either way of doing it.
+# Factors and solutions of the block system of a large mechanism, of either way to them.
 
 
 Array = np.ndarray
@@ -75,7 +75,7 @@ class Trial(NamedTuple):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What most states need, in one call: factor, and where rows are independent solve, and measure the answer.
+# Factor, solve where rows are independent, and measure the answer: one call for most states.
 #
 # Sweeps in the same direction go side by side, some hundreds of bodies at a time: what the first has found of them is
 # still in the caches when the second asks for it. Arguments that never change come in a bundle (`layout.py`).

@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from dalembert.kernel.loops import loop
+from dalembert.kkt.limits import DEAD_PIVOT
 from dalembert.large.fronts.plan import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_L
 from dalembert.large.inward import hinges, note
 from dalembert.large.joints import (
@@ -32,9 +33,6 @@ from dalembert.large.simd4 import WIDTH, load, store
 BLOCK = 48
 """Columns eliminated at a time; products of narrower fronts are plain loops."""
 
-DEAD = 1e-14
-"""A pivot below this part of its row's diagonal is rounding: the row is left out of the solve (its lam stays put)."""
-
 HUGE = 1e150
 
 
@@ -48,7 +46,7 @@ def cholesky(m, e, rows, g, pivots):
             for b in range(begin, k):
                 pivot -= m[k, b] * m[k, b]
             pivots[rows[k]] = pivot
-            if not pivot > DEAD * g[rows[k]]:
+            if not pivot > DEAD_PIVOT * g[rows[k]]:
                 pivot = HUGE * HUGE
             root = np.sqrt(pivot)
             m[k, k] = root

@@ -10,7 +10,7 @@ from dalembert.kernel.loops import loop
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES, Layout
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Where the two ways of a row to the ground meet.
+# The common ancestor, where the two ways of a row to the ground meet.
 
 
 Array = np.ndarray

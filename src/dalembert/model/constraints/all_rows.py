@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.parts import Coupling, Loop
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a file gives as couplings and loops, as the constraints they are.
+# Couplings and loops of a file, as the constraints they are.
 
 
 LOOPS: dict[str, tuple[Any, bool]] = {

@@ -72,7 +72,7 @@ def angle(sine: Any, cosine: Any) -> Matrix:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a constraint must know of a mechanism in motion; the room `tree` provides it.
+# The mechanism in motion as constraints see it; the room `tree` provides it.
 #
 # Symbols: R rotation, p position of a frame in the world; V = [v; w] = J qd velocity of its origin and angular
 # velocity, in world axes; its acceleration is J qdd + [a; wd].

@@ -8,7 +8,7 @@ from dalembert.model.constraints.kinematics import FrameKinematics, angle
 from dalembert.model.constraints.rows import Matrix, Rows, choose, cross, dot, side_by_side, square_root, stack, stacked
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How far one frame is turned against another: zero where they are aligned and nowhere else.
+# The turn of one frame against another: zero where they are aligned and nowhere else.
 #
 # Symbols: R = R2^T R1 turns from frame 2 to frame 1; theta = angle times axis of R, no longer than pi; x, y, z
 # components of a unit vector.

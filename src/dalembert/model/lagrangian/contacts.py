@@ -9,11 +9,11 @@ import casadi as ca
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError
-from dalembert.friction import Contact, Coulomb, Joint, Limited, Reacting, Resolution, resolve
+from dalembert.friction import Coulomb, FrictionContact, JointFriction, Limited, Reacting, Resolution, resolve
 from dalembert.model.lagrangian.derivation import rate_of
 from dalembert.model.lagrangian.symbols import Symbols
-from dalembert.model.mechanism.manifold import reals
 from dalembert.model.system import System
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ class ContactExpressions:
 
 
 def derive_contacts(
-    symbols: Symbols, contacts: tuple[Contact, ...], coordinates: tuple[str, ...], names: tuple[str, ...]
+    symbols: Symbols, contacts: tuple[FrictionContact, ...], coordinates: tuple[str, ...], names: tuple[str, ...]
 ) -> ContactExpressions:
     """Differentiate; refuse by the contact's name what is no relative velocity."""
     psi: list[ca.SX] = []
@@ -57,9 +57,9 @@ def derive_contacts(
     return ContactExpressions(column, rows, drift, ca.densify(ca.vertcat(*loads)) if loads else ca.SX(0, 1))
 
 
-def _rates(symbols: Symbols, one: Contact, coordinates: tuple[str, ...]) -> list[ca.SX]:
+def _rates(symbols: Symbols, one: FrictionContact, coordinates: tuple[str, ...]) -> list[ca.SX]:
     """Return the relative velocities of one contact."""
-    if isinstance(one, Joint):
+    if isinstance(one, JointFriction):
         known = one.along in coordinates if isinstance(one.along, str) else 0 <= one.along < len(coordinates)
         if not known:
             raise ModelError(f"contact {one.name!r}: no coordinate is called {one.along!r}; there are {coordinates}")
@@ -101,7 +101,7 @@ class FrictionalSystem(System, Protocol):
     """A `System` whose contacts rub; m is the number of contact directions (two for a plane)."""
 
     @property
-    def contacts(self) -> tuple[Contact, ...]:
+    def contacts(self) -> tuple[FrictionContact, ...]:
         """The contacts, in order."""
         ...
 
@@ -113,12 +113,12 @@ class FrictionalSystem(System, Protocol):
 ContactTerms = tuple[Float[Array, " m"], Float[Array, "m n"], Float[Array, " m"], Float[Array, " k"]]
 
 
-def limits_of(contacts: tuple[Contact, ...]) -> list[Any]:
+def limits_of(contacts: tuple[FrictionContact, ...]) -> list[Any]:
     """Return what `resolve` takes as laws: a law, `Reacting` with a row as load, `Limited` in a plane."""
     return [_limit_of(one) for one in contacts]
 
 
-def _limit_of(one: Contact) -> Any:
+def _limit_of(one: FrictionContact) -> Any:
     if isinstance(one, Coulomb):
         return Reacting(one.law, one.normal, one.unilateral, one.directions)
     return Limited(one.law) if one.directions == 2 else one.law
@@ -128,9 +128,9 @@ def resolve_state(
     system: FrictionalSystem, q: Any, v: Any, t: float = 0.0, force: Any = None, method: str = "exact", **options: Any
 ) -> Resolution:
     """Resolve stick and slip at one state; `force` (n,) is applied, `options` go to `dalembert.friction.resolve`."""
-    q, v = reals(q, "q"), reals(v, "v")
+    q, v = floats(q, "q"), floats(v, "v")
     velocity, rows, drift, loads = system.contact_terms(q, v, t)
-    f = -system.bias(q, v, t) + (0.0 if force is None else reals(force, "force"))
+    f = -system.bias(q, v, t) + (0.0 if force is None else floats(force, "force"))
     return resolve(
         system.mass_matrix(q, t), f, rows.T, velocity, limits_of(system.contacts), method, A=system.jacobian(q, t),
         drift=system.drift(q, v, t), contact_drift=drift, names=[one.name for one in system.contacts],

@@ -12,12 +12,16 @@ from dalembert.errors import UnsupportedError
 from dalembert.friction import Resolution
 from dalembert.friction.laws.contacts import checked_contacts
 from dalembert.kernel import Kernel
+from dalembert.kernel.engine import type_name
 from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
+from dalembert.kkt.limits import DOUBLE, SINGLE
+from dalembert.memory import memory_of
 from dalembert.model.lagrangian.contacts import derive_contacts, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.forward import forward
-from dalembert.model.lagrangian.quantities import quantity
+from dalembert.model.lagrangian.probing import conditioning_of
+from dalembert.model.lagrangian.quantities import forward_function, quantity, refuse_unknown
 from dalembert.model.lagrangian.states import States
 from dalembert.model.lagrangian.symbols import Parameters, Symbols
 from dalembert.model.requests import refuse_unhashable
@@ -59,7 +63,6 @@ def restore(system: Lagrangian, state: dict[str, Any]) -> None:
     system.expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
     system.names, system.coordinates, system.contacts = state["names"], state["coordinates"], ()
     system._contact_expressions = derive_contacts(system.symbols, (), system.coordinates, system.names)
-    system._kernels = {}
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -146,7 +149,6 @@ class Lagrangian:
         self.parameters = self.symbols.parameters
         self.contacts = checked_contacts(friction)
         self._contact_expressions = derive_contacts(self.symbols, self.contacts, self.coordinates, self.names)
-        self._kernels: dict[Any, Kernel] = {}
 
     @property
     def holonomic(self) -> tuple[bool, ...]:
@@ -155,6 +157,7 @@ class Lagrangian:
 
     def with_parameters(self, **values: Any) -> Lagrangian:
         """Return the same system, and its compiled kernels, with other default values of parameters."""
+        memory_of(self, "kernels")  # made now, so that both systems share it
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.parameters = self.parameters.with_defaults(values)
@@ -223,26 +226,35 @@ class Lagrangian:
         Parameters
         ----------
         what
-            One of `dalembert.model.QUANTITIES`. "forward" gives acceleration (n,), multipliers (m,), status (1,) and
-            residuals (2,). The status is `Status.UNIQUE` where the answer is certified and `Status.DECLINED` where
-            it is not (redundant rows, massless motion, NaN, equilibrium to rounding): then the numbers mean nothing,
-            and `forward` or `solve` find out more. Up to n + m = 25, in double precision.
+            One of `dalembert.model.QUANTITIES`. "forward" gives acceleration (n,), multipliers (m,) and status (1,):
+            `Status.UNIQUE`, `REDUNDANT`, `INCONSISTENT`, `MASSLESS` or `NONFINITE` as `KKT` would say it, or
+            `DECLINED` where straight-line code cannot (singular configurations, few digits, negative masses): then
+            `forward` or `solve` find out more. Numbers mean something where the answer is unique, or redundant. Up
+            to n + m = 25.
 
         Notes
         -----
         Inputs are q, v, u, t, parameters, in this order: those that the system has and the quantity may depend on.
         Parameters are one column, as packed by `system.parameters.pack`. Matrices with one column come out as vectors.
         """
+        refuse_unknown(what)
         if what == "forward":
             self._refuse_friction('compile("forward")')
-        if what == "forward" and options.get("dtype", "float64") != "float64":
-            raise UnsupportedError('certificates are in double precision; compile("terms") has every dtype')
         key = (what, *sorted(options.items()))
         refuse_unhashable(key)
-        if key not in self._kernels:
-            function = quantity(self.expressions, self.symbols, what, self._contact_expressions)
-            self._kernels[key] = Kernel(function, **options)
-        return self._kernels[key]
+
+        def make() -> Kernel:
+            return Kernel(self._function(what, options.get("dtype", "float64")), **options)
+
+        return memory_of(self, "kernels").get(key, make)
+
+    def _function(self, what: str, dtype: Any) -> ca.Function:
+        """Return a quantity as a function; the limits of forward dynamics are those of its precision."""
+        if what != "forward":
+            return quantity(self.expressions, self.symbols, what, self._contact_expressions)
+        needs = conditioning_of(self.expressions, self.symbols, self.parameters)
+        eps = SINGLE.eps if type_name(dtype) == "float32" else DOUBLE.eps
+        return forward_function(self.expressions, self.symbols, needs, eps)
 
     def contact_terms(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None) -> tuple[Array, ...]:
         """Return relative velocities (m,), contact rows (m, n), drift (m,) and loads (k,) of the contacts."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.lagrangian.quantities import input_names
-from dalembert.model.mechanism.manifold import reals
 
 if TYPE_CHECKING:
     from dalembert.model.lagrangian.lagrangian import Lagrangian
@@ -88,9 +88,7 @@ def _column(name: str, value: Any, size: int) -> Array:
     """Return an input as floats, (size,) or (..., size)."""
     if value is None:
         return np.zeros(size)
-    array = reals(value, name)
-    if name == "t" and array.shape[-1:] != (1,):
-        array = array[..., None]
-    if array.shape[-1:] != (size,):
-        raise ShapeError(f"{name} must have shape ({size},), or (..., {size}) for a batch; it has {np.shape(value)}")
-    return array
+    if name == "t":  # a time may be given without the axis of its one entry
+        times = floats(value, name)
+        return times if times.shape[-1:] == (1,) else times[..., None]
+    return vectors(value, size, name)

@@ -10,8 +10,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
-from dalembert.model.mechanism.manifold import reals
 from dalembert.names import near_matches
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -58,6 +58,11 @@ class Symbols:
     def sizes(self) -> dict[str, int]:
         """Number of symbols of every group."""
         return {name: column.numel() for name, column in self.groups.items()}
+
+    @property
+    def scalars(self) -> list[ca.SX]:
+        """All symbols, one by one."""
+        return [x for column in self.groups.values() for x in ca.vertsplit(column)]
 
     def scalar(self, expression: Any, what: str, allowed: str) -> ca.SX:
         """Return a 1 x 1 expression in the allowed groups ("q v t parameters")."""
@@ -185,7 +190,7 @@ class Parameters:
             return self._from_names(values)
         if not self.names:
             raise ModelError("this system has no parameters: give their symbols as parameters= where it is made")
-        array, k = reals(values, "parameters"), self.column.numel()
+        array, k = floats(values, "parameters"), self.column.numel()
         if array.shape[-1:] != (k,):
             raise ShapeError(
                 f"parameters must have shape ({k},) or (..., {k}), in the order {', '.join(self.names)}, "
@@ -239,7 +244,7 @@ def _own_name(entry: Any) -> str:
 
 def _value(name: str, value: Any, size: int) -> Array:
     """Return the value of one parameter as (size,) or, for a batch, (..., size); (...) will do where size is 1."""
-    array = reals(value, f"the value of parameter {name!r}")
+    array = floats(value, f"the value of parameter {name!r}")
     if size == 1 and array.shape[-1:] != (1,):
         array = array[..., None]
     if array.shape[-1:] != (size,):

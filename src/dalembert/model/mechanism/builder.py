@@ -8,11 +8,11 @@ from typing import Any
 
 from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.mechanism import Mechanism, checked_gravity
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring, Tendon
 from dalembert.model.mechanism.validation import check
 from dalembert.model.mechanism.values import (
-    checked_name,
+    checked_gravity,
     checked_options,
     finite,
     make_inertia,
@@ -24,7 +24,7 @@ from dalembert.model.mechanism.values import (
     unit_axis,
     unsigned,
 )
-from dalembert.names import lookup
+from dalembert.names import checked_name, lookup
 
 # ----------------------------------------------------------------------------------------------------------------------
 # From a heap of joints to a tree: what holds each body, and the order in which states are numbered.

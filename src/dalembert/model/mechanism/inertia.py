@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import refuse_masked
+from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.mechanism.placement import EYE, Placement
 
@@ -48,18 +48,18 @@ class Inertia:
     rotational: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
-        refuse_masked(self.center, "center")
-        refuse_masked(self.rotational, "rotational")
-        center, rotational = np.array(self.center, dtype=float), np.array(self.rotational, dtype=float)
+        mass = one_number(self.mass, "mass")
+        center = np.array(floats(self.center, "center"))
+        rotational = np.array(floats(self.rotational, "rotational"))
         if rotational.shape == (3,):
             rotational = np.diag(rotational)
         if center.shape != (3,) or rotational.shape != (3, 3):
             raise ShapeError(
                 f"an inertia has a (3,) center and a (3, 3) rotational part, not {center.shape}, {rotational.shape}"
             )
-        if not math.isfinite(self.mass + center.sum() + rotational.sum()):
+        if not math.isfinite(mass + center.sum() + rotational.sum()):
             raise ModelError(
-                f"an inertia has numbers that are not finite: mass {self.mass}, {center}, {rotational.tolist()}"
+                f"an inertia has numbers that are not finite: mass {mass}, {center}, {rotational.tolist()}"
             )
         if (rotational != rotational.T).any():
             if np.abs(rotational - rotational.T).max() > 1e-9 * np.abs(rotational).max():
@@ -67,7 +67,7 @@ class Inertia:
             rotational = (rotational + rotational.T) / 2
         for array in (center, rotational):
             array.setflags(write=False)
-        object.__setattr__(self, "mass", float(self.mass))
+        object.__setattr__(self, "mass", mass)
         object.__setattr__(self, "center", center)
         object.__setattr__(self, "rotational", rotational)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import refuse_masked
+from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.joints import KINDS, Kind, as_array
 from dalembert.model.mechanism.parts import Joint
@@ -84,7 +84,7 @@ class Manifold:
 
     def interpolate(self, q0: Any, q1: Any, u: Any) -> Float[Array, "*batch nq"]:
         """Return the configuration at the fraction u of the way from q0 to q1; u is a number or a batch."""
-        return self.integrate(q0, reals(u, "u")[..., None] * self.difference(q0, q1))
+        return self.integrate(q0, floats(u, "u")[..., None] * self.difference(q0, q1))
 
     @QUIET
     def normalize(self, q: Any) -> Float[Array, "*batch nq"]:
@@ -131,11 +131,11 @@ class Manifold:
 
     def configuration(self, q: Any, name: str = "q") -> Array:
         """Return q as floats (..., nq), or say what is wrong."""
-        return _floats(q, self.nq, name, "nq")
+        return vectors(q, self.nq, name, "nq")
 
     def velocity(self, v: Any, name: str = "v") -> Array:
         """Return v as floats (..., nv), or say what is wrong."""
-        return _floats(v, self.nv, name, "nv")
+        return vectors(v, self.nv, name, "nv")
 
     def _filled(self, coordinates: bool, make: Callable[[Kind, Array, Array], Array], batch: tuple[int, ...]) -> Array:
         """Return coordinates (..., nq), or velocities (..., nv), put together from one array per kind."""
@@ -171,29 +171,3 @@ def _together(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:
     except ValueError as error:
         raise ShapeError(f"batches must agree; the inputs are {x.shape}, {y.shape}") from error
     return np.broadcast_to(x, (*batch, x.shape[-1])), np.broadcast_to(y, (*batch, y.shape[-1])), batch
-
-
-def reals(x: Any, name: str) -> Array:
-    """Return an array of floats, or say what is none."""
-    refuse_masked(x, name)
-    try:
-        return np.asarray(x, dtype=float)
-    except (ValueError, TypeError) as error:
-        raise ShapeError(f"{name} is not an array of real numbers: {error}") from error
-
-
-def one_number(x: Any, name: str) -> float:
-    """Return one float, or say what is none."""
-    number = reals(x, name)
-    if number.size != 1:
-        raise ShapeError(f"{name} is one number; it has shape {number.shape}")
-    return float(number.reshape(()))
-
-
-def _floats(x: Any, size: int, name: str, letter: str) -> Array:
-    array = reals(x, name)
-    if array.ndim < 1 or array.shape[-1] != size:
-        raise ShapeError(
-            f"{name} must have shape ({size},), or (..., {size}) for a batch ({letter} = {size}); it has {array.shape}"
-        )
-    return array

@@ -1,35 +1,43 @@
-"""A mechanism: bodies on a tree of joints, with what acts between them; immutable once built."""
+"""A mechanism: bodies on a tree of joints, with what acts between them; immutable once built.
+
+The class holds the parts, their names and the public methods. Algorithms are functions of a mechanism in the files
+beside: `calls` (compiled quantities), `joint_values`, `rows`, `solve` (the block system), `project`, `assemble`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import refuse_masked
-from dalembert.errors import ModelError, UnsupportedError
+from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.assemble import Assembling
-from dalembert.model.mechanism.calls import Calls, JointValues
+from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon
-from dalembert.model.mechanism.project import Solving
-from dalembert.model.mechanism.rows import Constrained
 from dalembert.model.mechanism.text import as_html, as_text, content_key
+from dalembert.model.mechanism.values import checked_gravity
+from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from dalembert.kernel import Kernel
+    from dalembert.kkt import KKT, Diagnosis, Solution
+    from dalembert.kkt.impact import Impact
     from dalembert.model.constraints.constraint import Constraint
+    from dalembert.model.mechanism.assemble import Assembly, Equilibrium
+    from dalembert.model.mechanism.ranks import GenericRank
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
+class Mechanism:
     """Bodies, joints and what else a model has, in the order in which states are numbered.
 
     Made by `da.Builder` or `da.load`. A `System`: solvers and integrators take it as it is.
@@ -110,12 +118,12 @@ class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
         """Names of the nv velocities: the joint's name, or "joint.wx" and so on where it has several."""
-        return tuple(_named(joint.name, each) for joint in self.joints for each in KINDS[joint.kind].v_names)
+        return tuple(_named(joint.name, suffix) for joint in self.joints for suffix in KINDS[joint.kind].v_names)
 
     @cached_property
     def configuration_names(self) -> tuple[str, ...]:
         """Names of the nq coordinates."""
-        return tuple(_named(joint.name, each) for joint in self.joints for each in KINDS[joint.kind].q_names)
+        return tuple(_named(joint.name, suffix) for joint in self.joints for suffix in KINDS[joint.kind].q_names)
 
     @cached_property
     def parents(self) -> tuple[int, ...]:
@@ -215,6 +223,329 @@ class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
         """Return dq/dt = N(q) v."""
         return self.manifold.rate(q, v)
 
+    # --- values of all joints, over the nv velocities ------------------------------------------------------------
+
+    @cached_property
+    def damping(self) -> Float[Array, " nv"]:
+        """Viscous damping, N s/m or N m s/rad."""
+        return joint_values.per_velocity(self, "damping")
+
+    @cached_property
+    def friction(self) -> Float[Array, " nv"]:
+        """Dry friction, N or N m; data for force laws, no part of the smooth dynamics."""
+        return joint_values.per_velocity(self, "friction")
+
+    @cached_property
+    def stiffness(self) -> Float[Array, " nv"]:
+        """Stiffness of springs in the joints, N/m or N m/rad."""
+        return joint_values.per_velocity(self, "stiffness")
+
+    @cached_property
+    def rest(self) -> Float[Array, " nv"]:
+        """Where those springs are relaxed: the difference from `neutral`."""
+        return joint_values.per_velocity(self, "rest")
+
+    @cached_property
+    def armature(self) -> Float[Array, " nv"]:
+        """Inertia on the diagonal of M beside that of the bodies: of the joints, and gear^2 rotor_inertia of motors."""
+        return joint_values.armature(self)
+
+    @property
+    def lower(self) -> Float[Array, " nv"]:
+        """Lower limits of the coordinates, -inf where there is none."""
+        return self.manifold.lower
+
+    @property
+    def upper(self) -> Float[Array, " nv"]:
+        """Upper limits of the coordinates, inf where there is none."""
+        return self.manifold.upper
+
+    @cached_property
+    def velocity_limits(self) -> Float[Array, " nv"]:
+        """Greatest speeds, inf where there is no limit."""
+        return joint_values.limits(self, "velocity")
+
+    @cached_property
+    def effort_limits(self) -> Float[Array, " nv"]:
+        """Greatest forces and torques, inf where there is no limit."""
+        return joint_values.limits(self, "effort")
+
+    @cached_property
+    def actuation(self) -> Float[Array, "nv nu"]:
+        """The matrix that takes controls of the actuators to joint forces: gears, one column per actuator."""
+        return joint_values.actuation(self)
+
+    def torque(self, control: Any, clip: bool = False) -> Float[Array, "*batch nv"]:
+        """Return joint forces (nv,) of the controls (nu,) of all actuators, gear * control each.
+
+        With `clip` each motor gives at most its effort, counted at the joint.
+        """
+        return joint_values.torque(self, control, clip)
+
+    # --- compiled quantities; each takes one state or a batch, with any leading axes ------------------------------
+
+    def compile(self, what: str = "forward", **options: Any) -> Kernel:
+        """Return a kernel, the same object when asked again.
+
+        Parameters
+        ----------
+        what
+            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau -> a; of a constrained mechanism
+            q, v, tau, t -> acceleration, multipliers, status, where t may be left off unless a function of yours may
+            depend on it), "inverse" (q, v, a -> tau), "impact", "delassus", "mass_matrix", "bias", "gravity",
+            "kinematics", "jacobian", "energy", "center_of_mass", ...
+        options
+            `frame` (a name) and `reference` ("local", "world", "local_world_aligned") where the request has a frame;
+            `backend`, `dtype`, `threads`, `width` go to `Kernel`.
+
+        Notes
+        -----
+        A kernel takes configurations as they are: quaternions must be unit, which the methods below check. A matrix
+        with one column (M and J where nv = 1) is a vector in a kernel; the methods give it back as a matrix.
+        """
+        return calls.compiled(self, what, options)
+
+    def routes(self, what: str = "forward") -> RouteTable:
+        """Return the ways in which a request can be computed: `print` shows operations, depth and why for each.
+
+        A route is taken by `compile(what, route=...)`; "auto", the default, takes the one with the fewest operations.
+        """
+        return route_table(self, what)
+
+    def forward(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
+        """Return the acceleration a (nv,) under the joint forces tau (nv,).
+
+        Of a mechanism with constraint rows, which a mimic joint is enough for (`names` lists them): acceleration,
+        multipliers (m,) and status (`da.Status`); samples that the compiled code declines are solved by `KKT`.
+        `open_tree()` has no rows.
+
+        Without rows there is no status: where a state has no finite acceleration (a massless motion that nothing
+        holds, numbers beyond the range of doubles) a single one raises `SolvabilityError`, with the motion by name, and
+        a sample of a batch becomes NaN throughout.
+        """
+        return solve.constrained_forward(self, q, v, tau, t) if self.names else calls.forward(self, q, v, tau)
+
+    def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> Any:
+        """Return the joint forces tau (nv,) that cause the acceleration a (nv,).
+
+        With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors): tau,
+        multipliers (m,) and status. tau is then the least that does it, and joints that are not driven get none.
+        The motion is taken to be one that the rows allow, A a + drift = 0; no forces cause another.
+        Couplings alone (mimic joints) are taken to carry nothing, so that tau, alone, is unique: every joint is driven.
+        For what the motors of such a mechanism must do, name them: `actuated=[...]`.
+        """
+        return calls.inverse(self, q, v, a, t, actuated)
+
+    def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
+        """Return M (nv, nv), symmetric; armature included."""
+        return calls.mass_matrix(self, q)
+
+    def bias(self, q: Any, v: Any, t: float = 0.0) -> Array:
+        """Return C v + gravity - passive forces, (nv,): M a + bias = tau."""
+        return calls.call(self, "bias", q, v)
+
+    def gravity_torque(self, q: Any) -> Array:
+        """Return the joint forces (nv,) that hold the mechanism still against gravity."""
+        return calls.call(self, "gravity", q)
+
+    def kinematics(self, q: Any, frame: str | None = None) -> tuple[Array, Array]:
+        """Return rotation (3, 3) and position (3,) of a frame in the world; of all bodies, (n, ...), without one."""
+        return calls.kinematics(self, q, frame)
+
+    def frame_velocity(self, q: Any, v: Any, frame: str, reference: str = "local") -> Array:
+        """Return a frame's velocity [linear; angular], (6,)."""
+        return calls.call(self, "velocity", q, v, frame=frame, reference=reference)
+
+    def frame_jacobian(self, q: Any, frame: str, reference: str = "local") -> Array:
+        """Return J (6, nv): a frame's velocity is J v."""
+        return calls.frame_jacobian(self, q, frame, reference)
+
+    def energy(self, q: Any, v: Any) -> tuple[Array, Array]:
+        """Return kinetic and potential energy in joules."""
+        return calls.energy(self, q, v)
+
+    def center_of_mass(self, q: Any) -> Array:
+        """Return the centre of mass in the world, (3,)."""
+        return calls.call(self, "center_of_mass", q)
+
+    def momentum(self, q: Any, v: Any) -> Array:
+        """Return linear and angular momentum about the centre of mass, world axes, (6,)."""
+        return calls.call(self, "momentum", q, v)
+
+    # --- constraint rows ----------------------------------------------------------------------------------------
+
+    def constrain(self, *constraints: Constraint) -> Mechanism:
+        """Return a new mechanism with these constraints beside those it has.
+
+        Names of rows must be unique: a second constraint on the same frames needs a `name`.
+        """
+        return rows.constrained(self, constraints)
+
+    @cached_property
+    def all_constraints(self) -> tuple[Constraint, ...]:
+        """Couplings and loops of the model as constraints, then those that were added."""
+        return rows.all_constraints(self)
+
+    @property
+    def cacheable(self) -> bool:
+        """Whether `content` says it all: not where a constraint is made of a Python function."""
+        return not any(constraint.private for constraint in self.constraints)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the m constraint rows."""
+        return tuple(name for constraint in self.all_constraints for name in constraint.row_names())
+
+    @cached_property
+    def row_groups(self) -> tuple[int, ...]:
+        """Per row the number of the constraint it belongs to, in `all_constraints`."""
+        return tuple(i for i, constraint in enumerate(self.all_constraints) for _ in constraint.row_names())
+
+    @cached_property
+    def scale_groups(self) -> tuple[int, ...]:
+        """Per row the number of the scale it shares: rows of lengths and rows of angles of a constraint have each one.
+
+        Rows of an expression are what the user takes them for: each has its own.
+        """
+        return rows.scale_groups(self)
+
+    @cached_property
+    def holonomic(self) -> tuple[bool, ...]:
+        """Per row, whether it has a residual: whether it constrains the configuration itself."""
+        return tuple(holds for constraint in self.all_constraints for holds in constraint.holonomic())
+
+    def jacobian(self, q: Any, t: Any = 0.0) -> Array:
+        """Return A (m, nv) of the constraint rows; that of a frame is `frame_jacobian`."""
+        return rows.jacobian(self, q, t)
+
+    def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
+        """Return what remains of the rows' accelerations at a = 0, (m,), with stabilisation where it is on."""
+        return rows.evaluated(self, "constraint_drift", (len(self.names),), q, v, t)
+
+    def constraint(self, q: Any, t: Any = 0.0) -> Array:
+        """Return phi of the holonomic rows, (h,); zero where they hold."""
+        return rows.evaluated(self, "constraint", (sum(self.holonomic),), q, t)
+
+    def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
+        """Return the rates of the rows, (m,); zero where they hold."""
+        return rows.evaluated(self, "constraint_velocity", (len(self.names),), q, v, t)
+
+    def without_rounding(self, A: Array, q: Array) -> Array:
+        """Return A, changed in place: zero where rounding is all that is left of entries that cancel.
+
+        A row whose entries cancel altogether, as that across a plane linkage, has no size of its own by which a rank
+        could be decided. Entries of rotations are components of unit axes; those of displacements are components of a
+        joint's lever, seen in other rows, in the model's size, or computed from places far from the origin. A
+        configuration that is not finite has no rows.
+        """
+        return rows.without_rounding(self, A, q)
+
+    def drift_size(self, A: Array, v: Any) -> Array:
+        """Return lever times speed squared, (...,): the size that accelerations of the rows have at a = 0."""
+        return rows.drift_size(self, A, v)
+
+    @cached_property
+    def reach(self) -> float:
+        """The model's size, metres: the largest distance between joints, or to a place of a constraint; one if none."""
+        return rows.reach(self)
+
+    @cached_property
+    def row_sizes(self) -> Array:
+        """Per row what its residual is measured against, (m,): the model's size in metres, or one radian."""
+        return rows.row_sizes(self)
+
+    @property
+    def slack(self) -> float:
+        """Part of `row_sizes` by which redundant rows may contradict each other: the digits that the model has."""
+        return precision.slack(self)
+
+    def generic_rank(self, q: Any = None, t: float = 0.0) -> GenericRank:
+        """Return the rank that the rows have around a configuration (the neutral one by default), decided once.
+
+        A property of the mechanism: next to a singular configuration, and off the constraints, all that goes through
+        time keeps so many rows. See `ranks.py`.
+        """
+        from dalembert.model.mechanism.ranks import generic_rank
+
+        return generic_rank(self, q, t)
+
+    @cached_property
+    def _levers(self) -> rows.Levers:
+        return rows.Levers.of(self)
+
+    # --- the constrained system solved ---------------------------------------------------------------------------
+
+    def block_system(self, q: Any, t: Any = 0.0, metric: Any = None) -> KKT:
+        """Return the block matrix at one configuration or a batch, with the names of rows and coordinates.
+
+        Rows that only rounding of the model's numbers tells apart are made dependent; see `precision.py`.
+        """
+        return solve.block_system(self, q, t, metric)
+
+    def solve(self, q: Any, v: Any, tau: Any = None, t: Any = 0.0, metric: Any = None, **options: Any) -> Solution:
+        """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
+
+        Parameters
+        ----------
+        tau : (nv,)
+            Joint forces; none by default.
+        metric : (m,)
+            Weights of the squares of redundant multipliers.
+
+        Raises `SolvabilityError` where one state has no answer, with the names of rows and coordinates.
+        """
+        return solve.solve(self, q, v, tau, t, metric, options)
+
+    def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
+        """Say in words what is redundant, conflicting, massless or not unique at one state; at rest without v."""
+        return solve.diagnose(self, q, v, t)
+
+    def impact(self, q: Any, v: Any, restitution: Any = 0.0, t: float = 0.0) -> Impact:
+        """Return the velocity after the constraints have closed at once, and their impulses; see `KKT.impact`.
+
+        The answer has a `status` like every other; take its velocity where it is `ok`.
+        """
+        return self.block_system(q, t).impact(v, restitution)
+
+    def project(self, q: Any, v: Any = None, t: float = 0.0, tolerance: float = 1e-12) -> Any:
+        """Return the nearest admissible configuration and velocity, (q, v), or q alone without v.
+
+        Newton's method with steps of least kinetic energy, until no residual is larger than `tolerance` (parts of the
+        model's size, radians), or, where redundant rows contradict each other by less than the model's digits (1e-8 of
+        its size, 1e-6 where it was read from a file), until their squares are least; then the velocity of least
+        kinetic energy from v (seed 000, sec. 3). One state or a batch. Raises `SolvabilityError`, with the rows that
+        stay open, where a single configuration cannot be reached; in a batch such samples become NaN.
+        """
+        return project.project(self, q, v, t, tolerance)
+
+    def assemble(self, q: Any, v: Any = None, *, hold: Sequence[str] = (), t: float = 0.0, rng: Any = 0) -> Assembly:
+        """Close the loops from a guess.
+
+        Parameters
+        ----------
+        q, v
+            A guess (nq,), as far off as it may be, and the velocity that one would like to have (nv,).
+        hold
+            Joints and coordinates that keep their values, and their speeds where v is given.
+        rng
+            Seed of the other guesses that are tried where the first leads nowhere.
+
+        Returns
+        -------
+        Assembly
+            Also where the loops cannot be closed: `gap` and `open` say what remains.
+        """
+        return assemble.assemble(self, q, v, hold, t, rng)
+
+    def equilibrium(self, q: Any = None, torque: Any = None, t: float = 0.0) -> Equilibrium:
+        """Find a position of rest near a configuration (the neutral one by default), under constant joint forces.
+
+        Loops are closed first. Goes down the potential along the constraints, so that it ends where a mechanism with
+        dampers would come to rest; `stable` and `stiffness` tell what was found. Raises `SolvabilityError` where
+        there is none to be found.
+        """
+        return assemble.equilibrium(self, q, torque, t)
+
     # --- the whole ----------------------------------------------------------------------------------------------
 
     @property
@@ -252,13 +583,9 @@ class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
         Comments at its head list what URDF cannot say, and what is said in the syntax of other tools (loops, springs,
         screws). With `strict` the first of these raise `UnsupportedError` instead.
         """
-        from dalembert.model.mechanism.urdf import UrdfText
+        from dalembert.model.mechanism.urdf import urdf_text
 
-        urdf = UrdfText(self)
-        text = urdf.write()
-        if strict and urdf.left_out:
-            raise UnsupportedError(f"{self.name!r} as URDF: cannot be said: {'; '.join(urdf.left_out)}")
-        return text
+        return urdf_text(self, strict)
 
     def __eq__(self, other: object) -> bool:
         return self._content == other._content if isinstance(other, Mechanism) else NotImplemented
@@ -268,7 +595,7 @@ class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the parts; kernels are loaded from the cache, or compiled, where it arrives."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -281,18 +608,6 @@ class Mechanism(JointValues, Constrained, Calls, Solving, Assembling):
 
     def _repr_html_(self) -> str:
         return as_html(self)
-
-
-def checked_gravity(gravity: Any) -> tuple[float, float, float]:
-    """Return gravity as three finite floats."""
-    refuse_masked(gravity, "gravity")
-    try:
-        g = np.asarray(gravity, dtype=float)
-    except (TypeError, ValueError):
-        g = np.array(np.nan)
-    if g.shape != (3,) or not np.isfinite(g).all():
-        raise ModelError(f"gravity is three finite numbers in m/s^2, such as (0, 0, -9.81); got {gravity!r}")
-    return (float(g[0]), float(g[1]), float(g[2]))
 
 
 def _named(joint: str, suffix: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import floats, refuse_masked
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ EXACT = 4 * np.finfo(float).eps
 
 
 def _frozen(values: Any) -> Array:
-    refuse_masked(values, "a rotation or position")
-    array = np.array(values, dtype=float)
+    array = np.array(floats(values, "a rotation or position"))
     array.setflags(write=False)
     return array
 
@@ -53,9 +52,7 @@ class Placement:
     position: Array = field(default_factory=lambda: np.zeros(3))
 
     def __post_init__(self) -> None:
-        refuse_masked(self.rotation, "rotation")
-        refuse_masked(self.position, "position")
-        rotation, position = np.asarray(self.rotation, dtype=float), np.asarray(self.position, dtype=float)
+        rotation, position = floats(self.rotation, "rotation"), floats(self.position, "position")
         if rotation is EYE and position.shape == (3,) and math.isfinite(position.sum()):
             object.__setattr__(self, "rotation", EYE)
             object.__setattr__(self, "position", _frozen(position))
@@ -72,16 +69,19 @@ class Placement:
     @classmethod
     def from_rpy(cls, rpy: Any, position: Any = (0.0, 0.0, 0.0)) -> Placement:
         """Return the placement with R = Rz(yaw) Ry(pitch) Rx(roll), radians, as URDF and SDF write it."""
-        roll, pitch, yaw = (float(angle) for angle in rpy)
+        angles = floats(rpy, "rpy")
+        if angles.shape != (3,):
+            raise ShapeError(f"rpy is three angles, roll, pitch and yaw in radians; it has shape {angles.shape}")
+        roll, pitch, yaw = angles.tolist()
         if roll == pitch == yaw == 0.0:
-            return cls(EYE, np.asarray(position))
+            return cls(EYE, floats(position, "position"))
         (a, b), (c, d), (e, f) = _cosine_sine(yaw), _cosine_sine(pitch), _cosine_sine(roll)
         rotation = [
             [a * c, a * d * f - b * e, a * d * e + b * f],
             [b * c, b * d * f + a * e, b * d * e - a * f],
             [-d, c * f, c * e],
         ]
-        return cls(np.array(rotation), np.asarray(position))
+        return cls(np.array(rotation), floats(position, "position"))
 
     @classmethod
     def from_quaternion(cls, xyzw: Any, position: Any = (0.0, 0.0, 0.0)) -> Placement:
@@ -92,7 +92,7 @@ class Placement:
             raise ModelError(f"a quaternion [x y z w] must be four finite numbers, not all zero; got {xyzw}")
         x, y, z, w = quaternion / norm
         skew = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-        return cls(np.eye(3) + 2 * w * skew + 2 * skew @ skew, np.asarray(position))
+        return cls(np.eye(3) + 2 * w * skew + 2 * skew @ skew, floats(position, "position"))
 
     def __matmul__(self, other: Placement) -> Placement:
         """Return X_AC = X_AB X_BC."""

@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dalembert.kkt.limits import BUILT, FILE, SLACK
+
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from dalembert.model.mechanism.mechanism import Mechanism
+
 Array = np.ndarray
 
-FILE_DIGITS = 1e-6
-BUILT_DIGITS = 1e-9
+FILE_DIGITS, BUILT_DIGITS = FILE, BUILT
 """Relative size of what counts as rounding of a model that was read from a file, or built from numbers in full."""
 
 CLEAR = 100.0
@@ -32,6 +35,16 @@ count so many times, and a row that is independent has more by far."""
 ROUNDING = 1e-14
 """Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
 beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
+
+
+def digits_of(mechanism: Mechanism) -> float:
+    """Return the relative size of what counts as rounding of a model."""
+    return BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+
+
+def slack(mechanism: Mechanism) -> float:
+    """Return the part of their sizes by which redundant rows may contradict each other."""
+    return max(SLACK, digits_of(mechanism))
 
 
 class ModelRows(NamedTuple):

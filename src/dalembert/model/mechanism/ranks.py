@@ -13,28 +13,25 @@ distance from a singular configuration.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from dalembert.kkt.limits import NEARLY_MASSLESS
 from dalembert.kkt.rows import RowStructure, row_structure
-from dalembert.model.mechanism.precision import BUILT_DIGITS, CLEAR, FILE_DIGITS
+from dalembert.memory import memory_of
+from dalembert.model.mechanism.precision import CLEAR, digits_of, slack
+from dalembert.model.mechanism.project import least_open
+from dalembert.model.mechanism.rows import angular_rows, velocity_sizes
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.mechanism import Mechanism
 
 Array = np.ndarray
 
 PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
-
-CLOSING_STEPS = 60
-"""Steps of Levenberg and Marquardt's method towards the constraints; half a dozen are usual from nearby."""
-
-ROUNDING = 1e-15
-"""Residuals below this part of their size are closed."""
-
-SLACK = 1e-8
-"""Rows that depend on each other may contradict each other by this part of the mechanism's size, or by its digits where
-these are fewer: more is a constraint that cannot be met."""
 
 FADED = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
@@ -45,8 +42,8 @@ TOUCHING = 10.0
 SINGULAR = 1e-14
 """s_r / s_1 at which a configuration is singular to rounding."""
 
-LINEAR = {"prismatic": 1, "free": 3, "planar": 2}
-"""Kinds of joints with velocities of lengths, and how many of these come first."""
+MOST_RANKS = 64
+"""Configurations of a mechanism whose rank stays in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +91,18 @@ class GenericRank:
         return f"rank {self.rank} of {self.rows} rows, decided at {self.places} configurations ({clear})"
 
 
-def generic_rank(mechanism: Any, q: Any = None, t: float = 0.0) -> GenericRank:
+def generic_rank(mechanism: Mechanism, q: Any, t: float) -> GenericRank:
     """Return the rank of the rows around q, or around the neutral configuration; see the head of this file."""
-    survey = RankSurvey(mechanism, float(t))
-    first = np.array(mechanism.neutral() if q is None else q, dtype=float)
-    return survey.decide(first)
+    key = (None if q is None else np.asarray(q, dtype=float).tobytes(), float(t))
+
+    def decide() -> GenericRank:
+        first = np.array(mechanism.neutral() if q is None else q, dtype=float)
+        return RankSurvey(mechanism, float(t)).decide(first)
+
+    return memory_of(mechanism, "ranks", MOST_RANKS).get(key, decide)
 
 
-def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
+def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
     """Return the mechanism's rank where it fits a configuration; that around it on another part of the manifold.
 
     A loop may have configurations that no motion leads to from the others, rigid ones among them, with a rank of their
@@ -120,7 +121,7 @@ def fitting_rank(mechanism: Any, q: Any, t: float = 0.0) -> GenericRank:
     return mechanism.generic_rank(q, t) if more or less or not rank.places else rank
 
 
-def admissible_velocity(mechanism: Any, q: Array, v: Array, t: float = 0.0, free: Any = None) -> Array:
+def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0, free: Any = None) -> Array:
     """Return the velocity of least kinetic energy from v that the rows allow, under the rank that fits.
 
     Where only the `free` velocities (nv,) may change, as many directions count as the model's digits can tell apart.
@@ -133,7 +134,7 @@ def admissible_velocity(mechanism: Any, q: Array, v: Array, t: float = 0.0, free
     L = np.linalg.cholesky(definite(M, A)[np.ix_(own, own)])
     B = rank.scales[:, None] * solve_triangular(L, A[:, own].T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
-    digits = SINGULAR if free is None else (BUILT_DIGITS if mechanism.source is None else FILE_DIGITS)
+    digits = SINGULAR if free is None else digits_of(mechanism)
     keep = (np.arange(s.size) < rank.rank) & (s > digits * s.max(initial=0.0))
     y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
     found = v.copy()
@@ -141,7 +142,7 @@ def admissible_velocity(mechanism: Any, q: Array, v: Array, t: float = 0.0, free
     return found
 
 
-def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
+def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
     """Return the drift freed of what contradicts the rank, or None where that is more than the model's digits.
 
     Off the constraints dependent rows contradict each other by the distance from them, and may do so.
@@ -156,14 +157,7 @@ def agreeing(mechanism: Any, rank: GenericRank, q: Array, t: float, drift: Array
     return (c - U @ beyond) / rank.scales if np.linalg.norm(beyond) <= limit else None
 
 
-def closed_by_least_squares(mechanism: Any, q: Array, t: float) -> tuple[Array, float]:
-    """Return the configuration near q where redundant rows are open the least, and by how much of their sizes."""
-    survey = RankSurvey(mechanism, t)
-    survey.measure(q)
-    return survey.closed(q)
-
-
-def distance(mechanism: Any, rank: GenericRank, q: Array, t: float = 0.0) -> float:
+def distance(mechanism: Mechanism, rank: GenericRank, q: Array, t: float = 0.0) -> float:
     """Return s_r / s_1 at a configuration: zero where it is singular."""
     if not rank.rank:
         return 1.0
@@ -193,9 +187,9 @@ def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift:
 class RankSurvey:
     """Rows of a mechanism in the metric of its mass, and the way onto its constraints."""
 
-    def __init__(self, mechanism: Any, t: float) -> None:
+    def __init__(self, mechanism: Mechanism, t: float) -> None:
         self.m, self.t = mechanism, t
-        self.digits = BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+        self.digits = digits_of(mechanism)
         self.holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.sizes, self.scales = mechanism.row_sizes, np.ones(len(mechanism.names))
         self.definite = True
@@ -217,29 +211,8 @@ class RankSurvey:
         return np.asarray(self.m.constraint(q, self.t)) / self.sizes[self.holonomic]
 
     def closed(self, q: Array) -> tuple[Array, float]:
-        """Return the configuration where Levenberg and Marquardt's method comes to rest, and its largest residual.
-
-        Its damping, the square of the residual, lets it converge quadratically whatever the rank.
-        """
-        phi = self.residual(q)
-        size = float(np.abs(phi).max(initial=0.0))
-        for _ in range(CLOSING_STEPS):
-            if size <= ROUNDING or not np.isfinite(size):
-                break
-            L, B = self.rows(q)
-            B = self.scaled(B)[self.holonomic]
-            y = phi * self.sizes[self.holonomic] * self.scales[self.holonomic]
-            U, s, Vt = np.linalg.svd(B, full_matrices=False)
-            damping = (size * float(s.max(initial=0.0))) ** 2
-            keep = s > np.finfo(float).eps * s.max(initial=0.0)
-            gain = np.where(keep, s / np.where(keep, s**2 + damping, 1.0), 0.0)
-            trial = self.m.integrate(q, -solve_triangular(L.T, Vt.T @ (gain * (U.T @ y)), lower=False))
-            phi = self.residual(trial)
-            new = float(np.abs(phi).max(initial=0.0))
-            if not new < size:
-                break
-            q, size = trial, new
-        return q, size
+        """Return the configuration near q where the rows are open the least, and their largest residual."""
+        return least_open(self, q)
 
     def tolerance(self, gap: float) -> float:
         """Return the s_i / s_1 up to which rows are dependent at a configuration that is open by a part of its size.
@@ -305,7 +278,7 @@ class RankSurvey:
             return GenericRank(0, 0, 0, 1.0, 0.0, self.scales, self.sizes, 0, 0.0, np.zeros(0))
         self.measure(q)
         first = self.closed(q)
-        limit = max(SLACK, self.digits)
+        limit = slack(self.m)
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
         closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
         best = (-1, 0.0, 0.0, 0.0)
@@ -323,14 +296,10 @@ class RankSurvey:
 def definite(M: Array, A: Array) -> Array:
     """Return M, or where it is singular M + A^T W A, W scaled to the size of M."""
     d = np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
-    if M.size and np.linalg.eigvalsh(M / np.outer(d, d))[0] > LIGHT:
+    if M.size and np.linalg.eigvalsh(M / np.outer(d, d))[0] > NEARLY_MASSLESS:
         return M
     weights = row_weights(M, A)
-    return M + A.T @ (weights[:, None] * A) + (LIGHT * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
-
-
-LIGHT = 1e-12
-"""Eigenvalues of M, scaled to unit diagonal, up to which it counts as singular."""
+    return M + A.T @ (weights[:, None] * A) + (NEARLY_MASSLESS * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
 
 
 def row_weights(M: Array, A: Array) -> Array:
@@ -338,38 +307,3 @@ def row_weights(M: Array, A: Array) -> Array:
     size = (A * A).sum(axis=1)
     heavy = float(np.diag(M).max(initial=0.0)) or 1.0
     return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0.0)
-
-
-def angular_rows(mechanism: Any) -> tuple[bool, ...]:
-    """Return per row whether its residual is an angle."""
-    return tuple(bool(turns) for each in mechanism.all_constraints for turns in each.angular())
-
-
-def row_sizes(mechanism: Any) -> Array:
-    """Return per row what its residual is measured against, (m,).
-
-    One radian, or the mechanism's largest length, for rows between frames; for others what a radian, or that length,
-    of the coordinates makes of them.
-    """
-    from dalembert.model.constraints.constraint import Pair
-
-    rows, first = np.ones(len(mechanism.names)), 0
-    for each in mechanism.all_constraints:
-        turns = np.array(each.angular(), dtype=bool)
-        own = slice(first, first + turns.size)
-        first += turns.size
-        if isinstance(each, Pair):
-            rows[own] = np.where(turns, 1.0, mechanism.reach)
-            continue
-        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[own])
-        rows[own] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
-    return rows
-
-
-def velocity_sizes(mechanism: Any) -> Array:
-    """Return per velocity one, or the mechanism's largest length where it is that of a length."""
-    sizes = np.ones(mechanism.nv)
-    starts = mechanism.manifold.v_start
-    for i, joint in enumerate(mechanism.joints):
-        sizes[starts[i] : starts[i] + LINEAR.get(joint.kind, 0)] = mechanism.reach
-    return sizes

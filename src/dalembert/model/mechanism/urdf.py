@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
+from dalembert.errors import UnsupportedError
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 
 if TYPE_CHECKING:
@@ -87,6 +88,15 @@ TYPES = {
 LOOP_TYPES = {"point": "spherical", "weld": "fixed"} | {
     kind: kind for kind in ("revolute", "prismatic", "cylindrical", "universal", "planar")
 }
+
+
+def urdf_text(mechanism: Mechanism, strict: bool) -> str:
+    """Return a mechanism as URDF; with `strict` what URDF cannot say is refused."""
+    urdf = UrdfText(mechanism)
+    text = urdf.write()
+    if strict and urdf.left_out:
+        raise UnsupportedError(f"{mechanism.name!r} as URDF: cannot be said: {'; '.join(urdf.left_out)}")
+    return text
 
 
 @dataclass

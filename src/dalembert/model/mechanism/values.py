@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.checks import floats
+from dalembert.checks import floats, refuse_masked
 from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.parts import Limits, Source
@@ -27,15 +27,6 @@ COORDINATE_AXES = {(x, y, z): (float(x), float(y), float(z)) for x, y, z in ((1,
 """Axes that most joints have: found at once, whether their numbers are whole or not."""
 
 
-def checked_name(name: Any, what: str, source: Source | None) -> str:
-    """Return a name that is a word, or refuse it."""
-    if not isinstance(name, str) or not name.strip():
-        raise ModelError(f"the name of a {what} must be a word, not {name!r}", source)
-    if not name.isprintable() and any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
-        raise ModelError(f"the name of a {what} has a line break or another control character: {name!r}", source)
-    return name
-
-
 def checked_options(options: Any, what: str, source: Source | None) -> tuple[tuple[str, Any], ...]:
     """Return options by name as sorted pairs."""
     if options is not None and not isinstance(options, Mapping):
@@ -49,8 +40,6 @@ def numbers(values: Any, what: str, source: Source | None) -> Array:
         return floats(values, what)
     except ShapeError as error:
         raise ModelError(str(error), source) from error
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what} must be numbers, not {values!r}", source) from error
 
 
 def finite(value: Any, what: str, source: Source | None) -> float:
@@ -170,23 +159,31 @@ def checked_placement(value: Any, what: str, source: Source | None) -> Placement
     if hasattr(value, "rotation") and hasattr(value, "translation"):
         value = (value.rotation, value.translation)
     try:
-        if isinstance(value, tuple | list) and len(value) == 2 and all(np.ndim(each) for each in value):
-            turn, position = (floats(each, "it") for each in value)
+        refuse_masked(value, "it")
+        arrays = _arrays(value)
+        if len(arrays) == 2:
+            turn, position = arrays
             return Placement.from_quaternion(turn, position) if turn.shape == (4,) else Placement(turn, position)
-        array = floats(value, "it")
-        if array.shape == (3,):
-            return Placement(EYE, array)
-        if array.shape == (4, 4) and np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)):
-            return Placement(array[:3, :3], array[:3, 3])
+        if arrays and arrays[0].shape == (3,):
+            return Placement(EYE, arrays[0])
+        if arrays and arrays[0].shape == (4, 4) and np.array_equal(arrays[0][3], (0.0, 0.0, 0.0, 1.0)):
+            return Placement(arrays[0][:3, :3], arrays[0][:3, 3])
     except DalembertError as error:
         raise ModelError(f"{what}: {error}", source) from error
-    except (TypeError, ValueError):
-        pass
     raise ModelError(
         f"{what} is a position (three numbers), a pair (rotation 3x3 or quaternion [x y z w], position), a 4x4 matrix "
         f"with last row 0 0 0 1, or a Placement, not {value!r}",
         source,
     )
+
+
+def _arrays(value: Any) -> list[Array]:
+    """Return a value as one array, a pair of arrays as two; none where it holds no numbers."""
+    try:
+        pair = isinstance(value, tuple | list) and len(value) == 2 and all(np.ndim(part) for part in value)
+        return [floats(part, "it") for part in (value if pair else (value,))]
+    except (TypeError, ValueError):
+        return []
 
 
 def make_placement(
@@ -224,3 +221,15 @@ def make_inertia(inertia: Any, mass: Any, center: Any, what: str, source: Source
         return Inertia(finite(mass, "the mass", None), numbers(center, "the center", None), moments)
     except DalembertError as error:
         raise ModelError(f"{what}: {error}", source) from error
+
+
+def checked_gravity(gravity: Any) -> tuple[float, float, float]:
+    """Return gravity as three finite floats."""
+    refuse_masked(gravity, "gravity")
+    try:
+        g = floats(gravity, "gravity")
+    except ShapeError:
+        g = np.array(np.nan)
+    if g.shape != (3,) or not np.isfinite(g).all():
+        raise ModelError(f"gravity is three finite numbers in m/s^2, such as (0, 0, -9.81); got {gravity!r}")
+    return (float(g[0]), float(g[1]), float(g[2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,12 +10,15 @@ import numpy as np
 from dalembert.model.mechanism.parts import Actuator, Coupling, Loop, Spring, Tendon
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.mjcf.joints import largest_force
-from dalembert.readers.mjcf.text import import_mujoco
+from dalembert.readers.mjcf.text import import_mujoco, lost_rotor
 
 if TYPE_CHECKING:
     from dalembert.readers.mjcf.reader import CompiledModel
 
 Array = np.ndarray
+
+SAME_PLACE = 1e-9
+"""Places on one body that differ by less, in metres and in entries of a rotation, are one place of the file."""
 
 
 def add_equalities(compiled: CompiledModel) -> None:
@@ -62,9 +66,7 @@ def _connect(compiled: CompiledModel, i: int, name: str) -> bool:
     if ends is None:
         one, two = _bodies(compiled, i)
         ends = [(one, Placement(position=data[0:3])), (two, Placement(position=data[3:6]))]
-    (body, X), (other, Y) = ends
-    source = compiled.source("connect", name)
-    compiled.draft.loops.append(Loop(name, "point", body, other, X, Y, source=source))
+    _add_loop(compiled, "connect", Loop(name, "point", ends[0][0], ends[1][0], ends[0][1], ends[1][1]))
     return True
 
 
@@ -79,10 +81,19 @@ def _weld(compiled: CompiledModel, i: int, name: str) -> bool:
     if ends is None:
         one, two = _bodies(compiled, i)
         ends = [(one, placement(data[3:6], data[6:10])), (two, Placement(position=data[0:3]))]
-    (body, X), (other, Y) = ends
     kind = "weld" if data[10] else "point"
-    compiled.draft.loops.append(Loop(name, kind, body, other, X, Y, source=compiled.source("weld", name)))
+    _add_loop(compiled, "weld", Loop(name, kind, ends[0][0], ends[1][0], ends[0][1], ends[1][1]))
     return True
+
+
+def _add_loop(compiled: CompiledModel, word: str, loop: Loop) -> None:
+    """Add a loop; one between two places of a body that agree says nothing (bodies that MuJoCo fused, sites)."""
+    between = loop.placement.inverse() @ loop.other_placement
+    turn = np.abs(between.rotation - np.eye(3)).max() if loop.kind == "weld" else 0.0
+    if loop.body == loop.other and max(turn, np.abs(between.position).max()) < SAME_PLACE:
+        compiled.draft.notes.append(f"left out: equality {loop.name!r} ({word}), which joins {loop.body!r} to itself")
+    else:
+        compiled.draft.loops.append(replace(loop, source=compiled.source(word, loop.name)))
 
 
 def _linear(data: Array) -> bool:
@@ -205,13 +216,15 @@ def add_actuators(compiled: CompiledModel) -> None:
     for i in range(_actuator_count(model)):
         name = draft.new_name("actuator", model.actuator(i).name or f"actuator_{i}")
         joint = int(model.actuator_trnid[i, 0])
+        rotor = float(model.actuator_armature[i]) if hasattr(model, "actuator_armature") else 0.0
         if int(model.actuator_trntype[i]) != joint_word or int(model.jnt_type[joint]) < 2:
-            draft.notes.append(f"left out: actuator {name!r}, which is no motor on a hinge or slider")
+            draft.notes.append(
+                f"left out: actuator {name!r}, which is no motor on a hinge or slider{lost_rotor(rotor)}"
+            )
             continue
         output = int(model.actuator_outadr[i]) if hasattr(model, "actuator_outadr") else i
         gear = float(model.actuator_gear[output, 0])
         limited = bool(model.actuator_forcelimited[i])
-        rotor = float(model.actuator_armature[i]) if hasattr(model, "actuator_armature") else 0.0
         coordinate, source = compiled.names["joint"][joint], compiled.source("motor", name)
         between = model.actuator_forcerange[i]
         effort = largest_force(compiled, between, source) * abs(gear) if limited else float("inf")

@@ -153,11 +153,16 @@ class CompiledModel:
     def _compensation(self, i: int, name: str) -> float:
         """Return the share of a body's weight that is held up by a passive force.
 
-        MuJoCo has none where springs and dampers are both switched off. Joints with `actuatorgravcomp` leave it to
-        their motors, so that it is a part of tau.
+        MuJoCo has none where springs and dampers are both switched off, nor where no body of the model has a positive
+        share. Joints with `actuatorgravcomp` leave it to their motors, so that it is a part of tau.
         """
         model, share = self.model, float(self.model.body_gravcomp[i])
         if share == 0 or (self.no_springs and self.no_dampers):
+            return 0.0
+        if not np.any(model.body_gravcomp > 0.0):
+            self.draft.notes.append(
+                f"left out: gravcomp = {share:g} of body {name!r}: MuJoCo has none below zero alone"
+            )
             return 0.0
         by_motor = [bool(model.jnt_actgravcomp[j]) for j in self._joints_below(i)]
         if not any(by_motor):
@@ -184,7 +189,7 @@ class CompiledModel:
         draft.gravity = (x, y, z)
         if (model.opt.density or model.opt.viscosity) and not (self.no_springs and self.no_dampers):
             draft.notes.append("left out: forces of a fluid (density, viscosity of <option>)")
-        if model.neq:
+        if draft.loops or draft.couplings:
             draft.notes.append("equalities are rigid: solref and solimp are not used")
 
 

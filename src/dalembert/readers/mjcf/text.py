@@ -25,9 +25,9 @@ from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
 
 DROPPED = {
     "visual", "statistic", "size", "sensor", "keyframe", "custom", "contact", "texture", "material", "skin", "light",
-    "camera", "rgba", "headlight", "lengthrange", "extension", "map",
+    "camera", "rgba", "headlight", "lengthrange", "extension", "map", "deformable",
 }  # fmt: skip
-"""Elements that say nothing about rigid bodies; named in the notes, and not handed on."""
+"""Elements that say nothing about rigid bodies; named in the notes, and not handed on. <deformable> may hold skins."""
 
 SILENT = {"visual", "statistic", "size", "texture", "material", "light", "rgba", "headlight", "map", "lengthrange"}
 """Those of them that nobody misses in dynamics."""
@@ -40,12 +40,14 @@ ATTACHED = (
 REFUSED = {
     "flexcomp": SOFT,
     "flex": SOFT,
-    "deformable": SOFT,
     "composite": "composite bodies are not read; write out the bodies and joints that it stands for",
     "attach": ATTACHED,
     "model": ATTACHED,
 }
 """Elements that would change the mechanism if they were dropped, and what to do instead."""
+
+OF_PLUGINS = ("plugin", "instance", "actdim", "dyntype")
+"""Attributes of an actuator that only its plugin reads."""
 
 MOST_BODIES = 200_000
 """Elements after <replicate>; its counts multiply."""
@@ -87,7 +89,9 @@ class Flat:
     def write(self, element: XmlElement, times: int = 1, parent: str = "") -> None:
         """Write an element and what is in it."""
         if element.tag == "include":
-            return self._include(element, times, parent)
+            for child in self._included(element).children:
+                self.write(child, times, parent)
+            return None
         if element.tag in REFUSED and not (element.tag == "model" and parent != "asset"):
             raise element.error(REFUSED[element.tag], UnsupportedError)
         if element.tag == "plugin" and parent != "extension":
@@ -96,6 +100,8 @@ class Flat:
             return self._height_field(element)
         if element.tag == "extension":
             self._instances(element)
+        if element.tag == "deformable":
+            self._refuse_soft(element)
         if element.tag in DROPPED and parent not in ("tendon", "spatial"):
             if element.tag not in SILENT:
                 self.draft.leave_out(element)
@@ -105,18 +111,21 @@ class Flat:
         self.count += times
         if self.count > MOST_BODIES * 5:
             raise element.error(f"more than {MOST_BODIES * 5} elements, with <replicate> counted")
-        kept = {name: value for name, value in element.attributes.items() if name != "material"}
-        for name, value in kept.items():
-            if name not in WORDS and NAN.search(value) and NUMBERS.fullmatch(value):
-                raise element.error(f"{name} = {shortened(value)!r} is not a number")
-        words = "".join(f" {name}={_quoted(value)}" for name, value in kept.items())
-        self._line(element, f"<{element.tag}{words}>")
+        self._line(element, f"<{element.tag}{_words(_attributes(element, ('material',)))}>")
         for child in element.children:
             if child.tag == "plugin" and element.tag == "mesh":
                 self.made[_file_name(element)] = self._plugin_name(child)
             self.write(child, times, element.tag)
         self._line(element, f"</{element.tag}>")
         return None
+
+    def _refuse_soft(self, deformable: XmlElement) -> None:
+        """Refuse soft bodies, those of included files, too; skins are pictures."""
+        for child in deformable.children:
+            if child.tag == "include":
+                self._refuse_soft(self._included(child))
+            elif child.tag != "skin":
+                raise child.error(SOFT, UnsupportedError)
 
     def _instances(self, extension: XmlElement) -> None:
         """Remember which plugins the instances of an <extension> are of."""
@@ -129,7 +138,10 @@ class Flat:
         return shortened(given or element.attributes.get("instance", "") or "unnamed")
 
     def _plugin(self, element: XmlElement, parent: str) -> None:
-        """Leave out a plugin that computes an actuator's force or a shape; refuse one that acts on a body."""
+        """Leave out a plugin that computes an actuator's force or a shape; refuse one that acts on a body.
+
+        An actuator's gear and rotor do not depend on how its force is computed: they are those of a <general> one.
+        """
         name = self._plugin_name(element)
         if parent not in ("actuator", "geom", "mesh"):
             raise element.error(
@@ -138,6 +150,8 @@ class Flat:
                 UnsupportedError,
             )
         self.draft.leave_out(element, f"the plugin {name!r}, which is not run")
+        if parent == "actuator":
+            self._line(element, f"<general{_words(_attributes(element, OF_PLUGINS))}/>")
 
     def _height_field(self, element: XmlElement) -> None:
         """Write a height field without its heights: MuJoCo takes the mass of its box, and nothing is opened."""
@@ -145,8 +159,7 @@ class Flat:
         kept = {"name": _file_name(element), "nrow": "2", "ncol": "2"}
         if "size" in element.attributes:
             kept["size"] = element.attributes["size"]
-        words = "".join(f" {name}={_quoted(value)}" for name, value in kept.items())
-        self._line(element, f"<hfield{words}/>")
+        self._line(element, f"<hfield{_words(kept)}/>")
 
     def folder_of(self, tag: str) -> dict[str, Path]:
         """Return the folder of the file in which an asset stands, by the asset's name."""
@@ -164,8 +177,8 @@ class Flat:
             raise element.error(f"count = {shortened(given)!r} is not a number from 0 to 999999")
         return max(1, int(given))
 
-    def _include(self, element: XmlElement, times: int, parent: str) -> None:
-        """Write what an included file holds; as in MuJoCo no file is included twice."""
+    def _included(self, element: XmlElement) -> XmlElement:
+        """Return the root of an included file; as in MuJoCo no file is included twice."""
         given = element.attribute("file")
         path = self.folders.find(given) or self.folders.find(given, Path(element.file).resolve().parent)
         if path is None:
@@ -173,8 +186,7 @@ class Flat:
         if path in self.included or len(self.included) >= MOST_INCLUDES:
             raise element.error(f"{shortened(given)!r} is included already")
         self.included.add(path)
-        for child in read_xml(path).children:
-            self.write(child, times, parent)
+        return read_xml(path)
 
     def blame(self, error: Exception) -> ModelError:
         """Return MuJoCo's complaint with the file and line where it belongs."""
@@ -192,9 +204,19 @@ def _file_name(element: XmlElement) -> str:
     return element.attributes.get("name", "").strip() or Path(element.attributes.get("file", "")).stem
 
 
-def _quoted(value: str) -> str:
-    """Return an attribute's value for XML, on one line."""
-    return quoteattr(value, {"\n": " ", "\r": " ", "\t": " "})
+def _attributes(element: XmlElement, dropped: tuple[str, ...]) -> dict[str, str]:
+    """Return the attributes that are handed on; NaN is refused."""
+    attributes = {name: value for name, value in element.attributes.items() if name not in dropped}
+    for name, value in attributes.items():
+        if name not in WORDS and NAN.search(value) and NUMBERS.fullmatch(value):
+            raise element.error(f"{name} = {shortened(value)!r} is not a number")
+    return attributes
+
+
+def _words(attributes: dict[str, str]) -> str:
+    """Return attributes as XML, on one line."""
+    line = {"\n": " ", "\r": " ", "\t": " "}
+    return "".join(f" {name}={quoteattr(value, line)}" for name, value in attributes.items())
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -262,7 +284,7 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
             spec.delete(mesh)
         elif mesh.file:
             mesh.name, mesh.file = _label(mesh), str(_usable(found[_label(mesh)], mesh.file, flat))
-    spec.meshdir = ""
+    spec.meshdir, spec.strippath = "", False
     if missing:
         named = ", ".join(shortened(name, 40) for name in missing[:5])
         flat.draft.notes.append(f"{len(missing)} meshes were not found, and are not needed: {named}")
@@ -328,12 +350,20 @@ def _usable(found: Path | None, given: str, flat: Flat) -> Path:
 
 def _drop_actuators(mujoco: Any, spec: Any, flat: Flat) -> None:
     """Delete actuators that do not act on one joint, and muscles, whose length ranges MuJoCo would simulate for."""
-    dropped = []
+    dropped, rotor = [], 0.0
     for actuator in list(spec.actuators):
         muscle = mujoco.mjtGain.mjGAIN_MUSCLE in (actuator.gaintype,) or actuator.dyntype == mujoco.mjtDyn.mjDYN_MUSCLE
         if actuator.trntype != mujoco.mjtTrn.mjTRN_JOINT or muscle:
             dropped.append(actuator.name or "unnamed")
+            rotor = max(rotor, float(getattr(actuator, "armature", 0.0)))
             spec.delete(actuator)
     if dropped:
         names = ", ".join(shortened(name, 40) for name in dropped[:5])
-        flat.draft.notes.append(f"left out: {len(dropped)} actuators that are no motors on one joint: {names}")
+        flat.draft.notes.append(
+            f"left out: {len(dropped)} actuators that are no motors on one joint: {names}{lost_rotor(rotor)}"
+        )
+
+
+def lost_rotor(inertia: float) -> str:
+    """Return what a note adds where an actuator is left out whose rotor MuJoCo counts in M."""
+    return f"; M lacks the inertia of a rotor, armature = {inertia:g}" if inertia else ""

@@ -233,6 +233,7 @@ class Hybrid:
             "q": here.q.copy(), "v": here.v.copy(), "numbers": np.array(numbers), "closed": p.closed.copy(),
             "sliding": p.sliding.copy(), "direction": p.direction.copy(), "signs": self.watching.signs.copy(),
             "impacts": self.switch.zeno.as_array(), "gains": self.gains.copy(),
+            "unresolved": np.array([self.watching.unresolved]),
         }  # fmt: skip
 
     def _restore(self, kept: dict[str, Array]) -> None:
@@ -244,6 +245,7 @@ class Hybrid:
         self.switch.zeno, self.watching.signs = Zeno.from_array(kept["impacts"]), kept["signs"].copy()
         self.watching.begins = False
         self.gains = kept["gains"].copy() if "gains" in kept else self.gains  # not in files of older versions
+        self.watching.unresolved = int(kept["unresolved"][0]) if "unresolved" in kept else 0  # nor is this
         p.choose(q, v, t)
         self.here = ContactState(t, q, v, p.motion(q, v, t))
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
-from dalembert.friction.cones.sweeps import COULOMB, UNILATERAL
+from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.problem import UNILATERAL
 from dalembert.kkt import KKT, Status
-from dalembert.kkt.limits import BUILT
-from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
+from dalembert.kkt.limits import BUILT, CERTAIN
+from dalembert.kkt.residual import estimated
 from dalembert.kkt.rows import row_structure
 from dalembert.simulate.steppers.moreau_loops import expansion, missed_laws
 
@@ -80,7 +81,7 @@ class Inverse:
         try:
             x, error = estimated(self.K, right, self.n)
             self.status, self.residual = Status.UNIQUE, float(np.abs(self.K @ x - right).max(initial=0.0) / size)
-            if not (self.residual <= SOLVED and error <= CERTAIN_DIGITS):
+            if not (self.residual <= SOLVED and error <= CERTAIN):
                 raise np.linalg.LinAlgError
         except np.linalg.LinAlgError:
             if not np.isfinite(right).all() or not np.isfinite(self.K).all():

@@ -11,7 +11,8 @@ from scipy.integrate import DOP853
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt import Status
-from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
+from dalembert.kkt.limits import CERTAIN
+from dalembert.kkt.residual import estimated
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.contact.laws import SOLVED, Inverse, Limbs, complementarity, stiffened
 from dalembert.simulate.dry.explicit import DOP853_TABLE
@@ -262,7 +263,7 @@ class ModeDynamics:
         except np.linalg.LinAlgError:
             return self.decided(q, v, t)
         residual = float(np.abs(K @ found - right).max() / (1.0 + np.abs(right).max()))
-        if not (residual <= SOLVED and error <= CERTAIN_DIGITS):
+        if not (residual <= SOLVED and error <= CERTAIN):
             return self.decided(q, v, t)
         r = np.zeros(3 * self.k)
         r[R] = -found[n + m : n + m + R.size]

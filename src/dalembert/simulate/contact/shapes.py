@@ -10,13 +10,14 @@ import numpy as np
 
 from dalembert.checks import floats, is_number
 from dalembert.errors import ModelError, ShapeError
+from dalembert.names import checked_name
 from dalembert.simulate.contact.surface_loops import REACH, SLOTS, nearest_places
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What may touch what: spheres (points are spheres without radius), boxes, planes, heightfields, joint limits.
+# Shapes that touch: spheres (points are spheres without radius), boxes, planes, heightfields, joint limits.
 
 
 Array = np.ndarray
@@ -293,7 +294,7 @@ def pairs_of(mechanism: Mechanism, contacts: Any, slots: int = 0) -> tuple[Conta
             found += _of_limits(mechanism, one)
         else:
             raise ModelError(f"{one!r} is no contact; Contact(Sphere(frame), Plane()), JointLimits(), ... are")
-    names = [each.name for each in found]
+    names = [checked_name(each.name, "contact") for each in found]
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"two contacts are called {name!r}: give one of them another name=")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
+from dalembert.simulate.contact.geometry import State
 from dalembert.simulate.contact.impacts import Collision, Zeno
 from dalembert.simulate.contact.locate import OPENING, WEAK
 from dalembert.simulate.contact.mode_dynamics import ContactState, ModeDynamics, ModeMotion
@@ -75,7 +76,18 @@ class Switch:
         p.sliding = closed & (p.mu > 0.0) & (speed > STILL)
         p.direction[p.sliding] = after[p.sliding, 1:] / speed[p.sliding][:, None]
         found = self.settled(here.t, here.q, v)
-        return found, float((here.v - found.v) @ x.M @ (here.v + found.v)) / 2
+        return found, self._heat(x, here, found.v, impulses)
+
+    def _heat(self, x: State, here: ContactState, after: Array, impulses: Array) -> float:
+        """Return what an impact takes away, joules: the loss of kinetic energy, or the work of contacts alone.
+
+        Rows that move by themselves (a servo's) bring energy in as they push. There contacts take -P . (u- + u+) / 2,
+        with u the velocities of one side of a contact relative to the other.
+        """
+        m = self.phase.geometry.mechanism
+        if m.names and np.any(m.constraint_velocity(here.q, np.zeros(m.nv), here.t)):
+            return -float(impulses @ (x.W @ (here.v + after))) / 2
+        return float((here.v - after) @ x.M @ (here.v + after)) / 2
 
     def _note_impacts(self, t: float, before: Array, impulses: Array, limits: Array) -> None:
         massless = self.collision.massless

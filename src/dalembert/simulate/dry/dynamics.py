@@ -10,10 +10,11 @@ import numpy as np
 
 from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
-from dalembert.friction import Contact, Coulomb, Law, Resolution, resolve
+from dalembert.friction import Coulomb, FrictionContact, Law, Resolution, resolve
 from dalembert.friction.bounded.sticking import independent_rows
 from dalembert.kkt import KKT, Status
-from dalembert.kkt.residual import CERTAIN_DIGITS, estimated
+from dalembert.kkt.limits import CERTAIN
+from dalembert.kkt.residual import estimated
 from dalembert.model.lagrangian.contacts import FrictionalSystem, limits_of
 from dalembert.simulate.samples import inside
 
@@ -57,7 +58,7 @@ class ContactColumns:
     `slow` (m,) are speeds below which a plane's direction is that of its acceleration; `guess` (columns,) the last one.
     """
 
-    def __init__(self, contacts: Sequence[Contact]) -> None:
+    def __init__(self, contacts: Sequence[FrictionContact]) -> None:
         widths = [one.directions for one in contacts]
         self.first = np.concatenate([[0], np.cumsum(widths, dtype=int)]).astype(int)
         self.owner = np.repeat(np.arange(len(widths)), widths)
@@ -308,7 +309,7 @@ class Dynamics:
         K[:n, :n], K[:n, n:], K[n:, :n] = M, columns, rows
         try:
             x, error = estimated(K, right, n)
-            if error <= CERTAIN_DIGITS:
+            if error <= CERTAIN:
                 return x
         except np.linalg.LinAlgError:
             pass

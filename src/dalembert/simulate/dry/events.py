@@ -19,7 +19,7 @@ from dalembert.simulate.samples import asked_time, bounds_between, refuse_too_ma
 from dalembert.simulate.steppers import STEPPERS, StepFailed, Stepper
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a simulation writes down on its way: states and modes at steps or asked times, and at events (both sides).
+# The record of a run: states and modes at steps or asked times, and at events (both sides).
 
 
 Array = np.ndarray

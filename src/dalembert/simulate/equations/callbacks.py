@@ -15,6 +15,7 @@ from dalembert.checks import refuse_masked
 from dalembert.errors import DalembertError, ModelError, ShapeError, SolvabilityError
 from dalembert.kernel.loops import SIGNATURE
 from dalembert.kkt import Status
+from dalembert.model.mechanism.project import newton_step
 from dalembert.model.mechanism.ranks import admissible_velocity
 from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
 
@@ -96,12 +97,8 @@ class Callbacks:
     def _close(self, work: ExplicitWork) -> None:
         """Take Newton's step in the plain norm, through an orthogonal decomposition."""
         m, t = self.codes.mechanism, float(work.environment[0])
-        phi = np.asarray(m.constraint(work.q, t))
-        A = np.asarray(m.jacobian(work.q, t))[np.array(m.holonomic)]
-        work.residual[:] = phi
-        sound = np.isfinite(phi).all() and np.isfinite(A).all()
-        work.correction[:] = -np.linalg.lstsq(A, phi, rcond=1e-10)[0] if sound else np.nan
-        work.status[0] = float(Status.UNIQUE if sound else Status.NONFINITE)
+        work.residual[:], work.correction[:] = newton_step(m, work.q, t)
+        work.status[0] = float(Status.UNIQUE if np.isfinite(work.correction).all() else Status.NONFINITE)
 
     def _admit(self, work: ExplicitWork) -> None:
         """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""

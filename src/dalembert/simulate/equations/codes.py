@@ -18,7 +18,6 @@ the mechanism's own rank: M, A, joint forces less bias, drift, rates and residua
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
@@ -26,8 +25,8 @@ import numpy as np
 
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import bind
-from dalembert.model.mechanism.precision import BUILT_DIGITS, FILE_DIGITS
-from dalembert.model.mechanism.ranks import SLACK
+from dalembert.memory import Memory
+from dalembert.model.mechanism.precision import slack
 from dalembert.model.requests import requests
 from dalembert.simulate.equations.chart import chart, normalised
 from dalembert.simulate.equations.controller import Controller
@@ -53,8 +52,7 @@ at its digits are seen so many times in second derivatives."""
 KEPT = 128
 """Kernels that stay in memory between runs: loading one takes as long as a short run."""
 
-_kept: dict[tuple[str, ...], Kernel] = {}
-_lock = Lock()
+CODES_OF_RUNS: Memory[tuple[str, ...], Kernel] = Memory("codes of runs", KEPT)
 
 
 class ExplicitWork(NamedTuple):
@@ -141,7 +139,7 @@ class Codes:
             calls[CODES.index(code)] = address, 0, 0
         del arrays["t"]
         measured = np.ones(self.holonomic) if self.rank is None else self.rank.sizes[np.array(m.holonomic, bool)]
-        digits = np.array([max(SLACK, BUILT_DIGITS if m.source is None else FILE_DIGITS)])
+        digits = np.array([slack(m)])
         return ExplicitWork(calls=calls, sizes=measured, open=digits, carried=carried, **arrays), alive
 
     def _carried(self) -> Carried:
@@ -154,12 +152,11 @@ class Codes:
         order[1, : holonomic.sum()] = np.flatnonzero(holonomic)
         place = np.where(holonomic, np.cumsum(holonomic) - 1, -1).astype(np.int64)
         rank = np.array([self.rank.rank, self.rank.positions] if self.carries and self.rank else [-1, -1], np.int64)
-        digits = BUILT_DIGITS if m.source is None else FILE_DIGITS
         return Carried(
             rank=rank, counts=np.array([rows, holonomic.sum()], np.int64), order=order, place=place,
             scales=self.rank.scales.copy() if self.carries and self.rank else np.zeros(rows),
             weights=self.rank.weights.copy() if self.carries and self.rank else np.zeros(rows),
-            agree=np.array([CONTRADICTED * max(SLACK, digits)]), distance=np.ones(2),
+            agree=np.array([CONTRADICTED * slack(m)]), distance=np.ones(2),
             M=np.zeros((n, n)), A=np.zeros((rows, n)), drift=np.zeros(rows), force=np.zeros(n), rate=np.zeros(rows),
             L=np.zeros((n, n)), B=np.zeros((rows, n)), Q=np.zeros((rows, n)), F=np.zeros((rows, rows)),
             R=np.zeros((rows, rows)), y=np.zeros(rows), b=np.zeros(rows), w=np.zeros(n), z=np.zeros(n),
@@ -170,14 +167,7 @@ def _kernel(key: tuple[str, ...], build: Callable[[], ca.Function], cached: bool
     """Compile for one sample at a time, by name where names say it all; the last ones used stay in memory."""
     if not cached:
         return Kernel(build(), width=1)
-    with _lock:
-        found = _kept.pop(key, None)
-    found = Kernel.cached(key, build, width=1) if found is None else found
-    with _lock:
-        _kept[key] = found
-        while len(_kept) > KEPT:
-            del _kept[next(iter(_kept))]
-    return found
+    return CODES_OF_RUNS.get(key, lambda: Kernel.cached(key, build, width=1))
 
 
 def _traced(mechanism: Mechanism, what: str) -> ca.Function:

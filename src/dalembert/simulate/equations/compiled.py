@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import casadi as ca
@@ -13,176 +12,10 @@ from dalembert.kernel import Kernel
 from dalembert.kernel.loops import bind
 from dalembert.simulate.equations.dae import DAE, Projection
 from dalembert.simulate.steppers.manifold_loops import ProjectionWork
-from dalembert.simulate.steppers.newton_loops import PlanArrays, plan_arrays
+from dalembert.tableau.elimination.looped import LoopedFactors, looped_factors, no_factors
 from dalembert.tableau.elimination.plan import Plan, make_plan
+from dalembert.tableau.elimination.straight import factor, solve
 from dalembert.tableau.structure.pattern import Pattern
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Complex numbers as pairs of expressions: what an implicit Runge-Kutta method needs of the same elimination plan.
-
-
-@dataclass(frozen=True, eq=False)
-class Complex:
-    """re + i im, with the operations of an elimination."""
-
-    re: ca.SX
-    im: ca.SX
-
-    def __add__(self, other: Complex) -> Complex:
-        return Complex(self.re + other.re, self.im + other.im)
-
-    def __sub__(self, other: Complex) -> Complex:
-        return Complex(self.re - other.re, self.im - other.im)
-
-    def __neg__(self) -> Complex:
-        return Complex(-self.re, -self.im)
-
-    def __mul__(self, other: Complex) -> Complex:
-        return Complex(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
-
-    def __rtruediv__(self, one: float) -> Complex:
-        square = self.re * self.re + self.im * self.im
-        return Complex(one * self.re / square, -one * self.im / square)
-
-    def is_constant(self) -> bool:
-        """Whether both parts are numbers."""
-        return self.re.is_constant() and self.im.is_constant()
-
-
-def magnitude(x: ca.SX | Complex) -> ca.SX:
-    """Return the size of an entry."""
-    return ca.fabs(x.re) + ca.fabs(x.im) if isinstance(x, Complex) else ca.fabs(x)
-
-
-def zero(like: ca.SX | Complex) -> ca.SX | Complex:
-    """Return zero of the same kind."""
-    return Complex(ca.SX(0), ca.SX(0)) if isinstance(like, Complex) else ca.SX(0)
-
-
-def scalars(x: ca.SX | Complex) -> list[ca.SX]:
-    """Return the expressions of an entry: one, or two."""
-    return [x.re, x.im] if isinstance(x, Complex) else [x]
-
-
-def symbol(name: str, like: ca.SX | Complex) -> ca.SX | Complex:
-    """Return a symbol of the same kind."""
-    if isinstance(like, Complex):
-        return Complex(ca.SX.sym(f"{name}r"), ca.SX.sym(f"{name}i"))
-    return ca.SX.sym(name)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A plan's factors as straight-line code, apart from their use: factor once, solve many times.
-#
-# `tableau/elimination/straight.py` factors and solves in one sweep; a stepper that keeps its Jacobian for several steps
-# needs the two apart. L and U of each block, reciprocal pivots, and the entries that earlier blocks move to the right
-# side are kept; constants (the ones of q' - v = 0) are folded into the code and not stored. Entries are SX, or pairs of
-# them where the matrix is complex.
-
-
-Rows = list[dict[int, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Factors:
-    """Entries by pivot position: rows of L, of U right of the diagonal, what moves; reciprocal pivots."""
-
-    lower: Rows
-    upper: Rows
-    moved: Rows
-    inverse: list[Any]
-    quality: ca.SX
-
-    def stored(self) -> tuple[ca.SX, Factors]:
-        """Return the column of all entries that are no constants, and the same factors with symbols in their place."""
-        values: list[ca.SX] = []
-
-        def name(entry: Any) -> Any:
-            if entry.is_constant():
-                return entry
-            values.extend(scalars(entry))
-            return symbol(f"f{len(values)}", entry)
-
-        lower, upper, moved = (
-            [{c: name(e) for c, e in row.items()} for row in part] for part in (self.lower, self.upper, self.moved)
-        )
-        kept = Factors(lower, upper, moved, [name(e) for e in self.inverse], self.quality)
-        return ca.vertcat(*values, ca.SX(0, 1)), kept
-
-    def symbols(self) -> ca.SX:
-        """Return the symbols of stored factors, in the order of `stored`."""
-        parts = (self.lower, self.upper, self.moved)
-        entries = [e for part in parts for row in part for e in row.values()] + self.inverse
-        found = [s for e in entries if not e.is_constant() for s in scalars(e)]
-        return ca.vertcat(*found, ca.SX(0, 1))
-
-
-def factor(plan: Plan, values: list[Any]) -> Factors:
-    """Return the factors of A from its entries in CSR order, and the least pivot quality."""
-    row_place, col_place, _ = plan.places
-    by_row: Rows = [{} for _ in range(plan.n)]
-    for e, (k, c) in enumerate(zip(row_place.tolist(), col_place.tolist(), strict=True)):
-        by_row[k][c] = values[e]
-    found = Factors([], [], [], [], ca.SX(1))
-    quality: list[ca.SX] = []
-    for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
-        for k in range(first, last):
-            _factor_row(plan, k, first, by_row[k], found, quality)
-    return Factors(found.lower, found.upper, found.moved, found.inverse, _least(quality))
-
-
-def _factor_row(plan: Plan, k: int, first: int, row: dict[int, Any], found: Factors, quality: list[ca.SX]) -> None:
-    """Find row k, up-looking: w = row of A, less l u_j for every earlier pivot j of the block."""
-    w = {c: v for c, v in row.items() if c >= first}
-    found.moved.append({c: v for c, v in row.items() if c < first})
-    lower: dict[int, Any] = {}
-    terms = magnitude(w[k]) if k in w else ca.SX(0)
-    touched = False
-    for j in plan.lower[plan.lower_indptr[k] : plan.lower_indptr[k + 1]].tolist():
-        lower[j] = w.pop(j) * found.inverse[j]
-        for c, u in found.upper[j].items():
-            change = lower[j] * u
-            w[c] = w[c] - change if c in w else -change
-            if c == k:
-                terms = terms + magnitude(change)
-                touched = True
-    pivot = w.pop(k)
-    if touched and not pivot.is_constant():
-        quality.append(magnitude(pivot) / terms)
-    found.lower.append(lower)
-    found.upper.append(w)
-    found.inverse.append(1 / pivot)
-
-
-def solve(plan: Plan, factors: Factors, right: list[Any]) -> list[Any]:
-    """Return x with A x = b."""
-    y: list[Any] = [zero(right[0])] * plan.n
-    for first, last in zip(plan.begins[:-1].tolist(), plan.begins[1:].tolist(), strict=True):
-        for k in range(first, last):
-            value = right[plan.rows[k]]
-            for part in (factors.moved[k], factors.lower[k]):
-                for c, entry in part.items():
-                    value = value - entry * y[c]
-            y[k] = value
-        for k in range(last - 1, first - 1, -1):
-            value = y[k]
-            for c, u in factors.upper[k].items():
-                value = value - u * y[c]
-            y[k] = value * factors.inverse[k]
-    x: list[Any] = [zero(right[0])] * plan.n
-    for k, j in enumerate(plan.cols.tolist()):
-        x[j] = y[k]
-    return x
-
-
-def _least(values: list[ca.SX]) -> ca.SX:
-    """Return the minimum as a balanced tree, 1 of none."""
-    values = list(values) or [ca.SX(1)]
-    while len(values) > 1:
-        odd = [values[-1]] if len(values) % 2 else []
-        values = [ca.fmin(a, b) for a, b in zip(values[::2], values[1::2], strict=False)] + odd
-    return values[0]
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A DAE compiled: residual, iteration matrix, factors and Newton steps as machine code, and memory to run them on.
@@ -224,7 +57,7 @@ class ImplicitWork(NamedTuple):
     entries: Array
     event_values: Array
     event_signs: Array
-    plan: PlanArrays
+    plan: LoopedFactors
     dense: Array
     exchanges: Array
     projection: ProjectionWork
@@ -296,14 +129,14 @@ class Compiled:
         for code, address in (callbacks or {}).items():
             calls[CODES.index(code)] = address, 0, 0
         dense = np.zeros((n, n)) if n <= DENSE_LIMIT else np.zeros((0, 0))
-        rest: dict[str, Any] = {"plan": plan_arrays(self.plan), "dense": dense, "exchanges": np.zeros(n, np.int64)}
+        rest: dict[str, Any] = {"plan": looped_factors(self.plan), "dense": dense, "exchanges": np.zeros(n, np.int64)}
         return ImplicitWork(calls=calls, **arrays, **rest, projection=projection), alive
 
     def _projection_work(self) -> ProjectionWork:
         """Return memory of the projection, empty arrays where there is none."""
         plan, wanted = self.projection, self.dae.projection
         if plan is None or wanted is None:
-            none = PlanArrays(*[x[:0].copy() for x in plan_arrays(self.plan)])
+            none = no_factors()
             empty = np.zeros(0)
             whole = np.zeros(0, np.int64)
             return ProjectionWork(none, empty, empty, empty, empty, np.zeros((0, 0)), whole, whole)
@@ -312,7 +145,7 @@ class Compiled:
         entries, free = np.zeros(plan.pattern.entries), np.array([wanted.free])
         right, rate_right, step = (np.zeros(k) for _ in range(3))
         exchanges = np.zeros(k, np.int64)
-        return ProjectionWork(plan_arrays(plan), entries, right, rate_right, step, dense, exchanges, free)
+        return ProjectionWork(looped_factors(plan), entries, right, rate_right, step, dense, exchanges, free)
 
 
 DENSE_LIMIT = 600

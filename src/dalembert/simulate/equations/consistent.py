@@ -19,13 +19,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.checks import real, reals
+from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
-from dalembert.model.mechanism.ranks import SLACK, GenericRank, solve_under_rank
+from dalembert.kkt.limits import DOUBT, SLACK
+from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.simulate.equations.least_change import (
-    RANK,
     fits,
     least_change,
     metric,
@@ -157,7 +157,7 @@ class Finder:
         K = np.block([[M, effect, full.T], [A, np.zeros((count, nt + count))]])
         b = np.concatenate([-bias, -drift])
         rows, cols = scales(K)
-        z = cols * np.linalg.lstsq(rows[:, None] * K * cols, rows * b, rcond=RANK)[0]
+        z = cols * np.linalg.lstsq(rows[:, None] * K * cols, rows * b, rcond=DOUBT)[0]
         if np.abs(rows * (K @ z - b)).max(initial=0.0) > 1e-6 * max(1.0, np.abs(rows * b).max(initial=0.0)):
             raise SolvabilityError(
                 f"no {', '.join(m.free_controls)} can produce the known motion: its acceleration conflicts with the "
@@ -178,9 +178,9 @@ class Finder:
                     raise ModelError(
                         f"{what}: no coordinate is called {name!r}; there are {', '.join(m.system.coordinates)}"
                     )
-                full[m.system.coordinates.index(name)] = real(f"{what} of {name}", value)
+                full[m.system.coordinates.index(name)] = one_number(value, f"{what} of {name}")
         else:
-            full = reals(what, given)
+            full = floats(given, what)
             if what == "q" and hasattr(m.system, "own"):
                 full = m.system.own(full)
         if full.shape == (n,):

@@ -135,7 +135,7 @@ def _levels(dae: DAE, signals: Signals, c: Array, d: Array, unchecked: str) -> A
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a stepper integrates: a residual F(t, x, x') = 0 with names, and what kind each unknown is.
+# A differential-algebraic equation: a residual F(t, x, x') = 0 with names, and the kind of each unknown.
 #
 # Symbols: x unknowns, x' their rates, s signals (inputs that are tables or callables of time), p parameters, c the
 # leading coefficient of the difference formula (x' = c x + ..., c = -alpha_0 / h in seed 003, eq. 11), J = dF/dx + c

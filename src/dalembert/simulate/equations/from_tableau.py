@@ -14,7 +14,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.checks import reals
+from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.simulate.equations.dae import DAE, indices
 from dalembert.simulate.equations.signals import Signals
@@ -97,7 +97,7 @@ def general_dae(
         return dae, signals, system.parameters.pack(parameters), replaced
     if isinstance(system, DAE):
         size = system.parameters.numel()
-        values = np.zeros(0) if parameters is None else reals("parameters", parameters)
+        values = np.zeros(0) if parameters is None else floats(parameters, "parameters")
         if values.shape != (size,):
             raise ShapeError(f"parameters have shape {values.shape}; this DAE has {size}")
         dae, signals, replaced = own_dae(system, known)

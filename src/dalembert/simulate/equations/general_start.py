@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import real, reals
+from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.simulate.equations.dae import Levels
 
@@ -160,9 +160,9 @@ def _vector(given: Any, names: tuple[str, ...], what: str) -> Array:
         for name, value in given.items():
             if name not in names:
                 raise ModelError(f"{what}: no unknown is called {name!r}; there are {', '.join(names)}")
-            found[names.index(name)] = real(f"{what} of {name}", value)
+            found[names.index(name)] = one_number(value, f"{what} of {name}")
     else:
-        found = np.zeros(n) if given is None else reals(what, given)
+        found = np.zeros(n) if given is None else floats(given, what)
     if found.shape != (n,):
         raise ShapeError(f"{what} has shape {found.shape}; expected ({n},)")
     if not np.isfinite(found).all():

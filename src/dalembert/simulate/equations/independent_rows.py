@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 # Off the manifold, redundant rows are independent and contradict each other: the last singular value of A is as large
 # as the constraint violation, and a rank chosen by tolerance there makes the motion blow up (seen with Bricard's
 # mechanism). So the rows are chosen at consistent points, where the rank is clear; the others then hold along the
-# motion by themselves, for as long as the chosen rows stay independent. `watch.py` looks after that, and rows are
-# chosen anew where it ends. Forces are unique as a whole, A^T lam = A_c^T lam_c; of the multipliers that give them,
+# motion by themselves, for as long as the chosen rows stay independent. `DroppedRows` looks after that, and rows
+# are chosen anew where it ends. Forces are unique as a whole, A^T lam = A_c^T lam_c; of the multipliers that give them,
 # those of least norm are reported.
 
 

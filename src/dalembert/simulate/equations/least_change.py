@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kkt.limits import DOUBT
+from dalembert.kkt.rows import independent_rows
+
 Array = np.ndarray
 
 SAFE = 1e8
 """Scaled systems whose inverse is larger than this are left to `KKT`, which says what is wrong with them."""
-
-RANK = 1e-10
-"""Singular values of A below this part of the largest are zero: a consistent point has them at rounding level."""
 
 
 def fits(residual: Array, A: Array, x: Array, share: float) -> Array:
@@ -48,7 +48,7 @@ def least_change(
         size = np.linalg.norm(scaled, axis=1)
         sizes = 1.0 / np.where(size > 0, size, 1.0)
     U, s, Vt = np.linalg.svd(sizes[:, None] * scaled, full_matrices=False)
-    keep = s > RANK * s.max(initial=0.0)
+    keep = s > DOUBT * s.max(initial=0.0)
     if rank is not None:
         keep &= np.arange(s.size) < rank
     right = U.T @ (sizes * (b - A[:, move] @ toward[move]))
@@ -59,12 +59,8 @@ def least_change(
 
 
 def row_rank(A: Array) -> int:
-    """Return the rank of A, rows scaled to one."""
-    if not A.size:
-        return 0
-    size = np.linalg.norm(A, axis=1)
-    values = np.linalg.svd(A / np.where(size > 0, size, 1.0)[:, None], compute_uv=False)
-    return int(np.count_nonzero(values > RANK * values[0])) if values[0] > 0 else 0
+    """Return the rank of A at a consistent point, where singular values that are zero are at rounding level."""
+    return len(independent_rows(A, tolerance=DOUBT)) if A.size else 0
 
 
 def scales(K: Array) -> tuple[Array, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -13,55 +12,75 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.all_rows import assemble
-from dalembert.model.joints import as_expression
+from dalembert.model.constraints.kinematics import SINGLE
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.model.mechanism.project import LARGEST_SURVEYED
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.chart import chart
 from dalembert.simulate.equations.codes import _traced
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.equations.signals import StateInput
-from dalembert.tableau.mechanics.bodies import Multibody, as_multibody, coordinates
-from dalembert.tableau.mechanics.newton_euler import JointKinematics, needed, passive_forces
+from dalembert.tableau.mechanics.welded import coordinates
+from dalembert.tree.algorithms import dynamics
+from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
+from dalembert.tree.prepared.prepare import cheapest
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.ranks import GenericRank
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A mechanism as the tableau's implicit steppers read systems: symbols, expressions, names.
+# A mechanism in coordinates x with x' = v: joints of lengths and angles, x the chart around the neutral configuration.
 #
-# The mechanism becomes a system in x with x' = v: joints of lengths and angles (a continuous joint by its angle), x the
-# chart around the neutral configuration. A Python function of (t, q, v) enters as a linear model,
+# Symbols: x, v, a coordinates, velocities and accelerations of the joints, tau their torques, lam multipliers; rows,
+# names and signs are those of the mechanism.
 #
-#     tau = c + K x + D v,        c, K, D from the function and its differences at the point where Newton's method
-#     starts,
+#     need(x, v, a) - tau + A^T lam = 0        M = d need / da, bias = need(x, v, 0) - tau
 #
-# whose error is of second order in the correction that follows, far below the tolerance that the correction keeps to.
+# The formulas are those that the mechanism compiles (`tree`): `need` by the recursive Newton-Euler algorithm. A
+# continuous joint is its angle, which counts turns. Balls and free bodies have quaternions, whose rates are not their
+# velocities: they are integrated in maximal coordinates (`tableau/mechanics/maximal.py`).
 
 
 Array = np.ndarray
 
-DIFFERENCE = 1e-7
-"""Step of the differences, times the size of a coordinate or one."""
+ANGLES_AND_LENGTHS = (*SINGLE, "fixed")
+"""Kinds of joints whose velocities are the rates of their coordinates."""
 
 
-class ImplicitSystem:
-    """A mechanism under a controller."""
+class MechanismSystem:
+    """A mechanism driven by the torques of its joints, "tau joint1".
 
-    def __init__(self, mechanism: Mechanism, controller: Controller, guarded: Callable[..., Any]) -> None:
-        n = mechanism.nv
-        self.mechanism, self.controller = mechanism, controller
+    Attributes
+    ----------
+    a, need
+        Accelerations, and the forces that they take, without those of constraints: what `motion` reads.
+    own_controls
+        Coordinate -> torque that becomes unknown where this coordinate is known.
+    """
+
+    def __init__(self, mechanism: Mechanism, time: ca.SX | None = None) -> None:
+        _require_rates(mechanism)
+        self.mechanism = mechanism
         self.coordinates, self.names, self.holonomic = mechanism.coordinates, mechanism.names, mechanism.holonomic
         self.base = mechanism.neutral()
-        self.model = None if controller.function is None else LinearModel(self, guarded)
-        count = controller.symbols.numel() if self.model is None else n + 2 * n * n
-        # controls need names that no coordinate has
-        u = ca.vertcat(*(ca.SX.sym(f"input {k}") for k in range(count)), ca.SX(0, 1))
-        empty = SimpleNamespace(column=ca.SX(0, 1))
-        q, v = ca.SX.sym("q", n), ca.SX.sym("v", n)
-        self.symbols = SimpleNamespace(q=q, v=v, u=u, t=controller.t, parameters=empty)
-        self.parameters = SimpleNamespace(pack=lambda given: np.zeros(0))
+        self.own_controls: dict[str, str] | None = {name: f"tau {name}" for name in self.coordinates}
+        x, v, self.a = (ca.SX.sym(letter, mechanism.nv) for letter in "qva")
+        self.symbols = Symbols.of(x, v, self._inputs(), ca.SX.sym("t") if time is None else time, None)
+
+    def _inputs(self) -> ca.SX | None:
+        """Return the symbols of what drives the mechanism."""
+        return ca.vertcat(*[ca.SX.sym(f"tau {name}") for name in self.coordinates])
+
+    @property
+    def parameters(self) -> Any:
+        """No parameters: a mechanism's numbers are in its expressions."""
+        return self.symbols.parameters
+
+    @property
+    def tau(self) -> ca.SX:
+        """The joint forces as an expression of x, v, t and the inputs."""
+        return self.symbols.u
 
     @cached_property
     def place(self) -> ca.SX:
@@ -69,21 +88,101 @@ class ImplicitSystem:
         return chart(self.mechanism, ca.SX(ca.DM(self.base)), self.symbols.q, self.symbols.v)[0]
 
     @cached_property
+    def need(self) -> ca.SX:
+        """What accelerations a take beyond the joint forces."""
+        return _traced(self.mechanism.open_tree(), "inverse")(self.place, self.symbols.v, self.a) - self.tau
+
+    @cached_property
     def expressions(self) -> Any:
         """M, bias with the joint forces in it, A, drift, phi and psi."""
-        m, s, place = self.mechanism, self.symbols, self.place
-        rows, empty = len(m.names), ca.SX(0, 1)
-        asked = {
-            "jacobian": ("constraint_jacobian", (place, s.t)),
-            "drift": ("constraint_drift", (place, s.v, s.t)),
-            "constraint": ("constraint", (place, s.t)),
-            "rate": ("constraint_velocity", (place, s.v, s.t)),
+        m, s = self.mechanism, self.symbols
+        mass = _traced(m, "mass_matrix")(self.place)
+        bias = _traced(m, "bias")(self.place, s.v) - self.tau
+        return SimpleNamespace(mass=mass, bias=bias, holonomic=m.holonomic, **self._rows())
+
+    def _rows(self) -> dict[str, ca.SX]:
+        """Return phi, psi, A and drift of all constraints."""
+        m, empty = self.mechanism, ca.SX(0, 1)
+        if not m.names:
+            return {"constraint": empty, "rate": empty, "drift": empty, "jacobian": ca.SX(0, m.nv)}
+        rows = assemble(ChartKinematics(self))
+        phi = ca.SX(rows.residual) if rows.residual.shape[0] else empty
+        return {
+            "constraint": phi,
+            "rate": ca.SX(rows.rate),
+            "drift": ca.SX(rows.drift),
+            "jacobian": ca.SX(rows.jacobian),
         }
-        found = {name: _traced(m, what)(*given) if rows else empty for name, (what, given) in asked.items()}
-        found["jacobian"] = ca.reshape(found["jacobian"], rows, m.nv) if rows else ca.SX(0, m.nv)
-        mass = _traced(m, "mass_matrix")(place)
-        bias = _traced(m, "bias")(place, s.v) - self.tau
-        return SimpleNamespace(mass=mass, bias=bias, holonomic=m.holonomic, **found)
+
+    def own(self, q: Any) -> Any:
+        """Return a configuration in these coordinates: (cos, sin) of continuous joints become angles."""
+        m = self.mechanism
+        return q if m.nq == m.nv or np.shape(q) != (m.nq,) else coordinates(m, q)
+
+    def configuration(self, x: Array) -> Array:
+        """Return q at x, (nv,) or (N, nv)."""
+        base = np.broadcast_to(self.base, (*x.shape[:-1], self.base.size))
+        return np.asarray(self.mechanism.integrate(base, x))
+
+    def generic_rank(self, x: Array, t: float) -> GenericRank | None:
+        """Return the rank of the mechanism's rows around x."""
+        m = self.mechanism
+        return m.generic_rank(self.configuration(x), t) if m.names and m.nv <= LARGEST_SURVEYED else None
+
+
+class ChartKinematics(TreeKinematics):
+    """The mechanism in motion at the coordinates x, for its constraints."""
+
+    def __init__(self, system: MechanismSystem) -> None:
+        tree, _ = cheapest(system.mechanism, dynamics.inverse)
+        super().__init__(system.mechanism, tree, system.place, system.symbols.v, system.symbols.t)
+        self.x = system.symbols.q
+
+    def coordinate(self, name: str) -> ca.SX:
+        """Return a length or angle of a joint; that of a continuous joint counts turns."""
+        return self.x[self.mechanism.index_v(name).start]
+
+
+def _require_rates(mechanism: Mechanism) -> None:
+    """Refuse joints whose velocities are not the rates of their coordinates."""
+    for joint in mechanism.joints:
+        if joint.kind not in ANGLES_AND_LENGTHS:
+            raise UnsupportedError(
+                f"joint {joint.name!r} ({joint.kind}): its velocities are not the rates of its coordinates. Integrate "
+                "`dalembert.tableau.maximal(mechanism)`, or replace it by joints with one coordinate each"
+            )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A mechanism under a controller.
+#
+# A Python function of (t, q, v) enters as a linear model,
+#
+#     tau = c + K x + D v,        c, K, D from the function and its differences at the point where Newton's method
+#     starts,
+#
+# whose error is of second order in the correction that follows, far below the tolerance that the correction keeps to.
+
+
+DIFFERENCE = 1e-7
+"""Step of the differences, times the size of a coordinate or one."""
+
+
+class ControlledSystem(MechanismSystem):
+    """A mechanism whose joint forces a controller gives: expressions with tables, or a Python function."""
+
+    def __init__(self, mechanism: Mechanism, controller: Controller, guarded: Callable[..., Any]) -> None:
+        self.controller = controller
+        self.model = None if controller.function is None else LinearModel(self, guarded)
+        super().__init__(mechanism, controller.t)
+        self.own_controls = None
+
+    def _inputs(self) -> ca.SX | None:
+        """Return the symbols of the controller's tables, or of its linear model."""
+        n = self.mechanism.nv
+        count = self.controller.symbols.numel() if self.model is None else n + 2 * n * n
+        # inputs need names that no coordinate has
+        return ca.vertcat(*(ca.SX.sym(f"input {k}") for k in range(count))) if count else None
 
     @property
     def tau(self) -> ca.SX:
@@ -94,11 +193,6 @@ class ImplicitSystem:
         K, D = (ca.reshape(s.u[n + k * n * n : n + (k + 1) * n * n], n, n).T for k in range(2))
         return s.u[:n] + K @ s.q + D @ s.v
 
-    def generic_rank(self, x: Array, t: float) -> GenericRank | None:
-        """Return the rank of the mechanism's rows around x."""
-        m = self.mechanism
-        return m.generic_rank(self.configuration(x), t) if m.names and m.nv <= LARGEST_SURVEYED else None
-
     def known(self) -> dict[str, Any]:
         """Return tables, or the linear model, by the names of their symbols."""
         names = [str(each) for each in ca.vertsplit(self.symbols.u)] if self.symbols.u.numel() else []
@@ -106,16 +200,11 @@ class ImplicitSystem:
             return {name: StateInput(self.model, k) for k, name in enumerate(names)}
         return {names[k]: p for k, p in self.controller.signals.polynomials.items()}
 
-    def configuration(self, x: Array) -> Array:
-        """Return q at x, (nv,) or (N, nv)."""
-        base = np.broadcast_to(self.base, (*x.shape[:-1], self.base.size))
-        return np.asarray(self.mechanism.integrate(base, x))
-
 
 class LinearModel:
     """c, K, D of a Python function at a state; the last state is kept for starts."""
 
-    def __init__(self, system: ImplicitSystem, guarded: Callable[..., Any]) -> None:
+    def __init__(self, system: ControlledSystem, guarded: Callable[..., Any]) -> None:
         self.system, self.guarded = system, guarded
         self.state = np.zeros(0)
 
@@ -136,104 +225,3 @@ class LinearModel:
         n = self.system.mechanism.nv
         q, v = self.system.configuration(state[:n]), state[n:]
         return self.guarded(t, lambda: called(self.system.controller.function, t, q, v))  # type: ignore[arg-type]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A `Mechanism` in joint coordinates as a system that the steppers read: M(q), bias(q, v), rows of loops, torques.
-#
-# Symbols: q, v, a coordinates, velocities and accelerations of the joints, tau their torques, rows and signs as in
-# `tableau/mechanics/newton_euler.py`:
-#
-#     need(q, v, a) + A^T lam = tau        M = d need / da, bias = need(q, v, 0) - tau
-#
-# `need` is the recursion of `tableau/mechanics/newton_euler.py`. Coordinates are called as `mechanism.coordinates`,
-# torques "tau joint1". Joints must have as many coordinates as velocities, v = q': balls and free bodies have
-# quaternions, and are integrated in maximal coordinates (`tableau/mechanics/maximal.py`).
-
-
-@dataclass(frozen=True, eq=False)
-class MechanismSystem:
-    """What `motion` reads of a system; `need` is the force that accelerations `a` take, without that of constraints.
-
-    Attributes
-    ----------
-    own_controls
-        Coordinate -> torque that becomes unknown where this coordinate is known.
-    """
-
-    mechanism: Mechanism | None
-    symbols: Symbols
-    expressions: Any
-    coordinates: tuple[str, ...]
-    names: tuple[str, ...]
-    a: ca.SX
-    need: ca.SX
-    own_controls: dict[str, str]
-
-    def own(self, q: Any) -> Any:
-        """Return a configuration in these coordinates: (cos, sin) of continuous joints become angles."""
-        mechanism = self.mechanism
-        if mechanism is None or mechanism.nq == len(self.coordinates) or np.shape(q) != (mechanism.nq,):
-            return q
-        return coordinates(mechanism, q)
-
-    @property
-    def parameters(self) -> Any:
-        """No parameters: a mechanism's numbers are in its expressions."""
-        return self.symbols.parameters
-
-
-def mechanism_system(model: Mechanism | Multibody, time: ca.SX | None = None) -> MechanismSystem:
-    """Write a mechanism down in joint coordinates, in the symbol of time given; refuse what has none, by name."""
-    tree = as_multibody(model)
-    tree.require_tree()
-    _require_rates(tree)
-    names = tuple(model.coordinates) if isinstance(model, Mechanism) else _joint_names(tree)
-    n = len(names)
-    q, v, a = (ca.SX.sym(letter, n) for letter in "qva")
-    tau = ca.vertcat(*[ca.SX.sym(f"tau {name}") for name in names])
-    need, rows = needed(tree, q, v, a) - tau, _no_rows(n)
-    if tree.source is not None:
-        seen = JointKinematics(tree, tree.source, q, v)
-        seen.t = time = seen.t if time is None else time
-        need += passive_forces(tree.source.mechanism, seen)
-        rows = _rows(tree.source.mechanism, seen)
-    expressions = SimpleNamespace(mass=ca.jacobian(need, a), bias=ca.substitute(need, a, ca.SX.zeros(n)), **rows)
-    own = {name: f"tau {name}" for name in names}
-    symbols = Symbols.of(q, v, tau, time, None)
-    mechanism = model if isinstance(model, Mechanism) else None
-    return MechanismSystem(mechanism, symbols, expressions, names, expressions.names, a, need, own)
-
-
-def _require_rates(tree: Multibody) -> None:
-    """Refuse joints whose velocities are not the rates of their coordinates."""
-    for joint in tree.joints:
-        q, v = ca.SX.sym("q", joint.motion.nq), ca.SX.sym("v", joint.motion.nv)
-        alone = q.numel() == v.numel()
-        rate = as_expression(joint.motion.rate(ca.vertsplit(q), ca.vertsplit(v))) - v if alone else ca.SX(1)
-        if not (alone and ca.simplify(rate).is_zero()):
-            raise UnsupportedError(
-                f"joint {joint.name!r} ({joint.kind}): its velocities are not the rates of its coordinates. Integrate "
-                "`dalembert.tableau.mechanics.maximal(mechanism)`, or replace it by joints with one coordinate each"
-            )
-
-
-def _joint_names(tree: Multibody) -> tuple[str, ...]:
-    sizes = [(joint.name, joint.motion.nv) for joint in tree.joints]
-    return tuple(name if n == 1 else f"{name}[{k}]" for name, n in sizes for k in range(n))
-
-
-def _no_rows(n: int) -> dict[str, Any]:
-    none = ca.SX(0, 1)
-    columns = {"constraint": none, "rate": none, "drift": none}
-    return {**columns, "jacobian": ca.SX(0, n), "names": (), "holonomic": ()}
-
-
-def _rows(mechanism: Mechanism, seen: JointKinematics) -> dict[str, Any]:
-    """Return the rows of all constraints."""
-    if not mechanism.names:
-        return _no_rows(seen.v.numel())
-    rows = assemble(seen)
-    phi = ca.SX(rows.residual) if rows.residual.shape[0] else ca.SX(0, 1)
-    found = {"constraint": phi, "rate": ca.SX(rows.rate), "drift": ca.SX(rows.drift), "jacobian": ca.SX(rows.jacobian)}
-    return {**found, "names": tuple(mechanism.names), "holonomic": tuple(mechanism.holonomic)}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from dalembert.checks import called, real, reals
+from dalembert.checks import called, floats, one_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kernel.loops import compiled, invoke
 
@@ -58,7 +58,7 @@ def set_signals(calls, environment, tables, t, low, high):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What is known of a motion: inputs as numbers, expressions of time, tables, SciPy's piecewise polynomials, callables.
+# Known signals: inputs as numbers, expressions of time, tables, SciPy's piecewise polynomials, callables.
 #
 # A known control needs its value; a known coordinate its value, rate and acceleration (they enter A and M). Expressions
 # are differentiated and compiled with the equations; tables become piecewise polynomials that the compiled loop
@@ -87,7 +87,7 @@ class Table:
         """Return the table as SciPy's PPoly, checked."""
         from scipy.interpolate import CubicSpline, PPoly
 
-        t, y = reals("times of a table", self.t), reals("values of a table", self.values)
+        t, y = floats(self.t, "times of a table"), floats(self.values, "values of a table")
         if t.ndim != 1 or t.shape != y.shape or len(t) < 2:
             raise ShapeError(f"a table needs two equally long lists of at least 2 numbers; got {t.shape} and {y.shape}")
         if not (np.isfinite(t).all() and np.isfinite(y).all() and (np.diff(t) > 0).all()):
@@ -206,7 +206,7 @@ class Signals:
 
     def _add(self, name: str, function: Callable[[float], Any], d: int) -> ca.SX:
         self.callables.append((len(self.symbols), function))
-        self.jumps += [real("a break point", t) for t in getattr(function, "breaks", ())]
+        self.jumps += [one_number(t, "a break point") for t in getattr(function, "breaks", ())]
         return self._symbol(f"{name}{chr(39) * d}")
 
     def _symbol(self, name: str) -> ca.SX:
@@ -263,7 +263,7 @@ def _constant(name: str, given: Any) -> float | None:
         given = given.item() if isinstance(given, np.ndarray) and number else given
     if not number:
         return None
-    value = real(f"known {name}", given)
+    value = one_number(given, f"known {name}")
     if not np.isfinite(value):
         raise ModelError(f"known {name!r} is {value}: a finite number is needed")
     return value

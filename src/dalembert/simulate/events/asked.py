@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.checks import real, whole
+from dalembert.checks import one_number, whole_number
 from dalembert.errors import ModelError, ShapeError
+from dalembert.names import checked_name
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -91,7 +92,7 @@ def _event(item: Any) -> Event:
     if isinstance(item, Event):
         if not (isinstance(item.g, ca.SX) or callable(item.g)):
             raise ModelError(f"an event is an SX expression or a callable g(t, x), not {type(item.g).__name__}")
-        count, direction = whole("terminal", item.terminal), real("direction", item.direction)
+        count, direction = whole_number(item.terminal, "terminal"), one_number(item.direction, "direction")
         if count < 0 or not np.isfinite(direction):
             raise ModelError(f"{item!r}: terminal is True, False or a number of zeros; direction -1, 0 or 1")
         return item
@@ -134,6 +135,8 @@ class EventWatch:
 def watches(mechanism: Mechanism, events: Any) -> tuple[list[EventWatch], ca.Function | None, list[Callable[..., Any]]]:
     """Return the events, and how to evaluate them: one compiled function, or a list of Python ones."""
     found = [_watch(mechanism, name, each) for name, each in _named(events)]
+    for each in found:
+        checked_name(each.name, "event")
     if all(isinstance(each.function, ca.Function) for each in found):
         return found, _together(mechanism, found) if found else None, []
     return found, None, [_python(each.function) for each in found]

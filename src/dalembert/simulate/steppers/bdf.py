@@ -32,7 +32,7 @@ from dalembert.simulate.steppers.state import (
 # ----------------------------------------------------------------------------------------------------------------------
 # Parts of a step: coefficients and differences, prediction, norms, error estimates, choice of order and step size.
 #
-# Symbols as in `bdf.py`. Source: K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical Solution of
+# Symbols stand above the loop below. Source: K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical Solution of
 # Initial-Value Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.
 
 

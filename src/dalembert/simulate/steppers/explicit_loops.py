@@ -11,7 +11,7 @@ from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.steppers.carried_loops import POSITIONS, RATES, REDUNDANT, accelerated, projected
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What the explicit loop keeps between two calls: places in its arrays, its limits, its samples.
+# Memory of the explicit loop between two calls: places in its arrays, its limits, its samples.
 
 
 DONE, FULL, EVENT, STUCK, SHORT = 10, 11, 12, 13, 14

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.checks import reals
+from dalembert.checks import floats
 from dalembert.kernel.loops import compiled
 from dalembert.simulate.events.event_loops import interpolate
 
@@ -130,7 +130,7 @@ class DenseOutput:
 
     def __call__(self, t: Any) -> Array:
         """Return x(t), (n,) or (n, len(t)); beyond the ends the nearest polynomial is continued."""
-        at = np.atleast_1d(reals("t", t)).ravel()
+        at = np.atleast_1d(floats(t, "t")).ravel()
         out = np.empty((at.size, self.columns))
         if len(self.t) == 1:
             out[:] = self.x[0, : self.columns]

@@ -10,15 +10,13 @@ from dalembert.kernel.loops import compiled, inlined, invoke
 from dalembert.simulate.steppers.newton_loops import (
     POOR_PIVOT,
     PROJECTION,
-    PlanArrays,
     dense_factor,
     dense_solve,
     fill_dense,
     place,
-    plan_factor,
-    plan_solve,
     solve_step,
 )
+from dalembert.tableau.elimination.looped import INDICES, INDPTR, LoopedFactors, factor, part, substitute
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A point put back on its constraints after a step, in the mass metric: one Newton step for q, then v.
@@ -33,7 +31,7 @@ from dalembert.simulate.steppers.newton_loops import (
 class ProjectionWork(NamedTuple):
     """Memory of the projection; everything is empty where there is none."""
 
-    plan: PlanArrays
+    plan: LoopedFactors
     entries: np.ndarray
     right: np.ndarray  # (0, -phi)
     rate_right: np.ndarray  # (0, -psi)
@@ -51,8 +49,8 @@ def project(work, state):
     for level in range(2):
         invoke(work.calls[PROJECTION, 0], work.calls[PROJECTION, 1], work.calls[PROJECTION, 2])
         right = p.right if level == 0 else p.rate_right
-        if plan_factor(p.plan, p.entries) >= POOR_PIVOT:
-            plan_solve(p.plan, p.entries, right, p.step)
+        if factor(p.plan.program, p.plan.work, p.entries)[0] >= POOR_PIVOT:
+            substitute(p.plan.program, p.plan.work, p.entries, right, p.step)
         elif not _dense(p, right, state):
             return
         for i in range(free):
@@ -65,11 +63,12 @@ def _dense(p, right, state):
     state[0].repairs += 1
     if p.dense.shape[0] == 0:
         return False
+    indptr, indices = part(p.plan.program, INDPTR), part(p.plan.program, INDICES)
     for i in range(right.size):
         p.dense[i] = 0.0
         p.step[i] = right[i]
-        for e in range(p.plan.indptr[i], p.plan.indptr[i + 1]):
-            p.dense[i, p.plan.indices[e]] = p.entries[e]
+        for e in range(indptr[i], indptr[i + 1]):
+            p.dense[i, indices[e]] = p.entries[e]
     if not dense_factor(p.dense, p.exchanges):
         return False
     dense_solve(p.dense, p.exchanges, p.step)
@@ -77,7 +76,7 @@ def _dense(p, right, state):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What stays of an error: velocities of the index-3 form, weighed in full along the constraints.
+# Lasting errors: velocities of the index-3 form, weighed in full along the constraints.
 #
 # Symbols: e = x - x_predicted; c leading coefficient; E = dF/dx'; J = c E + dF/dx; z the part of e that stays.
 #
@@ -134,7 +133,7 @@ def _apply(work, state, step, correction):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What rounding leaves undetermined near a singular configuration, and how a stepper gets past one.
+# Rounding near a singular configuration, and the way of a stepper past one.
 #
 # At a distance d from a configuration where A loses rank, rounding is seen d^-1 times in positions and d^-2 times in
 # velocities: J^-1 e with |e| <= eps |J| |x|. An error test that asks for more never ends, and smaller steps only end

@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.hybrid import refuse_penetration
+from dalembert.simulate.contact.hybrid import GAINED, refuse_penetration
 from dalembert.simulate.contact.impacts import NO_IMPULSES
 from dalembert.simulate.contact.laws import CONFLICT, Limbs
 from dalembert.simulate.contact.samples import call_on_step, guarded
@@ -76,7 +76,7 @@ class MoreauSamples(NamedTuple):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What compiled time steps run on: pairs as arrays, codes bound to memory, joint forces by Python functions.
+# Data of compiled time steps: pairs as arrays, codes bound to memory, joint forces by Python functions.
 
 
 Array = np.ndarray
@@ -226,6 +226,17 @@ PARADOX = (
 )
 """What is said of sliding that has no answer, or several; steps go on with an impulse, as time stepping can."""
 
+NO_PLACE = (
+    "at t = {t:.9g} s no motion frees the contacts {names} of their penetration: they contradict each other; something "
+    "is driven against what cannot give way"
+)
+"""What is said where positions have no answer: bounces may hide it from the laws of impact."""
+
+DOUBT = (
+    "steps whose masses and rows leave fewer than three certain digits: {count}, the first at t = {t:.9g} s: rows are "
+    "nearly dependent, or masses far apart"
+)
+
 DEFAULT_STEP = 1e-3
 """Seconds, where none is asked for."""
 
@@ -255,8 +266,9 @@ class Moreau:
                 "samples at their ends; give a step= that divides it"
             )
         refuse_breaks_between_steps(session.breaks, s.start, h, 'method="moreau"')
-        self.counts = np.array([0, stride, total, 0, 0, 0, 0, 0, 0], np.int64)
-        self.sums = np.array([0.0, 0.0, 0.0, h, s.start, 0.0, 0.0, 0.0])
+        self.counts, self.sums = np.zeros(loop.UNCERTAIN + 1, np.int64), np.zeros(loop.DOUBT_TIME + 1)
+        self.counts[[loop.STRIDE, loop.TOTAL]] = stride, total
+        self.sums[[loop.STEP, loop.START]] = h, s.start
         self.samples = samples_of(session, len(pairs), BLOCK)
         offsets = bool(m.names) and bool(np.any(m.constraint_velocity(session.q, np.zeros(m.nv), s.start)))
         self.plain = None if compiled and not offsets else PlainSteps(self)
@@ -297,11 +309,12 @@ class Moreau:
             raise SolvabilityError(f"at t = {self.t:.9g} s: the motion is no longer finite; try a smaller step")
         if code == loop.MASSLESS:
             raise SolvabilityError(f"at t = {self.t:.9g} s the mass matrix is singular")
-        if code == loop.CONTRADICTORY:
+        if code in (loop.CONTRADICTORY, loop.TRAPPED):
             worst = float(work.missed.max())
             bad = np.flatnonzero(work.missed > CONFLICT * worst)
             names = ", ".join(repr(self.geometry.pairs[i].name) for i in bad)
-            raise SolvabilityError(NO_IMPULSES.format(t=self.t, names=names, residual=worst))
+            said = NO_IMPULSES if code == loop.CONTRADICTORY else NO_PLACE
+            raise SolvabilityError(said.format(t=self.t, names=names, residual=worst))
 
     def _first_sample(self) -> None:
         w, samples = self.memory.work, self.samples
@@ -318,7 +331,7 @@ class Moreau:
             s.message = f"{s.message}; {message}".removeprefix("; ")
 
     def _troubles(self) -> list[tuple[str, str]]:
-        """Return what steps could not do, as status and words: laws missed, penetration, Painleve's paradox."""
+        """Return what steps could not do, as status and words: laws, penetration, energy, digits, Painleve."""
         c, sums, found = self.counts, self.sums, []
         name = [pair.name for pair in self.geometry.pairs]
         if c[loop.UNSOLVED]:
@@ -326,8 +339,13 @@ class Moreau:
             found.append(("inaccurate", f"{words}, see contact_residual"))
         if c[loop.DEEP_STEPS]:
             where = f"contact {name[c[loop.DEEP_PAIR]]!r} at t = {sums[loop.DEEP_TIME]:.9g} s"
-            words = f"steps that begin with a penetration: {c[loop.DEEP_STEPS]}"
+            words = f"steps that begin with a penetration: {c[loop.DEEP_STEPS]}, from t = {sums[loop.DEEP_FIRST]:.9g} s"
             found.append(("inaccurate", f"{words}, the deepest {sums[loop.DEEPEST]:.3g} m of {where}"))
+        if c[loop.GAINS]:
+            words = GAINED.format(count=c[loop.GAINS], gain=sums[loop.GAIN], t=sums[loop.GAIN_TIME])
+            found.append(("inaccurate", words))
+        if c[loop.UNCERTAIN]:
+            found.append(("inaccurate", DOUBT.format(count=c[loop.UNCERTAIN], t=sums[loop.DOUBT_TIME])))
         if c[loop.PARADOXES]:
             first = f"the first at t = {sums[loop.PARADOX_TIME]:.9g} s at contact {name[c[loop.PARADOX]]!r}"
             found.append(("indeterminate", PARADOX.format(count=c[loop.PARADOXES], first=first)))
@@ -351,9 +369,10 @@ class Moreau:
             getattr(w, name)[:] = kept[name]
         self.counts[[loop.COUNT, loop.UNSOLVED]] = kept["numbers"][:2].astype(np.int64)
         self.sums[:3] = kept["numbers"][2:]
-        if "troubles" in kept:  # not in files of older versions
-            self.counts[loop.PARADOXES :] = kept["troubles"][:4].astype(np.int64)
-            self.sums[loop.PARADOX_TIME :] = kept["troubles"][4:]
+        split = self.counts.size - loop.PARADOXES
+        if "troubles" in kept and kept["troubles"].size > split:  # not in files of older versions
+            self.counts[loop.PARADOXES :] = kept["troubles"][:split].astype(np.int64)
+            self.sums[loop.PARADOX_TIME :] = kept["troubles"][split:]
 
 
 def run_moreau(session: Session, compiled: bool = True) -> None:

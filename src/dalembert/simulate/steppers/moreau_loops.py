@@ -7,8 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.friction.cones.solver import solve_with_rows
-from dalembert.friction.cones.sweeps import COULOMB, UNILATERAL
+from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.problem import UNILATERAL
 from dalembert.kernel.loops import compiled, invoke
+from dalembert.kkt import Status
 from dalembert.simulate.contact.surface_loops import SLOTS, nearest_places
 from dalembert.simulate.equations.signals import set_signals
 
@@ -39,8 +41,11 @@ EXPANSION = 20_000
 
 @compiled
 def factor(M, L, kept):
-    """Write Cholesky's factor of M and which rows are independent; return how many."""
-    n, rank = M.shape[0], 0
+    """Write Cholesky's factor of M and which rows are independent; return how many, and the least part of a pivot.
+
+    That part of its diagonal entry, which elimination leaves of it, says how many digits cancel.
+    """
+    n, rank, least = M.shape[0], 0, 1.0
     for j in range(n):
         total = M[j, j]
         for i in range(j):
@@ -50,13 +55,14 @@ def factor(M, L, kept):
             L[j:, j] = 0.0
             continue
         rank += 1
+        least = min(least, total / M[j, j])
         L[j, j] = np.sqrt(total)
         for k in range(j + 1, n):
             total = M[k, j]
             for i in range(j):
                 total -= L[k, i] * L[j, i]
             L[k, j] = total / L[j, j]
-    return rank
+    return rank, least
 
 
 @compiled
@@ -391,17 +397,29 @@ def fill_pairs(pairs, frames, q, gaps, W, axes):
 
 CONTACTS, ALONG, CLOSE, TAU = range(4)
 """Rows of the table of calls; a Python function for joint forces is in row 6, as `signals.py` has it."""
-FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY = range(5)
+FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY, TRAPPED = range(6)
 """What became of a step."""
 
-COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED, PARADOXES, PARADOX, DEEP_STEPS, DEEP_PAIR = range(9)
-WORK, HEAT, RESIDUAL, STEP, START, PARADOX_TIME, DEEPEST, DEEP_TIME = range(8)
+COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED, PARADOXES, PARADOX, DEEP_STEPS, DEEP_PAIR, GAINS, UNCERTAIN = range(11)
+WORK, HEAT, RESIDUAL, STEP, START, PARADOX_TIME, DEEPEST, DEEP_TIME, DEEP_FIRST, GAIN, GAIN_TIME, DOUBT_TIME = range(12)
 """Places in `counts` and `sums`: steps in Painleve's paradox, the contact and the time of the first; steps that begin
-with a penetration, the contact, depth and time of the deepest."""
+with a penetration, the contact, depth and time of the deepest, the time of the first; steps whose contacts gain energy,
+the first gain and its time; steps without certain digits, the time of the first."""
 
-DEEP, FALL, SINKING = 1e-6, 10.0, 0.1
-"""Depths beyond the first (metres), the second (m/s^2) times the square of the step, and the third times the way of the
-contact in a step together, are no error of a first-order step."""
+DEEP, SINKING = 1e-6, 0.1
+"""What "completed" promises of time steps: no contact begins a step deeper than the first (metres), the second times
+its way in a step, and what forces alone move it by in half a step. Steps resolve the moment of a contact, and so its
+gap, to its way in a step: gaps are distances, and change by no more. A tenth of that is ten times better."""
+
+GAINED = 1e-4
+"""Impulses that add more than this part of the energy of motion in a step gain energy: far above rounding, and above
+what a gap that is left open at the end of a step is worth."""
+
+ROUNDOFF, CERTAIN = 2.2e-16, 1e-3
+"""Rounding over the least parts of pivots estimates the relative error of velocities; above the second it is doubt."""
+
+IN_DOUBT = int(Status.ILL_CONDITIONED)
+"""Verdict of a step without certain digits."""
 
 CONTRADICTION = 1e-3
 """Contacts that approach after their impulses by more than this part of the data contradict each other."""
@@ -500,6 +518,16 @@ def depths(w, index, new, B, h):
 
 
 @compiled
+def gaps_back(w, near, away, h):
+    """Return G and gaps of the contacts `near` at the start of a step, as a problem without friction."""
+    G, target = np.zeros((3 * near.size, 3 * near.size)), np.zeros(3 * near.size)
+    N = w.W[3 * near]
+    G[::3, ::3] = N @ away
+    target[::3] = w.gaps[near] - 0.5 * h * (N @ w.v)
+    return G, target
+
+
+@compiled
 def close(w, t):
     """Put w.moved onto the constraints."""
     w.time[0] = t
@@ -516,11 +544,11 @@ def without_contacts(w, h):
     """Return what a step needs of M and A, and the velocity and multipliers that no contact would change.
 
     In this order: independent motions of M (all, or mass is missing), L, Z, factor and kept rows of S, multipliers,
-    velocity.
+    velocity, and an estimate of its relative error.
     """
     n, m = w.v.size, w.A.shape[0]
     L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), np.ones(m, np.bool_)
-    rank = factor(w.M, L, kept)
+    rank, least = factor(w.M, L, kept)
     half = np.zeros((n, 1))
     half[:, 0] = 0.5 * (h * (w.tau - w.bias) + w.warm @ w.W)
     solve_in_place(L, kept, half)
@@ -533,40 +561,65 @@ def without_contacts(w, h):
     X[:, 0] += w.v
     Z, y = np.ascontiguousarray(X[:, 1:]), np.ascontiguousarray(X[:, :1])
     if m:
-        factor(w.A @ Z, SL, rows_kept)
+        _, part = factor(w.A @ Z, SL, rows_kept)
+        least *= part
     lam = constrained(w.A, Z, SL, rows_kept, y)
-    return rank, L, Z, SL, rows_kept, lam[:, 0].copy(), y[:, 0].copy()
+    return rank, L, Z, SL, rows_kept, lam[:, 0].copy(), y[:, 0].copy(), ROUNDOFF / least
 
 
 @compiled
-def begin(w, pairs, tables, t, h):
-    """Evaluate a step up to its impulses; what became of it, then all that it needs after them."""
+def look_back(w, free, t, h, counts, sums):
+    """Count a step that begins with a penetration, keep the deepest; return who touches or penetrates in such a step.
+
+    Gaps are those of the middle, half a step back. The way of a contact is that of its touching point and of the
+    sphere that rolls over it.
+    """
+    near, deep = np.zeros(w.gaps.size, np.bool_), False
+    for k in range(w.gaps.size):
+        u, s = w.W[3 * k : 3 * k + 3] @ w.v, w.left[k, 3:6]
+        depth = 0.5 * h * u[0] - w.gaps[k]
+        near[k] = depth >= -DEEP
+        if depth <= DEEP:
+            continue
+        speed = np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]) + np.sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2])
+        pulled = abs(w.W[3 * k] @ free - u[0])
+        if depth > DEEP + SINKING * h * speed + 0.5 * h * pulled:
+            sums[DEEP_FIRST] = t if counts[DEEP_STEPS] == 0 and not deep else sums[DEEP_FIRST]
+            deep = True
+            if depth > sums[DEEPEST]:
+                sums[DEEPEST], sums[DEEP_TIME], counts[DEEP_PAIR] = depth, t, k
+    counts[DEEP_STEPS] += 1 if deep else 0
+    return np.flatnonzero(near & deep)
+
+
+@compiled
+def begin(w, pairs, tables, t, h, counts, sums):
+    """Evaluate a step up to its impulses; what became of it, then all that it needs after them.
+
+    The last two: contacts that touch or penetrate where a step begins with a penetration, and their normals' motions.
+    """
     n = w.v.size
     code = evaluate(w, pairs, tables, t, h)
-    rank, L, Z, SL, rows_kept, lam, free = without_contacts(w, h)
+    rank, L, Z, SL, rows_kept, lam, free, error = without_contacts(w, h)
     if code == FINE and rank < n:
         code = MASSLESS
+    status = 0 if rows_kept.all() else 1
+    if error > CERTAIN:
+        status = IN_DOUBT
+        sums[DOUBT_TIME] = t if counts[UNCERTAIN] == 0 else sums[DOUBT_TIME]
+        counts[UNCERTAIN] += 1
+    near = look_back(w, free, t, h, counts, sums)
+    away = np.zeros((n, near.size))
+    away[:, :] = w.W[3 * near].T
+    solve_in_place(L, np.ones(n, np.bool_), away)
+    constrained(w.A, Z, SL, rows_kept, away)
     index = np.flatnonzero(w.gaps + 0.5 * h * (w.W[::3].copy() @ free) <= 0.0)
     rows = np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
     B = np.zeros((n, 3 * index.size))
     B[:, :] = w.W[rows].T
     solve_in_place(L, np.ones(n, np.bool_), B)
     pressed = constrained(w.A, Z, SL, rows_kept, B)
-    return code, index, rows, free, lam, B, pressed, 0 if rows_kept.all() else 1
-
-
-@compiled
-def look_back(w, t, h, counts, sums):
-    """Count a step that begins with a penetration, and keep the deepest: gaps of the middle, half a step back."""
-    deep = False
-    for k in range(w.gaps.size):
-        u = w.W[3 * k : 3 * k + 3] @ w.v
-        depth = 0.5 * h * u[0] - w.gaps[k]
-        if depth > DEEP + FALL * h * h + SINKING * h * np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]):
-            deep = True
-            if depth > sums[DEEPEST]:
-                sums[DEEPEST], sums[DEEP_TIME], counts[DEEP_PAIR] = depth, t, k
-    counts[DEEP_STEPS] += 1 if deep else 0
+    return code, index, rows, free, lam, B, pressed, status, near, away
 
 
 @compiled
@@ -577,6 +630,19 @@ def look_for_paradox(index, G, mu, before, t, counts, sums):
         if counts[PARADOXES] == 0:
             sums[PARADOX_TIME], counts[PARADOX] = t, index[j]
         counts[PARADOXES] += 1
+
+
+@compiled
+def count_gain(w, t, free, new, P, counts, sums):
+    """Count a step whose impulses gain energy, P . W (v_free + v+) / 2, and keep the first.
+
+    v_free is where forces alone lead: what they do in the step is no work of impulses.
+    """
+    work = 0.5 * P @ (w.W @ (free + new))
+    if work > 0.5 * GAINED * max(free @ (w.M @ free), new @ (w.M @ new)):
+        if counts[GAINS] == 0:
+            sums[GAIN], sums[GAIN_TIME] = work, t
+        counts[GAINS] += 1
 
 
 @compiled
@@ -626,12 +692,20 @@ def advance(w, pairs, tables, counts, sums, samples, most):
         if counts[COUNT] >= counts[TOTAL] or counts[SAMPLES] >= samples.t.size:
             return FINE
         t = sums[START] + counts[COUNT] * h
-        code, index, rows, free, lam, B, pressed, status = begin(w, pairs, tables, t, h)
+        code, index, rows, free, lam, B, pressed, status, near, away = begin(w, pairs, tables, t, h, counts, sums)
         if code != FINE:
             return code
         P, new, residual, before = np.zeros(w.warm.size), free.copy(), 0.0, meeting(w)
-        look_back(w, t, h, counts, sums)
         w.missed[:] = 0.0
+        if near.size:
+            # a penetration: does any motion free all who touch?
+            G, depth = gaps_back(w, near, away, h)
+            some, missed = np.zeros(3 * near.size), np.zeros(near.size)
+            impulses_of(G, depth, np.zeros(near.size), some)
+            missed_laws(G, depth, np.zeros(near.size), np.zeros(near.size, np.bool_), some, missed)
+            if approaching(G, depth, some) > CONTRADICTION:
+                w.missed[near] = missed
+                return TRAPPED
         if index.size:
             G, g, mu = problem(w, pairs, rows, index, free, before, B, h)
             some, missed, slides = w.warm[rows], np.zeros(index.size), np.zeros(index.size, np.bool_)
@@ -660,7 +734,9 @@ def advance(w, pairs, tables, counts, sums, samples, most):
                 move(w, w.moved.copy(), 1.0, BN @ some[::3].copy())
         counts[COUNT] += 1
         wanted = counts[COUNT] % counts[STRIDE] == 0 or counts[COUNT] == counts[TOTAL]
-        finish(w, pairs, t, h, sums, samples, counts[SAMPLES] if wanted else -1, new, lam, P, before, residual, status)
+        row = counts[SAMPLES] if wanted else -1
+        count_gain(w, t, free, new, P, counts, sums)
+        finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, status)
         counts[SAMPLES] += 1 if wanted else 0
         counts[UNSOLVED] += 1 if residual > ACCEPTED else 0
     return FINE

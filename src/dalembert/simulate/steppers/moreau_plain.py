@@ -66,10 +66,12 @@ class PlainSteps:
             inverse.refuse_uncertain()
         except SolvabilityError as refused:
             raise SolvabilityError(f"at t = {t:.9g} s: {refused}", refused.diagnosis) from refused
-        free, B = motions[:, 0], motions[:, 1:]
+        free, B = motions[:, 0].copy(), motions[:, 1:]
         before = self._meeting(x, v)
         w.W[:], w.axes[:], w.gaps[:] = x.W, x.axes, x.gaps
-        loop.look_back(w, t, h, run.counts, sums)
+        near = loop.look_back(w, free, t, h, run.counts, sums)
+        if near.size and self._trapped(near, B, h):
+            return loop.TRAPPED
         P, active, sums[loop.RESIDUAL], approach = self._impulses(x, before, free, B, t, h)
         if approach > loop.CONTRADICTION:
             return loop.CONTRADICTORY
@@ -79,6 +81,8 @@ class PlainSteps:
         end = run.chart.along(q, 0.5 * h * (v + new))
         end = self._without_penetration(end, x, new, B, active, h)
         w.moved[:] = self.m.project(end, t=t + h) if any(self.m.holonomic) else end
+        w.M[:] = x.M
+        loop.count_gain(w, t, free, new, P, run.counts, sums)
         sums[loop.HEAT] -= float(P @ (before + x.W @ new)) / 2.0
         sums[loop.WORK] += h * float(tau @ (new + v)) / 2.0
         if row >= 0:
@@ -89,6 +93,15 @@ class PlainSteps:
         w.left[:, 3:6], w.left[:, 6:] = run.geometry.spins(middle, new), x.axes[:, 0]
         w.v[:], w.q[:], w.warm[:] = new, w.moved, P
         return loop.FINE
+
+    def _trapped(self, near: Array, B: Array, h: float) -> bool:
+        """Return whether no motion frees the contacts `near` of a penetration; their laws are then noted as missed."""
+        w = self.run.memory.work
+        G, target = loop.gaps_back(w, near, np.ascontiguousarray(B[:, 3 * near]), h)
+        answer = complementarity(G, target, np.zeros(near.size))
+        w.missed[:] = 0.0
+        w.missed[near] = answer.missed
+        return approaching(G, target, answer.r) > loop.CONTRADICTION
 
     def _meeting(self, x: State, v: Array) -> Array:
         """Return contact velocities before the impulses, (3 k,)."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dalembert.kernel.loops import compiled, inlined, invoke
-from dalembert.tableau.elimination.plan import Plan
+from dalembert.tableau.elimination.looped import INDICES, INDPTR, factor, part, substitute
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Dense elimination with row exchanges: what repairs a plan whose pivots failed.
@@ -34,10 +32,10 @@ def dense_factor(A, exchanges):
             return False
         for i in range(k + 1, n):
             if A[i, k] != 0.0:
-                factor = A[i, k] / A[k, k]
-                A[i, k] = factor
+                multiple = A[i, k] / A[k, k]
+                A[i, k] = multiple
                 for j in range(k + 1, n):
-                    A[i, j] -= factor * A[k, j]
+                    A[i, j] -= multiple * A[k, j]
     return True
 
 
@@ -56,112 +54,6 @@ def dense_solve(A, exchanges, b):
         for j in range(k + 1, n):
             b[k] -= A[k, j] * b[j]
         b[k] /= A[k, k]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A plan carried out by a compiled loop, factors apart from their use: for systems too large for straight-line code.
-#
-# Row k of a block, up-looking: w = row of A; for each earlier pivot j of L: l = w[j] / u_jj, w -= l u_j; what is left
-# is row k of U. Entries of earlier blocks move to the right side (see `factors.py`, the straight-line twin).
-
-
-class PlanArrays(NamedTuple):
-    """A plan as arrays, and room for its factors; places are places in the pivot order."""
-
-    indptr: np.ndarray  # A by equations
-    indices: np.ndarray
-    rows: np.ndarray
-    cols: np.ndarray
-    begins: np.ndarray
-    place: np.ndarray  # of the unknown of every entry of A
-    lower_ptr: np.ndarray
-    lower: np.ndarray
-    upper_ptr: np.ndarray
-    upper: np.ndarray
-    low: np.ndarray
-    up: np.ndarray
-    diagonal: np.ndarray
-    row: np.ndarray
-
-
-def plan_arrays(plan: Plan) -> PlanArrays:
-    """Return the arrays of a plan, with new room for factors."""
-    p = plan.pattern
-    return PlanArrays(
-        p.indptr,
-        p.indices,
-        plan.rows,
-        plan.cols,
-        plan.begins,
-        plan.places[1],
-        plan.lower_indptr,
-        plan.lower,
-        plan.upper_indptr,
-        plan.upper,
-        np.zeros(len(plan.lower)),
-        np.zeros(len(plan.upper)),
-        np.ones(plan.n),
-        np.zeros(plan.n),
-    )
-
-
-@compiled
-def plan_factor(p, entries):
-    """Factor A; return the least pivot quality, |pivot| over the sum of sizes of its terms."""
-    quality = 1.0
-    w = p.row
-    for b in range(p.begins.size - 1):
-        first = p.begins[b]
-        for k in range(first, p.begins[b + 1]):
-            w[k] = 0.0
-            for e in range(p.lower_ptr[k], p.lower_ptr[k + 1]):
-                w[p.lower[e]] = 0.0
-            for e in range(p.upper_ptr[k], p.upper_ptr[k + 1]):
-                w[p.upper[e]] = 0.0
-            equation = p.rows[k]
-            for e in range(p.indptr[equation], p.indptr[equation + 1]):
-                if p.place[e] >= first:
-                    w[p.place[e]] = entries[e]
-            terms = abs(w[k])
-            for e in range(p.lower_ptr[k], p.lower_ptr[k + 1]):
-                j = p.lower[e]
-                factor = w[j] / p.diagonal[j]
-                p.low[e] = factor
-                before = w[k]
-                for f in range(p.upper_ptr[j], p.upper_ptr[j + 1]):
-                    w[p.upper[f]] -= factor * p.up[f]
-                terms += abs(w[k] - before)
-            for e in range(p.upper_ptr[k], p.upper_ptr[k + 1]):
-                p.up[e] = w[p.upper[e]]
-            p.diagonal[k] = w[k]
-            found = abs(w[k]) / terms
-            if not found >= quality:
-                quality = found
-    return quality
-
-
-@compiled
-def plan_solve(p, entries, right, x):
-    """Solve with the factors at hand."""
-    y = p.row
-    for b in range(p.begins.size - 1):
-        first, last = p.begins[b], p.begins[b + 1]
-        for k in range(first, last):
-            equation = p.rows[k]
-            value = right[equation]
-            for e in range(p.indptr[equation], p.indptr[equation + 1]):
-                if p.place[e] < first:
-                    value -= entries[e] * y[p.place[e]]
-            for e in range(p.lower_ptr[k], p.lower_ptr[k + 1]):
-                value -= p.low[e] * y[p.lower[e]]
-            y[k] = value
-        for k in range(last - 1, first - 1, -1):
-            value = y[k]
-            for e in range(p.upper_ptr[k], p.upper_ptr[k + 1]):
-                value -= p.up[e] * y[p.upper[e]]
-            y[k] = value / p.diagonal[k]
-    for k in range(x.size):
-        x[p.cols[k]] = y[k]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -206,11 +98,11 @@ def place(point, x, rates):
 def fill_dense(work):
     """Write J at the point in `work` into the dense matrix."""
     invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
-    p = work.plan
+    indptr, indices = part(work.plan.program, INDPTR), part(work.plan.program, INDICES)
     for i in range(work.x.size):
         work.dense[i] = 0.0
-        for e in range(p.indptr[i], p.indptr[i + 1]):
-            work.dense[i, p.indices[e]] = work.entries[e]
+        for e in range(indptr[i], indptr[i + 1]):
+            work.dense[i, indices[e]] = work.entries[e]
 
 
 @inlined
@@ -234,7 +126,7 @@ def _other_factors(work, state):
     if s.force_dense == 0:
         s.solver = LOOPED
         invoke(work.calls[ENTRIES, 0], work.calls[ENTRIES, 1], work.calls[ENTRIES, 2])
-        quality = plan_factor(work.plan, work.entries)
+        quality = factor(work.plan.program, work.plan.work, work.entries)[0]
         if s.fresh == 1:
             s.quality = quality
         if quality >= POOR_PIVOT:
@@ -267,7 +159,7 @@ def newton_step(work, state):
         return
     for i in range(work.x.size):
         work.residual[i] = -work.residual[i]
-    plan_solve(work.plan, work.entries, work.residual, work.step)
+    substitute(work.plan.program, work.plan.work, work.entries, work.residual, work.step)
 
 
 @inlined

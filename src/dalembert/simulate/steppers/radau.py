@@ -12,13 +12,10 @@ from dalembert.errors import UnsupportedError
 from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.equations.compiled import (
     Compiled,
-    Complex,
     ImplicitWork,
     bind,
     by_rows,
-    factor,
     kernel_of,
-    solve,
 )
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.event_loops import begin_events, pass_events
@@ -35,6 +32,7 @@ from dalembert.simulate.steppers.state import (
     INTERRUPTED,
     TOO_MANY_STEPS,
 )
+from dalembert.tableau.elimination.straight import Complex, factor, solve
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Radau IIA of order 5: nodes, inverse of the Runge-Kutta matrix, and its real form.

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from dalembert.errors import UnsupportedError
+from dalembert.memory import Memory
 from dalembert.model.mechanism.ranks import distance
 from dalembert.simulate.equations.callbacks import called_event
 from dalembert.simulate.equations.controller import Controller
-from dalembert.simulate.equations.mechanism_system import ImplicitSystem
+from dalembert.simulate.equations.mechanism_system import ANGLES_AND_LENGTHS, ControlledSystem
 from dalembert.simulate.events.asked import Event
 from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.interruptible import undisturbed
+from dalembert.simulate.mechanism_trajectory import start_of
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.samples import asked_times
 from dalembert.simulate.session import Session, rank_of
-from dalembert.simulate.steppers.explicit import SINGULAR
 from dalembert.simulate.steppers.explicit_events import say_unresolved
+from dalembert.simulate.steppers.singularities import SINGULAR
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -39,7 +41,7 @@ BESIDE = 1e-3
 class StiffCalls:
     """What one session calls back. After the first error everything is NaN, which ends the run at its last step."""
 
-    system: ImplicitSystem
+    system: ControlledSystem
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -136,7 +138,7 @@ GAUSS = np.array([0.5 - np.sqrt(3.0) / 6, 0.5 + np.sqrt(3.0) / 6])
 
 
 def work_along(
-    controller: Controller, system: ImplicitSystem, result: Any, times: Array, start: float
+    controller: Controller, system: ControlledSystem, result: Any, times: Array, start: float
 ) -> tuple[Array, float]:
     """Return the work at `times` and at the end of a result that begins with the work `start`, joules."""
     from dalembert.simulate.equations.evaluate import Forces
@@ -163,9 +165,6 @@ def work_along(
 # after a block is all that the next one needs, so a run that was killed goes on bit for bit.
 
 
-ANGLES_AND_LENGTHS = ("revolute", "prismatic", "helical", "universal", "fixed", "continuous")
-"""Kinds of joints whose velocities are rates of coordinates."""
-
 BLOCK = 4096
 """Steps a block: what a killed run may lose."""
 
@@ -176,11 +175,10 @@ CALLED_BLOCK = 512
 KEPT = 16
 """Problems that stay in memory: tracing and planning one takes as long as a thousand steps."""
 
-_kept: dict[tuple[Any, ...], tuple[ImplicitSystem, Problem]] = {}
-_lock = Lock()
+PROBLEMS: Memory[tuple[Any, ...], tuple[ControlledSystem, Problem]] = Memory("stiff problems", KEPT)
 
 
-def prepared(session: Session, calls: StiffCalls) -> tuple[ImplicitSystem, Problem]:
+def prepared(session: Session, calls: StiffCalls) -> tuple[ControlledSystem, Problem]:
     """Return a session's equations as a problem; one without tables and Python functions is made once for a start.
 
     Pivots are chosen at the start of a problem's first integration: another start's would round otherwise.
@@ -188,18 +186,12 @@ def prepared(session: Session, calls: StiffCalls) -> tuple[ImplicitSystem, Probl
     m, law = session.mechanism, session.controller
     own = m.cacheable and not law.signals.symbols and not session.watches and session.on_step is None
     first = (np.asarray(session.q).tobytes(), np.asarray(session.v).tobytes(), session.settings.start)
-    key = (m.content(), law.content, *first) if own else ()
-    with _lock:
-        found = _kept.pop(key, None)
-    if found is None:
-        system = calls.system = ImplicitSystem(m, law, calls.guarded)
-        found = system, Problem(system, known=system.known(), events=calls.events())
-    if own:
-        with _lock:
-            _kept[key] = found
-            while len(_kept) > KEPT:
-                del _kept[next(iter(_kept))]
-    return found
+
+    def make() -> tuple[ControlledSystem, Problem]:
+        system = calls.system = ControlledSystem(m, law, calls.guarded)
+        return system, Problem(system, known=system.known(), events=calls.events())
+
+    return PROBLEMS.get((m.content(), law.content, *first), make) if own else make()
 
 
 class Stiff:
@@ -330,16 +322,11 @@ class Stiff:
 
     def _failed_at_start(self) -> None:
         """End a run whose Python function fails before the first step of a block; its initial state is a sample."""
-        n, rows = self.m.nv, len(self.m.names)
         self._failed()
         if not self.session.blocks:
-            first = {
-                "t": np.array([self.t]), "q": self.system.configuration(self.x[None]), "v": np.array([self.v]),
-                "acceleration": np.full((1, n), np.nan), "multipliers": np.full((1, rows), np.nan),
-                "work": np.zeros(1), "step": np.zeros(1),
-            }  # fmt: skip
-            self.session.add(first, self.point)
+            self.session.add(start_of(self.session), self.point)
 
+    @undisturbed()
     def _hand_over(self, result: Any) -> None:
         """Turn the tableau's unknowns into samples, events and a point from which the run goes on."""
         s, n, calls = self.session, self.m.nv, self.calls
@@ -396,13 +383,13 @@ class Stiff:
             rows[name] = np.concatenate([rows[name], extra[name]])[order]
 
 
-def _multipliers(system: ImplicitSystem, result: Any) -> Array:
+def _multipliers(system: ControlledSystem, result: Any) -> Array:
     """Return the multipliers of all rows at the times of a result, (N, m)."""
     found = [result[f"lam[{name}]"] for name in system.mechanism.names]
     return np.array(found).T.reshape(result.t.size, len(found))
 
 
-def _samples(system: ImplicitSystem, result: Any, multipliers: Array, first: bool) -> dict[str, Array]:
+def _samples(system: ControlledSystem, result: Any, multipliers: Array, first: bool) -> dict[str, Array]:
     """Return t, q, v, accelerations and multipliers; the first sample of a later block is known already."""
     n = system.mechanism.nv
     keep = slice(0 if first or result.t.size == 0 or result.t[0] > result.sol.t_min else 1, None)
@@ -413,7 +400,7 @@ def _samples(system: ImplicitSystem, result: Any, multipliers: Array, first: boo
     }  # fmt: skip
 
 
-def _solved(session: Session, system: ImplicitSystem, t: Array, states: Array) -> dict[str, Array]:
+def _solved(session: Session, system: ControlledSystem, t: Array, states: Array) -> dict[str, Array]:
     """Return samples at states beside the mesh, their accelerations solved for."""
     from dalembert.simulate.equations.evaluate import Forces
 

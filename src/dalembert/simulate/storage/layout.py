@@ -118,10 +118,12 @@ def unpacked(row: Array, layout: str) -> dict[str, Array]:
     """Return the checkpoint of a row."""
     import json
 
+    from dalembert.simulate.storage.text import number_type
+
     found, place = {}, 0
     for name, shape, kind in json.loads(layout):
         size = int(np.prod(shape))
-        found[name] = row[place : place + size].reshape(shape).astype(kind)
+        found[name] = row[place : place + size].reshape(shape).astype(number_type(kind))
         place += size
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import is_number
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
@@ -68,7 +69,7 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     count = int(file["resume/checkpoint_samples"][blocks - 1]) if blocks else 0
     if not count:
         raise ModelError(f"{path} holds no complete block: the run was stopped before the first one")
-    block = {name: np.asarray(file[name][:count]) for name in DIMENSIONS if name in file}
+    block = {name: _rows(file[name], count) for name in DIMENSIONS if name in file}
     m = session.mechanism
     for name, width in (("multipliers", len(m.names)), ("q", m.nq), ("v", m.nv), ("acceleration", m.nv)):
         block.setdefault(name, np.zeros((count, width)))
@@ -88,6 +89,14 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
         session.message = f"the run was killed after t = {block['t'][-1]:.9g} s; da.resume continues it"
         session.status = "interrupted"
     return session
+
+
+def _rows(variable: Any, count: int) -> Array:
+    """Return the first rows of a variable; one whose rows are not in the file is refused before memory is taken."""
+    wanted = count * int(np.prod(variable.shape[1:])) * variable.dtype.itemsize
+    if not 0 <= count <= variable.shape[0] or variable.id.get_storage_size() < wanted:
+        raise OSError(f"{variable.name} has fewer rows than the {count} of the run")
+    return np.asarray(variable[:count])
 
 
 def _word(stored: bytes) -> str:
@@ -145,7 +154,7 @@ def resume(
 def _longer(session: Session, duration: Any) -> float:
     """Return the new length of a run, which may not end before what is there."""
     there = float(session.blocks[0]["t"][-1]) - session.settings.start
-    if not (isinstance(duration, float | int | np.floating | np.integer) and np.isfinite(duration)):
+    if not (is_number(duration) and np.isfinite(duration)):
         raise ModelError(f"duration={duration!r} must be a finite number, the length of the whole run in seconds")
     if duration < there:
         raise ModelError(f"duration={duration!r}: the file holds {there:.9g} s already")

@@ -11,6 +11,8 @@ import numpy as np
 
 from dalembert._version import __version__
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.kernel.program.program import ARITY, TERNARY, Op, Port, Program
+from dalembert.kernel.program.trace import trace, untrace
 from dalembert.simulate.equations.controller import controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import Ignored
@@ -22,10 +24,10 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # Models and controllers as JSON: data in, data out; nothing in a file is ever evaluated as code.
 #
-# A value is a number, a word, a list; {"tuple": [...]}, {"array": nested lists, "type": dtype}, {"casadi": text}, or a
-# known
-# dataclass, {"class": name, "fields": {...}}. Floats are written with all their digits, so that they come back bit for
-# bit.
+# A value is a number, a word, a list; {"tuple": [...]}, {"array": nested lists, "type": dtype}, {"function": name,
+# ...}, or a known dataclass, {"class": name, "fields": {...}}. Floats are written with all their digits, so that they
+# come back bit for bit. A CasADi function is its list of operations: CasADi's own text may name a library, which is
+# loaded, and its code run, as soon as the text is read.
 
 
 @cache
@@ -52,7 +54,9 @@ def from_text(text: str) -> Any:
     """Return what `as_text` was given."""
     try:
         return _in(json.loads(text))
-    except (ValueError, KeyError, TypeError) as error:
+    except OldExpressionError:
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(f"the file's description of the run cannot be read: {error}") from error
 
 
@@ -72,8 +76,7 @@ def _out(value: Any) -> Any:
     if isinstance(value, dict):
         return {"dict": [[_out(key), _out(each)] for key, each in value.items()]}
     if isinstance(value, ca.Function):
-        scalar = value if value.is_a("SXFunction") else value.expand()
-        return {"casadi": scalar.serialize()}
+        return _function_out(trace(value))
     if is_dataclass(value) and known_classes().get(type(value).__name__) is type(value):
         return {"class": type(value).__name__, "fields": {f.name: _out(getattr(value, f.name)) for f in fields(value)}}
     raise UnsupportedError(f"{value!r} cannot be written to a file: a {type(value).__name__} is not data")
@@ -87,16 +90,13 @@ def _in(value: Any) -> Any:
     if "tuple" in value:
         return tuple(_in(each) for each in value["tuple"])
     if "array" in value:
-        return np.array(value["array"], dtype=value["type"]).reshape(value["shape"])
+        return np.array(value["array"], dtype=number_type(value["type"])).reshape(value["shape"])
     if "dict" in value:
         return {_in(key): _in(each) for key, each in value["dict"]}
+    if "function" in value:
+        return untrace(_function_in(value))
     if "casadi" in value:
-        import casadi as ca
-
-        function = ca.Function.deserialize(value["casadi"])
-        if not function.is_a("SXFunction"):
-            raise ModelError("the file holds a function that is not scalar arithmetic")
-        return function
+        raise OldExpressionError("not stored: an expression in the form of an older version, which could hold code")
     if value.get("class") not in known_classes():
         raise ModelError(f"the file holds a {value.get('class')!r}, which this version does not know")
     made = known_classes()[value["class"]]
@@ -110,8 +110,82 @@ def _in(value: Any) -> Any:
     return made(**given)
 
 
+def number_type(name: Any) -> np.dtype[Any]:
+    """Return a type of numbers of at most eight bytes; a file may ask for no other."""
+    kind = np.dtype(str(name))
+    if kind.kind not in "fiub" or kind.itemsize > 8:
+        raise ModelError(f"the file holds an array of {str(name)[:40]!r}, which is no type of numbers")
+    return kind
+
+
 # ----------------------------------------------------------------------------------------------------------------------
-# What repeats a run: model, options, controller, events and contacts as text.
+# CasADi functions as lists of operations, by name and with the places of their operands.
+
+
+class OldExpressionError(ModelError):
+    """An expression in CasADi's own text, which is not read."""
+
+
+def _function_out(program: Program) -> dict[str, Any]:
+    operations = [
+        [float(value)] if op == Op.CONST else [Op(op).name.lower(), *(int(x) for x in (a, b) if x >= 0)]
+        for op, a, b, value in zip(program.op, program.a, program.b, program.value, strict=True)
+    ]
+    columns = (program.result_port, program.result_element, program.result_value)
+    return {
+        "function": program.name,
+        "inputs": [[port.name, port.rows, port.cols] for port in program.inputs],
+        "outputs": [[port.name, port.rows, port.cols] for port in program.outputs],
+        "operations": operations,
+        "results": [[int(x) for x in row] for row in zip(*columns, strict=True)],
+    }
+
+
+def _function_in(data: dict[str, Any]) -> Program:
+    """Return the program in a file; places that do not exist are refused."""
+    inputs, outputs = (tuple(_port(*row) for row in data[side]) for side in ("inputs", "outputs"))
+    columns: list[tuple[int, int, int, float]] = []
+    for i, (word, *operands) in enumerate(data["operations"]):
+        if not isinstance(word, str):
+            columns.append((Op.CONST, -1, -1, float(word)))
+            continue
+        op = Op[word.upper()]
+        if op == Op.INPUT:
+            _check_place(operands, inputs)
+        elif op in TERNARY or len(operands) != ARITY[op] or not all(0 <= place < i for place in operands):
+            raise ValueError(f"operation {i} of function {data['function']!r} has no such operands")
+        columns.append((op, operands[0], operands[1] if len(operands) > 1 else -1, 0.0))
+    for *place, value in data["results"]:
+        _check_place(place, outputs)
+        if not 0 <= value < len(columns):
+            raise ValueError(f"a result of function {data['function']!r} does not exist")
+    op, a, b, value = zip(*columns, strict=True) if columns else ((), (), (), ())
+    port, element, result = np.array(data["results"], np.int32).reshape(-1, 3).T
+    return Program(
+        name=str(data["function"]), inputs=inputs, outputs=outputs, op=np.array(op, np.uint8),
+        a=np.array(a, np.int32), b=np.array(b, np.int32), c=np.full(len(op), -1, np.int32),
+        value=np.array(value, np.float64), result_port=port, result_element=element, result_value=result,
+    )  # fmt: skip
+
+
+def _port(name: str, rows: int, cols: int) -> Port:
+    if not 0 <= rows * cols <= MOST_ELEMENTS:
+        raise ValueError(f"{name!r} of a function has {rows} x {cols} numbers")
+    return Port(str(name), int(rows), int(cols))
+
+
+def _check_place(place: Any, ports: tuple[Port, ...]) -> None:
+    port, element = place
+    if not (0 <= port < len(ports) and 0 <= element < ports[port].size):
+        raise ValueError("a function has no such element")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The description of a run: model, options, controller, events and contacts as text.
+
+
+MOST_ELEMENTS = 10**6
+"""Numbers of one input or output of a stored function: far beyond those of any controller."""
 
 
 MISSING = "not stored: "
@@ -197,7 +271,10 @@ def _stored(attributes: Any, name: str, given: dict[str, Any]) -> Any:
     text = str(attributes[name])
     if text.startswith(MISSING):
         raise ModelError(f"{name} is {text}; give it again: {name}=...")
-    return from_text(text)
+    try:
+        return from_text(text)
+    except OldExpressionError as error:
+        raise ModelError(f"{name} is {error}; give it again: {name}=...") from error
 
 
 def _optional(attributes: Any, name: str, given: dict[str, Any], missing: list[str], word: str | None = None) -> Any:
@@ -205,7 +282,10 @@ def _optional(attributes: Any, name: str, given: dict[str, Any], missing: list[s
     if given.get(word or name) is not None:
         return given[word or name]
     text = str(attributes[name])
-    if text.startswith(MISSING):
-        missing.append(word or name)
-        return None
-    return from_text(text)
+    try:
+        if not text.startswith(MISSING):
+            return from_text(text)
+    except OldExpressionError:
+        pass
+    missing.append(word or name)
+    return None

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from dalembert.kernel.loops import compiled
 from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
-from dalembert.tableau.elimination.looped import factor, make_nudges, substitute
+from dalembert.tableau.elimination.looped import INDICES, INDPTR, factor, make_nudges, part, substitute
 from dalembert.tableau.elimination.scaling import equilibrate, is_regular_pattern
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -77,13 +77,13 @@ def correct(program, work, data, right, x, cleared, plain):
     """Take a step of refinement from x; return the errors row by row without and with zeros put in."""
     n = x.size
     r, s = np.empty(n), np.empty(n)
-    residual_of(program.indptr, program.indices, data, right, x, r, s)
+    residual_of(part(program, INDPTR), part(program, INDICES), data, right, x, r, s)
     substitute(program, work, data, r, plain)
     for j in range(n):
         plain[j] += x[j]
         cleared[j] = 0.0 if abs(plain[j]) <= CLEARED * abs(x[j]) or x[j] == 0.0 else plain[j]
-    plainly = backward_error(program.indptr, program.indices, data, right, plain)
-    return plainly, backward_error(program.indptr, program.indices, data, right, cleared)
+    plainly = backward_error(part(program, INDPTR), part(program, INDICES), data, right, plain)
+    return plainly, backward_error(part(program, INDPTR), part(program, INDICES), data, right, cleared)
 
 
 @compiled
@@ -92,7 +92,7 @@ def refined(program, work, data, right, x):
     n = right.size
     r, s, d = np.empty(n), np.empty(n), np.empty(n)
     substitute(program, work, data, right, x)
-    residual_of(program.indptr, program.indices, data, right, x, r, s)
+    residual_of(part(program, INDPTR), part(program, INDICES), data, right, x, r, s)
     substitute(program, work, data, r, d)
     x += d
 
@@ -102,12 +102,12 @@ def reached_error(program, work, data, right, x):
     """Return the error unknown by unknown; the factors are in `work`."""
     n = x.size
     r, s, d, again, reach = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.abs(x)
-    residual_of(program.indptr, program.indices, data, right, x, r, s)
+    residual_of(part(program, INDPTR), part(program, INDICES), data, right, x, r, s)
     substitute(program, work, data, r, d)
     for k in range(program.nudges.shape[0]):
         refined(program, work, data, program.nudges[k] * s, again)
         reach = np.maximum(reach, np.abs(again))
-    residual_of(program.indptr, program.indices, data, r, d, r, s)
+    residual_of(part(program, INDPTR), part(program, INDICES), data, r, d, r, s)
     substitute(program, work, data, r, again)
     worst = 0.0
     for j in range(n):
@@ -139,7 +139,7 @@ def judge(program, work, data, right, x, pivots, checks, refining):
     """
     quality, largest, entry = pivots
     checks[1], checks[2] = quality, max(1.0, largest / entry) if entry > 0.0 else 1.0
-    checks[0] = backward_error(program.indptr, program.indices, data, right, x)
+    checks[0] = backward_error(part(program, INDPTR), part(program, INDICES), data, right, x)
     if not checks[0] > ACCEPTED_ERROR or checks[1] < SUSPECT_PIVOT or checks[2] > SUSPECT_GROWTH:
         return
     cleared, plain = np.empty(x.size), np.empty(x.size)
@@ -182,7 +182,7 @@ def backward_errors(indptr, indices, data, right, x, found):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# How many digits of an answer are right: partial pivoting at run time on scaled rows and columns, and its error.
+# The accuracy of an answer: partial pivoting at run time on scaled rows and columns, and its error.
 #
 # Symbols: r = b - A x, s = |A| |x| + |b|, u the unit roundoff, m entries of a row. For data taken as exact,
 #

@@ -43,7 +43,7 @@ class Outcome(IntEnum):
 
 
 @dataclass
-class Statistics:
+class SolveCounts:
     """How often each way was taken, since the elimination was made."""
 
     samples: int = 0

@@ -13,7 +13,7 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.tableau.elimination.accuracy import ScaledFactors
-from dalembert.tableau.elimination.checks import LinearSolution, Outcome, Statistics, planned, sound
+from dalembert.tableau.elimination.checks import LinearSolution, Outcome, SolveCounts, planned, sound
 from dalembert.tableau.elimination.engines import ENGINES, STRAIGHT_LIMIT, errors_of
 from dalembert.tableau.elimination.plan import Plan
 from dalembert.tableau.elimination.repair import Repair
@@ -54,7 +54,7 @@ class Elimination:
             raise ModelError(f"engine {engine!r} is not one of 'auto', {', '.join(map(repr, ENGINES))}")
         self.plan = plan
         self.engine = engine
-        self.statistics = Statistics()
+        self.statistics = SolveCounts()
         self._run = ENGINES[engine](plan)
         self._one = getattr(self._run, "one", None)
         self._entries, self._n = (plan.pattern.entries,), (plan.n,)

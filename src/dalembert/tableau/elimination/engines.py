@@ -1,4 +1,4 @@
-"""The table of executors of a plan, a dense plain one among them."""
+"""Engines: the straight-line and the looped executor of a plan behind one contract, for batches."""
 
 from __future__ import annotations
 
@@ -10,35 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.tableau.elimination.accuracy import backward_errors, factor_solve_batch, refine_batch
-from dalembert.tableau.elimination.inner_product import InnerProduct
 from dalembert.tableau.elimination.looped import make_program, make_workspace
 from dalembert.tableau.elimination.plan import Plan
 from dalembert.tableau.elimination.straight import TwoWidths, check_expressions, straight_line_solve
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The plan carried out in plain NumPy on dense blocks: the twin that the fast engines are compared with.
-
-
-Array = np.ndarray
-
-
-def plain_solve(plan: Plan, values: Any, right: Any) -> Float[Array, " n"]:
-    """Solve A x = b in the order of the plan, no pivot exchanged."""
-    A = plan.pattern.matrix(values).toarray()[plan.rows][:, plan.cols]
-    b, y = np.asarray(right, dtype=float)[plan.rows], np.zeros(plan.n)
-    for first, last in zip(plan.begins[:-1], plan.begins[1:], strict=True):
-        block = A[first:last, first:last].copy()
-        part = b[first:last] - A[first:last, :first] @ y[:first]
-        for k in range(last - first):
-            factors = block[k + 1 :, k] / block[k, k]
-            block[k + 1 :] -= np.outer(factors, block[k])
-            part[k + 1 :] -= factors * part[k]
-        for k in range(last - first - 1, -1, -1):
-            y[first + k] = (part[k] - block[k, k + 1 :] @ y[first + k + 1 : last]) / block[k, k]
-    x = np.empty(plan.n)
-    x[plan.cols] = y
-    return x
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The engines that carry out a plan: one contract, `(values, right) -> x, checks`, leading axis N.
@@ -47,9 +21,9 @@ def plain_solve(plan: Plan, values: Any, right: Any) -> Float[Array, " n"]:
 # |---|---|
 # | `straight` | straight-line code, compiled, W samples side by side: systems of up to some thousand unknowns |
 # | `loop` | the same index program in a compiled loop: any size |
-# | `inner` | inner products over the same L and U: the seed's second method, for comparison |
-# | `plain` | NumPy on dense blocks: the twin |
 
+
+Array = np.ndarray
 
 Engine = Callable[[Array, Array], tuple[Array, Array]]
 
@@ -112,22 +86,9 @@ class LoopEngine:
         return checks
 
 
-def inner_engine(plan: Plan) -> Engine:
-    """Return the inner-product form."""
-    inner = InnerProduct(plan)
-    return _one_by_one(plan, inner.solve)
-
-
-def plain_engine(plan: Plan) -> Engine:
-    """Return the plain twin."""
-    return _one_by_one(plan, lambda values, right: plain_solve(plan, values, right))
-
-
 ENGINES: dict[str, Callable[[Plan], Engine]] = {
     "straight": StraightEngine,
     "loop": LoopEngine,
-    "inner": inner_engine,
-    "plain": plain_engine,
 }
 """Every engine by its name."""
 
@@ -138,16 +99,3 @@ def errors_of(plan: Plan, values: Array, right: Array, x: Array) -> Float[Array,
     data, b, y = (np.ascontiguousarray(v, dtype=float) for v in (values, right, x))
     backward_errors(plan.pattern.indptr, plan.pattern.indices, data, b, y, found)
     return found
-
-
-def _one_by_one(plan: Plan, solve: Callable[[Any, Any], Array]) -> Engine:
-    """Make an engine of a solver for one sample; it watches the backward error only."""
-
-    def run(values: Array, right: Array) -> tuple[Array, Array]:
-        with np.errstate(all="ignore"):
-            x = np.array([solve(v, b) for v, b in zip(values, right, strict=True)]).reshape(right.shape)
-        checks = np.ones((len(right), 3))
-        checks[:, 0] = errors_of(plan, values, right, x)
-        return x, checks
-
-    return run

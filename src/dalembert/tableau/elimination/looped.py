@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
-from dalembert.kernel.loops import compiled
+from dalembert.kernel.loops import compiled, inlined
 from dalembert.tableau.elimination.plan import Plan
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -20,32 +20,35 @@ from dalembert.tableau.elimination.plan import Plan
 
 
 Ints = NDArray[np.uint32]  # unsigned: compiled code need not look for places counted from the end
-Signed = NDArray[np.int32]
 Floats = NDArray[np.float64]
+
+PARTS = (
+    *("indptr", "indices"),  # A, by equations
+    *("rows", "cols", "begins"),
+    *("inside_ptr", "inside_source", "inside_place"),  # entries of the own block
+    *("outside_ptr", "outside_source", "outside_place"),  # entries of earlier blocks
+    *("lower_ptr", "lower", "cross"),  # cross, of entry (k, j) of L: where u_jk stands in `upper`, or NOWHERE
+    *("upper_ptr", "upper"),
+)
+"""What an index program consists of; places are places in the pivot order, sources are entries of A."""
+
+(
+    INDPTR, INDICES, ROWS, COLS, BEGINS, INSIDE_PTR, INSIDE_SOURCE, INSIDE_PLACE, OUTSIDE_PTR, OUTSIDE_SOURCE,
+    OUTSIDE_PLACE, LOWER_PTR, LOWER, CROSS, UPPER_PTR, UPPER,
+) = range(len(PARTS))  # fmt: skip
+
+NOWHERE = 2**32 - 1
+"""In place of a place: the entry is zero."""
 
 PROBE_SHARE = 1e-4
 """A pivot that is its entry of A is compared with this part of its size at the probed points."""
 
 
 class IndexProgram(NamedTuple):
-    """A plan as arrays; places are places in the pivot order, sources are entries of A."""
+    """A plan as arrays: few of them, since a compiled call hands over every array as seven numbers."""
 
-    indptr: Ints  # A, by equations
-    indices: Ints
-    rows: Ints
-    cols: Ints
-    begins: Ints
-    inside_ptr: Ints  # entries of the own block
-    inside_source: Ints
-    inside_place: Ints
-    outside_ptr: Ints  # entries of earlier blocks
-    outside_source: Ints
-    outside_place: Ints
-    lower_ptr: Ints
-    lower: Ints
-    cross: Signed  # of entry (k, j) of L: where u_jk stands in `upper`, -1 if it is zero
-    upper_ptr: Ints
-    upper: Ints
+    integers: Ints  # the parts, one after the other
+    starts: NDArray[np.int64]  # of every part in it, and the end
     probe: Floats
     nudges: Floats  # (K, n), entries of size 1/2 to 1
 
@@ -60,17 +63,22 @@ class Workspace(NamedTuple):
     diagonal: Floats
 
 
+@inlined
+def part(program, k):
+    """Return one part of a program; inlined, since loops that count no references may not be handed a view."""
+    return program.integers[program.starts[k] : program.starts[k + 1]]
+
+
 @compiled
 def factor(program, work, data):
-    """Find L and U; return the least pivot quality and, of rows that change, the largest entries of U and of A.
-
-    One function without calls: handing a program of many arrays over costs more than most rows.
-    """
-    lower_ptr, lower, cross, probe = program.lower_ptr, program.lower, program.cross, program.probe
-    upper_ptr, upper, w, low, up, diagonal = program.upper_ptr, program.upper, work.w, work.low, work.up, work.diagonal
-    inside_ptr, source, place = program.inside_ptr, program.inside_source, program.inside_place
+    """Find L and U; return the least pivot quality and, of rows that change, the largest entries of U and of A."""
+    lower_ptr, lower, cross, probe = part(program, LOWER_PTR), part(program, LOWER), part(program, CROSS), program.probe
+    upper_ptr, upper, w, low, up = part(program, UPPER_PTR), part(program, UPPER), work.w, work.low, work.up
+    inside_ptr, source, place = part(program, INSIDE_PTR), part(program, INSIDE_SOURCE), part(program, INSIDE_PLACE)
+    diagonal = work.diagonal
     quality, largest, largest_entry = 1.0, 0.0, 0.0
     for k in range(diagonal.size):
+        # the row of A, zeros where elimination may put something
         for e in range(lower_ptr[k], lower_ptr[k + 1]):
             w[lower[e]] = 0.0
         for e in range(upper_ptr[k], upper_ptr[k + 1]):
@@ -79,6 +87,7 @@ def factor(program, work, data):
         for e in range(inside_ptr[k], inside_ptr[k + 1]):
             w[place[e]] = data[source[e]]
             entry = max(entry, abs(data[source[e]]))
+        # less multiples of earlier rows of U: what stays is this row of U, the multiples are that of L
         terms = abs(w[k])
         for e in range(lower_ptr[k], lower_ptr[k + 1]):
             j = lower[e]
@@ -86,7 +95,7 @@ def factor(program, work, data):
             low[e] = multiple
             for f in range(upper_ptr[j], upper_ptr[j + 1]):
                 w[upper[f]] -= multiple * up[f]
-            if cross[e] >= 0:
+            if cross[e] != NOWHERE:
                 terms += abs(multiple * up[cross[e]])
         diagonal[k] = w[k]
         size = abs(w[k])
@@ -95,17 +104,20 @@ def factor(program, work, data):
             size = max(size, abs(up[e]))
         if lower_ptr[k] < lower_ptr[k + 1]:
             largest, largest_entry = max(largest, size), max(largest_entry, entry)
+        # the pivot beside the sizes it was made of
         expected = max(terms, PROBE_SHARE * probe[k])
-        quality = min(quality, abs(w[k]) / expected if expected > 0.0 else 0.0)
+        # a pivot that overflowed, or is no number, has no digit left
+        quality = min(quality, abs(w[k]) / expected if 0.0 < expected < np.inf else 0.0)
     return quality, largest, largest_entry
 
 
 @compiled
 def substitute(program, work, data, right, x):
     """Find the unknowns, block after block: forwards through L, backwards through U."""
-    rows, begins, lower_ptr, lower = program.rows, program.begins, program.lower_ptr, program.lower
-    outside_ptr, source, place = program.outside_ptr, program.outside_source, program.outside_place
-    upper_ptr, upper, cols = program.upper_ptr, program.upper, program.cols
+    rows, cols, begins = part(program, ROWS), part(program, COLS), part(program, BEGINS)
+    lower_ptr, lower = part(program, LOWER_PTR), part(program, LOWER)
+    outside_ptr, source, place = part(program, OUTSIDE_PTR), part(program, OUTSIDE_SOURCE), part(program, OUTSIDE_PLACE)
+    upper_ptr, upper = part(program, UPPER_PTR), part(program, UPPER)
     y, low, up, diagonal = work.y, work.low, work.up, work.diagonal
     for b in range(begins.size - 1):
         first, last = np.int64(begins[b]), np.int64(begins[b + 1])
@@ -136,8 +148,7 @@ NUDGES = 3
 
 def make_program(plan: Plan) -> IndexProgram:
     """Return the plan as arrays: entries of A by pivot row, those of earlier blocks apart."""
-    crossings = _crossings(plan)
-    arrays = (
+    parts = (
         plan.pattern.indptr,
         plan.pattern.indices,
         plan.rows,
@@ -147,12 +158,31 @@ def make_program(plan: Plan) -> IndexProgram:
         *_by_pivot(plan, plan.outside),
         plan.lower_indptr,
         plan.lower,
-        crossings,
+        _crossings(plan),
         plan.upper_indptr,
         plan.upper,
     )
-    numbers: list[Any] = [a.astype(np.int32 if a is crossings else np.uint32) for a in arrays]
-    return IndexProgram(*numbers, probe=plan.probe, nudges=make_nudges(plan.n))
+    starts = np.concatenate([[0], np.cumsum([len(x) for x in parts])]).astype(np.int64)
+    return IndexProgram(np.concatenate(parts).astype(np.uint32), starts, plan.probe, make_nudges(plan.n))
+
+
+class LoopedFactors(NamedTuple):
+    """A plan as arrays, and room for its factors: what a compiled loop holds that factors once and solves often."""
+
+    program: IndexProgram
+    work: Workspace
+
+
+def looped_factors(plan: Plan) -> LoopedFactors:
+    """Return a plan with new room for factors; pivots are judged by their own terms alone, as nothing was probed."""
+    program = make_program(plan)._replace(probe=np.zeros(plan.n), nudges=np.zeros((0, plan.n)))
+    return LoopedFactors(program, make_workspace(plan))
+
+
+def no_factors() -> LoopedFactors:
+    """Return memory for no system at all, of the same types."""
+    program = IndexProgram(np.zeros(0, np.uint32), np.zeros(len(PARTS) + 1, np.int64), np.zeros(0), np.zeros((0, 0)))
+    return LoopedFactors(program, Workspace(*(np.zeros(0) for _ in Workspace._fields)))
 
 
 def make_nudges(n: int) -> Float[Array, "K n"]:
@@ -177,10 +207,10 @@ def _by_pivot(plan: Plan, chosen: Bool[Array, " entries"]) -> tuple[Array, Array
 
 
 def _crossings(plan: Plan) -> Int[Array, " lower"]:
-    """Return, for each entry (k, j) of L, the place of (j, k) in U, -1 where there is none."""
+    """Return, for each entry (k, j) of L, the place of (j, k) in U, NOWHERE where there is none."""
     k = np.repeat(np.arange(plan.n), np.diff(plan.lower_indptr))
     keys = np.repeat(np.arange(plan.n), np.diff(plan.upper_indptr)) * plan.n + plan.upper
     wanted = plan.lower * plan.n + k
     at = np.searchsorted(keys, wanted)
     hit = (at < len(keys)) & (keys[np.minimum(at, len(keys) - 1)] == wanted) if len(keys) else np.zeros(len(at), bool)
-    return np.where(hit, at, -1)
+    return np.where(hit, at, NOWHERE)

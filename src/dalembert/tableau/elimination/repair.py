@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 
 from dalembert.errors import SolvabilityError
 from dalembert.tableau.elimination.accuracy import CLEARED, ScaledFactors
-from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, Outcome, Statistics, sound, trusted
+from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, Outcome, SolveCounts, sound, trusted
 from dalembert.tableau.elimination.engines import LoopEngine, errors_of
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.scaling import equilibrate
@@ -37,7 +37,7 @@ LAST_STEPS = 3
 class Repair:
     """Repairs samples in place; keeps the plans it made."""
 
-    def __init__(self, plan: Plan, statistics: Statistics) -> None:
+    def __init__(self, plan: Plan, statistics: SolveCounts) -> None:
         self.plan = plan
         self.statistics = statistics
         self.spares: list[LoopEngine] = []

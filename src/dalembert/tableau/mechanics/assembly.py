@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -12,21 +12,14 @@ from jaxtyping import Float, Int
 
 from dalembert.errors import ShapeError, UnsupportedError
 from dalembert.kernel import Kernel
+from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.parts import Body, Joint
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tableau.inputs import as_numbers, as_scalar
-from dalembert.tableau.mechanics.bodies import (
-    BASE,
-    Body,
-    BodySource,
-    Joint,
-    Multibody,
-    as_multibody,
-    closes,
-    closing_joints,
-)
 from dalembert.tableau.mechanics.maximal import MaximalSheet, refuse_resistance
-from dalembert.tableau.mechanics.maximal_rows import BodyKinematics, add_constraint, require_pair
+from dalembert.tableau.mechanics.maximal_rows import BodyKinematics, add_constraint, require_pair, row_count
+from dalembert.tableau.mechanics.welded import BASE, WeldedTree, closes, closing_joints, motion, welded
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.variables import element_names
 
@@ -38,13 +31,20 @@ from dalembert.tableau.variables import element_names
 # rate of e, force, moment, unit e. Own multipliers and angles come last, and the own rows in the same order: the
 # equation that belongs to an unknown has its number.
 #
-# The equations are those of `maximal`, written for one or two bodies. Elements of equal description share one function.
+# The equations are those of `maximal`, written by the same sheet for one or two bodies. Elements of equal description
+# share one function.
 
 
 Array = np.ndarray
 
 OF_BODY = {"p": ("rate of p", 3), "e": ("rate of e", 4), "v": ("force", 3), "w": ("moment", 3), "mu": ("unit e", 1)}
 """Unknowns of a body in their order, the equation of each, and their number."""
+
+WRITTEN = (
+    "kind", "parent", "child", "placement", "child_placement", "axis", "axis2", "pitch", "armature", "damping",
+    "stiffness", "rest",
+)  # fmt: skip
+"""What of a joint enters its equations."""
 
 SIZE = sum(size for _, size in OF_BODY.values())
 
@@ -73,47 +73,49 @@ class Formulas:
 
 def body_element(i: int, body: Body) -> Element:
     """Return the element of body i: its inertia, its weight and its kinematics."""
-    kind = ("body", _plain(body.mass), _plain(body.inertia))
-    return Element((i,), (), (), (), kind, replace(body, centre=np.zeros(3)))
+    inertia = Inertia(body.inertia.mass, np.zeros(3), body.inertia.rotational)
+    kind = ("body", _plain(inertia.mass), _plain(inertia.rotational))
+    return Element((i,), (), (), (), kind, Body("0", inertia))
 
 
-def joint_element(joint: Joint, bodies: Sequence[Body]) -> Element:
+def joint_element(joint: Joint, tree: WeldedTree) -> Element:
     """Return the element of a joint."""
-    ends = tuple(body for body in (joint.parent, joint.child) if body != BASE)
+    parent, child = tree.number(joint.parent), tree.number(joint.child)
+    ends = tuple(body for body in (parent, child) if body != BASE)
     local = replace(
         joint,
-        parent=BASE if joint.parent == BASE else 0,
-        child=len(ends) - 1,
-        origin=joint.origin - (0.0 if joint.parent == BASE else bodies[joint.parent].centre),
-        child_origin=joint.child_origin - bodies[joint.child].centre,
+        parent="ground" if parent == BASE else "0",
+        child=str(len(ends) - 1),
+        placement=joint.placement if parent == BASE else _from_centre(joint.placement, tree.bodies[parent]),
+        child_placement=_from_centre(joint.child_placement, tree.bodies[child]),
     )
-    kind = ("joint", *[_plain(getattr(local, each.name)) for each in fields(local) if each.name != "name"])
-    rows = element_names(f"joint {joint.name}", 6 - joint.motion.nv)
+    kind = ("joint", *[_plain(getattr(local, each.name)) for each in fields(local) if each.name in WRITTEN])
+    rows = element_names(f"joint {joint.name}", row_count(joint))
     lam = element_names(f"lam {joint.name}", len(rows))
-    tau = element_names(f"tau {joint.name}", joint.motion.nv)
-    if joint.kind == "helical" or (joint.kind == "revolute" and np.any(joint.stiffness)):
+    tau = element_names(f"tau {joint.name}", motion(joint).nv)
+    if joint.kind == "helical" or (joint.kind == "revolute" and joint.stiffness):
         rows, lam = (*rows, f"angle {joint.name}"), (*lam, f"q {joint.name}")
     return Element(ends, tuple(rows), tuple(lam), tuple(tau), kind, local)
 
 
-def constraint_element(constraint: Any, model: Multibody, source: BodySource) -> Element:
+def constraint_element(constraint: Any, tree: WeldedTree) -> Element:
     """Return the element of a constraint between two frames."""
     require_pair(constraint)
-    mechanism = source.mechanism
+    mechanism = tree.mechanism
     owners = [mechanism.frame(name).body for name in (constraint.frame, constraint.other or mechanism.ground)]
-    ends = tuple(dict.fromkeys(source.places[owner][0] for owner in owners if source.places[owner][0] != BASE))
+    ends = tuple(dict.fromkeys(tree.number(owner) for owner in owners if tree.number(owner) != BASE))
     places, frames = {}, []
     for owner, name in zip(owners, (constraint.frame, constraint.other or mechanism.ground), strict=True):
-        body, own = source.places[owner]
+        body, place = tree.places[owner]
         if body != BASE:
-            own = Placement(own.rotation, own.position - model.bodies[body].centre)
-        places[owner] = (BASE if body == BASE else ends.index(body), own)
-        frames += [places[owner][0], _plain(own @ mechanism.frame(name).placement)]
+            place = _from_centre(place, tree.bodies[body])
+        places[owner] = (BASE if body == BASE else ends.index(body), place)
+        frames += [places[owner][0], _plain(place @ mechanism.frame(name).placement)]
     skipped = ("name", "frame", "other")
     data = [_plain(getattr(constraint, each.name)) for each in fields(constraint) if each.name not in skipped]
     names = constraint.row_names()
     kind = (type(constraint), constraint.other is None, *frames, *data)
-    described = (constraint, BodySource(mechanism, places))
+    described = (constraint, WeldedTree(mechanism, tuple(Body(str(k)) for k in range(len(ends))), (), places))
     rows, lam = (tuple(f"{word} {name}" for name in names) for word in ("row", "lam"))
     return Element(ends, rows, lam, (), kind, described)
 
@@ -121,24 +123,28 @@ def constraint_element(constraint: Any, model: Multibody, source: BodySource) ->
 def formulas(element: Element, gravity: Array) -> Formulas:
     """Write the equations of an element and differentiate them."""
     described = element.described
-    centred = [Body(str(k), 0.0, np.zeros(3), np.zeros((3, 3))) for k in range(len(element.bodies))]
     if isinstance(described, Body):
-        sheet = MaximalSheet(Multibody([replace(described, name="0")], [], gravity))
+        sheet = MaximalSheet([described], gravity)
         sheet.move()
         return _differentiated(sheet, sheet.equations, {}, [], element)
-    sheet = MaximalSheet(Multibody(centred, [described] if isinstance(described, Joint) else [], np.zeros(3)))
+    sheet = MaximalSheet([Body(str(k)) for k in range(len(element.bodies))], np.zeros(3))
     if isinstance(described, Joint):
         sheet.add(described)
         own = {name: x for name, x in sheet.variables.items() if name.startswith(("lam ", "q "))}
         return _differentiated(sheet, _forces(sheet), own, [sheet.variables[f"tau {described.name}"]], element)
-    constraint, source = described
+    constraint, local = described
     wrenches = [ca.SX(6, 1) for _ in sheet.poses]
     multipliers: dict[str, ca.SX] = {}
-    seen = BodyKinematics(sheet.model, source, sheet.poses)
+    seen = BodyKinematics(local, sheet.poses)
     add_constraint(constraint, seen, wrenches, sheet.rows, multipliers)
     for own, more in zip(sheet.wrenches, wrenches, strict=True):
         own[0], own[1] = own[0] + more[:3], own[1] + more[3:]
     return _differentiated(sheet, _forces(sheet), multipliers, [], element)
+
+
+def _from_centre(place: Placement, body: Body) -> Placement:
+    """Return a place on a body as seen from its centre of mass."""
+    return Placement(place.rotation, place.position - body.inertia.center)
 
 
 def _forces(sheet: MaximalSheet) -> dict[str, ca.SX]:
@@ -210,14 +216,13 @@ class _Group:
     torques: Int[Array, "members torques"]
 
 
-class Assembly:
+class ElementAssembly:
     """Equations of a mechanism in maximal coordinates, evaluated by elements.
 
     Parameters
     ----------
-    model
-        A `Mechanism` or a `Multibody`, as for `maximal`. Couplings, springs between frames and compensated weights are
-        refused: `maximal` has them.
+    mechanism
+        As for `maximal`. Couplings, springs between frames and compensated weights are refused: `maximal` has them.
 
     Attributes
     ----------
@@ -228,10 +233,10 @@ class Assembly:
         Names of the known variables.
     """
 
-    def __init__(self, model: Multibody | Mechanism) -> None:
-        model = as_multibody(model)
-        elements = _elements(model)
-        equations, unknowns = _names_of_bodies(model)
+    def __init__(self, mechanism: Mechanism) -> None:
+        tree = welded(mechanism)
+        elements = _elements(tree)
+        equations, unknowns = _names_of_bodies(tree)
         self.torques = tuple(name for element in elements for name in element.torques)
         members: dict[Hashable, list[tuple[Element, int, int]]] = {}
         row, torque = len(unknowns), 0
@@ -240,8 +245,7 @@ class Assembly:
             row, torque = row + len(element.unknowns), torque + len(element.torques)
             equations += element.equations
             unknowns += element.unknowns
-        gravity = np.asarray(model.gravity, dtype=float)
-        self._groups = [_group(each, gravity) for each in members.values()]
+        self._groups = [_group(each, tree.gravity) for each in members.values()]
         self._place(equations, unknowns)
 
     def _place(self, equations: list[str], unknowns: list[str]) -> None:
@@ -288,31 +292,31 @@ class Assembly:
         return arrays[0], arrays[1], arrays[2]
 
 
-def _elements(model: Multibody) -> list[Element]:
+def _elements(tree: WeldedTree) -> list[Element]:
     """Return bodies, joints and constraints as elements; refuse what no element expresses."""
-    elements = [body_element(i, body) for i, body in enumerate(model.bodies)]
-    for joint in (*model.joints, *closing_joints(model)):
+    elements = [body_element(i, body) for i, body in enumerate(tree.bodies)]
+    for joint in (*tree.joints, *closing_joints(tree)):
         if joint.kind == "free":
             refuse_resistance(joint)
         else:
-            elements.append(joint_element(joint, model.bodies))
-    if model.source is None:
-        return elements
-    mechanism = model.source.mechanism
+            elements.append(joint_element(joint, tree))
+    mechanism = tree.mechanism
     springs = [each.name for each in mechanism.springs] if mechanism.passive else []
     lifted = [body.name for body in mechanism.bodies if body.compensation] if mechanism.passive else []
     coupled = [each.label for each in mechanism.all_constraints if each.kind == "coupler"]
     for what, names in (("spring", springs), ("compensated weight of", lifted), ("coupling", coupled)):
         if names:
-            raise UnsupportedError(f"{what} {', '.join(map(repr, names))}: no element of `Assembly`; use `maximal`")
+            raise UnsupportedError(
+                f"{what} {', '.join(map(repr, names))}: no element of `ElementAssembly`; use `maximal`"
+            )
     found = [each for each in mechanism.all_constraints if not closes(each)]
-    return elements + [constraint_element(each, model, model.source) for each in found]
+    return elements + [constraint_element(each, tree) for each in found]
 
 
-def _names_of_bodies(model: Multibody) -> tuple[list[str], list[str]]:
+def _names_of_bodies(tree: WeldedTree) -> tuple[list[str], list[str]]:
     """Return names of equations and unknowns of all bodies."""
     equations, unknowns = [], []
-    for body in model.bodies:
+    for body in tree.bodies:
         for letter, (word, size) in OF_BODY.items():
             equations += element_names(f"{word} {body.name}", size)
             unknowns += element_names(f"{letter} {body.name}", size)

@@ -12,9 +12,10 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.constraint import Pair
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints.rotations import plane
+from dalembert.model.mechanism.parts import Joint
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.tableau.mechanics.bodies import BASE, BodySource, Joint, Multibody, closes, skew
 from dalembert.tableau.mechanics.newton_euler import TINY
+from dalembert.tableau.mechanics.welded import BASE, WeldedTree, closes, motion, skew
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Joints between two bodies in maximal coordinates: their rows, their speeds, and how their torques act.
@@ -51,7 +52,7 @@ class Ends:
 
 def row_count(joint: Joint) -> int:
     """Return the number of rows of a joint."""
-    return 6 - joint.motion.nv
+    return 6 - motion(joint).nv
 
 
 def joint_rows(joint: Joint, ends: Ends, angle: Any) -> ca.SX:
@@ -69,7 +70,7 @@ def joint_rows(joint: Joint, ends: Ends, angle: Any) -> ca.SX:
     if joint.kind == "helical":
         return ca.vertcat(*tilt, *sideways, ca.dot(axis, offset) - joint.pitch * angle)
     if joint.kind == "universal":
-        between = ca.dot(axis, ca.mtimes(turned, ca.SX(joint.axis2))) - float(joint.axis @ joint.axis2)
+        between = ca.dot(axis, ca.mtimes(turned, ca.SX(joint.axis2))) - float(np.dot(joint.axis, joint.axis2))
         return ca.vertcat(together, between)
     if joint.kind == "spherical":
         return together
@@ -121,7 +122,7 @@ def _cross_axes(joint: Joint, ends: Ends) -> tuple[ca.SX, ca.SX]:
 
 def _universal(joint: Joint) -> ca.DM:
     """Return the inverse of the Gram matrix of both axes, which keep their angle."""
-    c = float(joint.axis @ joint.axis2)
+    c = float(np.dot(joint.axis, joint.axis2))
     return ca.DM(np.linalg.inv(np.array([[1.0, c], [c, 1.0]])))
 
 
@@ -177,21 +178,18 @@ class BodyFrame(FrameKinematics):
 class BodyKinematics(Kinematics):
     """The mechanism in motion as its constraints ask for it; v is v and w of all bodies, one after the other."""
 
-    def __init__(self, model: Multibody, source: BodySource, poses: list[BodyPose]) -> None:
-        self.mechanism, self.places = source.mechanism, source.places
-        self.centres, self.poses = [body.centre for body in model.bodies], poses
+    def __init__(self, tree: WeldedTree, poses: list[BodyPose]) -> None:
+        self.tree, self.mechanism, self.poses = tree, tree.mechanism, poses
         self.v = ca.vertcat(*[x for pose in poses for x in (pose.v, pose.w)])
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
         """Return a frame by name, or a place on it."""
-        found = self.mechanism.frame(name)
-        body, own = self.places[found.body]
-        place = own @ found.placement @ placement
+        body, place = self.tree.frame(name, placement)
         J, R, p = ca.SX(6, self.v.numel()), ca.SX(place.rotation), ca.SX(place.position)
         if body == BASE:
             return BodyFrame(R, p, J, ca.SX(6, 1), ca.SX(6, 1))
         pose, at = self.poses[body], slice(6 * body, 6 * body + 6)
-        d = ca.mtimes(pose.R, ca.SX(place.position - self.centres[body]))
+        d = ca.mtimes(pose.R, ca.SX(place.position - self.tree.bodies[body].inertia.center))
         w = ca.mtimes(pose.R, pose.w)
         J[:, at] = ca.sparsify(ca.blockcat([[ca.SX.eye(3), -ca.mtimes(skew(d), pose.R)], [ca.SX(3, 3), pose.R]]))
         V = ca.vertcat(pose.v + ca.cross(w, d), w)
@@ -199,19 +197,18 @@ class BodyKinematics(Kinematics):
         return BodyFrame(ca.mtimes(pose.R, R), pose.p + d, J, V, drift)
 
 
-def body_rows(model: Multibody, poses: list[BodyPose]) -> BodyRows:
+def body_rows(tree: WeldedTree, poses: list[BodyPose]) -> BodyRows:
     """Return what constraints between frames, springs and compensated weights add."""
     wrenches = [ca.SX(6, 1) for _ in poses]
     equations: dict[str, ca.SX] = {}
     multipliers: dict[str, ca.SX] = {}
-    if model.source is not None:
-        seen = BodyKinematics(model, model.source, poses)
-        for constraint in seen.mechanism.all_constraints:
-            if constraint.kind != "coupler" and not closes(constraint):
-                add_constraint(constraint, seen, wrenches, equations, multipliers)
-        if seen.mechanism.passive:
-            _springs(seen, wrenches)
-        _compensate(seen, wrenches)
+    seen = BodyKinematics(tree, poses)
+    for constraint in seen.mechanism.all_constraints:
+        if constraint.kind != "coupler" and not closes(constraint):
+            add_constraint(constraint, seen, wrenches, equations, multipliers)
+    if seen.mechanism.passive:
+        _springs(seen, wrenches)
+    _compensate(seen, wrenches)
     return BodyRows([(w[:3], w[3:]) for w in wrenches], equations, multipliers)
 
 

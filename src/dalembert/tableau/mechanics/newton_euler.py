@@ -15,8 +15,9 @@ from dalembert.model.constraints.all_rows import assemble
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.parts import Body, Joint
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.tableau.mechanics.bodies import BASE, BodySource, Joint, Multibody, as_multibody, skew
+from dalembert.tableau.mechanics.welded import BASE, WeldedTree, motion, resistance, skew, welded
 from dalembert.tableau.tableau import Tableau
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -57,13 +58,11 @@ class JointRows:
     time: ca.SX | None
 
 
-def tree_rows(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> JointRows:
+def tree_rows(tree: WeldedTree, q: ca.SX, qd: ca.SX, qdd: ca.SX, level: str) -> JointRows:
     """Return what the mechanism's constraints and springs add to the equations of its tree."""
     if not isinstance(level, str) or level not in LEVELS:
         raise ModelError(f"level {level!r} is not one of {', '.join(map(repr, LEVELS))}")
-    if tree.source is None:
-        return JointRows(ca.SX(qd.numel(), 1), {}, {}, None)
-    mechanism, seen = tree.source.mechanism, JointKinematics(tree, tree.source, q, qd)
+    mechanism, seen = tree.mechanism, JointKinematics(tree, q, qd)
     forces = passive_forces(mechanism, seen)
     if not mechanism.names:
         return JointRows(forces, {}, {}, None)
@@ -128,8 +127,8 @@ def _compensation(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
 class JointKinematics(Kinematics):
     """The mechanism in motion as its constraints ask for it, over the tableau's q and qd."""
 
-    def __init__(self, tree: Multibody, source: BodySource, q: ca.SX, qd: ca.SX) -> None:
-        self.mechanism, self.places = source.mechanism, source.places
+    def __init__(self, tree: WeldedTree, q: ca.SX, qd: ca.SX) -> None:
+        self.tree, self.mechanism = tree, tree.mechanism
         self.own, self.own_rate = q, rate_of_q(tree, q, qd)
         self.v, self.t = qd, ca.SX.sym("t")
         self.q = self._configuration()
@@ -149,9 +148,7 @@ class JointKinematics(Kinematics):
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
         """Return a frame by name, or a place on it."""
-        found = self.mechanism.frame(name)
-        body, own = self.places[found.body]
-        place = own @ found.placement @ placement
+        body, place = self.tree.frame(name, placement)
         R, p = ca.SX(place.rotation), ca.SX(place.position)
         if body != BASE:
             R, p = ca.mtimes(self.poses[body][0], R), self.poses[body][1] + ca.mtimes(self.poses[body][0], p)
@@ -171,30 +168,31 @@ class JointKinematics(Kinematics):
         return self.own[start]
 
 
-def parts_of(tree: Multibody, column: ca.SX, word: str) -> list[ca.SX]:
+def parts_of(tree: WeldedTree, column: ca.SX, word: str) -> list[ca.SX]:
     """Return the elements of each joint; `word` is "nq" or "nv"."""
-    ends = np.cumsum([0, *(getattr(joint.motion, word) for joint in tree.joints)])
+    ends = np.cumsum([0, *(getattr(motion(joint), word) for joint in tree.joints)])
     return [column[int(a) : int(b)] for a, b in pairwise(ends)]
 
 
-def rate_of_q(tree: Multibody, q: ca.SX, qd: ca.SX) -> ca.SX:
+def rate_of_q(tree: WeldedTree, q: ca.SX, qd: ca.SX) -> ca.SX:
     """Return dq/dt = N(q) qd."""
     pairs = zip(tree.joints, parts_of(tree, q, "nq"), parts_of(tree, qd, "nv"), strict=True)
-    return ca.vertcat(*[as_expression(j.motion.rate(ca.vertsplit(a), ca.vertsplit(b))) for j, a, b in pairs])
+    return ca.vertcat(*[as_expression(motion(j).rate(ca.vertsplit(a), ca.vertsplit(b))) for j, a, b in pairs])
 
 
-def tree_poses(tree: Multibody, q: ca.SX) -> list[tuple[Any, Any]]:
+def tree_poses(tree: WeldedTree, q: ca.SX) -> list[tuple[Any, Any]]:
     """Return rotation and origin of every body's frame in the world."""
-    found: list[tuple[Any, Any]] = []
+    poses: list[tuple[Any, Any]] = []
     for joint, own in zip(tree.joints, parts_of(tree, q, "nq"), strict=True):
-        R, p = (as_expression(x) for x in joint.motion.motion(joint, ca.vertsplit(own)))  # type: ignore[arg-type]
-        fixed = ca.sparsify(ca.SX(joint.rotation))
-        R, p = ca.mtimes(fixed, R), ca.SX(joint.origin) + ca.mtimes(fixed, p)
-        if joint.parent != BASE:
-            carrier, at = found[joint.parent]
+        scalars: Any = ca.vertsplit(own)
+        R, p = (as_expression(x) for x in motion(joint).motion(joint, scalars))
+        fixed, parent = ca.sparsify(ca.SX(joint.placement.rotation)), tree.number(joint.parent)
+        R, p = ca.mtimes(fixed, R), ca.SX(joint.placement.position) + ca.mtimes(fixed, p)
+        if parent != BASE:
+            carrier, at = poses[parent]
             R, p = ca.mtimes(carrier, R), at + ca.mtimes(carrier, p)
-        found.append((R, p))
-    return found
+        poses.append((R, p))
+    return poses
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -257,13 +255,13 @@ class Sheet:
 
 
 def newton_euler(
-    model: Multibody | Mechanism,
+    mechanism: Mechanism,
     granularity: str = "newton-euler",
     known: Iterable[str] | None = None,
     instant: bool = True,
     level: str = "acceleration",
 ) -> Tableau:
-    """Return the tableau of a tree in joint coordinates; `from_mechanism` says what of a mechanism is taken.
+    """Return the tableau of a mechanism in joint coordinates; `welded` says what of it is taken.
 
     Variables q, qd, qdd and tau, one element per coordinate and velocity of every joint; "w link1", "f link1" ... per
     body; "lam r" per row r of the mechanism's constraints. Inverse dynamics, the default: known q, qd, qdd and, where
@@ -272,12 +270,11 @@ def newton_euler(
 
     `level` is that of the constraints, one of `tree_rows.LEVELS`; at an instant only accelerations are unknown.
     """
-    tree = as_multibody(model)
-    tree.require_tree()
+    tree = welded(mechanism)
     if not isinstance(granularity, str) or granularity not in GRANULARITIES:
         raise ModelError(f"granularity {granularity!r} is not one of {', '.join(map(repr, GRANULARITIES))}")
     sheet = Sheet(1 + list(GRANULARITIES).index(granularity))
-    nq, nv = (sum(getattr(joint.motion, word) for joint in tree.joints) for word in ("nq", "nv"))
+    nq, nv = tree.size
     q, qd, qdd, tau = (ca.SX.sym(name, n) for name, n in zip(("q", "qd", "qdd", "tau"), (nq, nv, nv, nv), strict=True))
     q_rate, qd_rate = ca.SX.sym("q'", nq), ca.SX.sym("qd'", nv)
     moved = _outward(sheet, tree, q, qd, qdd)
@@ -291,23 +288,8 @@ def newton_euler(
     return Tableau(sheet.equations, variables, rates, known, sheet.outputs, added.time, instant=instant)
 
 
-def needed(tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> ca.SX:
-    """Return the torques that a motion of the tree takes, as expressions: what bodies and joints need."""
-    sheet = Sheet(0)
-    moved = _outward(sheet, tree, q, qd, qdd)
-    columns = zip(
-        tree.joints,
-        _inward(sheet, tree, moved),
-        parts_of(tree, q, "nq"),
-        parts_of(tree, qd, "nv"),
-        parts_of(tree, qdd, "nv"),
-        strict=True,
-    )
-    return ca.vertcat(*[need + joint.resistance(own, rate, push) for joint, need, own, rate, push in columns])
-
-
 def _torques(
-    sheet: Sheet, tree: Multibody, moved: list[dict[str, Any]], torque: list[ca.SX], columns: tuple[ca.SX, ...]
+    sheet: Sheet, tree: WeldedTree, moved: list[dict[str, Any]], torque: list[ca.SX], columns: tuple[ca.SX, ...]
 ) -> None:
     """Write tau of every joint, and its power."""
     q, *others = columns
@@ -317,37 +299,37 @@ def _torques(
         tree.joints, moved, torque, zip(*parts, strict=True), strict=True
     ):
         name, size = f"tau {joint.name}", tau.numel()
-        sheet.equations[name] = tau - need - joint.resistance(own, rate, push) - added
+        sheet.equations[name] = tau - need - resistance(joint, own, rate, push) - added
         rows = [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
         sheet.outputs |= {row: "tau" if single else f"tau[{at + k}]" for k, row in enumerate(rows)}
         sheet.let(f"power {joint.name}", ca.dot(tau, m["rate"]), 5)
         at += size
 
 
-def _outward(sheet: Sheet, tree: Multibody, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> list[dict[str, Any]]:
+def _outward(sheet: Sheet, tree: WeldedTree, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> list[dict[str, Any]]:
     """Write rotations, velocities and accelerations from the base outwards."""
     none = ca.SX(3, 1)
-    base = {"w": none, "dw": none, "a": ca.SX(-np.asarray(tree.gravity)), "v": none, "Rw": ca.SX.eye(3), "p": none}
+    base = {"w": none, "dw": none, "a": ca.SX(-tree.gravity), "v": none, "Rw": ca.SX.eye(3), "p": none}
     moved: list[dict[str, Any]] = []
     parts = zip(parts_of(tree, q, "nq"), parts_of(tree, qd, "nv"), parts_of(tree, qdd, "nv"), strict=True)
     for joint, own in zip(tree.joints, parts, strict=True):
-        parent = base if joint.parent == BASE else moved[joint.parent]
+        carrier = tree.number(joint.parent)
         frame = _joint_frame(sheet, joint, *own)
-        moved.append(_body_motion(sheet, tree, joint, parent, frame))
+        moved.append(_body_motion(sheet, tree.bodies[len(moved)], base if carrier == BASE else moved[carrier], frame))
     return moved
 
 
 def _joint_frame(sheet: Sheet, joint: Joint, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> dict[str, Any]:
     """Write the joint's rotation, origin and own motion; None stands for a motion that it does not have."""
-    kind, fixed = joint.motion, ca.sparsify(ca.SX(joint.rotation))
+    kind, fixed = motion(joint), ca.sparsify(ca.SX(joint.placement.rotation))
     scalars: Any = ca.vertsplit(q)
-    part: Any = joint  # it has what the formulas read: axis, axis2, pitch
-    turned, shift = (as_expression(x) for x in kind.motion(part, scalars))
-    S = as_expression(kind.subspace(part, scalars))
+    turned, shift = (as_expression(x) for x in kind.motion(joint, scalars))
+    S = as_expression(kind.subspace(joint, scalars))
     rate = sheet.let(f"v {joint.name}", qd, 3)
-    bias = as_expression(kind.bias(part, scalars, ca.vertsplit(rate)))
+    speeds: Any = ca.vertsplit(rate)
+    bias = as_expression(kind.bias(joint, scalars, speeds))
     R = sheet.let(f"R {joint.name}", ca.mtimes(fixed, turned), 3)
-    r = sheet.let(f"r {joint.name}", ca.SX(joint.origin) + ca.mtimes(fixed, shift), 4)
+    r = sheet.let(f"r {joint.name}", ca.SX(joint.placement.position) + ca.mtimes(fixed, shift), 4)
     frame: dict[str, Any] = {"R": R, "r": r, "rate": rate, "S": S}
     for letter, rows in (("s", slice(3, 6)), ("t", slice(0, 3))):
         own = S[rows, :]
@@ -358,9 +340,8 @@ def _joint_frame(sheet: Sheet, joint: Joint, q: ca.SX, qd: ca.SX, qdd: ca.SX) ->
     return frame
 
 
-def _body_motion(sheet: Sheet, tree: Multibody, joint: Joint, parent: dict, frame: dict[str, Any]) -> dict[str, Any]:
+def _body_motion(sheet: Sheet, body: Body, parent: dict, frame: dict[str, Any]) -> dict[str, Any]:
     """Write velocities and accelerations of one body."""
-    body = tree.bodies[joint.child]
     name, R, r = body.name, frame["R"], frame["r"]
     cross = lambda a, b: ca.mtimes(skew(a), b)  # noqa: E731
     turned = lambda what, x: sheet.let(f"{what} {name}", ca.mtimes(R.T, x), 5)  # noqa: E731
@@ -376,42 +357,41 @@ def _body_motion(sheet: Sheet, tree: Multibody, joint: Joint, parent: dict, fram
     if turn is not None and slide is not None:
         sliding -= cross(turn, slide)
     a = sheet.let(f"a {name}", carried + sliding, 1)
-    c = ca.SX(body.centre)
+    c = ca.SX(body.inertia.center)
     w_c = sheet.let(f"w x c {name}", cross(w, c), 5)
     dw_c = sheet.let(f"dw x c {name}", cross(dw, c), 5)
     w_w_c = sheet.let(f"w x w x c {name}", cross(w, w_c), 5)
     ac = sheet.let(f"ac {name}", a + dw_c + w_w_c, 2)
-    momentum = _placed(sheet, tree, joint, parent, frame, w, w_r, w_c, turned)
+    momentum = _placed(sheet, body, parent, frame, w, w_r, w_c, turned)
     return {"w": w, "dw": dw, "a": a, "ac": ac, **frame, **momentum}
 
 
 def _placed(
-    sheet: Sheet, tree: Multibody, joint: Joint, parent: dict, frame: dict, w: Any, w_r: Any, w_c: Any, turned: Any
+    sheet: Sheet, body: Body, parent: dict, frame: dict, w: Any, w_r: Any, w_c: Any, turned: Any
 ) -> dict[str, Any]:
     """Write positions, velocities and momenta of one body."""
-    body = tree.bodies[joint.child]
-    name, c = body.name, ca.SX(body.centre)
+    name, c = body.name, ca.SX(body.inertia.center)
     Rw = sheet.let(f"Rw {name}", ca.mtimes(parent["Rw"], frame["R"]), 4)
     p = sheet.let(f"p {name}", parent["p"] + ca.mtimes(parent["Rw"], frame["r"]), 4)
     sheet.let(f"pc {name}", p + ca.mtimes(Rw, c), 4)
     v = turned("R^T v", parent["v"] + w_r)
     v = sheet.let(f"v {name}", v if frame["t qd"] is None else v + frame["t qd"], 4)
     vc = sheet.let(f"vc {name}", v + w_c, 4)
-    sheet.let(f"l {name}", body.mass * vc, 4)
-    h = sheet.let(f"h {name}", ca.mtimes(ca.sparsify(ca.SX(body.inertia)), w), 4)
+    sheet.let(f"l {name}", body.inertia.mass * vc, 4)
+    h = sheet.let(f"h {name}", ca.mtimes(ca.sparsify(ca.SX(body.inertia.rotational)), w), 4)
     return {"Rw": Rw, "p": p, "v": v, "h": h}
 
 
-def _inward(sheet: Sheet, tree: Multibody, moved: list[dict[str, Any]]) -> list[ca.SX]:
+def _inward(sheet: Sheet, tree: WeldedTree, moved: list[dict[str, Any]]) -> list[ca.SX]:
     """Write resultants and joint forces from the leaves inwards; return the expressions of tau."""
     n = len(tree.joints)
     forces, moments = [ca.SX(3, 1) for _ in range(n)], [ca.SX(3, 1) for _ in range(n)]
     torque: list[ca.SX] = [ca.SX(0)] * n
     for i in range(n - 1, -1, -1):
-        body, joint, m = tree.bodies[i], tree.joints[i], moved[i]
+        body, parent, m = tree.bodies[i], tree.number(tree.joints[i].parent), moved[i]
         name = body.name
-        c, inertia = ca.SX(body.centre), ca.sparsify(ca.SX(body.inertia))
-        F = sheet.let(f"F {name}", body.mass * m["ac"], 2)
+        c, inertia = ca.SX(body.inertia.center), ca.sparsify(ca.SX(body.inertia.rotational))
+        F = sheet.let(f"F {name}", body.inertia.mass * m["ac"], 2)
         spin = sheet.let(f"I dw {name}", ca.mtimes(inertia, m["dw"]), 5)
         gyro = sheet.let(f"w x h {name}", ca.mtimes(skew(m["w"]), m["h"]), 5)
         N = sheet.let(f"N {name}", spin + gyro, 2)
@@ -421,8 +401,8 @@ def _inward(sheet: Sheet, tree: Multibody, moved: list[dict[str, Any]]) -> list[
         passed = sheet.let(f"R f {name}", ca.mtimes(m["R"], f), 5)
         passed_n = sheet.let(f"R n {name}", ca.mtimes(m["R"], moment), 5)
         arm = sheet.let(f"r x R f {name}", ca.mtimes(skew(m["r"]), passed), 5)
-        if joint.parent != BASE:
-            forces[joint.parent] += passed
-            moments[joint.parent] += passed_n + arm
+        if parent != BASE:
+            forces[parent] += passed
+            moments[parent] += passed_n + arm
         torque[i] = ca.mtimes(m["S"][3:, :].T, moment) + ca.mtimes(m["S"][:3, :].T, f)
     return torque

@@ -1,11 +1,11 @@
 """Redundant constraints of a tableau of bodies: which rows follow from the others, and life without them.
 
 Symbols: phi rows of joints and constraints in positions x = (p, e, q), lam their multipliers; in joint coordinates
-x = q, or qd, qdd for rows on those levels. At a configuration that
-fulfils them, rows that follow from others make dphi/dx lose rank, and the multipliers are not unique. QR with exchanges
-of the rows (scaled to length one) keeps as many as the rank; what is left over holds by itself for as long as those
-that are kept stay independent. Forces on the bodies are the same whichever rows are kept; reactions of single joints
-are not (M. Wojtyra, "Joint reactions in rigid body mechanisms with dependent constraints", Mech. Mach. Theory 44
+x = q, or qd, qdd for rows on those levels. At a configuration that fulfils them, rows that follow from others make
+dphi/dx lose rank, and the multipliers are not unique. QR with exchanges of the rows (scaled to length one) keeps as
+many as the rank, at the nine digits of a built model (`kkt.limits`); what is left over holds by itself for as long as
+those that are kept stay independent. Forces on the bodies are the same whichever rows are kept; reactions of single
+joints are not (M. Wojtyra, "Joint reactions in rigid body mechanisms with dependent constraints", Mech. Mach. Theory 44
 (2009) 2265-2278).
 """
 
@@ -19,15 +19,13 @@ import numpy as np
 from scipy.linalg import qr
 
 from dalembert.errors import ModelError
+from dalembert.kkt.limits import BUILT
 from dalembert.tableau.inputs import as_mapping, as_names, as_numbers, as_scalar
 from dalembert.tableau.structure.probing import sample_points
 from dalembert.tableau.tableau import Tableau, require_tableau
 
 ROWS = ("joint ", "row ", "coupling ")
 """How the names of rows with a multiplier begin."""
-
-TOLERANCE = 1e-9
-"""Part of the largest pivot below which a row counts as redundant: poses are given to ten digits or more."""
 
 NOISE = 1e-12
 """Part of the largest row below which a row is zero but for rounding."""
@@ -56,7 +54,7 @@ def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ..
     rest = rest - (rest @ basis) @ basis.T
     triangle, order = qr(rest.T, mode="r", pivoting=True)  # type: ignore[misc]
     pivots = np.abs(np.diag(triangle))
-    rank = int(np.count_nonzero(pivots > TOLERANCE * pivots.max(initial=1.0)))
+    rank = int(np.count_nonzero(pivots > BUILT * pivots.max(initial=1.0)))
     return tuple(names[may[k]] for k in sorted(order[rank:]))
 
 
@@ -121,7 +119,7 @@ def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping
     J = ca.jacobian(tableau.residual[chosen], tableau.x)[:, list(at.values())]
     B = _evaluated(tableau, J, values)
     given = np.array([as_scalar(multipliers.get(name, 0.0), name) for name in at])
-    found = np.linalg.lstsq(B, B @ given, rcond=TOLERANCE)[0]
+    found = np.linalg.lstsq(B, B @ given, rcond=BUILT)[0]
     return {name: float(x) for name, x in zip(at, found, strict=True)}
 
 

@@ -1,1 +1,1 @@
-"""Which equation determines which unknown: patterns, matchings, parts, ranks, index, pictures."""
+"""Structure of named equations: patterns, matchings, parts, ranks, index, pictures."""

@@ -1,1 +1,1 @@
-"""What the recursions are written over: scalars, vectors, screws, inertias, sparse factors, counts."""
+"""The algebra of the recursions: vectors, screws, inertias, counts."""

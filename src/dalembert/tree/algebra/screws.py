@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dalembert.kkt.expressions.scalars import Scalar, is_zero, mul, neg, sub
+from dalembert.kkt.expressions.scalars import add as plus
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.inertia import Rigid
-from dalembert.tree.algebra.scalars import Scalar, is_zero, mul, neg, sub
-from dalembert.tree.algebra.scalars import add as plus
 from dalembert.tree.algebra.vectors import PLACE, Matrix, Symmetric, Vector
 
 Pair = tuple[Vector, Vector]

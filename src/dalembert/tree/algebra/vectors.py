@@ -5,8 +5,8 @@ A symmetric matrix is kept as (xx, xy, xz, yy, yz, zz).
 
 from __future__ import annotations
 
-from dalembert.tree.algebra import scalars
-from dalembert.tree.algebra.scalars import Scalar, mul, sub, total
+from dalembert.kkt.expressions import scalars
+from dalembert.kkt.expressions.scalars import Scalar, mul, sub, total
 
 Vector = tuple[Scalar, Scalar, Scalar]
 Symmetric = tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dalembert.tree.algebra.scalars import Scalar, add, mul, sub
+from dalembert.kkt.expressions.scalars import Scalar, add, mul, sub
+from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor, tree_order
 from dalembert.tree.algebra.screws import Pair
-from dalembert.tree.algebra.sparse_factor import dense, sparse, sparse_factor, tree_order
 from dalembert.tree.algorithms.inverse import accelerations, body_forces, crba, joint_forces
 from dalembert.tree.algorithms.passive import joint_resistance, lift_forces, spring_forces
 from dalembert.tree.algorithms.sweep import pair_add

@@ -9,11 +9,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dalembert.kkt.expressions.scalars import Scalar
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import KINDS, as_expression
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.scalars import Scalar
 from dalembert.tree.algebra.screws import Pair, Pose
 from dalembert.tree.algebra.vectors import ZERO, Vector, cross
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from dalembert.kkt.expressions.scalars import Scalar, add, mul
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.inertia import Rigid, inertial_force, momentum, rate_matrix
-from dalembert.tree.algebra.scalars import Scalar, add, mul
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, cross, scale
 from dalembert.tree.algorithms.sweep import inward, outward, pair_add

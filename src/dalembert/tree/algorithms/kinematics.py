@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dalembert.kkt.expressions.scalars import Scalar
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.scalars import Scalar
 from dalembert.tree.algebra.screws import Pair, Pose
 from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, cross
 from dalembert.tree.algorithms.inverse import accelerations
@@ -18,7 +18,7 @@ from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Where frames are and how they move.
+# Poses and velocities of frames.
 #
 # Symbols: X = (R, p) the pose of a frame in the world; V = (v, w) the velocity of its origin and its angular velocity
 # in its own axes; a acceleration of its origin.

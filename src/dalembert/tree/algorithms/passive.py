@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import UnsupportedError
+from dalembert.kkt.expressions.scalars import Scalar, add, atan2, copysign, fmax, fmin, mul, sqrt, sub, total
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.scalars import Scalar, add, atan2, copysign, fmax, fmin, mul, sqrt, sub, total
 from dalembert.tree.algebra.screws import Pair, Pose, Rotation
 from dalembert.tree.algebra.vectors import ZERO, Vector, cross, dot, scale
 from dalembert.tree.algorithms.kinematics import poses, vector, velocities

@@ -1,1 +1,1 @@
-"""The block system of a mechanism in straight-line code, with a verdict for each sample."""
+"""The block system of a mechanism: its rows, its factors through the tree, and what is asked of it."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from dalembert.errors import ModelError
+from dalembert.kkt.expressions.scalars import Scalar, cancelled, is_zero, mul, sub, total
+from dalembert.kkt.expressions.scalars import add as plus
+from dalembert.kkt.expressions.sparse_factor import Vector, dense, sparse
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.articulated import NONE, Articulated, along, articulated, carried, give_way
 from dalembert.tree.algebra.inertia import momentum
-from dalembert.tree.algebra.scalars import Scalar, cancelled, is_zero, mul, sub, total
-from dalembert.tree.algebra.scalars import add as plus
 from dalembert.tree.algebra.screws import Pair
-from dalembert.tree.algebra.sparse_factor import Vector, dense, sparse
 from dalembert.tree.algebra.vectors import ZERO
 from dalembert.tree.algorithms.inverse import joint_forces
 from dalembert.tree.algorithms.sweep import inward, outward, pair_add

@@ -12,19 +12,20 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kkt import Status
+from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
+from dalembert.kkt.expressions.probing import probe
+from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, scalar, sub, total
+from dalembert.kkt.expressions.solver import BlockSolver, RedundantRows, kept_rows
+from dalembert.kkt.expressions.sparse_factor import Vector, dense
+from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning, relative
+from dalembert.kkt.limits import DOUBLE, SINGLE, Thresholds
 from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.joints import as_expression
-from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
-from dalembert.tree.algebra.sparse_factor import Vector, dense
 from dalembert.tree.algorithms import dynamics
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.block.articulated_system import REST, Load
-from dalembert.tree.block.matrix_system import MatrixSystem, product
-from dalembert.tree.block.probing import closed_matrices, digits_of, needs_of, needs_of_rows, probe, row_weights_of
-from dalembert.tree.block.rows import scalar
-from dalembert.tree.block.solver import BlockSolver, RedundantRows, kept_rows
-from dalembert.tree.block.verdict import DOUBLE, SINGLE, BlockAnswer, Conditioning, Thresholds, relative
+from dalembert.tree.block.probing import closed_matrices, digits_of, needs_of, needs_of_rows, row_weights_of
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import cheapest
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a constrained mechanism is asked for, each as one function with a status: dynamics, impacts, projections.
+# Dynamics, impacts and projections of a constrained mechanism, each as one function with a status.
 #
 #     forward           M a + bias + A^T lam = tau             A a = -drift
 #     impact            M (v+ - v) + A^T P = 0                 rate(v+) = -e rate(v)
@@ -57,7 +58,7 @@ class Tracing:
     mechanism, tree
         What moves; its prepared links.
     needs, metric, limits
-        See `solver.py`.
+        See `kkt/expressions/solver.py`.
     symbols
         SX columns by name: q, v, t, and whatever else is asked for.
     """
@@ -300,9 +301,9 @@ def expression(values: Any) -> ca.SX:
 #     [ Q     A_p ] [ lam ]   [ -A_d b_d ]
 #     [ A_p^T  0  ] [ nu  ] = [ -b_p     ]
 #
-# of the rows that are kept (`solver.py`), solved by the same code: Q may be singular, the whole is not. What
-# they bear is then spread over all rows. If the passive coordinates need forces that no multiplier can give, the motion
-# is impossible with these actuators: the status says inconsistent.
+# of the rows that are kept (`kkt/expressions/solver.py`), solved by the same code: Q may be singular, the whole is not.
+# What they bear is then spread over all rows. If the passive coordinates need forces that no multiplier can give, the
+# motion is impossible with these actuators: the status says inconsistent.
 
 
 def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> ca.Function:

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from dalembert.kkt.expressions.scalars import Scalar, scalar
+from dalembert.kkt.expressions.sparse_factor import Vector, sparse
 from dalembert.model.constraints.all_rows import parts_of
 from dalembert.model.constraints.constraint import Constraint
 from dalembert.model.constraints.constraint import Pair as PairConstraint
@@ -30,9 +32,7 @@ from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.scalars import Scalar
 from dalembert.tree.algebra.screws import Pair, Pose
-from dalembert.tree.algebra.sparse_factor import Vector, sparse
 from dalembert.tree.algebra.vectors import cross
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations
@@ -242,11 +242,6 @@ class Observed(Kinematics):
         for i in reversed(down):
             pose = self.motion.posed[i].pose(pose)
         return pose
-
-
-def scalar(x: ca.SX) -> Scalar:
-    """Return an expression as a scalar of a tree: constants are floats."""
-    return float(x) if x.is_constant() else x
 
 
 def _entries(row: Any) -> list[ca.SX]:

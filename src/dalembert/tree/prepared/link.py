@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dalembert.kkt.expressions.scalars import Scalar
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.inertia import Rigid
-from dalembert.tree.algebra.scalars import Scalar
 from dalembert.tree.algebra.screws import Screw
 from dalembert.tree.algebra.vectors import ZERO, Vector
 

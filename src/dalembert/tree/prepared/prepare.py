@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.memory import remembered
 from dalembert.model.joints import KINDS
 from dalembert.model.joints.rotations import plane
 from dalembert.model.mechanism.placement import IDENTITY, Placement
@@ -271,14 +271,14 @@ def _aligned(kind: str, axis: Any) -> Placement:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Which preparation of a mechanism, and which algorithm, needs the fewest operations: decided by counting.
+# The preparation of a mechanism, and the algorithm, with the fewest operations: decided by counting.
 
 
 Algorithm = Callable[[Tree, list[Posed], list[Any], list[Any], list[Any]], Any]
 """algorithm(tree, posed, q, v, a) -> nested lists of scalars."""
 
 
-@lru_cache(maxsize=4)
+@remembered(1)
 def candidates(mechanism: Mechanism) -> tuple[Tree, ...]:
     """Return the mechanism prepared in every way that wins somewhere; small trees like the file's frames and masses."""
     return (*(prepare(mechanism, frames=each) for each in FRAMES), prepare(mechanism, frames="file", regrouped=False))

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from dalembert.kkt import Status
+from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.solver import RedundantRows, factored, multipliers, row_pivots
+from dalembert.kkt.expressions.sparse_factor import SparseFactor, Vector, dense, sparse
+from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Solved, judged, relative
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
 from dalembert.tree.algebra.screws import Pair
-from dalembert.tree.algebra.sparse_factor import SparseFactor, Vector, dense, sparse
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import (
     REST,
@@ -26,8 +28,6 @@ from dalembert.tree.block.articulated_system import (
     yielded,
 )
 from dalembert.tree.block.rows import RowForce
-from dalembert.tree.block.solver import RedundantRows, factored, multipliers, row_pivots
-from dalembert.tree.block.verdict import Asked, BlockAnswer, Solved, judged, relative
 from dalembert.tree.routes.elimination import JointStep, Place, RowStep, TreeElimination, eliminate, elimination_order
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def outward(made: TreeElimination, right: Right, lam: dict[int, Scalar]) -> Tree
 # ----------------------------------------------------------------------------------------------------------------------
 # Route "caba": rows eliminated inside the tree, and loops where they meet; what is left is solved at the ground.
 #
-# Symbols: as in `elimination.py`; T_f, T_l as in `verdict.py`.
+# Symbols: as in `elimination.py`; T_f, T_l as in `kkt/expressions/verdict.py`.
 #
 # No Delassus matrix is made. The sizes that residuals are measured against come from the elimination: with joints
 # first and rows last the sum of u^2 / D over joints would be T_f^2, that of b^2 / p over rows T_l^2. In any other order

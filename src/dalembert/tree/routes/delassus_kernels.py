@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from dalembert.errors import ModelError
-from dalembert.tree.algebra.scalars import Scalar, add, is_zero, mul, sub
-from dalembert.tree.algebra.sparse_factor import dense, sparse, sparse_factor
-from dalembert.tree.block.matrix_system import MatrixSystem, product
-from dalembert.tree.block.probing import FADED, needs_of_rows
-from dalembert.tree.block.solver import delassus, factored
+from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
+from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub
+from dalembert.kkt.expressions.solver import delassus, factored
+from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor
+from dalembert.kkt.limits import FADED
+from dalembert.tree.block.probing import needs_of_rows
 from dalembert.tree.routes.four_steps import massless_reason
 from dalembert.tree.routes.table import ROUTES, TreeRoute, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows

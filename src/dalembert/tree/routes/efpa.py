@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, total
+from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, total
 from dalembert.tree.block.articulated_system import ArticulatedSystem
 from dalembert.tree.routes.pv import Mobilities, along, times
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
+from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub
+from dalembert.kkt.expressions.sparse_factor import Vector
+from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.tree.algebra.articulated import Articulated, articulated, carried
-from dalembert.tree.algebra.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub
 from dalembert.tree.algebra.screws import Pair
-from dalembert.tree.algebra.sparse_factor import Vector
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import REST, Pivot, along_column, columns, joint_pivot, scaled, yielded
 from dalembert.tree.block.probing import closed_configurations, neutral_if_met
 from dalembert.tree.block.rows import RowForce
-from dalembert.tree.block.verdict import Conditioning
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 
@@ -240,7 +240,7 @@ def _stiffened(IA: Articulated, F: Pair, minus: Scalar) -> Articulated:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Where in the tree each constraint is eliminated: decided once, before code is made, on numbers.
+# The link at which each constraint is eliminated: decided once, before code is made, on numbers.
 #
 # Symbols: L, F as in `elimination.py`; s row scales, G_ii^-1/2 (`probing.py`).
 #

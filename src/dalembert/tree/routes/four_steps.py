@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dalembert.kkt.expressions.scalars import Scalar, neg, sub
+from dalembert.kkt.expressions.solver import RedundantRows, dot, factored, multipliers, row_pivots
+from dalembert.kkt.expressions.sparse_factor import SparseFactor, dense, sparse
+from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Conditioning, Solved, judged
+from dalembert.kkt.limits import Thresholds
 from dalembert.tree.algebra.count import inputs
-from dalembert.tree.algebra.scalars import Scalar, neg, sub
-from dalembert.tree.algebra.sparse_factor import SparseFactor, dense, sparse
 from dalembert.tree.block.articulated_system import (
     REST,
     Load,
@@ -17,8 +20,6 @@ from dalembert.tree.block.articulated_system import (
     UnresistedError,
     articulated_factor,
 )
-from dalembert.tree.block.solver import RedundantRows, dot, factored, multipliers, row_pivots
-from dalembert.tree.block.verdict import Asked, BlockAnswer, Conditioning, Solved, Thresholds, judged
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.link import Tree
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.tree.algebra.articulated import NONE, Articulated
-from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
 from dalembert.tree.algebra.screws import Pair
-from dalembert.tree.algebra.sparse_factor import Vector
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import REST, ArticulatedFactor, Pivot, TreeSystem, scaled
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What a traced function costs: operations, and the longest chain of operations that wait for each other.
+# The cost of a traced function: operations, and the longest chain of operations that wait for each other.
 
 
 FREE = (ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_CONST, ca.OP_PARAMETER)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert.kkt.expressions.scalars import Scalar, mul, neg, sub, total
+from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.model.constraints.constraint import Constraint
 from dalembert.tree.algebra.articulated import along, articulated
-from dalembert.tree.algebra.scalars import Scalar, mul, neg, sub, total
 from dalembert.tree.algebra.screws import Pair
-from dalembert.tree.algebra.sparse_factor import Vector
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
 from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.algorithms.sweep import pair_add

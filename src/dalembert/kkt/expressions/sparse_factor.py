@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dalembert.errors import ModelError
-from dalembert.tree.algebra.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub, total
 
 Matrix = Sequence[Sequence[Scalar]]
 """Rows of scalars."""

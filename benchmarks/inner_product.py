@@ -1,4 +1,4 @@
-"""The inner-product executor of a plan (the seed's second method)."""
+"""Sparse elimination by inner products, seed 003's second method: the rival of the plan's own executors."""
 
 from __future__ import annotations
 

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from dalembert.tree.algebra.scalars import Scalar, add, mul, neg, sub, total
-from dalembert.tree.algebra.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
-from dalembert.tree.block.verdict import (
-    DOUBLE,
+from dalembert.kkt.expressions.matrix_system import MatrixSystem
+from dalembert.kkt.expressions.sample_verdict import SampleFactors, judged_by_sample
+from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
+from dalembert.kkt.expressions.verdict import (
     Asked,
     BlockAnswer,
     Conditioning,
     Judged,
     Solved,
-    Thresholds,
     judged,
     relative,
 )
+from dalembert.kkt.limits import DOUBLE, SampleLimits, Thresholds
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Redundant rows in straight-line code: G lam = r with a singular G, by the rows that were chosen for all states.
@@ -31,7 +32,7 @@ from dalembert.tree.block.verdict import (
 #
 #     (W_D + T W_K T^T) lam_D = T W_K mu          lam_K = mu - T^T lam_D
 #
-# Which rows are kept is decided before tracing, where the mechanism's rank is (`probing.py`), and so is of which rows
+# Which rows are kept is decided before tracing, where the system's rank is (`probing.py`), and so is of which rows
 # an implied one is made: a row that can move nothing is made of none, and needs no code at all. The pivots of G_KK say
 # how far a state is from losing rank: no row of the generic rank is ever dropped, and no row beyond it is ever kept.
 
@@ -112,16 +113,17 @@ def _weighed(x: Vector, y: Vector, weights: Sequence[float]) -> Scalar:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The block system of a mechanism in straight-line code: accelerations, multipliers and a verdict for each sample.
+# The block system in straight-line code: accelerations, multipliers and a verdict for each sample.
 #
 # Symbols: H = M, or M + A^T R A where M may be singular; H = L D L^T, Y = L^-1 A^T, G = Y^T D^-1 Y the Delassus matrix.
 #
 #     M a + A^T lam = f        A a = c
 #     z = L^-1 (f + A^T R c),   G lam = Y^T D^-1 z - c,   a = L^-T D^-1 (z - Y lam)
 #
-# The factors come from the matrices (`matrix_system.py`) or from the tree (`articulated_system.py`). Two cases, chosen
-# before tracing (`probing.py`): *plain*, G by elimination without pivots; *redundant*, the same of the rows that are
-# kept (above). That the choice suits a sample is told by its residuals and pivots (`verdict.py`).
+# The factors come from the matrices (`matrix_system.py`) or from a tree (`tree/block/articulated_system.py`). Two
+# cases, chosen before tracing (`probing.py`): *plain*, G by elimination without pivots; *redundant*, the same of the
+# rows that are kept (above). That the choice suits a sample is told by its residuals and pivots: by the rank of a model
+# (`verdict.py`), or as `KKT` decides it (`sample_verdict.py`).
 # Cost beyond the factors: m^2 d / 2 + m^3 / 6 products for m rows that share d velocities.
 
 
@@ -150,6 +152,8 @@ class BlockSolver:
     ----------
     system, needs, limits
         What is solved, what to cope with, limits of the verdict.
+    G
+        The Delassus matrix (m, m).
     schur
         What solves G lam = r: a `SparseFactor`, or `RedundantRows`.
     """
@@ -157,6 +161,7 @@ class BlockSolver:
     system: BlockSystem
     needs: Conditioning
     limits: Thresholds
+    G: Matrix
     schur: SparseFactor | RedundantRows
 
     @classmethod
@@ -169,13 +174,19 @@ class BlockSolver:
         G: Matrix | None = None,
     ) -> BlockSolver:
         """Factor the Delassus matrix; `metric` (m,) weighs the squares of redundant multipliers, ones by default."""
-        return cls(system, needs, limits, factored(delassus(system) if G is None else G, needs, metric))
+        G = delassus(system) if G is None else G
+        return cls(system, needs, limits, G, factored(G, needs, metric))
 
     def solve(self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
         """Return a and lam for a load and a right side c (m,) of the rows, with the verdict.
 
         `inputs` is everything that comes from outside: where it is not finite, the sample is said to be so.
         """
+        asked = Asked(load, c, inputs)
+        return judged(self.system, self.needs, self.limits, asked, self.solved(load, c))
+
+    def solved(self, load: Any, c: Sequence[Scalar]) -> Solved:
+        """Return a, lam and what the verdict is made from."""
         system = self.system
         z = system.start(load, c)
         pulled = system.mass.scaled(z)
@@ -187,8 +198,7 @@ class BlockSolver:
             for k, value in row.items():
                 slowed[k] = sub(slowed.get(k, 0.0), mul(value, force))
         a, motion = system.finish(slowed)
-        found = Solved(a, motion, lam, neg(dot(z, pulled)), held, row_pivots(self.schur, self.needs))
-        return judged(system, self.needs, self.limits, Asked(load, c, inputs), found)
+        return Solved(a, motion, lam, neg(dot(z, pulled)), held, row_pivots(self.schur, self.needs))
 
 
 def factored(G: Matrix, needs: Conditioning, metric: Sequence[float] | None) -> SparseFactor | RedundantRows:
@@ -210,6 +220,19 @@ def row_pivots(schur: SparseFactor | RedundantRows, needs: Conditioning) -> list
     return relative(schur.pivots, needs.row_scales)
 
 
+def kept_pivots(schur: SparseFactor | RedundantRows) -> Vector:
+    """Return the pivots of G by row, those of kept rows."""
+    if isinstance(schur, RedundantRows):
+        return {schur.kept[place]: pivot for place, pivot in schur.factor.pivots.items()}
+    return schur.pivots
+
+
+def implied_sums(schur: SparseFactor | RedundantRows, needs: Conditioning) -> dict[int, Vector]:
+    """Return T by implied row, empty for those that can move nothing."""
+    sums = dict(zip(schur.implied, schur.sums, strict=True)) if isinstance(schur, RedundantRows) else {}
+    return {i: sums.get(i, {}) for i, implied in enumerate(needs.implied) if implied}
+
+
 def delassus(system: BlockSystem) -> list[list[Scalar]]:
     """Return G = Y^T D^-1 Y (m, m); rows on separate branches stay uncoupled."""
     m = len(system.rows)
@@ -224,3 +247,37 @@ def delassus(system: BlockSystem) -> list[list[Scalar]]:
 def dot(x: Vector, y: Vector) -> Scalar:
     """Return x . y of sparse vectors."""
     return total(*(mul(x[k], y[k]) for k in sorted(x.keys() & y.keys())))
+
+
+def solve_by_sample(
+    system: MatrixSystem,
+    needs: Conditioning,
+    f: Sequence[Scalar],
+    c: Sequence[Scalar],
+    inputs: Sequence[Scalar],
+    eps: float,
+) -> BlockAnswer:
+    """Return a and lam with the verdict of `KKT`: each sample, in numbers of that precision, decides its rank.
+
+    One step of refinement brings residuals to rounding row by row, as in `kkt/residual.py`.
+    """
+    solver, m = BlockSolver.of(system, needs), len(c)
+    rows = SampleFactors(
+        heights=system.rows,
+        lengths=[solver.G[i][i] for i in range(m)],
+        pivots=kept_pivots(solver.schur),
+        sums=implied_sums(solver.schur, needs),
+        masses=system.diagonal,
+        covered=bool(system.weights) or not m,
+    )
+    limits = SampleLimits.of(len(f), m, eps)
+    return judged_by_sample(system, rows, limits, Asked(f, c, inputs), refined(solver, f, c))
+
+
+def refined(solver: BlockSolver, f: Sequence[Scalar], c: Sequence[Scalar]) -> Solved:
+    """Return the solution after one step of refinement with the same factors."""
+    system, first = solver.system, solver.solved(f, c)
+    gap = [sub(*pair) for pair in zip(c, system.reached(first.motion), strict=True)]
+    second = solver.solved(system.imbalance(f, first.motion, first.lam), gap)
+    a, lam = (list(map(add, *pair)) for pair in ((first.a, second.a), (first.lam, second.lam)))
+    return replace(first, a=a, motion=a, lam=lam)

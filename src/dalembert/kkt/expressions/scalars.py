@@ -1,4 +1,4 @@
-"""Arithmetic on what a tree is written over: numbers that are known, and values that are not yet.
+"""Arithmetic on what straight-line code is written over: numbers that are known, and values that are not yet.
 
 A scalar is a Python float (known when the model is: a length, a mass, a structural zero) or anything with + - * /: a
 CasADi expression, an array with one entry per sample, a symbol that is only counted. Known zeros and ones vanish
@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 
 Scalar = Any
+
+
+def scalar(x: Any) -> Scalar:
+    """Return a CasADi expression as a scalar: constants are floats."""
+    return float(x) if x.is_constant() else x
 
 
 def is_zero(x: Scalar) -> bool:

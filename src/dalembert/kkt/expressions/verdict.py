@@ -9,12 +9,13 @@ from typing import Any, Protocol
 
 import casadi as ca
 
-from dalembert.kkt import Status
-from dalembert.tree.algebra.scalars import Scalar, add, is_zero, mul, sub, total
-from dalembert.tree.algebra.sparse_factor import Vector
+from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.sparse_factor import Vector
+from dalembert.kkt.limits import MASSIVE, Thresholds
+from dalembert.kkt.status import Status
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What became of a sample: the residuals of both block rows, evaluated after the solve, and a status from them.
+# The verdict on a sample: residuals of both block rows, evaluated after the solve, and a status from them.
 #
 # Symbols: d (n,), s (m,) constant scales near H_ii^-1/2 and G_ii^-1/2, which take units away; |.| the sum of sizes;
 # T_f^2 = f^T H^-1 f, T_l^2 = lam^T G lam, so that by Cauchy's inequality no entry of d f is larger than T_f, none of
@@ -42,70 +43,6 @@ from dalembert.tree.algebra.sparse_factor import Vector
 
 
 @dataclass(frozen=True, eq=False)
-class Thresholds:
-    """Limits for one precision.
-
-    Attributes
-    ----------
-    eps
-        The precision's rounding unit.
-    digits
-        Relative size of what counts as rounding of the model's numbers: redundant rows agree to that.
-    shift
-        mu of proximal steps in loops: eps^0.64, 1e-10 in double precision. Three steps meet eigenvalues sigma of the
-        unit-diagonal Delassus matrix down to 1e-6 to the last digits.
-    accept
-        Relative residuals up to here count as solved, whatever the pivots.
-    certain
-        Largest part of an acceleration that may be wrong: half of the digits.
-    regular
-        Pivot of kept rows, beside their typical diagonal, from which on it is more than rounding of what it is made of.
-    implied
-        A pivot of the equilibrated Delassus matrix up to here does not tell an implied row from a lost rank.
-    """
-
-    eps: float
-    digits: float = 1e-9
-
-    @property
-    def shift(self) -> float:
-        """Return mu."""
-        return self.eps**0.64
-
-    @property
-    def accept(self) -> float:
-        """Return the largest relative residual of an answer."""
-        return self.eps**0.625
-
-    @property
-    def agree(self) -> float:
-        """Return the largest residual of redundant rows."""
-        return max(self.digits, self.accept)
-
-    @property
-    def certain(self) -> float:
-        """Return the largest relative error of an answer."""
-        return self.eps**0.5
-
-    @property
-    def implied(self) -> float:
-        """Return the pivot below which a row may be implied by others: mu times the squares of how many it takes."""
-        return max(100 * self.shift, self.eps**0.4)
-
-    @property
-    def regular(self) -> float:
-        """Return the pivot above which kept rows have a rank."""
-        return MASSIVE * self.eps
-
-
-MASSIVE = 64.0
-"""A pivot above MASSIVE * eps of its typical diagonal is more than rounding: of H mass, of G a row."""
-
-DOUBLE = Thresholds(2.0**-52)
-SINGLE = Thresholds(2.0**-23)
-
-
-@dataclass(frozen=True, eq=False)
 class SolveEvidence:
     """Everything the verdict is made from.
 
@@ -120,7 +57,7 @@ class SolveEvidence:
     mass_pivots, row_pivots
         Pivots of H and, of kept rows, of G, relative to their typical diagonals, of which d and s are the roots.
     implied
-        Per row, whether it is beyond the mechanism's rank.
+        Per row, whether it is beyond the system's rank.
     """
 
     imbalance: Sequence[Scalar]
@@ -130,21 +67,24 @@ class SolveEvidence:
     held: Scalar
     mass_pivots: Sequence[Scalar]
     row_pivots: Sequence[Scalar]
-    mass_scales: Sequence[float]
-    row_scales: Sequence[float]
+    mass_scales: Sequence[Scalar]
+    row_scales: Sequence[Scalar]
     implied: Sequence[bool]
     inputs: Sequence[Scalar]
 
 
 def residuals(e: SolveEvidence) -> list[Scalar]:
     """Return omega_1, omega_2, omega_3."""
-    reach = add(_root(e.free), _root(e.held))
-    first = _over(_sum(e.mass_scales, e.imbalance), mul(float(len(e.imbalance)), reach))
+    reach = add(root(e.free), root(e.held))
+    first = _over(sum_of_sizes(e.mass_scales, e.imbalance), mul(float(len(e.imbalance)), reach))
     if not e.gap:
         return [first, ca.SX(0), ca.SX(0)]
-    size = add(_sum(e.row_scales, e.c), mul(float(len(e.gap)), reach))
+    size = add(sum_of_sizes(e.row_scales, e.c), mul(float(len(e.gap)), reach))
     sides = [[implied is side for implied in e.implied] for side in (False, True)]
-    missed = [_sum([s * chosen for s, chosen in zip(e.row_scales, side, strict=True)], e.gap) for side in sides]
+    missed = [
+        sum_of_sizes([s if chosen else 0.0 for s, chosen in zip(e.row_scales, side, strict=True)], e.gap)
+        for side in sides
+    ]
     return [first, *(ca.SX(0) if is_zero(each) else _over(each, size) for each in missed)]
 
 
@@ -166,12 +106,12 @@ def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Sc
     return ca.if_else(finite, found, int(Status.NONFINITE))
 
 
-def _root(x: Scalar) -> Scalar:
+def root(x: Scalar) -> Scalar:
     """Return the root of what is not negative but for rounding."""
     return 0.0 if is_zero(x) else ca.sqrt(ca.fabs(x))
 
 
-def _sum(scales: Sequence[float], x: Sequence[Scalar]) -> Scalar:
+def sum_of_sizes(scales: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
     """Return the sum of |scale x|."""
     sizes = (abs(each) if type(each) is float else ca.fabs(each) for each in x)
     return total(*(mul(scale, size) for scale, size in zip(scales, sizes, strict=True)))
@@ -207,7 +147,7 @@ class Conditioning:
         |A_i|^2 (m,) below which a row is not scaled up any further. A constraint that can move nothing at any probe
         has rows of rounding, or none: what is typical of the others is its floor.
     implied
-        Per row, whether it is beyond the mechanism's rank: others, which are kept, imply it.
+        Per row, whether it is beyond the system's rank: others, which are kept, imply it.
     sums
         Per row, the kept rows that an implied one is a sum of; none of a row that can move nothing.
     """
@@ -326,6 +266,6 @@ def judged(system: Judged, needs: Conditioning, limits: Thresholds, asked: Asked
     return BlockAnswer(found.a, found.lam, verdict(evidence, omega, limits), omega)
 
 
-def relative(pivots: Vector, scales: Sequence[float]) -> list[Scalar]:
+def relative(pivots: Vector, scales: Sequence[Scalar]) -> list[Scalar]:
     """Return pivots times the squares of their scales."""
     return [mul(scales[k] ** 2, pivot) for k, pivot in sorted(pivots.items())]

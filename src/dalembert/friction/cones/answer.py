@@ -1,4 +1,4 @@
-"""Contacts whose friction is limited by a reaction, resolved; known modes solved once more."""
+"""Disks and cones resolved: answer, verdict and report of one state; known modes solved once more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float
 from dalembert.errors import ModelError
 from dalembert.friction.cones.contradiction import contradiction
 from dalembert.friction.cones.modes import all_solutions, family_of
-from dalembert.friction.cones.problem import BILATERAL, FIXED, UNILATERAL, ReactionProblem, reaction_problem
+from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.resolution import (
     AT_LIMIT,
     OPTIMAL,
@@ -47,7 +48,7 @@ SINGULAR = 1e-14
 """Singular values below this part of the largest are those of redundant rows."""
 
 
-def rows_at_rest(problem: ReactionProblem, r: Array, still: Bool[Array, " p"]) -> tuple[Array, Array]:
+def rows_at_rest(problem: ConeProblem, r: Array, still: Bool[Array, " p"]) -> tuple[Array, Array]:
     """Return which rows are at rest (p,), and for each row of a slipping contact the number of its normal, else -1."""
     held, normal = np.zeros(r.size, dtype=bool), np.full(r.size, -1)
     for i in range(len(problem.names)):
@@ -68,7 +69,7 @@ def rows_at_rest(problem: ReactionProblem, r: Array, still: Bool[Array, " p"]) -
 
 
 def settled(
-    problem: ReactionProblem, a: Float[Array, " n"], r: Float[Array, " p"], noise: Float[Array, " p"]
+    problem: ConeProblem, a: Float[Array, " n"], r: Float[Array, " p"], noise: Float[Array, " p"]
 ) -> tuple[Float[Array, " n"], Float[Array, " p"], float]:
     """Return acceleration and reactions with rows at rest held, and by how much they are missed, relative to data.
 
@@ -87,7 +88,7 @@ def settled(
     return (new, x, better) if better < missed and close else (a, r, missed)
 
 
-def _solved(problem: ReactionProblem, held: Array, normal: Array, a: Array, r: Array) -> tuple[Array, Array]:
+def _solved(problem: ConeProblem, held: Array, normal: Array, a: Array, r: Array) -> tuple[Array, Array]:
     """Correct a and r twice by the block matrix at unit sizes; the least correction where rows are redundant."""
     reduced = problem.reduced
     M, A, H = reduced.system.M, reduced.system.A, reduced.W.T
@@ -101,7 +102,7 @@ def _solved(problem: ReactionProblem, held: Array, normal: Array, a: Array, r: A
     lower = np.vstack([A, H[rows]])
     K = np.block([[M, A.T, -H.T @ follows], [lower, np.zeros((len(lower), len(lower)))]])
     b = np.concatenate([reduced.load + H.T @ fixed, -reduced.drift, -reduced.contact_drift[rows]])
-    d = 1.0 / np.sqrt(M.diagonal())
+    d = 1.0 / np.sqrt(np.where(M.diagonal() > 0.0, M.diagonal(), 1.0))  # constraints hold what has no mass
     size = np.abs(lower * d).max(axis=1, initial=0.0)
     e = 1.0 / np.where(size > 0.0, size, 1.0)
     scale = np.concatenate([d, e])
@@ -132,11 +133,8 @@ NEWTON = 400
 """Steps before the kernel gives up; 3 to 10 are usual, 15 to 40 with many redundant contacts."""
 
 
-def resolve_coulomb(
-    M: Any, f: Any, W: Any, state: Any, laws: Any, warm: Any = None, associated: bool = False, **data: Any
-) -> Resolution:
+def resolve_cones(problem: ConeProblem, warm: Any = None, associated: bool = False) -> Resolution:
     """Solve the complementarity problem of Coulomb's law, or with `associated` the convex one."""
-    problem = reaction_problem(M, f, W, state, laws, **data)
     if problem.reduced.singular:
         raise ModelError(
             "M is singular on motions that the other constraints leave free; reactions as limits need a definite one"
@@ -173,12 +171,12 @@ class _Answer:
     residual: float
 
 
-def _answers(problem: ReactionProblem, every: list[Array]) -> list[_Answer]:
+def _answers(problem: ConeProblem, every: list[Array]) -> list[_Answer]:
     """Return the answers that modes lead to, each as it is and improved by the kernel."""
     return [_answer(problem, x, False) for r in every for x in (r, solve_rows(problem, False, reactions=r)[0])]
 
 
-def _answer(problem: ReactionProblem, r: Array, associated: bool) -> _Answer:
+def _answer(problem: ConeProblem, r: Array, associated: bool) -> _Answer:
     """Return the acceleration of these reactions, its mode solved once more where that helps, and measure both."""
     reduced = problem.reduced
     if not np.abs(r).max(initial=0.0) < ENDLESS:
@@ -195,7 +193,7 @@ def _answer(problem: ReactionProblem, r: Array, associated: bool) -> _Answer:
     return again if again.residual <= max(first.residual, OPTIMAL) else first
 
 
-def measured(problem: ReactionProblem, a: Array, r: Array, associated: bool) -> float:
+def measured(problem: ConeProblem, a: Array, r: Array, associated: bool) -> float:
     """Return by how much acceleration and reactions miss the laws and the equations of motion, relative to data.
 
     Data explain a motion and reactions of about the size of the free motion, in the metric of kinetic energy, and of
@@ -225,7 +223,7 @@ def measured(problem: ReactionProblem, a: Array, r: Array, associated: bool) -> 
     return float(max(wrong, off, np.finfo(float).eps * amplified))
 
 
-def _amplified(problem: ReactionProblem, a: Array, r: Array, stiffness: Array) -> float:
+def _amplified(problem: ConeProblem, a: Array, r: Array, stiffness: Array) -> float:
     """Return how much larger acceleration and reactions are than data explain, in the metric of kinetic energy."""
     reduced = problem.reduced
     M, drift = reduced.system.M, reduced.contact_drift
@@ -246,7 +244,7 @@ def _amplified(problem: ReactionProblem, a: Array, r: Array, stiffness: Array) -
 
 
 def solve_rows(
-    problem: ReactionProblem, associated: bool, warm: Any = None, reactions: Array | None = None
+    problem: ConeProblem, associated: bool, warm: Any = None, reactions: Array | None = None
 ) -> tuple[Array, float, int]:
     """Run the kernel on the contact rows, from forces or reactions; return reactions, residual and Newton steps."""
     from dalembert.friction.cones.solver import solve_with_rows
@@ -270,7 +268,7 @@ def solve_rows(
     return r, float(residual), int(steps)
 
 
-def _finished(problem: ReactionProblem, answer: _Answer, rounds: int, associated: bool, note: str = "") -> Resolution:
+def _finished(problem: ConeProblem, answer: _Answer, rounds: int, associated: bool, note: str = "") -> Resolution:
     reduced = problem.reduced
     a, r, residual = answer.a, answer.r, answer.residual
     others = reduced.acceleration(r)[1] if np.isfinite(r).all() else np.full(len(problem.others), np.nan)
@@ -282,7 +280,8 @@ def _finished(problem: ReactionProblem, answer: _Answer, rounds: int, associated
     forces[np.abs(forces) < NOTHING] = 0.0
     u = reduced.W.T @ a + reduced.contact_drift
     u[np.abs(u) <= 1e3 * STILL * size] = 0.0
-    xi = np.array([u[row] if row >= 0 else np.nan for row in problem.columns])
+    xi = problem.W.T @ a + problem.contact_drift
+    xi[problem.columns >= 0] = u[problem.columns[problem.columns >= 0]]
     name = "exact, associated" if associated else "exact, Coulomb cones"
     certificate = FrictionCertificate(name, residual, 0.0, rounds, note)
     status = FrictionStatus.SOLVED if residual <= OPTIMAL else FrictionStatus.NOT_CONVERGED
@@ -295,7 +294,7 @@ def _finished(problem: ReactionProblem, answer: _Answer, rounds: int, associated
     )  # fmt: skip
 
 
-def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSets:
+def _sets(problem: ConeProblem, r: Array, u: Array, size: Array) -> IndexSets:
     """Sort contacts by reaction, velocity, force and relative acceleration."""
     sliding, sticking, onset, limit, apart = [], [], {}, [], []
     stiffness = np.diag(problem.delassus[0])
@@ -320,9 +319,7 @@ def _sets(problem: ReactionProblem, r: Array, u: Array, size: Array) -> IndexSet
     return IndexSets((*sliding, *problem.moving), tuple(sticking), onset, tuple(limit), tuple(apart))
 
 
-def report(
-    problem: ReactionProblem, r: Array, solved: bool, associated: bool = False, note: str = ""
-) -> UniquenessReport:
+def report(problem: ConeProblem, r: Array, solved: bool, associated: bool = False, note: str = "") -> UniquenessReport:
     """Say whether there are other answers, as far as that can be proved."""
     nothing = np.zeros((0, problem.system.n))
     if not solved:
@@ -363,7 +360,7 @@ def report(
     )
 
 
-def _report_associated(problem: ReactionProblem, r: Array, nothing: Array) -> UniquenessReport:
+def _report_associated(problem: ConeProblem, r: Array, nothing: Array) -> UniquenessReport:
     """Say what the convex problem determines: the acceleration, unless contacts in motion or pulling rows are in it."""
     if np.any(problem.sliding) or np.any(problem.kind == BILATERAL):
         reason = "associated, with rows that pull or contacts in motion: not a convex problem"
@@ -378,7 +375,7 @@ def _report_associated(problem: ReactionProblem, r: Array, nothing: Array) -> Un
     return UniquenessReport(True, True, tuple(dict.fromkeys(loose)), "associated: a strictly convex problem", nothing)
 
 
-def _differing(problem: ReactionProblem, r: Array, every: list[Array]) -> set[str]:
+def _differing(problem: ConeProblem, r: Array, every: list[Array]) -> set[str]:
     scale = max((np.abs(x).max(initial=0.0) for x in every), default=0.0)
     return {
         name
@@ -388,7 +385,7 @@ def _differing(problem: ReactionProblem, r: Array, every: list[Array]) -> set[st
     }
 
 
-def _none(problem: ReactionProblem, rounds: int, associated: bool, note: str, weights: dict[str, float]) -> Resolution:
+def _none(problem: ConeProblem, rounds: int, associated: bool, note: str, weights: dict[str, float]) -> Resolution:
     """Return that there is no answer, and who contradicts whom where weights prove it."""
     n, m, k = problem.system.n, problem.columns.size, problem.system.m
     who = tuple(weights) or tuple(problem.names)

@@ -1,4 +1,4 @@
-"""The block system from its matrices: M with the zeros of the tree, A by rows.
+"""The block system from its matrices: M and A by rows, zeros left out.
 
 Symbols: R = diag(rho) row weights, H = M + A^T R A = L D L^T. Without R the factor of M fills nothing in. With R > 0
 the system H a + A^T lam = f + A^T R c, A a = c has the solution of that with M, for any R, and H is definite exactly
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from dalembert.tree.algebra.scalars import Scalar, add, is_zero, mul, sub, total
-from dalembert.tree.algebra.sparse_factor import (
+from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.sparse_factor import (
     Matrix,
     SparseFactor,
     Vector,
@@ -38,6 +38,8 @@ class MatrixSystem:
         Factor of H; the rows of Y^T.
     weights
         rho (m,), empty for R = 0.
+    diagonal
+        H_kk (n,).
     """
 
     M: Matrix
@@ -45,16 +47,30 @@ class MatrixSystem:
     mass: SparseFactor
     rows: list[Vector]
     weights: list[Scalar]
+    diagonal: list[Scalar]
 
     @classmethod
     def of(
         cls, M: Matrix, A: Matrix, massless: bool = False, names: Sequence[str] = (), floors: Sequence[float] = ()
     ) -> MatrixSystem:
-        """Factor H; `massless` where M may be singular, `floors` (m,) as in `row_weights`."""
+        """Factor H of a tree; `massless` where M may be singular, `floors` (m,) as in `row_weights`."""
         weights = row_weights(M, A, floors or [0.0] * len(A)) if massless and A else []
+        return cls.weighed(M, A, weights, None if weights else tree_order(len(M)), names)
+
+    @classmethod
+    def weighed(
+        cls,
+        M: Matrix,
+        A: Matrix,
+        weights: list[Scalar],
+        order: Sequence[int] | None = None,
+        names: Sequence[str] = (),
+    ) -> MatrixSystem:
+        """Factor H for given weights rho (m,), or none, in an order of elimination, by default one of little fill."""
         H = augmented(M, A, weights) if weights else M
-        mass = sparse_factor(H, least_fill_order(H) if weights else tree_order(len(M)), names)
-        return cls(M, A, mass, [mass.half_solve(sparse(row)) for row in A], weights)
+        mass = sparse_factor(H, least_fill_order(H) if order is None else order, names)
+        rows = [mass.half_solve(sparse(row)) for row in A]
+        return cls(M, A, mass, rows, weights, [H[k][k] for k in range(len(M))])
 
     def start(self, load: Sequence[Scalar], c: Sequence[Scalar]) -> Vector:
         """Return z = L^-1 (f + A^T R c)."""
@@ -103,6 +119,24 @@ def row_weights(M: Matrix, A: Matrix, floors: Sequence[float]) -> list[Scalar]:
         heavy = ca.SX(total(*(mul(square, masses[i]) for i, square in squares.items() if i in masses)))
         size = ca.fmax(ca.SX(total(*squares.values())), floor)
         weights.append(ca.if_else(heavy > 0, heavy / size, mean) / size if squares else 0.0)
+    return weights
+
+
+def unit_free_weights(M: Matrix, A: Matrix, implied: Sequence[bool]) -> list[Scalar]:
+    """Return rho: 1 / rho_j = sum_i A_ji^2 / M_ii over coordinates with mass, the Delassus diagonal of a diagonal M.
+
+    No unit matters. A row on massless coordinates alone is weighed by the mean of M's diagonal (or one) over its
+    square. Implied rows weigh nothing: one that contradicts the others leaves their answer as it is.
+    """
+    masses = [ca.SX(M[i][i]) for i in range(len(M))]
+    mean = total(*masses) / len(M)
+    mean = ca.if_else(mean > 0, mean, 1)
+    weights: list[Scalar] = []
+    for row, idle in zip(A, implied, strict=True):
+        squares = {i: mul(value, value) for i, value in sparse(row).items()}
+        reach = total(*(mul(x, ca.if_else(masses[i] > 0, 1 / masses[i], 0)) for i, x in squares.items()))
+        size = ca.SX(total(*squares.values()))
+        weights.append(0.0 if idle or not squares else ca.if_else(ca.SX(reach) > 0, 1 / reach, mean / size))
     return weights
 
 

@@ -1,0 +1,21 @@
+"""Names of a room, imported when they are first used (PEP 562): who asks for little waits for little."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def on_first_use(room: str, files: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a room whose names are in files: name -> file, relative to the room."""
+
+    def get(name: str) -> Any:
+        if name not in files:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{room}.{files[name]}"), name)
+        vars(sys.modules[room])[name] = value
+        return value
+
+    return get

@@ -1,0 +1,202 @@
+"""Probing of matrices at sample configurations: rank, conditioning and massless coordinates, before code is traced.
+
+Symbols: H = M, or M + A^T R A where M may be singular, H = L L^T; B = D A L^-T, the rows in the metric of the mass; D
+scales the rows of one unit in one constraint (lengths, angles) by one factor; s singular values of B.
+
+Rank is a property of the system: the largest found at the probes, which meet its constraints, with the tolerance of its
+digits. So many rows are kept, those with the largest pivots at all probes; the others are implied, each a sum of kept
+ones. B does not change with the units of coordinates, D takes those of rows away: kilometres or micrometres, the same
+rows are kept. One factor for each unit and constraint, not for each row: a row that does next to nothing beside others
+of its constraint is rounding of the model's numbers (a loop in a plane has one across it), and scaled up it would
+demand forces without limit. A configuration of lower rank is told by its pivots and left to `kkt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from dalembert.kkt.expressions.verdict import Conditioning
+from dalembert.kkt.limits import BUILT, CLOSED, FADED, NEARLY_IMPLIED, NEARLY_MASSLESS, PART, SINGULAR_STEP, SLACK
+from dalembert.kkt.rows import row_structure
+
+Array = np.ndarray
+
+CLOSING_STEPS = 30
+"""Gauss-Newton steps towards a configuration that meets the constraints."""
+
+
+def probe(
+    M: Float[Array, "N n n"],
+    A: Float[Array, "N m n"],
+    groups: Sequence[int] | None = None,
+    digits: float = BUILT,
+    moves: bool = False,
+) -> Conditioning:
+    """Return what M and A at N configurations ask for; `groups` (m,) says which rows have one scale.
+
+    Of a system that `moves` somewhere, configurations in which it is locked have a rank of their own.
+    """
+    groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
+    plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
+    light = any(_small(one) > _small(two) for one, two in zip(plain.spectra, weighed.spectra, strict=True))
+    massless = light or any(_spectrum(m)[0] < NEARLY_MASSLESS for m in M)
+    found = weighed if massless else plain
+    heavy = _diagonals(found.H).max(initial=0.0) or 1.0
+    typical, _ = _typical(_diagonals(found.G), groups, 1.0 / heavy)
+    sizes, still = _typical((A * A).sum(axis=2), groups, 1.0)
+    implied, sums = _dependences(found.H, A, typical, digits, moves)
+    return Conditioning(
+        massless,
+        mass_scales=_scales(found.H),
+        row_scales=_tuple(typical**-0.5),
+        size_floors=_tuple(np.where(still, 1.0, FADED**2) * sizes),
+        implied=implied,
+        sums=sums,
+    )
+
+
+class _Probed(NamedTuple):
+    """H and its Delassus matrix G at all probes, and the eigenvalues of G with unit diagonal."""
+
+    H: Array
+    G: Array
+    spectra: list[Array]
+
+
+def _delassus(M: Array, A: Array, factor: float, groups: tuple[int, ...]) -> _Probed:
+    """Return what M + factor A^T R A gives at all probes."""
+    weights = [factor * _weights(m, a) for m, a in zip(M, A, strict=True)]
+    H = np.array([m + a.T @ (w[:, None] * a) for m, a, w in zip(M, A, weights, strict=True)])
+    G = np.array([a @ _inverse(h) @ a.T for h, a in zip(H, A, strict=True)])
+    return _Probed(H, G, [_spectrum(g, groups) for g in G])
+
+
+def _inverse(H: Array) -> Array:
+    """Return the inverse of H, of what is not zero in it; scaled first, so that light coordinates count."""
+    d = _unit(np.diag(H))
+    return d[:, None] * np.linalg.pinv(d[:, None] * H * d, hermitian=True) * d
+
+
+def _unit(diagonal: Array) -> Array:
+    """Return what scales a diagonal to ones; one where it is not positive."""
+    return np.where(diagonal > 0, np.abs(diagonal) + (diagonal <= 0), 1.0) ** -0.5
+
+
+def _dependences(
+    H: Array, A: Array, typical: Array, digits: float, moves: bool
+) -> tuple[tuple[bool, ...], tuple[tuple[int, ...], ...]]:
+    """Return which rows are implied by others, and of which kept rows each of them is a sum."""
+    m = A.shape[1]
+    found = [row_structure(a, h, digits, scales=typical**-0.5) for h, a in zip(H, A, strict=True)]
+    rows, ranks = [each.B for each in found], [each.rank for each in found]
+    free = [each for each in ranks if each < A.shape[2]]
+    rank = max(free if moves and free else ranks, default=0)
+    generic = [B for B, each in zip(rows, ranks, strict=True) if each == rank]
+    kept = _chosen(generic, rank)
+    rest = [i for i in range(m) if i not in kept]
+    largest = np.zeros((len(rest), rank))
+    for B in generic:
+        T = np.linalg.lstsq(B[kept].T, B[rest].T, rcond=None)[0].T if rank and rest else largest
+        largest = np.maximum(largest, np.abs(T))
+    parts = {i: tuple(sorted(kept[k] for k in np.flatnonzero(largest[at] > PART))) for at, i in enumerate(rest)}
+    small = {i for i in rest if max(np.linalg.norm(B[i]) for B in generic) <= digits}
+    return tuple(i in rest for i in range(m)), tuple(() if i in small else parts.get(i, ()) for i in range(m))
+
+
+def _chosen(rows: list[Array], rank: int) -> list[int]:
+    """Return `rank` rows whose least pivot among all probes is largest, one after another (pivoted Gram-Schmidt)."""
+    left, kept = [B.copy() for B in rows], list[int]()
+    for _ in range(rank):
+        sizes = np.min([np.linalg.norm(B, axis=1) for B in left], axis=0)
+        sizes[kept] = -1.0
+        kept.append(int(np.argmax(sizes)))
+        for B in left:
+            unit = B[kept[-1]] / (np.linalg.norm(B[kept[-1]]) or 1.0)
+            for _ in range(2):
+                B -= np.outer(B @ unit, unit)
+    return sorted(kept)
+
+
+def _small(spectrum: Array) -> int:
+    """Return how many rows others seem to imply: beside very light coordinates heavy rows look so, too."""
+    return int(np.count_nonzero(spectrum < NEARLY_IMPLIED))
+
+
+def _spectrum(P: Array, groups: Sequence[int] | None = None) -> Array:
+    """Return the eigenvalues of P scaled to unit diagonal, or to at most one within each group; zeros come first."""
+    if not P.size:
+        return np.ones(1)
+    diagonal = _grouped(np.diag(P), groups)
+    d = np.where(diagonal > 0, _unit(diagonal), 0.0)
+    return np.linalg.eigvalsh(d[:, None] * P * d)
+
+
+def _grouped(diagonal: Array, groups: Sequence[int] | None) -> Array:
+    """Return the largest entry of each entry's group."""
+    largest = diagonal.copy()
+    for group in set(groups or ()):
+        members = np.array([each == group for each in groups or ()])
+        largest[members] = diagonal[members].max()
+    return largest
+
+
+def _weights(M: Array, A: Array) -> Array:
+    """Return the row weights of `matrix_system.row_weights`, in numbers."""
+    masses = np.diag(M)
+    size = (A * A).sum(axis=1)
+    heavy = np.divide((A * A) @ masses, size, out=np.zeros_like(size), where=size > 0)
+    heavy = np.where(heavy > 0, heavy, (masses.mean() if masses.size else 0.0) or 1.0)
+    return np.divide(heavy, size, out=np.zeros_like(size), where=size > 0)
+
+
+def _scales(P: Float[Array, "N k k"]) -> tuple[float, ...]:
+    """Return the median diagonal to the power -1/2; one where it is zero."""
+    middle = np.median(_diagonals(P), axis=0)
+    return _tuple(np.where(middle > 0, middle, 1.0) ** -0.5)
+
+
+def _typical(sizes: Float[Array, "N m"], groups: Sequence[int], otherwise: float) -> tuple[Array, Array]:
+    """Return the median size of each row, the largest of its group (m,), and which are zero (m,).
+
+    Those take the largest of all, or `otherwise` where nothing moves.
+    """
+    middle = _grouped(np.median(sizes, axis=0), groups)
+    idle = middle <= 0
+    return np.where(idle, middle.max(initial=0.0) or otherwise, middle), idle
+
+
+def _diagonals(P: Float[Array, "N k k"]) -> Array:
+    return np.diagonal(P, axis1=1, axis2=2)
+
+
+def _tuple(x: Array) -> tuple[float, ...]:
+    return tuple(map(float, x))
+
+
+def closest_closed(
+    linearised: Callable[[Any], tuple[Array, Array, Array]], move: Callable[[Any, Array], Any], q: Any
+) -> Any:
+    """Return a configuration near q that meets the constraints, by Gauss-Newton steps; None where they fail.
+
+    `linearised(q)` is the size of every coordinate (n,), the Jacobian (h, n) and the residuals (h,), both over the
+    sizes of the residuals; `move` takes a step (n,).
+    """
+    best, least = None, np.inf
+    for _ in range(CLOSING_STEPS):
+        d, J, phi = linearised(q)
+        size = np.abs(phi).max(initial=0.0)
+        if size < least:
+            best, least = q, size
+        if not CLOSED < size < np.inf or (size < SLACK and size > 0.5 * least and best is not q):
+            break
+        q = move(q, -d * (np.linalg.pinv(J * d, rcond=SINGULAR_STEP) @ phi))
+    return best if least <= SLACK else None
+
+
+def coordinate_sizes(M: Float[Array, "n n"]) -> Float[Array, " n"]:
+    """Return M_ii^-1/2, in which steps are measured; one for a coordinate without mass."""
+    return _unit(np.diag(M))

@@ -1,0 +1,72 @@
+"""Joint values over the nv velocities: damping, friction, springs, armature, limits, and the actuation of motors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.checks import floats
+from dalembert.errors import ShapeError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+Array = np.ndarray
+
+
+def per_velocity(mechanism: Mechanism, word: str) -> Float[Array, " nv"]:
+    """Return a field of all joints as one vector, zero where a joint has none."""
+    return _frozen(_collected(mechanism, [getattr(joint, word) for joint in mechanism.joints], 0.0))
+
+
+def limits(mechanism: Mechanism, word: str) -> Float[Array, " nv"]:
+    """Return a limit of all joints as one vector, infinite where a joint has none."""
+    return _frozen(_collected(mechanism, [getattr(joint.limits, word) for joint in mechanism.joints], np.inf))
+
+
+def armature(mechanism: Mechanism) -> Float[Array, " nv"]:
+    """Return the armature of the joints with gear^2 rotor_inertia of the motors."""
+    inertia = _collected(mechanism, [joint.armature for joint in mechanism.joints], 0.0)
+    for motor in mechanism.actuators:
+        inertia[mechanism.index_v(motor.coordinate)] += motor.gear**2 * motor.rotor_inertia
+    return _frozen(inertia)
+
+
+def actuation(mechanism: Mechanism) -> Float[Array, "nv nu"]:
+    """Return the matrix of gears, one column per actuator."""
+    matrix = np.zeros((mechanism.nv, len(mechanism.actuators)))
+    for column, motor in enumerate(mechanism.actuators):
+        matrix[mechanism.index_v(motor.coordinate), column] = motor.gear
+    return _frozen(matrix)
+
+
+def torque(mechanism: Mechanism, control: Any, clip: bool) -> Float[Array, "*batch nv"]:
+    """Return joint forces of the controls (nu,), each within its motor's effort where `clip` asks for it."""
+    motors = mechanism.actuators
+    u = floats(control, "control")
+    if u.ndim < 1 or u.shape[-1] != len(motors):
+        names = ", ".join(motor.name for motor in motors) or "none"
+        raise ShapeError(f"control must have shape (..., {len(motors)}), one per actuator ({names}); it has {u.shape}")
+    if clip:
+        most = np.array([motor.effort / abs(motor.gear) if motor.gear else np.inf for motor in motors])
+        u = np.clip(u, -most, most)
+    return u @ mechanism.actuation.T
+
+
+def _collected(mechanism: Mechanism, values: Sequence[tuple[float, ...]], default: float) -> Array:
+    """Return values per joint as one vector; a joint without any has the default."""
+    whole = np.full(mechanism.nv, default)
+    start = mechanism.manifold.v_start
+    for i, value in enumerate(values):
+        if value:
+            whole[start[i] : start[i + 1]] = value
+    return whole
+
+
+def _frozen(array: Array) -> Array:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,174 @@
+"""The block system of a constrained mechanism: solved in compiled code, and by `KKT` where that declines.
+
+Three levels of answer, as everywhere: `compile(...)` is a kernel with a status per sample; `forward` runs it, and gives
+samples that it declines to `KKT`; `solve` and `diagnose` take one state through `KKT`, with names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.checks import floats
+from dalembert.errors import ModelError, SolvabilityError
+from dalembert.model.mechanism.calls import on_manifold
+from dalembert.model.mechanism.precision import CLEAR, ROUNDING, digits_of, model_rows, rows_of_rank
+
+if TYPE_CHECKING:
+    from dalembert.kernel import Kernel
+    from dalembert.kkt import KKT, Diagnosis, Solution
+    from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.mechanism.ranks import GenericRank
+
+Array = np.ndarray
+
+LARGEST_SURVEYED = 200
+"""Velocities up to which ranks are looked for by dense decompositions."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# One state, or a batch, through `KKT`.
+
+
+def block_system(mechanism: Mechanism, q: Any, t: Any, metric: Any) -> KKT:
+    """Return the block matrix, with the names of rows and coordinates."""
+    still, none = np.zeros(mechanism.nv), np.zeros(len(mechanism.names))
+    return _block(mechanism, q, still, none, t, metric)[0]
+
+
+def solve(mechanism: Mechanism, q: Any, v: Any, tau: Any, t: Any, metric: Any, options: dict[str, Any]) -> Solution:
+    """Return what `KKT` says to one state or a batch."""
+    system, drift, agree = _block(mechanism, q, v, mechanism.drift(q, v, t), t, metric)
+    if agree:
+        options = {"inconsistent": "least_squares"} | options
+    return system.solve(_force(mechanism, q, v, tau), drift, **options)
+
+
+def diagnose(mechanism: Mechanism, q: Any, v: Any, t: float) -> Diagnosis:
+    """Return in words what is redundant, conflicting, massless or not unique at one state."""
+    v = np.zeros(mechanism.nv) if v is None else v
+    system, drift, agree = _block(mechanism, q, v, mechanism.drift(q, v, t), t, None)
+    return system.diagnose(drift if np.any(drift) and not agree else None)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: Any) -> tuple[KKT, Array, bool]:
+    """Return the block matrix, the drift as the model's digits allow it, and whether they make rows agree."""
+    from dalembert.kkt import KKT
+
+    M, A = mechanism.mass_matrix(q), mechanism.jacobian(q, t)
+    digits, groups = digits_of(mechanism), mechanism.scale_groups
+    rank = _known_rank(mechanism, q, t)
+    if rank is not None and rank.dropped > digits:  # rows of short levers: their digits count CLEAR times
+        digits *= CLEAR
+    elif rank is not None:
+        from dalembert.model.mechanism.ranks import agreeing
+
+        size = float(np.asarray(mechanism.drift_size(A, v)))
+        agreed = agreeing(mechanism, rank, np.asarray(q, dtype=float), float(t), drift, size)
+        rows, sums = rows_of_rank(M, A, drift, groups, digits, rank.rank)
+        options: dict[str, Any] = {"rank": rank.rank, "groups": groups}
+        system = KKT(M, rows, mechanism.names, mechanism.coordinates, _square(metric), **options)
+        return system, drift if agreed is None else sums, agreed is not None
+    rows = model_rows(M, A, drift, mechanism.drift_size(A, v), groups, digits)
+    weights = _square(metric)
+    system = KKT(M, rows.A, mechanism.names, mechanism.coordinates, weights, rank_tolerance=rows.tolerance)
+    return system, rows.drift, rows.agree
+
+
+def _known_rank(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
+    """Return the mechanism's rank where rows depend on each other everywhere, beyond doubt; of one state.
+
+    Where rows are neither dependent to the model's digits nor clearly independent, `model_rows` decides.
+    """
+    if np.ndim(q) != 1 or np.ndim(t) or not mechanism.names or not 0 < mechanism.nv <= LARGEST_SURVEYED:
+        return None
+    if not np.isfinite(np.asarray(q, dtype=float)).all():
+        return None
+    from dalembert.model.mechanism.ranks import fitting_rank
+
+    rank = fitting_rank(mechanism, q, float(t))
+    clear = rank.dropped <= CLEAR * digits_of(mechanism)
+    return rank if rank.redundant and rank.places and clear else None
+
+
+def _force(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> Array:
+    """Return tau - bias."""
+    bias = mechanism.bias(q, v)
+    return -bias if tau is None else floats(tau, "tau") - bias
+
+
+def _square(metric: Any) -> Array | None:
+    """Return weights as the diagonal matrix that `KKT` takes."""
+    if metric is None:
+        return None
+    weights = floats(metric, "metric")
+    if weights.ndim != 1:
+        raise ModelError(f"metric is one positive weight per constraint row, not an array of shape {weights.shape}")
+    return np.diag(weights)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Forward dynamics: compiled code first.
+
+
+def constrained_forward(mechanism: Mechanism, q: Any, v: Any, tau: Any, t: Any) -> tuple[Array, Array, Array]:
+    """Return acceleration (nv,), multipliers (m,), status; `KKT` decides what the kernel declines or contests."""
+    from dalembert.kkt import Status
+
+    q = on_manifold(mechanism, q)
+    v, tau, t = (floats(x, name) for x, name in ((v, "v"), (tau, "tau"), (t, "t")))
+    kernel = mechanism.compile("forward")
+    a, lam, status = kernel(q, v, tau, t[..., None])
+    status = status[..., 0].astype(int)
+    if kernel.final:
+        _refuse_unsolved(mechanism, kernel, a, status)
+        return a, lam, status
+    open_ = (status == Status.DECLINED) | (status == Status.INCONSISTENT)
+    if np.any(open_):
+        batch = status.shape  # one state is a batch of one, so that what is wrong with it is its status
+        q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1]))[open_].reshape(-1, x.shape[-1]) for x in (q, v, tau))
+        answer = _by_kkt(mechanism, q, v, tau, np.broadcast_to(t, batch)[open_].reshape(-1))
+        status = np.asarray(status)
+        a[open_], lam[open_], status[open_] = answer
+    return a, lam, status
+
+
+def _by_kkt(mechanism: Mechanism, q: Array, v: Array, tau: Array, t: Array) -> tuple[Array, Array, Array]:
+    """Return what `KKT` says to a batch, under the mechanism's rank: next to a singularity no row is dropped.
+
+    A sample that contradicts this rank may do so within the model's digits, or on another part of the manifold:
+    then its own rank decides, as it does where one is lost to the last digit. Next to such a configuration the
+    answer stays uncertified.
+    """
+    from dalembert.kkt import KKT, Status
+    from dalembert.model.mechanism.ranks import distance
+
+    rank = None if mechanism.nv > LARGEST_SURVEYED else mechanism.generic_rank(None, float(t[0]))
+    if rank is None or not rank.places:
+        solution = mechanism.solve(q, v, tau, t)
+        return solution.acceleration, solution.multipliers, np.asarray(solution.status)
+    M, A = mechanism.mass_matrix(q), mechanism.jacobian(q, t)
+    system = KKT(M, A, mechanism.names, mechanism.coordinates, rank=rank.rank)
+    solution = system.solve(_force(mechanism, q, v, tau), mechanism.drift(q, v, t))
+    a, lam, status = solution.acceleration, solution.multipliers, np.array(solution.status)
+    finite = np.isfinite(q).all(axis=-1)
+    for k in np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite):
+        far = distance(mechanism, rank, q[k], float(t[k]))
+        if far > digits_of(mechanism) or far <= ROUNDING:
+            own = mechanism.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
+            a[k], lam[k], status[k] = own.acceleration[0], own.multipliers[0], np.asarray(own.status)[0]
+    return a, lam, status
+
+
+def _refuse_unsolved(mechanism: Mechanism, kernel: Kernel, a: Array, status: Array) -> None:
+    """Raise for a single state without an answer that no dense solver may explain; NaN has its status."""
+    from dalembert.kkt import Status
+
+    if status.ndim or Status(int(status)).solved or Status(int(status)) is Status.NONFINITE:
+        return
+    raise SolvabilityError(
+        f"{Status(int(status)).message}; {kernel.explain(a)}. A mechanism of {mechanism.nv} velocities has no dense "
+        "diagnosis: look at a shorter one of its kind, or free these rows"
+    )
