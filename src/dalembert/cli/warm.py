@@ -59,7 +59,7 @@ M = np.eye(3)
 LAGRANGIAN = """
 import casadi as ca, dalembert as da
 q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
-system = da.Lagrangian(q, v, kinetic=ca.sumsqr(v) / 2, potential=9.81 * q[1], holonomic=ca.sumsqr(q) - 1)
+system = da.Lagrangian(q, v, kinetic=ca.sumsqr(v) / 2, potential=9.81 * q[1], constraints=[ca.sumsqr(q) - 1])
 problem = da.Problem(system)
 """
 
