@@ -155,3 +155,24 @@ def test_graph_misuse_exits_2(system_file, tmp_path, capsys):
     code, _, err = called("graph", system_file(EQUATIONS), "-o", str(tmp_path / "no" / "graph.svg"), capsys=capsys)
     assert code == 2
     assert "folder" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--jobs", "0"), "at least 1"),
+        (("--to", "a", "--shipped", "b"), "exclude each other"),
+        (("smoth motion",), "there is no entry 'smoth motion'"),
+    ],
+)
+def test_warm_refuses_what_it_does_not_know(arguments, message, capsys):
+    code, _, error = called("warm", *arguments, capsys=capsys)
+    assert code == 2
+    assert message in " ".join(error.split())
+
+
+def test_warm_fills_a_folder_that_travels(tmp_path, capsys):
+    code, out, _ = called("warm", "--to", str(tmp_path), "batches of block systems", capsys=capsys)
+    assert code == 0
+    assert out.splitlines()[0] == f"export DALEMBERT_LOOPS={tmp_path / 'loops'}"
+    assert list((tmp_path / "loops").rglob("*.nbc"))

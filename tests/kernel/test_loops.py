@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import importlib.util
 import os
+import platform
 import sys
+from collections import Counter
 
 import pytest
 
-from dalembert.kernel import cache, loop_cache, loops
+from dalembert.kernel import cache, compile_bar, loop_cache, loops
 
 CALLED = """
 from dalembert.kernel.loops import loop
@@ -178,3 +180,85 @@ def test_every_cached_loop_is_made_by_the_one_decorator():
                     if "cache=True" in (text := file.read()) or '"cache": True' in text:
                         found.append(name)
     assert found == []
+
+
+@pytest.fixture
+def shipped(start, tmp_path, monkeypatch):
+    """Return a folder with code of `line` as a wheel carries it, for a level of processors; nothing is stored."""
+    folder = tmp_path / "_loops"
+    monkeypatch.setattr(loop_cache, "building", [str(folder)])
+    assert start()(2.0) == 7.0
+    for path in (tmp_path / "__pycache__").glob("made_up*.nb?"):
+        path.unlink()
+    monkeypatch.setattr(loop_cache, "building", [])
+    monkeypatch.setattr(loop_cache, "_shipped", lambda: str(folder))
+    monkeypatch.setattr(loop_cache, "counts", Counter())
+    return folder
+
+
+def test_code_that_came_with_the_library_is_taken_first(start, shipped, tmp_path):
+    assert (start()(2.0), loop_cache.counts) == (7.0, {"shipped": 1})
+    assert files(tmp_path) == []
+
+
+def test_shipped_code_is_read_where_nothing_can_be_written(start, shipped, monkeypatch):
+    def nowhere(self, function):
+        raise RuntimeError("no locator available")
+
+    monkeypatch.setattr(loop_cache.FunctionCache, "__init__", nowhere)
+    for path in shipped.rglob("*"):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    assert (start()(2.0), loop_cache.counts) == (7.0, {"shipped": 1})
+
+
+@pytest.mark.parametrize("how", ["other types", "native", "off", "damaged", "edited"])
+def test_what_shipped_code_does_not_serve_is_compiled(start, shipped, tmp_path, monkeypatch, how):
+    value, answer = 2.0, 7.0
+    if how == "other types":
+        value = 2
+    elif how in ("native", "off"):
+        monkeypatch.setenv("DALEMBERT_LOOPS", how)
+    elif how == "damaged":
+        for path in shipped.rglob("*.nbc"):
+            path.write_bytes(path.read_bytes()[:-1])
+    else:
+        (tmp_path / "made_up_called.py").write_text(CALLED.replace("3.0", "4.0"))
+        answer = 9.0
+    assert start()(value) == answer
+    assert loop_cache.counts["shipped"] == 0
+    assert loop_cache.counts["compiled"] == 2
+    assert bool(files(tmp_path, ".nbc")) is (how != "off")
+
+
+def test_stored_code_can_lie_in_a_folder_of_its_own(start, tmp_path, monkeypatch):
+    monkeypatch.setenv("DALEMBERT_LOOPS", str(tmp_path / "travels"))
+    assert start()(2.0) == 7.0
+    assert files(tmp_path) == []
+    monkeypatch.setattr(loop_cache, "counts", Counter())
+    assert (start()(2.0), loop_cache.counts) == (7.0, {"stored": 1})
+    assert list((tmp_path / "travels").rglob("*.nbc"))
+
+
+def test_a_processor_below_the_level_takes_no_shipped_code(tmp_path, monkeypatch):
+    folder = tmp_path / "_loops" / f"{loop_cache.PYTHON}-{platform.machine().lower()}"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(loop_cache, "__file__", str(tmp_path / "kernel" / "loop_cache.py"))
+    level, _ = loop_cache.LEVELS[platform.machine().lower()]
+    monkeypatch.setitem(loop_cache.LEVELS, platform.machine().lower(), (level, ()))
+    loop_cache._shipped.cache_clear()
+    assert loop_cache._shipped() == str(folder)
+    monkeypatch.setitem(loop_cache.LEVELS, platform.machine().lower(), (level, ("no such feature",)))
+    loop_cache._shipped.cache_clear()
+    assert loop_cache._shipped() is None
+    loop_cache._shipped.cache_clear()
+
+
+def test_the_bar_says_what_is_compiled(start, monkeypatch, capsys):
+    """After a moment of patience, on a terminal alone; the number of functions is known before they are compiled."""
+    monkeypatch.setattr(compile_bar, "PACKAGE", "made_up")
+    monkeypatch.setattr(compile_bar, "PATIENCE", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    line = start()
+    assert loop_cache.functions_of(line.py_func) == 2
+    assert line(2.0) == 7.0
+    assert "once on this machine" in capsys.readouterr().err
