@@ -8,10 +8,9 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dalembert.kernel import Kernel
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_steady, pasted
 from dalembert.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER, Layout
 from dalembert.large.simd4 import along_x, along_y, along_z, cross, last_and_three, load, nothing, padded, store, total
 from dalembert.model.mechanism.placement import IDENTITY, Placement
@@ -35,22 +34,14 @@ MOTION = 21
 STRAIGHTEN = 32
 """Axes are made orthogonal again at every so many bodies of a branch: rounding would add up in long chains."""
 
-FAST: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
-COMPILED: dict[str, Any] = FAST | {"_nrt": True}
-LOOP: dict[str, Any] = FAST | {"_nrt": False}
-"""For functions that make no arrays: Numba then counts no references to those it is given. Where helpers with branches
-are inlined, or rows of arrays are named, it would do so at every body, by calls that no register survives. What such a
-function calls inherits this unless it says otherwise, as `COMPILED` does."""
-
-
-@loop(**LOOP)
+@fused_steady
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity."""
     outward_between(0, len(topology[0]), topology, C, pitch, q, sines, cosines, v, acc, start, K)
 
 
-@loop(**LOOP)
+@fused_steady
 def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K for bodies begin, ..., end - 1, whose parents are among them or are there already.
 
@@ -98,7 +89,7 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
         store(K, row + 17, last_and_three(a, b))
 
 
-@njit(inline="always")
+@pasted
 def recalled(i, K):
     """Return what is kept of a body: x, y, z, r, w, a, b."""
     at = MOTION * i
@@ -108,7 +99,7 @@ def recalled(i, K):
     )  # fmt: skip
 
 
-@loop(**LOOP)
+@fused_steady
 def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     """Return the axes and origin of a body behind its joint; h is the pitch of a screw."""
     if kind == PLANE:
@@ -127,7 +118,7 @@ def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     return x, y, z, r
 
 
-@loop(**LOOP)
+@fused_steady
 def along(kind, k, h, v, x, y, z):
     """Return S v of a joint, linear and angular, for velocities v[k], v[k + 1], ..."""
     none = nothing()
@@ -146,7 +137,7 @@ def along(kind, k, h, v, x, y, z):
     return none, none
 
 
-@loop(**LOOP)
+@fused_steady
 def turned(a, b, c, d, x, y, z):
     """Return axes turned by a unit quaternion of these axes, its real part last."""
     return (
@@ -156,7 +147,7 @@ def turned(a, b, c, d, x, y, z):
     )
 
 
-@loop(**LOOP)
+@fused_steady
 def straightened(x, y, z):
     """Return axes that are orthonormal to rounding: one Newton step of the polar decomposition, R (3 - R^T R) / 2."""
     xy, xz, yz = 0.5 * total(x * y), 0.5 * total(x * z), 0.5 * total(y * z)
@@ -167,13 +158,13 @@ def straightened(x, y, z):
     )
 
 
-@loop(**LOOP)
+@fused_steady
 def velocities(topology, pitch, v, K, V):
     """Fill V (n, 3) with the velocities of all origins: those of frames and springs need them, dynamics does not."""
     velocities_between(0, len(topology[0]), topology, pitch, v, K, V)
 
 
-@loop(**LOOP)
+@fused_steady
 def velocities_between(begin, end, topology, pitch, v, K, V):
     """Fill V for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology
@@ -191,13 +182,13 @@ def velocities_between(begin, end, topology, pitch, v, K, V):
         store(V, 3 * i, last)
 
 
-@loop(**LOOP)
+@fused_steady
 def positions(parent, K, P):
     """Fill P (n, 3) with the places of all origins in the world."""
     positions_between(0, len(parent), parent, K, P)
 
 
-@loop(**LOOP)
+@fused_steady
 def positions_between(begin, end, parent, K, P):
     """Fill P for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     last = load(P, 3 * parent[begin]) if begin < end and parent[begin] >= 0 else nothing()

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import UnsupportedError
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_steady
 from dalembert.large.fronts.plan import Touches
 from dalembert.large.layout import VELOCITIES, Layout
-from dalembert.large.outward import LOOP, Sites
+from dalembert.large.outward import Sites
 from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics, coordinate_index
 from dalembert.model.constraints.prescribed import Coupler, Servo
@@ -272,7 +272,7 @@ class _Coordinates:
         return self._coordinate(self, name)  # type: ignore[arg-type]
 
 
-@loop(**LOOP)
+@fused_steady
 def gather(body, R, p, K, P, V, gravity, x, arms):
     """Fill x (k, ...) with the motion of both ends of every constraint, arms (k, 2, 3) with levers from origins."""
     for k in range(len(body)):
@@ -309,7 +309,7 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
             x[k, at + 21], x[k, at + 22], x[k, at + 23] = d0, d1, d2
 
 
-@loop(**LOOP)
+@fused_steady
 def scatter(forces, rates, drifts, residuals, arms, rows, places, wrenches, rate, drift, residual):
     """Put forces (k, r, 12) at frames into wrenches (m, 2, 6) about the bodies' origins; the rest where it belongs."""
     for k in range(len(rows)):

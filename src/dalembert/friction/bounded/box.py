@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Bounded friction, exactly, in compiled code: a box-constrained convex problem in the Delassus matrix.
@@ -21,8 +21,6 @@ from dalembert.kernel.loops import loop
 # Sources: M. Hintermueller, K. Ito, K. Kunisch, SIAM J. Optim. 13 (2002) 865-888; J. Nocedal, S. Wright, "Numerical
 # Optimization", 2nd ed., section 16.5. Cost: O(k^3) a round, k free contacts.
 
-
-compiled = loop(nogil=True, error_model="numpy")
 
 ROUNDS = 12
 """Rounds of the primal-dual method before the safe one takes over."""

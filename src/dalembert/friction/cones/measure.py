@@ -17,9 +17,7 @@ import numpy as np
 
 from dalembert.friction.cones.sweeps import ASSOCIATED, TINY
 from dalembert.friction.problem import FIXED, UNILATERAL
-from dalembert.kernel.loops import loop
-
-compiled = loop(nogil=True, error_model="numpy")
+from dalembert.kernel.loops import compiled
 
 
 @compiled

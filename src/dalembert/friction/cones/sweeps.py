@@ -23,9 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
-from dalembert.kernel.loops import loop
-
-compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+from dalembert.kernel.loops import reordered
 
 COULOMB, ASSOCIATED = 0, 1
 """Which problem: the true law, or the convex one that lets a sliding contact lift off."""
@@ -47,7 +45,7 @@ SHIFT = 1e-11
 """Redundant reactions make Newton's matrix singular; this part of its diagonal is added to G there (not to F)."""
 
 
-@compiled
+@reordered
 def steps_of(G, first):
     """Return rho per contact, 1 / trace of its block; 1 where the contact moves nothing."""
     k = first.size - 1
@@ -61,7 +59,7 @@ def steps_of(G, first):
     return rho
 
 
-@compiled
+@reordered
 def row_times(G, a, r, g):
     """Return entry a of G r + g."""
     total = g[a]
@@ -70,7 +68,7 @@ def row_times(G, a, r, g):
     return total
 
 
-@compiled
+@reordered
 def local_map(y, a, b, mu, law, kind, sliding, s, out):
     """Write what r must be, given y, for the contact of rows a .. b - 1."""
     n, reach = y[a], 0.0
@@ -104,7 +102,7 @@ def local_map(y, a, b, mu, law, kind, sliding, s, out):
         out[j] = scale * y[j]
 
 
-@compiled
+@reordered
 def sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
     """Run one sweep of nonlinear Gauss-Seidel; return the largest change."""
     change = 0.0
@@ -119,7 +117,7 @@ def sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
     return change
 
 
-@compiled
+@reordered
 def local_sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
     """Run one sweep that solves each contact, the others as they are, to `LOCAL` of its change or in `INNER` rounds."""
     v = np.empty(3)
@@ -143,7 +141,7 @@ def local_sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
                 break
 
 
-@compiled
+@reordered
 def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
     """Run many sweeps from r, Newton's method from time to time; r is the best met; return its residual and steps.
 
@@ -179,7 +177,7 @@ def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
     return best, used
 
 
-@compiled
+@reordered
 def part_explained(g, r, first, mu, kind, rho):
     """Return the part of the reactions that g and given limits explain, times `EXPLAINED`; 1 at most."""
     data, answer = 0.0, 0.0
@@ -194,7 +192,7 @@ def part_explained(g, r, first, mu, kind, rho):
     return EXPLAINED * np.sqrt(data / answer)
 
 
-@compiled
+@reordered
 def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
     """Write u, y and F = r - map(y); return the largest |F| (NaN counts as infinite) and the size of the terms of y.
 
@@ -221,7 +219,7 @@ def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
     return worst, size * part_explained(g, r, first, mu, kind, rho)
 
 
-@compiled
+@reordered
 def derivative(y, a, b, mu, law, kind, sliding, s, P):
     """Write P = d map / d y, a (b - a, b - a) block, at y."""
     d = b - a
@@ -267,7 +265,7 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
                 P[j, p] = radius / reach * ((1.0 if j == p else 0.0) - e * y[a + p] / reach)
 
 
-@compiled
+@reordered
 def solved_or_nan(J, b):
     """Return the solution of J x = b, NaN where J is singular to the last digit: no step, and no exception."""
     try:
@@ -277,7 +275,7 @@ def solved_or_nan(J, b):
     return x
 
 
-@compiled
+@reordered
 def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
     """Return the step of Newton's method: (I - P (I - rho G)) step = -F, contacts that are open left out."""
     k, size = first.size - 1, F.size
@@ -335,7 +333,7 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
     return step
 
 
-@compiled
+@reordered
 def attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
     """Run sweeps, then damped Newton steps while they help; r is the best met; return its residual and the steps."""
     size, rho = g.size, steps_of(G, first)
