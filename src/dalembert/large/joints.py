@@ -203,7 +203,7 @@ def subspaces(topology, pitch, K, S):
 #
 #     A' = A,   B' = B - A [r],   C' = C + X + X^T,  X = [r] (B - A [r] / 2),   n' = n + r x f
 #
-# An inertia with its force is eleven registers (`lanes.py`): the columns of A, B and C, then f and n. So a chain's
+# An inertia with its force is eleven registers (`simd4.py`): the columns of A, B and C, then f and n. So a chain's
 # never touches memory on its way inward.
 
 

@@ -16,7 +16,7 @@ from dalembert.kernel.loops import compiled
 #     minimise  x^T G x / 2 + g^T x     optimal:  c_i = 0 inside,  c_i >= 0 at a lower bound,  c_i <= 0 at an upper one
 #
 # First the primal-dual active set method (a semismooth Newton method: all sets change at once, usually 2 to 6 rounds),
-# then, where it cycles, the primal active set method, which cannot. The plain twin is `box.py`.
+# then, where it cycles, the primal active set method, which cannot. Its plain twin: `tests/reference/box.py`.
 #
 # Sources: M. Hintermueller, K. Ito, K. Kunisch, SIAM J. Optim. 13 (2002) 865-888; J. Nocedal, S. Wright, "Numerical
 # Optimization", 2nd ed., section 16.5. Cost: O(k^3) a round, k free contacts.

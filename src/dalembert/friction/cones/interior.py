@@ -25,8 +25,8 @@ from dalembert.kernel.loops import reordered
 #
 # Symbols, per contact: x = (mu r_N, r_T) forces and z = (u_N / mu, u_T), both in the second-order cone Q; R rows in
 # these units, divided by the root of the mass; y = R^T x acceleration times that root; h free contact acceleration;
-# shift =
-# |u_T| on the normal (De Saxce), 0 for the associated problem, tilt its derivative; V the scaling of Nesterov and Todd.
+# shift = |u_T| on the normal (De Saxce), 0 for the associated problem, tilt its derivative; V the scaling of Nesterov
+# and Todd.
 #
 #     u = R y + h,   u + shift = z,   y = R^T x,   x in Q,   z in Q,   x o z = (centre) e        o: the Jordan product
 #     (I + R^T V^-2 (I + tilt) R) dy = R^T (V^-1 c - V^-2 missed) - (y - R^T x),   missed = u + shift - z
@@ -35,7 +35,8 @@ from dalembert.kernel.loops import reordered
 # The matrix is definite however redundant the contacts are, and of the size of the mass matrix: half of the contact
 # rows in a stack of boxes, and banded. |u_T| is convex: after a step z_N is raised by what the linear prediction
 # misses, which keeps it in the cone and the first equation exact. For Coulomb's law nothing is proved: where steps no
-# longer help, the best point met is returned, and judged elsewhere by De Saxce's form. The plain twin is `interior.py`.
+# longer help, the best point met is returned, and judged elsewhere by De Saxce's form. The plain twin is
+# `tests/reference/interior.py`.
 #
 # Sources: S. Mehrotra, SIAM J. Optim. 2 (1992) 575-601; Yu. E. Nesterov, M. J. Todd, SIAM J. Optim. 8 (1998) 324-364.
 # Cost a step, w the width of a span: 3 w^2 + 30 w + 150 multiplications a contact, w^2 a coordinate.

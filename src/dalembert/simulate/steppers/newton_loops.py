@@ -62,8 +62,8 @@ def dense_solve(A, exchanges, b):
 # Symbols: e the correction of the predicted x; x' = x'_pred + c e; delta one Newton step; rho the rate of convergence.
 # The iteration stops when rho / (1 - rho) |delta| <= NEWTON_SHARE, |.| the weighted norm of all unknowns, an unknown of
 # index 2 weighed by h, one of index 3 by h^2. Factors made for another c may be kept, the step then scaled by
-# 2 / (1 + c / c_old). K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical
-# Solution of Initial-Value Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.2.
+# 2 / (1 + c / c_old). K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical Solution of Initial-Value
+# Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.2.
 
 
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
