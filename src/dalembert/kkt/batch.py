@@ -114,6 +114,7 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
     m = c.shape[1]
     k = n + m
     skewness, rounding, acceptable, regular, ratio, digits = limits
+    # row numbers of matrices and vectors in the workspace
     Mw, Aw = 3, 3 + n * n
     absM = Aw + m * n
     absA = absM + n * n
@@ -129,12 +130,14 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
     base = rows.ctypes.data
     worst, skew = np.empty((3, W)), np.empty(W)
     for start in range(0, N, W):
+        # W samples side by side
         count = min(W, N - start)
         _load(M, start, count, rows[Mw:], rows[absM:])
         _load(A, start, count, rows[Aw:], rows[absA:])
         _load(f[:, None], start, count, rows[b:], rows[absb:])
         _load(c[:, None], start, count, rows[b + n :], rows[absb + n :])
         _skewness(rows, Mw, n, skew)
+        # M = L L^T, Y = L^-1 A^T, S = Y^T Y = Ls Ls^T
         _cholesky(rows, base, Mw, L, scales, n)
         for j in range(m):
             _forward(base, L, Aw + j * n, Y + j * n, n)
@@ -142,9 +145,11 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
             for j in range(i + 1):
                 combine(base, S + i * m + j, ZERO, Y + i * n, 1, Y + j * n, 1, n, MINUS)
         _cholesky(rows, base, S, S, scales + n, m)
+        # traces of the inverses of M and S, scaled to unit diagonal: the proof of rank and definiteness
         rows[spread] = 0.0
         _inverse_trace(rows, base, L, scales, column, n, spread)
         _inverse_trace(rows, base, S, scales + n, column, m, spread)
+        # the answer, refined until its residual is rounding
         _solve(base, L, Y, S, b, g, x, n, m)
         _residual(rows, base, Mw, Aw, absM, absA, b, absb, x, absx, r, data, scales, n, m, worst)
         for _ in range(STEPS):
@@ -154,6 +159,7 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
             for i in range(k):
                 combine(base, x + i, x + i, r + i, 1, MINUS, 1, 1, ONE)
             _residual(rows, base, Mw, Aw, absM, absA, b, absb, x, absx, r, data, scales, n, m, worst)
+        # the verdict on every sample: regular, symmetric, enough digits, solved
         for w in range(count):
             s = start + w
             for i in range(n):

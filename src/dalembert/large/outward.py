@@ -54,10 +54,12 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
         x, y, z, _, w, a, b = recalled(parent[begin], K)
     for i in range(begin, end):
         p, kind, k, j, row = parent[i], code[i], iv[i], iq[i], MOTION * i
+        # the parent's motion: the ground's, in registers from the body before, or from memory
         if p < 0:
             x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), ground, nothing()
         elif p != i - 1:
             x, y, z, _, w, a, b = recalled(p, K)
+        # the joint's place on the parent: r, and its axes in the world
         r = C[i, 9] * x + C[i, 10] * y + C[i, 11] * z
         x, y, z = (
             C[i, 0] * x + C[i, 3] * y + C[i, 6] * z,
@@ -66,6 +68,7 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
         )
         if i % STRAIGHTEN == 0:
             x, y, z = straightened(x, y, z)
+        # the joint's own motion: o, s, and the body's w, a, b
         if kind == HINGE or kind == CIRCLE:
             cosine, sine = (cosines[j], sines[j]) if kind == HINGE else (q[j], q[j + 1])
             x, y = cosine * x + sine * y, cosine * y - sine * x
@@ -80,6 +83,7 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
             a = a + cross(b, r) + cross(w, cross(w, r) + s) + cross(w + o, s) + more_a
             b = b + cross(w, o) + more_b
             w = w + o
+        # x, y, z, r, w, a, b; each store overwrites the fourth entry of the one before
         store(K, row, x)
         store(K, row + 3, y)
         store(K, row + 6, z)

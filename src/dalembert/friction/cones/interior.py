@@ -306,6 +306,7 @@ def blocks_of(mu, law, kind, sliding, s, rho, y, F, E, C, right):
 def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps):
     """Improve r (k, 3), overwritten by the best met; return its distance and the steps."""
     k, n = J.shape[0], envelope.shape[0]
+    # rho = 1 / trace of a contact's own block of G
     rho = np.ones(k)
     for i in range(k):
         trace = 0.0
@@ -322,6 +323,7 @@ def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps)
     used = 0
     while used < steps and best > tolerance:
         used += 1
+        # Newton's step in the space of accelerations: I + R^T C R, banded
         blocks_of(mu, law, kind, sliding, s, rho, y, F, E, C, right)
         assemble(J, span, envelope, C, A, work)
         factor(A, envelope)
@@ -334,6 +336,7 @@ def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps)
             image(C, u, i, step)
             for j in range(3):
                 r[i, j] += right[i, j] - step[i, j]
+        # the best point met is kept
         found = distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
         if not found < np.inf:
             break

@@ -228,12 +228,14 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
     for j in range(a if kind == FIXED else a + 1, b):
         reach += y[j] * y[j]
     reach = np.sqrt(reach)
+    # a disk of given radius: the projection onto it
     if kind == FIXED:
         for j in range(d):
             for p in range(d):
                 same = 1.0 if j == p else 0.0
                 P[j, p] = same if reach < mu else mu / reach * (same - y[a + j] * y[a + p] / (reach * reach))
         return
+    # the convex problem: the projection onto the cone
     if law == ASSOCIATED and not sliding and kind == UNILATERAL:
         if n >= 0.0 and reach <= mu * n:
             for j in range(d):
@@ -249,6 +251,7 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
                     f = y[a + p] / reach
                     P[j, p] = mu * mu * scale * e * f + mu * normal / reach * ((1.0 if j == p else 0.0) - e * f)
         return
+    # Coulomb's law: the normal by itself, the tangents on the disk of radius mu |n|
     if kind == UNILATERAL and n <= 0.0:
         return
     P[0, 0] = 1.0
@@ -283,6 +286,7 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
     row = np.empty(size, dtype=np.int64)
     count = 0
     step = -F
+    # contacts whose P is not zero are unknowns; for the open ones the step is -F
     for i in range(k):
         a, b = first[i], first[i + 1]
         derivative(y, a, b, mu[i], law, kind[i], sliding[i], s, P)
@@ -295,6 +299,7 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
             count += 0 if empty else 1
     if count == 0:
         return step
+    # J = I - P (I - rho G), shifted a little; what is known of the step goes to the right side
     J, rhs = np.zeros((count, count)), np.zeros(count)
     index = np.empty(count, dtype=np.int64)
     for j in range(size):
@@ -327,6 +332,7 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
         for j in range(count):
             if not abs(J[q, j]) < np.inf:
                 return step
+    # a singular J gives NaN, which the caller sees
     found = solved_or_nan(J, rhs)
     for q in range(count):
         step[index[q]] = found[q]
