@@ -103,11 +103,13 @@ def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, 
     slot, first, _ = gathering
     up, largest = (nothing(), nothing(), nothing(), nothing()), 0.0
     for i in range(len(parent) - 1, -1, -1):
+        # forces and torques that the body and all it carries need, and their sizes
         w = own_forces(i, inertia, K, A, need, rowed)
         if slot[i] >= 0:
             w = four_plus(w, up)
             if not first[i + 1]:
                 w = four_plus(w, four_at(T, slot[i]))
+        # what the joint feels of them, against what is applied there
         kind, at, k = code[i], MOTION * i, iv[i]
         if kind == HINGE or kind == CIRCLE:
             z = load(K, at + 6)
@@ -120,6 +122,7 @@ def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, 
             for c in range(VELOCITIES[kind]):
                 left[k + c], made_of = rest(k + c, armature, load_, a, coupled, felt_here[0, c], felt_here[1, c])
                 largest = larger(largest, abs(left[k + c]), made_of)
+        # on to the parent's origin
         r = load(K, at + 9)
         up = w[0], w[1] + cross(r, w[0]), w[2], w[3] + cross_of_sizes(size(r), w[2])
         if parent[i] >= 0 and parent[i] != i - 1:

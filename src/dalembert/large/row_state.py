@@ -35,6 +35,7 @@ def composites(parent, inertia, K):
     comp = np.zeros((len(parent), 10))
     for i in range(len(parent) - 1, -1, -1):
         first_moment, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
+        # the body itself beside what its children have added
         c = comp[i]
         c[0] += inertia[i, 0]
         c[1] += first(first_moment)
@@ -49,6 +50,7 @@ def composites(parent, inertia, K):
         p = parent[i]
         if p < 0:
             continue
+        # all of it about the parent's origin (Steiner)
         x, y, z = K[i, 9], K[i, 10], K[i, 11]
         m, a, b, e = c[0], c[1], c[2], c[3]
         up = comp[p]

@@ -278,6 +278,7 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
     for k in range(len(body)):
         for end in range(2):
             i, at = body[k, end], 24 * end
+            # an end on the ground does not move
             if i < 0:
                 for a in range(3):
                     for b in range(3):
@@ -297,6 +298,7 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
                     for c in range(3):
                         total += K[i, 3 * c + a] * R[k, end, c, b]
                     x[k, at + 3 * a + b] = total
+            # velocity and acceleration at the end of the lever; K holds accelerations less gravity
             r0, r1, r2 = arms[k, end, 0], arms[k, end, 1], arms[k, end, 2]
             w0, w1, w2 = K[i, 12], K[i, 13], K[i, 14]
             d0, d1, d2 = K[i, 18], K[i, 19], K[i, 20]

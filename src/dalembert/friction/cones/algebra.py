@@ -119,6 +119,7 @@ def gathered(J, first):
     """
     k, n = first.size - 1, J.shape[1]
     span, width = np.empty((k, 2), dtype=np.int64), LANES
+    # the columns that each contact touches, in whole registers
     for i in range(k):
         lo, hi = n, 0
         for a in range(first[i], first[i + 1]):
@@ -131,6 +132,7 @@ def gathered(J, first):
             hi = max(hi, j)
         span[i, 0], span[i, 1] = lo, (max(hi - lo, 1) + LANES - 1) // LANES * LANES
         width = max(width, span[i, 1])
+    # rows without the zeros around them, and for each column the first and last that it is coupled with
     size = max(n, width)
     R, envelope = np.zeros((k, 3, width)), np.empty((size, 2), dtype=np.int64)
     for j in range(size):

@@ -161,10 +161,12 @@ def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, swe
     p, best, used = g.size, np.inf, 0
     few = 0 < J.shape[1] < p
     redundant = few and p >= FEW and not r.any()
+    # many redundant contacts: interior points first
     if redundant:
         best, used = from_inside(J, g, first, mu, law, kind, sliding, s, r, tolerance)
         if best <= tolerance:
             return best, 0, used
+    # sweeps and Newton's method, then many sweeps
     kept = r.copy()
     found, more = attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, 10)
     used += more
@@ -176,6 +178,7 @@ def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, swe
         used += more
         if found < best:
             best, kept[:] = found, trial
+    # interior points, if they have not been tried
     if best > tolerance and not redundant and used < steps:
         rows = J if few else factor_of(G)
         r[:] = 0.0
@@ -183,6 +186,7 @@ def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, swe
         used += more
         if found < best:
             best, kept[:] = found, r
+    # the last resort
     r[:] = kept
     if best <= tolerance or used >= steps:
         return best, 0, used

@@ -75,11 +75,13 @@ def local_map(y, a, b, mu, law, kind, sliding, s, out):
     for j in range(a if kind == FIXED else a + 1, b):
         reach += y[j] * y[j]
     reach = np.sqrt(reach)
+    # a disk of given radius
     if kind == FIXED:
         scale = 1.0 if reach <= mu else mu / reach
         for j in range(a, b):
             out[j] = scale * y[j]
         return
+    # the convex problem: inside the cone, in its polar cone, or onto its surface
     if law == ASSOCIATED and not sliding and kind == UNILATERAL:
         if n >= 0.0 and reach <= mu * n:
             scale, normal = 1.0, n
@@ -89,6 +91,7 @@ def local_map(y, a, b, mu, law, kind, sliding, s, out):
             normal = (n + mu * reach) / (1.0 + mu * mu)
             scale = mu * normal / reach
     else:
+        # Coulomb's law: the normal, then the disk of its radius
         normal = n if kind == BILATERAL else max(n, 0.0)
         radius = mu * abs(normal)
         if sliding:
@@ -155,12 +158,14 @@ def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
         local_sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out)
         if turn % ROUND:
             continue
+        # a look at the residual after every round of sweeps
         worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
         found = worst / max(scale, TINY)
         if found < best:
             best, kept[:] = found, r
         if best <= tolerance or not found < np.inf:
             break
+        # Newton's method from a point that is clearly nearer than the one it began at last
         if found <= CLOSE * tried:
             tried, trial = found, r.copy()
             after, more = attempt(G, g, first, mu, law, kind, sliding, s, trial, tolerance, 0, 6)
@@ -169,6 +174,7 @@ def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
                 best, kept[:] = after, trial
             if best <= tolerance:
                 break
+        # eight looks that gained little are the end
         if turn % (8 * ROUND) == 0:
             if found > 0.7 * mark:
                 break

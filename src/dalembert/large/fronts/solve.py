@@ -123,6 +123,7 @@ def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, ke
     parent, code, _, iv = topology
     kind, closed, opened, start, _ = kinds
     n, p, low, high, a, b = len(parent), work[0], nothing(), nothing(), nothing(), nothing()
+    # rows that are closed at the ground come first
     if inner == 0 and kind[n] == MERGED:
         p[:] = 0.0
         ascend(ids[start[n] :], closed[n], 0, kept_factor[at[3, n] :], y, p, lam)
@@ -131,6 +132,7 @@ def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, ke
     for i in range(inner, outer):
         a, b = carrier(i, parent[i], A, a, b)
         r, at_Y, k, rows = load(K, MOTION * i + 9), kept[i], iv[i], start[i] + closed[i]
+        # qdd = D^-1 (u - Phi^T lam - U^T a); rows of a run stay in registers
         if code[i] == HINGE or code[i] == CIRCLE:
             U, held = load(Y, at_Y), Y[at_Y + 7]
             if opened[i] and run[i] <= i:
@@ -148,6 +150,7 @@ def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, ke
             a = a + cross(b, r)
             yielded(VELOCITIES[code[i]], at_Y, k, Y, phi, at[2, i], ids[rows:], opened[i], lam, a, b, qdd)
             a, b = onward(i, code[i], k, pitch[i], K, qdd, a, b)
+        # the body's acceleration, and the multipliers of rows that are closed at it
         store(A, 6 * i, a)
         store(A, 6 * i + 3, b)
         if kind[i] == MERGED and closed[i]:
