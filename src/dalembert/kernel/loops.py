@@ -1,4 +1,4 @@
-"""Compiled loops: how they are made, and how they call compiled kernels."""
+"""Compiled loops: their decorators, their cache on disk, and kernels called by address."""
 
 from __future__ import annotations
 
