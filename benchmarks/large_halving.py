@@ -22,15 +22,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 import large_models as models
 from dalembert.kernel.engine import Workers
+from dalembert.kernel.loops import fused_allocating
 from dalembert.large import inward, outward
 from dalembert.large.fronts.factor import REALS, ROWS_AT_ONCE, carry
 from dalembert.large.joints import PLACE, ROOM
 from dalembert.large.layout import Layout
-from dalembert.large.outward import COMPILED
 from dalembert.large.passive import NO_FORCE
 from dalembert.large.simd4 import fourth, load, nothing, padded, store, total
 from dalembert.large.tree import LargeTree
@@ -41,7 +40,7 @@ WIDE = 8
 Array = np.ndarray
 
 
-@njit(**COMPILED)
+@fused_allocating
 def inward_with_rows(end, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W, phi, at, L, F, block):
     """Eliminate a chain of hinges from body end - 1 and carry six rows from there to the ground."""
     i = end - 1
@@ -52,7 +51,7 @@ def inward_with_rows(end, topology, gathering, inertia, armature, tau, ext, K, T
         i = last - 1
 
 
-@njit(**COMPILED)
+@fused_allocating
 def unhindered(end, phi, Y, alpha):
     """Set alpha0 = Phi D^-1 u."""
     a, b = nothing(), nothing()
@@ -63,7 +62,7 @@ def unhindered(end, phi, Y, alpha):
     store(alpha, 4, b)
 
 
-@njit(**COMPILED)
+@fused_allocating
 def hindered(end, phi, lam, Y):
     """Take from u what the rows take: u - Phi^T lam."""
     a, b = load(lam, 0), load(lam, 4)

@@ -26,7 +26,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 # takes as long as NumPy. The checker of the tests finds the name among the builtins.
 builtins.Float = Float  # type: ignore[attr-defined]
 
-COMPILED = {"compiled", "intrinsic", "overload", "register_jitable", "inlined", "inner", "loop", "njit", "steady"}
+POLICIES = {"compiled", "fused", "fused_allocating", "fused_steady", "inlined", "inner", "once", "pasted", "reordered"}
+COMPILED = POLICIES | {"reordered_steady", "steady", "loop", "njit", "intrinsic", "overload", "register_jitable"}
 """Decorators of functions that Numba compiles: a wrapped one would not compile, so these are left as they are."""
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel.loops import loop
-
-compiled = loop(nogil=True, error_model="numpy")
+from dalembert.kernel.loops import compiled
 
 GOOD, UNSOLVED, NOT_DEFINITE, NOT_FINITE, CONTRADICTS = 0, 3, 6, 7, 8
 """Codes of `FrictionStatus`."""

@@ -16,7 +16,7 @@ from dalembert.kernel.program.program import Port
 # ----------------------------------------------------------------------------------------------------------------------
 # Arrays of a call, in and out: shapes, types, memory.
 #
-# An input is one sample `port.shape`, or a batch `(N, *port.shape)` (several axes: `axes.py`); one sample serves the
+# An input is one sample `port.shape`, or a batch `(N, *port.shape)` (several axes: below); one sample serves the
 # whole batch. With no batch among the inputs the outputs are single too.
 
 

@@ -106,10 +106,10 @@ def directional(
 ) -> Kernel:
     """Return the kernel of a directional derivative, without the Jacobian: forward J s, or reverse J^T s.
 
-    The kernel's inputs are those of the function, then one seed per chosen input (forward) or output
-    (reverse), named `d<name>` (`d<name>_` where the function has an input of that
-    name) and shaped like it. Its outputs are the derivatives of the chosen outputs
-    (forward) or with respect to the chosen inputs (reverse), named and shaped likewise.
+    The kernel's inputs are those of the function, then one seed per chosen input (forward) or output (reverse), named
+    `d<name>` (`d<name>_` where the function has an input of that name) and shaped like it. Its outputs are the
+    derivatives of the chosen outputs (forward) or with respect to the chosen inputs (reverse), named and shaped
+    likewise.
     """
     import casadi
 

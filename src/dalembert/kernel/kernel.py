@@ -262,7 +262,7 @@ class Kernel:
         return directional(self, inputs, outputs, reverse=True)
 
     def export_c(self, folder: str | Path, name: str | None = None) -> Export:
-        """Write the function as C99 with a header, a CMake list and an example; see `c_export.export_c`."""
+        """Write the function as C99 with a header, a CMake list and an example; see `c/export.py`."""
         from dalembert.kernel.c.export import export_c
 
         return export_c(self.function, folder, self.options.dtype, name)

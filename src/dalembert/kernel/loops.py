@@ -1,4 +1,4 @@
-"""Compiled loops: how they are made, and how they call compiled kernels."""
+"""Compiled loops: their decorators, their cache on disk, and kernels called by address."""
 
 from __future__ import annotations
 
@@ -46,6 +46,31 @@ inner = loop(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=Tru
 
 inlined = loop(nogil=True, error_model="numpy", inline="always")
 """For functions with one call site: passing dozens of arrays costs as much as a Newton step."""
+
+fused = loop(nogil=True, error_model="numpy", fastmath={"contract"})
+"""As `compiled`; a product and a sum may be rounded once (fma), and nothing else is changed."""
+
+fused_allocating = loop(nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=True)
+"""As `fused`, for loops that make arrays, also where one that makes none (`fused_steady`) calls them."""
+
+fused_steady = loop(nogil=True, error_model="numpy", fastmath={"contract"}, _nrt=False)
+"""As `fused`, for loops that make no arrays: Numba then counts no references to those it is given. Where helpers with
+branches are inlined, or rows of arrays are named, it would do so at every body, by calls that no register survives.
+What such a loop calls inherits this unless it says otherwise, as `fused_allocating` does."""
+
+reordered = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+"""As `fused`, and sums are added in any order, so that they fill vector registers. The last digits depend on it: for
+iterations whose answer is measured elsewhere."""
+
+reordered_steady = loop(nogil=True, error_model="numpy", fastmath={"reassoc"}, _nrt=False)
+"""Sums in any order, without fma, in loops that make no arrays."""
+
+once = loop()
+"""For loops that run while a system is prepared: Numba's own options."""
+
+pasted = numba.njit(inline="always")
+"""For helpers of a few lines: Numba writes them into the loops that call them, whose options they get. They are never
+compiled for themselves, so nothing of theirs is kept on disk."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Files with code in them, which are run only if nobody but their owner can have written them.
+"""Files with code in them, run only if nobody but their owner can have written them.
 
 A file is taken where it is a regular file without other names (no link of either kind), belongs to this user (or to
 another that is trusted by the caller), cannot be written by others, and holds the checksum of its name and content.

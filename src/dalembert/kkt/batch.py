@@ -13,7 +13,7 @@ from numba.core.cgutils import alloca_once, for_range
 from numba.extending import intrinsic
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.certificate import BatchCertificate
 from dalembert.kkt.inputs import symmetric_part
@@ -92,8 +92,6 @@ def combine(typing_context, base, out, start, x, x_step, y, y_step, count, scale
 # + n^3/3 + m^3/3 (traces of inverses) + 5 (n^2 + n m) (solve, residual), multiplications and additions.
 
 
-compiled = loop(nogil=True, error_model="numpy", fastmath={"contract"})
-
 STEPS = 2
 """Steps of refinement before a sample is left to the plain code."""
 
@@ -103,7 +101,7 @@ ZERO, ONE, MINUS = 0, 1, 2
 """Rows of the workspace that hold constants."""
 
 
-@compiled
+@fused
 def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint, accepted):
     """Solve all samples; `accepted[s]` says whether sample s is certified (if not, its numbers mean nothing).
 
@@ -116,6 +114,7 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
     m = c.shape[1]
     k = n + m
     skewness, rounding, acceptable, regular, ratio, digits = limits
+    # row numbers of matrices and vectors in the workspace
     Mw, Aw = 3, 3 + n * n
     absM = Aw + m * n
     absA = absM + n * n
@@ -131,12 +130,14 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
     base = rows.ctypes.data
     worst, skew = np.empty((3, W)), np.empty(W)
     for start in range(0, N, W):
+        # W samples side by side
         count = min(W, N - start)
         _load(M, start, count, rows[Mw:], rows[absM:])
         _load(A, start, count, rows[Aw:], rows[absA:])
         _load(f[:, None], start, count, rows[b:], rows[absb:])
         _load(c[:, None], start, count, rows[b + n :], rows[absb + n :])
         _skewness(rows, Mw, n, skew)
+        # M = L L^T, Y = L^-1 A^T, S = Y^T Y = Ls Ls^T
         _cholesky(rows, base, Mw, L, scales, n)
         for j in range(m):
             _forward(base, L, Aw + j * n, Y + j * n, n)
@@ -144,9 +145,11 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
             for j in range(i + 1):
                 combine(base, S + i * m + j, ZERO, Y + i * n, 1, Y + j * n, 1, n, MINUS)
         _cholesky(rows, base, S, S, scales + n, m)
+        # traces of the inverses of M and S, scaled to unit diagonal: the proof of rank and definiteness
         rows[spread] = 0.0
         _inverse_trace(rows, base, L, scales, column, n, spread)
         _inverse_trace(rows, base, S, scales + n, column, m, spread)
+        # the answer, refined until its residual is rounding
         _solve(base, L, Y, S, b, g, x, n, m)
         _residual(rows, base, Mw, Aw, absM, absA, b, absb, x, absx, r, data, scales, n, m, worst)
         for _ in range(STEPS):
@@ -156,6 +159,7 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
             for i in range(k):
                 combine(base, x + i, x + i, r + i, 1, MINUS, 1, 1, ONE)
             _residual(rows, base, Mw, Aw, absM, absA, b, absb, x, absx, r, data, scales, n, m, worst)
+        # the verdict on every sample: regular, symmetric, enough digits, solved
         for w in range(count):
             s = start + w
             for i in range(n):
@@ -172,7 +176,7 @@ def schur_batch(M, A, f, c, limits, a, lam, residual_motion, residual_constraint
             accepted[s] = sound and worst[0, w] <= acceptable and worst[1, w] <= acceptable
 
 
-@compiled
+@fused
 def _load(x, start, count, out, absolute):
     """Copy a block, samples innermost, a cache line of lanes at a time; missing lanes repeat the last sample."""
     columns = x.shape[2]
@@ -186,7 +190,7 @@ def _load(x, start, count, out, absolute):
                     absolute_row[w] = abs(value)
 
 
-@compiled
+@fused
 def _skewness(rows, M, n, skew):
     """Write the largest |M_ij - M_ji| / (|M_ij| + |M_ji| + sqrt(M_ii M_jj)) per lane, as `inputs.symmetric_part`."""
     skew[:] = 0.0
@@ -200,7 +204,7 @@ def _skewness(rows, M, n, skew):
                     skew[w] = skew[w] if ratio <= skew[w] else ratio
 
 
-@compiled
+@fused
 def _cholesky(rows, base, P, L, d, n):
     """Factor P = L L^T (in place allowed), reciprocals on the diagonal; d = diag(P)^-1/2. A failed lane becomes NaN."""
     for i in range(n):
@@ -214,21 +218,21 @@ def _cholesky(rows, base, P, L, d, n):
             rows[pivot, w] = 1.0 / np.sqrt(rows[pivot, w])
 
 
-@compiled
+@fused
 def _forward(base, L, b, x, n):
     """Solve L x = b."""
     for i in range(n):
         combine(base, x + i, b + i, L + i * n, 1, x, 1, i, L + i * n + i)
 
 
-@compiled
+@fused
 def _backward(base, L, b, x, n):
     """Solve L^T x = b."""
     for i in range(n - 1, -1, -1):
         combine(base, x + i, b + i, L + (i + 1) * n + i, n, x + i + 1, 1, n - 1 - i, L + i * n + i)
 
 
-@compiled
+@fused
 def _inverse_trace(rows, base, L, d, x, n, spread):
     """Raise row `spread` to trace((D P D)^-1), the sum of squares of L^-1 D^-1, column by column; NaN stays."""
     total = x + n
@@ -244,7 +248,7 @@ def _inverse_trace(rows, base, L, d, x, n, spread):
             rows[spread, w] = -rows[total, w]
 
 
-@compiled
+@fused
 def _solve(base, L, Y, S, b, g, x, n, m):
     """Solve for x = (a, lam), stacked; x may be b itself."""
     h = g + n
@@ -258,7 +262,7 @@ def _solve(base, L, Y, S, b, g, x, n, m):
     _backward(base, L, g, x, n)
 
 
-@compiled
+@fused
 def _product(base, out, start, M, A, x, n, m):
     """Form out = start - K x for the block matrix K of M and A."""
     for i in range(n):
@@ -268,7 +272,7 @@ def _product(base, out, start, M, A, x, n, m):
         combine(base, out + n + i, start + n + i, A + i * n, 1, x, 1, n, ONE)
 
 
-@compiled
+@fused
 def _residual(rows, base, M, A, absM, absA, b, absb, x, minus_absx, r, data, scales, n, m, worst):
     """Form r = b - K x and its data |K| |x| + |b|; write omega of both block rows, and the reach of errors, (3, W).
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.conflict import Conflict, smallest_conflict
-from dalembert.kkt.limits import EPS
+from dalembert.kkt.limits import EPS, massless_level
 from dalembert.kkt.rows import combination, echelon
 from dalembert.kkt.status import Status
 
@@ -146,7 +146,8 @@ def mass_rank(M: Float[Array, "n n"], precision: float = EPS) -> int:
     diagonal = np.sqrt(np.abs(np.diag(M)))
     scale = np.where(diagonal > 0.0, 1.0 / np.where(diagonal > 0.0, diagonal, 1.0), scale)
     values = np.linalg.eigvalsh(scale[:, None] * M * scale)
-    return int(np.count_nonzero(np.abs(values) > 8 * M.shape[0] * precision * max(1.0, np.abs(values).max())))
+    level = massless_level(M.shape[0], precision) * max(1.0, np.abs(values).max())
+    return int(np.count_nonzero(np.abs(values) > level))
 
 
 def block_condition(analysis: Analysis) -> float:

@@ -1,4 +1,4 @@
-"""The way to an answer for one system: a fast route, a look at its certificate, then the rank-revealing one.
+"""Certified solve of one block system: a fast route, a look at its certificate, then the rank-revealing one.
 
 The verdicts are those of the table in the room's README: unique, redundant, inconsistent, massless, ill conditioned.
 """

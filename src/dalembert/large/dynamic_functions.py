@@ -99,7 +99,7 @@ def make_bias(mechanism: Mechanism) -> LoopedFunction:
 
 
 def make_gravity(mechanism: Mechanism) -> LoopedFunction:
-    """Q -> joint forces that hold still."""
+    """From q to the joint forces that hold still."""
     tree, still = large_tree(mechanism), np.zeros(mechanism.nv)
 
     def evaluate(q: Array, out: Array) -> None:
@@ -109,7 +109,7 @@ def make_gravity(mechanism: Mechanism) -> LoopedFunction:
 
 
 def make_mass_matrix(mechanism: Mechanism) -> LoopedFunction:
-    """Q -> M."""
+    """From q to M."""
     tree, n = large_tree(mechanism), mechanism.nv
     refuse_matrix(mechanism, "mass_matrix", n, n, "inverse(q, 0, a) less inverse(q, 0, 0) is M times a vector")
 

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_allocating, fused_steady, pasted
 from dalembert.large.joints import (
     PLACE,
     ROOM,
@@ -25,7 +24,7 @@ from dalembert.large.joints import (
     taken,
 )
 from dalembert.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER, VELOCITIES
-from dalembert.large.outward import COMPILED, LOOP, MOTION, along
+from dalembert.large.outward import MOTION, along
 from dalembert.large.simd4 import WIDTH, cross, last_and_three, load, nothing, store, total
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -36,7 +35,7 @@ from dalembert.large.simd4 import WIDTH, cross, last_and_three, load, nothing, s
 # Memory per hinge: 29 reals beside the model's 26.
 
 
-@loop(**COMPILED)
+@fused_allocating
 def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst):
     """Eliminate all joints, leaves first; worst (2,) gets the least relative pivot and its body."""
     worst[0], worst[1] = np.inf, -1.0
@@ -46,7 +45,7 @@ def articulated(topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y
     )  # fmt: skip
 
 
-@loop(**LOOP)
+@fused_steady
 def articulated_between(begin, end, topology, gathering, pitch, inertia, armature, tau, ext, K, T, Y, worst, W, S):
     """Eliminate the joints of bodies end - 1, ..., begin.
 
@@ -69,7 +68,7 @@ def articulated_between(begin, end, topology, gathering, pitch, inertia, armatur
         i -= 1
 
 
-@loop(**LOOP)
+@fused_steady
 def hinges(i, innermost, topology, gathering, inertia, armature, tau, ext, K, T, Y, worst, W):
     """Eliminate hinges from body i in to `innermost`, as long as there are no other joints; return where it ended.
 
@@ -97,20 +96,20 @@ def hinges(i, innermost, topology, gathering, inertia, armature, tau, ext, K, T,
     return i
 
 
-@njit(inline="always")
+@pasted
 def note(ratio, i, worst):
     """Keep the least relative pivot and its body; of those that fail, the first."""
     if worst[0] > 0.0 and not ratio >= worst[0]:
         worst[0], worst[1] = ratio, i
 
 
-@loop(**LOOP)
+@fused_steady
 def accelerations(topology, gathering, pitch, K, Y, qdd, A):
     """Return to the leaves: qdd = D^-1 (u - U^T a) for every joint; A (n, 6) is memory for their own accelerations."""
     accelerations_between(0, len(topology[0]), topology, gathering, pitch, K, Y, qdd, A)
 
 
-@loop(**LOOP)
+@fused_steady
 def accelerations_between(begin, end, topology, gathering, pitch, K, Y, qdd, A):
     """Return from body `begin` to end - 1; their parents are among them or have been there.
 
@@ -138,7 +137,7 @@ def accelerations_between(begin, end, topology, gathering, pitch, K, Y, qdd, A):
             store(A, 6 * i + 2, last_and_three(a, b))
 
 
-@njit(inline="always")
+@pasted
 def carrier(i, p, A, a, b):
     """Return the acceleration of the parent: what is in registers where it comes just before."""
     if p < 0:
@@ -148,7 +147,7 @@ def carrier(i, p, A, a, b):
     return a, b
 
 
-@loop(**LOOP)
+@fused_steady
 def yielded(count, at, k, Y, phi, at_phi, rows, w, lam, a, b, qdd):
     """Fill in qdd of a joint of any kind: D^-1 (u - U^T a - Phi^T lam), w rows being open there."""
     D, u = at + 6 * count, at + 6 * count + count * count
@@ -162,7 +161,7 @@ def yielded(count, at, k, Y, phi, at_phi, rows, w, lam, a, b, qdd):
             qdd[k + c] += Y[D + c * count + e] * x
 
 
-@njit(inline="always")
+@pasted
 def onward(i, kind, k, h, K, qdd, a, b):
     """Return the acceleration of body i: its parent's, there, and S qdd."""
     at = MOTION * i
@@ -170,13 +169,13 @@ def onward(i, kind, k, h, K, qdd, a, b):
     return a + s, b + o
 
 
-@loop(**LOOP)
+@fused_steady
 def spread(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the accelerations that joint accelerations qdd alone cause."""
     spread_between(0, len(topology[0]), topology, pitch, K, qdd, A)
 
 
-@loop(**LOOP)
+@fused_steady
 def spread_between(begin, end, topology, pitch, K, qdd, A):
     """Fill A for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology
@@ -201,7 +200,7 @@ def spread_between(begin, end, topology, pitch, K, qdd, A):
 # its joint; the joint's part is S^T (f, n), the rest is handed to the parent: n + r x f.
 
 
-@loop(**LOOP)
+@fused_steady
 def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
     """Newton-Euler, inward: joint forces tau for the motion in K, armature times acc included."""
     parent, code, _, iv = topology
@@ -221,7 +220,7 @@ def needed(topology, gathering, pitch, inertia, armature, acc, ext, K, T, tau):
         tau[k] += armature[k] * acc[k]
 
 
-@loop(**LOOP)
+@fused_steady
 def transmitted(topology, gathering, pitch, forces, K, T, tau):
     """Fill tau with the joint forces that forces (n, 6) on bodies amount to: J^T times them."""
     parent, code, _, iv = topology
@@ -235,7 +234,7 @@ def transmitted(topology, gathering, pitch, forces, K, T, tau):
         put_pair(i, parent[i], first, slot, T, up, turn)
 
 
-@njit(inline="always")
+@pasted
 def with_children(i, first, slot, T, f, n, up, turn):
     """Return a force and moment with those of all children, the last of which is in registers."""
     if slot[i] >= 0:
@@ -245,7 +244,7 @@ def with_children(i, first, slot, T, f, n, up, turn):
     return f, n
 
 
-@njit(inline="always")
+@pasted
 def put_pair(i, p, first, slot, T, f, n):
     """Put a force and moment where children meet, unless the parent comes next."""
     if p >= 0 and p != i - 1:
@@ -256,7 +255,7 @@ def put_pair(i, p, first, slot, T, f, n):
         store(T, at + WIDTH, n)
 
 
-@njit(inline="always")
+@pasted
 def felt_by(i, kind, k, h, K, f, n, tau):
     """Set tau[k], tau[k + 1], ... of the joint of body i to S^T (f, n)."""
     at = MOTION * i
@@ -266,7 +265,7 @@ def felt_by(i, kind, k, h, K, f, n, tau):
         felt(kind, k, h, load(K, at), load(K, at + 3), load(K, at + 6), f, n, tau)
 
 
-@loop(**LOOP)
+@fused_steady
 def felt(kind, k, h, x, y, z, f, n, tau):
     """Set tau[k], ... to S^T (f, n) for S made of the axes x, y, z; the other way of `along`."""
     if kind == SLIDER:

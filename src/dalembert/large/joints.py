@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_allocating, fused_steady, pasted
 from dalembert.large.layout import BALL, CIRCLE, FIXED, FLYING, HINGE, PLANE, SCREW
-from dalembert.large.outward import COMPILED, LOOP, MOTION
+from dalembert.large.outward import MOTION
 from dalembert.large.simd4 import (
     WIDTH,
     all_first,
@@ -53,7 +52,7 @@ PACKED = np.array(
 """Where an entry of the upper triangle stands among the 27."""
 
 
-@loop(**LOOP)
+@fused_steady
 def slider(z0, z1, z2, h, turning, armature, tau, W, Y, at):
     """Eliminate S = [h z; turning z]: a slider (1, 0) or a screw (pitch, 1). Return D over what it is made of."""
     a, b = h, turning
@@ -72,7 +71,7 @@ def slider(z0, z1, z2, h, turning, armature, tau, W, Y, at):
     return ratio
 
 
-@loop(**LOOP)
+@fused_steady
 def reduce(U, V, d, u, W):
     """Take U d V^T from the inertia and add U d u to the force."""
     for a in range(6):
@@ -84,7 +83,7 @@ def reduce(U, V, d, u, W):
                 W[place] -= x * V[b]
 
 
-@loop(**LOOP)
+@fused_steady
 def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     """Eliminate a joint that is no hinge from the array W (27,); return its least pivot over its trace."""
     if kind == FIXED:
@@ -97,7 +96,7 @@ def other(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     return slider(z0, z1, z2, 1.0, 0.0, armature[k], tau[k], W, Y, at)
 
 
-@loop(**LOOP)
+@fused_steady
 def subspace(i, kind, pitch, K, S):
     """Fill S (6, 6) with the motion subspace, column by column as rows; return how many there are."""
     S[:] = 0.0
@@ -124,7 +123,7 @@ def subspace(i, kind, pitch, K, S):
     return 1
 
 
-@loop(**LOOP)
+@fused_steady
 def several(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     """Eliminate a joint with several velocities: D by Cholesky, then as `hinge`."""
     count = subspace(i, kind, pitch, K, S)
@@ -143,7 +142,7 @@ def several(i, kind, k, pitch, armature, tau, K, W, Y, at, S):
     return ratio
 
 
-@loop(**LOOP)
+@fused_steady
 def times(W, s, U):
     """U = IA s for IA in W (27,)."""
     for a in range(6):
@@ -154,7 +153,7 @@ def times(W, s, U):
         U[a] = total
 
 
-@loop(**LOOP)
+@fused_steady
 def invert(U, S, armature, count, D):
     """Fill D (count^2,) with (S^T U + armature)^-1 by Gauss-Jordan; return the least pivot over the largest entry."""
     least, largest = np.inf, 0.0
@@ -181,7 +180,7 @@ def invert(U, S, armature, count, D):
     return least / largest
 
 
-@loop(**COMPILED)
+@fused_allocating
 def subspaces(topology, pitch, K, S):
     """Fill S (nv, 6) with the motion subspaces of all joints, one row per velocity."""
     parent, code, _, iv = topology
@@ -204,7 +203,7 @@ def subspaces(topology, pitch, K, S):
 #
 #     A' = A,   B' = B - A [r],   C' = C + X + X^T,  X = [r] (B - A [r] / 2),   n' = n + r x f
 #
-# An inertia with its force is eleven registers (`lanes.py`): the columns of A, B and C, then f and n. So a chain's
+# An inertia with its force is eleven registers (`simd4.py`): the columns of A, B and C, then f and n. So a chain's
 # never touches memory on its way inward.
 
 
@@ -217,7 +216,7 @@ ROOM = PLACE + GATHERED
 _across_x, _across_y, _across_z = shuffle(3, 6, 1, 3), shuffle(2, 3, 4, 3), shuffle(5, 0, 3, 3)
 
 
-@njit(inline="always")
+@pasted
 def inertia_in_world(i, inertia, K):
     """Return h and the columns of J of body i, about its origin in world axes."""
     at = MOTION * i
@@ -234,7 +233,7 @@ def inertia_in_world(i, inertia, K):
     )
 
 
-@njit(inline="always")
+@pasted
 def force_needed(i, m, h, Jx, Jy, Jz, K):
     """Return the force and moment that the motion of body i in K needs: Newton and Euler about its origin."""
     at = MOTION * i
@@ -246,7 +245,7 @@ def force_needed(i, m, h, Jx, Jy, Jz, K):
     )
 
 
-@njit(inline="always")
+@pasted
 def rigid(i, inertia, K):
     """Return body i alone: its inertia, and the force that its motion needs."""
     m = inertia[i, 0]
@@ -259,7 +258,7 @@ def rigid(i, inertia, K):
     )  # fmt: skip
 
 
-@njit(inline="always")
+@pasted
 def plus(w, t):
     """Return w + t."""
     return (
@@ -268,33 +267,33 @@ def plus(w, t):
     )  # fmt: skip
 
 
-@njit(inline="always")
+@pasted
 def pair(row):
     """Return a force and a moment (6,) in registers."""
     return lanes(row[0], row[1], row[2]), lanes(row[3], row[4], row[5])
 
 
-@njit(inline="always")
+@pasted
 def pair_at(i, rows):
     """Return the force and moment in row i of rows (n, 6)."""
     return lanes(rows[i, 0], rows[i, 1], rows[i, 2]), lanes(rows[i, 3], rows[i, 4], rows[i, 5])
 
 
-@njit(inline="always")
+@pasted
 def relieved(i, w, ext):
     """Return w less the force and moment that act on body i from outside, row i of ext (n, 6)."""
     f, n = pair_at(i, ext)
     return w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9] - f, w[10] - n
 
 
-@njit(inline="always")
+@pasted
 def none():
     """Return an inertia of nothing."""
     o = nothing()
     return o, o, o, o, o, o, o, o, o, o, o
 
 
-@njit(inline="always")
+@pasted
 def gathered(i, first_child, slot, inertia, K, T, up):
     """Return body i with all its children: the last is `up`, in registers, others have met in a place of T."""
     w = rigid(i, inertia, K)
@@ -305,7 +304,7 @@ def gathered(i, first_child, slot, inertia, K, T, up):
     return w
 
 
-@njit(inline="always")
+@pasted
 def taken(T, s):
     """Return what has met in place s of T."""
     at = PLACE * s
@@ -315,7 +314,7 @@ def taken(T, s):
     )  # fmt: skip
 
 
-@loop(**LOOP)
+@fused_steady
 def put(w, is_first, T, s):
     """Add w to place s of T, or set it where nothing is there yet."""
     if not is_first:
@@ -323,7 +322,7 @@ def put(w, is_first, T, s):
     stashed(w, T, PLACE * s)
 
 
-@njit(inline="always")
+@pasted
 def stashed(w, W, at=0):
     """Put the registers of w at a place of W."""
     store(W, at, w[0])
@@ -339,7 +338,7 @@ def stashed(w, W, at=0):
     store(W, at + 40, w[10])
 
 
-@loop(**LOOP)
+@fused_steady
 def any_joint(i, kind, k, at, pitch, armature, tau, K, Y, W, S):
     """Eliminate a joint of any kind from the inertia at the beginning of W, in memory; return its relative pivot."""
     w = taken(W, 0)
@@ -354,7 +353,7 @@ def any_joint(i, kind, k, at, pitch, armature, tau, K, Y, W, S):
     return ratio
 
 
-@njit(inline="always")
+@pasted
 def hinge(i, K, armature, tau, w, Y, at):
     """Eliminate a hinge about z of body i. The relative pivot is D over the trace of C."""
     A0, A1, A2, B0, B1, B2, C0, C1, C2, f, n = w
@@ -375,7 +374,7 @@ def hinge(i, K, armature, tau, w, Y, at):
     return left, ratio
 
 
-@njit(inline="always")
+@pasted
 def moved(i, K, w):
     """Return w about the origin of the parent of body i."""
     A0, A1, A2, B0, B1, B2, C0, C1, C2, f, n = w
@@ -388,7 +387,7 @@ def moved(i, K, w):
     )  # fmt: skip
 
 
-@loop(**LOOP)
+@fused_steady
 def pack(w, W):
     """Fill W (27,) with an inertia and its force, as `joints.py` has them."""
     A0, A1, A2, B0, B1, B2, C0, C1, C2, f, n = w
@@ -400,7 +399,7 @@ def pack(w, W):
     W[21], W[22], W[23], W[24], W[25], W[26] = first(f), second(f), third(f), first(n), second(n), third(n)
 
 
-@loop(**LOOP)
+@fused_steady
 def unpacked(W):
     """Return W (27,) in registers."""
     return (

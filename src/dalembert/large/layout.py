@@ -10,7 +10,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import once
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -296,19 +296,19 @@ structref.define_proxy(
 )
 
 
-@loop()
+@once
 def tree_bundle(layout, still, start, memory):
     """Return (topology, gathering, C, pitch, inertia, armature), zeros, the ground's acceleration, (K, Y, A) in one."""
     return TreeBundle(layout, still, start, memory)
 
 
-@loop()
+@once
 def motion_bundle(layout, still, memory):
     """Return (topology, C, pitch, inertia), accelerations of zero, and (K, P, V, need) in one."""
     return MotionBundle(layout, still, memory)
 
 
-@loop()
+@once
 def front_bundle(layout, plan, sizes, rows, limits, memory, stacks, work, rows_work, room):
     """Return what `plain_answer` takes apart."""
     return FrontBundle(layout, plan, sizes, rows, limits, memory, stacks, work, rows_work, room)

@@ -112,7 +112,7 @@ def refuse_matrix(mechanism: Mechanism, what: str, rows: int, columns: int, inst
 
 
 def make_kinematics(mechanism: Mechanism, frame: str | None = None) -> LoopedFunction:
-    """Q -> rotation, position of a frame, or of all bodies."""
+    """From q to rotation and position of a frame, or of all bodies."""
     tree, n = large_tree(mechanism), len(mechanism.bodies)
     layout = tree.layout
 
@@ -172,7 +172,7 @@ def _named(frame: str | None, what: str) -> str:
 
 
 def make_jacobian(mechanism: Mechanism, frame: str | None = None, reference: str = "local") -> LoopedFunction:
-    """Q -> J (6, nv) of a frame."""
+    """From q to J (6, nv) of a frame."""
     tree, name = large_tree(mechanism), _named(frame, "jacobian")
 
     def evaluate(q: Array, J: Array) -> None:
@@ -242,7 +242,7 @@ def _centroidal(mechanism: Mechanism, inputs: str, name: str, size: int, of: Any
 
 
 def make_center_of_mass(mechanism: Mechanism) -> LoopedFunction:
-    """Q -> centre of mass."""
+    """From q to the centre of mass."""
 
     def center(tree: LargeTree, frames: Frames) -> Array:
         _, _, m, h = _sums(tree, frames)

@@ -8,10 +8,9 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dalembert.kernel import Kernel
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_steady, pasted
 from dalembert.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER, Layout
 from dalembert.large.simd4 import along_x, along_y, along_z, cross, last_and_three, load, nothing, padded, store, total
 from dalembert.model.mechanism.placement import IDENTITY, Placement
@@ -35,22 +34,14 @@ MOTION = 21
 STRAIGHTEN = 32
 """Axes are made orthogonal again at every so many bodies of a branch: rounding would add up in long chains."""
 
-FAST: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 
-COMPILED: dict[str, Any] = FAST | {"_nrt": True}
-LOOP: dict[str, Any] = FAST | {"_nrt": False}
-"""For functions that make no arrays: Numba then counts no references to those it is given. Where helpers with branches
-are inlined, or rows of arrays are named, it would do so at every body, by calls that no register survives. What such a
-function calls inherits this unless it says otherwise, as `COMPILED` does."""
-
-
-@loop(**LOOP)
+@fused_steady
 def outward(topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K (n, 21) for a state q, v and joint accelerations acc; `start` (3,) is the ground's, minus gravity."""
     outward_between(0, len(topology[0]), topology, C, pitch, q, sines, cosines, v, acc, start, K)
 
 
-@loop(**LOOP)
+@fused_steady
 def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, start, K):
     """Fill K for bodies begin, ..., end - 1, whose parents are among them or are there already.
 
@@ -63,10 +54,12 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
         x, y, z, _, w, a, b = recalled(parent[begin], K)
     for i in range(begin, end):
         p, kind, k, j, row = parent[i], code[i], iv[i], iq[i], MOTION * i
+        # the parent's motion: the ground's, in registers from the body before, or from memory
         if p < 0:
             x, y, z, w, a, b = along_x(), along_y(), along_z(), nothing(), ground, nothing()
         elif p != i - 1:
             x, y, z, _, w, a, b = recalled(p, K)
+        # the joint's place on the parent: r, and its axes in the world
         r = C[i, 9] * x + C[i, 10] * y + C[i, 11] * z
         x, y, z = (
             C[i, 0] * x + C[i, 3] * y + C[i, 6] * z,
@@ -75,6 +68,7 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
         )
         if i % STRAIGHTEN == 0:
             x, y, z = straightened(x, y, z)
+        # the joint's own motion: o, s, and the body's w, a, b
         if kind == HINGE or kind == CIRCLE:
             cosine, sine = (cosines[j], sines[j]) if kind == HINGE else (q[j], q[j + 1])
             x, y = cosine * x + sine * y, cosine * y - sine * x
@@ -89,6 +83,7 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
             a = a + cross(b, r) + cross(w, cross(w, r) + s) + cross(w + o, s) + more_a
             b = b + cross(w, o) + more_b
             w = w + o
+        # x, y, z, r, w, a, b; each store overwrites the fourth entry of the one before
         store(K, row, x)
         store(K, row + 3, y)
         store(K, row + 6, z)
@@ -98,7 +93,7 @@ def outward_between(begin, end, topology, C, pitch, q, sines, cosines, v, acc, s
         store(K, row + 17, last_and_three(a, b))
 
 
-@njit(inline="always")
+@pasted
 def recalled(i, K):
     """Return what is kept of a body: x, y, z, r, w, a, b."""
     at = MOTION * i
@@ -108,7 +103,7 @@ def recalled(i, K):
     )  # fmt: skip
 
 
-@loop(**LOOP)
+@fused_steady
 def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     """Return the axes and origin of a body behind its joint; h is the pitch of a screw."""
     if kind == PLANE:
@@ -127,7 +122,7 @@ def placed(kind, j, h, q, sines, cosines, x, y, z, r):
     return x, y, z, r
 
 
-@loop(**LOOP)
+@fused_steady
 def along(kind, k, h, v, x, y, z):
     """Return S v of a joint, linear and angular, for velocities v[k], v[k + 1], ..."""
     none = nothing()
@@ -146,7 +141,7 @@ def along(kind, k, h, v, x, y, z):
     return none, none
 
 
-@loop(**LOOP)
+@fused_steady
 def turned(a, b, c, d, x, y, z):
     """Return axes turned by a unit quaternion of these axes, its real part last."""
     return (
@@ -156,7 +151,7 @@ def turned(a, b, c, d, x, y, z):
     )
 
 
-@loop(**LOOP)
+@fused_steady
 def straightened(x, y, z):
     """Return axes that are orthonormal to rounding: one Newton step of the polar decomposition, R (3 - R^T R) / 2."""
     xy, xz, yz = 0.5 * total(x * y), 0.5 * total(x * z), 0.5 * total(y * z)
@@ -167,13 +162,13 @@ def straightened(x, y, z):
     )
 
 
-@loop(**LOOP)
+@fused_steady
 def velocities(topology, pitch, v, K, V):
     """Fill V (n, 3) with the velocities of all origins: those of frames and springs need them, dynamics does not."""
     velocities_between(0, len(topology[0]), topology, pitch, v, K, V)
 
 
-@loop(**LOOP)
+@fused_steady
 def velocities_between(begin, end, topology, pitch, v, K, V):
     """Fill V for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     parent, code, _, iv = topology
@@ -191,13 +186,13 @@ def velocities_between(begin, end, topology, pitch, v, K, V):
         store(V, 3 * i, last)
 
 
-@loop(**LOOP)
+@fused_steady
 def positions(parent, K, P):
     """Fill P (n, 3) with the places of all origins in the world."""
     positions_between(0, len(parent), parent, K, P)
 
 
-@loop(**LOOP)
+@fused_steady
 def positions_between(begin, end, parent, K, P):
     """Fill P for bodies begin, ..., end - 1, whose parents are among them or are there already."""
     last = load(P, 3 * parent[begin]) if begin < end and parent[begin] >= 0 else nothing()

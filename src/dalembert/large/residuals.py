@@ -3,33 +3,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numba import njit
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_allocating, fused_steady, pasted, reordered_steady
 from dalembert.kkt.limits import FINE, IDLE_ROW
 from dalembert.large.inward import carrier, felt, put_pair, spread, with_children
 from dalembert.large.joints import PLACE, force_needed, inertia_in_world, pair
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES
-from dalembert.large.outward import COMPILED, LOOP, MOTION, along
+from dalembert.large.outward import MOTION, along
 from dalembert.large.simd4 import WIDTH, cross, cross_of_sizes, load, nothing, size, store, total
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Residuals of an answer: forces on bodies, rows' accelerations, the distance of both block rows from zero.
 
 
-IN_ANY_ORDER: dict[str, Any] = LOOP | {"fastmath": {"reassoc"}}
-
-
-@loop(**LOOP)
+@fused_steady
 def needs(inertia, K, ext, need):
     """Fill need (n, 6) with the forces that bodies need for the motion in K, less ext (n, 6) where it has rows."""
     needs_between(0, len(inertia), inertia, K, ext, need)
 
 
-@loop(**LOOP)
+@fused_steady
 def needs_between(begin, end, inertia, K, ext, need):
     """Fill need for bodies begin, ..., end - 1."""
     for i in range(begin, end):
@@ -42,7 +36,7 @@ def needs_between(begin, end, inertia, K, ext, need):
         store(need, 6 * i + 3, n)
 
 
-@loop(**LOOP)
+@fused_steady
 def joint_forces(ends, wrenches, c, lam, A, forces, gap):
     """Set forces (n, 2, 6) of bodies that rows pull at to A^T lam and its size; gap (2, m) to c - A a and its size."""
     for row in range(len(lam)):
@@ -64,7 +58,7 @@ def joint_forces(ends, wrenches, c, lam, A, forces, gap):
         gap[0, row], gap[1, row] = left, size
 
 
-@loop(**LOOP)
+@fused_steady
 def relative(gap, size_of_gap, g):
     """Return the sum of |gap| over that of its size, rows weighed by the roots of 1/g; as it is where all is zero."""
     missed = made_of = 0.0
@@ -75,7 +69,7 @@ def relative(gap, size_of_gap, g):
     return missed / made_of if made_of > 0.0 else missed
 
 
-@loop(**COMPILED)
+@fused_allocating
 def largest_of_each(owner, count, g):
     """Return for each row the largest diagonal g of its constraint; the largest of all where nothing can move it."""
     largest = np.zeros(count)
@@ -88,7 +82,7 @@ def largest_of_each(owner, count, g):
     return largest[owner]
 
 
-@loop(**IN_ANY_ORDER)
+@reordered_steady
 def all_finite(arrays):
     """Return whether no entry of a tuple of arrays is infinite or not a number."""
     bad = 0.0
@@ -98,7 +92,7 @@ def all_finite(arrays):
     return bad == 0.0
 
 
-@loop(**LOOP)
+@fused_steady
 def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, load_, a, coupled, T, left, felt_here):
     """Fill left (nv,) with tau - M a - A^T lam by Newton-Euler, and return how large it is.
 
@@ -109,11 +103,13 @@ def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, 
     slot, first, _ = gathering
     up, largest = (nothing(), nothing(), nothing(), nothing()), 0.0
     for i in range(len(parent) - 1, -1, -1):
+        # forces and torques that the body and all it carries need, and their sizes
         w = own_forces(i, inertia, K, A, need, rowed)
         if slot[i] >= 0:
             w = four_plus(w, up)
             if not first[i + 1]:
                 w = four_plus(w, four_at(T, slot[i]))
+        # what the joint feels of them, against what is applied there
         kind, at, k = code[i], MOTION * i, iv[i]
         if kind == HINGE or kind == CIRCLE:
             z = load(K, at + 6)
@@ -126,6 +122,7 @@ def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, 
             for c in range(VELOCITIES[kind]):
                 left[k + c], made_of = rest(k + c, armature, load_, a, coupled, felt_here[0, c], felt_here[1, c])
                 largest = larger(largest, abs(left[k + c]), made_of)
+        # on to the parent's origin
         r = load(K, at + 9)
         up = w[0], w[1] + cross(r, w[0]), w[2], w[3] + cross_of_sizes(size(r), w[2])
         if parent[i] >= 0 and parent[i] != i - 1:
@@ -133,14 +130,14 @@ def imbalance(topology, gathering, pitch, inertia, armature, K, A, need, rowed, 
     return largest
 
 
-@njit(inline="always")
+@pasted
 def rest(k, armature, load_, a, coupled, felt, size_felt):
     """Return what is left at velocity k, and the sizes of what it is made of."""
     push = armature[k] * a[k]
     return load_[k] - push - coupled[k] - felt, abs(load_[k]) + abs(push) + abs(coupled[k]) + size_felt
 
 
-@njit(inline="always")
+@pasted
 def larger(largest, left, made_of):
     """Return the larger of a ratio and left / made_of, dividing for a new maximum only; what is not a number counts."""
     if left <= largest * made_of or not largest >= 0.0:
@@ -148,7 +145,7 @@ def larger(largest, left, made_of):
     return left / made_of if made_of != 0.0 else max(largest, left)
 
 
-@loop(**LOOP)
+@fused_steady
 def imbalance_in_sum(
     topology, kept, pitch, inertia, armature, K, Y, weighed, A, need, rowed, load_, a, coupled, left, felt_here
 ):  # fmt: skip
@@ -170,7 +167,7 @@ def imbalance_in_sum(
     return total_left / parts if parts != 0.0 else total_left
 
 
-@njit(inline="always")
+@pasted
 def own_forces(i, inertia, K, A, need, rowed):
     """Return the force and moment a body needs for its acceleration and against rows, and the sizes of all parts."""
     h, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
@@ -185,20 +182,20 @@ def own_forces(i, inertia, K, A, need, rowed):
     return f, n, large_f, large_n
 
 
-@njit(inline="always")
+@pasted
 def four_plus(w, t):
     """Return w + t."""
     return w[0] + t[0], w[1] + t[1], w[2] + t[2], w[3] + t[3]
 
 
-@njit(inline="always")
+@pasted
 def four_at(T, s):
     """Return what has met in place s of T."""
     at = PLACE * s
     return load(T, at), load(T, at + WIDTH), load(T, at + 2 * WIDTH), load(T, at + 3 * WIDTH)
 
 
-@loop(**LOOP)
+@fused_steady
 def four_put(w, is_first, T, s):
     """Add w to place s of T, or set it where nothing is there yet."""
     if not is_first:
@@ -209,14 +206,14 @@ def four_put(w, is_first, T, s):
         at += WIDTH
 
 
-@loop(**LOOP)
+@fused_steady
 def mobility(ends, inertia, wrenches, g):
     """Fill g (m,) with what unit multipliers would do to their bodies alone: a size for the rows of G."""
     for row in range(len(ends)):
         g[row] = alone(row, ends, inertia, wrenches)
 
 
-@njit(inline="always")
+@pasted
 def alone(row, ends, inertia, wrenches):
     """Return what the unit multiplier of a row would do to its bodies alone."""
     done = 0.0
@@ -232,7 +229,7 @@ def alone(row, ends, inertia, wrenches):
     return done
 
 
-@loop(**LOOP)
+@fused_steady
 def forget_rounding(ends, inertia, wrenches, g):
     """Set to zero the diagonals g (m,) of G that are rounding: far below what rows would do to their bodies alone."""
     for row in range(len(g)):
@@ -247,7 +244,7 @@ def forget_rounding(ends, inertia, wrenches, g):
 # honest: in sum (`residuals.py`), and beside |M| |a| + |A|^T |lam| + |tau| (`residuals.py`).
 
 
-@loop(**COMPILED)
+@fused_allocating
 def residuals(
     topology, gathering, pitch, inertia, armature, K, Y, weighed, ends, linear, wrenches, need, tau, c, a, lam, g,
     A, forces, coupled, T, left, gap, accept,
@@ -260,7 +257,7 @@ def residuals(
     )  # fmt: skip
 
 
-@loop(**COMPILED)
+@fused_allocating
 def measured(
     topology, gathering, pitch, inertia, armature, K, Y, weighed, ends, linear, wrenches, need, tau, c, a, lam, g,
     A, forces, coupled, T, left, gap, accept,
@@ -303,7 +300,7 @@ def measured(
 # kilometres.
 
 
-@loop(**COMPILED)
+@fused_allocating
 def backward_error(topology, gathering, pitch, inertia, armature, K, need, rowed, tau, a, coupled, T, A, left):
     """Return the backward error of a with |A|^T |lam| on bodies in rowed[:, 1]; A (n, 6) is used up."""
     parent, code, _, iv = topology
@@ -328,7 +325,7 @@ def backward_error(topology, gathering, pitch, inertia, armature, K, need, rowed
     return largest
 
 
-@loop(**LOOP)
+@fused_steady
 def sizes_outward(topology, pitch, K, qdd, A):
     """Fill A (n, 6) with the sums of the sizes of what accelerations of bodies are made of, for qdd not negative."""
     parent, code, _, iv = topology
@@ -343,7 +340,7 @@ def sizes_outward(topology, pitch, K, qdd, A):
         store(A, 6 * i + 3, b)
 
 
-@njit(inline="always")
+@pasted
 def sizes_of_forces(i, inertia, K, A):
     """Return the sizes of a body's inertial force and moment for accelerations of the sizes in A."""
     h, Jx, Jy, Jz = inertia_in_world(i, inertia, K)

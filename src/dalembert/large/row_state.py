@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_allocating
 from dalembert.large import inward
 from dalembert.large import inward as newton_euler
 from dalembert.large.fronts.plan import closing_bodies
 from dalembert.large.joints import inertia_in_world, subspace
 from dalembert.large.layout import motion_bundle
-from dalembert.large.outward import COMPILED, circular
+from dalembert.large.outward import circular
 from dalembert.large.residuals import joint_forces
 from dalembert.large.rows import LargeRows, RowValues
 from dalembert.large.simd4 import first, padded, second, third
@@ -29,12 +29,13 @@ from dalembert.large.tree import LargeTree, motion
 # M_ij = S_j^T (Ic_i S_i) for j on the way from i to the ground (Featherstone 2008, ch. 6). Cost: n times the depth.
 
 
-@loop(**COMPILED)
+@fused_allocating
 def composites(parent, inertia, K):
     """Return m, h, J of every body with all it carries, (n, 10)."""
     comp = np.zeros((len(parent), 10))
     for i in range(len(parent) - 1, -1, -1):
         first_moment, Jx, Jy, Jz = inertia_in_world(i, inertia, K)
+        # the body itself beside what its children have added
         c = comp[i]
         c[0] += inertia[i, 0]
         c[1] += first(first_moment)
@@ -49,6 +50,7 @@ def composites(parent, inertia, K):
         p = parent[i]
         if p < 0:
             continue
+        # all of it about the parent's origin (Steiner)
         x, y, z = K[i, 9], K[i, 10], K[i, 11]
         m, a, b, e = c[0], c[1], c[2], c[3]
         up = comp[p]
@@ -65,7 +67,7 @@ def composites(parent, inertia, K):
     return comp
 
 
-@loop(**COMPILED)
+@fused_allocating
 def mass_matrix(topology, pitch, inertia, armature, K, M):
     """Fill M (nv, nv)."""
     parent, code, _, iv = topology
@@ -89,7 +91,7 @@ def mass_matrix(topology, pitch, inertia, armature, K, M):
             row[iv[i] + k] += armature[iv[i] + k]
 
 
-@loop(**COMPILED)
+@fused_allocating
 def walk(i, end, f, topology, pitch, K, S, row):
     """Add S^T f of all joints from body i up to, not including, body `end`; f (6,) is moved along and used up."""
     parent, code, _, iv = topology
@@ -106,7 +108,7 @@ def walk(i, end, f, topology, pitch, K, S, row):
         i = parent[i]
 
 
-@loop(**COMPILED)
+@fused_allocating
 def row_jacobian(topology, pitch, K, ends, closing, wrenches, A):
     """Fill A (m, nv): forces of rows walked up to the body that carries both ends (closing, n for the ground)."""
     n = len(topology[0])

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import UnsupportedError
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_steady
 from dalembert.large.fronts.plan import Touches
 from dalembert.large.layout import VELOCITIES, Layout
-from dalembert.large.outward import LOOP, Sites
+from dalembert.large.outward import Sites
 from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics, coordinate_index
 from dalembert.model.constraints.prescribed import Coupler, Servo
@@ -272,12 +272,13 @@ class _Coordinates:
         return self._coordinate(self, name)  # type: ignore[arg-type]
 
 
-@loop(**LOOP)
+@fused_steady
 def gather(body, R, p, K, P, V, gravity, x, arms):
     """Fill x (k, ...) with the motion of both ends of every constraint, arms (k, 2, 3) with levers from origins."""
     for k in range(len(body)):
         for end in range(2):
             i, at = body[k, end], 24 * end
+            # an end on the ground does not move
             if i < 0:
                 for a in range(3):
                     for b in range(3):
@@ -297,6 +298,7 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
                     for c in range(3):
                         total += K[i, 3 * c + a] * R[k, end, c, b]
                     x[k, at + 3 * a + b] = total
+            # velocity and acceleration at the end of the lever; K holds accelerations less gravity
             r0, r1, r2 = arms[k, end, 0], arms[k, end, 1], arms[k, end, 2]
             w0, w1, w2 = K[i, 12], K[i, 13], K[i, 14]
             d0, d1, d2 = K[i, 18], K[i, 19], K[i, 20]
@@ -309,7 +311,7 @@ def gather(body, R, p, K, P, V, gravity, x, arms):
             x[k, at + 21], x[k, at + 22], x[k, at + 23] = d0, d1, d2
 
 
-@loop(**LOOP)
+@fused_steady
 def scatter(forces, rates, drifts, residuals, arms, rows, places, wrenches, rate, drift, residual):
     """Put forces (k, r, 12) at frames into wrenches (m, 2, 6) about the bodies' origins; the rest where it belongs."""
     for k in range(len(rows)):

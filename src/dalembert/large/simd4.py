@@ -16,10 +16,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core.datamodel import models
 from numba.core.datamodel.registry import register_default
 from numba.extending import intrinsic, overload
+
+from dalembert.kernel.loops import pasted
 
 WIDTH = 4
 
@@ -201,31 +203,31 @@ all_first, all_second, all_third = shuffle(0, 0, 0, 0), shuffle(1, 1, 1, 1), shu
 three, last_and_three = shuffle(0, 1, 2, 7), shuffle(2, 4, 5, 6)
 
 
-@njit(inline="always")
+@pasted
 def yzx(a):
     """Return (a_y, a_z, a_x)."""
     return _turned(a, a)
 
 
-@njit(inline="always")
+@pasted
 def cross(a, b):
     """Return the cross product."""
     return yzx(a * yzx(b) - b * yzx(a))
 
 
-@njit(inline="always")
+@pasted
 def cross_of_sizes(a, b):
     """Return the cross product with all signs taken as plus."""
     return yzx(a * yzx(b) + b * yzx(a))
 
 
-@njit(inline="always")
+@pasted
 def total(a):
     """Return the sum of the three lanes that count."""
     return first(a) + second(a) + third(a)
 
 
-@njit(inline="always")
+@pasted
 def transposed(a, b, c):
     """Return the rows of the matrix with columns a, b, c."""
     low, high = _low(a, b), _high(a, b)

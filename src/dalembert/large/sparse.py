@@ -1,4 +1,4 @@
-"""Many loops side by side: the block system in the coordinates of all bodies, solved by a sparse LU.
+"""Sparse LU of the block system in the coordinates of all bodies, for many loops side by side.
 
 Where loops close only at the ground, as in a net of ropes that all hang from it, the fronts of the tree's own order
 hold all rows at once. Then the order must not be the tree's. With da, f, qdd, lam accelerations of bodies, forces in

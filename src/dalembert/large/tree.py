@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_allocating, fused_steady
 from dalembert.kkt.limits import VANISHING
 from dalembert.large import inward, outward
 from dalembert.large import inward as newton_euler
 from dalembert.large.inward import accelerations_between, articulated_between, note
 from dalembert.large.joints import PLACE, ROOM, put, stashed, taken
 from dalembert.large.layout import Layout, tree_bundle
-from dalembert.large.outward import COMPILED, LOOP, Frames, outward_between, positions_between, velocities_between
+from dalembert.large.outward import Frames, outward_between, positions_between, velocities_between
 from dalembert.large.passive import NO_FORCE, Passive
 from dalembert.large.residuals import needs, needs_between
 from dalembert.large.simd4 import padded
@@ -33,7 +33,7 @@ OUTWARD, BEGIN, INWARD, TAKE, BACK = range(5)
 """Steps: motion; no pivot yet; joints eliminated; what another range handed over; accelerations."""
 
 
-@loop(**COMPILED)
+@fused_allocating
 def forward(steps, T, handed, worst, bundle, q, sines, cosines, v, tau, ext, out):
     """Run steps (k, 4): which, begin, end, row. Accelerations under joint forces tau, forces ext on bodies go to out.
 
@@ -61,7 +61,7 @@ def forward(steps, T, handed, worst, bundle, q, sines, cosines, v, tau, ext, out
             accelerations_between(begin, end, topology, gathering, pitch, K, Y, out, A)
 
 
-@loop(**LOOP)
+@fused_steady
 def take(root, parent, gathering, handed, T, W):
     """Put what the subtree of `root` hands inward into W, and where its parent does not come next into its place."""
     slot, first, _ = gathering
@@ -79,7 +79,7 @@ PIECE = 512
 """Bodies that are swept at a time: what one sweep finds of them is still in the caches when the next asks for it."""
 
 
-@loop(**COMPILED)
+@fused_allocating
 def motion(bundle, q, sines, cosines, v, start):
     """Fill K with the motion of a state, P and V with places and velocities of origins, need with forces for it."""
     topology, C, pitch, inertia = bundle.layout

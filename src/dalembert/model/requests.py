@@ -92,7 +92,7 @@ class RouteTable:
 # ----------------------------------------------------------------------------------------------------------------------
 # Requests, the quantities that a mechanism compiles to: a table that other rooms fill; from a request to a kernel.
 #
-# A room registers its requests when it is imported; `dalembert.rooms` names those rooms, and they are imported when a
+# A room registers its requests when it is imported; `REQUEST_ROOMS` names those rooms, and they are imported when a
 # request is first looked up. So `model` asks for algorithms without importing the rooms that import it.
 
 

@@ -1,4 +1,4 @@
-"""Read a system of named equations from a file that a person wrote (TOML), or a bare pattern (MatrixMarket).
+"""Reader of named equations from a file that a person wrote (TOML), or a bare pattern (MatrixMarket).
 
 unknowns = ["x", "y", "lam"]
 known = ["u"]                              # optional

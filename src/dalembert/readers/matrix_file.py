@@ -1,4 +1,4 @@
-"""Read a system of matrices from a file that a person wrote (TOML, JSON) or a program saved (NPZ).
+"""Reader of matrices from a file that a person wrote (TOML, JSON) or a program saved (NPZ).
 
     coordinates = ["theta1", "theta2"]        # optional
     mass = [[1.0, 0.0], [0.0, 0.0]]

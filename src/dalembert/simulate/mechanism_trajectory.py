@@ -286,8 +286,7 @@ class MechanismTrajectory(Trajectory):
         ----------
         actuated
             Names of the driven coordinates, or "actuators"; all by default. More of them than degrees of freedom
-            share the
-            work with the least sum of squares.
+            share the work with the least sum of squares.
 
         Returns
         -------

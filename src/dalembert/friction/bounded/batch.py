@@ -28,9 +28,7 @@ from dalembert.friction.elimination import (
 )
 from dalembert.friction.problem import ContactProblem
 from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
-from dalembert.kernel.loops import loop
-
-compiled = loop(nogil=True, error_model="numpy")
+from dalembert.kernel.loops import compiled
 
 Array = np.ndarray
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Bounded friction, exactly, in compiled code: a box-constrained convex problem in the Delassus matrix.
@@ -16,13 +16,11 @@ from dalembert.kernel.loops import loop
 #     minimise  x^T G x / 2 + g^T x     optimal:  c_i = 0 inside,  c_i >= 0 at a lower bound,  c_i <= 0 at an upper one
 #
 # First the primal-dual active set method (a semismooth Newton method: all sets change at once, usually 2 to 6 rounds),
-# then, where it cycles, the primal active set method, which cannot. The plain twin is `box.py`.
+# then, where it cycles, the primal active set method, which cannot. Its plain twin: `tests/reference/box.py`.
 #
 # Sources: M. Hintermueller, K. Ito, K. Kunisch, SIAM J. Optim. 13 (2002) 865-888; J. Nocedal, S. Wright, "Numerical
 # Optimization", 2nd ed., section 16.5. Cost: O(k^3) a round, k free contacts.
 
-
-compiled = loop(nogil=True, error_model="numpy")
 
 ROUNDS = 12
 """Rounds of the primal-dual method before the safe one takes over."""
@@ -136,6 +134,7 @@ def free_forces(G, g, x, free, lower, upper, L):
     if k == 0:
         return True
     b, sound = np.empty(k), True
+    # solve, then once more for what is left
     for turn in range(2):
         terms = 0.0
         for i in range(k):
@@ -144,6 +143,7 @@ def free_forces(G, g, x, free, lower, upper, L):
                 total += G[index[i], j] * x[j]
             b[i] = -total
             terms = max(terms, abs(g[index[i]]) + abs(total))
+        # redundant contacts: least squares; a system without solution is told by what is left
         if not cholesky_solve(G, index, k, b, L):
             for i in range(k):
                 total = g[index[i]]
@@ -209,6 +209,7 @@ def active_set(G, g, lower, upper, x):
     most = 60 * m + 200
     for turn in range(most):
         accelerations(G, g, x, c, size)
+        # the step of the free contacts to c = 0; where there is none, along what is left of c
         index = np.flatnonzero(free)
         k = index.size
         newton = True
@@ -217,6 +218,7 @@ def active_set(G, g, lower, upper, x):
             b, left = least_solve(G, index, k, -c[index])
             newton = np.abs(left).max() <= 1e2 * WRONG * size[index].max()
             step[index] = b if newton else left
+        # up to the first limit in the way, which then holds its contact
         reach, who = blocked(x, step, free, lower, upper)
         if who >= 0 and (not newton or reach < 1.0):
             x += reach * step
@@ -227,6 +229,7 @@ def active_set(G, g, lower, upper, x):
             return False, turn
         x += step
         accelerations(G, g, x, c, size)
+        # at the optimum of the free ones: let go the contact that is pulled off its limit most, later the first
         worst, who = 0.0, -1
         for i in range(m):
             if not free[i] and lower[i] < upper[i]:
@@ -343,6 +346,7 @@ def project(R, b, lower, upper, x):
         if left <= ROUNDING * scale or (left <= 4.0 * WRONG * scale and left >= before):
             return True
         before = left
+        # generalised Hessian of the dual function: contacts strictly inside the box
         H = np.zeros((r, r))
         z = R @ y
         for i in range(x.size):
@@ -355,6 +359,7 @@ def project(R, b, lower, upper, x):
         for j in range(r):
             along[j] /= max(values[j], 1e-9)
         step = vectors @ along
+        # the dual function must rise enough
         slope, t, new = step @ missing, 1.0, value
         for _ in range(40):
             trial[:] = y + t * step

@@ -16,7 +16,7 @@ from dalembert.friction.resolution import AT_LIMIT, STILL, FrictionStatus
 from dalembert.kkt import KKT, Status
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The contract of a method: a `Problem` in, forces at all contacts out, with what happened on the way.
+# The contract of a method: an `IntervalProblem` in, forces at all contacts out, with what happened on the way.
 
 
 Array = np.ndarray

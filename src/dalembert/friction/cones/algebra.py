@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import reordered
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Algebra of the second-order cone Q = {x_0 >= |(x_1, x_2)|}, one cone per contact, in compiled code.
@@ -22,20 +22,18 @@ from dalembert.kernel.loops import loop
 # Source: L. Vandenberghe, "The CVXOPT linear and quadratic cone program solvers" (2010), sec. 4, 5.
 
 
-compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-
 FAR = 1e3
 """Longest step that is looked for."""
 
 
-@compiled
+@reordered
 def determinant(x, i):
     """Return x^T J x = (x_0 - |x_1|)(x_0 + |x_1|) of contact i: near the boundary squares would cancel."""
     reach = np.sqrt(x[i, 1] * x[i, 1] + x[i, 2] * x[i, 2])
     return (x[i, 0] - reach) * (x[i, 0] + reach)
 
 
-@compiled
+@reordered
 def scaling(x, z, i, inverse, square):
     """Write V^-1 and V^-2 of contact i, (k, 3, 3)."""
     xx, zz = np.sqrt(determinant(x, i)), np.sqrt(determinant(z, i))
@@ -49,7 +47,7 @@ def scaling(x, z, i, inverse, square):
     _outer(w0 + 1.0, w1, w2, mean * root, root, i, inverse)
 
 
-@compiled
+@reordered
 def _outer(a, b, c, factor, size, i, out):
     """Write factor (a, b, c)(a, b, c)^T - size J."""
     out[i, 0, 0], out[i, 1, 1], out[i, 2, 2] = factor * a * a - size, factor * b * b + size, factor * c * c + size
@@ -58,7 +56,7 @@ def _outer(a, b, c, factor, size, i, out):
     out[i, 1, 2] = out[i, 2, 1] = factor * b * c
 
 
-@compiled
+@reordered
 def image(B, x, i, out):
     """Write B x of contact i; x and out may not be the same."""
     a, b, c = x[i, 0], x[i, 1], x[i, 2]
@@ -67,7 +65,7 @@ def image(B, x, i, out):
     out[i, 2] = B[i, 2, 0] * a + B[i, 2, 1] * b + B[i, 2, 2] * c
 
 
-@compiled
+@reordered
 def reach(x, dx):
     """Return the longest step, at most `FAR`, that keeps all x + step dx in the cones."""
     longest = FAR
@@ -85,7 +83,7 @@ def reach(x, dx):
     return longest
 
 
-@compiled
+@reordered
 def corrected(lam, dx, dz, i, centre, c):
     """Write the quotient by lam, in the Jordan product, of centre e - lam o lam - dx o dz, of contact i."""
     l0, l1, l2, x0, x1, x2 = lam[i, 0], lam[i, 1], lam[i, 2], dx[i, 0], dx[i, 1], dx[i, 2]
@@ -113,7 +111,7 @@ LANES = 4
 """Spans are filled up to a multiple of this: inner loops then have no remainder."""
 
 
-@compiled
+@reordered
 def gathered(J, first):
     """Return R (k, 3, w), the starts and widths of the spans (k, 2), the envelope (n, 2); J (p, n) are dense rows.
 
@@ -121,6 +119,7 @@ def gathered(J, first):
     """
     k, n = first.size - 1, J.shape[1]
     span, width = np.empty((k, 2), dtype=np.int64), LANES
+    # the columns that each contact touches, in whole registers
     for i in range(k):
         lo, hi = n, 0
         for a in range(first[i], first[i + 1]):
@@ -133,6 +132,7 @@ def gathered(J, first):
             hi = max(hi, j)
         span[i, 0], span[i, 1] = lo, (max(hi - lo, 1) + LANES - 1) // LANES * LANES
         width = max(width, span[i, 1])
+    # rows without the zeros around them, and for each column the first and last that it is coupled with
     size = max(n, width)
     R, envelope = np.zeros((k, 3, width)), np.empty((size, 2), dtype=np.int64)
     for j in range(size):
@@ -150,7 +150,7 @@ def gathered(J, first):
     return R, span, envelope
 
 
-@compiled
+@reordered
 def rows_times(R, span, y, u):
     """Write u = R y, (k, 3)."""
     for i in range(R.shape[0]):
@@ -163,7 +163,7 @@ def rows_times(R, span, y, u):
         u[i, 0], u[i, 1], u[i, 2] = first, second, third
 
 
-@compiled
+@reordered
 def add_forces(R, span, x, y):
     """Add R^T x to y, (n,)."""
     for i in range(R.shape[0]):
@@ -173,7 +173,7 @@ def add_forces(R, span, x, y):
             part[j] += p * R[i, 0, j] + q * R[i, 1, j] + s * R[i, 2, j]
 
 
-@compiled
+@reordered
 def assemble(R, span, envelope, C, A, work):
     """Write A = I + R^T C R within the envelope; `work` is (3, w)."""
     for j in range(A.shape[0]):
@@ -195,7 +195,7 @@ def assemble(R, span, envelope, C, A, work):
                 A[row, at + j], A[row, at + j + 1], A[row, at + j + 2], A[row, at + j + 3] = a, b, c, d
 
 
-@compiled
+@reordered
 def factor(A, envelope):
     """Overwrite A by L (below, unit diagonal left out) and U, row by row; no pivoting."""
     for i in range(A.shape[0]):
@@ -208,7 +208,7 @@ def factor(A, envelope):
                 row[j] -= part * above[j]
 
 
-@compiled
+@reordered
 def substitute(A, envelope, b):
     """Overwrite b by the solution of L U y = b."""
     n = b.size

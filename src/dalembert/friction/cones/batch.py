@@ -34,9 +34,7 @@ from dalembert.friction.elimination import (
 )
 from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem
 from dalembert.friction.resolution import OPTIMAL, STILL, BatchResolution, FrictionStatus, least_multipliers
-from dalembert.kernel.loops import loop
-
-compiled = loop(nogil=True, error_model="numpy")
+from dalembert.kernel.loops import compiled
 
 Array = np.ndarray
 

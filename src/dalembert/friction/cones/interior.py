@@ -18,15 +18,15 @@ from dalembert.friction.cones.algebra import (
 )
 from dalembert.friction.cones.sweeps import TINY, derivative, local_map, part_explained
 from dalembert.friction.problem import UNILATERAL
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import reordered
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Many redundant contacts, in compiled code: primal-dual interior points in the space of accelerations.
 #
 # Symbols, per contact: x = (mu r_N, r_T) forces and z = (u_N / mu, u_T), both in the second-order cone Q; R rows in
 # these units, divided by the root of the mass; y = R^T x acceleration times that root; h free contact acceleration;
-# shift =
-# |u_T| on the normal (De Saxce), 0 for the associated problem, tilt its derivative; V the scaling of Nesterov and Todd.
+# shift = |u_T| on the normal (De Saxce), 0 for the associated problem, tilt its derivative; V the scaling of Nesterov
+# and Todd.
 #
 #     u = R y + h,   u + shift = z,   y = R^T x,   x in Q,   z in Q,   x o z = (centre) e        o: the Jordan product
 #     (I + R^T V^-2 (I + tilt) R) dy = R^T (V^-1 c - V^-2 missed) - (y - R^T x),   missed = u + shift - z
@@ -35,20 +35,18 @@ from dalembert.kernel.loops import loop
 # The matrix is definite however redundant the contacts are, and of the size of the mass matrix: half of the contact
 # rows in a stack of boxes, and banded. |u_T| is convex: after a step z_N is raised by what the linear prediction
 # misses, which keeps it in the cone and the first equation exact. For Coulomb's law nothing is proved: where steps no
-# longer help, the best point met is returned, and judged elsewhere by De Saxce's form. The plain twin is `interior.py`.
+# longer help, the best point met is returned, and judged elsewhere by De Saxce's form. The plain twin is
+# `tests/reference/interior.py`.
 #
 # Sources: S. Mehrotra, SIAM J. Optim. 2 (1992) 575-601; Yu. E. Nesterov, M. J. Todd, SIAM J. Optim. 8 (1998) 324-364.
 # Cost a step, w the width of a span: 3 w^2 + 30 w + 150 multiplications a contact, w^2 a coordinate.
-
-
-compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 
 STALLED = 6
 """Steps in a row that do not halve the gap, after which the method stops."""
 
 
-@compiled
+@reordered
 def in_cone_units(J, g, mu):
     """Return R, h and the units, r = unit x, of contacts (k, 3); without friction the tangents are left out."""
     k, w = mu.size, J.shape[2]
@@ -66,7 +64,7 @@ def in_cone_units(J, g, mu):
     return R, h, unit
 
 
-@compiled
+@reordered
 def largest(x):
     """Return the largest |x|, (k, 3)."""
     most = 0.0
@@ -75,7 +73,7 @@ def largest(x):
     return most
 
 
-@compiled
+@reordered
 def first_point(R, h, force, acceleration):
     """Return x and z, (2, k, 3), on the axes of the cones: these factors times the sizes of the data."""
     size, total, point = largest(h) + TINY, TINY, np.zeros((2, h.shape[0], 3))
@@ -88,7 +86,7 @@ def first_point(R, h, force, acceleration):
     return point
 
 
-@compiled
+@reordered
 def missing(h, coulomb, x, u, z, tilt, missed):
     """Turn u = R y into missed = u + h + shift - z; write tilt; return the largest missing part and x^T z."""
     wrong, total = 0.0, 0.0
@@ -105,7 +103,7 @@ def missing(h, coulomb, x, u, z, tilt, missed):
     return wrong, total
 
 
-@compiled
+@reordered
 def scaled(x, z, tilt, V, D, C, lam, c):
     """Write V^-1, D = V^-2, C = V^-2 (I + tilt), lam = V^-1 z and c = -lam of all contacts."""
     for i in range(x.shape[0]):
@@ -117,7 +115,7 @@ def scaled(x, z, tilt, V, D, C, lam, c):
             C[i, j, 1], C[i, j, 2] = D[i, j, 1] + D[i, j, 0] * tilt[i, 1], D[i, j, 2] + D[i, j, 0] * tilt[i, 2]
 
 
-@compiled
+@reordered
 def direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz):
     """Write the step dy, dx, dz for a right side c, and the last two in scaled units: sz = V^-1 dz, sx = V dx."""
     k = c.shape[0]
@@ -141,7 +139,7 @@ def direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx
         image(V, sx, i, dx)
 
 
-@compiled
+@reordered
 def moved(step, x, z, y, dx, dz, dy):
     """Go a step."""
     for i in range(x.shape[0]):
@@ -152,7 +150,7 @@ def moved(step, x, z, y, dx, dz, dy):
         y[j] += step * dy[j]
 
 
-@compiled
+@reordered
 def raised(R, span, h, y, step, missed, u, z):
     """Raise z_N by what |u_T| has grown beyond its linear prediction."""
     rows_times(R, span, y, u)
@@ -161,7 +159,7 @@ def raised(R, span, h, y, step, missed, u, z):
         z[i, 0] = max(z[i, 0], u[i, 0] + h[i, 0] + np.sqrt(p * p + q * q) - (1.0 - step) * missed[i, 0])
 
 
-@compiled
+@reordered
 def balance(R, span, x, y, apart):
     """Write R^T x - y; return its largest entry, over that of y."""
     for j in range(y.size):
@@ -173,7 +171,7 @@ def balance(R, span, x, y, apart):
     return off / size
 
 
-@compiled
+@reordered
 def copied(x, out):
     """Write x to out, (k, 3)."""
     for i in range(x.shape[0]):
@@ -181,7 +179,7 @@ def copied(x, out):
             out[i, j] = x[i, j]
 
 
-@compiled
+@reordered
 def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps):
     """Go on from point = (x, z), overwritten; write the best x met; return the steps taken and its gap, relative.
 
@@ -244,7 +242,7 @@ EPSILON = 1e-8
 """Proximal part: large against rounding, small against what a step may miss."""
 
 
-@compiled
+@reordered
 def has_interior(kind, sliding):
     """Say whether interior points know all these contacts: unilateral ones at rest."""
     for i in range(kind.size):
@@ -253,7 +251,7 @@ def has_interior(kind, sliding):
     return kind.size > 0
 
 
-@compiled
+@reordered
 def inverted(B, i, out):
     """Write the inverse of a 3 x 3 block to block i."""
     a, b, c, d, e, f, g, h, k = B[0, 0], B[0, 1], B[0, 2], B[1, 0], B[1, 1], B[1, 2], B[2, 0], B[2, 1], B[2, 2]
@@ -264,7 +262,7 @@ def inverted(B, i, out):
     out[i, 2, 0], out[i, 2, 1], out[i, 2, 2] = scale * s, scale * (b * g - a * h), scale * (a * e - b * d)
 
 
-@compiled
+@reordered
 def distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F):
     """Write u, y and F; return the largest |F| over the largest of its terms (NaN counts as infinite)."""
     for j in range(root.size):
@@ -286,7 +284,7 @@ def distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F):
     return worst / size
 
 
-@compiled
+@reordered
 def blocks_of(mu, law, kind, sliding, s, rho, y, F, E, C, right):
     """Write E^-1, C and -E^-1 F of all contacts."""
     P, B = np.zeros((3, 3)), np.empty((3, 3))
@@ -304,10 +302,11 @@ def blocks_of(mu, law, kind, sliding, s, rho, y, F, E, C, right):
             right[i, j] *= -1.0
 
 
-@compiled
+@reordered
 def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps):
     """Improve r (k, 3), overwritten by the best met; return its distance and the steps."""
     k, n = J.shape[0], envelope.shape[0]
+    # rho = 1 / trace of a contact's own block of G
     rho = np.ones(k)
     for i in range(k):
         trace = 0.0
@@ -324,6 +323,7 @@ def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps)
     used = 0
     while used < steps and best > tolerance:
         used += 1
+        # Newton's step in the space of accelerations: I + R^T C R, banded
         blocks_of(mu, law, kind, sliding, s, rho, y, F, E, C, right)
         assemble(J, span, envelope, C, A, work)
         factor(A, envelope)
@@ -336,6 +336,7 @@ def polish(J, span, envelope, g, mu, law, kind, sliding, s, r, tolerance, steps)
             image(C, u, i, step)
             for j in range(3):
                 r[i, j] += right[i, j] - step[i, j]
+        # the best point met is kept
         found = distance(J, span, g, mu, law, kind, sliding, s, rho, r, root, u, y, out, F)
         if not found < np.inf:
             break

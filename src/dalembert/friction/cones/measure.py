@@ -17,9 +17,7 @@ import numpy as np
 
 from dalembert.friction.cones.sweeps import ASSOCIATED, TINY
 from dalembert.friction.problem import FIXED, UNILATERAL
-from dalembert.kernel.loops import loop
-
-compiled = loop(nogil=True, error_model="numpy")
+from dalembert.kernel.loops import compiled
 
 
 @compiled
@@ -52,6 +50,7 @@ def violation(u, r, size, stiffness, first, mu, law, kind, sliding, s):
         a, b = first[i], first[i + 1]
         given = kind[i] == FIXED
         start = a if given else a + 1
+        # sizes against which tangential motion and forces are measured; the law as sticking, and as slipping
         room, give, speed = TINY, TINY, 0.0
         for j in range(start, b):
             room, speed = max(room, size[j]), np.hypot(speed, u[j])
@@ -61,6 +60,7 @@ def violation(u, r, size, stiffness, first, mu, law, kind, sliding, s):
         if b == start:
             still, slipping = 0.0, 0.0
         found = min(still, slipping)
+        # with a normal: closed, where u_N = 0 (of the convex problem: mu |u_T|)
         if not given:
             scale = size[a] + TINY
             if law == ASSOCIATED and kind[i] == UNILATERAL and not sliding[i]:
@@ -70,6 +70,7 @@ def violation(u, r, size, stiffness, first, mu, law, kind, sliding, s):
                 closed = max(found, abs(u[a]) / scale)
                 apart = max(0.0, -u[a]) / scale
             found = closed
+            # or open, where it does not push
             if kind[i] == UNILATERAL:
                 push = 0.0
                 for j in range(a, b):

@@ -20,7 +20,8 @@ from numba.extending import register_jitable
 
 from dalembert.friction.cones.algebra import gathered
 from dalembert.friction.cones.interior import first_point, has_interior, in_cone_units, interior, polish
-from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt, compiled, evaluate, patient, steps_of
+from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt, evaluate, patient, steps_of
+from dalembert.kernel.loops import reordered
 
 FEW = 16
 """Rows below which sweeps and Newton's method come first in any case."""
@@ -51,7 +52,7 @@ TRIALS = (((0.99, 3.0, 1.0), (0.99, 1.0, 1.0), (0.9, 1.0, 1.0)), ((0.99, 1.0, 0.
 """Per law and trial: part of the way to the boundary that a step takes, sizes of the first forces and accelerations."""
 
 
-@compiled
+@reordered
 def factor_of(G):
     """Return J (p, rank) with J J^T = G, G semidefinite: Cholesky's factor without the columns of rounding."""
     p, rank = G.shape[0], 0
@@ -72,7 +73,7 @@ def factor_of(G):
     return J[:, :rank].copy()
 
 
-@compiled
+@reordered
 def padded(values, first):
     """Return values of rows (p,) as (k, 3), zeros in place of rows that a contact lacks."""
     out = np.zeros((first.size - 1, 3))
@@ -82,7 +83,7 @@ def padded(values, first):
     return out
 
 
-@compiled
+@reordered
 def trial(J, inner, g, first, mu, law, coulomb, kind, sliding, s, tolerance, start, gaps, r):
     """Interior points, then Newton's method for the digits; r is overwritten where the answer is good.
 
@@ -160,10 +161,12 @@ def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, swe
     p, best, used = g.size, np.inf, 0
     few = 0 < J.shape[1] < p
     redundant = few and p >= FEW and not r.any()
+    # many redundant contacts: interior points first
     if redundant:
         best, used = from_inside(J, g, first, mu, law, kind, sliding, s, r, tolerance)
         if best <= tolerance:
             return best, 0, used
+    # sweeps and Newton's method, then many sweeps
     kept = r.copy()
     found, more = attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, 10)
     used += more
@@ -175,6 +178,7 @@ def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, swe
         used += more
         if found < best:
             best, kept[:] = found, trial
+    # interior points, if they have not been tried
     if best > tolerance and not redundant and used < steps:
         rows = J if few else factor_of(G)
         r[:] = 0.0
@@ -182,13 +186,14 @@ def solve_with_rows(J, G, g, first, mu, law, kind, sliding, s, r, tolerance, swe
         used += more
         if found < best:
             best, kept[:] = found, r
+    # the last resort
     r[:] = kept
     if best <= tolerance or used >= steps:
         return best, 0, used
     return proximal(G, g, first, mu, law, kind, sliding, s, r, tolerance, best, used, steps)
 
 
-@compiled
+@reordered
 def proximal(G, g, first, mu, law, kind, sliding, s, r, tolerance, best, used, steps):
     """Improve r by the proximal point method: G + delta I and g - delta r in place of G and g.
 

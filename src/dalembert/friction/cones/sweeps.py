@@ -23,9 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
-from dalembert.kernel.loops import loop
-
-compiled = loop(nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+from dalembert.kernel.loops import reordered
 
 COULOMB, ASSOCIATED = 0, 1
 """Which problem: the true law, or the convex one that lets a sliding contact lift off."""
@@ -47,7 +45,7 @@ SHIFT = 1e-11
 """Redundant reactions make Newton's matrix singular; this part of its diagonal is added to G there (not to F)."""
 
 
-@compiled
+@reordered
 def steps_of(G, first):
     """Return rho per contact, 1 / trace of its block; 1 where the contact moves nothing."""
     k = first.size - 1
@@ -61,7 +59,7 @@ def steps_of(G, first):
     return rho
 
 
-@compiled
+@reordered
 def row_times(G, a, r, g):
     """Return entry a of G r + g."""
     total = g[a]
@@ -70,18 +68,20 @@ def row_times(G, a, r, g):
     return total
 
 
-@compiled
+@reordered
 def local_map(y, a, b, mu, law, kind, sliding, s, out):
     """Write what r must be, given y, for the contact of rows a .. b - 1."""
     n, reach = y[a], 0.0
     for j in range(a if kind == FIXED else a + 1, b):
         reach += y[j] * y[j]
     reach = np.sqrt(reach)
+    # a disk of given radius
     if kind == FIXED:
         scale = 1.0 if reach <= mu else mu / reach
         for j in range(a, b):
             out[j] = scale * y[j]
         return
+    # the convex problem: inside the cone, in its polar cone, or onto its surface
     if law == ASSOCIATED and not sliding and kind == UNILATERAL:
         if n >= 0.0 and reach <= mu * n:
             scale, normal = 1.0, n
@@ -91,6 +91,7 @@ def local_map(y, a, b, mu, law, kind, sliding, s, out):
             normal = (n + mu * reach) / (1.0 + mu * mu)
             scale = mu * normal / reach
     else:
+        # Coulomb's law: the normal, then the disk of its radius
         normal = n if kind == BILATERAL else max(n, 0.0)
         radius = mu * abs(normal)
         if sliding:
@@ -104,7 +105,7 @@ def local_map(y, a, b, mu, law, kind, sliding, s, out):
         out[j] = scale * y[j]
 
 
-@compiled
+@reordered
 def sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
     """Run one sweep of nonlinear Gauss-Seidel; return the largest change."""
     change = 0.0
@@ -119,7 +120,7 @@ def sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
     return change
 
 
-@compiled
+@reordered
 def local_sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
     """Run one sweep that solves each contact, the others as they are, to `LOCAL` of its change or in `INNER` rounds."""
     v = np.empty(3)
@@ -143,7 +144,7 @@ def local_sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
                 break
 
 
-@compiled
+@reordered
 def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
     """Run many sweeps from r, Newton's method from time to time; r is the best met; return its residual and steps.
 
@@ -157,12 +158,14 @@ def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
         local_sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out)
         if turn % ROUND:
             continue
+        # a look at the residual after every round of sweeps
         worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
         found = worst / max(scale, TINY)
         if found < best:
             best, kept[:] = found, r
         if best <= tolerance or not found < np.inf:
             break
+        # Newton's method from a point that is clearly nearer than the one it began at last
         if found <= CLOSE * tried:
             tried, trial = found, r.copy()
             after, more = attempt(G, g, first, mu, law, kind, sliding, s, trial, tolerance, 0, 6)
@@ -171,6 +174,7 @@ def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
                 best, kept[:] = after, trial
             if best <= tolerance:
                 break
+        # eight looks that gained little are the end
         if turn % (8 * ROUND) == 0:
             if found > 0.7 * mark:
                 break
@@ -179,7 +183,7 @@ def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
     return best, used
 
 
-@compiled
+@reordered
 def part_explained(g, r, first, mu, kind, rho):
     """Return the part of the reactions that g and given limits explain, times `EXPLAINED`; 1 at most."""
     data, answer = 0.0, 0.0
@@ -194,7 +198,7 @@ def part_explained(g, r, first, mu, kind, rho):
     return EXPLAINED * np.sqrt(data / answer)
 
 
-@compiled
+@reordered
 def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
     """Write u, y and F = r - map(y); return the largest |F| (NaN counts as infinite) and the size of the terms of y.
 
@@ -221,7 +225,7 @@ def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
     return worst, size * part_explained(g, r, first, mu, kind, rho)
 
 
-@compiled
+@reordered
 def derivative(y, a, b, mu, law, kind, sliding, s, P):
     """Write P = d map / d y, a (b - a, b - a) block, at y."""
     d = b - a
@@ -230,12 +234,14 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
     for j in range(a if kind == FIXED else a + 1, b):
         reach += y[j] * y[j]
     reach = np.sqrt(reach)
+    # a disk of given radius: the projection onto it
     if kind == FIXED:
         for j in range(d):
             for p in range(d):
                 same = 1.0 if j == p else 0.0
                 P[j, p] = same if reach < mu else mu / reach * (same - y[a + j] * y[a + p] / (reach * reach))
         return
+    # the convex problem: the projection onto the cone
     if law == ASSOCIATED and not sliding and kind == UNILATERAL:
         if n >= 0.0 and reach <= mu * n:
             for j in range(d):
@@ -251,6 +257,7 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
                     f = y[a + p] / reach
                     P[j, p] = mu * mu * scale * e * f + mu * normal / reach * ((1.0 if j == p else 0.0) - e * f)
         return
+    # Coulomb's law: the normal by itself, the tangents on the disk of radius mu |n|
     if kind == UNILATERAL and n <= 0.0:
         return
     P[0, 0] = 1.0
@@ -267,7 +274,7 @@ def derivative(y, a, b, mu, law, kind, sliding, s, P):
                 P[j, p] = radius / reach * ((1.0 if j == p else 0.0) - e * y[a + p] / reach)
 
 
-@compiled
+@reordered
 def solved_or_nan(J, b):
     """Return the solution of J x = b, NaN where J is singular to the last digit: no step, and no exception."""
     try:
@@ -277,7 +284,7 @@ def solved_or_nan(J, b):
     return x
 
 
-@compiled
+@reordered
 def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
     """Return the step of Newton's method: (I - P (I - rho G)) step = -F, contacts that are open left out."""
     k, size = first.size - 1, F.size
@@ -285,6 +292,7 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
     row = np.empty(size, dtype=np.int64)
     count = 0
     step = -F
+    # contacts whose P is not zero are unknowns; for the open ones the step is -F
     for i in range(k):
         a, b = first[i], first[i + 1]
         derivative(y, a, b, mu[i], law, kind[i], sliding[i], s, P)
@@ -297,6 +305,7 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
             count += 0 if empty else 1
     if count == 0:
         return step
+    # J = I - P (I - rho G), shifted a little; what is known of the step goes to the right side
     J, rhs = np.zeros((count, count)), np.zeros(count)
     index = np.empty(count, dtype=np.int64)
     for j in range(size):
@@ -329,13 +338,14 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
         for j in range(count):
             if not abs(J[q, j]) < np.inf:
                 return step
+    # a singular J gives NaN, which the caller sees
     found = solved_or_nan(J, rhs)
     for q in range(count):
         step[index[q]] = found[q]
     return step
 
 
-@compiled
+@reordered
 def attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps):
     """Run sweeps, then damped Newton steps while they help; r is the best met; return its residual and the steps."""
     size, rho = g.size, steps_of(G, first)

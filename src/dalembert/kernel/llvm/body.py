@@ -145,7 +145,7 @@ def _table(name: str, kind: str, words: list[str]) -> str:
 # A program as LLVM functions, one per chunk: straight-line code on vectors that hold one sample per lane.
 #
 # Chunk k is `@chunk_k(in, scratch, out)`: three blocks of vectors, indexed by the flat number of the input
-# element, the slot, and the place of the result (`llvm_outputs`).
+# element, the slot, and the place of the result (below).
 
 
 # Operations that are one LLVM instruction or intrinsic.

@@ -173,7 +173,7 @@ def reduction(width: int, high: float, low: float) -> list[str]:
 #
 # Polynomials and reductions follow Sun's fdlibm (k_sin.c, k_cos.c, s_atan.c, e_asin.c, e_acos.c, e_atan2.c;
 # 1993), with selections in place of branches. Error bounds, in units in the last place, are in
-# `llvm_math.BOUNDS` and are tested.
+# `functions.BOUNDS` and are tested.
 #
 # Symbols: n nearest multiple of pi/2, r = hi + lo the reduced argument.
 
@@ -186,7 +186,7 @@ PIO2 = (
     float.fromhex("-0x1.F1976B7ED8FBCp-110"),
 )  # pi/2 to 160 bits
 PI_LO = float.fromhex("0x1.1A62633145C07p-53")
-LARGEST = 2.0**31  # beyond this the argument is reduced lane by lane (`llvm_reduction`)
+LARGEST = 2.0**31  # beyond this the argument is reduced lane by lane (`REDUCE`)
 
 SIN = (
     -1.66666666666666324348e-01,

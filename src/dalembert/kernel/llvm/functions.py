@@ -155,7 +155,7 @@ def atanh(w: Writer, x: Value) -> Value:
 # ----------------------------------------------------------------------------------------------------------------------
 # The library of elementary functions that a module needs, as LLVM text.
 #
-# Frequent functions are vector polynomials (`llvm_circular`, `llvm_exponential`); rare ones call the C library
+# Frequent functions are vector polynomials (`circular.py`, and above); rare ones call the C library
 # once per lane. In single precision every function is evaluated in double and rounded, which costs little
 # (functions are few among thousands of operations) and leaves an error just above 0.5 ulp.
 

@@ -76,7 +76,7 @@ class Dense:
 
 
 def _clear(analysis: Analysis, K: Array, rcond: float) -> bool:
-    """Say whether the condition proves rank and definiteness as `rows.py` and `motion.py` would decide them."""
+    """Say whether the condition proves rank (`rows.py`) and definiteness (`admissible_motions.py`)."""
     m, n = analysis.A.shape
     if analysis.rank is not None and analysis.rank < m:
         return False

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_allocating
 from dalembert.kkt.limits import MASSIVE, Thresholds
 from dalembert.large.fronts import factor as front_loops
 from dalembert.large.fronts import solve as front_solve
@@ -17,7 +17,6 @@ from dalembert.large.fronts.plan import FEW, Fronts
 from dalembert.large.fronts.solve import back, eliminate
 from dalembert.large.inward import spread_between
 from dalembert.large.layout import FrontBundle, front_bundle
-from dalembert.large.outward import COMPILED
 from dalembert.large.residuals import forget_rounding, largest_of_each, measured
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
@@ -81,7 +80,7 @@ class Trial(NamedTuple):
 # still in the caches when the second asks for it. Arguments that never change come in a bundle (`layout.py`).
 
 
-@loop(**COMPILED)
+@fused_allocating
 def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a, lam, gap):
     """Return whether joints and the rows that are `present` have pivots; if so, both residuals of a (nv,), lam (m,)."""
     topology, gathering, pitch, inertia, armature = bundle.layout

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_allocating, fused_steady, pasted
 from dalembert.kkt.limits import DEAD_PIVOT
 from dalembert.large.fronts.plan import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_L
 from dalembert.large.inward import hinges, note
@@ -23,7 +22,6 @@ from dalembert.large.joints import (
     taken,
     unpacked,
 )
-from dalembert.large.outward import COMPILED, LOOP
 from dalembert.large.simd4 import WIDTH, load, store
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -36,7 +34,7 @@ BLOCK = 48
 HUGE = 1e150
 
 
-@loop(**COMPILED)
+@fused_allocating
 def cholesky(m, e, rows, g, pivots):
     """Factor the first e columns of the lower triangle m (w, w), w >= e, in place; pivots go to pivots[rows]."""
     for begin in range(0, e, BLOCK):
@@ -61,7 +59,7 @@ def cholesky(m, e, rows, g, pivots):
             m[end:, end:e] -= np.dot(part, np.ascontiguousarray(part[:width].T))
 
 
-@loop(**COMPILED)
+@fused_allocating
 def subtract_product(m, e):
     """Subtract the product of what stands left of it from the lower right part of m."""
     w = m.shape[0]
@@ -95,7 +93,7 @@ REALS = 2 * FEW
 """Reals of a body in a block: Phi, then d Phi."""
 
 
-@loop(**LOOP)
+@fused_steady
 def carry(outermost, innermost, w, K, Y, kept, phi, at_phi, L, F, block):
     """Pass the hinges from `outermost` in to `innermost`: phi gets their Phi, L (8, 8) and F (7, 8) go on."""
     a0, a1, a2, a3, a4, a5 = load(F, 0), load(F, 8), load(F, 16), load(F, 24), load(F, 32), load(F, 40)
@@ -127,7 +125,7 @@ def carry(outermost, innermost, w, K, Y, kept, phi, at_phi, L, F, block):
     add_products(outermost - innermost + 1, w, block, L)
 
 
-@loop(**LOOP)
+@fused_steady
 def add_products(count, w, block, L):
     """Add Phi d Phi^T of a block of bodies to L (8, 8); rows that are not open have Phi = 0."""
     for half in range(0, w, WIDTH):
@@ -174,7 +172,7 @@ def room(width: int) -> tuple[np.ndarray, ...]:
     )  # fmt: skip
 
 
-@loop(**LOOP)
+@fused_steady
 def factor(
     inner, outer, topology, gathering, pitch, inertia, armature, K, kinds, ids, at, touches, couplings, merges,
     wrenches, shift, still, T, Y, L, F, phi, kept_factor, g, pivots, worst, narrow, run, work,
@@ -223,7 +221,7 @@ def factor(
               narrow)  # fmt: skip
 
 
-@loop(**LOOP)
+@fused_steady
 def calm_hinges(
     i, inner, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L, F, phi, worst, W, block
 ):  # fmt: skip
@@ -237,7 +235,7 @@ def calm_hinges(
     return i
 
 
-@loop(**LOOP)
+@fused_steady
 def merge(entry, i, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big, forces, E,
           narrow):  # fmt: skip
     """Assemble a front of several children, close its rows; E (27,) gets what they add to the body's inertia."""
@@ -252,19 +250,19 @@ def merge(entry, i, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept
     settle(m, f, e, w, L[at[0, i] :], F[at[1, i] :], narrow)
 
 
-@njit(inline="always")
+@pasted
 def strides(narrow):
     """Return the steps in F from row to row and from entry to entry of a force."""
     return (1, FEW) if narrow else (6, 1)
 
 
-@njit(inline="always")
+@pasted
 def line(a, narrow):
     """Return where row a of L begins."""
     return FEW * a if narrow else a * (a + 1) // 2
 
 
-@loop(**LOOP)
+@fused_steady
 def extend(L, F, old, w, narrow):
     """Put zeros behind the rows that a front takes over; those of a narrow one are there from its beginning."""
     if narrow:
@@ -278,7 +276,7 @@ def extend(L, F, old, w, narrow):
         F[k] = 0.0
 
 
-@loop(**LOOP)
+@fused_steady
 def begin(entry, touches, wrenches, F, narrow):
     """Add the forces of rows that begin at a body."""
     starts, rows, places, ends = touches
@@ -288,7 +286,7 @@ def begin(entry, touches, wrenches, F, narrow):
             F[by_row * places[k] + by_entry * d] += wrenches[rows[k], ends[k], d]
 
 
-@loop(**LOOP)
+@fused_steady
 def assemble(entry, merges, kinds, ids, at, L, F, m, f, g, narrow):
     """Gather children's fronts in the lower triangle m and the forces f; of narrow ones the rows' diagonal in g."""
     starts, sources, map_starts, maps = merges
@@ -312,7 +310,7 @@ def assemble(entry, merges, kinds, ids, at, L, F, m, f, g, narrow):
                     m[to[b], to[a]] += x
 
 
-@loop(**LOOP)
+@fused_steady
 def close(m, f, e, rows, shift, g, pivots, kept, E):
     """Eliminate the first e rows of a front; E (27,) gets what they add to the body's inertia."""
     for a in range(e):
@@ -344,7 +342,7 @@ def close(m, f, e, rows, shift, g, pivots, kept, E):
             kept[w * e + 6 * a + d] = f[a, d]
 
 
-@loop(**LOOP)
+@fused_steady
 def settle(m, f, e, w, L, F, narrow):
     """Put the rows that stay open onto the stacks."""
     by_row, by_entry = strides(narrow)
@@ -358,7 +356,7 @@ def settle(m, f, e, w, L, F, narrow):
                 L[line(b, narrow) + a] = m[e + a, e + b]
 
 
-@loop(**LOOP)
+@fused_steady
 def pass_joint(entry, count, w, S, Y, couplings, phi, L, F, rows, g, r0, r1, r2, narrow):
     """Eliminate a joint from its open rows, and move their forces to the parent's origin."""
     starts, places, columns, factors = couplings

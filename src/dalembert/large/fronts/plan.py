@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import once
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES, Layout
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def closing_bodies(parent: Array, touches: Touches) -> Array:
     return np.where(found < 0, n, found)
 
 
-@loop()
+@once
 def meet(parent, touches, found):
     """Fill found (m,) with the nearest common carrier of all bodies that a row touches; -1 is the ground."""
     for k in range(len(touches)):
@@ -289,7 +289,7 @@ class _Planner:
         )
 
 
-@loop()
+@once
 def ends_of_runs(calm, parent, opened, run):
     """Set run (n,) of calm bodies to the innermost one that follows: of a chain, or of any bodies without open rows."""
     for i in range(len(calm)):

@@ -6,17 +6,15 @@ back.
 
 from __future__ import annotations
 
-from numba import njit
-
-from dalembert.kernel.loops import loop
+from dalembert.kernel.loops import fused_steady, pasted
 from dalembert.large.fronts.plan import FEW, MERGED
 from dalembert.large.inward import carrier, felt, onward, put_pair, with_children, yielded
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES
-from dalembert.large.outward import LOOP, MOTION
+from dalembert.large.outward import MOTION
 from dalembert.large.simd4 import WIDTH, cross, first, fourth, load, nothing, second, store, third, total
 
 
-@loop(**LOOP)
+@fused_steady
 def eliminate(
     inner, outer, topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, need, tau, y, T, work
 ):  # fmt: skip
@@ -66,7 +64,7 @@ def eliminate(
         descend(ids[start[n] :], closed[n], opened[n], kept_factor[at[3, n] :], y, p)
 
 
-@njit(inline="always")
+@pasted
 def rows_of_front(ids, start, w, y, p):
     """Return the entries of y (m,) of the w rows of a narrow front, in two registers, zeros behind them."""
     for a in range(FEW):
@@ -74,7 +72,7 @@ def rows_of_front(ids, start, w, y, p):
     return load(p, 0), load(p, WIDTH)
 
 
-@njit(inline="always")
+@pasted
 def keep_rows(ids, start, w, low, high, y, p):
     """Put two registers back to where `rows_of_front` has them from."""
     store(p, 0, low)
@@ -83,7 +81,7 @@ def keep_rows(ids, start, w, low, high, y, p):
         y[ids[start + a]] = p[a]
 
 
-@loop(**LOOP)
+@fused_steady
 def give_way(i, kind, h, K, Y, kept, tau, f, m, phi, at_phi, rows, w, y, S):
     """Return the force behind a joint of any kind; its u goes to Y, its part of open rows to y."""
     count = VELOCITIES[kind]
@@ -101,7 +99,7 @@ def give_way(i, kind, h, K, Y, kept, tau, f, m, phi, at_phi, rows, w, y, S):
     return f, m
 
 
-@loop(**LOOP)
+@fused_steady
 def descend(rows, e, w, kept, y, p):
     """Eliminate closing rows from a right side: y_e becomes R^-1 y_e."""
     for a in range(e):
@@ -119,12 +117,13 @@ def descend(rows, e, w, kept, y, p):
             p[d] -= kept[(e + w) * e + 6 * a + d] * y[rows[a]]
 
 
-@loop(**LOOP)
+@fused_steady
 def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, kept_factor, y, qdd, lam, A, work):
     """Return from body `inner` to outer - 1: qdd and lam, body by body; A (n, 6) is there for those before."""
     parent, code, _, iv = topology
     kind, closed, opened, start, _ = kinds
     n, p, low, high, a, b = len(parent), work[0], nothing(), nothing(), nothing(), nothing()
+    # rows that are closed at the ground come first
     if inner == 0 and kind[n] == MERGED:
         p[:] = 0.0
         ascend(ids[start[n] :], closed[n], 0, kept_factor[at[3, n] :], y, p, lam)
@@ -133,6 +132,7 @@ def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, ke
     for i in range(inner, outer):
         a, b = carrier(i, parent[i], A, a, b)
         r, at_Y, k, rows = load(K, MOTION * i + 9), kept[i], iv[i], start[i] + closed[i]
+        # qdd = D^-1 (u - Phi^T lam - U^T a); rows of a run stay in registers
         if code[i] == HINGE or code[i] == CIRCLE:
             U, held = load(Y, at_Y), Y[at_Y + 7]
             if opened[i] and run[i] <= i:
@@ -150,6 +150,7 @@ def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, ke
             a = a + cross(b, r)
             yielded(VELOCITIES[code[i]], at_Y, k, Y, phi, at[2, i], ids[rows:], opened[i], lam, a, b, qdd)
             a, b = onward(i, code[i], k, pitch[i], K, qdd, a, b)
+        # the body's acceleration, and the multipliers of rows that are closed at it
         store(A, 6 * i, a)
         store(A, 6 * i + 3, b)
         if kind[i] == MERGED and closed[i]:
@@ -157,7 +158,7 @@ def back(inner, outer, topology, kept, pitch, K, kinds, ids, at, run, Y, phi, ke
             ascend(ids[start[i] :], closed[i], opened[i], kept_factor[at[3, i] :], y, p, lam)
 
 
-@loop(**LOOP)
+@fused_steady
 def ascend(rows, e, w, kept, y, a, lam):
     """Fill in lam of closed rows: R^T lam_e = F' da - L_eo lam_o - R^-1 y_e."""
     for b in range(e):

@@ -1,4 +1,4 @@
-"""Kinds of joints, each in its file: `KINDS["revolute"].motion(joint, q)`."""
+"""Kinds of joints, by name: `KINDS["revolute"].motion(joint, q)`."""
 
 from dalembert.model.joints.kind import Kind, as_array, as_expression
 from dalembert.model.joints.kinds import (

@@ -85,7 +85,7 @@ class StateMap:
         Names of the joints in the order of the tool.
     wound
         Joints that have an angle here and (cos, sin) there, which has no turns; their angle comes back with the turn
-        that their coupling asks for (see `turns.py`), and within (-pi, pi] where that leaves it open.
+        that their coupling asks for (`add_turns`), and within (-pi, pi] where that leaves it open.
     """
 
     mechanism: Mechanism

@@ -6,8 +6,7 @@ Symbols: c centre of a sphere, J, Jw its Jacobians (world axes), n normal, t1, t
     u' = W a + drift
 
 The touching point of a sphere on the ground is c - r n; n is taken as constant there (planes), and turns with the
-line of
-centres between spheres.
+line of centres between spheres.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dalembert.simulate.contact.laws import ContactForces, Inverse, Limbs, impac
 #
 #     M (v+ - v) = A^T L + W_S^T P,   A v+ = A v,   W_N v+ = -e W_N v,   W_T v+ = 0
 #
-# Limbs without mass take part in S always and pass no impulse (`massless.py`).
+# Limbs without mass take part in S always and pass no impulse (`laws.py`).
 
 
 Array = np.ndarray
@@ -152,8 +152,8 @@ class Collision:
 # Impacts that pile up: infinitely many in finite time, recognised by their intervals and completed.
 #
 # Intervals d_k between impacts of a contact that shrink by a constant factor p end at t + d p / (1 - p). Under constant
-# forces and
-# Newton's restitution the factor is exactly e (a bouncing ball); elsewhere it becomes constant as they shrink.
+# forces and Newton's restitution the factor is exactly e (a bouncing ball); elsewhere it becomes constant as they
+# shrink.
 
 
 KNOWN = 5

@@ -25,7 +25,7 @@ from dalembert.simulate.steppers.moreau_loops import expansion, missed_laws
 #
 #     0 <= u_N  perp  r_N >= 0,     r_T in the disk of radius mu r_N, opposed to u_T where it is at its edge
 #
-# solved by `friction.contact_kernel`. Newton's restitution: u_N+ + e u_N- in place of u_N. Poisson's: a first problem
+# solved by `friction/cones`. Newton's restitution: u_N+ + e u_N- in place of u_N. Poisson's: a first problem
 # without restitution gives r_c, a second one r_N >= e r_c with friction in the cone of that r_N (Glocker, Pfeiffer
 # 1995).
 

@@ -1,4 +1,4 @@
-"""Explicit Runge-Kutta steps from a table, and Radau IIA for stiff modes."""
+"""Steppers of modes with dry friction: explicit Runge-Kutta from a table, Radau IIA for stiff modes."""
 
 from __future__ import annotations
 

@@ -81,10 +81,9 @@ class Segment:
 # Find the first transition inside a step.
 #
 # Slip ends where the relative velocity in the direction of sliding, s xi', comes down to zero: a root; in a plane where
-# what is left to rest takes less than the tolerance (`planes`). Stick ends where
-# the forces can hold no longer: the largest relative acceleration psi that the exact friction problem gives the
-# sticking contacts, zero before, grows from zero after. Bisection comes near; a parabola through psi on the right gives
-# the digits.
+# what is left to rest takes less than the tolerance (`dynamics.py`). Stick ends where the forces can hold no longer:
+# the largest relative acceleration psi that the exact friction problem gives the sticking contacts, zero before, grows
+# from zero after. Bisection comes near; a parabola through psi on the right gives the digits.
 
 
 PROBES = 8

@@ -59,8 +59,8 @@ def simulate(
         Initial coordinates and velocities, (n,).
     method
         "events": each mode is integrated on its own and every transition located; "fixed": the friction scheme of the
-        seed inside a fixed-step integrator (give `step`; options `resolver`, by default the flowchart
-        or what takes its place with reactions as limits, and those of `dalembert.friction.resolve`).
+        seed inside a fixed-step integrator (give `step`; options `resolver`, by default the flowchart or what takes
+        its place with reactions as limits, and those of `dalembert.friction.resolve`).
     stepper
         One of `dalembert.simulate.STEPPERS`: "dop853" (order 8), "dopri5", "rk4" (needs `step`), "radau" (implicit,
         stiff).

@@ -87,6 +87,7 @@ def nodes_of(point, tables, history, t, step, span, ends):
     """
     values, least = point[4], max(LEAST, 16.0 * EPS * abs(t / step))
     s, g, count = np.empty(64), np.empty((64, ends.size)), GRID.size
+    # a first grid
     for j in range(count):
         s[j] = GRID[j]
         if j < count - 1:
@@ -96,6 +97,7 @@ def nodes_of(point, tables, history, t, step, span, ends):
             g[j] = ends
     i, certain, scale = 0, True, np.empty(ends.size)
     begin(g, count, scale)
+    # pieces that may hide a zero are split
     while i < count - 1:
         piece = verdict(s, g, count, i, least)
         if piece < 0:
@@ -131,6 +133,7 @@ def roots(point, tables, history, t, step, span, signs, directions, opening):
     for e in range(signs.size):
         still = opening
         for j in range(s.size):
+            # a change of sign, a zero that is reached, or one at the beginning that is left
             before, here = signs[e], g[j, e]
             began = still and before == 0.0 and here != 0.0
             still = still and here == 0.0
@@ -140,6 +143,7 @@ def roots(point, tables, history, t, step, span, signs, directions, opening):
             signs[e] = np.sign(here)
             if directions[e] * (here if began else -before) < 0.0:
                 continue
+            # where it is
             high = (s[j] - 1.0) * step
             if began or j == 0:
                 offset = -step
@@ -153,6 +157,7 @@ def roots(point, tables, history, t, step, span, signs, directions, opening):
                 found = wide
             found[count, 0], found[count, 1], found[count, 2:] = e, t + offset, x
             count += 1
+    # the state at the end of the step again
     x[:], rates[:] = kept, kept_rates
     environment[0] = t
     order = np.argsort(found[:count, 1] * np.sign(step), kind="mergesort")

@@ -10,16 +10,18 @@ MODES = {0: "stick", 1: "slip+", -1: "slip-", 2: "slip"}
 
 @dataclass(frozen=True)
 class EventRecord:
-    """One contact changed its mode.
+    """A contact that changed its mode, or an event function of the user that became zero.
 
     Attributes
     ----------
     time
         In seconds.
     contact, index
-        Name and number of the contact.
+        Name and number of the contact, or of the event.
     old, new
-        "stick", "slip+" or "slip-"; in a plane "stick" or "slip".
+        Before and after: "stick", "slip+" or "slip-", in a plane "stick" or "slip"; where contacts open and close also
+        "open", "closed", "impact" and, after infinitely many, "impacts" and "rest". Of an event "" and
+        "rising" or "falling".
     """
 
     time: float

@@ -164,6 +164,7 @@ def choose(state, phi, correction, trial, scale, tested, count, errors, most):
     k = s.order
     raised = k - s.order_used
     s.order_used, s.h_used = k, s.h
+    # the first steps: order and step size grow until the order would fall
     if s.order_new == k - 1 or k == most:
         s.phase = 1
     if s.phase == 0:
@@ -171,6 +172,7 @@ def choose(state, phi, correction, trial, scale, tested, count, errors, most):
             s.order = k + 1
             s.h *= 2.0
         return
+    # the order whose error is least: k - 1, k, or k + 1 from the next difference
     best = errors[0]
     if s.order_new == k - 1:
         s.order, best = k - 1, errors[1]
@@ -186,6 +188,7 @@ def choose(state, phi, correction, trial, scale, tested, count, errors, most):
             s.order, best = k - 1, errors[1]
         elif above < here:
             s.order, best = k + 1, above / (k + 2)
+    # the step is doubled, kept, or reduced by at most one half
     ratio = (2.0 * best + 1e-4) ** (-1.0 / (s.order + 1))
     if ratio >= 2.0:
         s.h *= 2.0
@@ -402,6 +405,7 @@ def march(work, state, option, tables, past, mesh, rows):
         if outcome != DONE:
             s.status = outcome
             break
+        # onto the constraints; the correction keeps up with x
         if work.calls[PROJECTION, 0] != 0:
             for i in range(n):
                 correction[i] -= work.x[i]
@@ -410,6 +414,7 @@ def march(work, state, option, tables, past, mesh, rows):
                 correction[i] += work.x[i]
         s.steps += 1
         s.order_counts[s.order] += 1
+        # order and step of the next point, history and mesh
         choose(state, phi, correction, trial, scale, option.tested, option.tested_count, errors, top)
         advance_differences(state, phi, correction, top)
         keep(mesh, rows, s.t, s.order_used, work.x, work.rates)

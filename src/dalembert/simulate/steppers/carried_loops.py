@@ -64,6 +64,7 @@ class Carried(NamedTuple):
 def factored(c, level, using):
     """Factor H, with the weights of the first rows where M is singular, and write B; return whether H is definite."""
     n = c.w.size
+    # H = M + A^T weights A, lower triangle
     for i in range(n):
         for j in range(i + 1):
             c.L[i, j] = c.M[i, j]
@@ -74,6 +75,7 @@ def factored(c, level, using):
             for i in range(n):
                 for j in range(i + 1):
                     c.L[i, j] += weight * c.A[row, i] * c.A[row, j]
+    # H = L L^T
     for j in range(n):
         pivot = c.L[j, j]
         for k in range(j):
@@ -87,6 +89,7 @@ def factored(c, level, using):
             for k in range(j):
                 total -= c.L[i, k] * c.L[j, k]
             c.L[i, j] = total / root
+    # B = D A L^-T, row by row
     for k in range(c.counts[level]):
         row = c.order[level, k]
         for j in range(n):
@@ -255,6 +258,7 @@ def accelerated(c, v, acceleration, multipliers, strict):
         if not factored(c, RATES, r):
             return MASSLESS
     distance = directions(c, RATES)
+    # w = L^-1 (force - A^T weights drift): the motion without rows
     for j in range(n):
         total = c.force[j]
         for k in range(r):
@@ -263,6 +267,7 @@ def accelerated(c, v, acceleration, multipliers, strict):
         for i in range(j):
             total -= c.L[j, i] * c.w[i]
         c.w[j] = total / c.L[j, j]
+    # b: what the rows still ask for, each in its own unit
     size = 0.0
     for i in range(count):
         row = c.order[RATES, i]
@@ -273,6 +278,7 @@ def accelerated(c, v, acceleration, multipliers, strict):
         size = max(size, abs(along), abs(c.scales[row] * c.drift[row]))
     if strict:
         c.distance[1] = beyond(c, RATES)
+    # least squares over the kept directions, then multipliers and verdict
     left = least_squares(c, RATES)
     motion(c, r, acceleration)
     if not strict:

@@ -20,8 +20,7 @@ has become so short that a singular configuration may be near."""
 
 T, H, BEGIN, STOP, TRIED, ORIGIN, ALLOWED, NOISE, LEAST_RATIO, LAST_RATIO, USUAL = range(11)
 """Places in `clock`: time, next step, ends of the segment, step tried last, origin of fixed steps; error over tolerance
-that is allowed, rejections that have not helped, least and last error since the last step; longest step
-of late."""
+that is allowed, rejections that have not helped, least and last error since the last step; longest step of late."""
 
 FIRST_WIDE, LAST_WIDE, WIDEST = range(11, 14)
 """Further places in `clock`: begin of the first and end of the last step that was taken with an error above the

@@ -141,6 +141,7 @@ def _search(work, now, nodes, signs, t, h):
     """Find the first piece with a zero that counts; return whether there is one. `signs` are those at its beginning."""
     s, g, count = nodes.s, nodes.g, GRID.size
     nodes.found[LOW], nodes.found[HIGH] = 0.0, 1.0
+    # values on a first grid; where one is not finite the whole step is handed over
     for e in range(signs.size):
         if not np.isfinite(work.event_values[e]):
             return True
@@ -153,11 +154,13 @@ def _search(work, now, nodes, signs, t, h):
             for e in range(signs.size):
                 g[j, e] = work.event_values[e]
     begin(g, count, nodes.scale)
+    # a step that begins on a zero
     if nodes.counts[ON_A_ZERO] == 1:
         nodes.counts[ON_A_ZERO] = 0
         if _left_zero(nodes, signs, count):
             nodes.found[HIGH] = 0.0
             return True
+    # piece by piece, split where one may hide a zero, up to the first that counts
     least = max(LEAST, 16.0 * 2.2e-16 * abs(t) / h)
     i, unresolved = 0, 0
     while i < count - 1:

@@ -202,13 +202,12 @@ def samples_of(session: Session, contacts: int, size: int) -> MoreauSamples:
 #
 # f is taken in the middle too, at the velocity to which forces and the last impulses lead there: gyroscopic terms at
 # the old velocity would feed energy into whatever spins. u_N- of a contact that was closed is that of the end of the
-# last step, and so is its part in the heat,
-# -P . (u- + u+) / 2, in the axes and at the touching point of the new normal: rows turn with their bodies, and would
-# show
-# what rolls as bouncing. Poisson's restitution: P of e = 0 compresses, then contacts that were open in the step before
-# expand with at least e P. First order, whatever happens in a step; no event is located. Contacts at rest do not creep:
-# u = 0 to rounding. Sources: J. J. Moreau 1988; M. Jean 1999; V. Acary, "Projected event-capturing time-stepping
-# schemes", Comput. Methods Appl. Mech. Eng. 256 (2013) 224-250.
+# last step, and so is its part in the heat, -P . (u- + u+) / 2, in the axes and at the touching point of the new
+# normal: rows turn with their bodies, and would show what rolls as bouncing. Poisson's restitution: P of e = 0
+# compresses, then contacts that were open in the step before expand with at least e P. First order, whatever happens in
+# a step; no event is located. Contacts at rest do not creep: u = 0 to rounding. Sources: J. J. Moreau 1988; M. Jean
+# 1999; V. Acary, "Projected event-capturing time-stepping schemes", Comput. Methods Appl. Mech. Eng. 256 (2013)
+# 224-250.
 
 
 BLOCK = 1000

@@ -62,8 +62,8 @@ def dense_solve(A, exchanges, b):
 # Symbols: e the correction of the predicted x; x' = x'_pred + c e; delta one Newton step; rho the rate of convergence.
 # The iteration stops when rho / (1 - rho) |delta| <= NEWTON_SHARE, |.| the weighted norm of all unknowns, an unknown of
 # index 2 weighed by h, one of index 3 by h^2. Factors made for another c may be kept, the step then scaled by
-# 2 / (1 + c / c_old). K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical
-# Solution of Initial-Value Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.2.
+# 2 / (1 + c / c_old). K. E. Brenan, S. L. Campbell, L. R. Petzold, "Numerical Solution of Initial-Value
+# Problems in Differential-Algebraic Equations" (SIAM 1996), sec. 5.2.2.
 
 
 NEWTON, FACTOR, RESIDUAL, ENTRIES, PROJECTION, EVENTS, SIGNALS = range(7)
@@ -180,6 +180,7 @@ def correct(work, state, scale, correction, predicted, predicted_rates, share):
     n = work.x.size
     s.iterations_last = 0
     first_norm = 0.0
+    # factors of another leading coefficient: the step is scaled
     damping = 2.0 / (1.0 + s.shift / s.shift_factored)
     for i in range(n):
         work.x[i], work.rates[i], correction[i] = predicted[i], predicted_rates[i], 0.0
@@ -187,6 +188,7 @@ def correct(work, state, scale, correction, predicted, predicted_rates, share):
         solve_step(work, state)
         s.iterations += 1
         s.iterations_last += 1
+        # e += step, x and x' follow it; the step's weighted norm
         total = 0.0
         for i in range(n):
             step = work.step[i] * damping
@@ -198,6 +200,7 @@ def correct(work, state, scale, correction, predicted, predicted_rates, share):
         norm = np.sqrt(total / n)
         if not np.isfinite(norm):
             return NON_FINITE
+        # rate of convergence from the second step on; the error left is rate / (1 - rate) times the step
         if iteration == 0:
             first_norm = norm
             if norm <= 1e-4 * share:

@@ -121,6 +121,7 @@ def _stages(work, extra, state, radau, option, tables, x, z, scale, share):
     calls = extra.calls
     F, last, rate = np.empty((3, n)), 0.0, 0.0
     for iteration in range(MOST_ITERATIONS):
+        # residuals of the three stages, x' = W z / h
         for i in range(3):
             at = t + radau.c[i] * h
             for k in range(n):
@@ -131,6 +132,7 @@ def _stages(work, extra, state, radau, option, tables, x, z, scale, share):
             F[i] = work.residual
         s.evaluations += 3
         s.iterations += 1
+        # in the basis where the Runge-Kutta matrix is a real number and a complex one: two systems of size n
         V = radau.T_inverse
         for k in range(n):
             extra.right[k] = -(V[0, 0] * F[0, k] + V[0, 1] * F[1, k] + V[0, 2] * F[2, k])
@@ -138,6 +140,7 @@ def _stages(work, extra, state, radau, option, tables, x, z, scale, share):
             extra.complex_right[n + k] = -(V[2, 0] * F[0, k] + V[2, 1] * F[1, k] + V[2, 2] * F[2, k])
         invoke(calls[SOLVE, 0], calls[SOLVE, 1], calls[SOLVE, 2])
         invoke(calls[COMPLEX_SOLVE, 0], calls[COMPLEX_SOLVE, 1], calls[COMPLEX_SOLVE, 2])
+        # back to the stages, and the norm of their change
         total = 0.0
         for k in range(n):
             a, b, c = extra.solution[k], extra.complex_solution[k], extra.complex_solution[n + k]
@@ -148,6 +151,7 @@ def _stages(work, extra, state, radau, option, tables, x, z, scale, share):
         size = np.sqrt(total / (3 * n))
         if not np.isfinite(size):
             return 2
+        # rate of convergence; the error left is rate / (1 - rate) times the change
         if iteration > 0:
             s.rate = rate = size / last
             if size <= 0.01 * share:

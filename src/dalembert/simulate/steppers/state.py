@@ -38,8 +38,7 @@ _WHOLE = (
 )
 STATE = np.dtype([*((name, "f8") for name in _REAL), *((name, "i8") for name in _WHOLE), ("order_counts", "i8", 8)])
 """Names as in `bdf.py`; the last ten are counts. Inputs are evaluated between t_low and t_high, inside the jumps
-that a segment ends at; `opening` is 1 until the first step of a run is done, 2 where signs of events
-are taken anew.
+that a segment ends at; `opening` is 1 until the first step of a run is done, 2 where signs of events are taken anew.
 """
 
 

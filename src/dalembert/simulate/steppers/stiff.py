@@ -158,11 +158,11 @@ def work_along(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# `method="bdf"`, `"radau"`: a mechanism handed to the tableau's implicit steppers, in the stabilised form of index 2.
+# `method="bdf"`, `"radau"`: a mechanism handed to the implicit steppers, in the stabilised form of index 2.
 #
-# Positions and velocities of the constraints hold at every step; multipliers are unknowns. See
-# `simulate.Problem`. A run goes in blocks of `BLOCK` steps, each from a fresh consistent start: what is written
-# after a block is all that the next one needs, so a run that was killed goes on bit for bit.
+# Positions and velocities of the constraints hold at every step; multipliers are unknowns. See `simulate.Problem`. A
+# run goes in blocks of `BLOCK` steps, each from a fresh consistent start: what is written after a block is all that the
+# next one needs, so a run that was killed goes on bit for bit.
 
 
 BLOCK = 4096

@@ -43,16 +43,14 @@ if TYPE_CHECKING:
 # The discrete Lagrangian of a mechanism at the midpoint, its momenta, and the equations of one step, as expressions.
 #
 # Symbols: q0, q1 = q0 * x configurations, d0, d1 variations of both in the body's axes, r = r(x, d0, d1) the way from
-# one to
-# the other, h step, L = v^T M(q) v / 2 - V(q):
+# one to the other, h step, L = v^T M(q) v / 2 - V(q):
 #
 #     L_d(q0, q1) = h L(middle, r / h)         p0 = -D1 L_d - h F / 2 + A(q0)^T lam
 #                                              p1 =  D2 L_d + h F / 2 - A(q1)^T mu,   phi(q1) = 0,   A(q1) M^-1 p1 = 0
 #
 # Rotations: r = log(exp(-d0) exp(x) exp(d1)), middle = q0 exp(d0) exp(r / 2). Symplectic and of second order, holonomic
-# rows
-# exactly on the manifold (RATTLE). Sources: J. Marsden, M. West, "Discrete mechanics and variational integrators", Acta
-# Numerica 2001, secs. 1-3; Hairer, Lubich, Wanner, "Geometric Numerical Integration", secs. VI.6, VII.1.
+# rows exactly on the manifold (RATTLE). Sources: J. Marsden, M. West, "Discrete mechanics and variational integrators",
+# Acta Numerica 2001, secs. 1-3; Hairer, Lubich, Wanner, "Geometric Numerical Integration", secs. VI.6, VII.1.
 
 
 Scalar = Any

@@ -217,12 +217,14 @@ def run_steps(work, tables, discrete, now, clock, counts, samples, signs, nodes,
             return DONE
         if counts[1] >= samples.t.size:
             return FULL
+        # times are multiples of the step: they do not drift
         t = clock[1] + counts[0] * step
         end = clock[1] + (counts[0] + 1) * step
         kept = discrete.lam.copy()
         code = take_step(work, tables, discrete, now, t, step, redundant)
         if code != FINE:
             return code
+        # events inside the step, before it is accepted
         if signs.size and counts[2] == 0:
             nodes.before[:] = signs
             fit_cubic(now, nodes, work.v, step)
@@ -233,6 +235,7 @@ def run_steps(work, tables, discrete, now, clock, counts, samples, signs, nodes,
         accept(work, discrete, now, step)
         counts[0] += 1
         clock[0] = end
+        # samples need accelerations at the end; multipliers of redundant rows begin anew
         written = counts[0] % stride == 0 or counts[0] == total
         if written or redundant:
             code = begin_at(work, tables, now, end, t, end + step)

@@ -83,8 +83,8 @@ class LinearSolution:
     status : (N,)
         `Outcome` of each sample.
     checks : (N, 3)
-        Backward error, pivot quality and growth, also by name; see the head of this file. They are
-        those of the plan that gave the answer.
+        Backward error, pivot quality and growth, also by name; see the head of this file. They are those of the
+        plan that gave the answer.
     origin
         What `error` is found with: a function of (values, right, x), and values and right.
     """

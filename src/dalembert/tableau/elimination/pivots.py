@@ -170,9 +170,11 @@ def _search(rows, cols, values, marks, threshold):
     looked = 0
     longest = max(rows.top[1], cols.top[1])
     for step in range(1, longest + 2):
+        # shortest lists first; n + 1 are those that had no acceptable pivot
         count = step if step <= longest else n + 1
         if best[0] <= 2 * (count - 1) * (count - 1) + 1:
             return best
+        # columns of this length
         j = cols.head[count]
         while j >= 0 and looked < SEARCHED:
             following = cols.after[j]
@@ -182,6 +184,7 @@ def _search(rows, cols, values, marks, threshold):
                 link(cols, j, True)
             looked += best[1] >= 0
             j = following
+        # rows of this length
         i = rows.head[count]
         while i >= 0 and looked < SEARCHED:
             following = rows.after[i]
@@ -365,17 +368,20 @@ def markowitz(
     rows, cols = fill_lists(indptr, indices, n, capacity), fill_lists(col_indptr, col_indices, n, capacity)
     numbers, flags = np.zeros((capacity, probes)), np.zeros(capacity, np.int64)
     missing = np.full(n, partners_first)
+    # the matrix as lists by row, with its numbers at the probed points
     for i in range(n):
         for e in range(indptr[i + 1] - indptr[i]):
             _copy(numbers, rows.start[i] + e, values, indptr[i] + e)
             flags[rows.start[i] + e] = marks[indptr[i] + e]
             missing[i] = missing[i] and indices[indptr[i] + e] != partner[i]
+    # lists of equal length are linked; rows whose partner is missing wait
     for i in range(n - 1, -1, -1):
         link(rows, i, missing[i])
         link(cols, i, False)
     where = np.full(n, -1, np.int64)
     pivots, lower = np.empty((n, 2), np.int64), np.empty((capacity, 2), np.int64)
     count = spent = 0
+    # one pivot after the other, with fill, until too much work is spent or the store is full
     for step in range(n):
         i, j = next_pivot(rows, cols, numbers, flags, partner, threshold, partners_first)
         pivots[step, 0], pivots[step, 1] = i, j

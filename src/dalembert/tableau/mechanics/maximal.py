@@ -8,9 +8,11 @@ velocities.
     e' = E(e) w / 2 - mu e    I w' + w x I w = -(dphi/de E / 2)^T lam + ...
     e.e = 1                   phi(p, e) = 0
 
-E(e) w is the quaternion product e (w, 0). The rows of joints, those of other constraints and the
-forces of springs are in `maximal_rows.py`.
-E. J. Haug, "Computer Aided Kinematics and Dynamics of Mechanical Systems", Allyn and Bacon 1989, sections 9.4, 11.
+E(e) w is the quaternion product e (w, 0). The rows of joints, those of other constraints and the forces of springs
+are in `maximal_rows.py`.
+
+Source: E. J. Haug, "Computer Aided Kinematics and Dynamics of Mechanical Systems", Allyn and Bacon 1989,
+sections 9.4, 11.
 """
 
 from __future__ import annotations

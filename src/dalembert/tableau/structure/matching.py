@@ -35,6 +35,7 @@ def augment(indptr, indices, col_of_row, row_of_col):
     for root in range(rows):
         if col_of_row[root] >= 0:
             continue
+        # a path from an unmatched row, deeper through matched columns, back where none is left
         stack[0], depth, free = root, 0, -1
         position[root] = indptr[root]
         while depth >= 0:
@@ -50,6 +51,7 @@ def augment(indptr, indices, col_of_row, row_of_col):
             depth += 1
             stack[depth] = row_of_col[column]
             position[stack[depth]] = indptr[stack[depth]]
+        # flip the path: every row on it takes the column by which it was left
         for level in range(depth, -1, -1):
             column = free if level == depth else chosen[level]
             col_of_row[stack[level]] = column
@@ -123,6 +125,7 @@ def strong_components(indptr, indices, row_of_col):
     for root in range(n):
         if index[root] >= 0:
             continue
+        # depth first, with a stack of calls in place of recursion
         calls[0], depth = root, 0
         while depth >= 0:
             row = calls[depth]
@@ -136,6 +139,7 @@ def strong_components(indptr, indices, row_of_col):
                 depth += 1
                 calls[depth] = needed
                 continue
+            # the root of a component: all above it on the stack belong to it
             if low[row] == index[row]:
                 begins[blocks] = done
                 blocks += 1

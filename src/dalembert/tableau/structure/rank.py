@@ -1,4 +1,4 @@
-"""The numerical check: a matching is necessary, not sufficient. Ranks of blocks at probed points, culprits by name.
+"""Ranks of blocks at probed points, culprits by name: a matching is necessary, not sufficient.
 
 A block-triangular matrix is regular exactly when its diagonal blocks are, so each block is looked at alone. A left null
 vector of a block is a combination of equations that says nothing; a right one is a motion of unknowns that no equation

@@ -1,4 +1,4 @@
-"""Is there an answer at all, before any number: the verdict on a pattern, by name (seed 003, sec. 4.3).
+"""Structural solvability: the verdict on a pattern before any number, by name (seed 003, sec. 4.3).
 
 A perfect matching is necessary for a regular Jacobian, and sufficient for almost all values; the seed says "if and only
 if", which fails where entries cancel. `rank.py` checks the numbers.
