@@ -155,7 +155,8 @@ def wrong_law(case: Case, a: Array, T: Array, lam: Array, associated: bool = Fal
         return "acceleration without bound"
     accel = TOLERANCE * (scale + min(np.abs(a).max(initial=0.0), 1e2 * scale))
     pushed = case.W @ T - case.A.T @ lam
-    forces = TOLERANCE * (np.abs(case.f).max() + np.abs(case.M).max() * scale)
+    limits = sum(c.mu for c in case.contacts if c.kind == GIVEN) * np.abs(case.W).max(initial=0.0)
+    forces = TOLERANCE * (np.abs(case.f).max() + np.abs(case.M).max() * scale + limits)
     if np.abs(case.M @ a - case.f - pushed).max() > forces * (1.0 + 1e-3 * np.abs(lam).max(initial=0.0)):
         return "equations of motion"
     u_rows, u = case.A @ a + case.drift, case.W.T @ a + case.contact_drift

@@ -151,3 +151,16 @@ def test_massless_means_that_no_contact_holds_the_motion(load, free):
 def test_a_negative_mass_is_not_called_a_contradiction():
     b = resolve_batch(-np.eye(2), np.ones((1, 2)), [[1.0], [0.0]], [[0.0]], [1.0])
     assert b.status[0] == FrictionStatus.MASSLESS
+
+
+def test_a_small_pivot_before_it_does_not_hide_a_motion_without_mass():
+    """Rounding of a pivot of 5e-5 leaves 1e-13 where the mass of a motion is zero: no sample may be answered."""
+    rng = np.random.default_rng(3)
+    told = []
+    for _ in range(200):
+        B = rng.standard_normal((4, 3)) * np.array([1.0, 1.0, 10.0 ** rng.uniform(-5, 0)])
+        M = B @ B.T
+        f, W = rng.standard_normal((3, 4)), rng.standard_normal((4, 1))
+        b = resolve_batch(M, f, W, np.zeros((3, 1)), [Reacting(0.5, 0)], A=rng.standard_normal((1, 4)))
+        told.append(b.status)
+    assert set(np.concatenate(told)) <= {FrictionStatus.MASSLESS, FrictionStatus.INCONSISTENT}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.kernel.loops import compiled
+from dalembert.kkt.limits import EPS, MASS_FACTOR
 
 GOOD, UNSOLVED, NOT_DEFINITE, NOT_FINITE, CONTRADICTS = 0, 3, 6, 7, 8
 """Codes of `FrictionStatus`."""
@@ -28,16 +29,22 @@ ROUNDED = 1e-13
 
 @compiled
 def factored(M, L):
-    """Write the Cholesky factor; False where M is not definite beyond rounding."""
+    """Write the Cholesky factor; False where M is not definite beyond rounding.
+
+    With d_i = L_ii^2 / M_ii, a pivot d_i carries the rounding of those before it, n eps (1 + sum_p 1 / d_p) at most:
+    a small one makes what follows uncertain, and a motion without mass may end with a pivot far above eps.
+    """
     n = M.shape[0]
+    rounding, growth = MASS_FACTOR * n * EPS, 1.0
     for i in range(n):
         for j in range(i + 1):
             total = M[i, j]
             for p in range(j):
                 total -= L[i, p] * L[j, p]
             if i == j:
-                if not total > 1e-14 * M[i, i]:
+                if not total > rounding * growth * M[i, i]:
                     return False
+                growth += M[i, i] / total
                 L[i, i] = np.sqrt(total)
             else:
                 L[i, j] = total / L[j, j]
