@@ -162,7 +162,7 @@ def test_forward_is_right_all_the_way_to_flat(kind):
 
 @pytest.mark.parametrize("kind", FLAT)
 def test_solve_is_right_all_the_way_to_flat(kind):
-    """`PointOnLine` lost a row below 5e-10 rad, REDUNDANT and wrong by its size; the others spoke of NaN in the data."""
+    """`PointOnLine` lost a row below 5e-9 rad and was wrong by its size; the others spoke of NaN in the data."""
     mechanism = parallelogram(kind)
     for k, angle in enumerate((-3e-12, 5e-11, 4e-10, -2e-9, 3e-8, 0.02)):
         q, v = angle * np.array([1.0, -1.0, 1.0]), 0.7 * np.array([1.0, -1.0, 1.0])

@@ -95,7 +95,7 @@ def _known_rank(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
     if not rank.places or rank.dropped > CLEAR * digits:
         return None
     far = distance(mechanism, rank, q, float(t))
-    return rank if ROUNDING < far and (rank.redundant or far <= CLEAR * digits) else None
+    return rank if far > ROUNDING and (rank.redundant or far <= CLEAR * digits) else None
 
 
 def _force(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> Array:
