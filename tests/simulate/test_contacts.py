@@ -53,6 +53,17 @@ def test_bouncing_ball_and_its_zeno_point_to_1e_12():
     assert np.abs(run.energy_residual).max() < 1e-9
 
 
+def test_the_speed_of_a_ball_at_rest_has_no_zeros():
+    """Behind the limit of its impacts the speed is zero, and stays so: hundreds of zeros were reported in turn."""
+    events = {"top": lambda _t, _q, v: v[0], "time": lambda t, _q, _v: max(0.0, 1.4 - t)}
+    run = da.simulate(vertical_ball(), 2.0, [0.5], contacts=[Contact(Sphere("ball"), restitution=0.6)], events=events)
+    tops = [event.time for event in run.events if event.contact == "top"]
+    strikes = [event.time for event in run.events if event.new == "impact"]
+    assert tops[0] == 0.0
+    assert all(top < strike for top, strike in zip(tops, strikes, strict=True))  # one before each impact
+    assert [event.time for event in run.events if event.contact == "time"] == [pytest.approx(1.4, abs=1e-12)]
+
+
 def test_limits_of_sequences():
     assert limit(list(np.cumsum(1e-6 * 0.5 ** np.arange(6)))) == pytest.approx(2e-6, rel=1e-9)
     assert limit(list(np.cumsum(1e-6 * np.ones(6)))) == 0.0

@@ -160,6 +160,19 @@ def test_forward_is_right_all_the_way_to_flat(kind):
         assert np.abs(a[k] - truth).max() <= allowed * (np.abs(truth).max() + np.abs(tau[k]).max())
 
 
+@pytest.mark.parametrize("kind", FLAT)
+def test_solve_is_right_all_the_way_to_flat(kind):
+    """`PointOnLine` lost a row below 5e-9 rad and was wrong by its size; the others spoke of NaN in the data."""
+    mechanism = parallelogram(kind)
+    for k, angle in enumerate((-3e-12, 5e-11, 4e-10, -2e-9, 3e-8, 0.02)):
+        q, v = angle * np.array([1.0, -1.0, 1.0]), 0.7 * np.array([1.0, -1.0, 1.0])
+        tau = np.random.default_rng(k).standard_normal(3)
+        solution = mechanism.solve(q, v, tau)
+        assert solution.status == (da.Status.UNIQUE if kind == "line" else da.Status.REDUNDANT)
+        speedup = (tau[0] - tau[1] + tau[2] - 2 * 9.81 * np.cos(angle)) / (2 * (0.08 + 0.25) + 1.0)  # one coordinate
+        assert np.abs(solution.acceleration - speedup * np.array([1.0, -1.0, 1.0])).max() < 1e-9 + 1e-14 / abs(angle)
+
+
 @pytest.mark.parametrize("route", ["auto", "sparse"])
 @pytest.mark.parametrize("kind", FLAT)
 def test_next_to_flat_loops_are_right_or_say_so(kind, route):

@@ -110,9 +110,13 @@ def rows_of_rank(
 ) -> tuple[Array, Array]:
     """Return rows and drift of one state of which all beyond a given rank are exact sums of those that are kept.
 
-    As `model_rows`, with the rank of the mechanism in place of one that is read off this state.
+    As `model_rows`, with the rank of the mechanism in place of one that is read off this state. Next to a singular
+    configuration a row of that rank is as small as the model's digits; only what the rank can spare is rounding.
     """
-    A, B, g, _ = _measured(M, A, groups, digits)
+    measured = _measured(M, A, groups, digits)
+    if measured[3].any() and np.linalg.matrix_rank(measured[1], tol=ROUNDING) < rank:
+        measured = _measured(M, A, groups, ROUNDING)
+    A, B, g, _ = measured
     rows, sums, _ = _dependent(B, A, drift, g, rank, digits, 0.0)
     return rows, sums
 

@@ -80,17 +80,22 @@ def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: A
 def _known_rank(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
     """Return the mechanism's rank where rows depend on each other everywhere, beyond doubt; of one state.
 
-    Where rows are neither dependent to the model's digits nor clearly independent, `model_rows` decides.
+    Where rows are neither dependent to the model's digits nor clearly independent, `model_rows` decides. Next to a
+    singular configuration the rank counts as well, redundant or not, so that no row of it is dropped; at it to the last
+    digit the rows that remain decide.
     """
     if np.ndim(q) != 1 or np.ndim(t) or not mechanism.names or not 0 < mechanism.nv <= LARGEST_SURVEYED:
         return None
     if not np.isfinite(np.asarray(q, dtype=float)).all():
         return None
-    from dalembert.model.mechanism.ranks import fitting_rank
+    from dalembert.model.mechanism.ranks import distance, fitting_rank
 
     rank = fitting_rank(mechanism, q, float(t))
-    clear = rank.dropped <= CLEAR * digits_of(mechanism)
-    return rank if rank.redundant and rank.places and clear else None
+    digits = digits_of(mechanism)
+    if not rank.places or rank.dropped > CLEAR * digits:
+        return None
+    far = distance(mechanism, rank, q, float(t))
+    return rank if far > ROUNDING and (rank.redundant or far <= CLEAR * digits) else None
 
 
 def _force(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> Array:

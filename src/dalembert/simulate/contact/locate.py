@@ -73,11 +73,15 @@ class Watching:
             found += [int(k)] if wanted else []
         return found
 
-    def crossed(self, ends: Array) -> list[int]:
-        """Return which change their sign as wanted, from the remembered signs to the values at the end of a step."""
+    def crossed(self, start: Array, ends: Array) -> list[int]:
+        """Return which change their sign as wanted, from the remembered signs to the values at the end of a step.
+
+        One that is zero at both ends stays there, as the speed of what rests: its zero was noted when it came.
+        """
         return [
             k for k, one in enumerate(self.watches)
             if self.signs[k] != 0.0 and self.signs[k] * ends[k] <= 0.0 and one.direction in (0, -int(self.signs[k]))
+            and (start[k] != 0.0 or ends[k] != 0.0)
         ]  # fmt: skip
 
     def note(self, t: float, q: Array, v: Array, fired: list[int] | None = None) -> None:
@@ -386,7 +390,7 @@ class Locator:
         least = max(LEAST, self.tolerance(here) / shot.h)
         for low, high, start, ends, certain in pieces(values, least, MOST_NODES):
             w.unresolved += not certain
-            crossed = w.crossed(ends)
+            crossed = w.crossed(start, ends)
             if crossed:
                 return self._first_of(here, crossed, shots[low].h, start, shots[high], ends)
             w.remember(ends)
