@@ -173,6 +173,21 @@ def test_solve_is_right_all_the_way_to_flat(kind):
         assert np.abs(solution.acceleration - speedup * np.array([1.0, -1.0, 1.0])).max() < 1e-9 + 1e-14 / abs(angle)
 
 
+@pytest.mark.parametrize("kind", FLAT)
+def test_solve_of_a_batch_is_right_all_the_way_to_flat(kind):
+    """Rows of samples within 2.5e-9 rad were dropped, and the answers wrong by their size, called redundant."""
+    mechanism, way = parallelogram(kind), np.array([1.0, -1.0, 1.0])
+    angles = np.array([-3e-12, 5e-11, 4e-10, -2e-9, 3e-8, 0.02])
+    tau = np.random.default_rng(0).standard_normal((6, 3))
+    solution = mechanism.solve(angles[:, None] * way, np.tile(0.7 * way, (6, 1)), tau)
+    assert set(solution.status) == {da.Status.UNIQUE if kind == "line" else da.Status.REDUNDANT}
+    speedup = (tau @ way - 2 * 9.81 * np.cos(angles)) / (2 * (0.08 + 0.25) + 1.0)  # one coordinate
+    error = np.abs(solution.acceleration - speedup[:, None] * way).max(axis=1)
+    assert (error < 1e-9 + 1e-14 / np.abs(angles)).all()
+    with pytest.raises(da.ModelError, match="sample 1 is a singular configuration, sample 0 is next to one"):
+        mechanism.solve([4e-10 * way, 0.0 * way], np.zeros((2, 3)), np.zeros((2, 3)))
+
+
 @pytest.mark.parametrize("route", ["auto", "sparse"])
 @pytest.mark.parametrize("kind", FLAT)
 def test_next_to_flat_loops_are_right_or_say_so(kind, route):

@@ -26,6 +26,10 @@ Array = np.ndarray
 LARGEST_SURVEYED = 200
 """Velocities up to which ranks are looked for by dense decompositions."""
 
+NEXT_TO = 10.0
+"""Times the model's digits: no row of a sample farther than this from a singular configuration is dropped for them,
+however rows are scaled."""
+
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One state, or a batch, through `KKT`.
@@ -71,8 +75,12 @@ def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: A
         options: dict[str, Any] = {"rank": rank.rank, "groups": groups}
         system = KKT(M, rows, mechanism.names, mechanism.coordinates, _square(metric), **options)
         return system, drift if agreed is None else sums, agreed is not None
-    rows = model_rows(M, A, drift, mechanism.drift_size(A, v), groups, digits)
     weights = _square(metric)
+    together = _rank_of_batch(mechanism, q, t)
+    if together is not None:
+        system = KKT(M, A, mechanism.names, mechanism.coordinates, weights, rank=together.rank, groups=groups)
+        return system, drift, False
+    rows = model_rows(M, A, drift, mechanism.drift_size(A, v), groups, digits)
     system = KKT(M, rows.A, mechanism.names, mechanism.coordinates, weights, rank_tolerance=rows.tolerance)
     return system, rows.drift, rows.agree
 
@@ -96,6 +104,36 @@ def _known_rank(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
         return None
     far = distance(mechanism, rank, q, float(t))
     return rank if far > ROUNDING and (rank.redundant or far <= CLEAR * digits) else None
+
+
+def _rank_of_batch(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
+    """Return the mechanism's rank where a sample of a batch is next to a singular configuration: no row is dropped.
+
+    A sample that is singular to the last digit has a rank of its own, and must be solved apart from these.
+    """
+    if np.ndim(q) == 1 or not mechanism.names or not 0 < mechanism.nv <= LARGEST_SURVEYED:
+        return None
+    from dalembert.model.mechanism.ranks import distance
+
+    places = np.asarray(q, dtype=float)
+    times = np.broadcast_to(floats(t, "t"), places.shape[:-1]).ravel()
+    places = places.reshape(-1, places.shape[-1])
+    finite = np.flatnonzero(np.isfinite(places).all(axis=1))
+    if not finite.size:
+        return None
+    digits, rank = digits_of(mechanism), mechanism.generic_rank(None, float(times[finite[0]]))
+    if not rank.places or rank.dropped > CLEAR * digits:
+        return None
+    far = np.array([distance(mechanism, rank, places[k], float(times[k])) for k in finite])
+    singular, near = finite[far <= ROUNDING], finite[(far > ROUNDING) & (far <= NEXT_TO * digits)]
+    if not near.size:
+        return None
+    if singular.size:
+        raise ModelError(
+            f"sample {singular[0]} is a singular configuration, sample {near[0]} is next to one: their rows differ in "
+            "rank; solve them apart"
+        )
+    return rank
 
 
 def _force(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> Array:
