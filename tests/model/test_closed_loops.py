@@ -159,3 +159,15 @@ def test_contradicting_servos_are_named():
     with pytest.raises(da.SolvabilityError, match=r"(?s)slow.*fast|fast.*slow"):
         mechanism.solve([0.0], [0.0])
     assert "slow" in str(mechanism.diagnose([0.0], [0.0]))
+
+
+def test_rows_that_contradict_each_other_are_named_where_they_are_open_the_least():
+    """A pin in two holes a millimetre apart: half a millimetre stays at each, wherever the projection began."""
+    b = da.Builder("bar")
+    b.body("bar", mass=1.0, inertia=[0.1] * 3, center=(0.5, 0, 0))
+    b.joint("x", "prismatic", parent="world", child="bar", axis=(1, 0, 0))
+    b.frame("left", "bar", position=(-5e-4, 0, 0))
+    b.frame("right", "bar", position=(5e-4, 0, 0))
+    bar = b.build().constrain(da.Point("left", at=(0, 0, 0)), da.Point("right", at=(0, 0, 0)))
+    with pytest.raises(da.SolvabilityError, match=r"open the least .*'(left|right) x' \(0\.0005\).*contradict"):
+        bar.project([0.3])

@@ -108,7 +108,8 @@ def closed(mechanism: Mechanism, q: Array, t: float, tolerance: float) -> Array:
         q[active], size[active] = _shorter(mechanism, q[active], move, before, t)
         active = active[(size[active] > tolerance) & (size[active] < before)]
     for k in np.flatnonzero(~(size <= mechanism.slack)):
-        q[k] = _least_open(mechanism, start[k], t)
+        place, remaining = _least_open(mechanism, start[k], t)
+        q[k] = place if remaining <= mechanism.slack else np.nan
     return q
 
 
@@ -133,30 +134,31 @@ def _shorter(mechanism: Mechanism, q: Array, move: Array, size: Array, t: float)
     return best, least
 
 
-def _least_open(mechanism: Mechanism, q: Array, t: float) -> Array:
-    """Return the configuration where redundant rows are open the least; NaN where that is more than the slack."""
+def _least_open(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, float]:
+    """Return the configuration where redundant rows are open the least, and by which part of their sizes."""
     if not np.isfinite(q).all() or mechanism.nv > LARGEST_SURVEYED:
-        return np.full_like(q, np.nan)
+        return q, np.inf
     from dalembert.model.mechanism.ranks import RankSurvey
 
     survey = RankSurvey(mechanism, t)
     survey.measure(q)
-    place, size = least_open(survey, q)
-    return place if size <= mechanism.slack else np.full_like(q, np.nan)
+    return least_open(survey, q)
 
 
 def _refuse_open(mechanism: Mechanism, q: Array, t: float) -> None:
-    """Say which rows cannot be closed."""
+    """Say which rows cannot be closed: where they are open the least, else at the start."""
     if not np.isfinite(q).all():
         i = int(np.flatnonzero(~np.isfinite(q))[0])
         raise ModelError(f"q[{i}] is {q[i]}; every coordinate of a configuration must be finite")
     rows = [name for name, has in zip(mechanism.names, mechanism.holonomic, strict=True) if has]
-    phi = np.abs(mechanism.constraint(q, t))
+    small = mechanism.nv <= LARGEST_SURVEYED
+    where = "where they are open the least" if small else "at the start"
+    phi = np.abs(mechanism.constraint(closest(mechanism, q, np.ones(mechanism.nv), t) if small else q, t))
     worst = [f"{rows[i]!r} ({phi[i]:.2g})" for i in np.argsort(-phi)[:3]]
     raise SolvabilityError(
-        f"no admissible configuration was found within {MOST_STEPS} steps; at the start the rows furthest from "
-        f"closing were {', '.join(worst)}. The constraints may be out of reach, or the start too far "
-        "away: try another q",
+        f"no admissible configuration was found within {MOST_STEPS} steps; {where} the rows furthest from "
+        f"closing are {', '.join(worst)}. They may contradict each other or be out of reach, or the start is "
+        "too far away: try another q",
         mechanism.diagnose(q, None, t),
     )
 
