@@ -171,3 +171,22 @@ def test_rows_that_contradict_each_other_are_named_where_they_are_open_the_least
     bar = b.build().constrain(da.Point("left", at=(0, 0, 0)), da.Point("right", at=(0, 0, 0)))
     with pytest.raises(da.SolvabilityError, match=r"open the least .*'(left|right) x' \(0\.0005\).*contradict"):
         bar.project([0.3])
+
+
+def test_loops_that_contradict_each_other_within_the_digits_share_what_stays_open():
+    """The same loop pinned twice, 1e-8 m apart: Newton's steps closed one and left all of it to the other."""
+    b = da.Builder("four-bar")
+    for name, parent, place in (
+        ("left", "world", (0, 0, 0)),
+        ("coupler", "left", (0.45, 0, 0)),
+        ("right", "world", (1.15, 0.1, 0)),
+    ):
+        b.body(name, mass=1.0, inertia=[0.02] * 3, center=(0.3, 0, 0))
+        b.joint(name[0], "revolute", parent=parent, child=name, axis=(0, 0, 1), position=place)
+    for k, apart in enumerate((0.0, 1e-8)):
+        b.frame(f"c{k}", "coupler", position=(0.95 + apart, 0, 0.05 * k))
+        b.frame(f"r{k}", "right", position=(0.8, 0, 0.05 * k))
+    twice = b.build().constrain(da.Point("c0", "r0"), da.Point("c1", "r1"))
+    left = np.asarray(twice.constraint(twice.project([0.9, -0.6, 1.3])))
+    np.testing.assert_allclose(left[:3], -left[3:], atol=1e-12)
+    assert np.linalg.norm(left) == pytest.approx(1e-8 / np.sqrt(2), rel=1e-3)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError
+from dalembert.model.mechanism.project import CONTRADICTING
 from dalembert.names import near_matches
 from dalembert.simulate.entry import METHODS, WITH_CONTACTS, choose
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
@@ -31,9 +32,6 @@ CONSISTENT = 1e-6
 """Initial states may miss the constraints by this part of the mechanism's size (or so many radians, per second for
 velocities), and are then put onto them."""
 
-
-CONTRADICTING = 1e-10
-"""Residuals of a start on the constraints, as parts of the size, that rounding does not explain."""
 
 ON_MANIFOLD = 1e-13
 """States that miss the constraints by less of that size are taken as they are: a run can be repeated bit for bit."""

@@ -50,6 +50,10 @@ LEAST_SQUARES_STEPS = 60
 ROUNDING = 1e-15
 """Residuals below this part of their size are closed, where rounding is what ends an iteration."""
 
+CONTRADICTING = 1e-10
+"""Residuals of this part of their size that Newton's steps leave are no rounding: rows contradict each other within the
+model's digits, and are closed by least squares."""
+
 FAR_STEPS = 200
 """Steps of `closest` from one guess."""
 
@@ -107,9 +111,13 @@ def closed(mechanism: Mechanism, q: Array, t: float, tolerance: float) -> Array:
         before = size[active]
         q[active], size[active] = _shorter(mechanism, q[active], move, before, t)
         active = active[(size[active] > tolerance) & (size[active] < before)]
-    for k in np.flatnonzero(~(size <= mechanism.slack)):
-        place, remaining = _least_open(mechanism, start[k], t)
-        q[k] = place if remaining <= mechanism.slack else np.nan
+    for k in np.flatnonzero(~(size <= max(tolerance, CONTRADICTING))):
+        settled = size[k] <= mechanism.slack
+        place, remaining = _least_open(mechanism, q[k] if settled else start[k], t)
+        if remaining <= mechanism.slack:
+            q[k] = place
+        elif not settled:
+            q[k] = np.nan
     return q
 
 
