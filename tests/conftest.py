@@ -62,6 +62,6 @@ install_import_hook(checked_modules(), "tests.shape_checks.checked")
 # "dev" and "ci" try the same examples every time; "explore" looks for new ones, many, for whoever wants to find bugs.
 quiet = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", max_examples=25, derandomize=True, **quiet)
-settings.register_profile("ci", max_examples=40, derandomize=True, **quiet)
+settings.register_profile("ci", max_examples=20, derandomize=True, **quiet)
 settings.register_profile("explore", max_examples=2000, **quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

@@ -12,9 +12,9 @@ import pytest
 FILE = Path(__file__).resolve().parent.parent / "benchmarks" / "campaign.py"
 
 TRIALS = {
-    "closed": 20,
+    "closed": 10,
     "contacts": 3,
-    "events": 8,
+    "events": 4,
     "files": 60,
     "friction": 60,
     "kkt": 100,
