@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import tyro
 
 from dalembert.errors import ModelError
-from dalembert.kernel.loop_cache import LEVELS, PYTHON
+from dalembert.kernel.loop_cache import LEVELS, folder_below
 
 PENDULUM = """
 import dalembert as da
@@ -141,7 +141,7 @@ class Warm:
             return 1
         if self.shipped is not None:
             needed = {name for run in self._run_entries("looking for code that is not needed") for name in run.loaded}
-            keep_only(needed, shipped_folder(self.shipped))
+            keep_only(needed, folder_below(self.shipped.resolve()))
         for variable, folder in self._folders().items():
             print(f"export {variable}={folder}")
         return 0
@@ -168,7 +168,7 @@ class Warm:
             level, features = LEVELS[platform.machine().lower()]
             environment["NUMBA_CPU_NAME"] = level
             environment["NUMBA_CPU_FEATURES"] = ",".join(f"+{word}" for word in features)
-            before = f"loop_cache.building.append({str(shipped_folder(self.shipped))!r})"
+            before = f"loop_cache.building.append({str(folder_below(self.shipped.resolve()))!r})"
         code = COUNTED.format(before=before, entry=ENTRIES[name])
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         if done.returncode:
@@ -190,11 +190,6 @@ class EntryRun(NamedTuple):
     error: str
     counts: Mapping[str, int]
     loaded: Sequence[str]
-
-
-def shipped_folder(root: Path) -> Path:
-    """Return where code for this Python and this kind of machine lies below a folder."""
-    return root.resolve() / f"{PYTHON}-{platform.machine().lower()}"
 
 
 def keep_only(needed: set[str], folder: Path) -> None:

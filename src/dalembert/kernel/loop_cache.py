@@ -54,9 +54,11 @@ PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}"
 
 VARIABLE, NATIVE = "DALEMBERT_LOOPS", "native"
 
+V3 = "x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")
+
 LEVELS = {
-    "x86_64": ("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")),
-    "amd64": ("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")),
+    "x86_64": V3,
+    "amd64": V3,
     "aarch64": ("generic", ()),
     "arm64": ("apple-m1" if sys.platform == "darwin" else "generic", ()),
 }
@@ -69,7 +71,7 @@ loaded: set[str] = set()
 """Shipped indices that were used, relative to their folder."""
 
 building: list[str] = []
-"""The folder that shipped code is written to while a wheel is built (`kernel/prebuild.py`)."""
+"""The folder that shipped code is written to while a wheel is built (`dalembert warm --shipped`)."""
 
 
 class LoopCache(FunctionCache):
@@ -214,11 +216,16 @@ def at_level(key: Any) -> Any:
     return sig, (triple, LEVELS[platform.machine().lower()][0]), hashes
 
 
+def folder_below(root: Path) -> Path:
+    """Return where shipped code for this Python and this kind of machine lies below a folder."""
+    return root / f"{PYTHON}-{platform.machine().lower()}"
+
+
 @cache
 def _shipped() -> str | None:
     """Return the folder of code for this Python and this kind of machine; None where this processor cannot run it."""
     machine = platform.machine().lower()
-    folder = Path(__file__).parent.parent / "_loops" / f"{PYTHON}-{machine}"
+    folder = folder_below(Path(__file__).parent.parent / "_loops")
     if machine not in LEVELS or not folder.is_dir():
         return None
     from llvmlite import binding

@@ -1,4 +1,4 @@
-"""Compiled loops: their decorators, their cache on disk, and kernels called by address."""
+"""Compiled loops: their decorators, and kernels called by address."""
 
 from __future__ import annotations
 
