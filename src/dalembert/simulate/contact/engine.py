@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import DOP853
@@ -18,6 +18,7 @@ from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import SIGNATURE, bind
+from dalembert.kernel.views import table_of
 from dalembert.model.joints import KINDS
 from dalembert.simulate.contact import mode_loops as mode
 from dalembert.simulate.contact import run_loops as loop
@@ -25,15 +26,14 @@ from dalembert.simulate.contact.bounds import Chain
 from dalembert.simulate.contact.equations import OUTPUTS, ContactSystem, law_function
 from dalembert.simulate.contact.impacts import NO_IMPULSES
 from dalembert.simulate.contact.laws import CONFLICT, impact_impulses
-from dalembert.simulate.contact.mode_loops import ContactMemory
-from dalembert.simulate.contact.run_loops import Chains, RunLimits, RunMemory, Table853
+from dalembert.simulate.contact.memory import AT, Places
 from dalembert.simulate.equations.callbacks import called, called_event
 from dalembert.simulate.equations.signals import SIGNALS, Tables
 
 Array = np.ndarray
 
-SAMPLES, EVENTS_KEPT = 512, 512
-"""Rows of the buffers."""
+SAMPLES, EVENTS_KEPT, NODES = 512, 512, 260
+"""Rows of the buffers: samples, events, nodes of one step."""
 
 WORDS = (
     "open", "closed", "stick", "slip", "slip+", "slip-", "impact", "impacts", "rest", "rising", "falling", "",
@@ -76,19 +76,19 @@ NO_FORCES = (
 )
 
 
-def table853() -> Table853:
+def table853() -> dict[str, Array]:
     """Return the method of order 8 as the loops read it."""
     method: Any = DOP853
-    fifth, third = (np.asarray(x, float) for x in (method.E5, method.E3))
-    c = np.asarray(method.C, float)[:12]
-    return Table853(
-        np.ascontiguousarray(np.asarray(method.A, float)[:12, :12]), np.asarray(method.B, float), c, fifth, third,
-        np.ascontiguousarray(method.A_EXTRA, dtype=float), np.asarray(method.C_EXTRA, float),
-        np.ascontiguousarray(method.D, dtype=float), np.append(c, 1.0),
-    )  # fmt: skip
+    c = np.asarray(method.C, float)[:12].copy()
+    return {
+        "rk_a": np.array(method.A, float)[:12, :12].copy(), "rk_b": np.array(method.B, float), "rk_c": c,
+        "rk_fifth": np.array(method.E5, float), "rk_third": np.array(method.E3, float),
+        "rk_more_a": np.array(method.A_EXTRA, float), "rk_more_c": np.array(method.C_EXTRA, float),
+        "rk_dense": np.array(method.D, float), "rk_times": np.append(c, 1.0),
+    }  # fmt: skip
 
 
-def chains_of(system: ContactSystem) -> Chains:
+def chains_of(system: ContactSystem) -> dict[str, Array]:
     """Return the chains of joints of all balls, for bounds on their motion."""
     k = system.k
     balls: dict[Any, int] = {}
@@ -118,34 +118,58 @@ def chains_of(system: ContactSystem) -> Chains:
                 ends.append(chain.end)
             ball[i, j] = balls[each]
         radii[i] = one.pair.ball.radius + (one.pair.other.radius if one.pair.other is not None else 0.0)
-    return Chains(
-        np.array(first, np.int64), np.array(links, np.int64).reshape(-1, 5), np.array(lengths, float).reshape(-1, 3),
-        np.array(ends, float), angular, ball, coordinate, radii, bounded,
-    )  # fmt: skip
+    return {
+        "chain_first": np.array(first, np.int64), "chain_links": np.array(links, np.int64).reshape(-1, 5),
+        "chain_lengths": np.array(lengths, float).reshape(-1, 3), "chain_end": np.array(ends, float),
+        "angular": angular, "pair_ball": ball, "pair_coordinate": coordinate, "pair_radii": radii,
+        "pair_bounded": bounded,
+    }  # fmt: skip
+
+
+class Settings(NamedTuple):
+    """What a run must keep to; the order is that of the places in `limits`."""
+
+    rtol: float = 1e-8
+    atol: float = 1e-10
+    fixed: float = 0.0  # a fixed step, 0: adaptive
+    largest: float = np.inf
+    event_tolerance: float = 1e-13
+    sequential: bool = False  # impacts one after the other
+    time_scale: float = 1e-6  # time in which forces may have turned, at the onset of slip in a plane
+    sized: bool = True  # errors of coordinates relative to their size
+
+
+class Arrays:
+    """All arrays of a run by name, as attributes."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        self.__dict__.update(arrays)
 
 
 class Engine:
     """Memory and codes of one run."""
 
     def __init__(
-        self, system: ContactSystem, limits: RunLimits, q: Array, v: Array, start: float, end: float,
+        self, system: ContactSystem, settings: Settings, q: Array, v: Array, start: float, end: float,
         every: float | None = None, forces: Any = None, chart: Any = None, events: Any = None,
         callables: Sequence[Callable[..., Any]] = (), directions: Sequence[int] = (), terminal: Sequence[int] = (),
         rank: int = -1,
     ) -> None:  # fmt: skip
-        self.system, self.limits, self.forces = system, limits, forces
-        self.contacts = system.table(rank)
-        self.table, self.chains = table853(), chains_of(system)
-        self.watched = len(directions)
-        self.callables = list(callables)
+        self.system, self.settings, self.forces = system, settings, forces
+        self.watched, self.callables = len(directions), list(callables)
         self.error: BaseException | None = None
         self.bad: tuple[str, float] = ("", 0.0)
         self.alive: list[Any] = []
-        self.tables = NO_TABLES
-        self.w = self._memory()
-        self.z = self._run_memory(q, v, start, end, every, directions, terminal)
-        gapped = np.array([c.gapped for c in system.contacts], bool)
-        self.loose = np.flatnonzero(gapped & ~self.chains.bounded).astype(np.int64)
+        tables = NO_TABLES if forces is None or forces.zero else forces.controller.signals.tables()
+        arrays = self._contact_arrays() | self._run_arrays(q, v, start, end, every) | system.table(rank)
+        arrays |= table853() | chains_of(system)
+        arrays |= {"table_layout": np.array(tables.layout, np.int64).reshape(-1, 5)}
+        arrays |= {"table_breaks": np.array(tables.breaks, float), "table_coefficients": np.array(tables.coefficients, float)}
+        arrays |= {"limits": np.array([float(x) for x in settings]), "direction_of": np.array(directions, float)}
+        arrays |= {"terminal": np.array(terminal, np.int64)}
+        self.at: Any = Arrays(arrays)
+        self.table = table_of(arrays, Places._fields)
+        self.loose = np.flatnonzero(self.at.gapped & ~self.at.pair_bounded).astype(np.int64)
         self._bind_terms()
         self._bind_chart(chart)
         self._bind_forces(forces)
@@ -155,59 +179,58 @@ class Engine:
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
-    def _memory(self) -> ContactMemory:
+    def _contact_arrays(self) -> dict[str, Array]:
+        """Return the memory of modes and motions."""
         s = self.system
         n, m, k = s.n, len(s.names), s.k
         size, p = n + m + 3 * k, 4 * k
-        terms = {name: np.zeros(shape) for name, shape in s.sizes().items()}
         signals = 0 if self.forces is None else self.forces.controller.symbols.numel()
-        return ContactMemory(
-            calls=np.zeros((mode.HARD + 1, 3), np.int64), environment=np.zeros(2 + signals), base=np.zeros(s.nq),
-            x=np.zeros(n), x_rate=np.zeros(n), way=np.zeros(n), q=np.zeros(s.nq), moved=np.zeros(s.nq), v=np.zeros(n),
-            time=np.zeros(1), **terms, force=np.zeros(n), event_values=np.zeros(max(self.watched, 1)),
-            speeds=np.zeros(k), kinetic=np.zeros(k), static=np.zeros(k), closed=np.zeros(k, bool),
-            slides=np.zeros(k, bool), direction=np.tile([1.0, 0.0], (k, 1)), slow=np.zeros(k), sign=np.ones(k),
-            kept=np.zeros(m + 3 * k, np.int64), counts=np.zeros(3, np.int64), unit=np.zeros((k, 2)), along=np.zeros(k),
-            a=np.zeros(n), lam=np.zeros(m), r=np.zeros(3 * k), contact=np.zeros(3 * k), rates=np.zeros(4),
-            K=np.zeros((size, size)), LU=np.zeros((size, size)), pivot=np.zeros(size, np.int64), right=np.zeros(size),
-            solution=np.zeros(size), G=np.zeros((p, p)), g=np.zeros(p), first=np.zeros(k + 1, np.int64),
-            coefficient=np.zeros(k), kind=np.zeros(k, np.int64), sliding=np.zeros(k, bool), s=np.zeros(p),
-            reaction=np.zeros(max(size, p)), owner=np.zeros(p, np.int64), size=np.zeros(3, np.int64),
-            missed=np.zeros(1 + k),
-        )  # fmt: skip
+        zeros = {
+            "environment": 2 + signals, "chart_base": s.nq, "chart_x": n, "x_rate": n, "way": n, "moved": s.nq,
+            "q": s.nq, "v": n, "time": 1, "force": n, "event_values": max(self.watched, 1), "law_speeds": k,
+            "law_kinetic": k, "law_static": k, "slow": k, "sliding_speed": k, "acceleration": n, "lam": m,
+            "reactions": 3 * k, "contact_rate": 3 * k, "powers": 4, "right": size, "solution": size, "cone_g": p,
+            "cone_mu": k, "cone_s": p, "cone_r": max(size, p), "missed": 1 + k, "matrix_K": (size, size),
+            "factors": (size, size), "cone_G": (p, p), "sliding_unit": (k, 2),
+        }  # fmt: skip
+        whole = {
+            "calls": (mode.HARD + 1, 3), "kept": m + 3 * k, "mode_counts": 3, "pivot": size, "cone_first": k + 1,
+            "cone_kind": k, "cone_row": p, "cone_size": 3,
+        }  # fmt: skip
+        found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
+        found |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
+        found |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding")}
+        return found | {"direction": np.tile([1.0, 0.0], (k, 1)), "sign": np.ones(k)}
 
-    def _run_memory(
-        self, q: Array, v: Array, start: float, end: float, every: float | None, directions: Sequence[int],
-        terminal: Sequence[int],
-    ) -> RunMemory:  # fmt: skip
+    def _run_arrays(self, q: Array, v: Array, start: float, end: float, every: float | None) -> dict[str, Array]:
+        """Return the memory of steps, events and samples."""
         s = self.system
         n, m, k, e = s.n, len(s.names), s.k, self.watched
-        clock, nodes = np.zeros(12), 260
+        clock, tally = np.zeros(12), np.zeros(13, np.int64)
         clock[[loop.T, loop.START, loop.END, loop.STOP]] = start, start, end, end
         clock[loop.EVERY] = every or 0.0
-        clock[loop.H] = self.limits.fixed or min(1e-3, (end - start) / 100, self.limits.largest)
-        counts = np.zeros(13, np.int64)
-        counts[loop.NEXT] = 1
-        return RunMemory(
-            q=q.copy(), v=v.copy(), K=np.zeros((16, 2 * n + 3)), y=np.zeros(2 * n + 3), end_q=np.zeros(s.nq),
-            end_v=np.zeros(n), more=np.zeros(3), F=np.zeros((7, 2 * n)), margins=np.full((13, 3 * k), np.inf),
-            stage_v=np.zeros((13, n)), stage_a=np.zeros((13, n)), signs=np.zeros(e),
-            direction_of=np.array(directions, float), terminal=np.array(terminal, np.int64),
-            zeros=np.zeros(e, np.int64), struck=np.full((k, loop.KNOWN), np.nan), rests=np.full(k, np.inf),
-            gain=np.zeros(2), late=np.full(loop.CHATTER, -np.inf), clock=clock, counts=counts,
-            bounds=np.array([-np.inf, np.inf]), nodes=np.zeros(nodes), values=np.zeros((nodes, e + k)),
-            scale=np.zeros(e + k), kept_q=q.copy(), kept_v=v.copy(), kept_clock=clock.copy(),
-            kept_counts=counts.copy(), kept_modes=np.zeros((k, 6)), kept_rows=np.zeros(m + 3 * k + 3, np.int64),
-            kept_struck=np.zeros((k, loop.KNOWN + 1)), kept_more=np.zeros(2 + e), t=np.zeros(SAMPLES),
-            sq=np.zeros((SAMPLES, s.nq)), sv=np.zeros((SAMPLES, n)), sa=np.zeros((SAMPLES, n)),
-            slam=np.zeros((SAMPLES, m)), sr=np.zeros((SAMPLES, 3 * k)), smode=np.zeros((SAMPLES, k), np.int64),
-            ssum=np.zeros((SAMPLES, 4)), events=np.zeros((EVENTS_KEPT, 4)),
-        )  # fmt: skip
+        clock[loop.H] = self.settings.fixed or min(1e-3, (end - start) / 100, self.settings.largest)
+        tally[loop.NEXT] = 1
+        zeros = {
+            "stages": (16, 2 * n + 3), "stage_y": 2 * n + 3, "stage_v": (13, n), "stage_a": (13, n), "q1": s.nq,
+            "v1": n, "sums": 3, "polynomial": (7, 2 * n), "nodes": NODES, "node_values": (NODES, e + k),
+            "node_scale": e + k, "signs": e, "gain": 2, "kept_modes": (k, 6), "kept_struck": (k, loop.KNOWN + 1),
+            "kept_more": 2 + e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq), "sample_v": (SAMPLES, n),
+            "sample_a": (SAMPLES, n), "sample_lam": (SAMPLES, m), "sample_r": (SAMPLES, 3 * k),
+            "sample_sums": (SAMPLES, 4), "events": (EVENTS_KEPT, 4),
+        }  # fmt: skip
+        found = {name: np.zeros(shape) for name, shape in zeros.items()}
+        found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + 3, np.int64)}
+        found |= {"sample_mode": np.zeros((SAMPLES, k), np.int64), "bounds": np.array([-np.inf, np.inf])}
+        found |= {"struck": np.full((k, loop.KNOWN), np.nan), "rests": np.full(k, np.inf)}
+        found |= {"late": np.full(loop.CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
+        found |= {"clock": clock, "kept_clock": clock.copy(), "tally": tally, "kept_counts": tally.copy()}
+        return found | {"q0": q.copy(), "v0": v.copy(), "kept_q": q.copy(), "kept_v": v.copy()}
 
     # --- codes ----------------------------------------------------------------------------------------------------
 
     def _take(self, row: int, kernel: Any, arrays: dict[str, Array]) -> None:
-        self.w.calls[row], kept = bind(kernel, arrays)
+        self.at.calls[row], kept = bind(kernel, arrays)
         self.alive += [kept, kernel, arrays]
 
     def _callback(self, row: int, function: Callable[[], None]) -> None:
@@ -218,31 +241,31 @@ class Engine:
                 function()
             except BaseException as error:
                 self.error = error if self.error is None else self.error
-                self.w.environment[mode.FAILED] = 1.0
+                self.at.environment[mode.FAILED] = 1.0
 
         callback = SIGNATURE(guarded)
         self.alive.append(callback)
-        self.w.calls[row] = ctypes.cast(callback, ctypes.c_void_p).value or 0, 0, 0
+        self.at.calls[row] = ctypes.cast(callback, ctypes.c_void_p).value or 0, 0, 0
 
     def _bind_terms(self) -> None:
-        w, s = self.w, self.system
+        w, s = self.at, self.system
         if s.kernel is None:
             self._callback(mode.TERMS, self._terms)
             return
-        arrays = {"q": w.q, "v": w.v, "t": w.time} | {name: getattr(w, name) for name in OUTPUTS} | s.inputs
+        arrays = {"q": w.q, "v": w.v, "t": w.time} | {name: getattr(w, "velocity" if name == "u" else name) for name in OUTPUTS} | s.inputs
         self._take(mode.TERMS, s.kernel, arrays)
 
     def _terms(self) -> None:
-        w, s = self.w, self.system
+        w, s = self.at, self.system
         assert s.function is not None
         for name, value in s.function(w.q.copy(), w.v.copy(), float(w.time[0])).items():
-            getattr(w, name)[...] = value
+            getattr(w, "velocity" if name == "u" else name)[...] = value
 
     def _bind_chart(self, chart: Any) -> None:
-        w = self.w
+        w = self.at
         if chart is not None:
-            self._take(mode.CHART, chart._at, {"base": w.base, "x": w.x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
-            self._take(mode.ALONG, chart.along_kernel, {"base": w.base, "way": w.way, "q": w.moved})
+            self._take(mode.CHART, chart._at, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
+            self._take(mode.ALONG, chart.along_kernel, {"base": w.chart_base, "way": w.way, "q": w.moved})
             return
         import casadi as ca
 
@@ -250,26 +273,25 @@ class Engine:
         base, x, v = ca.SX.sym("base", n), ca.SX.sym("x", n), ca.SX.sym("v", n)
         moved = Kernel(ca.Function("chart", [base, x, v], [base + x, v], ["base", "x", "v"], ["q", "x_rate"]), width=1)
         along = Kernel(ca.Function("along", [base, x], [base + x], ["base", "way"], ["q"]), width=1)
-        self._take(mode.CHART, moved, {"base": w.base, "x": w.x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
-        self._take(mode.ALONG, along, {"base": w.base, "way": w.way, "q": w.moved})
+        self._take(mode.CHART, moved, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
+        self._take(mode.ALONG, along, {"base": w.chart_base, "way": w.way, "q": w.moved})
 
     def _bind_forces(self, forces: Any) -> None:
-        w = self.w
+        w = self.at
         if forces is None or forces.zero:
             return
         assert SIGNALS == mode.SIGNALS
-        self.tables = forces.controller.signals.tables()
         if forces.controller.function is not None:
             self._callback(mode.SIGNALS, self._signals)
         given = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.force}
         self._take(mode.FORCE, forces.kernel, given)
 
     def _signals(self) -> None:
-        w = self.w
+        w = self.at
         w.environment[2:] = called(self.forces.controller.function, float(w.environment[0]), w.q, w.v)
 
     def _bind_events(self, function: Any) -> None:
-        w = self.w
+        w = self.at
         if function is not None:
             given = {"q": w.q, "v": w.v, "t": w.environment[:1]}
             names = [function.name_in(i) for i in range(function.n_in())]
@@ -280,49 +302,49 @@ class Engine:
             self._callback(mode.EVENTS, self._events)
 
     def _events(self) -> None:
-        w = self.w
+        w = self.at
         for k, function in enumerate(self.callables):
             w.event_values[k] = called_event(function, k, float(w.environment[0]), w.q, w.v)
 
     def _bind_laws(self) -> None:
-        w = self.w
-        if not (self.contacts.law == mode.OTHER).any():
+        w = self.at
+        if not (self.at.law == mode.OTHER).any():
             return
         function = law_function(self.system)
         if function is None:
             self._callback(mode.LAWS, self._laws)
             return
-        given = {"speeds": w.speeds, "q": w.q, "v": w.v, "t": w.time, "kinetic": w.kinetic, "static": w.static}
+        given = {"speeds": w.law_speeds, "q": w.q, "v": w.v, "t": w.time, "kinetic": w.law_kinetic, "static": w.law_static}
         self._take(mode.LAWS, Kernel(function, width=1), given)
 
     def _laws(self) -> None:
-        w = self.w
+        w = self.at
         state = (w.q.copy(), w.v.copy(), float(w.time[0]))
-        for i in np.flatnonzero(self.contacts.law == mode.OTHER):
+        for i in np.flatnonzero(self.at.law == mode.OTHER):
             law = self.system.contacts[i].law
-            w.kinetic[i], w.static[i] = float(law.kinetic(float(w.speeds[i]), state)), float(law.static(state))
+            w.law_kinetic[i], w.law_static[i] = float(law.law_kinetic(float(w.law_speeds[i]), state)), float(law.law_static(state))
 
     def _hard(self) -> None:
         """Solve a problem of complementarity that quick sweeps do not: all methods in turn; Poisson's law of impact."""
-        w = self.w
-        rows, contacts, impulses = (int(x) for x in w.size)
+        w = self.at
+        rows, contacts, impulses = (int(x) for x in w.cone_size)
         if impulses and w.missed[0] == 2.0:
             self._poisson(rows, contacts)
             return
-        r = w.reaction[:rows].copy()
+        r = w.cone_r[:rows].copy()
         r[~np.isfinite(r)] = 0.0
-        G, g, mu = w.G[:rows, :rows].copy(), w.g[:rows].copy(), w.coefficient[:contacts].copy()
-        first, kind = w.first[: contacts + 1].copy(), w.kind[:contacts].copy()
+        G, g, mu = w.cone_G[:rows, :rows].copy(), w.cone_g[:rows].copy(), w.cone_mu[:contacts].copy()
+        first, kind = w.cone_first[: contacts + 1].copy(), w.cone_kind[:contacts].copy()
         residual, _, _ = solve_contacts(
-            G, g, first, mu, COULOMB, kind, w.sliding[:contacts].copy(), w.s[:rows].copy(), r, mode.TOLERANCE,
+            G, g, first, mu, COULOMB, kind, w.cone_sliding[:contacts].copy(), w.cone_s[:rows].copy(), r, mode.TOLERANCE,
             mode.SWEEPS, mode.NEWTON,
         )  # fmt: skip
-        missed = self._missed(G, g, first, mu, kind, w.sliding[:contacts], r)
-        w.reaction[:rows] = r
+        missed = self._missed(G, g, first, mu, kind, w.cone_sliding[:contacts], r)
+        w.cone_r[:rows] = r
         w.missed[0] = max(float(residual), float(missed.max(initial=0.0)))
         if w.missed[0] > mode.ACCEPTED:
             bad = missed > max(mode.ACCEPTED, CONFLICT * missed.max(initial=0.0))
-            owner = w.owner[first[:-1]]
+            owner = w.cone_row[first[:-1]]
             names = [self.system.contacts[int(o) // 3].name if o >= 0 else self.system.names[-1 - int(o)] for o in owner]
             self.bad = ", ".join(repr(name) for name, one in zip(names, bad, strict=True) if one) or "unknown", float(w.missed[0])
 
@@ -352,21 +374,21 @@ class Engine:
         return missed / scale
 
     def _poisson(self, rows: int, contacts: int) -> None:
-        w, c = self.w, self.contacts
-        owner = w.owner[:rows]
+        w = c = self.at
+        owner = w.cone_row[:rows]
         if (owner < 0).any():
             raise ModelError('law="poisson" knows no friction of constraint rows in the same impact')
-        index = [int(owner[int(w.first[i])]) // 3 for i in range(contacts)]
+        index = [int(owner[int(w.cone_first[i])]) // 3 for i in range(contacts)]
         place = {int(o): a for a, o in enumerate(owner)}
         full = [3 * i + j for i in index for j in range(3)]
-        G = np.array([[w.G[place[a], place[b]] if a in place and b in place else 0.0 for b in full] for a in full])
-        u = np.array([w.u[a] for a in full])
+        G = np.array([[w.cone_G[place[a], place[b]] if a in place and b in place else 0.0 for b in full] for a in full])
+        u = np.array([w.velocity[a] for a in full])
         e = np.where(w.missed[1:][index] > 0.0, 0.0, c.restitution[index])
         law = ["poisson" if c.poisson[i] else "newton" for i in index]
-        answer = impact_impulses(G, u, np.asarray(c.numbers[index, 0]), e, law)
+        answer = impact_impulses(G, u, np.asarray(c.law_numbers[index, 0]), e, law)
         for a, o in enumerate(full):
             if o in place:
-                w.reaction[place[o]] = answer.r[a]
+                w.cone_r[place[o]] = answer.r[a]
         w.missed[0] = answer.residual
         if not answer.ok:
             names = [self.system.contacts[i].name for i in index]
@@ -376,15 +398,12 @@ class Engine:
 
     def begin(self) -> None:
         """Find the first modes; contacts that touch collide."""
-        self._refuse(loop.start(self.contacts, self.w, self.z, self.tables, self.limits, self.watched))
+        self._refuse(loop.start(self.table, self.watched))
 
     def advance(self, stop: float, most: int) -> int:
         """Go on to `stop`, or for some steps; return why it came back."""
-        self.z.clock[loop.STOP] = stop
-        why, code = loop.advance(
-            self.contacts, self.w, self.z, self.tables, self.table, self.limits, self.chains, self.watched, self.loose,
-            most,
-        )  # fmt: skip
+        self.at.clock[loop.STOP] = stop
+        why, code = loop.advance(self.table, self.watched, self.loose, most)
         if why == loop.FAILURE:
             self._refuse(code)
         return int(why)
@@ -392,44 +411,44 @@ class Engine:
     def _refuse(self, code: int) -> None:
         if self.error is not None:
             error, self.error = self.error, None
-            self.w.environment[mode.FAILED] = 0.0
+            self.at.environment[mode.FAILED] = 0.0
             raise error
         if code == mode.SOUND:
             return
-        t, i = float(self.z.clock[loop.FAILED_AT]), int(self.z.counts[loop.WHO])
+        t, i = float(self.at.clock[loop.FAILED_AT]), int(self.at.tally[loop.WHO])
         who = self.system.contacts[i].name if i < self.system.k else ""
         if code in (mode.NO_FORCES, mode.NO_IMPULSES):
             words = NO_FORCES if code == mode.NO_FORCES else NO_IMPULSES
             raise SolvabilityError(words.format(t=t, names=self.bad[0], residual=self.bad[1]))
-        said = TROUBLES[code].format(t=t, who=who, detail=float(self.z.clock[loop.DETAIL]))
+        said = TROUBLES[code].format(t=t, who=who, detail=float(self.at.clock[loop.DETAIL]))
         refused = SolvabilityError(said)
         refused.code = code  # type: ignore[attr-defined]
         raise refused
 
     def samples(self) -> dict[str, Array]:
         """Return the complete samples, and drop them."""
-        z, count = self.z, int(self.z.counts[loop.COMPLETE])
+        z, count = self.at, int(self.at.tally[loop.COMPLETE])
         block = {
-            "t": z.t[:count].copy(), "q": z.sq[:count].copy(), "v": z.sv[:count].copy(),
-            "acceleration": z.sa[:count].copy(), "multipliers": z.slam[:count].copy(), "work": z.ssum[:count, 0].copy(),
-            "step": z.ssum[:count, 3].copy(), "heat": z.ssum[:count, 1].copy(),
-            "friction_work": z.ssum[:count, 2].copy(), "contact_forces": z.sr[:count].copy(),
-            "modes": z.smode[:count].copy(),
+            "t": z.sample_t[:count].copy(), "q": z.sample_q[:count].copy(), "v": z.sample_v[:count].copy(),
+            "acceleration": z.sample_a[:count].copy(), "multipliers": z.sample_lam[:count].copy(), "work": z.sample_sums[:count, 0].copy(),
+            "step": z.sample_sums[:count, 3].copy(), "heat": z.sample_sums[:count, 1].copy(),
+            "friction_work": z.sample_sums[:count, 2].copy(), "contact_forces": z.sample_r[:count].copy(),
+            "modes": z.sample_mode[:count].copy(),
         }  # fmt: skip
-        z.counts[[loop.SAMPLES, loop.COMPLETE]] = 0
+        z.tally[[loop.SAMPLES, loop.COMPLETE]] = 0
         return block
 
     def events(self) -> list[tuple[float, int, str, str]]:
         """Return the complete events, and drop them: time, number, words before and after."""
-        z, count = self.z, int(self.z.counts[loop.COMPLETE_EVENTS])
+        z, count = self.at, int(self.at.tally[loop.COMPLETE_EVENTS])
         found = [(float(t), int(i), WORDS[int(old)], WORDS[int(new)]) for t, i, old, new in z.events[:count]]
-        z.counts[[loop.EVENT_COUNT, loop.COMPLETE_EVENTS]] = 0
+        z.tally[[loop.EVENT_COUNT, loop.COMPLETE_EVENTS]] = 0
         return found
 
     @property
     def checkpoint(self) -> dict[str, Array]:
         """What the run needs to go on exactly as if it had not stopped."""
-        z = self.z
+        z = self.at
         names = ("q", "v", "clock", "counts", "modes", "rows", "struck", "more")
         found = {name: getattr(z, f"kept_{name}").copy() for name in names}
         found["zeros"], found["late"] = z.zeros.copy(), z.late.copy()
@@ -437,15 +456,15 @@ class Engine:
 
     def restore(self, kept: dict[str, Array]) -> None:
         """Go back to a checkpoint."""
-        w, z = self.w, self.z
+        w = z = self.at
         stop = float(z.clock[loop.STOP])
-        z.q[:], z.v[:], z.clock[:], z.counts[:] = kept["q"], kept["v"], kept["clock"], kept["counts"].astype(np.int64)
+        z.q0[:], z.v0[:], z.clock[:], z.tally[:] = kept["q"], kept["v"], kept["clock"], kept["counts"].astype(np.int64)
         z.clock[loop.STOP] = stop
-        z.counts[[loop.SAMPLES, loop.EVENT_COUNT, loop.COMPLETE, loop.COMPLETE_EVENTS]] = 0
+        z.tally[[loop.SAMPLES, loop.EVENT_COUNT, loop.COMPLETE, loop.COMPLETE_EVENTS]] = 0
         w.closed[:], w.slides[:] = kept["modes"][:, 0] != 0.0, kept["modes"][:, 1] != 0.0
         w.direction[:], w.slow[:], w.sign[:] = kept["modes"][:, 2:4], kept["modes"][:, 4], kept["modes"][:, 5]
         rows = kept["rows"].astype(np.int64)
-        w.kept[:], w.counts[:] = rows[: w.kept.size], rows[w.kept.size :]
+        w.kept[:], w.mode_counts[:] = rows[: w.kept.size], rows[w.kept.size :]
         z.struck[:], z.rests[:] = kept["struck"][:, : loop.KNOWN], kept["struck"][:, loop.KNOWN]
         z.gain[:], z.signs[:] = kept["more"][:2], kept["more"][2:]
         z.zeros[:], z.late[:] = kept["zeros"].astype(np.int64), kept["late"]

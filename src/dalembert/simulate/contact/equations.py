@@ -23,7 +23,7 @@ from dalembert.friction import Coulomb, Dry, FrictionContact, Hyperbolic, Law, S
 from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
 from dalembert.simulate.contact.geometry import _asked
-from dalembert.simulate.contact.mode_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED, ContactTable
+from dalembert.simulate.contact.mode_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.shapes import ContactPair, Plane
 from dalembert.simulate.equations.codes import _kernel, _traced
 
@@ -73,33 +73,31 @@ class ContactSystem:
         return len(self.contacts)
 
     def sizes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of the terms."""
+        """Return the shapes of the terms, by the names of their memory."""
         n, m, k = self.n, len(self.names), self.k
         return {
             "M": (n, n), "bias": (n,), "A": (m, n), "drift": (m,), "phi": (sum(self.holonomic),), "psi": (m,),
-            "gaps": (k,), "W": (3 * k, n), "u": (3 * k,), "shift": (3 * k,), "load": (k,),
+            "gaps": (k,), "W": (3 * k, n), "velocity": (3 * k,), "shift": (3 * k,), "load": (k,),
             "axes": (k, 3, 3) if self.axes else (0, 3, 3),
         }  # fmt: skip
 
-    def table(self, rank: int = -1) -> ContactTable:
-        """Return the contacts as arrays."""
-        k, tables = self.k, [np.zeros(0)]
+    def table(self, rank: int = -1) -> dict[str, Array]:
+        """Return the contacts as arrays; `rank` is that of the constraint rows, where it is known."""
+        k, tables, several = self.k, [np.zeros(0)], self.contacts
         law, numbers = np.full(k, OTHER, np.int64), np.zeros((k, 6))
-        for i, one in enumerate(self.contacts):
+        for i, one in enumerate(several):
             law[i], numbers[i] = _law(one.law, tables)
         place = np.cumsum(self.holonomic) - 1
-        rows = [
-            int(place[j]) if has else -1 for j, has in enumerate(self.holonomic)
-        ]  # fmt: skip
-        return ContactTable(
-            gapped=_array([c.gapped for c in self.contacts], bool), row=_array([c.row for c in self.contacts], np.int64),
-            pushes=_array([c.pushes for c in self.contacts], bool),
-            width=_array([c.width for c in self.contacts], np.int64),
-            restitution=_array([c.restitution for c in self.contacts], float),
-            poisson=_array([c.poisson for c in self.contacts], bool), law=law, numbers=numbers,
-            tables=np.concatenate(tables), holonomic=_array(rows, np.int64), rank=np.array([rank], np.int64),
-            weights=np.ones(len(self.names)),
-        )  # fmt: skip
+        return {
+            "gapped": _array([c.gapped for c in several], bool), "load_row": _array([c.row for c in several], np.int64),
+            "pushes": _array([c.pushes for c in several], bool),
+            "tangents": _array([c.width for c in several], np.int64),
+            "restitution": _array([c.restitution for c in several], float),
+            "poisson": _array([c.poisson for c in several], bool), "law": law, "law_numbers": numbers,
+            "law_tables": np.concatenate(tables), "known_rank": np.array([rank], np.int64),
+            "holonomic": _array([int(p) if h else -1 for p, h in zip(place, self.holonomic, strict=True)], np.int64),
+            "row_weights": np.ones(len(self.names)),
+        }  # fmt: skip
 
 
 def _array(values: list[Any], dtype: Any) -> Array:

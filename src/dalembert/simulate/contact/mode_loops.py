@@ -13,14 +13,14 @@ so that a load that is a reaction makes the block matrix unsymmetric. Rows that 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dalembert.friction.cones.sweeps import COULOMB, attempt
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.kernel.loops import compiled, invoke
-from dalembert.simulate.equations.signals import set_signals
+from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
+from dalembert.simulate.contact.memory import AT
+from dalembert.simulate.equations.signals import Tables, set_signals
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Memory of the engine.
@@ -37,89 +37,6 @@ DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
 
 SOUND, SINGULAR, DOUBTFUL, NO_FORCES, NOT_UNIQUE, NOT_FINITE, CALLBACK, NO_IMPULSES, GAINING = range(9)
 """How a solve ended."""
-
-
-class ContactTable(NamedTuple):
-    """Contacts as arrays."""
-
-    gapped: np.ndarray  # (k,) may open; else always closed
-    row: np.ndarray  # (k,) constraint row whose reaction is the load, or -1
-    pushes: np.ndarray  # (k,) that row only pushes
-    width: np.ndarray  # (k,) tangents: 0, 1, 2
-    restitution: np.ndarray
-    poisson: np.ndarray
-    law: np.ndarray  # (k,)
-    numbers: np.ndarray  # (k, 6) of the laws
-    tables: np.ndarray  # speeds and forces of tabulated laws, one after the other
-    holonomic: np.ndarray  # (m,) place of a row's residual, or -1
-    rank: np.ndarray  # (1,) rank of the constraint rows, -1 where it is not known
-    weights: np.ndarray  # (m,) sizes of constraint rows
-
-
-class ContactMemory(NamedTuple):
-    """What the codes read and write, and where they are."""
-
-    calls: np.ndarray
-    environment: np.ndarray
-    base: np.ndarray
-    x: np.ndarray
-    x_rate: np.ndarray
-    way: np.ndarray
-    q: np.ndarray
-    moved: np.ndarray
-    v: np.ndarray
-    time: np.ndarray
-    M: np.ndarray
-    bias: np.ndarray
-    A: np.ndarray
-    drift: np.ndarray
-    phi: np.ndarray
-    psi: np.ndarray
-    gaps: np.ndarray
-    W: np.ndarray
-    u: np.ndarray
-    shift: np.ndarray
-    load: np.ndarray
-    axes: np.ndarray
-    force: np.ndarray
-    event_values: np.ndarray
-    speeds: np.ndarray
-    kinetic: np.ndarray
-    static: np.ndarray
-    # the mode
-    closed: np.ndarray
-    slides: np.ndarray
-    direction: np.ndarray  # (k, 2)
-    slow: np.ndarray  # (k,) speeds below which a plane slides where it is accelerated to
-    sign: np.ndarray  # (k,) of the reaction of a constraint row
-    kept: np.ndarray  # (m + 3 k,) rows that are imposed
-    counts: np.ndarray  # number of kept rows, of constraint rows among them, whether contact rows depend on each other
-    # the motion
-    unit: np.ndarray  # (k, 2)
-    along: np.ndarray  # (k,) sliding speeds, signed by the direction
-    a: np.ndarray
-    lam: np.ndarray
-    r: np.ndarray
-    contact: np.ndarray  # (3 k,) u'
-    rates: np.ndarray  # power of the forces, heat, work of friction; residual
-    # linear algebra
-    K: np.ndarray
-    LU: np.ndarray
-    pivot: np.ndarray
-    right: np.ndarray
-    solution: np.ndarray
-    # complementarity
-    G: np.ndarray
-    g: np.ndarray
-    first: np.ndarray
-    coefficient: np.ndarray
-    kind: np.ndarray
-    sliding: np.ndarray
-    s: np.ndarray
-    reaction: np.ndarray
-    owner: np.ndarray  # (3 k,) contact row of a row of the problem; constraint row j: -1 - j
-    size: np.ndarray  # rows, contacts of the problem; whether it is one of impulses
-    missed: np.ndarray
 
 
 KEPT_ROWS, KEPT_CONSTRAINTS, REDUNDANT = range(3)
@@ -149,9 +66,13 @@ ALIGNED, ROUNDS = 1e-14, 60
 
 
 @compiled
-def kinetic(c, w, i, s):
+def kinetic(w, i, s):
     """Return T_k at a speed s >= 0."""
-    law, p = c.law[i], c.numbers[i]
+    law_speeds, law_kinetic, law_tables = vector(w, AT.law_speeds), vector(w, AT.law_kinetic), vector(w, AT.law_tables)
+    law_ = whole(w, AT.law)
+    law_numbers = matrix(w, AT.law_numbers)
+    calls = whole_matrix(w, AT.calls)
+    law, p = law_[i], law_numbers[i]
     if law == DRY:
         return p[1]
     if law == STRIBECK:
@@ -160,45 +81,53 @@ def kinetic(c, w, i, s):
         return p[0] / (1.0 + p[1] * s)
     if law == TABULATED:
         first, count = int(p[1]), int(p[2])
-        if s >= c.tables[first + count - 1]:
-            return c.tables[first + 2 * count - 1]
-        j = np.searchsorted(c.tables[first : first + count], s, side="right") - 1
-        low, high = c.tables[first + j], c.tables[first + j + 1]
+        if s >= law_tables[first + count - 1]:
+            return law_tables[first + 2 * count - 1]
+        j = np.searchsorted(law_tables[first : first + count], s, side="right") - 1
+        low, high = law_tables[first + j], law_tables[first + j + 1]
         part = (s - low) / (high - low)
-        return (1.0 - part) * c.tables[first + count + j] + part * c.tables[first + count + j + 1]
-    w.speeds[i] = s
-    invoke(w.calls[LAWS, 0], w.calls[LAWS, 1], w.calls[LAWS, 2])
-    return w.kinetic[i]
+        return (1.0 - part) * law_tables[first + count + j] + part * law_tables[first + count + j + 1]
+    law_speeds[i] = s
+    invoke(calls[LAWS, 0], calls[LAWS, 1], calls[LAWS, 2])
+    return law_kinetic[i]
 
 
 @compiled
-def static(c, w, i):
+def static(w, i):
     """Return T_s."""
-    if c.law[i] != OTHER:
-        return c.numbers[i, 0]
-    invoke(w.calls[LAWS, 0], w.calls[LAWS, 1], w.calls[LAWS, 2])
-    return w.static[i]
+    law_static = vector(w, AT.law_static)
+    law = whole(w, AT.law)
+    law_numbers = matrix(w, AT.law_numbers)
+    calls = whole_matrix(w, AT.calls)
+    if law[i] != OTHER:
+        return law_numbers[i, 0]
+    invoke(calls[LAWS, 0], calls[LAWS, 1], calls[LAWS, 2])
+    return law_static[i]
 
 
 @compiled
-def continued(c, w, i, s):
+def continued(w, i, s):
     """Return T_k, continued to speeds below zero by its cubic through 0, d, 2 d, 3 d, d = -s."""
-    if s >= 0.0 or c.law[i] == DRY:
-        return kinetic(c, w, i, max(s, 0.0))
+    law = whole(w, AT.law)
+    if s >= 0.0 or law[i] == DRY:
+        return kinetic(w, i, max(s, 0.0))
     return (
-        4.0 * kinetic(c, w, i, 0.0) - 6.0 * kinetic(c, w, i, -s) + 4.0 * kinetic(c, w, i, -2.0 * s)
-        - kinetic(c, w, i, -3.0 * s)
+        4.0 * kinetic(w, i, 0.0) - 6.0 * kinetic(w, i, -s) + 4.0 * kinetic(w, i, -2.0 * s)
+        - kinetic(w, i, -3.0 * s)
     )  # fmt: skip
 
 
 @compiled
-def evaluate(w, tables, t, bounds):
+def evaluate(w, t, bounds):
     """Write the terms at w.q, w.v and time t; between break points forces take their limits from within `bounds`."""
-    w.time[0] = t
-    invoke(w.calls[TERMS, 0], w.calls[TERMS, 1], w.calls[TERMS, 2])
-    if w.calls[FORCE, 0] != 0:
-        set_signals(w.calls, w.environment, tables, t, bounds[0], bounds[1])
-        invoke(w.calls[FORCE, 0], w.calls[FORCE, 1], w.calls[FORCE, 2])
+    time, environment = vector(w, AT.time), vector(w, AT.environment)
+    calls = whole_matrix(w, AT.calls)
+    time[0] = t
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    if calls[FORCE, 0] != 0:
+        tables = Tables(whole_matrix(w, AT.table_layout), vector(w, AT.table_breaks), vector(w, AT.table_coefficients))
+        set_signals(calls, environment, tables, t, bounds[0], bounds[1])
+        invoke(calls[FORCE, 0], calls[FORCE, 1], calls[FORCE, 2])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -250,32 +179,37 @@ def substitute(K, size, pivot, x):
 @compiled
 def row_of(w, row, out):
     """Write a row: of the constraints, or behind them of the contacts."""
-    m = w.A.shape[0]
+    A, W = matrix(w, AT.A), matrix(w, AT.W)
+    m = A.shape[0]
     for j in range(out.size):
-        out[j] = w.A[row, j] if row < m else w.W[row - m, j]
+        out[j] = A[row, j] if row < m else W[row - m, j]
 
 
 @compiled
-def choose(c, w):
+def choose(w):
     """Choose independent rows of the mode: constraint rows, normals of closed contacts, tangents of sticking ones.
 
     Constraint rows by size, down to the rank of the system where that is known; contact rows one after the other.
     """
-    m, k, n = w.A.shape[0], w.closed.size, w.M.shape[0]
+    mode_counts, known_rank, kept = whole(w, AT.mode_counts), whole(w, AT.known_rank), whole(w, AT.kept)
+    tangents = whole(w, AT.tangents)
+    closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    A, M, W = matrix(w, AT.A), matrix(w, AT.M), matrix(w, AT.W)
+    m, k, n = A.shape[0], closed.size, M.shape[0]
     Q = np.zeros((min(n, m + 3 * k), n))
     scale, y, rest = np.ones(n), np.zeros(n), np.zeros((m, n))
     for j in range(n):
-        scale[j] = 1.0 / np.sqrt(w.M[j, j]) if w.M[j, j] > 0.0 else 1.0
+        scale[j] = 1.0 / np.sqrt(M[j, j]) if M[j, j] > 0.0 else 1.0
     # constraint rows, pivoted
     count, used = 0, np.zeros(m, np.bool_)
     sizes = np.zeros(m)
     for i in range(m):
         for j in range(n):
-            rest[i, j] = w.A[i, j] * scale[j]
+            rest[i, j] = A[i, j] * scale[j]
         sizes[i] = np.sqrt((rest[i] * rest[i]).sum())
-    most = m if c.rank[0] < 0 else c.rank[0]
+    most = m if known_rank[0] < 0 else known_rank[0]
     for _ in range(min(most, n)):
-        best, largest = -1, INDEPENDENT if c.rank[0] < 0 else 0.0
+        best, largest = -1, INDEPENDENT if known_rank[0] < 0 else 0.0
         for i in range(m):
             left = np.sqrt((rest[i] * rest[i]).sum()) / sizes[i] if sizes[i] > 0.0 else 0.0
             if not used[i] and left > largest:
@@ -292,22 +226,22 @@ def choose(c, w):
     place = 0
     for i in range(m):
         if used[i]:
-            w.kept[place] = i
+            kept[place] = i
             place += 1
-    w.counts[KEPT_CONSTRAINTS] = place
+    mode_counts[KEPT_CONSTRAINTS] = place
     # contact rows in order: normals first
-    w.counts[REDUNDANT] = 0
+    mode_counts[REDUNDANT] = 0
     for part in range(2):
         for i in range(k):
-            first, last = (0, 1) if part == 0 else (1, 1 + c.width[i])
-            if not w.closed[i] or (part == 0 and not c.gapped[i]) or (part == 1 and w.slides[i]):
+            first, last = (0, 1) if part == 0 else (1, 1 + tangents[i])
+            if not closed[i] or (part == 0 and not gapped[i]) or (part == 1 and slides[i]):
                 continue
-            if part == 1 and c.gapped[i] and not static(c, w, i) > 0.0:
+            if part == 1 and gapped[i] and not static(w, i) > 0.0:
                 continue
             for j in range(first, last):
                 size = 0.0
                 for b in range(n):
-                    y[b] = w.W[3 * i + j, b] * scale[b]
+                    y[b] = W[3 * i + j, b] * scale[b]
                     size += y[b] * y[b]
                 if not size > 0.0:
                     continue
@@ -318,11 +252,11 @@ def choose(c, w):
                 if left > INDEPENDENT and count < Q.shape[0]:
                     Q[count] = y / np.sqrt((y * y).sum())
                     count += 1
-                    w.kept[place] = m + 3 * i + j
+                    kept[place] = m + 3 * i + j
                     place += 1
                 else:
-                    w.counts[REDUNDANT] = 1
-    w.counts[KEPT_ROWS] = place
+                    mode_counts[REDUNDANT] = 1
+    mode_counts[KEPT_ROWS] = place
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -330,91 +264,105 @@ def choose(c, w):
 
 
 @compiled
-def set_directions(c, w):
+def set_directions(w):
     """Write unit vectors of sliding and speeds along them; return how many planes are too slow to tell."""
+    closed, slides = flags(w, AT.closed), flags(w, AT.slides)
+    sliding_speed, velocity, slow_ = vector(w, AT.sliding_speed), vector(w, AT.velocity), vector(w, AT.slow)
+    sliding_unit, direction = matrix(w, AT.sliding_unit), matrix(w, AT.direction)
+    tangents = whole(w, AT.tangents)
     slow = 0
-    for i in range(w.closed.size):
-        w.unit[i, 0], w.unit[i, 1], w.along[i] = 0.0, 0.0, 0.0
-        if not (w.closed[i] and w.slides[i]):
+    for i in range(closed.size):
+        sliding_unit[i, 0], sliding_unit[i, 1], sliding_speed[i] = 0.0, 0.0, 0.0
+        if not (closed[i] and slides[i]):
             continue
-        a, b = w.u[3 * i + 1], w.u[3 * i + 2]
-        w.unit[i, 0], w.unit[i, 1] = w.direction[i, 0], w.direction[i, 1]
-        w.along[i] = a * w.direction[i, 0] + b * w.direction[i, 1]
-        if c.width[i] < 2:
+        a, b = velocity[3 * i + 1], velocity[3 * i + 2]
+        sliding_unit[i, 0], sliding_unit[i, 1] = direction[i, 0], direction[i, 1]
+        sliding_speed[i] = a * direction[i, 0] + b * direction[i, 1]
+        if tangents[i] < 2:
             continue
         size = np.sqrt(a * a + b * b)
         # next to its end a sliding velocity may have crossed zero inside a step: the direction must not turn round
-        if size > w.slow[i] and w.along[i] > 0.0:
-            w.unit[i, 0], w.unit[i, 1], w.along[i] = a / size, b / size, size
-        elif w.slow[i] > 0.0:
+        if size > slow_[i] and sliding_speed[i] > 0.0:
+            sliding_unit[i, 0], sliding_unit[i, 1], sliding_speed[i] = a / size, b / size, size
+        elif slow_[i] > 0.0:
             slow += 1
     return slow
 
 
 @compiled
-def limit_factor(c, w, i):
+def limit_factor(w, i):
     """Return the limit of a sliding contact for unit load."""
-    return continued(c, w, i, w.along[i])
+    sliding_speed = vector(w, AT.sliding_speed)
+    return continued(w, i, sliding_speed[i])
 
 
 @compiled
-def hold(c, w, careful):
+def hold(w, careful):
     """Solve the block system of the mode with given directions; return how it ended."""
-    n, m = w.M.shape[0], w.A.shape[0]
-    count = w.counts[KEPT_ROWS]
+    cone_r, right_, solution = vector(w, AT.cone_r), vector(w, AT.right), vector(w, AT.solution)
+    force, bias, sign_ = vector(w, AT.force), vector(w, AT.bias), vector(w, AT.sign)
+    drift, shift, sliding_speed = vector(w, AT.drift), vector(w, AT.shift), vector(w, AT.sliding_speed)
+    load = vector(w, AT.load)
+    mode_counts, pivot, kept = whole(w, AT.mode_counts), whole(w, AT.pivot), whole(w, AT.kept)
+    load_row, tangents = whole(w, AT.load_row), whole(w, AT.tangents)
+    matrix_K, factors, M = matrix(w, AT.matrix_K), matrix(w, AT.factors), matrix(w, AT.M)
+    A, W, sliding_unit = matrix(w, AT.A), matrix(w, AT.W), matrix(w, AT.sliding_unit)
+    closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    n, m = M.shape[0], A.shape[0]
+    count = mode_counts[KEPT_ROWS]
     size = n + count
-    K, right, x = w.K, w.right, w.solution
+    K, right, x = matrix_K, right_, solution
     for i in range(n):
-        right[i] = w.force[i] - w.bias[i]
+        right[i] = force[i] - bias[i]
         for j in range(n):
-            K[i, j] = w.M[i, j]
+            K[i, j] = M[i, j]
     for p in range(count):
-        row = w.kept[p]
-        right[n + p] = -w.drift[row] if row < m else -w.shift[row - m]
+        row = kept[p]
+        right[n + p] = -drift[row] if row < m else -shift[row - m]
         for j in range(n):
-            value = w.A[row, j] if row < m else w.W[row - m, j]
+            value = A[row, j] if row < m else W[row - m, j]
             K[n + p, j] = value
             K[j, n + p] = value
         for o in range(count):
             K[n + p, n + o] = 0.0
     # friction of sliding contacts: a force, or a part of the column of the reaction that loads it
-    for i in range(w.closed.size):
-        if not (w.closed[i] and w.slides[i]) or c.width[i] == 0:
+    for i in range(closed.size):
+        if not (closed[i] and slides[i]) or tangents[i] == 0:
             continue
-        factor_of = limit_factor(c, w, i)
-        if not c.gapped[i] and c.row[i] < 0:
-            if factor_of < 0.0 <= w.along[i]:
+        factor_of = limit_factor(w, i)
+        if not gapped[i] and load_row[i] < 0:
+            if factor_of < 0.0 <= sliding_speed[i]:
                 return NOT_FINITE
             for j in range(n):
-                pull = w.W[3 * i + 1, j] * w.unit[i, 0] + w.W[3 * i + 2, j] * w.unit[i, 1]
-                right[j] -= w.load[i] * factor_of * pull
+                pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
+                right[j] -= load[i] * factor_of * pull
             continue
-        normal = m + 3 * i if c.gapped[i] else c.row[i]
+        normal = m + 3 * i if gapped[i] else load_row[i]
         place = -1
         for p in range(count):
-            if w.kept[p] == normal:
+            if kept[p] == normal:
                 place = p
         if place < 0:
             return NOT_UNIQUE
-        sign = 1.0 if c.gapped[i] else w.sign[i]
+        sign = 1.0 if gapped[i] else sign_[i]
         for j in range(n):
-            pull = w.W[3 * i + 1, j] * w.unit[i, 0] + w.W[3 * i + 2, j] * w.unit[i, 1]
+            pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
             K[j, n + place] -= sign * factor_of * pull
     for i in range(size):
         x[i] = right[i]
         for j in range(size):
-            w.LU[i, j] = K[i, j]
-    if not factor(w.LU, size, w.pivot):
+            factors[i, j] = K[i, j]
+    if not factor(factors, size, pivot):
         return SINGULAR
-    substitute(w.LU, size, w.pivot, x)
+    substitute(factors, size, pivot, x)
     # one refinement, which says how many digits are left
-    change = w.reaction
+    change = cone_r
     for i in range(size):
         total = right[i]
         for j in range(size):
             total -= K[i, j] * x[j]
         change[i] = total
-    substitute(w.LU, size, w.pivot, change)
+    substitute(factors, size, pivot, change)
     error = largest = reach = 0.0
     for i in range(size):
         if not np.isfinite(x[i]):
@@ -432,96 +380,114 @@ def hold(c, w, careful):
 
 
 @compiled
-def take(c, w):
+def take(w):
     """Write accelerations, multipliers and reactions of the solution of `hold`."""
-    n, m = w.M.shape[0], w.A.shape[0]
+    lam, reactions, acceleration = vector(w, AT.lam), vector(w, AT.reactions), vector(w, AT.acceleration)
+    solution, load_ = vector(w, AT.solution), vector(w, AT.load)
+    mode_counts, kept, tangents = whole(w, AT.mode_counts), whole(w, AT.kept), whole(w, AT.tangents)
+    load_row = whole(w, AT.load_row)
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    M, A, sliding_unit = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.sliding_unit)
+    n, m = M.shape[0], A.shape[0]
     for j in range(n):
-        w.a[j] = w.solution[j]
-    w.lam[:] = 0.0
-    w.r[:] = 0.0
-    for p in range(w.counts[KEPT_ROWS]):
-        row = w.kept[p]
+        acceleration[j] = solution[j]
+    lam[:] = 0.0
+    reactions[:] = 0.0
+    for p in range(mode_counts[KEPT_ROWS]):
+        row = kept[p]
         if row < m:
-            w.lam[row] = w.solution[n + p]
+            lam[row] = solution[n + p]
         else:
-            w.r[row - m] = -w.solution[n + p]
-    for i in range(w.closed.size):
-        if w.closed[i] and w.slides[i] and c.width[i] > 0:
-            load = w.r[3 * i] if c.gapped[i] else (abs(w.lam[c.row[i]]) if c.row[i] >= 0 else w.load[i])
-            pull = limit_factor(c, w, i) * load
-            w.r[3 * i + 1], w.r[3 * i + 2] = -pull * w.unit[i, 0], -pull * w.unit[i, 1]
+            reactions[row - m] = -solution[n + p]
+    for i in range(closed.size):
+        if closed[i] and slides[i] and tangents[i] > 0:
+            load = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load_[i])
+            pull = limit_factor(w, i) * load
+            reactions[3 * i + 1], reactions[3 * i + 2] = -pull * sliding_unit[i, 0], -pull * sliding_unit[i, 1]
 
 
 @compiled
-def set_rates(c, w):
+def set_rates(w):
     """Write accelerations of contacts, and powers: of the forces, of heat, of friction on the system."""
-    n = w.M.shape[0]
+    M, W = matrix(w, AT.M), matrix(w, AT.W)
+    contact_rate, powers, force = vector(w, AT.contact_rate), vector(w, AT.powers), vector(w, AT.force)
+    v, shift, acceleration = vector(w, AT.v), vector(w, AT.shift), vector(w, AT.acceleration)
+    reactions, velocity = vector(w, AT.reactions), vector(w, AT.velocity)
+    closed, slides = flags(w, AT.closed), flags(w, AT.slides)
+    n = M.shape[0]
     power = heat = friction = 0.0
     for j in range(n):
-        power += w.force[j] * w.v[j]
-    for row in range(w.W.shape[0]):
-        total, speed = w.shift[row], 0.0
+        power += force[j] * v[j]
+    for row in range(W.shape[0]):
+        total, speed = shift[row], 0.0
         for j in range(n):
-            total += w.W[row, j] * w.a[j]
-            speed += w.W[row, j] * w.v[j]
-        w.contact[row] = total
-        if row % 3 != 0 and w.closed[row // 3]:
-            friction += w.r[row] * speed
-            if w.slides[row // 3]:
-                heat -= w.r[row] * w.u[row]
-    w.rates[POWER], w.rates[HEAT], w.rates[FRICTION_WORK] = power, heat, friction
+            total += W[row, j] * acceleration[j]
+            speed += W[row, j] * v[j]
+        contact_rate[row] = total
+        if row % 3 != 0 and closed[row // 3]:
+            friction += reactions[row] * speed
+            if slides[row // 3]:
+                heat -= reactions[row] * velocity[row]
+    powers[POWER], powers[HEAT], powers[FRICTION_WORK] = power, heat, friction
 
 
 @compiled
 def own_acceleration(w, i):
     """Return the largest relative acceleration that a friction force of the size of contact i's makes there."""
-    n = w.M.shape[0]
-    size = np.sqrt(w.r[3 * i + 1] ** 2 + w.r[3 * i + 2] ** 2)
-    LU, pivot, y = w.M.copy(), np.zeros(n, np.int64), np.zeros(n)
+    M, W = matrix(w, AT.M), matrix(w, AT.W)
+    reactions = vector(w, AT.reactions)
+    n = M.shape[0]
+    size = np.sqrt(reactions[3 * i + 1] ** 2 + reactions[3 * i + 2] ** 2)
+    LU, pivot, y = M.copy(), np.zeros(n, np.int64), np.zeros(n)
     if not factor(LU, n, pivot):
         return 0.0
     total = 0.0
     for j in range(1, 3):
-        y[:] = w.W[3 * i + j]
+        y[:] = W[3 * i + j]
         substitute(LU, n, pivot, y)
-        total += (w.W[3 * i + j] * y).sum()
+        total += (W[3 * i + j] * y).sum()
     return size * total
 
 
 @compiled
-def held(c, w, careful):
+def held(w, careful):
     """Solve the mode; planes that have just let go slide where they are accelerated to; return how it ended."""
-    slow = set_directions(c, w)
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    tangents, load_row = whole(w, AT.tangents), whole(w, AT.load_row)
+    slow_, sliding_speed, sign = vector(w, AT.slow), vector(w, AT.sliding_speed), vector(w, AT.sign)
+    contact_rate, velocity, lam = vector(w, AT.contact_rate), vector(w, AT.velocity), vector(w, AT.lam)
+    sliding_unit, direction = matrix(w, AT.sliding_unit), matrix(w, AT.direction)
+    slow = set_directions(w)
     code = SOUND
     for _ in range(ROUNDS if slow else 1):
         for _ in range(2):
-            code = hold(c, w, careful)
+            code = hold(w, careful)
             if code != SOUND:
                 return code
-            take(c, w)
+            take(w)
             turned = False
-            for i in range(w.closed.size):
-                if w.slides[i] and c.row[i] >= 0 and not c.gapped[i] and -w.lam[c.row[i]] * w.sign[i] < 0.0:
-                    w.sign[i], turned = -w.sign[i], True
+            for i in range(closed.size):
+                if slides[i] and load_row[i] >= 0 and not gapped[i] and -lam[load_row[i]] * sign[i] < 0.0:
+                    sign[i], turned = -sign[i], True
             if not turned:
                 break
-        set_rates(c, w)
+        set_rates(w)
         if slow == 0:
             break
         change = 0.0
-        for i in range(w.closed.size):
-            if w.closed[i] and w.slides[i] and c.width[i] == 2 and w.slow[i] > 0.0:
-                size = np.sqrt(w.u[3 * i + 1] ** 2 + w.u[3 * i + 2] ** 2)
-                if size > w.slow[i]:
+        for i in range(closed.size):
+            if closed[i] and slides[i] and tangents[i] == 2 and slow_[i] > 0.0:
+                size = np.sqrt(velocity[3 * i + 1] ** 2 + velocity[3 * i + 2] ** 2)
+                if size > slow_[i]:
                     continue
                 k = own_acceleration(w, i)
-                x, y = w.contact[3 * i + 1] + k * w.unit[i, 0], w.contact[3 * i + 2] + k * w.unit[i, 1]
+                x, y = contact_rate[3 * i + 1] + k * sliding_unit[i, 0], contact_rate[3 * i + 2] + k * sliding_unit[i, 1]
                 length = np.sqrt(x * x + y * y)
                 if length > 0.0:
-                    change = max(change, abs(x / length - w.unit[i, 0]), abs(y / length - w.unit[i, 1]))
-                    w.unit[i, 0], w.unit[i, 1] = x / length, y / length
-                    w.direction[i, 0], w.direction[i, 1] = w.unit[i, 0], w.unit[i, 1]
-                    w.along[i] = size
+                    change = max(change, abs(x / length - sliding_unit[i, 0]), abs(y / length - sliding_unit[i, 1]))
+                    sliding_unit[i, 0], sliding_unit[i, 1] = x / length, y / length
+                    direction[i, 0], direction[i, 1] = sliding_unit[i, 0], sliding_unit[i, 1]
+                    sliding_speed[i] = size
         if change <= ALIGNED:
             break
     return code
@@ -534,28 +500,32 @@ def held(c, w, careful):
 @compiled
 def block(w, rows, count):
     """Factor the block matrix of M and some constraint rows; return whether it is regular."""
-    n = w.M.shape[0]
+    factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
+    pivot = whole(w, AT.pivot)
+    n = M.shape[0]
     size = n + count
     for i in range(n):
         for j in range(n):
-            w.LU[i, j] = w.M[i, j]
+            factors[i, j] = M[i, j]
     for p in range(count):
         for j in range(n):
-            w.LU[n + p, j] = w.A[rows[p], j]
-            w.LU[j, n + p] = w.A[rows[p], j]
+            factors[n + p, j] = A[rows[p], j]
+            factors[j, n + p] = A[rows[p], j]
         for o in range(count):
-            w.LU[n + p, n + o] = 0.0
-    return factor(w.LU, size, w.pivot)
+            factors[n + p, n + o] = 0.0
+    return factor(factors, size, pivot)
 
 
 @compiled
-def other_rows(c, w, rows, impulses):
+def other_rows(w, rows, impulses):
     """Write the independent constraint rows that load no contact that takes part; return how many."""
+    mode_counts, kept, load_row = whole(w, AT.mode_counts), whole(w, AT.kept), whole(w, AT.load_row)
+    closed, gapped = flags(w, AT.closed), flags(w, AT.gapped)
     count = 0
-    for p in range(w.counts[KEPT_CONSTRAINTS]):
-        row, loads = w.kept[p], False
-        for i in range(w.closed.size):
-            loads = loads or (c.row[i] == row and not c.gapped[i])
+    for p in range(mode_counts[KEPT_CONSTRAINTS]):
+        row, loads = kept[p], False
+        for i in range(closed.size):
+            loads = loads or (load_row[i] == row and not gapped[i])
         if not loads:
             rows[count] = row
             count += 1
@@ -563,47 +533,59 @@ def other_rows(c, w, rows, impulses):
 
 
 @compiled
-def pose(c, w, taking, impulses):
+def pose(w, taking, impulses):
     """Write kinds, coefficients and rows of the contacts that take part; known forces go to w.right."""
+    cone_first, cone_size, cone_kind = whole(w, AT.cone_first), whole(w, AT.cone_size), whole(w, AT.cone_kind)
+    cone_row, load_row, tangents = whole(w, AT.cone_row), whole(w, AT.load_row), whole(w, AT.tangents)
+    closed, cone_sliding, gapped = flags(w, AT.closed), flags(w, AT.cone_sliding), flags(w, AT.gapped)
+    slides, pushes = flags(w, AT.slides), flags(w, AT.pushes)
+    cone_s, cone_mu, load = vector(w, AT.cone_s), vector(w, AT.cone_mu), vector(w, AT.load)
+    sliding_unit = matrix(w, AT.sliding_unit)
     rows = contacts = 0
-    w.first[0] = 0
-    for i in range(w.closed.size):
+    cone_first[0] = 0
+    for i in range(closed.size):
         if not taking[i]:
             continue
-        own = c.gapped[i] or c.row[i] >= 0
-        if not own and (impulses or w.slides[i]):
+        own = gapped[i] or load_row[i] >= 0
+        if not own and (impulses or slides[i]):
             continue
-        w.sliding[contacts] = w.slides[i] and not impulses
+        cone_sliding[contacts] = slides[i] and not impulses
         if own:
-            w.kind[contacts] = UNILATERAL if c.gapped[i] or c.pushes[i] else BILATERAL
-            w.owner[rows] = 3 * i if c.gapped[i] else -1 - c.row[i]
-            w.s[rows] = 0.0
+            cone_kind[contacts] = UNILATERAL if gapped[i] or pushes[i] else BILATERAL
+            cone_row[rows] = 3 * i if gapped[i] else -1 - load_row[i]
+            cone_s[rows] = 0.0
             rows += 1
-            w.coefficient[contacts] = limit_factor(c, w, i) if w.sliding[contacts] else static(c, w, i)
+            cone_mu[contacts] = limit_factor(w, i) if cone_sliding[contacts] else static(w, i)
         else:
-            w.kind[contacts] = FIXED
-            w.coefficient[contacts] = w.load[i] * static(c, w, i)
-        if not own or w.coefficient[contacts] > 0.0:
-            for j in range(c.width[i]):
-                w.owner[rows], w.s[rows] = 3 * i + 1 + j, w.unit[i, j]
+            cone_kind[contacts] = FIXED
+            cone_mu[contacts] = load[i] * static(w, i)
+        if not own or cone_mu[contacts] > 0.0:
+            for j in range(tangents[i]):
+                cone_row[rows], cone_s[rows] = 3 * i + 1 + j, sliding_unit[i, j]
                 rows += 1
         contacts += 1
-        w.first[contacts] = rows
-    w.size[0], w.size[1], w.size[2] = rows, contacts, impulses
+        cone_first[contacts] = rows
+    cone_size[0], cone_size[1], cone_size[2] = rows, contacts, impulses
 
 
 @compiled
 def solve_cones(w, rows, contacts):
     """Solve the problem in w.G, w.g; return whether its laws hold."""
-    G, g = w.G[:rows, :rows].copy(), w.g[:rows].copy()
+    powers, cone_r, missed = vector(w, AT.powers), vector(w, AT.cone_r), vector(w, AT.missed)
+    cone_g, cone_mu, cone_s = vector(w, AT.cone_g), vector(w, AT.cone_mu), vector(w, AT.cone_s)
+    cone_kind, cone_first = whole(w, AT.cone_kind), whole(w, AT.cone_first)
+    calls = whole_matrix(w, AT.calls)
+    cone_G = matrix(w, AT.cone_G)
+    cone_sliding = flags(w, AT.cone_sliding)
+    G, g = cone_G[:rows, :rows].copy(), cone_g[:rows].copy()
     r = np.zeros(rows)
-    if contacts == 1 and rows == 1 and w.kind[0] == UNILATERAL:
+    if contacts == 1 and rows == 1 and cone_kind[0] == UNILATERAL:
         r[0] = max(0.0, -g[0] / G[0, 0]) if G[0, 0] > 0.0 else 0.0
-        w.reaction[0] = r[0]
+        cone_r[0] = r[0]
         return G[0, 0] > 0.0 or g[0] >= 0.0
     residual, _ = attempt(
-        G, g, w.first[: contacts + 1].copy(), w.coefficient[:contacts].copy(), COULOMB, w.kind[:contacts].copy(),
-        w.sliding[:contacts].copy(), w.s[:rows].copy(), r, TOLERANCE, SWEEPS, NEWTON,
+        G, g, cone_first[: contacts + 1].copy(), cone_mu[:contacts].copy(), COULOMB, cone_kind[:contacts].copy(),
+        cone_sliding[:contacts].copy(), cone_s[:rows].copy(), r, TOLERANCE, SWEEPS, NEWTON,
     )  # fmt: skip
     # reactions beyond what the data explain are part of a contradiction
     explained, sound = 0.0, residual <= ACCEPTED
@@ -613,150 +595,168 @@ def solve_cones(w, rows, contacts):
         if G[j, j] * abs(r[j]) > BEYOND * max(explained, 1e-9) or not np.isfinite(r[j]):
             sound = False
     for j in range(rows):
-        w.reaction[j] = r[j]
+        cone_r[j] = r[j]
     if not sound:
-        w.missed[0] = 1.0
-        invoke(w.calls[HARD, 0], w.calls[HARD, 1], w.calls[HARD, 2])
-        sound = w.missed[0] <= ACCEPTED
-    w.rates[RESIDUAL] = min(residual, ACCEPTED)
+        missed[0] = 1.0
+        invoke(calls[HARD, 0], calls[HARD, 1], calls[HARD, 2])
+        sound = missed[0] <= ACCEPTED
+    powers[RESIDUAL] = min(residual, ACCEPTED)
     return sound
 
 
 @compiled
-def decided(c, w):
+def decided(w):
     """Decide forces and accelerations of all closed contacts by complementarity; return how it ended."""
-    n = w.M.shape[0]
-    set_directions(c, w)
-    rows = np.zeros(w.A.shape[0], np.int64)
-    count = other_rows(c, w, rows, False)
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    cone_size, pivot, cone_row = whole(w, AT.cone_size), whole(w, AT.pivot), whole(w, AT.cone_row)
+    load_row = whole(w, AT.load_row)
+    factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
+    cone_G, W, sliding_unit = matrix(w, AT.cone_G), matrix(w, AT.W), matrix(w, AT.sliding_unit)
+    lam, reactions, cone_g = vector(w, AT.lam), vector(w, AT.reactions), vector(w, AT.cone_g)
+    acceleration, force, bias = vector(w, AT.acceleration), vector(w, AT.force), vector(w, AT.bias)
+    drift, shift, cone_r = vector(w, AT.drift), vector(w, AT.shift), vector(w, AT.cone_r)
+    load = vector(w, AT.load)
+    n = M.shape[0]
+    set_directions(w)
+    rows = np.zeros(A.shape[0], np.int64)
+    count = other_rows(w, rows, False)
     if not block(w, rows, count):
         return SINGULAR
-    pose(c, w, w.closed, 0)
-    p = w.size[0]
+    pose(w, closed, 0)
+    p = cone_size[0]
     # the motion without reactions of the contacts; sliding ones with a given limit push already
     free = np.zeros(n + count)
     for j in range(n):
-        free[j] = w.force[j] - w.bias[j]
-    for i in range(w.closed.size):
-        if w.closed[i] and w.slides[i] and not c.gapped[i] and c.row[i] < 0:
-            size = w.load[i] * limit_factor(c, w, i)
+        free[j] = force[j] - bias[j]
+    for i in range(closed.size):
+        if closed[i] and slides[i] and not gapped[i] and load_row[i] < 0:
+            size = load[i] * limit_factor(w, i)
             for j in range(n):
-                free[j] -= size * (w.W[3 * i + 1, j] * w.unit[i, 0] + w.W[3 * i + 2, j] * w.unit[i, 1])
+                free[j] -= size * (W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1])
     for o in range(count):
-        free[n + o] = -w.drift[rows[o]]
-    substitute(w.LU, n + count, w.pivot, free)
+        free[n + o] = -drift[rows[o]]
+    substitute(factors, n + count, pivot, free)
     X = np.zeros((p, n + count))
     H = np.zeros((p, n))
     for a in range(p):
-        own = w.owner[a]
+        own = cone_row[a]
         for j in range(n):
-            H[a, j] = w.W[own, j] if own >= 0 else w.A[-1 - own, j]
+            H[a, j] = W[own, j] if own >= 0 else A[-1 - own, j]
             X[a, j] = H[a, j]
-        substitute(w.LU, n + count, w.pivot, X[a])
+        substitute(factors, n + count, pivot, X[a])
     for a in range(p):
-        own = w.owner[a]
-        total = w.shift[own] if own >= 0 else w.drift[-1 - own]
+        own = cone_row[a]
+        total = shift[own] if own >= 0 else drift[-1 - own]
         for j in range(n):
             total += H[a, j] * free[j]
-        w.g[a] = total
+        cone_g[a] = total
         for b in range(p):
             total = 0.0
             for j in range(n):
                 total += H[a, j] * X[b, j]
-            w.G[a, b] = total
-    if p and not solve_cones(w, p, w.size[1]):
+            cone_G[a, b] = total
+    if p and not solve_cones(w, p, cone_size[1]):
         return NO_FORCES
-    w.lam[:] = 0.0
-    w.r[:] = 0.0
+    lam[:] = 0.0
+    reactions[:] = 0.0
     for a in range(p):
         for j in range(n + count):
-            free[j] += X[a, j] * w.reaction[a]
-        if w.owner[a] >= 0:
-            w.r[w.owner[a]] = w.reaction[a]
+            free[j] += X[a, j] * cone_r[a]
+        if cone_row[a] >= 0:
+            reactions[cone_row[a]] = cone_r[a]
         else:
-            w.lam[-1 - w.owner[a]] = -w.reaction[a]
+            lam[-1 - cone_row[a]] = -cone_r[a]
     for j in range(n):
         if not np.isfinite(free[j]):
             return NOT_FINITE
-        w.a[j] = free[j]
+        acceleration[j] = free[j]
     for o in range(count):
-        w.lam[rows[o]] = free[n + o]
-    for i in range(w.closed.size):
-        if w.closed[i] and w.slides[i] and not c.gapped[i] and c.row[i] < 0:
-            size = w.load[i] * limit_factor(c, w, i)
-            w.r[3 * i + 1], w.r[3 * i + 2] = -size * w.unit[i, 0], -size * w.unit[i, 1]
-    set_rates(c, w)
+        lam[rows[o]] = free[n + o]
+    for i in range(closed.size):
+        if closed[i] and slides[i] and not gapped[i] and load_row[i] < 0:
+            size = load[i] * limit_factor(w, i)
+            reactions[3 * i + 1], reactions[3 * i + 2] = -size * sliding_unit[i, 0], -size * sliding_unit[i, 1]
+    set_rates(w)
     return SOUND
 
 
 @compiled
-def motion(c, w, tables, t, bounds, careful):
+def motion(w, t, bounds, careful):
     """Evaluate the terms at w.q, w.v and solve the mode; return how it ended."""
-    evaluate(w, tables, t, bounds)
-    if w.environment[FAILED] != 0.0:
+    mode_counts = whole(w, AT.mode_counts)
+    environment = vector(w, AT.environment)
+    evaluate(w, t, bounds)
+    if environment[FAILED] != 0.0:
         return CALLBACK
-    if w.counts[REDUNDANT]:
-        return decided(c, w)
-    code = held(c, w, careful)
+    if mode_counts[REDUNDANT]:
+        return decided(w)
+    code = held(w, careful)
     if code == SINGULAR or code == DOUBTFUL:
-        code = decided(c, w)
+        code = decided(w)
     return code
 
 
 @compiled
-def strike(c, w, taking, plastic, impulses, after):
+def strike(w, taking, plastic, impulses, after):
     """Resolve the impact of contacts `taking`; write impulses (3 k,) and velocities after; return how it ended.
 
     `plastic` contacts have no restitution whatever they are.
     """
-    n = w.M.shape[0]
-    rows = np.zeros(w.A.shape[0], np.int64)
-    count = other_rows(c, w, rows, True)
+    cone_size, cone_row, pivot = whole(w, AT.cone_size), whole(w, AT.cone_row), whole(w, AT.pivot)
+    M, factors, A = matrix(w, AT.M), matrix(w, AT.factors), matrix(w, AT.A)
+    cone_G, W = matrix(w, AT.cone_G), matrix(w, AT.W)
+    cone_g, missed, v = vector(w, AT.cone_g), vector(w, AT.missed), vector(w, AT.v)
+    velocity, cone_r, restitution = vector(w, AT.velocity), vector(w, AT.cone_r), vector(w, AT.restitution)
+    poisson_ = flags(w, AT.poisson)
+    calls = whole_matrix(w, AT.calls)
+    n = M.shape[0]
+    rows = np.zeros(A.shape[0], np.int64)
+    count = other_rows(w, rows, True)
     if not block(w, rows, count):
         return SINGULAR
-    pose(c, w, taking, 1)
-    p = w.size[0]
+    pose(w, taking, 1)
+    p = cone_size[0]
     X, H = np.zeros((p, n + count)), np.zeros((p, n))
     for a in range(p):
-        own = w.owner[a]
+        own = cone_row[a]
         for j in range(n):
-            H[a, j] = w.W[own, j] if own >= 0 else w.A[-1 - own, j]
+            H[a, j] = W[own, j] if own >= 0 else A[-1 - own, j]
             X[a, j] = H[a, j]
-        substitute(w.LU, n + count, w.pivot, X[a])
+        substitute(factors, n + count, pivot, X[a])
     poisson = False
     for a in range(p):
-        own = w.owner[a]
-        w.g[a] = w.u[own] if own >= 0 else 0.0
+        own = cone_row[a]
+        cone_g[a] = velocity[own] if own >= 0 else 0.0
         if own >= 0 and own % 3 == 0:
             i = own // 3
-            if c.poisson[i]:
-                poisson = poisson or (c.restitution[i] > 0.0 and not plastic[i])
+            if poisson_[i]:
+                poisson = poisson or (restitution[i] > 0.0 and not plastic[i])
             elif not plastic[i]:
-                w.g[a] += c.restitution[i] * min(w.u[own], 0.0)
+                cone_g[a] += restitution[i] * min(velocity[own], 0.0)
         for b in range(p):
             total = 0.0
             for j in range(n):
                 total += H[a, j] * X[b, j]
-            w.G[a, b] = total
+            cone_G[a, b] = total
     sound = True
     if poisson:
-        w.missed[0] = 2.0  # the law of impulses has two phases: Python knows it
+        missed[0] = 2.0  # the law of impulses has two phases: Python knows it
         for i in range(plastic.size):
-            w.missed[1 + i] = 1.0 if plastic[i] else 0.0
-        invoke(w.calls[HARD, 0], w.calls[HARD, 1], w.calls[HARD, 2])
-        sound = w.missed[0] <= ACCEPTED
+            missed[1 + i] = 1.0 if plastic[i] else 0.0
+        invoke(calls[HARD, 0], calls[HARD, 1], calls[HARD, 2])
+        sound = missed[0] <= ACCEPTED
     elif p:
-        sound = solve_cones(w, p, w.size[1])
+        sound = solve_cones(w, p, cone_size[1])
     if not sound:
         return NO_IMPULSES
     impulses[:] = 0.0
     for j in range(n):
-        after[j] = w.v[j]
+        after[j] = v[j]
     for a in range(p):
         for j in range(n):
-            after[j] += X[a, j] * w.reaction[a]
-        if w.owner[a] >= 0:
-            impulses[w.owner[a]] = w.reaction[a]
+            after[j] += X[a, j] * cone_r[a]
+        if cone_row[a] >= 0:
+            impulses[cone_row[a]] = cone_r[a]
     for j in range(n):
         if not np.isfinite(after[j]):
             return NOT_FINITE
@@ -777,25 +777,29 @@ MOST_CLOSING = 3
 @compiled
 def least_change(w, rows, count, missing, out):
     """Write the least change, in the metric of the mass, that moves some rows by -missing; return whether there is."""
-    n, m = w.M.shape[0], w.A.shape[0]
+    solution = vector(w, AT.solution)
+    factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
+    W = matrix(w, AT.W)
+    pivot = whole(w, AT.pivot)
+    n, m = M.shape[0], A.shape[0]
     size = n + count
-    x = w.solution
+    x = solution
     for i in range(n):
         x[i] = 0.0
         for j in range(n):
-            w.LU[i, j] = w.M[i, j]
+            factors[i, j] = M[i, j]
     for p in range(count):
         x[n + p] = -missing[p]
         row = rows[p]
         for j in range(n):
-            value = w.A[row, j] if row < m else w.W[row - m, j]
-            w.LU[n + p, j] = value
-            w.LU[j, n + p] = value
+            value = A[row, j] if row < m else W[row - m, j]
+            factors[n + p, j] = value
+            factors[j, n + p] = value
         for o in range(count):
-            w.LU[n + p, n + o] = 0.0
-    if not factor(w.LU, size, w.pivot):
+            factors[n + p, n + o] = 0.0
+    if not factor(factors, size, pivot):
         return False
-    substitute(w.LU, size, w.pivot, x)
+    substitute(factors, size, pivot, x)
     for j in range(n):
         if not np.isfinite(x[j]):
             return False
@@ -804,25 +808,32 @@ def least_change(w, rows, count, missing, out):
 
 
 @compiled
-def project(c, w, tables, t, bounds):
+def project(w, t, bounds):
     """Move w.q onto closed gaps and constraints, w.v onto the rows of the mode; return how it ended."""
-    n, m = w.M.shape[0], w.A.shape[0]
-    if w.counts[KEPT_ROWS] == 0:
+    q, moved, time = vector(w, AT.q), vector(w, AT.moved), vector(w, AT.time)
+    chart_base, way, environment = vector(w, AT.chart_base), vector(w, AT.way), vector(w, AT.environment)
+    v, psi, velocity = vector(w, AT.v), vector(w, AT.psi), vector(w, AT.velocity)
+    phi, gaps = vector(w, AT.phi), vector(w, AT.gaps)
+    mode_counts, kept, holonomic = whole(w, AT.mode_counts), whole(w, AT.kept), whole(w, AT.holonomic)
+    M, A, W = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.W)
+    calls = whole_matrix(w, AT.calls)
+    n, m = M.shape[0], A.shape[0]
+    if mode_counts[KEPT_ROWS] == 0:
         return SOUND
-    rows, missing = np.zeros(m + w.W.shape[0], np.int64), np.zeros(m + w.W.shape[0])
+    rows, missing = np.zeros(m + W.shape[0], np.int64), np.zeros(m + W.shape[0])
     change = np.zeros(n)
     for _ in range(MOST_CLOSING):
-        w.time[0] = t
-        invoke(w.calls[TERMS, 0], w.calls[TERMS, 1], w.calls[TERMS, 2])
-        if w.environment[FAILED] != 0.0:
+        time[0] = t
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+        if environment[FAILED] != 0.0:
             return CALLBACK
         count, worst = 0, 0.0
-        for p in range(w.counts[KEPT_ROWS]):
-            row = w.kept[p]
-            if row < m and c.holonomic[row] >= 0:
-                rows[count], missing[count] = row, w.phi[c.holonomic[row]]
+        for p in range(mode_counts[KEPT_ROWS]):
+            row = kept[p]
+            if row < m and holonomic[row] >= 0:
+                rows[count], missing[count] = row, phi[holonomic[row]]
             elif row >= m and (row - m) % 3 == 0:
-                rows[count], missing[count] = row, w.gaps[(row - m) // 3]
+                rows[count], missing[count] = row, gaps[(row - m) // 3]
             else:
                 continue
             worst = max(worst, abs(missing[count]))
@@ -831,24 +842,24 @@ def project(c, w, tables, t, bounds):
             break
         if not least_change(w, rows, count, missing, change):
             return SINGULAR
-        w.base[:] = w.q
-        w.way[:] = change
-        invoke(w.calls[ALONG, 0], w.calls[ALONG, 1], w.calls[ALONG, 2])
-        w.q[:] = w.moved
+        chart_base[:] = q
+        way[:] = change
+        invoke(calls[ALONG, 0], calls[ALONG, 1], calls[ALONG, 2])
+        q[:] = moved
     else:
-        w.time[0] = t
-        invoke(w.calls[TERMS, 0], w.calls[TERMS, 1], w.calls[TERMS, 2])
+        time[0] = t
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
     for _ in range(2):
         worst = 0.0
-        for p in range(w.counts[KEPT_ROWS]):
-            row = w.kept[p]
-            missing[p] = w.psi[row] if row < m else w.u[row - m]
+        for p in range(mode_counts[KEPT_ROWS]):
+            row = kept[p]
+            missing[p] = psi[row] if row < m else velocity[row - m]
             worst = max(worst, abs(missing[p]))
         if worst == 0.0:
             break
-        if not least_change(w, w.kept, w.counts[KEPT_ROWS], missing, change):
+        if not least_change(w, kept, mode_counts[KEPT_ROWS], missing, change):
             return SINGULAR
         for j in range(n):
-            w.v[j] += change[j]
-        invoke(w.calls[TERMS, 0], w.calls[TERMS, 1], w.calls[TERMS, 2])
+            v[j] += change[j]
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
     return SOUND
