@@ -79,13 +79,13 @@ def problems():
     found.append(
         Problem("Andrews' squeezer", squeezer, start, None, 0.03, lambda run: [run[f"to {k}"][-1] for k in names],
                 [linkages.ANDREWS[k] for k in names],
-                lambda steps, way: other.andrews(steps, way, squeezer, start), {"torque": torque})
+                lambda steps, way: other.andrews(steps, way, squeezer, start), {"force": torque})
     )  # fmt: skip
     m6, q, torque = linkages.redundant_slider_crank()
     reference = linkages.SLIDER_CRANK
     found.append(
         Problem("redundant slider-crank", m6, q, None, 10.0, lambda run: [run[k][-1] for k in reference],
-                list(reference.values()), other.slider_crank, {"torque": torque})
+                list(reference.values()), other.slider_crank, {"force": torque})
     )  # fmt: skip
     return found
 
@@ -163,10 +163,10 @@ def long_run(steps=1_000_000):
         run = da.simulate(m, steps * h, q, v, method=method, step=h, every=100 * h)
         seconds = time.process_time() - start
         half = run.t.size // 2
-        drift = float(run.energy[half:].mean() - run.energy[:half].mean())
+        drift = float(run.energy.total[half:].mean() - run.energy.total[:half].mean())
         rows.append(
             {"method": method, "steps": run.steps, "seconds": seconds, "position": float(run.position_residual.max()),
-             "velocity": float(run.velocity_residual.max()), "swing": float(np.ptp(run.energy)), "drift": drift,
+             "velocity": float(run.velocity_residual.max()), "swing": float(np.ptp(run.energy.total)), "drift": drift,
              "kinetic": float(run.kinetic.max())}
         )  # fmt: skip
         print({key: value if isinstance(value, str) else f"{value:.3g}" for key, value in rows[-1].items()}, flush=True)

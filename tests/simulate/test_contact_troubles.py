@@ -177,7 +177,7 @@ def kane_levinson(law="newton"):
 def test_impacts_that_gain_energy_are_counted_and_said(tmp_path):
     m, (q, v), contact, gain = kane_levinson()
     whole = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid")
-    assert whole.energy[-1] - whole.energy[0] == pytest.approx(gain, rel=1e-6)
+    assert whole.energy.total[-1] - whole.energy.total[0] == pytest.approx(gain, rel=1e-6)
     assert whole.status == "inaccurate"
     assert not whole.ok
     assert f"impacts that gain energy: 1, the first {gain:.3g} J at t = 0.001 s" in whole.message
@@ -196,7 +196,7 @@ def test_impacts_that_gain_energy_are_counted_and_said(tmp_path):
     m, (q, v), contact, _ = kane_levinson("poisson")
     run = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid")
     assert run.ok, run.message
-    assert run.energy[-1] < run.energy[0]
+    assert run.energy.total[-1] < run.energy.total[0]
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -204,7 +204,7 @@ def test_time_steps_that_gain_energy_are_counted_and_said(compiled, tmp_path):
     m, (q, v), contact, gain = kane_levinson()
     options = {"contacts": [contact], "method": "moreau", "step": 1e-4, "compiled": compiled, "every": 1e-3}
     run = da.simulate(m, 0.01, q, v, file=tmp_path / "run.h5", **options)
-    assert run.energy[-1] - run.energy[0] == pytest.approx(gain, rel=1e-6)
+    assert run.energy.total[-1] - run.energy.total[0] == pytest.approx(gain, rel=1e-6)
     assert run.status == "inaccurate"
     assert f"impacts that gain energy: 1, the first {gain:.3g} J at t = 0.001 s" in run.message
     assert da.resume(tmp_path / "run.h5", duration=0.012).message == run.message
@@ -302,7 +302,7 @@ def test_all_kinds_of_data_that_do_not_act_are_named():
     b = arm(friction=1.0, damping=0.1, stiffness=2.0, armature=0.1,
             limits={"lower": -1.0, "upper": 1.0, "velocity": 3.0, "effort": 5.0})  # fmt: skip
     m = b.build(passive=False)
-    notes = " ".join(da.simulate(m, 0.01, [0.0], torque=[1.0]).notes)
+    notes = " ".join(da.simulate(m, 0.01, [0.0], force=[1.0]).notes)
     for words in ("dry friction", "damping and springs", "limits of 'hinge'", "limits of speed", "limits of effort"):
         assert words in notes
     assert "armature" not in notes  # acts, in M

@@ -247,7 +247,7 @@ def test_go2_dropped_stands_without_drift_or_sinking(height):
     contacts = [Contact(Sphere(foot, 0.022), friction=0.8, name=foot) for foot in feet]
     t, x, y = ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)
     law = ca.Function("pd", [t, x, y], [ca.vertcat(ca.SX.zeros(6), 100 * (q[7:] - x[7:]) - 4 * y[6:])])
-    run = da.simulate(m, 10.0, q, contacts=contacts, torque=law, step=2e-3)
+    run = da.simulate(m, 10.0, q, contacts=contacts, force=law, step=2e-3)
     assert run.ok
     assert run.samples["contact_residual"].max() < 1e-8
     stand, late = np.searchsorted(run.t, 0.5), np.searchsorted(run.t, 8.0)
@@ -300,7 +300,7 @@ def test_misuse_of_contacts_is_refused_in_words():
 
 def test_event_driven_runs_go_on_bit_for_bit(tmp_path):
     contacts = [Contact(Sphere("ball"), restitution=0.8)]
-    whole = da.simulate(vertical_ball(), 3.0, [1.0], contacts=contacts, method="hybrid", torque=[1.0])
+    whole = da.simulate(vertical_ball(), 3.0, [1.0], contacts=contacts, method="hybrid", force=[1.0])
     seen = []
 
     def keyboard(t, q, v):
@@ -310,7 +310,7 @@ def test_event_driven_runs_go_on_bit_for_bit(tmp_path):
 
     path = tmp_path / "run.h5"
     part = da.simulate(
-        vertical_ball(), 3.0, [1.0], contacts=contacts, method="hybrid", torque=[1.0], file=path, on_step=keyboard
+        vertical_ball(), 3.0, [1.0], contacts=contacts, method="hybrid", force=[1.0], file=path, on_step=keyboard
     )
     assert part.t[-1] < 3.0
     run = da.resume(path)

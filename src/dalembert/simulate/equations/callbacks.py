@@ -44,6 +44,8 @@ class Callbacks:
             "close": self._made(self._close),
             "admit": self._made(self._admit),
         }
+        needed = {"rate": True, "close": codes.holonomic > 0, "admit": bool(codes.system.names)}
+        self.addresses |= {code: self.careful[code] for code in codes.python if needed[code]}
 
     def _made(self, function: Callable[[ExplicitWork], None]) -> int:
         def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
@@ -60,7 +62,7 @@ class Callbacks:
     def _forces(self, work: ExplicitWork) -> None:
         t = float(work.environment[0])
         function: Any = self.codes.controller.function
-        work.environment[2:] = called(function, t, work.q, work.v)
+        work.environment[2 : 2 + work.v.size] = called(function, t, work.q, work.v)
 
     def _event_values(self, work: ExplicitWork) -> None:
         t, q, v = float(work.environment[0]), work.q.copy(), work.v.copy()
@@ -69,22 +71,36 @@ class Callbacks:
 
     def _rate(self, work: ExplicitWork) -> None:
         """Evaluate the rate; what the kernel declines is solved through `KKT`."""
-        m = self.codes.mechanism
+        if "rate" in self.codes.python:
+            self._solved(work)
+            return
         names = [port.name for port in self.codes.kernels["rate"].outputs]
         found = self.codes.kernels["rate"](work.base, work.x, work.v, work.environment)
         for name, value in zip(names, found, strict=True):
             getattr(work, name)[:] = np.ravel(value)
         if not work.status[0] <= LAST_SOLVED:
-            q, t = self.codes.kernels["move"](work.base, work.x), float(work.environment[0])
-            tau = self.forces(q, work.v, work.environment)
-            try:
-                solution = m.solve(q, work.v.copy(), tau, t)
-                work.status[0] = float(np.asarray(solution.status))
-            except SolvabilityError:
-                # a stage off the manifold, whose redundant rows contradict each other: nearest, and not certified
-                solution = m.solve(q, work.v.copy(), tau, t, inconsistent="least_squares")
-                work.status[0] = float(Status.INCONSISTENT)
-            work.acceleration[:], work.multipliers[:] = solution.acceleration, solution.multipliers
+            self._solve(work, self.codes.kernels["move"](work.base, work.x))
+
+    def _solved(self, work: ExplicitWork) -> None:
+        """Evaluate the rate of a system that is Python functions."""
+        work.status[0] = np.nan
+        q = np.array(work.base + work.x)
+        tau = self._solve(work, q)
+        work.x_rate[:], work.power[0] = work.v, self.codes.system.power_of(q, work.v, tau, float(work.environment[0]))
+
+    def _solve(self, work: ExplicitWork, q: Array) -> Array:
+        """Solve the state in `work` through `KKT`; return the applied forces."""
+        m, t = self.codes.system, float(work.environment[0])
+        tau = self.forces(q, work.v, work.environment)
+        try:
+            solution = m.solve(q, work.v.copy(), tau, t)
+            work.status[0] = float(np.asarray(solution.status))
+        except SolvabilityError:
+            # a stage off the manifold, whose redundant rows contradict each other: nearest, and not certified
+            solution = m.solve(q, work.v.copy(), tau, t, inconsistent="least_squares")
+            work.status[0] = float(Status.INCONSISTENT)
+        work.acceleration[:], work.multipliers[:] = solution.acceleration, solution.multipliers
+        return tau
 
     def forces(self, q: Array, v: Array, environment: Array) -> Array:
         """Return the joint forces at a state."""
@@ -92,17 +108,17 @@ class Callbacks:
 
         c = self.codes.controller
         law = ca.Function("tau", [c.t, c.q, c.v, c.symbols], [c.tau])
-        return np.asarray(law(environment[0], q, v, environment[2:])).ravel()
+        return np.asarray(law(environment[0], q, v, environment[2 : 2 + c.symbols.numel()])).ravel()
 
     def _close(self, work: ExplicitWork) -> None:
         """Take Newton's step in the plain norm, through an orthogonal decomposition."""
-        m, t = self.codes.mechanism, float(work.environment[0])
+        m, t = self.codes.system, float(work.environment[0])
         work.residual[:], work.correction[:] = newton_step(m, work.q, t)
         work.status[0] = float(Status.UNIQUE if np.isfinite(work.correction).all() else Status.NONFINITE)
 
     def _admit(self, work: ExplicitWork) -> None:
         """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
-        m, t = self.codes.mechanism, float(work.environment[0])
+        m, t = self.codes.system, float(work.environment[0])
         try:
             found = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
         except np.linalg.LinAlgError:  # no metric: a motion without mass, or numbers that are none
@@ -113,7 +129,7 @@ class Callbacks:
 
 def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:
     """Return what a controller gives, checked; an error in it is raised with its name and time."""
-    return checked_forces(_told("torque", function, t, q, v), v.size, t)
+    return checked_forces(_told("force", function, t, q, v), v.size, t)
 
 
 def called_event(function: Callable[..., Any], k: int, t: float, q: Array, v: Array) -> float:
@@ -133,22 +149,22 @@ def _told(what: str, function: Callable[..., Any], t: float, q: Array, v: Array)
 
 def checked_forces(tau: Any, n: int, t: float) -> Array:
     """Return what a controller gave as finite numbers (nv,), or say when and how it was wrong."""
-    refuse_masked(tau, f"torque at t = {t:.9g} s")
+    refuse_masked(tau, f"force at t = {t:.9g} s")
     try:
         array = np.asarray(tau)
         if array.dtype.kind == "c":
-            raise ShapeError(f"torque returned complex numbers at t = {t:.9g} s; joint forces are real")
+            raise ShapeError(f"force returned complex numbers at t = {t:.9g} s; forces are real")
         array = np.asarray(tau, dtype=float)
     except ShapeError:
         raise
     except (TypeError, ValueError) as error:
-        raise ShapeError(f"torque returned no numbers at t = {t:.9g} s: {error}") from error
+        raise ShapeError(f"force returned no numbers at t = {t:.9g} s: {error}") from error
     if array.shape != (n,):
-        raise ShapeError(f"torque returned shape {array.shape} at t = {t:.9g} s; it must return ({n},)")
+        raise ShapeError(f"force returned shape {array.shape} at t = {t:.9g} s; it must return ({n},)")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise ModelError(
-            f"torque[{bad[0]}] is {array[bad[0]]} at t = {t:.9g} s; a controller must return finite numbers"
+            f"force[{bad[0]}] is {array[bad[0]]} at t = {t:.9g} s; a controller must return finite numbers"
         )
     return array
 

@@ -58,7 +58,7 @@ def h5py() -> Any:
 
 def names_of(session: Session) -> dict[str, tuple[str, ...]]:
     """Return the names along every second dimension."""
-    m = session.mechanism
+    m = session.system
     contacts = tuple(session.extra.get("contact_names", ()))
     parts = tuple(f"{name} {part}" for name in contacts for part in ("x", "y", "z"))
     return {

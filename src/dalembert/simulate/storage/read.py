@@ -12,11 +12,11 @@ import numpy as np
 from dalembert.checks import is_number
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.simulate.events.record import EventRecord
-from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.session import Session
 from dalembert.simulate.storage.layout import DIMENSIONS, SCHEMA, h5py, unpacked
 from dalembert.simulate.storage.text import session_of
 from dalembert.simulate.storage.unfinished import is_unfinished, open_file
+from dalembert.simulate.trajectory import Trajectory, trajectory_of
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Runs read back: complete ones, and those that were killed, as far as they came.
@@ -29,8 +29,8 @@ ATTEMPTS, PAUSE = 3, 0.05
 many seconds apart."""
 
 
-def load_run(path: Any, **given: Any) -> MechanismTrajectory:
-    """Return the run in a file; `mechanism`, `torque`, `events`, `contacts` where the file could not hold them."""
+def load_run(path: Any, **given: Any) -> Trajectory:
+    """Return the run in a file; `system`, `force`, `events`, `contacts` where the file could not hold them."""
     session = read_session(path, given)
     run = trajectory_of(session, tuple(session.extra.get("contact_names", ())))
     return replace(run, status=session.status, message=session.words)
@@ -70,7 +70,7 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     if not count:
         raise ModelError(f"{path} holds no complete block: the run was stopped before the first one")
     block = {name: _rows(file[name], count) for name in DIMENSIONS if name in file}
-    m = session.mechanism
+    m = session.system
     for name, width in (("multipliers", len(m.names)), ("q", m.nq), ("v", m.nv), ("acceleration", m.nv)):
         block.setdefault(name, np.zeros((count, width)))
     session.blocks.append(block)
@@ -109,9 +109,9 @@ def _word(stored: bytes) -> str:
 
 
 def resume(
-    file: Any, *, duration: float | None = None, progress: bool = False, mechanism: Any = None, torque: Any = None,
+    file: Any, *, duration: float | None = None, progress: bool | None = None, system: Any = None, force: Any = None,
     events: Any = None, contacts: Any = None, on_step: Any = None,
-) -> MechanismTrajectory:  # fmt: skip
+) -> Trajectory:  # fmt: skip
     """Continue a run that was killed, interrupted or stopped, and write on in the same file.
 
     Parameters
@@ -122,21 +122,21 @@ def resume(
         A new length of the whole run, seconds; by default the one it was begun with.
     progress
         Show a bar.
-    mechanism, torque, events, contacts
-        What the file could not hold: Python functions, and mechanisms with constraints made of them.
+    system, force, events, contacts
+        What the file could not hold: Python functions, `Matrices`, and mechanisms with constraints made of them.
     on_step
         Called as (t, q, v) after every further step, as by `da.simulate`.
 
     Returns
     -------
-    MechanismTrajectory
+    Trajectory
         The whole run, with what was in the file.
     """
+    from dalembert.simulate.entry import run_session
     from dalembert.simulate.equations.callbacks import guarded_step
-    from dalembert.simulate.mechanism import run_session
     from dalembert.simulate.storage.sink import FileSink
 
-    session = read_session(file, {"mechanism": mechanism, "torque": torque, "events": events, "contacts": contacts})
+    session = read_session(file, {"system": system, "force": force, "events": events, "contacts": contacts})
     if session.extra["missing"]:
         word = session.extra["missing"][0]
         raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
@@ -182,7 +182,7 @@ def as_dataset(run: Any) -> Any:
         import xarray
     except ImportError as error:
         raise MissingExtraError("xarray", "files", "A run as a dataset") from error
-    m = run.mechanism
+    m = run.moving
     coordinates: dict[str, Any] = {
         "t": ("t", run.t, {"units": "s"}),
         "configuration": list(m.configuration_names),
@@ -207,5 +207,5 @@ def as_dataset(run: Any) -> Any:
         forces = np.asarray(run.forces).reshape(run.t.size, len(run.contacts), 3)
         variables["contact_forces"] = (("t", "contact", "axis"), forces, {"units": "N"})
         variables["heat"] = ("t", run.heat, {"units": "J"})
-    attributes = {"mechanism": m.name, "method": run.method, "reason": run.reason, "status": run.status}
+    attributes = {"system": m.name, "method": run.method, "reason": run.reason, "status": run.status}
     return xarray.Dataset(variables, coordinates, attributes)
