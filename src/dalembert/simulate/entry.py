@@ -51,9 +51,9 @@ def _variational() -> Stepper:
 
 
 def _hybrid() -> Stepper:
-    from dalembert.simulate.contact.hybrid import run_hybrid
+    from dalembert.simulate.contact.engine import run_contacts
 
-    return run_hybrid
+    return run_contacts
 
 
 def _moreau() -> Stepper:
@@ -78,6 +78,9 @@ METHODS: dict[str, Callable[[], Stepper]] = {
 WITH_CONTACTS = ("hybrid", "moreau")
 """Those that take contacts, and need some."""
 
+PLAIN = ("fixed", "events", "radau", "rk4", "dopri5")
+"""Ways through dry friction that are not compiled: the scheme of the seed with fixed steps, modes with other steppers."""
+
 FEW = 3
 """Up to so many contacts are followed from event to event."""
 
@@ -97,6 +100,10 @@ def choose(
     """Return a method and the reason for it, in words."""
     if contacts is not None:
         return _choose_with_contacts(system, contacts, q, numbers)
+    rubbing = rubbing_contacts(system)
+    if rubbing:
+        some = "1 contact" if len(rubbing) == 1 else f"{len(rubbing)} contacts"
+        return "hybrid", f"dry friction at {some}: stick and slip from event to event"
     decays = fastest_decay(system, law, q, v, t) * numbers["duration"]
     if decays > STIFF and numbers["step"] is None:
         from dalembert.simulate.steppers.stiff import unsuited
@@ -117,6 +124,14 @@ def choose(
                 "keep it"
             )
     return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
+
+
+def rubbing_contacts(system: Any) -> tuple[str, ...]:
+    """Return the names of contacts with dry friction that a system has by itself: of a mechanism its joints'."""
+    given = getattr(system, "given", None)
+    if given is not None:
+        return tuple(one.name for one in given.contacts)
+    return tuple(name for name, limit in zip(system.coordinates, system.friction, strict=True) if limit > 0.0)
 
 
 def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
@@ -266,7 +281,7 @@ def simulate(
         from dalembert.simulate.implicit import simulate_implicit
 
         return simulate_implicit(system, duration, q, v, given, options)
-    if kind == "dry":
+    if kind == "dry" or (getattr(system, "contacts", ()) and (method in PLAIN or "stepper" in options)):
         return _simulate_dry(system, duration, q, v, given, options)
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 
@@ -280,7 +295,7 @@ def kind_of(system: Any) -> str:
     if isinstance(system, Mechanism):
         return "smooth"
     if isinstance(system, Lagrangian | Matrices):
-        return "dry" if system.contacts else "smooth"
+        return "smooth"
     from dalembert.simulate.equations.dae import DAE
     from dalembert.tableau.tableau import Tableau
 
@@ -347,7 +362,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     chosen, reason = (
         choose(moving, law, contacts, q, v, numbers, float(t)) if method == "auto" else (method, "asked for")
     )
-    _refuse_unknown(chosen, contacts, options)
+    _refuse_unknown(chosen, contacts is not None or bool(rubbing_contacts(moving)), contacts, options)
     reason += contradiction(moving, q, float(t))
     ignored = ignored_data(moving, contacts, law.kind != "none")
     reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
@@ -360,9 +375,9 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     return session
 
 
-def _refuse_unknown(method: str, contacts: Any, options: dict[str, Any]) -> None:
+def _refuse_unknown(method: str, touching: bool, contacts: Any, options: dict[str, Any]) -> None:
     """Refuse options that neither `simulate` nor the method knows, by name."""
-    if (contacts is None) == (method in WITH_CONTACTS):
+    if (contacts is not None and method not in WITH_CONTACTS) or (method in WITH_CONTACTS and not touching):
         raise ModelError(
             f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
             f"{' and '.join(map(repr, WITH_CONTACTS))} take them"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,15 +21,32 @@ from dalembert.kernel import Kernel
 from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.kernel.views import table_of
 from dalembert.model.joints import KINDS
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.contact import mode_loops as mode
 from dalembert.simulate.contact import run_loops as loop
 from dalembert.simulate.contact.bounds import Chain
-from dalembert.simulate.contact.equations import OUTPUTS, ContactSystem, law_function
-from dalembert.simulate.contact.impacts import NO_IMPULSES
-from dalembert.simulate.contact.laws import CONFLICT, impact_impulses
-from dalembert.simulate.contact.memory import AT, Places
+from dalembert.simulate.contact.equations import (
+    OUTPUTS,
+    ContactSystem,
+    lagrangian_contacts,
+    law_function,
+    mechanism_contacts,
+    other_contacts,
+)
+from dalembert.simulate.contact.hybrid import DEEP, GAINED, run_hybrid
+from dalembert.simulate.contact.impacts import NO_IMPULSES, ORDERS
+from dalembert.simulate.contact.laws import CONFLICT, Limbs, impact_impulses
+from dalembert.simulate.contact.memory import Places
+from dalembert.simulate.contact.samples import call_on_step, guarded
+from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 from dalembert.simulate.equations.callbacks import called, called_event
+from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.equations.signals import SIGNALS, Tables
+from dalembert.simulate.events.record import EventRecord, Mode
+from dalembert.simulate.samples import bounds_between
+from dalembert.simulate.session import Session, rank_of
+from dalembert.simulate.steppers.explicit_events import say_unresolved
 
 Array = np.ndarray
 
@@ -408,6 +426,15 @@ class Engine:
             self._refuse(code)
         return int(why)
 
+    def settle(self) -> None:
+        """Decide the modes anew at the state of the run: forces have changed."""
+        self._refuse(loop.settle_here(self.table))
+
+    def gaps(self) -> Array:
+        """Return the gaps at the state of the run; of contacts without one infinite."""
+        loop.evaluate_here(self.table)
+        return np.where(self.at.gapped, self.at.gaps, np.inf)
+
     def _refuse(self, code: int) -> None:
         if self.error is not None:
             error, self.error = self.error, None
@@ -468,3 +495,172 @@ class Engine:
         z.struck[:], z.rests[:] = kept["struck"][:, : loop.KNOWN], kept["struck"][:, loop.KNOWN]
         z.gain[:], z.signs[:] = kept["more"][:2], kept["more"][2:]
         z.zeros[:], z.late[:] = kept["zeros"].astype(np.int64), kept["late"]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `method="hybrid"`: a session driven from event to event.
+
+
+MOST = 400
+"""Steps in one call of the compiled loop: the keyboard is looked at between calls."""
+
+PUBLIC = np.array([Mode.OPEN, Mode.OPEN, Mode.STICK, Mode.SLIP, Mode.SLIP_PLUS, Mode.SLIP_MINUS])
+"""Modes of samples by the numbers of `run_loops`."""
+
+STATUSES = {loop.DETACHED: "detached", loop.CHATTERING: "chattering"}
+"""Ends of a run that have a status of their own."""
+
+
+def contact_system(session: Session, friction: bool) -> ContactSystem:
+    """Return the system of a session with its contacts."""
+    system = session.system
+    if isinstance(system, Mechanism):
+        given = session.extra.get("contacts")
+        pairs = () if given is None else pairs_of(system, given)
+        return mechanism_contacts(system, pairs, friction)
+    if isinstance(system, LagrangianSystem):
+        return lagrangian_contacts(system.given)
+    return other_contacts(system.given)
+
+
+class ContactRun:
+    """A session on its way from event to event."""
+
+    def __init__(self, session: Session, impacts: str, sticking: Any, friction: bool) -> None:
+        if impacts not in ORDERS:
+            raise ModelError(f"impacts={impacts!r} is not one of {', '.join(map(repr, ORDERS))}")
+        self.session, s = session, session.settings
+        self.system = contact_system(session, friction)
+        self.names = [one.name for one in self.system.contacts]
+        session.extra["contact_names"] = tuple(self.names)
+        mechanical = isinstance(session.system, Mechanism)
+        self.forces = Forces(session.controller)
+        settings = Settings(
+            s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
+            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical,
+        )  # fmt: skip
+        rank = rank_of(session)
+        self.engine = Engine(
+            self.system, settings, session.q, session.v, s.start, s.end, s.every, self.forces,
+            Chart(session.system) if mechanical else None, session.event_function, session.event_callables,
+            [each.direction for each in session.watches], [int(each.terminal) for each in session.watches],
+            -1 if rank is None else int(rank.rank),
+        )  # fmt: skip
+        self._refuse_moving(sticking)
+
+    def _refuse_moving(self, sticking: Any) -> None:
+        """Refuse contacts that must stick at the start and move."""
+        for name in [sticking] if isinstance(sticking, str) else sticking or ():
+            if name not in self.names:
+                raise ModelError(f"sticking: no contact is called {name!r}; there are {', '.join(self.names) or 'none'}")
+            i = self.names.index(name)
+            e = self.engine
+            loop.first_modes(e.table)
+            if e.at.slides[i]:
+                speeds = ", ".join(f"{x:.6g}" for x in e.at.velocity[3 * i + 1 : 3 * i + 1 + self.system.contacts[i].width])
+                raise ModelError(
+                    f"contact {name!r} cannot stick at the start: its relative velocity is {speeds} m/s; change v, or "
+                    "leave it out of sticking="
+                )
+
+    def run(self) -> None:
+        """Go to the end, or as far as it goes."""
+        s, e = self.session, self.engine
+        if s.checkpoint is None:
+            self._refuse_penetration()
+        most = MOST if s.on_step is None else 1
+        with guarded(s, lambda: float(e.at.environment[0]), self._finish):
+            stops = [*s.stops, s.settings.end]
+            if s.checkpoint is None:
+                self._between(s.settings.start, stops[0])
+                self._told(e.begin)
+            else:
+                e.restore(s.checkpoint)
+            for begin, stop in pairwise([s.settings.start, *stops]):
+                if e.at.clock[loop.T] < stop:
+                    self._enter(begin, stop)
+                while e.at.clock[loop.T] < stop and s.status == "completed":
+                    why = self._told(lambda stop=stop: e.advance(stop, most))
+                    if why == loop.ENDED:
+                        k = int(e.at.tally[loop.WHO])
+                        s.stop("event", f"ended by {s.watches[k].name!r} at t = {float(e.at.clock[loop.T]):.12g} s")
+                    self._flush(why == loop.STEPS_TAKEN)
+                    if s.on_step is not None:
+                        call_on_step(s, float(e.at.clock[loop.T]), e.at.q0, e.at.v0)
+
+    def _told(self, go: Callable[[], Any]) -> Any:
+        """Go on; ends that have a status of their own set it."""
+        try:
+            return go()
+        except SolvabilityError as refused:
+            status = STATUSES.get(getattr(refused, "code", -1))
+            if status is None:
+                raise
+            self.session.stop(status, str(refused))
+            return loop.FAILURE
+
+    def _between(self, begin: float, stop: float) -> None:
+        """Let forces take their limits from within a piece between break points."""
+        self.engine.at.bounds[:] = bounds_between(begin, stop, self.session.stops)
+
+    def _enter(self, begin: float, stop: float) -> None:
+        """Begin a piece between break points: contacts see the new forces."""
+        e = self.engine
+        self._between(begin, stop)
+        if e.at.clock[loop.T] == begin and begin in self.session.stops:
+            self._told(e.settle)
+
+    def _refuse_penetration(self) -> None:
+        gaps = self.engine.gaps()
+        deep = np.flatnonzero(gaps < -DEEP)
+        if deep.size:
+            worst = deep[np.argsort(gaps[deep])][:3]
+            said = ", ".join(f"{self.names[i]!r} by {-gaps[i]:.3g} m" for i in worst)
+            raise ModelError(f"the start interpenetrates: {said}; lift the mechanism, or move the contacts")
+
+    def _flush(self, sparing: bool = False) -> None:
+        """Hand complete samples and events over."""
+        e, s = self.engine, self.session
+        if sparing and s.on_step is None and e.at.tally[loop.COMPLETE] < SAMPLES // 4:
+            return
+        s.rejected, s.steps = int(e.at.tally[loop.REJECTED]), int(e.at.tally[loop.STEPS])
+        for t, i, old, new in e.events():
+            name = s.watches[i].name if not old else self.names[i]
+            s.events.append(EventRecord(t, name, i, old, new))
+        block = e.samples()
+        block["modes"] = PUBLIC[block["modes"]].astype(np.int64)
+        count = len(block["t"])
+        block |= {"contact_status": np.zeros(count, np.int64), "contact_residual": np.zeros(count)}
+        s.add(block, e.checkpoint)
+
+    def _finish(self) -> None:
+        e, s = self.engine, self.session
+        self._flush()
+        s.evaluations = int(e.at.tally[loop.EVALUATIONS])
+        if e.at.tally[loop.GAINS]:
+            s.status = "inaccurate" if s.status == "completed" else s.status
+            said = GAINED.format(count=int(e.at.tally[loop.GAINS]), gain=float(e.at.gain[0]), t=float(e.at.gain[1]))
+            s.message = f"{s.message}; {said}".removeprefix("; ")
+        say_unresolved(s, int(e.at.tally[loop.UNRESOLVED]))
+
+
+def run_contacts(session: Session, impacts: str = "simultaneous", sticking: Any = None) -> None:
+    """Integrate a session with contacts or dry friction from event to event.
+
+    `impacts`: one of `ORDERS`; `sticking`: names of contacts that must stick at the start. Massless limbs and
+    heightfields go by the plain engine (`hybrid.py`).
+    """
+    friction = bool(session.extra.get("friction", True))
+    if isinstance(session.system, Mechanism) and _plain(session):
+        run_hybrid(session, impacts)
+        return
+    ContactRun(session, impacts, sticking, friction).run()
+
+
+def _plain(session: Session) -> bool:
+    """Return whether a mechanism has limbs without mass, or heightfields."""
+    given = session.extra.get("contacts")
+    if given is None:
+        return False
+    pairs = pairs_of(session.system, given)
+    return any(isinstance(p.ground, Heightfield) for p in pairs) or Limbs(np.asarray(session.system.mass_matrix(session.q))).any

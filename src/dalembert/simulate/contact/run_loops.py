@@ -1800,3 +1800,29 @@ def standstill(w, h):
     if tally[STANDING] > AT_ONCE:
         return STANDSTILL
     return SOUND
+
+
+@compiled
+def settle_here(w):
+    """Decide modes anew at the state of the run, and note changes; return how it ended."""
+    closed, clock = flags(w, AT.closed), vector(w, AT.clock)
+    k = closed.size
+    old = np.zeros(k, np.int64)
+    for i in range(k):
+        old[i] = word_of(w, i)
+    code = settle(w)
+    for i in range(k):
+        new = word_of(w, i)
+        if new != old[i] and new != OPEN and old[i] != OPEN:
+            note(w, clock[T], i, old[i], new)
+    keep(w)
+    return code
+
+
+@compiled
+def evaluate_here(w):
+    """Write the terms at the state of the run."""
+    time, clock, calls = vector(w, AT.time), vector(w, AT.clock), whole_matrix(w, AT.calls)
+    set_state(w, vector(w, AT.q0), vector(w, AT.v0))
+    time[0] = clock[T]
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
