@@ -8,12 +8,18 @@ arrays that it reads, by their place in the table. Views own nothing: who makes 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import carray, types
+from numba.core import config
+from numba.core.ccallback import CFunc
 from numba.extending import intrinsic, overload
+
+from dalembert.kernel.loop_cache import LoopCache
+from dalembert.kernel.loops import SIGNATURE
 
 Array = np.ndarray
 
@@ -70,6 +76,12 @@ def flags(table: Array, place: int) -> Array:
     return _view(table, place, np.bool_, 1)
 
 
+def table_at(address: int, rows: int) -> Array:
+    """Return the table that lies at an address."""
+    buffer = (ctypes.c_char * (rows * 32)).from_address(int(address))
+    return np.frombuffer(buffer, np.int64).reshape(rows, 4)
+
+
 @intrinsic
 def _pointer(typing_context, address):  # noqa: ANN001, ANN202
     def generate(context, builder, signature, arguments):  # noqa: ANN001, ANN202
@@ -124,3 +136,41 @@ def _flags(table, place):  # noqa: ANN001, ANN202
         return carray(_pointer(table[place, 0]), (table[place, 1],), np.bool_)
 
     return view
+
+
+@overload(table_at)
+def _table_at(address, rows):  # noqa: ANN001, ANN202
+    def view(address, rows):  # noqa: ANN001, ANN202
+        return carray(address, (rows, 4), np.int64)
+
+    return view
+
+
+class Unit:
+    """A loop that other loops call by its address: it is compiled and kept on its own, not once more in each of them.
+
+    Its function is `run(table, first, stop, scratch)` as of a kernel (`kernel.loops.invoke`); arguments and results are
+    in arrays of the table.
+    """
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self.function = function
+        self._kept: Any = None
+
+    @property
+    def address(self) -> int:
+        """Where the code lies; compiled, or loaded, when first asked for."""
+        if self._kept is None and config.DISABLE_JIT:
+            self._kept = SIGNATURE(self.function)
+        elif self._kept is None:
+            code = CFunc(self.function, UNIT, {}, {"nopython": True, "error_model": "numpy"})
+            code._cache = LoopCache(self.function)
+            code.compile()
+            self._kept = code
+        if config.DISABLE_JIT:
+            return ctypes.cast(self._kept, ctypes.c_void_p).value or 0
+        return self._kept.address
+
+
+UNIT = (types.voidptr, types.int64, types.int64, types.voidptr), types.void
+"""Types of a unit's arguments, and of what it returns."""

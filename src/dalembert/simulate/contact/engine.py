@@ -194,6 +194,12 @@ class Engine:
         self._bind_events(events)
         self._bind_laws()
         self._callback(mode.HARD, self._hard)
+        units = {
+            mode.MOTION: mode.motion_unit, mode.PROJECT: mode.project_unit, mode.SHOT: loop.shot_unit,
+            mode.TRANSITION: loop.transition_unit,
+        }  # fmt: skip
+        for row, unit in units.items():
+            self.at.calls[row] = unit.address, self.table.__array_interface__["data"][0], 0
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
@@ -204,7 +210,7 @@ class Engine:
         size, p = n + m + 3 * k, 4 * k
         signals = 0 if self.forces is None else self.forces.controller.symbols.numel()
         zeros = {
-            "environment": 2 + signals, "chart_base": s.nq, "chart_x": n, "x_rate": n, "way": n, "moved": s.nq,
+            "environment": 2 + signals, "arguments": 4, "chart_base": s.nq, "chart_x": n, "x_rate": n, "way": n, "moved": s.nq,
             "q": s.nq, "v": n, "time": 1, "force": n, "event_values": max(self.watched, 1), "law_speeds": k,
             "law_kinetic": k, "law_static": k, "slow": k, "sliding_speed": k, "acceleration": n, "lam": m,
             "reactions": 3 * k, "contact_rate": 3 * k, "powers": 4, "right": size, "solution": size, "cone_g": p,
@@ -212,7 +218,7 @@ class Engine:
             "factors": (size, size), "cone_G": (p, p), "sliding_unit": (k, 2),
         }  # fmt: skip
         whole = {
-            "calls": (mode.HARD + 1, 3), "kept": m + 3 * k, "mode_counts": 3, "pivot": size, "cone_first": k + 1,
+            "calls": (mode.TRANSITION + 1, 3), "kept": m + 3 * k, "mode_counts": 3, "pivot": size, "cone_first": k + 1,
             "cone_kind": k, "cone_row": p, "cone_size": 3,
         }  # fmt: skip
         found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}

@@ -10,6 +10,7 @@ class Places(NamedTuple):
 
     # codes and what they read and write
     calls: int
+    arguments: int
     environment: int
     chart_base: int
     chart_x: int
@@ -159,3 +160,6 @@ class Places(NamedTuple):
 
 AT = Places(*range(len(Places._fields)))
 """Places of the arrays in the table."""
+
+ROWS = len(Places._fields)
+"""Rows of the table."""

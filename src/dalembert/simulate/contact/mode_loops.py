@@ -17,17 +17,21 @@ import numpy as np
 
 from dalembert.friction.cones.sweeps import COULOMB, attempt
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
-from dalembert.kernel.loops import compiled, invoke
-from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.memory import AT
+from dalembert.kernel.loops import invoke, nested
+from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
+from dalembert.simulate.contact.memory import AT, ROWS
 from dalembert.simulate.equations.signals import Tables, set_signals
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Memory of the engine.
 
 
-TERMS, CHART, ALONG, FORCE, EVENTS, LAWS, SIGNALS, HARD = range(8)
-"""Rows of the table of calls; `SIGNALS` is where `signals.set_signals` looks."""
+TERMS, CHART, ALONG, FORCE, EVENTS, LAWS, SIGNALS, HARD, MOTION, PROJECT, SHOT, TRANSITION = range(12)
+"""Rows of the table of calls; `SIGNALS` is where `signals.set_signals` looks. From `MOTION` on they are units: loops
+that are called by their address, so that they are compiled once and not again in every loop around them."""
+
+FIRST, SECOND, CODE, RESULT = range(4)
+"""Places in `arguments`, which units read at their start and write at their end."""
 
 FAILED = 1
 """Place in the environment that a Python function sets when it fails."""
@@ -65,7 +69,7 @@ ALIGNED, ROUNDS = 1e-14, 60
 # Laws of friction and the terms of a state.
 
 
-@compiled
+@nested
 def kinetic(w, i, s):
     """Return T_k at a speed s >= 0."""
     law_speeds, law_kinetic, law_tables = vector(w, AT.law_speeds), vector(w, AT.law_kinetic), vector(w, AT.law_tables)
@@ -92,7 +96,7 @@ def kinetic(w, i, s):
     return law_kinetic[i]
 
 
-@compiled
+@nested
 def static(w, i):
     """Return T_s."""
     law_static = vector(w, AT.law_static)
@@ -105,7 +109,7 @@ def static(w, i):
     return law_static[i]
 
 
-@compiled
+@nested
 def continued(w, i, s):
     """Return T_k, continued to speeds below zero by its cubic through 0, d, 2 d, 3 d, d = -s."""
     law = whole(w, AT.law)
@@ -117,9 +121,10 @@ def continued(w, i, s):
     )  # fmt: skip
 
 
-@compiled
-def evaluate(w, t, bounds):
-    """Write the terms at w.q, w.v and time t; between break points forces take their limits from within `bounds`."""
+@nested
+def evaluate(w, t):
+    """Write the terms at q, v and time t; between break points forces take their limits from within `bounds`."""
+    bounds = vector(w, AT.bounds)
     time, environment = vector(w, AT.time), vector(w, AT.environment)
     calls = whole_matrix(w, AT.calls)
     time[0] = t
@@ -134,7 +139,7 @@ def evaluate(w, t, bounds):
 # Linear algebra: elimination with partial pivoting, and independent rows.
 
 
-@compiled
+@nested
 def factor(K, size, pivot):
     """Overwrite K by its factors; return whether no pivot is zero."""
     for j in range(size):
@@ -157,7 +162,7 @@ def factor(K, size, pivot):
     return True
 
 
-@compiled
+@nested
 def substitute(K, size, pivot, x):
     """Overwrite x by the solution."""
     for j in range(size):
@@ -176,7 +181,7 @@ def substitute(K, size, pivot, x):
         x[j] = total / K[j, j]
 
 
-@compiled
+@nested
 def row_of(w, row, out):
     """Write a row: of the constraints, or behind them of the contacts."""
     A, W = matrix(w, AT.A), matrix(w, AT.W)
@@ -185,7 +190,7 @@ def row_of(w, row, out):
         out[j] = A[row, j] if row < m else W[row - m, j]
 
 
-@compiled
+@nested
 def choose(w):
     """Choose independent rows of the mode: constraint rows, normals of closed contacts, tangents of sticking ones.
 
@@ -263,7 +268,7 @@ def choose(w):
 # The motion in a mode.
 
 
-@compiled
+@nested
 def set_directions(w):
     """Write unit vectors of sliding and speeds along them; return how many planes are too slow to tell."""
     closed, slides = flags(w, AT.closed), flags(w, AT.slides)
@@ -289,14 +294,14 @@ def set_directions(w):
     return slow
 
 
-@compiled
+@nested
 def limit_factor(w, i):
     """Return the limit of a sliding contact for unit load."""
     sliding_speed = vector(w, AT.sliding_speed)
     return continued(w, i, sliding_speed[i])
 
 
-@compiled
+@nested
 def hold(w, careful):
     """Solve the block system of the mode with given directions; return how it ended."""
     cone_r, right_, solution = vector(w, AT.cone_r), vector(w, AT.right), vector(w, AT.solution)
@@ -379,7 +384,7 @@ def hold(w, careful):
     return SOUND
 
 
-@compiled
+@nested
 def take(w):
     """Write accelerations, multipliers and reactions of the solution of `hold`."""
     lam, reactions, acceleration = vector(w, AT.lam), vector(w, AT.reactions), vector(w, AT.acceleration)
@@ -406,7 +411,7 @@ def take(w):
             reactions[3 * i + 1], reactions[3 * i + 2] = -pull * sliding_unit[i, 0], -pull * sliding_unit[i, 1]
 
 
-@compiled
+@nested
 def set_rates(w):
     """Write accelerations of contacts, and powers: of the forces, of heat, of friction on the system."""
     M, W = matrix(w, AT.M), matrix(w, AT.W)
@@ -431,7 +436,7 @@ def set_rates(w):
     powers[POWER], powers[HEAT], powers[FRICTION_WORK] = power, heat, friction
 
 
-@compiled
+@nested
 def own_acceleration(w, i):
     """Return the largest relative acceleration that a friction force of the size of contact i's makes there."""
     M, W = matrix(w, AT.M), matrix(w, AT.W)
@@ -449,7 +454,7 @@ def own_acceleration(w, i):
     return size * total
 
 
-@compiled
+@nested
 def held(w, careful):
     """Solve the mode; planes that have just let go slide where they are accelerated to; return how it ended."""
     closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
@@ -497,7 +502,7 @@ def held(w, careful):
 # Complementarity: forces and impulses of all closed contacts at once.
 
 
-@compiled
+@nested
 def block(w, rows, count):
     """Factor the block matrix of M and some constraint rows; return whether it is regular."""
     factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
@@ -516,7 +521,7 @@ def block(w, rows, count):
     return factor(factors, size, pivot)
 
 
-@compiled
+@nested
 def other_rows(w, rows, impulses):
     """Write the independent constraint rows that load no contact that takes part; return how many."""
     mode_counts, kept, load_row = whole(w, AT.mode_counts), whole(w, AT.kept), whole(w, AT.load_row)
@@ -532,7 +537,7 @@ def other_rows(w, rows, impulses):
     return count
 
 
-@compiled
+@nested
 def pose(w, taking, impulses):
     """Write kinds, coefficients and rows of the contacts that take part; known forces go to w.right."""
     cone_first, cone_size, cone_kind = whole(w, AT.cone_first), whole(w, AT.cone_size), whole(w, AT.cone_kind)
@@ -568,7 +573,7 @@ def pose(w, taking, impulses):
     cone_size[0], cone_size[1], cone_size[2] = rows, contacts, impulses
 
 
-@compiled
+@nested
 def solve_cones(w, rows, contacts):
     """Solve the problem in w.G, w.g; return whether its laws hold."""
     powers, cone_r, missed = vector(w, AT.powers), vector(w, AT.cone_r), vector(w, AT.missed)
@@ -604,7 +609,7 @@ def solve_cones(w, rows, contacts):
     return sound
 
 
-@compiled
+@nested
 def decided(w):
     """Decide forces and accelerations of all closed contacts by complementarity; return how it ended."""
     closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
@@ -680,12 +685,12 @@ def decided(w):
     return SOUND
 
 
-@compiled
-def motion(w, t, bounds, careful):
+@nested
+def solve_motion(w, t, careful):
     """Evaluate the terms at w.q, w.v and solve the mode; return how it ended."""
     mode_counts = whole(w, AT.mode_counts)
     environment = vector(w, AT.environment)
-    evaluate(w, t, bounds)
+    evaluate(w, t)
     if environment[FAILED] != 0.0:
         return CALLBACK
     if mode_counts[REDUNDANT]:
@@ -696,7 +701,25 @@ def motion(w, t, bounds, careful):
     return code
 
 
-@compiled
+def _motion(address, first, stop, scratch):
+    w = table_at(address, ROWS)
+    arguments = vector(w, AT.arguments)
+    arguments[CODE] = solve_motion(w, arguments[FIRST], arguments[SECOND] != 0.0)
+
+
+motion_unit = Unit(_motion)
+
+
+@nested
+def motion(w, t, careful):
+    """Evaluate the terms at q, v and solve the mode; return how it ended."""
+    arguments, calls = vector(w, AT.arguments), whole_matrix(w, AT.calls)
+    arguments[FIRST], arguments[SECOND] = t, 1.0 if careful else 0.0
+    invoke(calls[MOTION, 0], calls[MOTION, 1], calls[MOTION, 2])
+    return int(arguments[CODE])
+
+
+@nested
 def strike(w, taking, plastic, impulses, after):
     """Resolve the impact of contacts `taking`; write impulses (3 k,) and velocities after; return how it ended.
 
@@ -774,7 +797,7 @@ MOST_CLOSING = 3
 """Newton's steps onto positions at most."""
 
 
-@compiled
+@nested
 def least_change(w, rows, count, missing, out):
     """Write the least change, in the metric of the mass, that moves some rows by -missing; return whether there is."""
     solution = vector(w, AT.solution)
@@ -807,8 +830,8 @@ def least_change(w, rows, count, missing, out):
     return True
 
 
-@compiled
-def project(w, t, bounds):
+@nested
+def move_onto(w, t):
     """Move w.q onto closed gaps and constraints, w.v onto the rows of the mode; return how it ended."""
     q, moved, time = vector(w, AT.q), vector(w, AT.moved), vector(w, AT.time)
     chart_base, way, environment = vector(w, AT.chart_base), vector(w, AT.way), vector(w, AT.environment)
@@ -863,3 +886,21 @@ def project(w, t, bounds):
             v[j] += change[j]
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
     return SOUND
+
+
+def _project(address, first, stop, scratch):
+    w = table_at(address, ROWS)
+    arguments = vector(w, AT.arguments)
+    arguments[CODE] = move_onto(w, arguments[FIRST])
+
+
+project_unit = Unit(_project)
+
+
+@nested
+def project(w, t):
+    """Move q onto closed gaps and constraints, v onto the rows of the mode; return how it ended."""
+    arguments, calls = vector(w, AT.arguments), whole_matrix(w, AT.calls)
+    arguments[FIRST] = t
+    invoke(calls[PROJECT, 0], calls[PROJECT, 1], calls[PROJECT, 2])
+    return int(arguments[CODE])

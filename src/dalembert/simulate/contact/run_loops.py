@@ -12,31 +12,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel.loops import compiled, invoke
-from dalembert.kernel.views import cube, flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.memory import AT
+from dalembert.kernel.loops import compiled, invoke, nested
+from dalembert.kernel.views import Unit, cube, flags, matrix, table_at, vector, whole, whole_matrix
+from dalembert.simulate.contact.memory import AT, ROWS
 from dalembert.simulate.contact.mode_loops import (
     CALLBACK,
     CHART,
-    DOUBTFUL,
+    CODE,
     EVENTS,
     FAILED,
+    FIRST,
     FRICTION_WORK,
     HEAT,
     NOT_FINITE,
     POWER,
+    RESULT,
+    SECOND,
+    SHOT,
     SOUND,
     TERMS,
+    TRANSITION,
     block,
     choose,
     decided,
-    held,
     limit_factor,
     motion,
     other_rows,
     own_acceleration,
     project,
-    set_directions,
     static,
     strike,
     substitute,
@@ -117,7 +120,7 @@ CHATTER, CHATTER_TIME = 30, 1e-7
 # Steps.
 
 
-@compiled
+@nested
 def set_state(w, q, v):
     """Put a state where the codes read it."""
     q_, v_ = vector(w, AT.q), vector(w, AT.v)
@@ -125,7 +128,7 @@ def set_state(w, q, v):
     v_[:] = v
 
 
-@compiled
+@nested
 def chart_at(w, base, x, v):
     """Move along the chart: w.q and w.x_rate."""
     chart_base, chart_x, v_ = vector(w, AT.chart_base), vector(w, AT.chart_x), vector(w, AT.v)
@@ -136,7 +139,7 @@ def chart_at(w, base, x, v):
     invoke(calls[CHART, 0], calls[CHART, 1], calls[CHART, 2])
 
 
-@compiled
+@nested
 def write_rate(w, row):
     """Write the rate of y = (x, v, work, heat, work of friction)."""
     v, powers, x_rate = vector(w, AT.v), vector(w, AT.powers), vector(w, AT.x_rate)
@@ -147,7 +150,7 @@ def write_rate(w, row):
     row[2 * n], row[2 * n + 1], row[2 * n + 2] = powers[POWER], powers[HEAT], powers[FRICTION_WORK]
 
 
-@compiled
+@nested
 def here(w):
     """Solve the motion at the state of the run, with care, and write the first stage; return how it ended."""
     q0, v, v0 = vector(w, AT.q0), vector(w, AT.v), vector(w, AT.v0)
@@ -159,7 +162,7 @@ def here(w):
     stage_margins = matrix(w, AT.stage_margins)
     n = v.size
     set_state(w, q0, v0)
-    code = motion(w, clock[T], bounds, True)
+    code = motion(w, clock[T], True)
     tally[EVALUATIONS] += 1
     if code != SOUND:
         return code
@@ -176,7 +179,7 @@ def here(w):
     return SOUND
 
 
-@compiled
+@nested
 def stage(w, t, row, watch):
     """Evaluate the rate at z.y; return how it ended."""
     v, q0, bounds = vector(w, AT.v), vector(w, AT.q0), vector(w, AT.bounds)
@@ -189,7 +192,7 @@ def stage(w, t, row, watch):
         if not abs(stage_y[j]) < FAR:
             return NOT_FINITE
     chart_at(w, q0, stage_y[:n], stage_y[n : 2 * n])
-    code = motion(w, t, bounds, False)
+    code = motion(w, t, False)
     tally[EVALUATIONS] += 1
     if code != SOUND:
         return code
@@ -200,8 +203,8 @@ def stage(w, t, row, watch):
     return SOUND
 
 
-@compiled
-def shot(w, h, watch):
+@nested
+def take_shot(w, h, watch):
     """Step from the state of the run by h: end in z.end_q, z.end_v, z.more; return how it ended, and the error."""
     q, v, clock = vector(w, AT.q), vector(w, AT.v), vector(w, AT.clock)
     q0, bounds, q1 = vector(w, AT.q0), vector(w, AT.bounds), vector(w, AT.q1)
@@ -240,7 +243,7 @@ def shot(w, h, watch):
         return NOT_FINITE, np.inf
     # the end, put back on the rows of the mode; y of the last stage is the end in the chart
     chart_at(w, q0, stage_y[:n], stage_y[n : 2 * n])
-    code = project(w, t + h, bounds)
+    code = project(w, t + h)
     if code != SOUND:
         return code, np.inf
     q1[:] = q
@@ -250,7 +253,26 @@ def shot(w, h, watch):
     return SOUND, ratio
 
 
-@compiled
+def _shot(address, first, stop, scratch):
+    w = table_at(address, ROWS)
+    arguments = vector(w, AT.arguments)
+    code, ratio = take_shot(w, arguments[FIRST], arguments[SECOND] != 0.0)
+    arguments[CODE], arguments[RESULT] = code, ratio
+
+
+shot_unit = Unit(_shot)
+
+
+@nested
+def shot(w, h, watch):
+    """Step from the state of the run by h: end in q1, v1, sums; return how it ended, and the error."""
+    arguments, calls = vector(w, AT.arguments), whole_matrix(w, AT.calls)
+    arguments[FIRST], arguments[SECOND] = h, 1.0 if watch else 0.0
+    invoke(calls[SHOT, 0], calls[SHOT, 1], calls[SHOT, 2])
+    return int(arguments[CODE]), arguments[RESULT]
+
+
+@nested
 def accepted(w, h):
     """Take a step that meets the tolerance, and propose the next; return how it ended, and its length."""
     tally = whole(w, AT.tally)
@@ -277,7 +299,7 @@ def accepted(w, h):
     return COLLAPSED if code == SOUND else code, h
 
 
-@compiled
+@nested
 def go(w, h):
     """Move the run to the end of the step that was taken last; return how it ended."""
     q1, v1, q0 = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.q0)
@@ -291,7 +313,7 @@ def go(w, h):
     return here(w)
 
 
-@compiled
+@nested
 def interpolate(w, h):
     """Make the polynomial of the step that was taken last: three more stages; return how it ended."""
     v, stage_y, clock = vector(w, AT.v), vector(w, AT.stage_y), vector(w, AT.clock)
@@ -325,7 +347,7 @@ def interpolate(w, h):
     return SOUND
 
 
-@compiled
+@nested
 def inside(w, part):
     """Put the state at a part of the step, on its polynomial, where the codes read it."""
     v, q0, stage_y = vector(w, AT.v), vector(w, AT.q0), vector(w, AT.stage_y)
@@ -344,7 +366,7 @@ def inside(w, part):
 # Guards.
 
 
-@compiled
+@nested
 def margins(w, out):
     """Write how far contacts are from a change, (3 k,): positive while they push, slide along as now, stick."""
     reactions, acceleration, load = vector(w, AT.reactions), vector(w, AT.acceleration), vector(w, AT.load)
@@ -394,7 +416,7 @@ MARGIN, GAP, WATCH, SPEED = range(4)
 """Guards whose zeros are located by steps of full order."""
 
 
-@compiled
+@nested
 def guard(w, kind, index, sign, h):
     """Step by h and evaluate a guard at the end; return how it ended, and its value."""
     code, _ = shot(w, h, False)
@@ -403,7 +425,7 @@ def guard(w, kind, index, sign, h):
     return guard_here(w, kind, index, sign, h)
 
 
-@compiled
+@nested
 def guard_here(w, kind, index, sign, h):
     """Evaluate a guard at the end of the step that was taken last."""
     q1, v1, environment = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.environment)
@@ -415,7 +437,7 @@ def guard_here(w, kind, index, sign, h):
     t = clock[T] + h
     set_state(w, q1, v1)
     if kind == MARGIN:
-        code = motion(w, t, bounds, False)
+        code = motion(w, t, False)
         tally[EVALUATIONS] += 1
         if code != SOUND:
             return code, 0.0
@@ -433,7 +455,7 @@ def guard_here(w, kind, index, sign, h):
     return SOUND, sign * event_values[index]
 
 
-@compiled
+@nested
 def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
     """Step to right behind a zero between two lengths; return how it ended, and the length."""
     bracket = np.array([low, at_low if at_low > 0.0 else 2.2e-308, high, at_high, 0.0])
@@ -461,7 +483,7 @@ def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
 # Gaps: bounds on the motion of shapes (see `bounds.py`), and the first zero that they leave possible.
 
 
-@compiled
+@nested
 def ball_bounds(w, ball, q, h, speeds, accelerations):
     """Return the largest speed and acceleration of a ball's centre within a step."""
     chain_first = whole(w, AT.chain_first)
@@ -500,7 +522,7 @@ def ball_bounds(w, ball, q, h, speeds, accelerations):
     return speed + W * chain_end[ball], acceleration + (B + W * W) * chain_end[ball]
 
 
-@compiled
+@nested
 def gap_bounds(w, i, h):
     """Return L and K, bounds of the rate of gap i and of its derivative within the step that was taken last."""
     v0, q0, pair_radii = vector(w, AT.v0), vector(w, AT.q0), vector(w, AT.pair_radii)
@@ -525,7 +547,7 @@ def gap_bounds(w, i, h):
     return L, K
 
 
-@compiled
+@nested
 def gap_inside(w, i, h, part):
     """Return gap i and its rate at a part of the step, on its polynomial."""
     time, clock, gaps = vector(w, AT.time), vector(w, AT.clock), vector(w, AT.gaps)
@@ -537,7 +559,7 @@ def gap_inside(w, i, h, part):
     return gaps[i], velocity[3 * i]
 
 
-@compiled
+@nested
 def least_value(a_s, a_g, a_r, b_s, b_g, b_r, L, K):
     """Return a lower bound of g between two points with |g'| <= L, |g''| <= K."""
     w = b_s - a_s
@@ -551,7 +573,7 @@ def least_value(a_s, a_g, a_r, b_s, b_g, b_r, L, K):
     return max(cones, min(a_g, b_g, a_g + a_r * meet - 0.5 * K * meet * meet))
 
 
-@compiled
+@nested
 def isolate(w, i, h, start, end, L, K, width, slack, found):
     """Isolate the first zero of gap i between two points (s, g, g'); write low and high into found (2, 3).
 
@@ -582,7 +604,7 @@ def isolate(w, i, h, start, end, L, K, width, slack, found):
     return 0
 
 
-@compiled
+@nested
 def gap_in(w, i, h, ready):
     """Find where gap i closes within the step h that was taken last.
 
@@ -681,7 +703,7 @@ def gap_in(w, i, h, ready):
     return SOUND, start[0], False, True
 
 
-@compiled
+@nested
 def pinch(w, i, h, low, g_low, high, g_high):
     """Narrow a bracket of gap i by the zero of the step's polynomial: two steps of full order instead of six."""
     stages = matrix(w, AT.stages)
@@ -725,7 +747,7 @@ def pinch(w, i, h, low, g_low, high, g_high):
 # Functions without bounds: those of the user, gaps given as expressions; isolated on nodes (`isolate_loops.py`).
 
 
-@compiled
+@nested
 def node(w, h, part, watched, loose, out):
     """Write all functions at a part of the step: the user's, then gaps without bounds; return whether they are there."""
     q0, v0, environment = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.environment)
@@ -756,7 +778,7 @@ def node(w, h, part, watched, loose, out):
     return True
 
 
-@compiled
+@nested
 def first_watched(w, h, watched, loose, ready, fired):
     """Find the first zero of the user's functions, or of a gap without bounds, within the step that was taken last.
 
@@ -871,7 +893,7 @@ def first_watched(w, h, watched, loose, ready, fired):
     return SOUND, h, -2
 
 
-@compiled
+@nested
 def note_signs(w, watched, fired, any_fired):
     """Remember the signs of the user's functions at the state of the run; those that fired have changed theirs."""
     q0, v0, environment = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.environment)
@@ -895,7 +917,7 @@ def note_signs(w, watched, fired, any_fired):
 # The end of sticking, sliding and pushing within a step.
 
 
-@compiled
+@nested
 def first_change(w, h):
     """Find where a closed contact changes its mode within the step h that was taken last, stages in z.margins.
 
@@ -937,7 +959,7 @@ def first_change(w, h):
     return code, at, True
 
 
-@compiled
+@nested
 def doubtful(w, times, h, looks):
     """Write times inside of a step at which a margin may dip below zero and come back; return how many.
 
@@ -977,7 +999,7 @@ def doubtful(w, times, h, looks):
 # Transitions.
 
 
-@compiled
+@nested
 def note(w, t, i, old, new):
     """Write an event down."""
     tally = whole(w, AT.tally)
@@ -991,7 +1013,7 @@ def note(w, t, i, old, new):
         rests[i] = np.inf
 
 
-@compiled
+@nested
 def word_of(w, i):
     """Return what a contact does, as events call it."""
     closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
@@ -1006,7 +1028,7 @@ def word_of(w, i):
     return SLIP_PLUS if direction[i, 0] > 0.0 else SLIP_MINUS
 
 
-@compiled
+@nested
 def let_go(w, i, x, y):
     """Let a contact slide along (x, y)."""
     slides = flags(w, AT.slides)
@@ -1019,8 +1041,8 @@ def let_go(w, i, x, y):
     slow[i] = limits[TIME_SCALE] * own_acceleration(w, i) if tangents[i] == 2 else 0.0
 
 
-@compiled
-def settle(w):
+@nested
+def do_settle(w):
     """Open and let slide what must, at the state of the run, until the mode holds; return how it ended."""
     closed, gapped, pushes = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pushes)
     slides = flags(w, AT.slides)
@@ -1034,12 +1056,12 @@ def settle(w):
     for _ in range(CHANGES):
         set_state(w, q0, v0)
         choose_at(w)
-        code = project(w, clock[T], bounds)
+        code = project(w, clock[T])
         if code != SOUND:
             return code
         q0[:] = q
         v0[:] = v
-        code = motion(w, clock[T], bounds, True)
+        code = motion(w, clock[T], True)
         if code != SOUND:
             return code
         needed[:] = reactions
@@ -1103,14 +1125,14 @@ def settle(w):
     return ENDLESS
 
 
-@compiled
+@nested
 def static_applies(w, i):
     """Return whether a contact that does not slide sticks: it has friction, or its limit is given."""
     gapped = flags(w, AT.gapped)
     return not gapped[i] or static(w, i) > 0.0
 
 
-@compiled
+@nested
 def choose_at(w):
     """Choose independent rows of the mode at w.q, w.v."""
     time, clock = vector(w, AT.time), vector(w, AT.clock)
@@ -1120,7 +1142,7 @@ def choose_at(w):
     choose(w)
 
 
-@compiled
+@nested
 def limit_of(times, t):
     """Return the limit of a sequence of impacts, the last at t, if it is a steady one that ends soon, or 0."""
     all_times = np.zeros(KNOWN)
@@ -1144,8 +1166,8 @@ def limit_of(times, t):
     return t + last * p / (1.0 - p)
 
 
-@compiled
-def impact(w):
+@nested
+def do_impact(w):
     """Let touching contacts collide, close those that do not separate, settle; return how it ended."""
     limits, q0, v0 = vector(w, AT.limits), vector(w, AT.q0), vector(w, AT.v0)
     time, v, clock = vector(w, AT.time), vector(w, AT.v), vector(w, AT.clock)
@@ -1250,7 +1272,7 @@ def impact(w):
                 direction[i, 0], direction[i, 1] = x / speed, y / speed
             if word_of(w, i) != word:
                 note(w, t, i, word, word_of(w, i))
-    code = settle(w)
+    code = do_settle(w)
     clock[HEAT_SUM] += heat
     if heat < 0.0:
         energy = 0.0
@@ -1264,7 +1286,7 @@ def impact(w):
     return code
 
 
-@compiled
+@nested
 def terms_of(w, i):
     """Return the size of the terms that the relative velocity of a contact is summed from."""
     v, velocity = vector(w, AT.v), vector(w, AT.velocity)
@@ -1280,8 +1302,8 @@ def terms_of(w, i):
     return np.sqrt(total)
 
 
-@compiled
-def change(w):
+@nested
+def do_change(w):
     """Let those come to rest whose sliding has ended; open, and let slide, what must; return how it ended."""
     q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
     clock, velocity = vector(w, AT.clock), vector(w, AT.velocity)
@@ -1312,7 +1334,7 @@ def change(w):
             x, y = velocity[3 * i + 1], velocity[3 * i + 2]
             if np.sqrt(x * x + y * y) <= REST_PART * terms_of(w, i):
                 slides[i] = False
-    code = settle(w)
+    code = do_settle(w)
     for i in range(k):
         new = word_of(w, i)
         if new != old[i] and new != OPEN and old[i] != OPEN:
@@ -1320,7 +1342,36 @@ def change(w):
     return code
 
 
-@compiled
+SETTLE, COLLIDE, CHANGE = range(3)
+"""Transitions."""
+
+
+def _transition(address, first, stop, scratch):
+    w = table_at(address, ROWS)
+    arguments = vector(w, AT.arguments)
+    which = arguments[FIRST]
+    if which == SETTLE:
+        code = do_settle(w)
+    elif which == COLLIDE:
+        code = do_impact(w)
+    else:
+        code = do_change(w)
+    arguments[CODE] = code
+
+
+transition_unit = Unit(_transition)
+
+
+@nested
+def transit(w, which):
+    """Change the modes at the state of the run; return how it ended."""
+    arguments, calls = vector(w, AT.arguments), whole_matrix(w, AT.calls)
+    arguments[FIRST] = which
+    invoke(calls[TRANSITION, 0], calls[TRANSITION, 1], calls[TRANSITION, 2])
+    return int(arguments[CODE])
+
+
+@nested
 def follow(w):
     """Turn the directions of planes that slide with their velocities; what has got going is slow no longer."""
     closed, slides = flags(w, AT.closed), flags(w, AT.slides)
@@ -1337,7 +1388,7 @@ def follow(w):
                     direction[i, 0], direction[i, 1] = x / size, y / size
 
 
-@compiled
+@nested
 def paradox(w):
     """Look for sliding contacts whose friction leaves no force, or several: G_NN - mu G_NT . d <= 0."""
     v, clock = vector(w, AT.v), vector(w, AT.clock)
@@ -1373,7 +1424,7 @@ def paradox(w):
 # The loop.
 
 
-@compiled
+@nested
 def record(w, h, work, heat, friction):
     """Write a sample of the motion that was solved last."""
     tally = whole(w, AT.tally)
@@ -1403,7 +1454,7 @@ def record(w, h, work, heat, friction):
     tally[SAMPLES] += 1
 
 
-@compiled
+@nested
 def record_here(w, h):
     """Write a sample of the state of the run, whose motion was solved last."""
     q0, v0, q = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.q)
@@ -1414,7 +1465,7 @@ def record_here(w, h):
     record(w, h, clock[WORK], clock[HEAT_SUM], clock[FRICTION_SUM])
 
 
-@compiled
+@nested
 def keep(w):
     """Note that all up to here counts, and all that the run needs to go on from here."""
     q0, v0, clock = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.clock)
@@ -1446,7 +1497,7 @@ def keep(w):
         kept_more[2 + k] = signs[k]
 
 
-@compiled
+@nested
 def rest(w, t):
     """Note the end of impacts that pile up, where it is due."""
     closed = flags(w, AT.closed)
@@ -1458,7 +1509,7 @@ def rest(w, t):
             rests[i] = np.inf
 
 
-@compiled
+@nested
 def asked(w, k):
     """Return the time of sample k; what misses the end of the run by rounding is the end."""
     clock = vector(w, AT.clock)
@@ -1466,7 +1517,7 @@ def asked(w, k):
     return clock[END] if abs(t - clock[END]) <= 8 * 2.2e-16 * max(abs(clock[START]), abs(clock[END])) else t
 
 
-@compiled
+@nested
 def touches(w):
     """Return whether something touches and does not separate, at the state of the run."""
     q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
@@ -1514,9 +1565,9 @@ def start(w, watched):
             return code
         record_here(w, 0.0)
         keep(w)
-        code = impact(w)
+        code = transit(w, COLLIDE)
     else:
-        code = settle(w)
+        code = transit(w, SETTLE)
     if code != SOUND:
         return code
     rest(w, clock[T])
@@ -1531,7 +1582,7 @@ def start(w, watched):
     return SOUND
 
 
-@compiled
+@nested
 def plane_limit(w):
     """Return the longest step that planes about to rest allow: half of the way; 0 where one is at rest now."""
     closed, slides = flags(w, AT.closed), flags(w, AT.slides)
@@ -1553,7 +1604,7 @@ def plane_limit(w):
     return longest
 
 
-@compiled
+@nested
 def rest_planes(w):
     """Let planes that are at rest but for less than the tolerance come to rest; return how it ended."""
     closed, slides = flags(w, AT.closed), flags(w, AT.slides)
@@ -1569,7 +1620,7 @@ def rest_planes(w):
             slowing = -(x * contact_rate[3 * i + 1] + y * contact_rate[3 * i + 2])
             if slowing > 0.0 and (x * x + y * y) / slowing <= max(limits[EVENT_TOLERANCE], 8 * 2.2e-16 * abs(t)):
                 slides[i] = False
-    code = settle(w)
+    code = transit(w, SETTLE)
     for i in range(k):
         new = word_of(w, i)
         if new != old[i] and new != OPEN and old[i] != OPEN:
@@ -1608,7 +1659,7 @@ def advance(w, watched, loose_all, most):
     return DONE, SOUND
 
 
-@compiled
+@nested
 def step(w, watched, loose_all, ready, fired):
     """Take one step, or part of one up to an event; return how it ended."""
     closed, gapped, pair_bounded = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pair_bounded)
@@ -1729,7 +1780,7 @@ def step(w, watched, loose_all, ready, fired):
             if code != SOUND:
                 return code
             set_state(w, q1, v1)
-            code = motion(w, at, bounds, True)
+            code = motion(w, at, True)
             if code != SOUND:
                 return code
             q[:], v[:], time[0] = q1, v1, at
@@ -1759,10 +1810,10 @@ def step(w, watched, loose_all, ready, fired):
             tally[NEXT] += 1
         keep(w)
         if strikes:
-            code = impact(w)
+            code = transit(w, COLLIDE)
             rest(w, end)
         else:
-            code = change(w)
+            code = transit(w, CHANGE)
         if code == SOUND:
             code = here(w)
         if code != SOUND:
@@ -1792,7 +1843,7 @@ def step(w, watched, loose_all, ready, fired):
     return code
 
 
-@compiled
+@nested
 def standstill(w, h):
     """Count events without a step; return whether they go on."""
     tally = whole(w, AT.tally)
@@ -1810,7 +1861,7 @@ def settle_here(w):
     old = np.zeros(k, np.int64)
     for i in range(k):
         old[i] = word_of(w, i)
-    code = settle(w)
+    code = transit(w, SETTLE)
     for i in range(k):
         new = word_of(w, i)
         if new != old[i] and new != OPEN and old[i] != OPEN:
