@@ -24,6 +24,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 from numba.core.targetconfig import ConfigStack
 
 ENVIRONMENT = "_ZN08NumbaEnv"
@@ -202,6 +203,7 @@ class LoopDispatcher(CPUDispatcher):
         with global_compiler_lock:
             if Compiling.entry is not None:
                 return super().compile(sig)
+            rtsys.initialize(self.targetctx)  # Numba's own library, which is no part
             codegen = self.targetctx.codegen()
             Compiling.entry, codegen._library_class = self, PartLibrary
             try:

@@ -15,11 +15,9 @@ import numpy as np
 from llvmlite import ir
 from numba import carray, types
 from numba.core import config
-from numba.core.ccallback import CFunc
 from numba.extending import intrinsic, overload
 
-from dalembert.kernel.loop_cache import LoopCache
-from dalembert.kernel.loops import SIGNATURE
+from dalembert.kernel.loops import SIGNATURE, compiled
 
 Array = np.ndarray
 
@@ -155,22 +153,20 @@ class Unit:
 
     def __init__(self, function: Callable[..., None]) -> None:
         self.function = function
-        self._kept: Any = None
+        self._code: Any = None
 
     @property
     def address(self) -> int:
         """Where the code lies; compiled, or loaded, when first asked for."""
-        if self._kept is None and config.DISABLE_JIT:
-            self._kept = SIGNATURE(self.function)
-        elif self._kept is None:
-            code = CFunc(self.function, UNIT, {}, {"nopython": True, "error_model": "numpy"})
-            code._cache = LoopCache(self.function)
-            code.compile()
-            self._kept = code
         if config.DISABLE_JIT:
-            return ctypes.cast(self._kept, ctypes.c_void_p).value or 0
-        return self._kept.address
+            self._code = self._code or SIGNATURE(self.function)
+            return ctypes.cast(self._code, ctypes.c_void_p).value or 0
+        if self._code is None:
+            dispatcher = compiled(self.function)
+            dispatcher.compile(UNIT)
+            self._code = dispatcher.overloads[UNIT]
+        return self._code.library.get_pointer_to_function(self._code.fndesc.llvm_cfunc_wrapper_name)
 
 
-UNIT = (types.voidptr, types.int64, types.int64, types.voidptr), types.void
-"""Types of a unit's arguments, and of what it returns."""
+UNIT = (types.voidptr, types.int64, types.int64, types.voidptr)
+"""Types of a unit's arguments."""

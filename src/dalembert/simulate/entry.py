@@ -78,9 +78,6 @@ METHODS: dict[str, Callable[[], Stepper]] = {
 WITH_CONTACTS = ("hybrid", "moreau")
 """Those that take contacts, and need some."""
 
-PLAIN = ("fixed", "events", "radau", "rk4", "dopri5")
-"""Ways through dry friction that are not compiled: the scheme of the seed with fixed steps, modes with other steppers."""
-
 FEW = 3
 """Up to so many contacts are followed from event to event."""
 
@@ -103,7 +100,7 @@ def choose(
     rubbing = rubbing_contacts(system)
     if rubbing:
         some = "1 contact" if len(rubbing) == 1 else f"{len(rubbing)} contacts"
-        return "hybrid", f"dry friction at {some}: stick and slip from event to event"
+        return "hybrid", f"{some} of the system: from event to event, every impact, stick and slip located"
     decays = fastest_decay(system, law, q, v, t) * numbers["duration"]
     if decays > STIFF and numbers["step"] is None:
         from dalembert.simulate.steppers.stiff import unsuited
@@ -130,7 +127,7 @@ def rubbing_contacts(system: Any) -> tuple[str, ...]:
     """Return the names of contacts with dry friction that a system has by itself: of a mechanism its joints'."""
     given = getattr(system, "given", None)
     if given is not None:
-        return tuple(one.name for one in given.contacts)
+        return tuple(one.name for one in (*given.contacts, *getattr(given, "unilateral", ())))
     return tuple(name for name, limit in zip(system.coordinates, system.friction, strict=True) if limit > 0.0)
 
 
@@ -281,7 +278,7 @@ def simulate(
         from dalembert.simulate.implicit import simulate_implicit
 
         return simulate_implicit(system, duration, q, v, given, options)
-    if kind == "dry" or (getattr(system, "contacts", ()) and (method in PLAIN or "stepper" in options)):
+    if kind == "dry" or (method != "hybrid" and getattr(system, "contacts", ()) and not getattr(system, "unilateral", ())):
         return _simulate_dry(system, duration, q, v, given, options)
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 

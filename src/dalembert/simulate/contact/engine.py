@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.integrate import DOP853
 
-from dalembert.errors import ModelError, SolvabilityError
+from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
 from dalembert.kernel import Kernel
@@ -103,6 +103,7 @@ def table853() -> dict[str, Array]:
         "rk_fifth": np.array(method.E5, float), "rk_third": np.array(method.E3, float),
         "rk_more_a": np.array(method.A_EXTRA, float), "rk_more_c": np.array(method.C_EXTRA, float),
         "rk_dense": np.array(method.D, float), "rk_times": np.append(c, 1.0),
+        "rk_order": np.argsort(np.append(c, 1.0), kind="stable").astype(np.int64),
     }  # fmt: skip
 
 
@@ -182,7 +183,10 @@ class Engine:
         arrays = self._contact_arrays() | self._run_arrays(q, v, start, end, every) | system.table(rank)
         arrays |= table853() | chains_of(system)
         arrays |= {"table_layout": np.array(tables.layout, np.int64).reshape(-1, 5)}
-        arrays |= {"table_breaks": np.array(tables.breaks, float), "table_coefficients": np.array(tables.coefficients, float)}
+        arrays |= {
+            "table_breaks": np.array(tables.breaks, float),
+            "table_coefficients": np.array(tables.coefficients, float),
+        }
         arrays |= {"limits": np.array([float(x) for x in settings]), "direction_of": np.array(directions, float)}
         arrays |= {"terminal": np.array(terminal, np.int64)}
         self.at: Any = Arrays(arrays)
@@ -276,7 +280,11 @@ class Engine:
         if s.kernel is None:
             self._callback(mode.TERMS, self._terms)
             return
-        arrays = {"q": w.q, "v": w.v, "t": w.time} | {name: getattr(w, "velocity" if name == "u" else name) for name in OUTPUTS} | s.inputs
+        arrays = (
+            {"q": w.q, "v": w.v, "t": w.time}
+            | {name: getattr(w, "velocity" if name == "u" else name) for name in OUTPUTS}
+            | s.inputs
+        )
         self._take(mode.TERMS, s.kernel, arrays)
 
     def _terms(self) -> None:
@@ -288,7 +296,9 @@ class Engine:
     def _bind_chart(self, chart: Any) -> None:
         w = self.at
         if chart is not None:
-            self._take(mode.CHART, chart._at, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
+            self._take(
+                mode.CHART, chart._at, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate}
+            )
             self._take(mode.ALONG, chart.along_kernel, {"base": w.chart_base, "way": w.way, "q": w.moved})
             return
         import casadi as ca
@@ -338,7 +348,14 @@ class Engine:
         if function is None:
             self._callback(mode.LAWS, self._laws)
             return
-        given = {"speeds": w.law_speeds, "q": w.q, "v": w.v, "t": w.time, "kinetic": w.law_kinetic, "static": w.law_static}
+        given = {
+            "speeds": w.law_speeds,
+            "q": w.q,
+            "v": w.v,
+            "t": w.time,
+            "kinetic": w.law_kinetic,
+            "static": w.law_static,
+        }
         self._take(mode.LAWS, Kernel(function, width=1), given)
 
     def _laws(self) -> None:
@@ -346,7 +363,10 @@ class Engine:
         state = (w.q.copy(), w.v.copy(), float(w.time[0]))
         for i in np.flatnonzero(self.at.law == mode.OTHER):
             law = self.system.contacts[i].law
-            w.law_kinetic[i], w.law_static[i] = float(law.law_kinetic(float(w.law_speeds[i]), state)), float(law.law_static(state))
+            w.law_kinetic[i], w.law_static[i] = (
+                float(law.law_kinetic(float(w.law_speeds[i]), state)),
+                float(law.law_static(state)),
+            )
 
     def _hard(self) -> None:
         """Solve a problem of complementarity that quick sweeps do not: all methods in turn; Poisson's law of impact."""
@@ -369,8 +389,13 @@ class Engine:
         if w.missed[0] > mode.ACCEPTED:
             bad = missed > max(mode.ACCEPTED, CONFLICT * missed.max(initial=0.0))
             owner = w.cone_row[first[:-1]]
-            names = [self.system.contacts[int(o) // 3].name if o >= 0 else self.system.names[-1 - int(o)] for o in owner]
-            self.bad = ", ".join(repr(name) for name, one in zip(names, bad, strict=True) if one) or "unknown", float(w.missed[0])
+            names = [
+                self.system.contacts[int(o) // 3].name if o >= 0 else self.system.names[-1 - int(o)] for o in owner
+            ]
+            self.bad = (
+                ", ".join(repr(name) for name, one in zip(names, bad, strict=True) if one) or "unknown",
+                float(w.missed[0]),
+            )
 
     @staticmethod
     def _missed(G: Array, g: Array, first: Array, mu: Array, kind: Array, sliding: Array, r: Array) -> Array:
@@ -391,7 +416,10 @@ class Engine:
             t = slice(a + 1 if normal else a, b)
             size = float(np.diagonal(G)[t].max(initial=0.0))
             if not sliding[i] and size > 0.0 and t.stop > t.start:
-                y, limit = r[t] - u[t] / size, mu[i] * (max(r[a], 0.0) if kind[i] == 0 else abs(r[a]) if normal else 1.0)
+                y, limit = (
+                    r[t] - u[t] / size,
+                    mu[i] * (max(r[a], 0.0) if kind[i] == 0 else abs(r[a]) if normal else 1.0),
+                )
                 length = float(np.linalg.norm(y))
                 y = y * min(1.0, limit / length) if length > 0.0 else y
                 missed[i] = max(missed[i], size * float(np.linalg.norm(r[t] - y)))
@@ -517,13 +545,13 @@ STATUSES = {loop.DETACHED: "detached", loop.CHATTERING: "chattering"}
 """Ends of a run that have a status of their own."""
 
 
-def contact_system(session: Session, friction: bool) -> ContactSystem:
+def contact_system(session: Session) -> ContactSystem:
     """Return the system of a session with its contacts."""
     system = session.system
     if isinstance(system, Mechanism):
         given = session.extra.get("contacts")
         pairs = () if given is None else pairs_of(system, given)
-        return mechanism_contacts(system, pairs, friction)
+        return mechanism_contacts(system, pairs, friction=True)
     if isinstance(system, LagrangianSystem):
         return lagrangian_contacts(system.given)
     return other_contacts(system.given)
@@ -532,11 +560,11 @@ def contact_system(session: Session, friction: bool) -> ContactSystem:
 class ContactRun:
     """A session on its way from event to event."""
 
-    def __init__(self, session: Session, impacts: str, sticking: Any, friction: bool) -> None:
+    def __init__(self, session: Session, impacts: str, sticking: Any) -> None:
         if impacts not in ORDERS:
             raise ModelError(f"impacts={impacts!r} is not one of {', '.join(map(repr, ORDERS))}")
         self.session, s = session, session.settings
-        self.system = contact_system(session, friction)
+        self.system = contact_system(session)
         self.names = [one.name for one in self.system.contacts]
         session.extra["contact_names"] = tuple(self.names)
         mechanical = isinstance(session.system, Mechanism)
@@ -558,12 +586,16 @@ class ContactRun:
         """Refuse contacts that must stick at the start and move."""
         for name in [sticking] if isinstance(sticking, str) else sticking or ():
             if name not in self.names:
-                raise ModelError(f"sticking: no contact is called {name!r}; there are {', '.join(self.names) or 'none'}")
+                raise ModelError(
+                    f"sticking: no contact is called {name!r}; there are {', '.join(self.names) or 'none'}"
+                )
             i = self.names.index(name)
             e = self.engine
             loop.first_modes(e.table)
             if e.at.slides[i]:
-                speeds = ", ".join(f"{x:.6g}" for x in e.at.velocity[3 * i + 1 : 3 * i + 1 + self.system.contacts[i].width])
+                speeds = ", ".join(
+                    f"{x:.6g}" for x in e.at.velocity[3 * i + 1 : 3 * i + 1 + self.system.contacts[i].width]
+                )
                 raise ModelError(
                     f"contact {name!r} cannot stick at the start: its relative velocity is {speeds} m/s; change v, or "
                     "leave it out of sticking="
@@ -637,6 +669,8 @@ class ContactRun:
         block["modes"] = PUBLIC[block["modes"]].astype(np.int64)
         count = len(block["t"])
         block |= {"contact_status": np.zeros(count, np.int64), "contact_residual": np.zeros(count)}
+        if isinstance(s.system, Mechanism):
+            del block["friction_work"]  # of surfaces at rest it is the heat
         s.add(block, e.checkpoint)
 
     def _finish(self) -> None:
@@ -650,23 +684,41 @@ class ContactRun:
         say_unresolved(s, int(e.at.tally[loop.UNRESOLVED]))
 
 
-def run_contacts(session: Session, impacts: str = "simultaneous", sticking: Any = None) -> None:
+def run_contacts(
+    session: Session, impacts: str = "simultaneous", sticking: Any = None, compiled: bool | None = None
+) -> None:
     """Integrate a session with contacts or dry friction from event to event.
 
-    `impacts`: one of `ORDERS`; `sticking`: names of contacts that must stick at the start. Massless limbs and
-    heightfields go by the plain engine (`hybrid.py`).
+    Parameters
+    ----------
+    impacts
+        One of `ORDERS`.
+    sticking
+        Names of contacts that must stick at the start.
+    compiled
+        True: compiled loops; False: the plain engine (`hybrid.py`), which knows massless limbs and heightfields, but no
+        dry friction of joints; None: the plain one for contacts of shapes, compiled loops for all else.
     """
-    friction = bool(session.extra.get("friction", True))
-    if isinstance(session.system, Mechanism) and _plain(session):
+    if not (compiled is None or isinstance(compiled, bool)):
+        raise ModelError(f"compiled={compiled!r} must be True, False or None")
+    why = _only_plain(session)
+    if why and compiled:
+        raise UnsupportedError(f"compiled=True takes no {why}; compiled=False does")
+    shapes = isinstance(session.system, Mechanism) and session.extra.get("contacts") is not None
+    rubs = isinstance(session.system, Mechanism) and bool(np.any(np.asarray(session.system.friction) > 0.0))
+    if why or compiled is False or (compiled is None and shapes and not rubs):
+        if not shapes:
+            raise UnsupportedError("compiled=False takes contacts of a mechanism's shapes alone")
         run_hybrid(session, impacts)
         return
-    ContactRun(session, impacts, sticking, friction).run()
+    ContactRun(session, impacts, sticking).run()
 
 
-def _plain(session: Session) -> bool:
-    """Return whether a mechanism has limbs without mass, or heightfields."""
+def _only_plain(session: Session) -> str:
+    """Return what of a mechanism's contacts compiled loops do not know, in words."""
     given = session.extra.get("contacts")
-    if given is None:
-        return False
-    pairs = pairs_of(session.system, given)
-    return any(isinstance(p.ground, Heightfield) for p in pairs) or Limbs(np.asarray(session.system.mass_matrix(session.q))).any
+    if given is None or not isinstance(session.system, Mechanism):
+        return ""
+    if any(isinstance(pair.ground, Heightfield) for pair in pairs_of(session.system, given)):
+        return "heightfields"
+    return "massless limbs" if Limbs(np.asarray(session.system.mass_matrix(session.q))).any else ""

@@ -19,7 +19,17 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.friction import Coulomb, Dry, FrictionContact, Hyperbolic, Law, StaticKinetic, Stribeck, Tabulated
+from dalembert.friction import (
+    Coulomb,
+    Dry,
+    FrictionContact,
+    Hyperbolic,
+    Law,
+    StaticKinetic,
+    Stribeck,
+    Tabulated,
+    Unilateral,
+)
 from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
 from dalembert.simulate.contact.geometry import _asked
@@ -144,7 +154,9 @@ def mechanism_contacts(mechanism: Any, pairs: tuple[ContactPair, ...], friction:
     if friction:
         limits = np.asarray(mechanism.friction)
         places = [int(j) for j in np.flatnonzero(limits > 0.0)]
-        contacts += [ContactData(f"friction of {mechanism.coordinates[j]}", False, Dry(float(limits[j])), 1) for j in places]
+        contacts += [
+            ContactData(f"friction of {mechanism.coordinates[j]}", False, Dry(float(limits[j])), 1) for j in places
+        ]
     key = ("simulate", mechanism.content(), "contact terms", repr([_described(pair) for pair in pairs]), repr(places))
     kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, places), mechanism.cacheable)
     return ContactSystem(
@@ -163,7 +175,10 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], places: list
     """Return q, v, t -> the terms of `OUTPUTS`, matrices by rows."""
     n, m = mechanism.nv, len(mechanism.names)
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", n), ca.SX.sym("t")
-    outputs: dict[str, ca.SX] = {"M": ca.vec(_traced(mechanism, "mass_matrix")(q)), "bias": _traced(mechanism, "bias")(q, v)}
+    outputs: dict[str, ca.SX] = {
+        "M": ca.vec(_traced(mechanism, "mass_matrix")(q)),
+        "bias": _traced(mechanism, "bias")(q, v),
+    }
     if m:
         A = ca.reshape(_traced(mechanism, "constraint_jacobian")(q, t), m, n)
         outputs |= {"A": ca.vec(A.T), "drift": _traced(mechanism, "constraint_drift")(q, v, t)}
@@ -263,6 +278,10 @@ def _tangents(n: ca.SX) -> ca.SX:
 
 def _data(one: FrictionContact, names: tuple[str, ...]) -> ContactData:
     """Return one contact with friction as the engine reads it."""
+    if isinstance(one, Unilateral):
+        return ContactData(
+            one.name, True, one.law, one.directions, restitution=one.restitution, poisson=one.impact == "poisson"
+        )
     if isinstance(one, Coulomb):
         return ContactData(one.name, False, one.law, one.directions, names.index(one.normal), one.unilateral)
     return ContactData(one.name, False, one.law, one.directions)
@@ -270,7 +289,7 @@ def _data(one: FrictionContact, names: tuple[str, ...]) -> ContactData:
 
 def lagrangian_contacts(system: Any) -> ContactSystem:
     """Return a Lagrangian with its contacts, compiled."""
-    contacts = [_data(one, system.names) for one in system.contacts]
+    contacts = [_data(one, system.names) for one in (*system.contacts, *system.unilateral)]
     f = trace_lagrangian(system)
     names = [f.name_in(i) for i in range(f.n_in())]
     inputs = {"parameters": np.asarray(system.parameters.pack(None), float)} if "parameters" in names else {}
@@ -299,11 +318,13 @@ def trace_lagrangian(system: Any) -> ca.Function:
             u[1 + j], d[1 + j] = contacts.velocity[column], contacts.drift[column]
             column += 1
         rows.append(row), velocity.append(u), shift.append(d)
-    if rows:
+    gaps, extra = system._gap_expressions, len(system.unilateral)
+    if rows or extra:
         k = len(rows)
         outputs |= {
-            "gaps": ca.SX.zeros(k), "W": ca.vec(ca.vertcat(*rows).T), "u": ca.vertcat(*velocity),
-            "shift": ca.vertcat(*shift), "load": contacts.loads,
+            "gaps": ca.vertcat(ca.SX.zeros(k), gaps.gaps), "W": ca.vec(ca.vertcat(*rows, gaps.rows).T),
+            "u": ca.vertcat(*velocity, gaps.velocity), "shift": ca.vertcat(*shift, gaps.drift),
+            "load": ca.vertcat(contacts.loads, ca.SX.ones(extra)),
         }  # fmt: skip
     groups = {"q": s.q, "v": s.v, "t": s.groups.get("t", ca.SX.sym("t"))}
     groups |= {name: s.groups[name] for name in ("u", "parameters") if name in s.sizes}
@@ -323,7 +344,9 @@ def other_contacts(system: Any) -> ContactSystem:
     def terms(q: Array, v: Array, t: float) -> dict[str, Array]:
         A = np.asarray(system.jacobian(q, t), float).reshape(m, n)
         found = {"M": system.mass_matrix(q, t), "bias": system.bias(q, v, t), "A": A, "drift": system.drift(q, v, t)}
-        found["psi"] = rate(q, v, t) if rate is not None else (A @ v if getattr(system, "rows_rest", False) else np.zeros(m))
+        found["psi"] = (
+            rate(q, v, t) if rate is not None else (A @ v if getattr(system, "rows_rest", False) else np.zeros(m))
+        )
         if any(holonomic):
             found["phi"] = system.constraint(q, t)
         W, u, shift = np.zeros((3 * k, n)), np.zeros(3 * k), np.zeros(3 * k)
@@ -332,7 +355,11 @@ def other_contacts(system: Any) -> ContactSystem:
             column = 0
             for i, one in enumerate(contacts):
                 for j in range(one.width):
-                    W[3 * i + 1 + j], u[3 * i + 1 + j], shift[3 * i + 1 + j] = rows[column], velocity[column], drift[column]
+                    W[3 * i + 1 + j], u[3 * i + 1 + j], shift[3 * i + 1 + j] = (
+                        rows[column],
+                        velocity[column],
+                        drift[column],
+                    )
                     column += 1
             found["load"] = loads
         return found | {"W": W, "u": u, "shift": shift}
@@ -351,7 +378,9 @@ def law_function(contacts: ContactSystem) -> ca.Function | None:
         if type(one.law) is not ExpressionLaw:
             return None
         law: Any = one.law
-        groups = [x if law._static.size1_in(j) else ca.SX(0, 1) for j, x in enumerate((q, v, t))] if law.needs_state else []
+        groups = (
+            [x if law._static.size1_in(j) else ca.SX(0, 1) for j, x in enumerate((q, v, t))] if law.needs_state else []
+        )
         kinetic[i], static[i] = law._kinetic(speeds[i], *groups), law._static.call(groups)[0]
     return ca.Function(
         "laws", [speeds, q, v, t], [ca.densify(kinetic), ca.densify(static)], ["speeds", "q", "v", "t"],

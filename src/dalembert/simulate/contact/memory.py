@@ -100,6 +100,7 @@ class Places(NamedTuple):
     rk_more_c: int
     rk_dense: int
     rk_times: int
+    rk_order: int
     # chains of joints, for bounds on the motion of shapes
     chain_first: int
     chain_links: int

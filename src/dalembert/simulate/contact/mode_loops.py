@@ -66,6 +66,58 @@ ALIGNED, ROUNDS = 1e-14, 60
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# Arrays: loops written out are compiled several times faster than NumPy's expressions.
+
+
+@nested
+def copy_to(target, source):
+    """Copy a vector."""
+    for j in range(source.size):
+        target[j] = source[j]
+
+
+@nested
+def copy_rows(target, source):
+    """Copy a matrix."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@nested
+def fill(target, value):
+    """Write a value into all of a vector."""
+    for j in range(target.size):
+        target[j] = value
+
+
+@nested
+def dot(a, b):
+    """Return a . b."""
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@nested
+def add_multiple(target, factor, source):
+    """Add a multiple of a vector."""
+    for j in range(source.size):
+        target[j] += factor * source[j]
+
+
+@nested
+def least(values):
+    """Return the least of some values."""
+    found = np.inf
+    for j in range(values.size):
+        if values[j] < found:
+            found = values[j]
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # Laws of friction and the terms of a state.
 
 
@@ -87,7 +139,9 @@ def kinetic(w, i, s):
         first, count = int(p[1]), int(p[2])
         if s >= law_tables[first + count - 1]:
             return law_tables[first + 2 * count - 1]
-        j = np.searchsorted(law_tables[first : first + count], s, side="right") - 1
+        j = 0
+        while law_tables[first + j + 1] <= s:
+            j += 1
         low, high = law_tables[first + j], law_tables[first + j + 1]
         part = (s - low) / (high - low)
         return (1.0 - part) * law_tables[first + count + j] + part * law_tables[first + count + j + 1]
@@ -211,22 +265,23 @@ def choose(w):
     for i in range(m):
         for j in range(n):
             rest[i, j] = A[i, j] * scale[j]
-        sizes[i] = np.sqrt((rest[i] * rest[i]).sum())
+        sizes[i] = np.sqrt(dot(rest[i], rest[i]))
     most = m if known_rank[0] < 0 else known_rank[0]
     for _ in range(min(most, n)):
         best, largest = -1, INDEPENDENT if known_rank[0] < 0 else 0.0
         for i in range(m):
-            left = np.sqrt((rest[i] * rest[i]).sum()) / sizes[i] if sizes[i] > 0.0 else 0.0
+            left = np.sqrt(dot(rest[i], rest[i])) / sizes[i] if sizes[i] > 0.0 else 0.0
             if not used[i] and left > largest:
                 best, largest = i, left
         if best < 0:
             break
         used[best] = True
-        Q[count] = rest[best] / np.sqrt((rest[best] * rest[best]).sum())
+        fill(Q[count], 0.0)
+        add_multiple(Q[count], 1.0 / np.sqrt(dot(rest[best], rest[best])), rest[best])
         for i in range(m):
             if not used[i]:
                 for _ in range(2):
-                    rest[i] -= (Q[count] * rest[i]).sum() * Q[count]
+                    add_multiple(rest[i], -dot(Q[count], rest[i]), Q[count])
         count += 1
     place = 0
     for i in range(m):
@@ -252,10 +307,10 @@ def choose(w):
                     continue
                 for _ in range(2):
                     for a in range(count):
-                        y -= (Q[a] * y).sum() * Q[a]
-                left = np.sqrt((y * y).sum() / size)
+                        add_multiple(y, -dot(Q[a], y), Q[a])
+                left = np.sqrt(dot(y, y) / size)
                 if left > INDEPENDENT and count < Q.shape[0]:
-                    Q[count] = y / np.sqrt((y * y).sum())
+                    add_multiple(Q[count], 1.0 / np.sqrt(dot(y, y)), y)
                     count += 1
                     kept[place] = m + 3 * i + j
                     place += 1
@@ -396,8 +451,8 @@ def take(w):
     n, m = M.shape[0], A.shape[0]
     for j in range(n):
         acceleration[j] = solution[j]
-    lam[:] = 0.0
-    reactions[:] = 0.0
+    fill(lam, 0.0)
+    fill(reactions, 0.0)
     for p in range(mode_counts[KEPT_ROWS]):
         row = kept[p]
         if row < m:
@@ -448,9 +503,9 @@ def own_acceleration(w, i):
         return 0.0
     total = 0.0
     for j in range(1, 3):
-        y[:] = W[3 * i + j]
+        copy_to(y, W[3 * i + j])
         substitute(LU, n, pivot, y)
-        total += (W[3 * i + j] * y).sum()
+        total += dot(W[3 * i + j], y)
     return size * total
 
 
@@ -486,7 +541,10 @@ def held(w, careful):
                 if size > slow_[i]:
                     continue
                 k = own_acceleration(w, i)
-                x, y = contact_rate[3 * i + 1] + k * sliding_unit[i, 0], contact_rate[3 * i + 2] + k * sliding_unit[i, 1]
+                x, y = (
+                    contact_rate[3 * i + 1] + k * sliding_unit[i, 0],
+                    contact_rate[3 * i + 2] + k * sliding_unit[i, 1],
+                )
                 length = np.sqrt(x * x + y * y)
                 if length > 0.0:
                     change = max(change, abs(x / length - sliding_unit[i, 0]), abs(y / length - sliding_unit[i, 1]))
@@ -662,8 +720,8 @@ def decided(w):
             cone_G[a, b] = total
     if p and not solve_cones(w, p, cone_size[1]):
         return NO_FORCES
-    lam[:] = 0.0
-    reactions[:] = 0.0
+    fill(lam, 0.0)
+    fill(reactions, 0.0)
     for a in range(p):
         for j in range(n + count):
             free[j] += X[a, j] * cone_r[a]
@@ -772,7 +830,7 @@ def strike(w, taking, plastic, impulses, after):
         sound = solve_cones(w, p, cone_size[1])
     if not sound:
         return NO_IMPULSES
-    impulses[:] = 0.0
+    fill(impulses, 0.0)
     for j in range(n):
         after[j] = v[j]
     for a in range(p):
@@ -865,10 +923,10 @@ def move_onto(w, t):
             break
         if not least_change(w, rows, count, missing, change):
             return SINGULAR
-        chart_base[:] = q
-        way[:] = change
+        copy_to(chart_base, q)
+        copy_to(way, change)
         invoke(calls[ALONG, 0], calls[ALONG, 1], calls[ALONG, 2])
-        q[:] = moved
+        copy_to(q, moved)
     else:
         time[0] = t
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])

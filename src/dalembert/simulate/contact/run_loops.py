@@ -34,7 +34,11 @@ from dalembert.simulate.contact.mode_loops import (
     TRANSITION,
     block,
     choose,
+    copy_rows,
+    copy_to,
     decided,
+    fill,
+    least,
     limit_factor,
     motion,
     other_rows,
@@ -44,7 +48,17 @@ from dalembert.simulate.contact.mode_loops import (
     strike,
     substitute,
 )
-from dalembert.simulate.events.isolate_loops import CROSSING, GRID, QUIET, SPLIT, begin, insert, narrow, next_trial, verdict
+from dalembert.simulate.events.isolate_loops import (
+    CROSSING,
+    GRID,
+    QUIET,
+    SPLIT,
+    begin,
+    insert,
+    narrow,
+    next_trial,
+    verdict,
+)
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Memory of a run.
@@ -59,7 +73,21 @@ PAINLEVE, DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHAT
 T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL, ORIGIN = range(12)
 """Places in `clock`."""
 
-STEPS, REJECTED, EVALUATIONS, SAMPLES, EVENT_COUNT, NEXT, STANDING, GAINS, UNRESOLVED, WHO, COMPLETE, COMPLETE_EVENTS, BEGUN = range(13)
+(
+    STEPS,
+    REJECTED,
+    EVALUATIONS,
+    SAMPLES,
+    EVENT_COUNT,
+    NEXT,
+    STANDING,
+    GAINS,
+    UNRESOLVED,
+    WHO,
+    COMPLETE,
+    COMPLETE_EVENTS,
+    BEGUN,
+) = range(13)
 """Places in `counts`."""
 
 OPEN, CLOSED, STICK, SLIP, SLIP_PLUS, SLIP_MINUS, IMPACT, IMPACTS, REST, RISING, FALLING, NOTHING = range(12)
@@ -124,8 +152,8 @@ CHATTER, CHATTER_TIME = 30, 1e-7
 def set_state(w, q, v):
     """Put a state where the codes read it."""
     q_, v_ = vector(w, AT.q), vector(w, AT.v)
-    q_[:] = q
-    v_[:] = v
+    copy_to(q_, q)
+    copy_to(v_, v)
 
 
 @nested
@@ -133,9 +161,9 @@ def chart_at(w, base, x, v):
     """Move along the chart: w.q and w.x_rate."""
     chart_base, chart_x, v_ = vector(w, AT.chart_base), vector(w, AT.chart_x), vector(w, AT.v)
     calls = whole_matrix(w, AT.calls)
-    chart_base[:] = base
-    chart_x[:] = x
-    v_[:] = v
+    copy_to(chart_base, base)
+    copy_to(chart_x, x)
+    copy_to(v_, v)
     invoke(calls[CHART, 0], calls[CHART, 1], calls[CHART, 2])
 
 
@@ -154,7 +182,7 @@ def write_rate(w, row):
 def here(w):
     """Solve the motion at the state of the run, with care, and write the first stage; return how it ended."""
     q0, v, v0 = vector(w, AT.q0), vector(w, AT.v), vector(w, AT.v0)
-    bounds, chart_x, chart_base = vector(w, AT.bounds), vector(w, AT.chart_x), vector(w, AT.chart_base)
+    chart_x, chart_base = vector(w, AT.chart_x), vector(w, AT.chart_base)
     q, acceleration, clock = vector(w, AT.q), vector(w, AT.acceleration), vector(w, AT.clock)
     tally = whole(w, AT.tally)
     calls = whole_matrix(w, AT.calls)
@@ -166,12 +194,13 @@ def here(w):
     tally[EVALUATIONS] += 1
     if code != SOUND:
         return code
-    chart_x[:] = 0.0
-    chart_base[:] = q0
+    fill(chart_x, 0.0)
+    copy_to(chart_base, q0)
     invoke(calls[CHART, 0], calls[CHART, 1], calls[CHART, 2])
-    q[:] = q0
+    copy_to(q, q0)
     write_rate(w, stages[0])
-    stage_v[0], stage_a[0] = v0, acceleration
+    copy_to(stage_v[0], v0)
+    copy_to(stage_a[0], acceleration)
     margins(w, stage_margins[0])
     for j in range(2 * n + 3):
         if not np.isfinite(stages[0, j]):
@@ -182,7 +211,7 @@ def here(w):
 @nested
 def stage(w, t, row, watch):
     """Evaluate the rate at z.y; return how it ended."""
-    v, q0, bounds = vector(w, AT.v), vector(w, AT.q0), vector(w, AT.bounds)
+    v, q0 = vector(w, AT.v), vector(w, AT.q0)
     stage_y, acceleration = vector(w, AT.stage_y), vector(w, AT.acceleration)
     tally = whole(w, AT.tally)
     stages, stage_v, stage_a = matrix(w, AT.stages), matrix(w, AT.stage_v), matrix(w, AT.stage_a)
@@ -198,7 +227,8 @@ def stage(w, t, row, watch):
         return code
     write_rate(w, stages[row])
     if watch:
-        stage_v[row], stage_a[row] = v, acceleration
+        copy_to(stage_v[row], v)
+        copy_to(stage_a[row], acceleration)
         margins(w, stage_margins[row])
     return SOUND
 
@@ -207,7 +237,7 @@ def stage(w, t, row, watch):
 def take_shot(w, h, watch):
     """Step from the state of the run by h: end in z.end_q, z.end_v, z.more; return how it ended, and the error."""
     q, v, clock = vector(w, AT.q), vector(w, AT.v), vector(w, AT.clock)
-    q0, bounds, q1 = vector(w, AT.q0), vector(w, AT.bounds), vector(w, AT.q1)
+    q0, q1 = vector(w, AT.q0), vector(w, AT.q1)
     v1, limits, stage_y = vector(w, AT.v1), vector(w, AT.limits), vector(w, AT.stage_y)
     sums, rk_fifth, rk_third = vector(w, AT.sums), vector(w, AT.rk_fifth), vector(w, AT.rk_third)
     v0, rk_b, rk_c = vector(w, AT.v0), vector(w, AT.rk_b), vector(w, AT.rk_c)
@@ -246,8 +276,8 @@ def take_shot(w, h, watch):
     code = project(w, t + h)
     if code != SOUND:
         return code, np.inf
-    q1[:] = q
-    v1[:] = v
+    copy_to(q1, q)
+    copy_to(v1, v)
     for j in range(3):
         sums[j] = stage_y[2 * n + j]
     return SOUND, ratio
@@ -304,8 +334,8 @@ def go(w, h):
     """Move the run to the end of the step that was taken last; return how it ended."""
     q1, v1, q0 = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.q0)
     v0, clock, sums = vector(w, AT.v0), vector(w, AT.clock), vector(w, AT.sums)
-    q0[:] = q1
-    v0[:] = v1
+    copy_to(q0, q1)
+    copy_to(v0, v1)
     clock[T] += h
     clock[WORK] += sums[0]
     clock[HEAT_SUM] += sums[1]
@@ -382,7 +412,7 @@ def margins(w, out):
     for j in range(acceleration.size):
         noise = max(noise, abs(acceleration[j]))
     pull, noise = WEAK * (1.0 + pull), OPENING * (1.0 + noise)
-    out[:] = np.inf
+    fill(out, np.inf)
     for i in range(closed.size):
         if not closed[i]:
             continue
@@ -429,7 +459,7 @@ def guard(w, kind, index, sign, h):
 def guard_here(w, kind, index, sign, h):
     """Evaluate a guard at the end of the step that was taken last."""
     q1, v1, environment = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.environment)
-    clock, bounds, time = vector(w, AT.clock), vector(w, AT.bounds), vector(w, AT.time)
+    clock, time = vector(w, AT.clock), vector(w, AT.time)
     gaps, event_values = vector(w, AT.gaps), vector(w, AT.event_values)
     tally = whole(w, AT.tally)
     calls = whole_matrix(w, AT.calls)
@@ -443,7 +473,7 @@ def guard_here(w, kind, index, sign, h):
             return code, 0.0
         values = np.zeros(3 * closed.size)
         margins(w, values)
-        return SOUND, values.min()
+        return SOUND, least(values)
     if kind == GAP:
         time[0] = t
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
@@ -458,8 +488,9 @@ def guard_here(w, kind, index, sign, h):
 @nested
 def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
     """Step to right behind a zero between two lengths; return how it ended, and the length."""
-    bracket = np.array([low, at_low if at_low > 0.0 else 2.2e-308, high, at_high, 0.0])
-    widths = np.full(3, np.inf)
+    bracket, widths = np.zeros(5), np.zeros(3)
+    bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low if at_low > 0.0 else 2.2e-308, high, at_high
+    fill(widths, np.inf)
     for trial in range(200):
         low, high = bracket[0], bracket[2]
         if high - low <= tolerance or bracket[3] == 0.0:
@@ -580,21 +611,23 @@ def isolate(w, i, h, start, end, L, K, width, slack, found):
     Return 1 where there is one, 0 where there is none, -1 where it is certain only up to found[1].
     """
     stack, top, looks = np.zeros((64, 3)), 0, 0
-    stack[0] = end
-    a = start.copy()
+    a = np.zeros(3)
+    copy_to(stack[0], end)
+    copy_to(a, start)
     while top >= 0:
         b = stack[top]
         piece = b[0] - a[0]
         small = piece <= width or L * piece <= GRAZING
         if b[1] <= 0.0 and (small or 0.5 * (a[2] + b[2] + K * piece) < 0.0):
-            found[0], found[1] = a, b
+            copy_to(found[0], a)
+            copy_to(found[1], b)
             return 1
         if b[1] > 0.0 and (small or least_value(a[0], a[1], a[2], b[0], b[1], b[2], L, K) > -GRAZING):
-            a = b.copy()
+            copy_to(a, b)
             top -= 1
             continue
         if looks == MOST_LOOKS or top == 63:
-            found[1] = a
+            copy_to(found[1], a)
             return -1
         looks += 1
         s = 0.5 * (a[0] + b[0])
@@ -621,12 +654,13 @@ def gap_in(w, i, h, ready):
     set_state(w, q0, v0)
     time[0] = clock[T]
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    start = np.array([0.0, gaps[i], velocity[3 * i]])
+    start, end = np.zeros(3), np.zeros(3)
+    start[1], start[2] = gaps[i], velocity[3 * i]
     end_q, end_v, more = q1.copy(), v1.copy(), sums.copy()
     set_state(w, q1, v1)
     time[0] = clock[T] + h
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    end = np.array([h, gaps[i], velocity[3 * i]])
+    end[0], end[1], end[2] = h, gaps[i], velocity[3 * i]
     L, K = gap_bounds(w, i, h)
     width = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
     slack = POLYNOMIAL * (limits[ATOL] + limits[RTOL])
@@ -668,7 +702,9 @@ def gap_in(w, i, h, ready):
         if verdict_of <= 0:
             certain = h if verdict_of == 0 else found[1, 0]
             if certain >= h:
-                q1[:], v1[:], sums[:] = end_q, end_v, more
+                copy_to(q1, end_q)
+                copy_to(v1, end_v)
+                copy_to(sums, more)
                 return SOUND, h, False, False
             if certain <= LEAST_PART * h:
                 tally[WHO] = i
@@ -679,17 +715,21 @@ def gap_in(w, i, h, ready):
         if high < h:
             K_kept = stages.copy()
             code, g_high = guard(w, GAP, i, 1.0, high)
-            stages[:] = K_kept
+            copy_rows(stages, K_kept)
             if code != SOUND:
                 return code, h, False, False
         if g_high > 0.0:
-            start[0], start[1], start[2] = high, g_high, velocity[3 * i]  # the polynomial was below zero, the step is not
+            start[0], start[1], start[2] = (
+                high,
+                g_high,
+                velocity[3 * i],
+            )  # the polynomial was below zero, the step is not
             continue
         low, g_low = found[0, 0], found[0, 1]
         if low > start[0]:
             K_kept = stages.copy()
             code, g_low = guard(w, GAP, i, 1.0, low)
-            stages[:] = K_kept
+            copy_rows(stages, K_kept)
             if code != SOUND:
                 return code, h, False, False
             if g_low <= 0.0:
@@ -733,7 +773,7 @@ def pinch(w, i, h, low, g_low, high, g_high):
         if not low < trial < high:
             continue
         code, g = guard(w, GAP, i, 1.0, trial)
-        stages[:] = K_kept
+        copy_rows(stages, K_kept)
         if code != SOUND:
             return low, g_low, high, g_high, code
         if g > 0.0:
@@ -856,7 +896,7 @@ def first_watched(w, h, watched, loose, ready, fired):
                         w, WATCH, k, signs[k], low, high, signs[k] * g[i, k],
                         signs[k] * g[i + 1, k], tolerance,
                     )  # fmt: skip
-                    stages[:] = K_kept
+                    copy_rows(stages, K_kept)
                     if code != SOUND:
                         return code, h, -2
                     if at < best:
@@ -868,7 +908,7 @@ def first_watched(w, h, watched, loose, ready, fired):
                     gap = loose[k - watched]
                     code, at_high = guard(w, GAP, gap, 1.0, high)
                     code2, at_low = guard(w, GAP, gap, 1.0, low) if low > 0.0 else (SOUND, g[i, k])
-                    stages[:] = K_kept
+                    copy_rows(stages, K_kept)
                     if code != SOUND or code2 != SOUND:
                         return max(code, code2), h, -2
                     if at_high > 0.0:
@@ -878,14 +918,16 @@ def first_watched(w, h, watched, loose, ready, fired):
                         w, GAP, gap, 1.0, low if at_low > 0.0 else 0.0, high,
                         max(at_low, 2.2e-308), at_high, tolerance,
                     )  # fmt: skip
-                    stages[:] = K_kept
+                    copy_rows(stages, K_kept)
                     if code != SOUND:
                         return code, h, -2
                     if at < best:
                         best, who = at, gap
             if who > -2:
                 return SOUND, best, who
-            q1[:], v1[:], sums[:] = end_q, end_v, more
+            copy_to(q1, end_q)
+            copy_to(v1, end_v)
+            copy_to(sums, more)
         for k in range(watched):
             if g[i + 1, k] != 0.0:
                 signs[k] = np.sign(g[i + 1, k])
@@ -935,14 +977,14 @@ def first_change(w, h):
     code, end = guard_here(w, MARGIN, 0, 1.0, h)
     if code != SOUND:
         return code, h, False
-    low, at_low = 0.0, stage_margins[0].min()
+    low, at_low = 0.0, least(stage_margins[0])
     # where a margin dips between the stages it is looked at by steps of full order
     looks = np.zeros(40)
     count = doubtful(w, rk_times, h, looks)
     K_kept = stages.copy()
     for j in range(count):
         code, value = guard(w, MARGIN, 0, 1.0, looks[j])
-        stages[:] = K_kept
+        copy_rows(stages, K_kept)
         if code != SOUND:
             return code, h, False
         if value <= 0.0:
@@ -966,17 +1008,17 @@ def doubtful(w, times, h, looks):
     Stages are states of low order: a margin that falls there below `DIP` of its largest and rises again is looked at.
     """
     stage_margins = matrix(w, AT.stage_margins)
-    order = np.argsort(times)
+    order = whole(w, AT.rk_order)
     count = 0
     for g in range(stage_margins.shape[1]):
-        least, largest, where = np.inf, 0.0, -1
+        lowest, largest, where = np.inf, 0.0, -1
         for o in range(13):
             value = stage_margins[order[o], g]
             if np.isfinite(value):
                 largest = max(largest, value)
-                if value < least:
-                    least, where = value, o
-        if where < 0 or least >= DIP * largest:
+                if value < lowest:
+                    lowest, where = value, o
+        if where < 0 or lowest >= DIP * largest:
             continue
         s = times[order[where]]
         if not ENDS < s < 1.0 - ENDS:
@@ -986,7 +1028,10 @@ def doubtful(w, times, h, looks):
             if stage_margins[order[o], g] < DIP * largest and ENDS < s < 1.0 - ENDS and count < looks.size - 1:
                 looks[count] = s * h
                 count += 1
-    looks[:count].sort()
+    for a in range(1, count):
+        for b in range(a, 0, -1):
+            if looks[b] < looks[b - 1]:
+                looks[b], looks[b - 1] = looks[b - 1], looks[b]
     kept = 0
     for j in range(count):
         if kept == 0 or looks[j] > looks[kept - 1]:
@@ -1047,7 +1092,7 @@ def do_settle(w):
     closed, gapped, pushes = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pushes)
     slides = flags(w, AT.slides)
     q, v, reactions = vector(w, AT.q), vector(w, AT.v), vector(w, AT.reactions)
-    q0, v0, bounds = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.bounds)
+    q0, v0 = vector(w, AT.q0), vector(w, AT.v0)
     clock, acceleration, contact_rate = vector(w, AT.clock), vector(w, AT.acceleration), vector(w, AT.contact_rate)
     load_, lam = vector(w, AT.load), vector(w, AT.lam)
     tally, tangents, load_row = whole(w, AT.tally), whole(w, AT.tangents), whole(w, AT.load_row)
@@ -1059,12 +1104,12 @@ def do_settle(w):
         code = project(w, clock[T])
         if code != SOUND:
             return code
-        q0[:] = q
-        v0[:] = v
+        copy_to(q0, q)
+        copy_to(v0, v)
         code = motion(w, clock[T], True)
         if code != SOUND:
             return code
-        needed[:] = reactions
+        copy_to(needed, reactions)
         largest = noise = 0.0
         for j in range(3 * k):
             largest = max(largest, abs(reactions[j]))
@@ -1176,7 +1221,7 @@ def do_impact(w):
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
     calls = whole_matrix(w, AT.calls)
     tally, load_row, tangents = whole(w, AT.tally), whole(w, AT.load_row), whole(w, AT.tangents)
-    struck, direction, M = matrix(w, AT.struck), matrix(w, AT.direction), matrix(w, AT.M)
+    struck, direction, M, W = matrix(w, AT.struck), matrix(w, AT.direction), matrix(w, AT.M), matrix(w, AT.W)
     k, n, t = closed.size, v.size, clock[T]
     set_state(w, q0, v0)
     time[0] = t
@@ -1196,30 +1241,30 @@ def do_impact(w):
         total, one = np.zeros(3 * k), np.zeros(k, np.bool_)
         code = ENDLESS
         for _ in range(10_000):
-            worst, least = -1, np.inf
+            worst, slowest = -1, np.inf
             fastest = 1.0
             for i in range(k):
                 if gapped[i]:
                     fastest = max(fastest, abs(velocity[3 * i]))
             for i in range(k):
-                if gapped[i] and touching[i] and velocity[3 * i] < least:
-                    worst, least = i, velocity[3 * i]
-            if worst < 0 or least >= -1e-12 * fastest:
+                if gapped[i] and touching[i] and velocity[3 * i] < slowest:
+                    worst, slowest = i, velocity[3 * i]
+            if worst < 0 or slowest >= -1e-12 * fastest:
                 code = SOUND
                 break
-            one[:] = False
+            fill(one, False)
             one[worst] = True
             code = strike(w, one, plastic, impulses, after)
             if code != SOUND:
                 return code
             total += impulses
-            v[:] = after
+            copy_to(v, after)
             invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
             code = ENDLESS
         if code != SOUND:
             return code
-        impulses[:] = total
-        after[:] = v
+        copy_to(impulses, total)
+        copy_to(after, v)
     else:
         code = strike(w, touching, plastic, impulses, after)
         if code != SOUND:
@@ -1232,7 +1277,7 @@ def do_impact(w):
         if impulses[3 * i] > 0.0:
             if before[3 * i] < -STILL:
                 if limit[i] > 0.0:
-                    struck[i] = np.nan
+                    fill(struck[i], np.nan)
                 else:
                     for j in range(KNOWN - 1):
                         struck[i, j] = struck[i, j + 1]
@@ -1241,22 +1286,28 @@ def do_impact(w):
             if limit[i] > 0.0:
                 rests[i] = max(limit[i], t)
         piled = piled or (limit[i] > 0.0 and touching[i] and before[3 * i] < -STILL)
-    v0[:] = after
+    copy_to(v0, after)
     set_state(w, q0, v0)
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    heat = 0.0
+    # what the contacts take: P . (u- + u+) / 2; what they do to the system: P . W (v- + v+) / 2
+    heat = work = 0.0
     for j in range(3 * k):
         if gapped[j // 3] or load_row[j // 3] >= 0:
             heat -= 0.5 * impulses[j] * (before[j] + velocity[j])
+            for b in range(n):
+                work += 0.5 * impulses[j] * W[j, b] * (start[b] + after[b])
+    stays = np.zeros(k, np.bool_)
+    for i in range(k):
+        stays[i] = touching[i] and velocity[3 * i] <= (SLOW if piled else STILL * size)
+        if gapped[i] and stays[i] and not closed[i]:
+            note(w, t, i, OPEN, CLOSED)
+    for i in range(k):
+        if gapped[i] and closed[i] and not stays[i]:
+            note(w, t, i, CLOSED, OPEN)
     for i in range(k):
         word = word_of(w, i)
         if gapped[i]:
-            stays = touching[i] and velocity[3 * i] <= (SLOW if piled else STILL * size)
-            if stays and not closed[i]:
-                note(w, t, i, OPEN, CLOSED)
-            elif closed[i] and not stays:
-                note(w, t, i, CLOSED, OPEN)
-            closed[i] = stays
+            closed[i] = stays[i]
         x, y = velocity[3 * i + 1], velocity[3 * i + 2]
         speed = np.sqrt(x * x + y * y)
         if not closed[i] or tangents[i] == 0 or (gapped[i] and not static(w, i) > 0.0):
@@ -1274,6 +1325,7 @@ def do_impact(w):
                 note(w, t, i, word, word_of(w, i))
     code = do_settle(w)
     clock[HEAT_SUM] += heat
+    clock[FRICTION_SUM] += work
     if heat < 0.0:
         energy = 0.0
         for i in range(n):
@@ -1405,7 +1457,7 @@ def paradox(w):
         if not block(w, rows, count):
             return SOUND
         y = np.zeros(n + count)
-        y[:n] = W[3 * i]
+        copy_to(y, W[3 * i])
         substitute(factors, n + count, pivot, y)
         coefficient = limit_factor(w, i)
         effective = 0.0
@@ -1438,13 +1490,18 @@ def record(w, h, work, heat, friction):
     axes = cube(w, AT.axes)
     row = tally[SAMPLES]
     sample_t[row] = time[0]
-    sample_q[row], sample_v[row], sample_a[row], sample_lam[row] = q, v, acceleration, lam
+    copy_to(sample_q[row], q)
+    copy_to(sample_v[row], v)
+    copy_to(sample_a[row], acceleration)
+    copy_to(sample_lam[row], lam)
     for i in range(closed.size):
         for j in range(3):
             sample_r[row, 3 * i + j] = reactions[3 * i + j]
             if axes.shape[0]:
                 sample_r[row, 3 * i + j] = (
-                    axes[i, 0, j] * reactions[3 * i] + axes[i, 1, j] * reactions[3 * i + 1] + axes[i, 2, j] * reactions[3 * i + 2]
+                    axes[i, 0, j] * reactions[3 * i]
+                    + axes[i, 1, j] * reactions[3 * i + 1]
+                    + axes[i, 2, j] * reactions[3 * i + 2]
                 )
         word = word_of(w, i)
         if word == STICK and gapped[i] and not (reactions[3 * i] > 0.0 or contact_rate[3 * i] <= 0.0):
@@ -1459,8 +1516,8 @@ def record_here(w, h):
     """Write a sample of the state of the run, whose motion was solved last."""
     q0, v0, q = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.q)
     v, time, clock = vector(w, AT.v), vector(w, AT.time), vector(w, AT.clock)
-    q[:] = q0
-    v[:] = v0
+    copy_to(q, q0)
+    copy_to(v, v0)
     time[0] = clock[T]
     record(w, h, clock[WORK], clock[HEAT_SUM], clock[FRICTION_SUM])
 
@@ -1478,10 +1535,10 @@ def keep(w):
     kept_struck, kept_modes, direction = matrix(w, AT.kept_struck), matrix(w, AT.kept_modes), matrix(w, AT.direction)
     struck = matrix(w, AT.struck)
     tally[COMPLETE], tally[COMPLETE_EVENTS] = tally[SAMPLES], tally[EVENT_COUNT]
-    kept_q[:] = q0
-    kept_v[:] = v0
-    kept_clock[:] = clock
-    kept_counts[:] = tally
+    copy_to(kept_q, q0)
+    copy_to(kept_v, v0)
+    copy_to(kept_clock, clock)
+    copy_to(kept_counts, tally)
     for i in range(closed.size):
         kept_modes[i, 0], kept_modes[i, 1] = closed[i], slides[i]
         kept_modes[i, 2], kept_modes[i, 3] = direction[i, 0], direction[i, 1]
@@ -1636,7 +1693,6 @@ def advance(w, watched, loose_all, most):
     sample_t = vector(w, AT.sample_t)
     tally = whole(w, AT.tally)
     events = matrix(w, AT.events)
-    k = closed.size
     ready, fired = np.zeros(1, np.bool_), np.zeros(max(watched, 1), np.bool_)
     set_state(w, q0, v0)
     code = here(w)
@@ -1665,7 +1721,7 @@ def step(w, watched, loose_all, ready, fired):
     closed, gapped, pair_bounded = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pair_bounded)
     clock, limits, late = vector(w, AT.clock), vector(w, AT.limits), vector(w, AT.late)
     rests, q0, v0 = vector(w, AT.rests), vector(w, AT.q0), vector(w, AT.v0)
-    q1, v1, bounds = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.bounds)
+    q1, v1 = vector(w, AT.q1), vector(w, AT.v1)
     sums, q, v = vector(w, AT.sums), vector(w, AT.q), vector(w, AT.v)
     time, sample_t, signs = vector(w, AT.time), vector(w, AT.sample_t), vector(w, AT.signs)
     stages, events = matrix(w, AT.stages), matrix(w, AT.events)
@@ -1705,22 +1761,24 @@ def step(w, watched, loose_all, ready, fired):
             if code != SOUND:
                 return code
             if at < h or struck:
-                stages[:] = K_kept
+                copy_rows(stages, K_kept)
                 ready[0] = False
                 h, strikes = at, struck
                 if h > 0.0:
                     code, _ = shot(w, h, True)
                     if code != SOUND:
                         return code
-                    K_kept[:] = stages
+                    copy_rows(K_kept, stages)
                 else:
-                    q1[:], v1[:], sums[:] = q0, v0, 0.0
+                    copy_to(q1, q0)
+                    copy_to(v1, v0)
+                    fill(sums, 0.0)
                     break
     # modes
     changed = False
     if h > 0.0:
         before = h
-        K_kept[:] = stages
+        copy_rows(K_kept, stages)
         code, h, changed = first_change(w, h)
         if code != SOUND:
             return code
@@ -1732,7 +1790,7 @@ def step(w, watched, loose_all, ready, fired):
                 if code != SOUND:
                     return code
         else:
-            stages[:] = K_kept
+            copy_rows(stages, K_kept)
     # the user's functions, and gaps without bounds
     count = 0
     loose = np.zeros(loose_all.size, np.int64)
@@ -1756,7 +1814,9 @@ def step(w, watched, loose_all, ready, fired):
                 if code != SOUND:
                     return code
             else:
-                q1[:], v1[:], sums[:] = q0, v0, 0.0
+                copy_to(q1, q0)
+                copy_to(v1, v0)
+                fill(sums, 0.0)
             watching = kind == -1
             strikes = strikes or kind >= 0
     # samples at asked times on the way are steps of their own
@@ -1785,7 +1845,9 @@ def step(w, watched, loose_all, ready, fired):
                 return code
             q[:], v[:], time[0] = q1, v1, at
             record(w, 0.0, clock[WORK] + sums[0], clock[HEAT_SUM] + sums[1], clock[FRICTION_SUM] + sums[2])
-        q1[:], v1[:], sums[:] = finish_q, finish_v, finish
+        copy_to(q1, finish_q)
+        copy_to(v1, finish_v)
+        copy_to(sums, finish)
     code = go(w, h)
     clock[T] = end
     clock[FAILED_AT] = end
