@@ -131,7 +131,7 @@ def _events(events: Any, holder: list[Problem] | None) -> tuple[list[str], list[
 
 def _of_unknowns(event: Any, holder: list[Problem] | None) -> Any:
     """Return a function of (t, q, v) as one of the unknowns, (t, x), of the problem that will be in `holder`."""
-    function = event.g if isinstance(event, Event) else event
+    function: Any = event.g if isinstance(event, Event) else event
     if holder is None or not callable(function):
         return event
 
