@@ -19,8 +19,8 @@ import xarray
 
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
+from dalembert.simulate.storage.read import lookup3
 from dalembert.simulate.storage.text import as_text, from_text
-from dalembert.simulate.storage.unfinished import lookup3
 from tests.model.closed_loops import parallelogram, slider_crank, stewart
 from tests.simulate.contact_cases import vertical_ball
 from tests.simulate.linkages import bricard, crank_rocker
