@@ -132,7 +132,7 @@ def _events(events: Any, holder: list[Problem] | None) -> tuple[list[str], list[
 def _of_unknowns(event: Any, holder: list[Problem] | None) -> Any:
     """Return a function of (t, q, v) as one of the unknowns, (t, x), of the problem that will be in `holder`."""
     function: Any = event.g if isinstance(event, Event) else event
-    if holder is None or not callable(function):
+    if holder is None or isinstance(function, ca.SX):
         return event
 
     def value(t: float, x: Array) -> float:

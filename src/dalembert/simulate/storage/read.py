@@ -184,6 +184,10 @@ def as_dataset(run: Any) -> Any:
         import xarray
     except ImportError as error:
         raise MissingExtraError("xarray", "files", "A run as a dataset") from error
+    if "q" not in run.samples:
+        axes = {"t": ("t", run.t, {"units": "s"}), "unknown": list(run.unknowns)}
+        numbers = {"x": (("t", "unknown"), run.x), "rates": (("t", "unknown"), run.sample("rates"))}
+        return xarray.Dataset(numbers, axes, {"method": run.method, "reason": run.reason, "status": run.status})
     m = run.moving
     coordinates: dict[str, Any] = {
         "t": ("t", run.t, {"units": "s"}),
@@ -206,8 +210,11 @@ def as_dataset(run: Any) -> Any:
     }
     if run.contacts:
         variables["modes"] = (("t", "contact"), run.modes)
-        forces = np.asarray(run.forces).reshape(run.t.size, len(run.contacts), 3)
-        variables["contact_forces"] = (("t", "contact", "axis"), forces, {"units": "N"})
+        if run.columns is None:
+            forces = np.asarray(run.forces).reshape(run.t.size, len(run.contacts), 3)
+            variables["contact_forces"] = (("t", "contact", "axis"), forces, {"units": "N"})
+        else:
+            variables["friction_forces"] = (("t", "direction"), run.forces, {"units": "N"})
         variables["heat"] = ("t", run.heat, {"units": "J"})
     attributes = {"system": m.name, "method": run.method, "reason": run.reason, "status": run.status}
     return xarray.Dataset(variables, coordinates, attributes)
