@@ -188,7 +188,7 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
             options["breaks"] = breaks[1:]
         options["force"] = force
     if kind == "lagrangian":
-        options["stepper"] = str(method := rng.choice(["dop853", "dopri5", "radau"]))
+        options["method"] = str(method := rng.choice(["dop853", "dopri5", "radau"]))
     else:
         options["method"] = str(method)
         options |= {"step": step} if method == "variational" else {}

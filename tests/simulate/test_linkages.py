@@ -292,7 +292,7 @@ def test_an_implicit_run_that_is_stopped_while_it_writes_keeps_its_start(monkeyp
 
 
 def test_a_run_whose_energy_breaks_is_called_inaccurate(monkeypatch):
-    import dalembert.simulate.mechanism as entry
+    import dalembert.simulate.entry as entry
 
     monkeypatch.setattr(entry, "broken_balance", lambda run: "the energy balance is off by 3 J")
     run = da.simulate(given.bennett(), 0.1)
@@ -308,7 +308,7 @@ def test_a_run_whose_energy_breaks_is_called_inaccurate(monkeypatch):
 def test_starts_are_measured_against_the_mechanism(unit):
     """A start open by 9 % of a link of a micrometre was accepted."""
     m, q = given.parallelogram("point", unit=unit)
-    with pytest.raises(da.ModelError, match=r"misses 'loop 1.*of the mechanism's size"):
+    with pytest.raises(da.ModelError, match=r"misses 'loop 1.*of the system's size"):
         da.simulate(m, 0.01, q + np.array([0.09, 0.0, 0.0]))
     run = da.simulate(m, 0.01, q + np.array([1e-8, 0.0, 0.0]))
     assert run.ok

@@ -19,8 +19,8 @@ import xarray
 
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
+from dalembert.simulate.storage.read import lookup3
 from dalembert.simulate.storage.text import as_text, from_text
-from dalembert.simulate.storage.unfinished import lookup3
 from tests.model.closed_loops import parallelogram, slider_crank, stewart
 from tests.simulate.contact_cases import vertical_ball
 from tests.simulate.linkages import bricard, crank_rocker
@@ -444,3 +444,16 @@ def test_names_that_no_file_can_hold_are_refused_before_the_run(name):
         da.simulate(ball, 1.0, [1.0], contacts=[Contact(Sphere("ball"), name=name)], method="hybrid")
     with pytest.raises(da.ModelError, match="the name of an event"):
         da.simulate(ball, 1.0, [1.0], events={name: lambda t, q, v: q[0] - 0.5})
+
+
+def test_files_of_the_former_form_are_read(tmp_path):
+    """Earlier versions wrote `mechanism` and `torque`: the same data under other names."""
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 0.2, q, v, force={"drive": 1.0}, file=tmp_path / "run.h5")
+    with h5py.File(tmp_path / "run.h5", "r+") as file:
+        for new, old in (("system", "mechanism"), ("system_name", "mechanism_name"), ("force", "torque")):
+            file.attrs[old] = file.attrs[new]
+            del file.attrs[new]
+    read = da.Trajectory.load(tmp_path / "run.h5")
+    np.testing.assert_array_equal(read.q, run.q)
+    np.testing.assert_array_equal(read.repeat().q, run.q)

@@ -85,6 +85,15 @@ class _Room(ModuleType):
         return signature(simulate)
 
     @property
+    def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What `help(da.simulate)` begins with: the signature and the words of the function."""
+        from inspect import signature
+
+        from dalembert.simulate.entry import simulate
+
+        return f"simulate{signature(simulate)}\n\n{simulate.__doc__}"
+
+    @property
     def __wrapped__(self) -> Any:
         from dalembert.simulate.entry import simulate
 

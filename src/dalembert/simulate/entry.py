@@ -385,7 +385,7 @@ def _refuse_unknown(method: str, touching: bool, contacts: Any, options: dict[st
         if name not in of_method:
             near = near_matches(name, [*known, *of_method])
             raise ModelError(
-                f"simulate knows no option {name!r} with method={method!r}", near=[*RENAMED.get(name, ()), *near]
+                f"simulate knows no option {name!r} with method={method!r}", near=(*RENAMED.get(name, ()), *near)
             )
 
 

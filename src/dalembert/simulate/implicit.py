@@ -21,7 +21,7 @@ from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.result import Result
 from dalembert.simulate.samples import asked_times, checked_breaks, refuse_too_many
-from dalembert.simulate.settings import METHODS, Settings
+from dalembert.simulate.settings import IMPLICIT, Settings
 from dalembert.simulate.trajectory import Trajectory
 
 Array = np.ndarray
@@ -111,10 +111,10 @@ def _method(given: dict[str, Any]) -> tuple[str, str]:
     if method == "auto":
         what = "the system is written as equations" if given["known"] is None else "something is known in time"
         return "bdf", f"{what}: backward differentiation on F(t, x, x') = 0"
-    if method not in METHODS:
+    if method not in IMPLICIT:
         raise ModelError(
-            f"method={method!r} does not solve F(t, x, x') = 0; {', '.join(map(repr, METHODS))} do",
-            near=near_matches(str(method), METHODS),
+            f"method={method!r} does not solve F(t, x, x') = 0; {', '.join(map(repr, IMPLICIT))} do",
+            near=near_matches(str(method), IMPLICIT),
         )
     return method, "asked for"
 
@@ -131,8 +131,8 @@ def _events(events: Any, holder: list[Problem] | None) -> tuple[list[str], list[
 
 def _of_unknowns(event: Any, holder: list[Problem] | None) -> Any:
     """Return a function of (t, q, v) as one of the unknowns, (t, x), of the problem that will be in `holder`."""
-    function = event.g if isinstance(event, Event) else event
-    if holder is None or not callable(function):
+    function: Any = event.g if isinstance(event, Event) else event
+    if holder is None or isinstance(function, ca.SX):
         return event
 
     def value(t: float, x: Array) -> float:

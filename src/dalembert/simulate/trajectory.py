@@ -485,6 +485,11 @@ class Trajectory:
         """Write the run to an HDF5 file in NetCDF-4's layout, with model and options, so that it can be repeated."""
         from dalembert.simulate.storage.sink import save_run
 
+        if self.session is None:
+            raise UnsupportedError(
+                "runs in implicit form and with dry friction of a Lagrangian cannot be saved; run.to_xarray() has "
+                "their samples"
+            )
         save_run(self, path)
 
     def repeat(self, **changes: Any) -> Trajectory:

@@ -176,7 +176,7 @@ def _trajectory(run: Run) -> Trajectory:
         "t": np.array(record.t), "q": y[:, :n], "v": y[:, n : 2 * n], "modes": modes,
         "friction_work": y[:, 2 * n], "heat": y[:, 2 * n + 1],
     }  # fmt: skip
-    columns = {name: np.arange(d.columns.owner.size)[d.columns.of(i)] for i, name in enumerate(d.names)}
+    columns: dict[str, Any] = {name: np.arange(d.columns.owner.size)[d.columns.of(i)] for i, name in enumerate(d.names)}
     return Trajectory(
         samples, in_time(d.system), tuple(run.events), run.status, run.message, run.options.stepper.name,
         "from event to event, sticking contacts as constraints", Counts(record.steps, 0, d.evaluations),

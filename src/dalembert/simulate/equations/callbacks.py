@@ -1,4 +1,4 @@
-"""Python inside the compiled loop: controllers and event functions given as callables, and the way through `KKT`.
+"""Python inside compiled loops: forces, inputs and events given as callables, and the way through `KKT`.
 
 An exception cannot pass through compiled code: it is kept, the loop is told to stop, and the driver raises it.
 """
@@ -11,30 +11,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import called as called_number
 from dalembert.checks import refuse_masked
 from dalembert.errors import DalembertError, ModelError, ShapeError, SolvabilityError
 from dalembert.kernel.loops import SIGNATURE
 from dalembert.kkt import Status
 from dalembert.model.mechanism.project import newton_step
 from dalembert.model.mechanism.ranks import admissible_velocity
+from dalembert.simulate.equations.signals import FIRST_SIGNAL
 from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
 
 if TYPE_CHECKING:
     from dalembert.simulate.equations.codes import Codes, ExplicitWork
+    from dalembert.simulate.equations.dae import DAE
+    from dalembert.simulate.equations.signals import Signals
+    from dalembert.simulate.events.asked import Events
 
 Array = np.ndarray
 
 
-class Callbacks:
-    """C functions around Python ones; they read and write the arrays of the run they belong to."""
+class GuardedCalls:
+    """C functions around Python ones; the first error in one is kept, with its time."""
 
-    def __init__(self, codes: Codes, events: Sequence[Callable[..., Any]] = ()) -> None:
-        self.codes, self.events = codes, tuple(events)
+    def __init__(self) -> None:
         self.error: BaseException | None = None
         self.error_time = np.nan
         self.work: Any = None
-        self._kept: list[Any] = []
         self.addresses: dict[str, int] = {}
+        self._kept: list[Any] = []
+
+    def _made(self, function: Callable[[Any], None]) -> int:
+        """Return the address of a function of the memory that a run works on."""
+
+        def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
+            try:
+                function(self.work)
+            except BaseException as error:
+                if self.error is None:
+                    self.error, self.error_time = error, float(self.work.environment[0])
+                self.failed()
+
+        self._kept.append(SIGNATURE(guarded))
+        return ctypes.cast(self._kept[-1], ctypes.c_void_p).value or 0
+
+    def failed(self) -> None:
+        """Tell the loop that a function has failed; NaN, which functions leave where they fail, tells it by itself."""
+
+
+class Callbacks(GuardedCalls):
+    """Of the explicit loop: forces and events of the user, and the codes that go through `KKT`."""
+
+    def __init__(self, codes: Codes, events: Sequence[Callable[..., Any]] = ()) -> None:
+        super().__init__()
+        self.codes, self.events = codes, tuple(events)
         if codes.controller.function is not None:
             self.addresses["signals"] = self._made(self._forces)
         if self.events:
@@ -47,17 +76,9 @@ class Callbacks:
         needed = {"rate": True, "close": codes.holonomic > 0, "admit": bool(codes.system.names)}
         self.addresses |= {code: self.careful[code] for code in codes.python if needed[code]}
 
-    def _made(self, function: Callable[[ExplicitWork], None]) -> int:
-        def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
-            try:
-                function(self.work)
-            except BaseException as error:
-                if self.error is None:
-                    self.error, self.error_time = error, float(self.work.environment[0])
-                self.work.environment[FAILED_CALL] = 1.0
-
-        self._kept.append(SIGNATURE(guarded))
-        return ctypes.cast(self._kept[-1], ctypes.c_void_p).value or 0
+    def failed(self) -> None:
+        """Tell the loop to stop."""
+        self.work.environment[FAILED_CALL] = 1.0
 
     def _forces(self, work: ExplicitWork) -> None:
         t = float(work.environment[0])
@@ -125,6 +146,44 @@ class Callbacks:
             found = np.full(work.v.size, np.nan)
         work.velocity[:] = found
         work.status[0] = float(Status.UNIQUE if np.isfinite(found).all() else Status.NONFINITE)
+
+
+class InputCallbacks(GuardedCalls):
+    """Of the implicit loop: inputs and events of a DAE."""
+
+    def __init__(self, signals: Signals, events: Events, dae: DAE) -> None:
+        super().__init__()
+        self.signals, self.events, self.dae = signals, events, dae
+        if signals.callables or signals.states:
+            self.addresses["signals"] = self._made(self._set_signals)
+        if events.callables:
+            self.addresses["events"] = self._made(self._set_events)
+
+    def __enter__(self) -> InputCallbacks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kept.clear()
+        self.work = None
+
+    def _set_signals(self, work: Any) -> None:
+        environment = work.environment
+        t = float(environment[0])
+        for signal, function in self.signals.callables:
+            environment[FIRST_SIGNAL + signal] = np.nan
+            value = called_number(f"known {self.signals.symbols[signal]}", function, t)
+            if not np.isfinite(value):
+                raise ModelError(f"known {self.signals.symbols[signal]} is {value} at t = {t:g}")
+            environment[FIRST_SIGNAL + signal] = value
+        for signal, _ in self.signals.states:
+            environment[FIRST_SIGNAL + signal] = np.nan
+        self.signals.at_state(t, work.x.copy(), environment[FIRST_SIGNAL:])
+
+    def _set_events(self, work: Any) -> None:
+        values, t, x = work.event_values, float(work.environment[0]), work.x.copy()
+        for k, function in enumerate(self.events.callables):
+            values[k] = np.nan
+            values[k] = called_number(f"event {k}", function, t, x)
 
 
 def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:

@@ -214,7 +214,7 @@ class MechanismForm:
 
     def accelerations(self, q: ca.SX, v: ca.SX, tau: ca.SX, t: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return acceleration, multipliers and status as expressions."""
-        forward = self.traced("forward")
+        forward: Any = self.traced("forward")
         return forward(q, v, tau, t) if self.names else (forward(q, v, tau), ca.SX(0, 1), ca.SX(0))
 
     def power(self, q: ca.SX, v: ca.SX, tau: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:

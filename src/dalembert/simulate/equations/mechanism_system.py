@@ -177,7 +177,7 @@ class Controlled:
     model: LinearModel | None
     moving: Any
     symbols: Symbols
-    place: ca.SX
+    place: Any
 
     def _inputs(self) -> ca.SX | None:
         """Return the symbols of the controller's tables, or of its linear model."""

@@ -189,7 +189,7 @@ def prepared(session: Session, calls: StiffCalls) -> tuple[Any, Problem]:
     first = (np.asarray(session.q).tobytes(), np.asarray(session.v).tobytes(), session.settings.start)
 
     def make() -> tuple[Any, Problem]:
-        form = ControlledLagrangian if isinstance(m, LagrangianSystem) else ControlledSystem
+        form: Any = ControlledLagrangian if isinstance(m, LagrangianSystem) else ControlledSystem
         system = calls.system = form(m, law, calls.guarded)
         return system, Problem(system, known=system.known(), events=calls.events())
 
