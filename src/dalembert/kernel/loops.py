@@ -28,9 +28,10 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function when it is first called, by `numba.njit(cache=True, **options)`."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher: Any = numba.njit(**options)(function)
+        dispatcher: Any = numba.njit(pipeline_class=LoopCompiler, **options)(function)
         if hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
             dispatcher._cache = LoopCache(function)
+            dispatcher.__class__ = LoopDispatcher
         return dispatcher
 
     return decorate

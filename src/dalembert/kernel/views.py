@@ -163,6 +163,7 @@ class Unit:
             return ctypes.cast(self._code, ctypes.c_void_p).value or 0
         if self._code is None:
             dispatcher = compiled(self.function)
+            dispatcher.by_address = True
             dispatcher.compile(UNIT)
             self._code = dispatcher.overloads[UNIT]
         return self._code.library.get_pointer_to_function(self._code.fndesc.llvm_cfunc_wrapper_name)

@@ -455,9 +455,9 @@ class Engine:
     def advance(self, stop: float, most: int) -> int:
         """Go on to `stop`, or for some steps; return why it came back."""
         self.at.clock[loop.STOP] = stop
-        why, code = loop.advance(self.table, self.watched, self.loose, most)
+        why = loop.advance(self.table, self.watched, self.loose, most)
         if why == loop.FAILURE:
-            self._refuse(code)
+            self._refuse(int(self.at.arguments[mode.CODE]))
         return int(why)
 
     def settle(self) -> None:

@@ -1687,8 +1687,8 @@ def rest_planes(w):
 
 @compiled
 def advance(w, watched, loose_all, most):
-    """Go on until the stop of this segment; return why it came back."""
-    closed = flags(w, AT.closed)
+    """Go on until the stop of this segment; return why it came back; how the last solve ended is in `arguments`."""
+    arguments = vector(w, AT.arguments)
     q0, v0, clock = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.clock)
     sample_t = vector(w, AT.sample_t)
     tally = whole(w, AT.tally)
@@ -1698,21 +1698,27 @@ def advance(w, watched, loose_all, most):
     code = here(w)
     if code != SOUND:
         clock[FAILED_AT] = clock[T]
-        return FAILURE, code
+        arguments[CODE] = code
+        return FAILURE
     taken = 0
     while clock[T] < clock[STOP]:
         if tally[SAMPLES] >= sample_t.size // 2 or tally[EVENT_COUNT] >= events.shape[0] // 2:
-            return FULL, SOUND
+            arguments[CODE] = SOUND
+            return FULL
         if taken >= most:
-            return STEPS_TAKEN, SOUND
+            arguments[CODE] = SOUND
+            return STEPS_TAKEN
         code = step(w, watched, loose_all, ready, fired)
         if code == ENDED:
-            return ENDED, SOUND
+            arguments[CODE] = SOUND
+            return ENDED
         if code != SOUND:
-            return FAILURE, code
+            arguments[CODE] = code
+            return FAILURE
         keep(w)
         taken += 1
-    return DONE, SOUND
+    arguments[CODE] = SOUND
+    return DONE
 
 
 @nested
