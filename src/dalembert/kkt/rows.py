@@ -99,6 +99,9 @@ MOST_PARTICIPATION = 1e-3
 """Where rounding could have put more than this on every row, a null vector still speaks of the rows it is made of."""
 
 
+SIDE_BY_SIDE = 4096
+"""Samples of a batch that are decomposed together: their matrices stay in some tens of megabytes."""
+
 EXPLAINED = 3.0
 """Growth of rounding in the metric by up to this factor explains a singular value that was dropped; more is doubt."""
 
@@ -344,6 +347,38 @@ def _known_metric(A: Array, M: Array | None, scales: Array) -> MetricRows:
         logs = np.where(lengths > 0.0, np.log2(lengths), np.nan)
     growth = max(1.0, float(grown.max(initial=1.0)))
     return MetricRows(B, scales, growth, _shortest(logs), own=weighted * columns, measures=columns)
+
+
+def metric_spectra(
+    A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]
+) -> Float[Array, "N k"]:
+    """Return the singular values of D A L^-T, k = min(m, n), of a batch: those of `row_structure` with these scales.
+
+    Samples whose M is clearly definite go through LAPACK together, `SIDE_BY_SIDE` at a time; the others one by one.
+    """
+    N, m, n = A.shape
+    s = np.empty((N, min(m, n)))
+    for first in range(0, N, SIDE_BY_SIDE):
+        block = slice(first, first + SIDE_BY_SIDE)
+        s[block] = _block_spectra(A[block], M[block], scales)
+    return s
+
+
+def _block_spectra(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]) -> Array:
+    mass = np.abs(np.diagonal(M, axis1=1, axis2=2))
+    massive = (mass > 0.0).all(axis=1)
+    columns = np.exp2(-0.5 * np.log2(np.where(massive[:, None], mass, 1.0)))
+    unit = M * (columns[:, :, None] * columns[:, None, :])
+    values = np.linalg.eigvalsh(unit)
+    regular = massive & (values > 0.0).all(axis=1)
+    regular &= (1.0 / np.where(regular[:, None], values, 1.0)).sum(axis=1) < CLEARLY_DEFINITE
+    s = np.empty((len(A), min(A.shape[1:])))
+    Li = np.linalg.inv(np.linalg.cholesky(unit[regular]))
+    weighted = scales[:, None] * A[regular] * columns[regular, None, :]
+    s[regular] = np.linalg.svd(weighted @ Li.transpose(0, 2, 1), compute_uv=False)
+    for k in np.flatnonzero(~regular):
+        s[k] = np.linalg.svd(_known_metric(A[k], M[k], scales).B, compute_uv=False)
+    return s
 
 
 def _of_groups(values: Array, groups: Sequence[int] | None, which: Callable[[Array], Any]) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from dalembert.kkt.limits import NEARLY_MASSLESS
-from dalembert.kkt.rows import RowStructure, row_structure
+from dalembert.kkt.rows import RowStructure, metric_spectra, row_structure
 from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import CLEAR, digits_of, slack
 from dalembert.model.mechanism.project import least_open
@@ -164,6 +164,14 @@ def distance(mechanism: Mechanism, rank: GenericRank, q: Array, t: float = 0.0) 
     survey = RankSurvey(mechanism, t)
     survey.scales = rank.scales
     return float(survey.spectrum(np.asarray(q))[rank.rank - 1])
+
+
+def distances(rank: GenericRank, M: Array, A: Array) -> Array:
+    """Return s_r / s_1 of the configurations with mass matrices M (N, n, n) and rows A (N, m, n): a batch of them."""
+    if not rank.rank:
+        return np.ones(len(A))
+    s = metric_spectra(A, M, rank.scales)
+    return np.divide(s[:, rank.rank - 1], s[:, 0], out=np.zeros(len(A)), where=s[:, 0] > 0.0)
 
 
 def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> tuple[Array, Array]:
