@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -55,6 +56,17 @@ def test_pages_name_only_what_exists():
                 assert (folder / name).is_file(), f"{page.parent.name}/README.md: {folder.name}/{name}"
                 listed += 1
         assert listed == sum(path.name != "__init__.py" for path in page.parent.rglob("*.py")), page.parent.name
+
+
+def test_limits_have_names():
+    """Where ranks and verdicts are decided, small numbers are constants with a name, not part of a comparison."""
+    rooms = ("kkt", "model", "tree", "large", "tableau")
+    for file in sorted(path for room in rooms for path in (ROOT / "src/dalembert" / room).rglob("*.py")):
+        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                numbers = (node for line in function.body for node in ast.walk(line) if isinstance(node, ast.Constant))
+                private = [x.value for x in numbers if isinstance(x.value, float) and 1e-200 < x.value < 1e-3]
+                assert not private, f"{file.relative_to(ROOT)}, {function.name}: {private}"
 
 
 def test_contributing_names_only_what_exists():

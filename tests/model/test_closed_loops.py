@@ -223,3 +223,15 @@ def test_a_batch_is_solved_under_the_rank_of_its_mechanism():
         single = mechanism.solve(q[k : k + 1], still)
         np.testing.assert_allclose(together.acceleration[k], single.acceleration[0], rtol=1e-9)
     assert together.status[3] == da.Status.NONFINITE
+
+
+def test_equilibrium_of_a_file_s_redundant_loops():
+    """Numbers of a file have six digits: loops that contradict each other in the seventh do not hold the mechanism."""
+    exact = parallelogram(3)
+    *others, last = exact.constraints
+    rounded = replace(exact, constraints=(*others, replace(last, at=(2.0 + 2e-7, 0, 0))), source="plank.urdf")
+    assert rounded.generic_rank().rank == 3
+    q = np.array([2.0, -2.0, 2.0, 2.0])
+    rest, expected = rounded.equilibrium(q), exact.equilibrium(q)
+    np.testing.assert_allclose(np.abs(rest.q[0]), np.pi, atol=1e-5)
+    np.testing.assert_allclose(rest.stiffness, expected.stiffness, rtol=1e-4)

@@ -313,10 +313,6 @@ COMPILED_FROM = 64
 """Batches smaller than this are solved one by one: compiled code must first be loaded (or, once, compiled)."""
 
 
-SAME_ANSWER = 1e-3
-"""Compiled and plain code agree to the digits they certify; a larger difference means other data."""
-
-
 def solve_batch(system: KKT, f: Array, c: Array, options: SolveOptions) -> Solution:
     """Solve for all samples of the broadcast of M, A, f and c; a bad sample gets its status and NaN."""
     batch = _Batch(system, f, c, options)
@@ -370,9 +366,7 @@ class _Batch:
         s = int(np.arange(status.size).reshape(self.shape)[index])
         one = self.sample(s)
         before, now = np.concatenate((a[s], lam[s])), one.x[: a.shape[1] + lam.shape[1]]
-        same = np.allclose(
-            before, now, rtol=SAME_ANSWER, atol=SAME_ANSWER * np.nan_to_num(np.abs(now)).max(), equal_nan=True
-        )
+        same = np.allclose(before, now, rtol=CERTAIN, atol=CERTAIN * np.nan_to_num(np.abs(now)).max(), equal_nan=True)
         if one.status != status[s] or not same:
             raise ModelError(f"sample {index} has changed since the batch was solved: its arrays were overwritten")
         return one

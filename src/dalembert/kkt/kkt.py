@@ -22,7 +22,6 @@ from dalembert.kkt.dagger import Dagger, dagger_of
 from dalembert.kkt.diagnosis import Diagnosis, diagnose
 from dalembert.kkt.impact import Impact, kinetic_energy
 from dalembert.kkt.inputs import (
-    SYMMETRY_FACTOR,
     batch_shape,
     checked_groups,
     checked_matrices,
@@ -36,7 +35,7 @@ from dalembert.kkt.inputs import (
     refuse_restitution,
     symmetric_part,
 )
-from dalembert.kkt.limits import EPS, fast_proof
+from dalembert.kkt.limits import EPS, SYMMETRY_FACTOR, fast_proof
 from dalembert.kkt.routes import ROUTES
 from dalembert.kkt.solution import Held, Solution
 from dalembert.kkt.solve import Answer, SolveOptions, answer

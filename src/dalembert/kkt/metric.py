@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dalembert.kkt.limits import EPS
 from dalembert.kkt.routes.contract import Route
 
 Array = np.ndarray
-EPS = float(np.finfo(float).eps)
 
 
 def least_multipliers(lam: Array, N: Array, W: Array | None) -> Array:

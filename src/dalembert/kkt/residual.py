@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, rounding
+from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, UNIT_ROUNDOFF, rounding
 from dalembert.kkt.routes.contract import FastRoute
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -162,9 +162,6 @@ def estimated(K: Array, b: Array, n: int) -> tuple[Array, float]:
 #
 # componentwise and to first order in u. Source: N. J. Higham, "Accuracy and Stability of Numerical Algorithms",
 # 2nd ed. (2002), section 7.2; R. D. Skeel, J. ACM 26 (1979) 494-526.
-
-
-UNIT_ROUNDOFF = 0.5 * float(np.finfo(float).eps)
 
 
 class Bounds(NamedTuple):

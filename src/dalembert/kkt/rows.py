@@ -11,7 +11,18 @@ import numpy as np
 import scipy.linalg as sla
 from jaxtyping import Bool, Float, Int
 
-from dalembert.kkt.limits import EPS, doubt_level, rounding_level
+from dalembert.kkt.limits import (
+    CLEARLY_DEFINITE,
+    EPS,
+    EXPLAINED,
+    NEGLIGIBLE,
+    PROJECTION_FACTOR,
+    READABLE_PIVOT,
+    doubt_level,
+    negligible_level,
+    participation_level,
+    rounding_level,
+)
 from dalembert.kkt.scaling import log_scales, row_scales
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -22,12 +33,6 @@ from dalembert.kkt.scaling import log_scales, row_scales
 
 
 Array = np.ndarray
-
-PIVOT = 1e-3
-"""A pivot must be at least this part of the largest entry left in the basis, so that elimination stays stable."""
-
-NEGLIGIBLE = 1e-9
-"""Coefficients below this are rounding and become zero."""
 
 
 def echelon(
@@ -68,7 +73,7 @@ def combination(coefficients: Float[Array, " m"], names: tuple[str, ...]) -> str
 def _pivot_row(columns: Float[Array, "m j"]) -> int:
     """Return the last row with an entry large enough to be a pivot."""
     size = np.abs(columns).max(axis=1)
-    return int(np.flatnonzero(size >= PIVOT * size.max())[-1])
+    return int(np.flatnonzero(size >= READABLE_PIVOT * size.max())[-1])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -88,22 +93,8 @@ def _pivot_row(columns: Float[Array, "m j"]) -> int:
 # equilibrated by powers of two, which is exact, and keeps the digits of very light coordinates.
 
 
-CLEARLY_DEFINITE = 1e7
-"""Trace of the inverse of M, scaled to unit diagonal, up to which M itself is the metric (seven digits of M)."""
-
-PARTICIPATION_FACTOR = 10.0
-"""A row takes part in a redundancy when a unit null vector has more on it than PARTICIPATION_FACTOR times what the
-singular values taken for zero, or rounding, could have put there."""
-
-MOST_PARTICIPATION = 1e-3
-"""Where rounding could have put more than this on every row, a null vector still speaks of the rows it is made of."""
-
-
 SIDE_BY_SIDE = 4096
 """Samples of a batch that are decomposed together: their matrices stay in some tens of megabytes."""
-
-EXPLAINED = 3.0
-"""Growth of rounding in the metric by up to this factor explains a singular value that was dropped; more is doubt."""
 
 
 class MetricRows(NamedTuple):
@@ -205,14 +196,12 @@ class RowStructure:
     @property
     def participation(self) -> float:
         """What a unit null vector must have on a row that takes part in it."""
-        noise = PARTICIPATION_FACTOR * max(self.rounding, self.dropped) / max(self.kept, EPS)
-        return min(noise, MOST_PARTICIPATION)
+        return participation_level(max(self.rounding, self.dropped) / max(self.kept, EPS))
 
     @cached_property
     def redundancies(self) -> tuple[Float[Array, "m k"], list[int]]:
         """Basis of null(A^T) in echelon form, and its pivots: row pivots[j] is minus the rest of column j."""
-        negligible = min(max(100.0 * self.participation, 1e-12), NEGLIGIBLE)
-        return echelon(self.scaled_null, self.weights, negligible)
+        return echelon(self.scaled_null, self.weights, negligible_level(self.participation))
 
     @property
     def null(self) -> Float[Array, "m k"]:
@@ -366,11 +355,11 @@ def metric_spectra(
 
 def _block_spectra(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]) -> Array:
     mass = np.abs(np.diagonal(M, axis1=1, axis2=2))
-    massive = (mass > 0.0).all(axis=1)
+    massive = np.asarray((mass > 0.0).all(axis=1))
     columns = np.exp2(-0.5 * np.log2(np.where(massive[:, None], mass, 1.0)))
     unit = M * (columns[:, :, None] * columns[:, None, :])
     values = np.linalg.eigvalsh(unit)
-    regular = massive & (values > 0.0).all(axis=1)
+    regular = np.asarray(massive & (values > 0.0).all(axis=1))
     regular &= (1.0 / np.where(regular[:, None], values, 1.0)).sum(axis=1) < CLEARLY_DEFINITE
     s = np.empty((len(A), min(A.shape[1:])))
     Li = np.linalg.inv(np.linalg.cholesky(unit[regular]))
@@ -477,7 +466,7 @@ def _projected(A: Array, weights: Array, U2: Array) -> Array:
     """Return A without the combinations U2 of its weighted rows; entries that change by rounding stay as they are."""
     weighted = weights[:, None] * A
     change = (U2 @ (U2.T @ weighted)) / weights[:, None]
-    noise = 8.0 * EPS * (np.abs(U2) @ (np.abs(U2).T @ np.abs(weighted))) / weights[:, None]
+    noise = PROJECTION_FACTOR * EPS * (np.abs(U2) @ (np.abs(U2).T @ np.abs(weighted))) / weights[:, None]
     return A - np.where(np.abs(change) <= noise, 0.0, change)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
-from dalembert.kkt.limits import FINE, MASSIVE, Thresholds
+from dalembert.kkt.limits import FINE, MASSIVE, ROUNDING, Thresholds
 from dalembert.large.fronts.block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
 from dalembert.large.fronts.plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
@@ -33,8 +33,6 @@ Array = np.ndarray
 
 MOST = 20
 """Steps per row before LSMR gives up; exact arithmetic would need one."""
-
-EXACT = 1e-14
 
 
 class _Rows(LinearOperator):
@@ -64,7 +62,7 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
     if not (np.isfinite(size) and np.isfinite(values.wrenches).all()):  # too large for what is made of them
         return nothing
     operator = _Rows(system, values)
-    lam, stopped, *_ = lsmr(operator, -b / size, atol=EXACT, btol=EXACT, conlim=0, maxiter=MOST * m)
+    lam, stopped, *_ = lsmr(operator, -b / size, atol=ROUNDING, btol=ROUNDING, conlim=0, maxiter=MOST * m)
     lam = size * lam
     status = Status.ILL_CONDITIONED
     if stopped < 7:

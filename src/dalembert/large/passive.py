@@ -14,6 +14,7 @@ import numpy as np
 from dalembert.errors import UnsupportedError
 from dalembert.large.layout import Layout
 from dalembert.model.joints import rotations as quaternion
+from dalembert.model.limits import TINY_SQUARE
 from dalembert.tree.prepared.prepare import tendon_data
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 Array = np.ndarray
-
-TINY = 1e-30
-"""As in `tree/algorithms/passive.py`: a spring of no length pulls in no direction instead of in NaN."""
 
 NO_FORCE = np.empty((0, 6))
 
@@ -172,5 +170,5 @@ def _rotation_vector(q: Array, rest: Array) -> Array:
 def _line(start: Array, end: Array) -> tuple[Array, Array]:
     """Return lengths from start to end and the unit vectors along them."""
     d = end - start
-    length = np.sqrt((d * d).sum(axis=1) + TINY)
+    length = np.sqrt((d * d).sum(axis=1) + TINY_SQUARE)
     return length, d / length[:, None]

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.kkt.limits import LEAST_TERMS
 from dalembert.tableau.elimination.accuracy import ScaledFactors
 from dalembert.tableau.elimination.checks import LinearSolution, Outcome, planned, sound
 from dalembert.tableau.elimination.elimination import Elimination
@@ -224,19 +225,12 @@ def order_by_rows(sparsity: Any) -> Int[Array, " entries"]:
 # Conditions: equations without unknowns, which known data fulfil or contradict.
 
 
-FULFILLED = 1e-9
-"""Violation of a condition, as a part of the sizes of its terms, that given data to ten digits may have."""
-
-LEAST = 1e-4
-"""Part of the largest sizes of terms that every condition has at least."""
-
-
 def violations(tableau: Tableau, others: list[Array]) -> dict[str, Float[Array, " N"]]:
     """Return, per condition c(u, t) = 0, |c| over sum_j |dc/du_j u_j|, every sample; at most FULFILLED is fulfilled.
 
     Conditions with rates of variables that are known at one instant only say nothing about it and are left out. The sum
-    is at least LEAST times the largest of all conditions: one that cancels to rounding whatever the data (a direction
-    across a planar loop) is fulfilled. Where all sums are zero, |c| itself is returned.
+    is at least LEAST_TERMS times the largest of all conditions: one that cancels to rounding whatever the data (a
+    direction across a planar loop) is fulfilled. Where all sums are zero, |c| itself is returned.
     """
     names = [name for name, row in tableau.conditions.items() if _readable(tableau, row)]
     if not names:
@@ -250,7 +244,7 @@ def violations(tableau: Tableau, others: list[Array]) -> dict[str, Float[Array, 
     found = []
     for k in range(count):
         value, size = (np.array(each, dtype=float).ravel() for each in f(*[other[k] for other in others]))
-        size = np.maximum(size, LEAST * size.max(initial=0.0))
+        size = np.maximum(size, LEAST_TERMS * size.max(initial=0.0))
         found.append(np.abs(value) / np.where(size > 0.0, size, 1.0))
     return dict(zip(names, np.array(found).T, strict=True))
 

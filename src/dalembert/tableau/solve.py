@@ -11,8 +11,9 @@ from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
 from dalembert.kernel import Kernel
+from dalembert.kkt.limits import FULFILLED
 from dalembert.tableau.inputs import as_count, as_flag, as_numbers, as_scalar, named_values
-from dalembert.tableau.newton import FULFILLED, Iterated, NewtonOutcome, NewtonStep, causal_start, iterate, violations
+from dalembert.tableau.newton import Iterated, NewtonOutcome, NewtonStep, causal_start, iterate, violations
 from dalembert.tableau.structure.rank import loose_rank_report, rank_report, vanished
 from dalembert.tableau.structure.solvability import listed
 

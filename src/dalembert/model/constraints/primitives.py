@@ -6,6 +6,7 @@ import numpy as np
 
 from dalembert.model.constraints.kinematics import FrameKinematics, angle
 from dalembert.model.constraints.rows import Matrix, Rows, choose, cross, dot, side_by_side, square_root, stack, stacked
+from dalembert.model.limits import OPPOSITE, TINY_SQUARE
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The turn of one frame against another: zero where they are aligned and nowhere else.
@@ -15,13 +16,6 @@ from dalembert.model.constraints.rows import Matrix, Rows, choose, cross, dot, s
 #
 # The components of R - R^T are sines, and the sine of half a turn is zero: a residual made of them would be met by
 # frames that look in opposite directions. An angle grows all the way to pi.
-
-
-TINY = 1e-30
-"""Added to squares of sines under a root: angle / sine is even in the sine, and does not notice."""
-
-OPPOSITE = 1e-9
-"""Below this sine an opposite axis has no direction of its own: then the turn is about the first across it."""
 
 
 def rotation_vector(R: Matrix) -> Matrix:
@@ -40,14 +34,14 @@ def rotation_vector(R: Matrix) -> Matrix:
         p = choose(size >= 1, stack(column), p)
     w, u = p[0:1, :], p[1:4, :]
     w, u = choose(w < 0, -w, w), choose(w < 0, -u, u)
-    length = square_root(u.T @ u + TINY)
+    length = square_root(u.T @ u + TINY_SQUARE)
     return u * (2 * angle(length, w) / length)
 
 
 def tilt(x: Matrix, y: Matrix, z: Matrix) -> Matrix:
     """Return the turn (2, 1), angle times axis, about a frame's first two axes, that brings (x, y, z) to its third."""
     x = choose(z < 0, choose(x * x + y * y < OPPOSITE**2, OPPOSITE, x), x)
-    sine = square_root(x * x + y * y + TINY)
+    sine = square_root(x * x + y * y + TINY_SQUARE)
     return stack([y, -x]) * (angle(sine, z) / sine)
 
 

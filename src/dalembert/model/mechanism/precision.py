@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dalembert.kkt.limits import BUILT, FILE, SLACK
+from dalembert.kkt.limits import BUILT, DRIFT_SHARE, FILE, ROUNDING, SLACK
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -25,21 +25,10 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
-FILE_DIGITS, BUILT_DIGITS = FILE, BUILT
-"""Relative size of what counts as rounding of a model that was read from a file, or built from numbers in full."""
-
-CLEAR = 100.0
-"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
-count so many times, and a row that is independent has more by far."""
-
-ROUNDING = 1e-14
-"""Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
-beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
-
 
 def digits_of(mechanism: Mechanism) -> float:
     """Return the relative size of what counts as rounding of a model."""
-    return BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+    return BUILT if mechanism.source is None else FILE
 
 
 def slack(mechanism: Mechanism) -> float:
@@ -163,7 +152,7 @@ def _dependent(
     weights = C * g[chosen] / g[rest][:, None]
     A[rest], sums[rest] = weights @ A[chosen], weights @ drift[chosen]
     apart = np.linalg.norm(g * (drift - sums))
-    return A, sums, bool(apart <= digits * max(np.linalg.norm(g * drift), 0.01 * size * g.max()))
+    return A, sums, bool(apart <= digits * max(np.linalg.norm(g * drift), DRIFT_SHARE * size * g.max()))
 
 
 def _group_scales(size: Float[Array, "*batch m"], groups: Sequence[int]) -> Float[Array, "*batch m"]:

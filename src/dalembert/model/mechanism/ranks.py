@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dalembert.kkt.limits import NEARLY_MASSLESS
+from dalembert.kkt.limits import CLEAR, CLEARLY_MORE, DRIFT_SHARE, IDLE_CONSTRAINT, NEARLY_MASSLESS, ROUNDING, TOUCHING
 from dalembert.kkt.rows import RowStructure, metric_spectra, row_structure
 from dalembert.memory import memory_of
-from dalembert.model.mechanism.precision import CLEAR, digits_of, slack
+from dalembert.model.mechanism.precision import digits_of, slack
 from dalembert.model.mechanism.project import least_open
 from dalembert.model.mechanism.rows import angular_rows, velocity_sizes
 
@@ -32,15 +32,6 @@ Array = np.ndarray
 
 PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
-
-FADED = 1e-9
-"""A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
-
-TOUCHING = 10.0
-"""Times the root of a gap by which rows may look independent that are not."""
-
-SINGULAR = 1e-14
-"""s_r / s_1 at which a configuration is singular to rounding."""
 
 MOST_RANKS = 64
 """Configurations of a mechanism whose rank stays in memory."""
@@ -116,7 +107,7 @@ def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
     survey.scales = rank.scales
     s = survey.spectrum(q)
     gap = float(np.abs(survey.residual(q)).max(initial=0.0))
-    more = s[rank.rank] > max(survey.tolerance(gap), 10.0 * rank.dropped) if rank.rank < rank.rows else False
+    more = s[rank.rank] > max(survey.tolerance(gap), CLEARLY_MORE * rank.dropped) if rank.rank < rank.rows else False
     less = s[rank.rank - 1] <= survey.digits if rank.rank else False
     return mechanism.generic_rank(q, t) if more or less or not rank.places else rank
 
@@ -134,7 +125,7 @@ def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0
     L = np.linalg.cholesky(definite(M, A)[np.ix_(own, own)])
     B = rank.scales[:, None] * solve_triangular(L, A[:, own].T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
-    digits = SINGULAR if free is None else digits_of(mechanism)
+    digits = ROUNDING if free is None else digits_of(mechanism)
     keep = (np.arange(s.size) < rank.rank) & (s > digits * s.max(initial=0.0))
     y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
     found = v.copy()
@@ -152,8 +143,8 @@ def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift:
     U = survey.structure(q, rank=rank.rank).scaled_null
     c = rank.scales * drift
     beyond = U.T @ c
-    tolerance = max(survey.digits, 10.0 * float(np.abs(survey.residual(q)).max(initial=0.0)))
-    limit = tolerance * max(float(np.linalg.norm(c)), 0.01 * size * float(rank.scales.max()))
+    tolerance = max(survey.digits, CLEARLY_MORE * float(np.abs(survey.residual(q)).max(initial=0.0)))
+    limit = tolerance * max(float(np.linalg.norm(c)), DRIFT_SHARE * size * float(rank.scales.max()))
     return (c - U @ beyond) / rank.scales if np.linalg.norm(beyond) <= limit else None
 
 
@@ -243,7 +234,7 @@ class RankSurvey:
         for turns in (False, True):
             same = np.array([own[1] == turns for own in kinds])
             peak = largest[same].max(initial=0.0) or top
-            largest[same] = np.where(largest[same] > FADED * peak, largest[same], peak)
+            largest[same] = np.where(largest[same] > IDLE_CONSTRAINT * peak, largest[same], peak)
         self.scales = 1.0 / np.where(largest > 0.0, largest, 1.0)
 
     def structure(

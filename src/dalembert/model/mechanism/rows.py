@@ -13,6 +13,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
+from dalembert.kkt.limits import LARGEST_ROUNDING, LEVER_ROUNDING
 from dalembert.model.mechanism.calls import call, with_columns
 
 if TYPE_CHECKING:
@@ -20,12 +21,6 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 Array = np.ndarray
-
-ROUNDING = 64 * np.finfo(float).eps
-"""Entries of A below this part of their joint's lever are rounding: chains of tens of joints add up so much."""
-
-LARGEST_ROUNDING = 1e-6
-"""Metres. Further than 1e8 m from the origin rounding is larger, and no reason to drop what holds a mechanism."""
 
 LINEAR = {"prismatic": 1, "free": 3, "planar": 2}
 """Kinds of joints with velocities of lengths, and how many of these come first."""
@@ -201,7 +196,7 @@ def without_rounding(mechanism: Mechanism, A: Array, q: Array) -> Array:
     for rows, angular in levers.geometric:
         part = A[..., rows, :]
         lever = 1.0 if angular else np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
-        A[..., rows, :] = np.where(np.abs(part) <= np.minimum(ROUNDING * lever, LARGEST_ROUNDING), 0.0, part)
+        A[..., rows, :] = np.where(np.abs(part) <= np.minimum(LEVER_ROUNDING * lever, LARGEST_ROUNDING), 0.0, part)
     known = np.asarray(np.isfinite(q).all(axis=-1))
     return np.where(known[..., None, None], A, np.nan)
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.kkt.limits import CLEAR, NEXT_TO, ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
-from dalembert.model.mechanism.precision import CLEAR, ROUNDING, digits_of, model_rows, rows_of_rank
+from dalembert.model.mechanism.precision import digits_of, model_rows, rows_of_rank
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
@@ -25,11 +26,6 @@ Array = np.ndarray
 
 LARGEST_SURVEYED = 200
 """Velocities up to which ranks are looked for by dense decompositions."""
-
-NEXT_TO = 10.0
-"""Times the model's digits: no row of a sample farther than this from a singular configuration is dropped for them,
-however rows are scaled."""
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One state, or a batch, through `KKT`.

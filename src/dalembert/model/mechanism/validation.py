@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, warn_user
 from dalembert.model.joints import KINDS
+from dalembert.model.limits import ONE_AXIS
 from dalembert.model.mechanism.parts import Coupling, Joint, Tendon
 from dalembert.names import lookup
 
@@ -20,9 +21,6 @@ STRAIGHT = ("revolute", "prismatic", "helical", "universal")
 
 MOST_NAMED = 5
 """Bodies that a warning names; the notes name all."""
-
-PARALLEL = 1e-6
-"""Sine of the angle below which the two axes of a universal joint count as one."""
 
 
 def check(parts: Builder, joints: Sequence[Joint], ground: str, strict: bool, allow_unphysical: bool) -> list[str]:
@@ -112,7 +110,7 @@ def _unphysical_words(parts: Builder, named: list[str]) -> str:
 
 
 def _joint(joint: Joint) -> None:
-    if joint.kind == "universal" and np.linalg.norm(np.cross(joint.axis, joint.axis2)) < PARALLEL:
+    if joint.kind == "universal" and np.linalg.norm(np.cross(joint.axis, joint.axis2)) < ONE_AXIS:
         raise ModelError(f"the two axes of the universal joint {joint.name!r} are parallel: {joint.axis}", joint.source)
     if any(x < 0 for x in joint.armature):
         raise ModelError(f"joint {joint.name!r} has a negative armature {joint.armature}", joint.source)

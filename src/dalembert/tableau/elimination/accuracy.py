@@ -11,7 +11,15 @@ import scipy.sparse.linalg as sla
 from jaxtyping import Float
 
 from dalembert.kernel.loops import compiled
-from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
+from dalembert.kkt.limits import (
+    ACCEPTED_ERROR,
+    CLEARED,
+    SAMPLED_REACH,
+    SUSPECT_GROWTH,
+    SUSPECT_PIVOT,
+    TRUSTED,
+    UNIT_ROUNDOFF,
+)
 from dalembert.tableau.elimination.looped import INDICES, INDPTR, factor, make_nudges, part, substitute
 from dalembert.tableau.elimination.scaling import equilibrate, is_regular_pattern
 
@@ -34,13 +42,6 @@ from dalembert.tableau.elimination.scaling import equilibrate, is_regular_patter
 # Unknowns that are exactly zero, as most are with a sparse right side and with bodies that cannot move, come out of an
 # elimination as rounding, of which no digit is right. A step of refinement takes nearly all of it away and never all of
 # it. So such unknowns are set to zero; what is kept is decided row by row, where a zero that is none shows.
-
-
-CLEARED = 1e-3
-"""An unknown of which a step of refinement leaves less than this part was rounding in place of zero, perhaps."""
-
-TRUSTED = 0.01
-"""A second correction larger than this part of the first: the factors are no inverse, nor is the first an error."""
 
 
 @compiled
@@ -194,9 +195,6 @@ def backward_errors(indptr, indices, data, right, x, found):
 
 Array = np.ndarray
 
-SAFETY = 4.0
-"""Sampled reach of roundings times this: three samples are below half the true one in a few cases of a hundred."""
-
 
 @dataclass(frozen=True, eq=False)
 class ScaledFactors:
@@ -258,5 +256,4 @@ class ScaledFactors:
         if (second > TRUSTED * np.maximum(np.abs(d), ACCEPTED_ERROR * reach)).any():
             moved = np.where(second > 0.0, np.inf, moved)  # the factors are no inverse, nor the correction an error
         ratio = np.where(moved > 0.0, moved / np.where(reach > 0.0, reach, np.finfo(float).tiny), 0.0)
-        unit = np.finfo(float).eps / 2
-        return float(ratio.max(initial=0.0)), moved + SAFETY * unit * rounding
+        return float(ratio.max(initial=0.0)), moved + SAMPLED_REACH * UNIT_ROUNDOFF * rounding

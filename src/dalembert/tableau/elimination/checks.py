@@ -18,17 +18,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError
+from dalembert.kkt.limits import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
 
 Array = np.ndarray
-
-ACCEPTED_ERROR = 1e-12
-"""Backward error of a sound solve: some thousand roundings, data exact to twelve digits."""
-
-SUSPECT_PIVOT = 1e-9
-"""A pivot with fewer than seven digits left is not trusted, whatever the residual says."""
-
-SUSPECT_GROWTH = 1e8
-"""Growth that may cost half the digits."""
 
 
 class Outcome(IntEnum):

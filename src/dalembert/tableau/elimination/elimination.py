@@ -12,6 +12,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.kkt.limits import STRANGE_ERROR
 from dalembert.tableau.elimination.accuracy import ScaledFactors
 from dalembert.tableau.elimination.checks import LinearSolution, Outcome, SolveCounts, planned, sound
 from dalembert.tableau.elimination.engines import ENGINES, STRAIGHT_LIMIT, errors_of
@@ -21,9 +22,6 @@ from dalembert.tableau.inputs import as_numbers, known_options
 from dalembert.tableau.structure.rank import loose_rank_report
 
 Array = np.ndarray
-
-STRANGE_ERROR = 1e-6
-"""Backward error of numbers that no solve gives."""
 
 
 class Elimination:

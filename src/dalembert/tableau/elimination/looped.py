@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
 from dalembert.kernel.loops import compiled, inlined
+from dalembert.kkt.limits import PROBE_SHARE
 from dalembert.tableau.elimination.plan import Plan
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -39,9 +40,6 @@ PARTS = (
 
 NOWHERE = 2**32 - 1
 """In place of a place: the entry is zero."""
-
-PROBE_SHARE = 1e-4
-"""A pivot that is its entry of A is compared with this part of its size at the probed points."""
 
 
 class IndexProgram(NamedTuple):

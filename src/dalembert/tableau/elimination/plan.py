@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.kkt.limits import GENERIC_THRESHOLD, LEAST_THRESHOLD
 from dalembert.tableau.elimination.pivots import markowitz
 from dalembert.tableau.inputs import as_flag, as_numbers, as_pairs, as_scalar
 from dalembert.tableau.structure.matching import Blocks, depth_first, match
@@ -27,9 +28,6 @@ Array = np.ndarray
 
 SWEEPS = 3
 """Rounds of row and column scaling before pivots are compared (Ruiz 2001); rounding of scales does not matter here."""
-
-GENERIC_THRESHOLD = 1e-6
-"""Of pivots where no values are known: any entry will do that elimination has not made a zero."""
 
 SMALL = 64
 """Blocks up to this size are ordered all at once: a call for each would take longer than the work."""
@@ -230,10 +228,6 @@ def explain(plan: Plan) -> str:
 # Symbols: A x = b with equations i and unknowns j; pivot k stands at (rows[k], cols[k]); blocks are solved in order.
 # Within a block A = L U with L unit lower triangular; entries of earlier blocks only move to the right side
 # (T. A. Davis, E. P. Natarajan, "Algorithm 907: KLU", ACM TOMS 37 (2010) 36, does the same).
-
-
-LEAST_THRESHOLD = 1e-12
-"""Below it a pivot may be no more than rounding of its row."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dalembert.errors import SolvabilityError
-from dalembert.tableau.elimination.accuracy import CLEARED, ScaledFactors
-from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, Outcome, SolveCounts, sound, trusted
+from dalembert.kkt.limits import ACCEPTED_ERROR, CLEARED, SINGULAR_CONDITION
+from dalembert.tableau.elimination.accuracy import ScaledFactors
+from dalembert.tableau.elimination.checks import Outcome, SolveCounts, sound, trusted
 from dalembert.tableau.elimination.engines import LoopEngine, errors_of
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.scaling import equilibrate
@@ -26,9 +27,6 @@ Run = Callable[[Array, Array], tuple[Array, Array]]
 
 SPARE_PLANS = 4
 """Plans kept from earlier repairs: troubles tend to come back. At most this many new ones per call."""
-
-SINGULAR_CONDITION = 0.1 / np.finfo(float).eps
-"""Condition, in the 1-norm after equilibration, from which no digit of the solution is certain."""
 
 LAST_STEPS = 3
 """Steps of refinement with SuperLU's factors, at most."""

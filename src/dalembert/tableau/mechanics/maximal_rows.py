@@ -12,9 +12,9 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.constraint import Pair
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints.rotations import plane
+from dalembert.model.limits import TINY_SQUARE
 from dalembert.model.mechanism.parts import Joint
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.tableau.mechanics.newton_euler import TINY
 from dalembert.tableau.mechanics.welded import BASE, WeldedTree, closes, motion, skew
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def _springs(seen: BodyKinematics, wrenches: list[ca.SX]) -> None:
     for spring in seen.mechanism.springs:
         one, two = seen.frame(spring.frame), seen.frame(spring.other)
         line = one.position - two.position
-        length = ca.sqrt(ca.sumsqr(line) + TINY)
+        length = ca.sqrt(ca.sumsqr(line) + TINY_SQUARE)
         along = line / length
         pull = spring.stiffness * (length - spring.rest) + spring.damping * ca.dot(along, one.v - two.v)
         _act(one.Jv - two.Jv, -along * pull, wrenches)

@@ -11,9 +11,11 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.kkt.limits import BUILT
 from dalembert.model.constraints.all_rows import assemble
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import as_expression
+from dalembert.model.limits import TINY_SQUARE
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Body, Joint
 from dalembert.model.mechanism.placement import IDENTITY, Placement
@@ -39,13 +41,6 @@ from dalembert.tableau.tableau import Tableau
 
 LEVELS = ("acceleration", "velocity", "position")
 """At which a constraint is written down."""
-
-TINY = 1e-30
-"""Added to squared lengths before a root, as in the mechanism's own springs."""
-
-
-IMPOSSIBLE = 1e-9
-"""A constant row from here on is no rounding of zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +91,7 @@ def _says_nothing(name: str, *levels: ca.SX) -> bool:
     if not all(each.is_constant() for each in levels):
         return False
     gap = max(abs(float(each)) for each in levels)
-    if gap > IMPOSSIBLE:
+    if gap > BUILT:
         raise ModelError(f"constraint row {name!r} is {gap:.3g} = 0 in every configuration: the parts cannot meet")
     return True
 
@@ -106,7 +101,7 @@ def _springs(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
     taken = ca.SX(seen.v.numel(), 1)
     for spring in mechanism.springs:
         one, two = seen.frame(spring.frame), seen.frame(spring.other)
-        length = ca.sqrt(ca.sumsqr(one.position - two.position) + TINY)
+        length = ca.sqrt(ca.sumsqr(one.position - two.position) + TINY_SQUARE)
         rate = ca.jtimes(length, seen.own, seen.own_rate)
         pull = spring.stiffness * (length - spring.rest) + spring.damping * rate
         taken += ca.jacobian(rate, seen.v).T * pull

@@ -19,16 +19,13 @@ import numpy as np
 from scipy.linalg import qr
 
 from dalembert.errors import ModelError
-from dalembert.kkt.limits import BUILT
+from dalembert.kkt.limits import BUILT, ZERO_ROW
 from dalembert.tableau.inputs import as_mapping, as_names, as_numbers, as_scalar
 from dalembert.tableau.structure.probing import sample_points
 from dalembert.tableau.tableau import Tableau, require_tableau
 
 ROWS = ("joint ", "row ", "coupling ")
 """How the names of rows with a multiplier begin."""
-
-NOISE = 1e-12
-"""Part of the largest row below which a row is zero but for rounding."""
 
 
 def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -50,7 +47,7 @@ def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ..
     may = [k for k, name in enumerate(names) if name.startswith(ROWS)]
     basis: Any = qr(A[must].T, mode="economic")[0] if must else np.zeros((A.shape[1], 0))
     size = np.linalg.norm(A[may], axis=1)
-    rest = A[may] / np.where(size > NOISE * size.max(initial=0.0), size, np.inf)[:, None]
+    rest = A[may] / np.where(size > ZERO_ROW * size.max(initial=0.0), size, np.inf)[:, None]
     rest = rest - (rest @ basis) @ basis.T
     triangle, order = qr(rest.T, mode="r", pivoting=True)  # type: ignore[misc]
     pivots = np.abs(np.diag(triangle))

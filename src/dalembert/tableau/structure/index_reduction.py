@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.kkt.limits import NAMED_AT_SINGULARITY, SINGULAR_JACOBIAN
 from dalembert.tableau.elimination.scaling import equilibrate
 from dalembert.tableau.inputs import as_mapping, named_values
 from dalembert.tableau.mechanics.dirac import pivot_columns
@@ -134,10 +135,6 @@ def _offsets(orders: Any, transversal: Int[Array, " n"]) -> tuple[Int[Array, " n
 # Sci. Comput. 14 (1993) 677-692. The choice is good near the sample point; far from it another may be needed.
 
 
-SINGULAR = 1e-11
-"""The system Jacobian, scaled, is called singular where a singular value is below this part of the largest."""
-
-
 UNEVEN = 1e4
 """Sizes of rows that differ by more are brought to one before columns are compared."""
 
@@ -224,9 +221,9 @@ def _system_jacobian(
     row, col = equilibrate(sp.csr_array(found_J))
     scaled = row[:, None] * found_J * col
     left, sizes, right = np.linalg.svd(scaled)
-    if sizes.size and sizes[-1] <= SINGULAR * sizes[0]:
-        equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > 1e-6]
-        unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > 1e-6]
+    if sizes.size and sizes[-1] <= SINGULAR_JACOBIAN * sizes[0]:
+        equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > NAMED_AT_SINGULARITY]
+        unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > NAMED_AT_SINGULARITY]
         raise SolvabilityError(
             f"the system Jacobian is singular at the sample point: equations {listed(equations)} (differentiated as "
             f"the structure asks) do not determine {listed(unknowns)}. The structural index {found.index} is then not "

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dalembert.kkt.expressions.scalars import Scalar
+from dalembert.model.limits import EXACT
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.inertia import Rigid
@@ -19,9 +20,6 @@ from dalembert.tree.algebra.vectors import ZERO, Vector
 
 Array = np.ndarray
 
-ROUNDING = 4 * np.finfo(float).eps
-"""Second moments smaller than this fraction of the largest come from rounding a rotation."""
-
 
 def moments(inertia: Inertia) -> Rigid:
     """Return m, h = m c and E = tr(I_O)/2 1 - I_O."""
@@ -32,8 +30,8 @@ def moments(inertia: Inertia) -> Rigid:
 
 def rigid(m: float, h: Array, E: Array) -> Rigid:
     """Return the inertia with these numbers as floats; entries that are rounding are zero."""
-    E = np.where(np.abs(E) <= ROUNDING * np.abs(E).max(), 0.0, E)
-    h = np.where(np.abs(h) <= ROUNDING * np.abs(h).max(), 0.0, h)
+    E = np.where(np.abs(E) <= EXACT * np.abs(E).max(), 0.0, E)
+    h = np.where(np.abs(h) <= EXACT * np.abs(h).max(), 0.0, h)
     a, b, c, d, e, f = (float(E[i, j]) for i in range(3) for j in range(i, 3))
     return Rigid(float(m), (float(h[0]), float(h[1]), float(h[2])), (a, b, c, d, e, f))
 

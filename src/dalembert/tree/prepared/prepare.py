@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.memory import remembered
 from dalembert.model.joints import KINDS
 from dalembert.model.joints.rotations import plane
+from dalembert.model.limits import EXACT_SUM
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.tree.algebra.count import count, inputs, work
 from dalembert.tree.algebra.inertia import Rigid
@@ -197,7 +198,7 @@ def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement], slide
 
 
 def _small(x: float, scale: float = 1.0) -> float:
-    return 0.0 if abs(x) <= 8 * np.finfo(float).eps * abs(scale) else float(x)
+    return 0.0 if abs(x) <= EXACT_SUM * abs(scale) else float(x)
 
 
 def _link(raw: _Raw, steps: tuple[Any, ...], last: tuple[float, float], inertia: Rigid) -> Link:

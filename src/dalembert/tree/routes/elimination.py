@@ -14,6 +14,7 @@ import numpy as np
 from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.expressions.verdict import Conditioning
+from dalembert.kkt.limits import SAFE
 from dalembert.tree.algebra.articulated import Articulated, articulated, carried
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.sweep import pair_add
@@ -257,12 +258,6 @@ Array = np.ndarray
 
 Order = dict[Place, list[int]]
 """Rows by the place at which they are eliminated."""
-
-SAFE = 1e-4
-"""Least eigenvalue of a constraint's rows that joints so far must make, relative to the whole Delassus matrix.
-
-What is eliminated inside the tree costs accelerations as many digits as this has; four leave twelve.
-"""
 
 
 def elimination_order(setting: Tracing, forces: list[RowForce]) -> Order:

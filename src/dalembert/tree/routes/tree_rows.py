@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.kkt.expressions.scalars import Scalar, mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.model.constraints.constraint import Constraint
+from dalembert.model.limits import EXACT_SUM
 from dalembert.tree.algebra.articulated import along, articulated
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
 STEEPEST = 1e3
 """Entries of U / D may be this large, 1/m: more says that the link's inertia about the axis is next to nothing."""
 
-ROUNDING = 8 * np.finfo(float).eps
-"""Entries of T this small beside the largest are zero."""
-
 
 @dataclass(frozen=True, eq=False)
 class WrenchRows:
@@ -75,7 +73,7 @@ def wrench_rows(setting: Tracing, rows: list[RowForce]) -> WrenchRows | None:
     if B is None or np.linalg.matrix_rank(F) < 6:
         return None
     T = B @ np.linalg.inv(F)
-    T[np.abs(T) <= ROUNDING * np.abs(T).max()] = 0.0
+    T[np.abs(T) <= EXACT_SUM * np.abs(T).max()] = 0.0
     drifts = [total(*map(mul, weights, (row.drift for row in rows))) for weights in T.tolist()]
     return WrenchRows([RowForce({i: _pair(b)}, {}, drift) for b, drift in zip(B, drifts, strict=True)], T)
 
