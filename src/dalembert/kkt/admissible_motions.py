@@ -16,8 +16,7 @@ from jaxtyping import Float, Int
 
 from dalembert.kkt.limits import EPS, WORST_PARTITION, massless_level
 from dalembert.kkt.rows import RowStructure
-
-Array = np.ndarray
+from dalembert.types import Array
 
 MASSLESS_PREFERENCE = 1e6
 """Massless coordinates are made dependent before any other, as if this much lighter than the lightest."""

@@ -13,12 +13,10 @@ from dalembert.kkt.admissible_motions import MotionStructure, motion_structure
 from dalembert.kkt.limits import EPS, fast_proof
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.kkt.scaling import block_scales
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The block matrix itself, and its inverse through the Schur complement (seed 000, section 1).
-
-
-Array = np.ndarray
 
 
 def block_matrix(M: Array, A: Array) -> Array:

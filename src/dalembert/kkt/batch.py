@@ -22,6 +22,7 @@ from dalembert.kkt.routes.schur import Schur
 from dalembert.kkt.solution import Solution
 from dalembert.kkt.solve import Answer, SolveOptions, answer
 from dalembert.kkt.status import Status
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kkt.kkt import KKT
@@ -306,8 +307,6 @@ def _residual(rows, base, M, A, absM, absA, b, absb, x, minus_absx, r, data, sca
 # ----------------------------------------------------------------------------------------------------------------------
 # Batches: one status per sample, the regular ones in compiled code, the others one by one with full care.
 
-
-Array = np.ndarray
 
 COMPILED_FROM = 64
 """Batches smaller than this are solved one by one: compiled code must first be loaded (or, once, compiled)."""

@@ -12,8 +12,7 @@ from jaxtyping import Bool, Float
 
 from dalembert.kkt.solve import Answer
 from dalembert.kkt.status import Status
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)

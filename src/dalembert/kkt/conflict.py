@@ -16,8 +16,7 @@ from jaxtyping import Float
 
 from dalembert.kkt.limits import EPS, SHARE, consistency_level
 from dalembert.kkt.rows import RowStructure, combination, echelon
-
-Array = np.ndarray
+from dalembert.types import Array
 
 MOST_SETS = 4000
 """Sets tried by size; beyond this many, rows are dropped one by one instead (irreducible, perhaps not smallest)."""

@@ -17,8 +17,7 @@ from jaxtyping import Float
 from dalembert.kkt.certificate import BatchCertificate, Certificate
 from dalembert.kkt.solution import NamedSystem
 from dalembert.kkt.status import Status
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)

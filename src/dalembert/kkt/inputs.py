@@ -14,8 +14,8 @@ import scipy.sparse as sps
 from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt.limits import EPS, SYMMETRIC
+from dalembert.types import Array
 
-Array = np.ndarray
 DENSE_LIMIT = 2000
 """Sparse M and A are made dense up to n + m = 2000 (32 MB for the block matrix); above that the user must do it."""
 

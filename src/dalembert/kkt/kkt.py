@@ -41,8 +41,8 @@ from dalembert.kkt.solution import Held, Solution
 from dalembert.kkt.solve import Answer, SolveOptions, answer
 from dalembert.kkt.status import Status
 from dalembert.names import near_matches
+from dalembert.types import Array
 
-Array = np.ndarray
 Massless = Literal["refuse", "hold"]
 Inconsistent = Literal["refuse", "least_squares"]
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from dalembert.kkt.limits import EPS
 from dalembert.kkt.routes.contract import Route
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 def least_multipliers(lam: Array, N: Array, W: Array | None) -> Array:

@@ -10,6 +10,7 @@ from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttribut
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, UNIT_ROUNDOFF, rounding
 from dalembert.kkt.routes.contract import FastRoute
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Residuals of an answer, relative to its data, and the refinement that makes them small.
@@ -22,8 +23,6 @@ from dalembert.kkt.routes.contract import FastRoute
 # for `@`: on vectors of this length it takes half the time. Source: M. Arioli, J. W. Demmel, I. S. Duff, "Solving
 # sparse linear systems with sparse backward error", SIAM J. Matrix Anal. Appl. 10 (1989) 165-190.
 
-
-Array = np.ndarray
 
 MOST_STEPS = 5
 """Refinement goes on at most this often; one step is the rule, more are for the edge of singularity."""

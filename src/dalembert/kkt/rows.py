@@ -24,15 +24,13 @@ from dalembert.kkt.limits import (
     rounding_level,
 )
 from dalembert.kkt.scaling import log_scales, row_scales
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Sparse combinations that a person can read, from a numerical null-space basis.
 #
 # A basis of null(A^T) or of free motions comes out of an orthogonal decomposition as dense columns. Reduced to echelon
 # form, with the last entries as pivots, each column says one thing: "row 5 is row 1 + row 2".
-
-
-Array = np.ndarray
 
 
 def echelon(

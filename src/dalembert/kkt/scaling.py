@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from dalembert.kkt.limits import NOISE
-
-Array = np.ndarray
+from dalembert.types import Array
 
 SWEEPS = 6
 """Ruiz sweeps; each halves the logarithm of what is left, so six bring a spread of 1e16 below a factor of two."""

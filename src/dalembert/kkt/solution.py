@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-import numpy as np
 from jaxtyping import Float
 
 from dalembert.errors import ModelError
 from dalembert.kkt.certificate import BatchCertificate, Certificate
 from dalembert.kkt.status import Status
 from dalembert.names import near_matches
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 class NamedSystem(Protocol):

@@ -25,8 +25,7 @@ from dalembert.kkt.residual import (
 )
 from dalembert.kkt.routes import FAST_ROUTES, ROUTES, NullSpace, Route, RouteDeclined, factored
 from dalembert.kkt.status import Status
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from dalembert.large.constrained import LargeSystem
 from dalembert.large.kernel import LoopedFunction, progress
 from dalembert.large.motion_functions import large_system, quantity, refuse_matrix, refuse_route, solved, weighed
 from dalembert.large.residuals import forget_rounding
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 #     G + delta = L D L^T no shift where every pivot is well above zero
 #     G x = b             M a + A^T x = 0, A a = -b: the block system with its fronts
 
-
-Array = np.ndarray
 
 OUTSIDE = 4
 """Times that a right side outside the range of G is brought into it: the first leaves 1e-6 of it, the third nothing."""

@@ -19,6 +19,7 @@ from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.large.tree import LargeTree, massless_coordinate
 from dalembert.model.mechanism.precision import digits_of
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inverse dynamics of a large constrained mechanism, every joint driven: the least joint forces that cause a motion.
@@ -28,8 +29,6 @@ from dalembert.model.mechanism.precision import digits_of
 # zero and so ends at the least lam. Whether that is the least of a family is read off the pivots of the Delassus
 # matrix.
 
-
-Array = np.ndarray
 
 MOST = 20
 """Steps per row before LSMR gives up; exact arithmetic would need one."""

@@ -24,11 +24,10 @@ from dalembert.large.motion_functions import (
 )
 from dalembert.large.threads import BranchedTree, Branches
 from dalembert.large.tree import refuse_singular
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 
 def make_forward(

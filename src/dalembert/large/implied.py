@@ -18,11 +18,10 @@ from dalembert.kkt.limits import CLOSED, IMPLIED_PIVOT, SLACK
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.tree.block.probing import residual_sizes
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.large.constrained import LargeSystem
-
-Array = np.ndarray
 
 FAR = (0.05, 0.3, 0.6)
 """How far away configurations beside the first are: radians, or parts of the mechanism's size."""

@@ -17,6 +17,7 @@ from dalembert.kernel.arrays import check_inputs, make_outputs
 from dalembert.kernel.engine import Workers, make_options
 from dalembert.kernel.program.program import Port
 from dalembert.kernel.report import KernelReport
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -64,8 +65,6 @@ def _shown(items: Sequence[T], what: str) -> Iterator[T]:
 # ----------------------------------------------------------------------------------------------------------------------
 # Loops behind the face of a `Kernel`: the same call, the same shapes; `report()` says that nothing was unrolled.
 
-
-Array = np.ndarray
 
 DOUBLE = np.dtype(float)
 

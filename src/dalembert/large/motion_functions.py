@@ -16,6 +16,7 @@ from dalembert.large.layout import Layout
 from dalembert.large.outward import Frames
 from dalembert.large.tree import LargeTree
 from dalembert.tree.block.probing import row_weights_of
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 #
 # Matrices with as many rows as columns have no place in memory beyond some size: they are refused with that size.
 
-
-Array = np.ndarray
 
 LARGEST_MATRIX = 2**30
 """Bytes of a dense matrix that is still filled."""

@@ -16,12 +16,11 @@ from dalembert.large.layout import Layout
 from dalembert.model.joints import rotations as quaternion
 from dalembert.model.limits import TINY_SQUARE
 from dalembert.tree.prepared.prepare import tendon_data
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.large.outward import Frames
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 NO_FORCE = np.empty((0, 6))
 

@@ -18,6 +18,7 @@ from dalembert.large.residuals import joint_forces
 from dalembert.large.rows import LargeRows, RowValues
 from dalembert.large.simd4 import first, padded, second, third
 from dalembert.large.tree import LargeTree, motion
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Matrices of a large tree, where someone wants them in full: M by composite bodies, A by walking up from each row.
@@ -123,9 +124,6 @@ def row_jacobian(topology, pitch, K, ends, closing, wrenches, A):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Constraint rows of a large mechanism at a state: what they are, and A and A^T times vectors, which need no A.
-
-
-Array = np.ndarray
 
 
 class Room(threading.local):

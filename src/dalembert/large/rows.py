@@ -18,6 +18,7 @@ from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics, coordinate_index
 from dalembert.model.constraints.prescribed import Coupler, Servo
 from dalembert.model.mechanism.placement import IDENTITY
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -116,9 +117,6 @@ class TwoFrames(Kinematics):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # All constraint rows of a large mechanism at a state: forces on bodies, couplings of joints, rate, drift, residual.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,9 +26,7 @@ from dalembert.large.layout import VELOCITIES, Layout
 from dalembert.large.residuals import mobility
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
-
-Array = np.ndarray
-
+from dalembert.types import Array
 
 HALF = 0.5
 """Of the work of joint forces, what may be missing in masses: nothing, but for rounding."""

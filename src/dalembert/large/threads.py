@@ -15,6 +15,7 @@ from dalembert.large.joints import PLACE, ROOM
 from dalembert.large.passive import NO_FORCE
 from dalembert.large.simd4 import padded
 from dalembert.large.tree import BACK, BEGIN, INWARD, OUTWARD, TAKE, LargeTree, forward
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One state on several threads: which branches of a tree go to threads of their own. Integers only, made once.
@@ -27,8 +28,6 @@ from dalembert.large.tree import BACK, BEGIN, INWARD, OUTWARD, TAKE, LargeTree, 
 #
 # so branches are cut where the tree parts: the largest first, as long as that sum gets smaller.
 
-
-Array = np.ndarray
 
 FEWEST = 10_000
 """Bodies below which a state is not split: two hand-overs to threads cost some 0.1 ms. On two cores 10,000 bodies are

@@ -20,6 +20,7 @@ from dalembert.large.outward import Frames, outward_between, positions_between, 
 from dalembert.large.passive import NO_FORCE, Passive
 from dalembert.large.residuals import needs, needs_between
 from dalembert.large.simd4 import padded
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The sweeps of an open tree's forward dynamics in one call: to enter compiled code costs microseconds.
@@ -95,9 +96,6 @@ def motion(bundle, q, sines, cosines, v, start):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A large tree at work: layout, memory and the loops put together, one state after the other.
-
-
-Array = np.ndarray
 
 
 class TreeMemory(threading.local):

@@ -11,12 +11,10 @@ from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.friction import Coulomb, FrictionContact, JointFriction
 from dalembert.friction.laws.contacts import checked_contacts
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Contacts of a system written down by hand: directions, surfaces and loads, constant or as functions of the state.
-
-
-Array = np.ndarray
 
 
 class ContactRows:

@@ -15,8 +15,7 @@ from jaxtyping import Float
 from dalembert.checks import floats
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT, Solution
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @runtime_checkable

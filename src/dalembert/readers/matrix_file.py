@@ -25,8 +25,7 @@ from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt import KKT
 from dalembert.readers.files import read_text
-
-Array = np.ndarray
+from dalembert.types import Array
 
 LARGEST = 64 * 2**20
 """Files above 64 MiB are refused before they are read."""

@@ -14,11 +14,10 @@ from jaxtyping import Float, Int
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.inputs import as_real
 from dalembert.names import near_matches
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.variables import Variables
-
-Array = np.ndarray
 
 
 def as_numbers(value: Any, what: str, finite: bool = False) -> Float[Array, "..."]:

@@ -22,6 +22,7 @@ from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.straight import TwoWidths, check_expressions, straight_line_solve
 from dalembert.tableau.inputs import as_flag, as_list, as_numbers
 from dalembert.tableau.structure.pattern import Pattern
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 #
 # f(x, ...) = 0,  J = df/dx,  J step = -f  (seed 003, eqs. 13, 14).
 
-
-Array = np.ndarray
 
 PROBES = 3
 """Random points at which entries are probed if the user gives none."""

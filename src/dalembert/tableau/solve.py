@@ -16,15 +16,13 @@ from dalembert.tableau.inputs import as_count, as_flag, as_numbers, as_scalar, n
 from dalembert.tableau.newton import Iterated, NewtonOutcome, NewtonStep, causal_start, iterate, violations
 from dalembert.tableau.structure.rank import loose_rank_report, rank_report, vanished
 from dalembert.tableau.structure.solvability import listed
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Known values, guess, time and parameters of a solve, packed as batches of equal length.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

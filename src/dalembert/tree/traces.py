@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.kkt.expressions.scalars import Scalar, add
+from dalembert.kkt.expressions.scalars import add
 from dalembert.model.joints import as_expression
 from dalembert.tree.algorithms import dynamics, momentum
 from dalembert.tree.algorithms.inverse import crba
@@ -24,6 +24,7 @@ from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import Algorithm, candidates, cheapest
 from dalembert.tree.routes import delassus_kernels
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     import casadi as ca

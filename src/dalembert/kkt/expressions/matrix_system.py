@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import (
     Matrix,
     SparseFactor,
@@ -24,6 +24,7 @@ from dalembert.kkt.expressions.sparse_factor import (
     sparse_factor,
     tree_order,
 )
+from dalembert.types import Scalar
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ from jaxtyping import Float
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import BUILT, CLOSED, FADED, NEARLY_IMPLIED, NEARLY_MASSLESS, PART, SINGULAR_STEP, SLACK
 from dalembert.kkt.rows import row_structure
-
-Array = np.ndarray
+from dalembert.types import Array
 
 CLOSING_STEPS = 30
 """Gauss-Newton steps towards a configuration that meets the constraints."""

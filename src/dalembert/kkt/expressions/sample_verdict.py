@@ -29,7 +29,7 @@ from functools import reduce
 
 import casadi as ca
 
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.expressions.verdict import (
     Asked,
@@ -44,6 +44,7 @@ from dalembert.kkt.expressions.verdict import (
 )
 from dalembert.kkt.limits import CERTAIN, SampleLimits
 from dalembert.kkt.status import Status
+from dalembert.types import Scalar
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.kkt.limits import CLOSED
-
-Scalar = Any
+from dalembert.types import Scalar
 
 
 def scalar(x: Any) -> Scalar:

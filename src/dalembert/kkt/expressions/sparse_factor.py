@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, minus_inverse, mul, neg, sub, total
+from dalembert.types import Scalar
 
 Matrix = Sequence[Sequence[Scalar]]
 """Rows of scalars."""

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 import casadi as ca
 
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.limits import MASSIVE, Thresholds
 from dalembert.kkt.status import Status
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The verdict on a sample: residuals of both block rows, evaluated after the solve, and a status from them.

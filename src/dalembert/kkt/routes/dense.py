@@ -17,8 +17,7 @@ from scipy.linalg.lapack import dsycon, dsytrf, dsytrs  # pyright: ignore[report
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import INDEPENDENT_RCOND, MANY_DIGITS, REGULAR_RCOND, SMALLEST_RCOND
 from dalembert.kkt.routes.contract import RouteDeclined
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)

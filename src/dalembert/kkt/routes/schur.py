@@ -18,8 +18,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttribut
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import EPS
 from dalembert.kkt.routes.contract import RouteDeclined
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)

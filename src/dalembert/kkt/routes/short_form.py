@@ -21,8 +21,7 @@ from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import NOISE, RANGE_TOLERANCE
 from dalembert.kkt.routes.contract import RouteDeclined
 from dalembert.kkt.routes.schur import inverse_factor
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)

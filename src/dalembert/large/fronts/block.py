@@ -20,12 +20,11 @@ from dalembert.large.layout import FrontBundle, front_bundle
 from dalembert.large.residuals import forget_rounding, largest_of_each, measured
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Factors and solutions of the block system of a large mechanism, of either way to them.
 
-
-Array = np.ndarray
 
 STEPS = 3
 """Proximal steps: each shrinks what is wrong in the range of G by mu / (sigma + mu), sigma an eigenvalue of G; they

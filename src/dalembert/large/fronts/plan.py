@@ -8,12 +8,10 @@ import numpy as np
 
 from dalembert.kernel.loops import once
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES, Layout
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The common ancestor, where the two ways of a row to the ground meet.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from dalembert.model.joints.rotations import plane
 from dalembert.model.limits import ONE_AXIS
 from dalembert.model.mechanism.placement import IDENTITY
 from dalembert.model.mechanism.text import axis_name
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # A pair of frames with a free axis, and how rows about and along its other directions are called.
 
-
-Array = np.ndarray
 
 WORLD = ("x", "y", "z")
 

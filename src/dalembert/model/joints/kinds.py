@@ -9,9 +9,10 @@ import numpy as np
 
 from dalembert.model.joints import rotations as circle
 from dalembert.model.joints import rotations as quaternion
-from dalembert.model.joints.kind import IDENTITY, ZERO, Kind, Rows, Scalar, cosine, sine, uniform
+from dalembert.model.joints.kind import IDENTITY, ZERO, Kind, Rows, cosine, sine, uniform
 from dalembert.model.joints.rotations import about, as_columns, column, plane, scaled
 from dalembert.model.limits import SMALL_ANGLE
+from dalembert.types import Array, Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.parts import Joint
@@ -131,9 +132,6 @@ class UniversalJoint(Kind):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A hinge without limits: its coordinates are the cosine and sine of the angle, so that they never grow.
-
-
-Array = np.ndarray
 
 
 class ContinuousJoint(Kind):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.model.joints.kind import Rows, Scalar
+from dalembert.model.joints.kind import Rows
 from dalembert.model.limits import SMALL_ANGLE
+from dalembert.types import Array, Scalar
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 # Symbols: w rotation vector (axis times angle), t = |w|; q = [sin(t/2) w/t, cos(t/2)];
 # V(w) = 1 + (1 - cos t)/t^2 [w]x + (t - sin t)/t^3 [w]x^2, the left Jacobian of SO(3)
 # (Sola, Deray, Atchuthan 2018, "A micro Lie theory", app. B and D).
-
-
-Array = np.ndarray
 
 
 def product(a: Float[Array, "*n 4"], b: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:

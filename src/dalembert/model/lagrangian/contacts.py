@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import casadi as ca
-import numpy as np
 from jaxtyping import Float
 
 from dalembert.checks import floats
@@ -15,6 +14,7 @@ from dalembert.friction import Coulomb, FrictionContact, JointFriction, Limited,
 from dalembert.model.lagrangian.derivation import rate_of
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.system import System
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Contacts of a Lagrangian system as expressions: relative velocity, rows, drift and loads.
@@ -91,9 +91,6 @@ def as_outputs(contacts: ContactExpressions) -> dict[str, Any]:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Systems with friction: what simulators see of the contacts, and how one state is resolved.
-
-
-Array = np.ndarray
 
 
 @runtime_checkable

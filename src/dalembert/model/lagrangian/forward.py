@@ -11,13 +11,12 @@ import numpy as np
 from dalembert.kkt import KKT, BatchCertificate, Solution, Status
 from dalembert.kkt.residual import relative_residuals
 from dalembert.model.lagrangian.quantities import LARGEST
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kkt.solve import Answer
     from dalembert.model.lagrangian.lagrangian import Lagrangian
     from dalembert.model.lagrangian.states import States
-
-Array = np.ndarray
 
 SOLVED = (Status.UNIQUE, Status.REDUNDANT)
 """Verdicts of the kernel whose numbers are the answer."""

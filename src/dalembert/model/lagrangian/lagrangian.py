@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import casadi as ca
-import numpy as np
 from jaxtyping import Float
 
 from dalembert.errors import UnsupportedError
@@ -25,6 +24,7 @@ from dalembert.model.lagrangian.quantities import forward_function, quantity, re
 from dalembert.model.lagrangian.states import States
 from dalembert.model.lagrangian.symbols import Parameters, Symbols
 from dalembert.model.requests import refuse_unhashable
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A Lagrangian system as text and back, for other processes: its expressions as one CasADi function.
@@ -67,9 +67,6 @@ def restore(system: Lagrangian, state: dict[str, Any]) -> None:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A system given by its Lagrangian, in CasADi expressions.
-
-
-Array = np.ndarray
 
 
 class Lagrangian:

@@ -15,12 +15,11 @@ import numpy as np
 
 from dalembert.kkt.expressions.probing import closest_closed, coordinate_sizes, probe
 from dalembert.kkt.expressions.verdict import Conditioning
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.lagrangian.derivation import Expressions
     from dalembert.model.lagrangian.symbols import Parameters, Symbols
-
-Array = np.ndarray
 
 PROBES = 5
 """States at which ranks are looked at before code is chosen."""

@@ -10,11 +10,10 @@ import numpy as np
 from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.lagrangian.quantities import input_names
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.lagrangian.lagrangian import Lagrangian
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.names import near_matches
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The symbols of a system, and the check that an expression uses no others.
@@ -125,9 +126,6 @@ def as_column(given: Any, what: str) -> ca.SX:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Parameters of a system: symbols that stay inputs, with names and, where given, default values.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from dalembert.model.mechanism.precision import digits_of
 from dalembert.model.mechanism.project import closest, largest_residual
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # Random configurations that meet the constraints: anywhere if that can be, else near the neutral one.
 
-
-Array = np.ndarray
 
 SHRINKINGS = 6
 """How often the distance from the neutral configuration is halved before a start is given up."""

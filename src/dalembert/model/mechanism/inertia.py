@@ -17,11 +17,10 @@ from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.limits import NO_LEVER, SKEWED_INERTIA, TRIANGLE
 from dalembert.model.mechanism.placement import EYE, Placement
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

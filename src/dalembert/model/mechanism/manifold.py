@@ -15,11 +15,10 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.model.joints import KINDS, Kind, as_array
 from dalembert.model.limits import OFF_MANIFOLD
 from dalembert.model.mechanism.parts import Joint
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-Array = np.ndarray
 
 QUIET = np.errstate(over="ignore", invalid="ignore")
 """What is infinite leads to NaN, which the caller sees; there is nothing to warn of."""

@@ -22,6 +22,7 @@ from dalembert.model.mechanism.text import as_html, as_text, content_key
 from dalembert.model.mechanism.values import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.ranks import GenericRank
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,11 +14,10 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.limits import EXACT, ORTHOGONALITY
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-Array = np.ndarray
 
 
 def _frozen(values: Any) -> Array:

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dalembert.kkt.limits import BUILT, DRIFT_SHARE, FILE, ROUNDING, SLACK
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 
 def digits_of(mechanism: Mechanism) -> float:

@@ -28,12 +28,11 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, EPS, ROUNDING
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.model.mechanism.ranks import RankSurvey
-
-Array = np.ndarray
 
 Matrices = Callable[[Any], tuple[Any, Any, Any]]
 """q -> M (n, n), A (m, n), phi (h,)."""

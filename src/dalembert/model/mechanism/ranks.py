@@ -24,11 +24,10 @@ from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import digits_of, slack
 from dalembert.model.mechanism.project import least_open
 from dalembert.model.mechanism.rows import angular_rows, velocity_sizes
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""

@@ -15,12 +15,11 @@ from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.limits import LARGEST_ROUNDING, LEVER_ROUNDING
 from dalembert.model.mechanism.calls import call, with_columns
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 LINEAR = {"prismatic": 1, "free": 3, "planar": 2}
 """Kinds of joints with velocities of lengths, and how many of these come first."""

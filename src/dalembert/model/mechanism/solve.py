@@ -15,14 +15,13 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import CLEAR, NEXT_TO, ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.precision import digits_of, model_rows, rows_of_rank
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
     from dalembert.kkt import KKT, Diagnosis, Solution
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.model.mechanism.ranks import GenericRank
-
-Array = np.ndarray
 
 LARGEST_SURVEYED = 200
 """Velocities up to which ranks are looked for by dense decompositions."""

@@ -14,8 +14,7 @@ from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.parts import Limits, Source
 from dalembert.model.mechanism.placement import EYE, IDENTITY, Placement, exact
 from dalembert.names import near_matches
-
-Array = np.ndarray
+from dalembert.types import Array
 
 UNLIMITED = 1e60
 """Limits beyond it are none: files write 1e308 where they mean infinity."""

@@ -11,11 +11,10 @@ from dalembert.model.mechanism.parts import Actuator, Coupling, Loop, Spring, Te
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.mjcf.joints import largest_force
 from dalembert.readers.mjcf.text import import_mujoco, lost_rotor
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.readers.mjcf.reader import CompiledModel
-
-Array = np.ndarray
 
 SAME_PLACE = 1e-9
 """Places on one body that differ by less, in metres and in entries of a rotation, are one place of the file."""

@@ -8,11 +8,10 @@ import numpy as np
 
 from dalembert.model.mechanism.parts import Joint, Limits
 from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.readers.mjcf.reader import CompiledModel
-
-Array = np.ndarray
 
 KINDS = ("free", "spherical", "prismatic", "revolute")
 """By MuJoCo's mjtJoint: free, ball, slide, hinge."""

@@ -22,8 +22,7 @@ from dalembert.readers.mjcf.constraints import add_actuators, add_equalities, ad
 from dalembert.readers.mjcf.joints import mujoco_joint
 from dalembert.readers.mjcf.text import Flat, compiled
 from dalembert.readers.xml_tree import XmlElement
-
-Array = np.ndarray
+from dalembert.types import Array
 
 CHECKED = (
     *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_pos", "jnt_axis", "qpos0"),

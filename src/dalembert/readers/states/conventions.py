@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True)

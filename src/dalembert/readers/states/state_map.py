@@ -27,6 +27,7 @@ from dalembert.readers.states.conventions import (
     to_world,
     v_turned,
 )
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Whole turns of coupled joints, where another tool has kept only (cos, sin).
@@ -36,9 +37,6 @@ from dalembert.readers.states.conventions import (
 # A coupling with one joint whose turns are open gives them: n is the whole number next to what closes the row. Where
 # several are open, those that others follow keep n = 0, and the rest follows. So couplings hold as well as any choice
 # of turns lets them, unless the leader itself had turned and its followers are slower than it.
-
-
-Array = np.ndarray
 
 
 def add_turns(mechanism: Mechanism, wound: Iterable[str], q: Array) -> None:

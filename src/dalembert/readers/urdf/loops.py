@@ -27,8 +27,7 @@ from dalembert.readers.xml_tree import (
     unit_axis,
     vector_attribute,
 )
-
-Array = np.ndarray
+from dalembert.types import Array
 
 NEARLY_OPPOSITE = -0.9
 """Below this cosine a half turn is made first: the formula divides by 1 + cosine."""

@@ -22,6 +22,7 @@ from dalembert.kkt.limits import (
 )
 from dalembert.tableau.elimination.looped import INDICES, INDPTR, factor, make_nudges, part, substitute
 from dalembert.tableau.elimination.scaling import equilibrate, is_regular_pattern
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled: one solve with its checks, and how good its answer is.
@@ -191,9 +192,6 @@ def backward_errors(indptr, indices, data, right, x, found):
 #
 # (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, sec. 7.7: the second term is what r itself may
 # be wrong by). |A^-1 r| is found by solving, |A^-1| (m + 1) u s sampled with random signs; see `accuracy.py`.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

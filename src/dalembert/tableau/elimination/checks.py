@@ -19,8 +19,7 @@ from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 class Outcome(IntEnum):

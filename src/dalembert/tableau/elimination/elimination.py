@@ -20,8 +20,7 @@ from dalembert.tableau.elimination.plan import Plan
 from dalembert.tableau.elimination.repair import Repair
 from dalembert.tableau.inputs import as_numbers, known_options
 from dalembert.tableau.structure.rank import loose_rank_report
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 class Elimination:

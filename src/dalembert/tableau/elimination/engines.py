@@ -13,6 +13,7 @@ from dalembert.tableau.elimination.accuracy import backward_errors, factor_solve
 from dalembert.tableau.elimination.looped import make_program, make_workspace
 from dalembert.tableau.elimination.plan import Plan
 from dalembert.tableau.elimination.straight import TwoWidths, check_expressions, straight_line_solve
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The engines that carry out a plan: one contract, `(values, right) -> x, checks`, leading axis N.
@@ -22,8 +23,6 @@ from dalembert.tableau.elimination.straight import TwoWidths, check_expressions,
 # | `straight` | straight-line code, compiled, W samples side by side: systems of up to some thousand unknowns |
 # | `loop` | the same index program in a compiled loop: any size |
 
-
-Array = np.ndarray
 
 Engine = Callable[[Array, Array], tuple[Array, Array]]
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dalembert.kernel.loops import compiled, inlined
 from dalembert.kkt.limits import PROBE_SHARE
 from dalembert.tableau.elimination.plan import Plan
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The plan, looped: factorization and solve, for systems too large to unroll; its checks are in `accuracy.py`.
@@ -137,8 +138,6 @@ def substitute(program, work, data, right, x):
 # ----------------------------------------------------------------------------------------------------------------------
 # From a plan to the arrays of the compiled loop.
 
-
-Array = np.ndarray
 
 NUDGES = 3
 """Random changes of data by which the reach of such changes is sampled: one alone may cancel in an unknown."""

@@ -19,12 +19,11 @@ from dalembert.tableau.structure.matching import Blocks, depth_first, match
 from dalembert.tableau.structure.matching import blocks as find_blocks
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.structure.solvability import require_solvable
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Pivot orders of all blocks, put together: the patterns of L and U.
 
-
-Array = np.ndarray
 
 SWEEPS = 3
 """Rounds of row and column scaling before pivots are compared (Ruiz 2001); rounding of scales does not matter here."""

@@ -21,8 +21,8 @@ from dalembert.tableau.elimination.checks import Outcome, SolveCounts, sound, tr
 from dalembert.tableau.elimination.engines import LoopEngine, errors_of
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.scaling import equilibrate
+from dalembert.types import Array
 
-Array = np.ndarray
 Run = Callable[[Array, Array], tuple[Array, Array]]
 
 SPARE_PLANS = 4

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.kernel.loops import compiled
 from dalembert.tableau.structure.matching import augment
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled loop of balancing in the maximum norm, on logarithms.
@@ -56,8 +57,6 @@ def balance(row_ptr, cols, row_sizes, col_ptr, rows, col_sizes, t, sweeps):
 # largest other entries of row k and of column k equal (E. E. Osborne, "On pre-conditioning of matrices", J. ACM 7
 # (1960) 338-345). Entries that are only rounding, cos(pi/2) = 6e-17, set no scale unless nothing else closes a cycle.
 
-
-Array = np.ndarray
 
 SWEEPS = 40
 """Of balancing, forwards and backwards in turn; it stops where no exponent changes by half a unit."""

@@ -22,6 +22,7 @@ from dalembert.tableau.mechanics.maximal_rows import BodyKinematics, add_constra
 from dalembert.tableau.mechanics.welded import BASE, WeldedTree, closes, closing_joints, motion, welded
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.variables import element_names
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Elements of a large mechanism in maximal coordinates: what one body, one joint or one constraint adds to G.
@@ -34,8 +35,6 @@ from dalembert.tableau.variables import element_names
 # The equations are those of `maximal`, written by the same sheet for one or two bodies. Elements of equal description
 # share one function.
 
-
-Array = np.ndarray
 
 OF_BODY = {"p": ("rate of p", 3), "e": ("rate of e", 4), "v": ("force", 3), "w": ("moment", 3), "mu": ("unit e", 1)}
 """Unknowns of a body in their order, the equation of each, and their number."""

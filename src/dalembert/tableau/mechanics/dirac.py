@@ -15,15 +15,13 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.limits import BLOCK_ROUNDING
 from dalembert.kkt.scaling import row_scales
 from dalembert.tableau.inputs import as_indices, as_numbers
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The connection split of velocities into dependent and independent ones (seed 003, eqs. 4, 5).
 #
 # Symbols: N (m, n) constraint rows, N v = 0; v° dependent, v* independent velocities; J with v° = J v*; B a basis of
 # the admissible velocities, B^T N^T = 0; Q forces dual to v.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

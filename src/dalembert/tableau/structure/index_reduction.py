@@ -20,6 +20,7 @@ from dalembert.tableau.mechanics.dirac import pivot_columns
 from dalembert.tableau.structure.probing import sample_points
 from dalembert.tableau.structure.solvability import listed
 from dalembert.tableau.tableau import Tableau, require_tableau
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The structural index of a tableau as a differential-algebraic equation: Pryce's signature method.
@@ -33,9 +34,6 @@ from dalembert.tableau.tableau import Tableau, require_tableau
 # J. D. Pryce, "A simple structural analysis method for DAEs", BIT 41 (2001) 364-394. It gives the same index as
 # C. C. Pantelides, SIAM J. Sci. Stat. Comput. 9 (1988) 213-231. Both look at the pattern only: they are right where the
 # system Jacobian (dG_i^(c_i)/dx_j^(d_j)) is regular, which `reduce_index` checks with numbers.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

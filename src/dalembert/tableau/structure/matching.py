@@ -12,6 +12,7 @@ from jaxtyping import Bool, Int
 
 from dalembert.kernel.loops import compiled
 from dalembert.tableau.structure.pattern import Pattern
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled loops over a bipartite graph: augmenting paths, alternating reach, strong components.
@@ -202,9 +203,6 @@ def depth_first(indptr, indices):
 #
 # Konig and Egervary: the largest matching has as many arcs as the smallest cover has vertices. A cover is a set of
 # equations and unknowns that touches every entry; whoever doubts that a matching is maximal counts the cover.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from jaxtyping import Int
 from dalembert.errors import ModelError
 from dalembert.tableau.structure.matching import Matching, blocks, parts
 from dalembert.tableau.structure.solvability import Structure
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.elimination.plan import Plan
@@ -86,8 +87,6 @@ def width_of(names: Iterable[str], size: float) -> float:
 # ----------------------------------------------------------------------------------------------------------------------
 # A matrix before and after ordering (seed 003, Figs. 3, 7, 8), and the parts of one that cannot be ordered.
 
-
-Array = np.ndarray
 
 PANEL, LEAST_CELL, LARGEST_CELL = 420, 13, 26
 """Width of a matrix; the cells of one with names are at least 13 and at most 26 pixels wide."""

@@ -15,11 +15,10 @@ from dalembert.tableau.elimination.plan import make_plan
 from dalembert.tableau.inputs import as_count, as_mapping, as_numbers, as_scalar, named_values
 from dalembert.tableau.newton import PROBES, NewtonStep, causal_start, order_by_rows
 from dalembert.tableau.structure.rank import RankReport, rank_report
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
-
-Array = np.ndarray
 
 REFERENCES = 3
 """Random points at which coefficients have their usual size."""

@@ -21,8 +21,7 @@ from dalembert.tableau.elimination.scaling import equilibrate
 from dalembert.tableau.structure.matching import blocks, match
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.structure.solvability import SETS_SHOWN, listed, require_solvable
-
-Array = np.ndarray
+from dalembert.types import Array
 
 DENSE_LIMIT = 1200
 """Blocks up to this size by singular values; larger ones by inverse iteration on SuperLU's factors."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, sub
+from dalembert.kkt.expressions.scalars import add, mul, sub
 from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor, tree_order
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.inverse import accelerations, body_forces, crba, joint_forces
@@ -11,6 +11,7 @@ from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import articulated_factor
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Forward dynamics in O(n): the articulated-body algorithm.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from dalembert.kkt.expressions.scalars import Scalar, add, mul
+from dalembert.kkt.expressions.scalars import add, mul
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.inertia import Rigid, inertial_force, momentum, rate_matrix
 from dalembert.tree.algebra.screws import Pair
@@ -13,6 +13,7 @@ from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, cross, scale
 from dalembert.tree.algorithms.sweep import inward, outward, pair_add
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inverse dynamics: the recursive Newton-Euler algorithm.

@@ -10,7 +10,7 @@ moments).
 from __future__ import annotations
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg
+from dalembert.kkt.expressions.scalars import add, mul, neg
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.inertia import Rigid
 from dalembert.tree.algebra.inertia import momentum as link_momentum
@@ -21,6 +21,7 @@ from dalembert.tree.algorithms.kinematics import velocities
 from dalembert.tree.algorithms.sweep import inward, pair_add
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 
 def first_moment(tree: Tree, posed: list[Posed]) -> tuple[float, Vector]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import UnsupportedError
-from dalembert.kkt.expressions.scalars import Scalar, add, atan2, copysign, fmax, fmin, mul, sqrt, sub, total
+from dalembert.kkt.expressions.scalars import add, atan2, copysign, fmax, fmin, mul, sqrt, sub, total
 from dalembert.model.limits import TINY_SQUARE
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair, Pose, Rotation
@@ -22,6 +22,7 @@ from dalembert.tree.algebra.vectors import ZERO, Vector, cross, dot, scale
 from dalembert.tree.algorithms.kinematics import poses, vector, velocities
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Link, Tree
+from dalembert.types import Scalar
 
 
 def joint_resistance(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar]) -> list[Scalar]:

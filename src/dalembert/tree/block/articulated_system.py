@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.scalars import Scalar, cancelled, is_zero, mul, sub, total
 from dalembert.kkt.expressions.scalars import add as plus
+from dalembert.kkt.expressions.scalars import cancelled, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector, dense, sparse
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.articulated import NONE, Articulated, along, articulated, carried, give_way
@@ -20,6 +20,7 @@ from dalembert.tree.algorithms.sweep import inward, outward, pair_add
 from dalembert.tree.block.rows import RowForce
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Link, Tree
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # M = L^T D L without M: the inward pass of the articulated-body algorithm, kept for many right sides.

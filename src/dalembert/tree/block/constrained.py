@@ -14,7 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.kkt import Status
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.probing import probe
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, scalar, sub, total
+from dalembert.kkt.expressions.scalars import add, mul, neg, scalar, sub, total
 from dalembert.kkt.expressions.solver import BlockSolver, RedundantRows, kept_rows
 from dalembert.kkt.expressions.sparse_factor import Vector, dense
 from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning, relative
@@ -31,6 +31,7 @@ from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import cheapest
 from dalembert.tree.routes.table import TreeRoute, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 # between them, the pivot is rounding instead of zero, and a quotient by it would be noise that looks like a number.
 
 
-Array = np.ndarray
-
 SAMPLES = 4
 """Configurations at which pivots of the open tree are looked at."""
 

@@ -18,8 +18,7 @@ import numpy as np
 from dalembert.model.limits import EXACT_SUM, NEARLY_PARALLEL, PARALLEL
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.screws import Screw
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dalembert.kkt.expressions.scalars import Scalar
 from dalembert.model.limits import EXACT
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.inertia import Rigid
 from dalembert.tree.algebra.screws import Screw
 from dalembert.tree.algebra.vectors import ZERO, Vector
+from dalembert.types import Array, Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Mass, first and second moments of bodies as numbers: from an inertia, and seen from another frame.
-
-
-Array = np.ndarray
 
 
 def moments(inertia: Inertia) -> Rigid:

@@ -49,9 +49,6 @@ if TYPE_CHECKING:
 # - helical, planar, free: nothing.
 
 
-Array = np.ndarray
-
-
 def regroup(tree: Tree) -> Tree:
     """Return the tree with its masses handed toward the ground."""
     inertias = [link.inertia for link in tree.links]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from dalembert.kkt import Status
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
 from dalembert.kkt.expressions.solver import RedundantRows, factored, multipliers, row_pivots
 from dalembert.kkt.expressions.sparse_factor import SparseFactor, Vector, dense, sparse
 from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Solved, judged, relative
@@ -29,6 +29,7 @@ from dalembert.tree.block.articulated_system import (
 )
 from dalembert.tree.block.rows import RowForce
 from dalembert.tree.routes.elimination import JointStep, Place, RowStep, TreeElimination, eliminate, elimination_order
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.tree.block.constrained import Tracing

@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, total
+from dalembert.kkt.expressions.scalars import add, mul, neg, total
 from dalembert.tree.block.articulated_system import ArticulatedSystem
 from dalembert.tree.routes.pv import Mobilities, along, times
+from dalembert.types import Scalar
 
 PRODUCTS_OF_OMEGA = 75
 """Products that the mobility of one more link takes, about: two changes of frame and one joint."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub
+from dalembert.kkt.expressions.scalars import add, is_zero, minus_inverse, mul, neg, sub
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import SAFE
@@ -23,6 +23,7 @@ from dalembert.tree.block.probing import closed_configurations, neutral_if_met
 from dalembert.tree.block.rows import RowForce
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Array, Scalar
 
 if TYPE_CHECKING:
     from dalembert.tree.block.constrained import Tracing
@@ -253,8 +254,6 @@ def _stiffened(IA: Articulated, F: Pair, minus: Scalar) -> Articulated:
 # do not, and the row across the plane of a planar loop, which says nothing, is left out. A configuration that is worse
 # than all probes shows in the pivots.
 
-
-Array = np.ndarray
 
 Order = dict[Place, list[int]]
 """Rows by the place at which they are eliminated."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dalembert.kkt.expressions.scalars import Scalar, neg, sub
+from dalembert.kkt.expressions.scalars import neg, sub
 from dalembert.kkt.expressions.solver import RedundantRows, dot, factored, multipliers, row_pivots
 from dalembert.kkt.expressions.sparse_factor import SparseFactor, dense, sparse
 from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Conditioning, Solved, judged
@@ -22,6 +22,7 @@ from dalembert.tree.block.articulated_system import (
 )
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.tree.block.constrained import Tracing

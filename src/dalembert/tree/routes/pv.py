@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.tree.algebra.articulated import NONE, Articulated
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import REST, ArticulatedFactor, Pivot, TreeSystem, scaled
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Mobility of links: the acceleration that a force on a link gives it, everything else being free.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.kkt.expressions.scalars import Scalar, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.model.constraints.constraint import Constraint
 from dalembert.model.limits import EXACT_SUM
@@ -19,6 +19,7 @@ from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import Load, columns, scaled
 from dalembert.tree.block.rows import RowForce, TreeMotion
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.tree.block.constrained import Tracing
