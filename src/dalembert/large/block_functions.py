@@ -9,9 +9,10 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kkt import Status
 from dalembert.large.constrained import LargeSystem
-from dalembert.large.kernel import LoopedFunction, progress
+from dalembert.large.kernel import LoopedFunction
 from dalembert.large.motion_functions import large_system, quantity, refuse_matrix, refuse_route, solved, weighed
 from dalembert.large.residuals import forget_rounding
+from dalembert.progress import with_bar
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def delassus_matrix(system: LargeSystem, q: Array, t: float) -> Array:
     """Return G (m, m), one column after the other."""
     m = system.rows.m
     G, values = np.zeros((m, m)), system.still(q, t)
-    for k in progress(range(m), "delassus"):
+    for k in with_bar(range(m), "delassus"):
         G[:, k] = system.move_rows(values, system.tree.yielding(system.pull(values, np.eye(1, m, k)[0])))
     return (G + G.T) / 2
 
