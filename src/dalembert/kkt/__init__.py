@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from dalembert.kkt.diagnosis import Diagnosis
     from dalembert.kkt.impact import Impact
     from dalembert.kkt.kkt import KKT
-    from dalembert.kkt.routes import ROUTES
+    from dalembert.kkt.routes import FACTORISATIONS
     from dalembert.kkt.routes.mass_weighted import gauss_function
     from dalembert.kkt.solution import Solution
     from dalembert.kkt.status import Status
 
 __all__ = [
+    "FACTORISATIONS",
     "KKT",
-    "ROUTES",
     "BatchCertificate",
     "Certificate",
     "Dagger",
@@ -42,7 +42,7 @@ __getattr__ = on_first_use(
         "Diagnosis": "diagnosis",
         "Impact": "impact",
         "KKT": "kkt",
-        "ROUTES": "routes",
+        "FACTORISATIONS": "routes",
         "gauss_function": "routes.mass_weighted",
         "Solution": "solution",
         "Status": "status",

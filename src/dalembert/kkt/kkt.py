@@ -36,7 +36,7 @@ from dalembert.kkt.inputs import (
     symmetric_part,
 )
 from dalembert.kkt.limits import EPS, SYMMETRY_FACTOR, fast_proof
-from dalembert.kkt.routes import ROUTES
+from dalembert.kkt.routes import FACTORISATIONS
 from dalembert.kkt.solution import Held, Solution
 from dalembert.kkt.solve import Answer, SolveOptions, answer
 from dalembert.kkt.status import Status
@@ -47,7 +47,7 @@ Massless = Literal["refuse", "hold"]
 Inconsistent = Literal["refuse", "least_squares"]
 
 
-ROUTE_NAMES = ("auto", *ROUTES)
+ROUTE_NAMES = ("auto", *FACTORISATIONS)
 DEFAULTS = SolveOptions()
 
 
@@ -66,7 +66,7 @@ class KKT:
         Which multipliers to prefer where they are not unique: m weights or an (m, m) definite matrix W; the answer
         minimises lam^T W lam. The default, the identity, depends on the units of the rows.
     route
-        How to solve: "auto" or one of `dalembert.kkt.ROUTES`.
+        How to solve: "auto" or one of `dalembert.kkt.FACTORISATIONS`.
     rank_tolerance
         Relative singular value of the rows, in the metric of the mass, up to which they count as dependent. By default
         10 sqrt(max(m, n)) eps, eps of A's own precision; from there to 1e-10 (in single precision: 1e-4) the rank is

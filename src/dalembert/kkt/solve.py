@@ -23,7 +23,7 @@ from dalembert.kkt.residual import (
     error_bounds,
     refined,
 )
-from dalembert.kkt.routes import FAST_ROUTES, ROUTES, NullSpace, Route, RouteDeclined, factored
+from dalembert.kkt.routes import FACTORISATIONS, FAST_ROUTES, NullSpace, Route, RouteDeclined, factored
 from dalembert.kkt.status import Status
 from dalembert.types import Array
 
@@ -214,7 +214,7 @@ def _removed(given: Analysis, kept: Analysis, asked: Array, b: Array, x: Array) 
 
 def _suitable(analysis: Analysis, options: SolveOptions) -> Route:
     """Factor by the requested route, or by the rank-revealing one; say why a requested one cannot do."""
-    route = NullSpace if options.route == "auto" else ROUTES[options.route]
+    route = NullSpace if options.route == "auto" else FACTORISATIONS[options.route]
     redundant = analysis.A.shape[0] - analysis.rows.rank
     if redundant and not route.handles_redundant_rows:
         raise RouteDeclined(f"{redundant} of the constraint rows are redundant; use route 'auto' or 'nullspace'")
