@@ -20,7 +20,6 @@ from dalembert.kkt.batch import solve_batch
 from dalembert.kkt.certificate import Certificate
 from dalembert.kkt.dagger import Dagger, dagger_of
 from dalembert.kkt.diagnosis import Diagnosis, diagnose
-from dalembert.kkt.impact import Impact, kinetic_energy
 from dalembert.kkt.inputs import (
     batch_shape,
     checked_groups,
@@ -37,7 +36,7 @@ from dalembert.kkt.inputs import (
 )
 from dalembert.kkt.limits import EPS, SYMMETRY_FACTOR, fast_proof
 from dalembert.kkt.routes import FACTORISATIONS
-from dalembert.kkt.solution import Held, Solution
+from dalembert.kkt.solution import Held, Impact, Solution, kinetic_energy
 from dalembert.kkt.solve import Answer, SolveOptions, answer
 from dalembert.kkt.status import Status
 from dalembert.names import near_matches

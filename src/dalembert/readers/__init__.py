@@ -9,8 +9,7 @@ from dalembert.readers.load import load
 
 if TYPE_CHECKING:
     from dalembert.readers.matrix_file import MatrixProblem, read_matrices
-    from dalembert.readers.states.conventions import CONVENTIONS, Convention
-    from dalembert.readers.states.state_map import StateMap, state_map
+    from dalembert.readers.state_map import CONVENTIONS, Convention, StateMap, state_map
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("CONVENTIONS", "Convention"), "states.conventions"),

@@ -15,9 +15,8 @@ from jaxtyping import Float, Int
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt.limits import LEAST_TERMS
 from dalembert.tableau.elimination.accuracy import ScaledFactors
-from dalembert.tableau.elimination.checks import LinearSolution, Outcome, planned, sound
 from dalembert.tableau.elimination.elimination import Elimination
-from dalembert.tableau.elimination.engines import STRAIGHT_LIMIT
+from dalembert.tableau.elimination.engines import STRAIGHT_LIMIT, LinearSolution, Outcome, planned, sound
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.straight import TwoWidths, check_expressions, straight_line_solve
 from dalembert.tableau.inputs import as_flag, as_list, as_numbers

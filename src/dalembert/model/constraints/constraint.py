@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.constraints.kinematics import shared_carrier
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.model.mechanism.values import checked_placement, finite, numbers, unit_axis
+from dalembert.model.mechanism.validation import checked_placement, finite, numbers, unit_axis
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics

@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints.constraint import Pair, checked_axis, checked_number
-from dalembert.model.constraints.primitives import aligned, along, coincident, perpendicular, twist
+from dalembert.model.constraints.kinematics import aligned, along, coincident, perpendicular, twist
 from dalembert.model.constraints.rows import Rows, column, dot, stacked
 from dalembert.model.joints.rotations import plane
 from dalembert.model.limits import ONE_AXIS

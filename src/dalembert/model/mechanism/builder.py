@@ -10,8 +10,8 @@ from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring, Tendon
-from dalembert.model.mechanism.validation import check
-from dalembert.model.mechanism.values import (
+from dalembert.model.mechanism.validation import (
+    check,
     checked_gravity,
     checked_options,
     finite,

@@ -19,7 +19,7 @@ from dalembert.model.mechanism import assemble, calls, joint_values, precision, 
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon
 from dalembert.model.mechanism.text import as_html, as_text, content_key
-from dalembert.model.mechanism.values import checked_gravity
+from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup
 from dalembert.types import Array

@@ -14,8 +14,16 @@ from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.limits import STRANGE_ERROR
 from dalembert.tableau.elimination.accuracy import ScaledFactors
-from dalembert.tableau.elimination.checks import LinearSolution, Outcome, SolveCounts, planned, sound
-from dalembert.tableau.elimination.engines import ENGINES, STRAIGHT_LIMIT, errors_of
+from dalembert.tableau.elimination.engines import (
+    ENGINES,
+    STRAIGHT_LIMIT,
+    LinearSolution,
+    Outcome,
+    SolveCounts,
+    errors_of,
+    planned,
+    sound,
+)
 from dalembert.tableau.elimination.plan import Plan
 from dalembert.tableau.elimination.repair import Repair
 from dalembert.tableau.inputs import as_numbers, known_options

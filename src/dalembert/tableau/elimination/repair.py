@@ -17,8 +17,7 @@ from jaxtyping import Float, Int
 from dalembert.errors import SolvabilityError
 from dalembert.kkt.limits import ACCEPTED_ERROR, CLEARED, SINGULAR_CONDITION
 from dalembert.tableau.elimination.accuracy import ScaledFactors
-from dalembert.tableau.elimination.checks import Outcome, SolveCounts, sound, trusted
-from dalembert.tableau.elimination.engines import LoopEngine, errors_of
+from dalembert.tableau.elimination.engines import LoopEngine, Outcome, SolveCounts, errors_of, sound, trusted
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.scaling import equilibrate
 from dalembert.types import Array
