@@ -72,13 +72,13 @@ def metres(text: str) -> float:
 
 def terms(text: str) -> dict[str, float]:
     """Return coordinates with their factors, `left=1,right=-2`."""
-    found: dict[str, float] = {}
+    factors: dict[str, float] = {}
     for part in text.split(","):
         name, equals, factor = part.rpartition("=")
-        if not equals or not name or name in found:
+        if not equals or not name or name in factors:
             raise ModelError(f"{part!r} is not coordinate=factor, or is there twice: write left=1,right=-2")
-        found[name] = number(factor, "factor")
-    return found
+        factors[name] = number(factor, "factor")
+    return factors
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ class Word:
         try:
             if not self.least <= len(parts) <= 1 + len(self.parts) or not parts[0]:
                 raise ModelError("a name is missing" if not parts[0] else f"{len(parts)} parts")
-            given: dict[str, object] = {}
+            options: dict[str, object] = {}
             for (name, read), part in zip(self.parts, parts[1:], strict=False):
                 if part:
-                    given[name] = part if read is None else read(part)
+                    options[name] = part if read is None else read(part)
                 elif read is not None or len(parts) == 2:
                     raise ModelError(f"nothing stands after ':' for the {name}")
-            return self.made(parts[0], **given)
+            return self.made(parts[0], **options)
         except DalembertError as error:
             raise ModelError(f"--{option.replace('_', '-')} {text!r}: {error}; write {self.form}") from error
 
@@ -158,9 +158,11 @@ def distinct(made: Sequence[Constraint], taken: set[str]) -> list[Constraint]:
     On the command line nobody can give names: what comes second is called "foot (weld)", then "foot (2)", ...
     """
     named = []
-    for each in made:
-        others = (replace(each, name=f"{each.label} ({word})") for word in chain([each.kind], count(2)))
-        one = next(one for one in chain([each], others) if taken.isdisjoint(one.row_names()))
+    for constraint in made:
+        others = (
+            replace(constraint, name=f"{constraint.label} ({word})") for word in chain([constraint.kind], count(2))
+        )
+        one = next(one for one in chain([constraint], others) if taken.isdisjoint(one.row_names()))
         taken = taken | set(one.row_names())
         named.append(one)
     return named
@@ -249,7 +251,7 @@ class ConfigurationSurvey:
     def solvable(self) -> bool:
         """Whether accelerations exist and are unique wherever the constraints are met, and they are met somewhere."""
         closed = [finding.diagnosis for finding in self.findings if finding.closed]
-        return bool(closed) and all(each.solvable and each.conflict is None for each in closed)
+        return bool(closed) and all(sample.solvable and sample.conflict is None for sample in closed)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
@@ -393,9 +395,9 @@ class Check:
     def _robot(self) -> int:
         mechanism = load(self.file, self.base, strict=self.strict)
         mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}, mechanism))
-        found = survey(mechanism, self.samples, self.seed)
-        print(json.dumps(found.as_dict(), indent=2) if self.json else found)
-        return 0 if found.solvable else 1
+        report = survey(mechanism, self.samples, self.seed)
+        print(json.dumps(report.as_dict(), indent=2) if self.json else report)
+        return 0 if report.solvable else 1
 
     def _matrices(self) -> int:
         if self.json or any(getattr(self, word) for word in WORDS):

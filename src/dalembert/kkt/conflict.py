@@ -112,8 +112,8 @@ def _irreducible_conflict(
     y = column[list(chosen)]
     for row in reversed(chosen):
         fewer = tuple(i for i in chosen if i != row)
-        if (found := mismatch(fewer)) is not None:
-            chosen, y = fewer, found
+        if (conflict := mismatch(fewer)) is not None:
+            chosen, y = fewer, conflict
     return _conflict(rows.weights, c, chosen, y, smallest=False)
 
 

@@ -218,12 +218,12 @@ class KKT:
         drift = checked_vector(drift, self.m, "drift")
         if self.batch_shape or f.ndim > 1 or drift.ndim > 1:
             return solve_batch(self, f, -drift, options)
-        found = answer(self.analysis, np.concatenate((f, -drift)), options)
-        if not found.status.solved:
+        solved = answer(self.analysis, np.concatenate((f, -drift)), options)
+        if not solved.status.solved:
             refuse_nonfinite(f, "force", self.coordinates)
             refuse_nonfinite(drift, "drift", self.names)
-            self._refuse(found)
-        return self._solution(found)
+            self._refuse(solved)
+        return self._solution(solved)
 
     def impact(self, velocity: Any, restitution: Any = 0.0) -> Impact:
         """Return the velocities after the rows close on `velocity`, with restitution e in [0, 1], common or per row.

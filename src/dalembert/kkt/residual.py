@@ -94,27 +94,27 @@ def relative_residuals(M: Array, A: Array, f: Array, c: Array, a: Array, lam: Ar
     """Return omega of both block rows of an answer, wherever it came from: rows of rounding only as in `floored`."""
     analysis, b, x = Analysis(M, A), np.concatenate((f, c)), np.concatenate((a, lam))
     with np.errstate(all="ignore"):
-        found = floored(analysis, b, x, residual(analysis, b, x))
-        return found.relative(slice(None, len(f))), found.relative(slice(len(f), None))
+        remainder = floored(analysis, b, x, residual(analysis, b, x))
+        return remainder.relative(slice(None, len(f))), remainder.relative(slice(len(f), None))
 
 
 def refined(analysis: Analysis, factor: Refinable, b: Array, steps: int = MOST_STEPS) -> tuple[Array, Residual]:
     """Solve, and refine where that helps: while the residual is above rounding and each step halves it."""
     x = factor.solve(b)
-    found = residual(analysis, b, x)
+    remainder = residual(analysis, b, x)
     limit = rounding(x.size)
-    if found.omega <= limit:
-        return x, found
-    found = floored(analysis, b, x, found)
+    if remainder.omega <= limit:
+        return x, remainder
+    remainder = floored(analysis, b, x, remainder)
     for _ in range(steps):
-        if found.omega <= limit:
+        if remainder.omega <= limit:
             break
-        better = x + factor.solve(found.r)
+        better = x + factor.solve(remainder.r)
         trial = floored(analysis, b, better, residual(analysis, b, better))
-        if not trial.omega <= 0.5 * found.omega:
+        if not trial.omega <= 0.5 * remainder.omega:
             break
-        x, found = better, trial
-    return x, found
+        x, remainder = better, trial
+    return x, remainder
 
 
 def certain(found: Residual, factor: FastRoute, x: Array, n: int) -> bool:

@@ -253,8 +253,8 @@ def row_structure(
     metric = metric_rows(A, M, groups) if scales is None else _known_metric(A, M, scales)
     B, weights = metric.B, metric.weights
     U, s, _ = np.linalg.svd(B)
-    found = _decided(s, A.shape, metric, tolerance, precision, rank, grouped=groups is not None)
-    r = found.rank
+    decision = _decided(s, A.shape, metric, tolerance, precision, rank, grouped=groups is not None)
+    r = decision.rank
     U2 = U[:, r:]
     rest, size = U2 @ (U2.T @ B), np.linalg.norm(B, axis=1)
     truncated = bool(((np.linalg.norm(rest, axis=1) > rounding_level(*A.shape) * size) & (size > 0.0)).any())
@@ -264,8 +264,8 @@ def row_structure(
     U1, s1, V1t = np.linalg.svd(rows[:, None] * kept[chosen] * columns, full_matrices=False)
     return RowStructure(
         A=kept, B=B, weights=weights, measures=metric.measures, U=U, s=s,
-        rank=r, kept=found.kept, dropped=found.dropped, threshold=found.threshold, rounding=found.rounding,
-        carried=rank is not None, truncated=truncated, doubt=found.doubt,
+        rank=r, kept=decision.kept, dropped=decision.dropped, threshold=decision.threshold, rounding=decision.rounding,
+        carried=rank is not None, truncated=truncated, doubt=decision.doubt,
         chosen=chosen, columns=columns, rows=rows, U1=U1, s1=s1, V1t=V1t,
     )  # fmt: skip
 

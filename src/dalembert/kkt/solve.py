@@ -209,9 +209,9 @@ def fast_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answer |
         except RouteDeclined:
             continue
         if factor.regular:
-            x, found = refined(analysis, factor, b)
-            if found.omega <= acceptable(x.size) and certain(found, factor, x, analysis.M.shape[0]):
-                return Answer(Status.UNIQUE, analysis, b, x, found, factor, regular=True)
+            x, remainder = refined(analysis, factor, b)
+            if remainder.omega <= acceptable(x.size) and certain(remainder, factor, x, analysis.M.shape[0]):
+                return Answer(Status.UNIQUE, analysis, b, x, remainder, factor, regular=True)
     return None
 
 
@@ -219,7 +219,7 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answe
     """Decide rank, consistency and definiteness first, then solve by the route that the system allows."""
     if not np.isfinite(b).all():
         return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
-    given, analysis = analysis, analysis.of_rank()
+    original, analysis = analysis, analysis.of_rank()
     rows, motion, n, asked = analysis.rows, analysis.motion, analysis.M.shape[0], b
     nowhere = Answer(Status.UNIQUE, analysis, b, np.full(b.size, np.nan), metric=options.metric)
     b, conflict = _consistent(analysis, b, options)
@@ -242,11 +242,11 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answe
         factor = _suitable(analysis, options)
         metric = _extended(options.metric, 0 if held is None else held.shape[1])
         least = LeastMultipliers(factor, n, analysis.rows.null, metric)
-        x, found = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
+        x, remainder = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
-    removed = None if conflict > limit else _removed(given, analysis, asked, b, x)
-    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict, removed))
+    removed = None if conflict > limit else _removed(original, analysis, asked, b, x)
+    return _judged(Answer(status, analysis, b, x, remainder, factor, metric, held, conflict, removed))
 
 
 def _consistent(analysis: Analysis, b: Array, options: SolveOptions) -> tuple[Array, float]:
@@ -292,10 +292,10 @@ def _suitable(analysis: Analysis, options: SolveOptions) -> Route:
 
 def _judged(solved: Answer) -> Answer:
     """Return the answer, marked where rank or residual are in doubt or the error bars leave too few digits."""
-    analysis, found = solved.analysis, solved.residual
+    analysis, remainder = solved.analysis, solved.residual
     solid = (
-        found is not None
-        and found.overall(analysis, solved.x) <= acceptable(solved.x.size)
+        remainder is not None
+        and remainder.overall(analysis, solved.x) <= acceptable(solved.x.size)
         and not analysis.rows.ambiguous
     )
     relative = solved.bounds.relative_error

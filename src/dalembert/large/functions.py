@@ -64,10 +64,10 @@ def make_forward(
     last = threading.local()
 
     def evaluate(q: Array, v: Array, tau: Array, t: Array, a: Array, lam: Array, status: Array) -> None:
-        found = system.forward(q, v, tau, float(t[0]), (a, lam))
-        if found.acceleration is not a:
-            a[:], lam[:] = found.acceleration, found.multipliers
-        status[0] = found.status
+        solution = system.forward(q, v, tau, float(t[0]), (a, lam))
+        if solution.acceleration is not a:
+            a[:], lam[:] = solution.acceleration, solution.multipliers
+        status[0] = solution.status
         last.state = (q, v, float(t[0]))
 
     made = quantity(mechanism, "q v tau t", solved(mechanism, "acceleration", "multipliers"), evaluate)

@@ -129,11 +129,11 @@ class LargeEngine:
         evaluate = self.alone.evaluate if split else self.quantity.evaluate
 
         def sample(i: int) -> None:
-            mine = [x[i] if each else x for x, each in zip(arguments.inputs, batch, strict=True)]
-            given = [np.require(x, DOUBLE, LIKE_NEW) for x in mine]
+            mine = [x[i] if many else x for x, many in zip(arguments.inputs, batch, strict=True)]
+            inputs = [np.require(x, DOUBLE, LIKE_NEW) for x in mine]
             targets = outputs if arguments.single else [x[i] for x in outputs]
             made = [np.empty(port.shape) for port in self.outputs]
-            evaluate(*given, *made)
+            evaluate(*inputs, *made)
             for target, value in zip(targets, made, strict=True):
                 target[...] = value
 

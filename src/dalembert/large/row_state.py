@@ -156,10 +156,10 @@ class RowState:
     @cached_property
     def ends(self) -> Array:
         """Bodies of both ends of every row, (m, 2); -1 where there is none."""
-        found = np.full((self.rows.m, 2), -1, dtype=np.int64)
+        bodies = np.full((self.rows.m, 2), -1, dtype=np.int64)
         ends = self.rows.touches.ends
-        found[ends[:, 0], ends[:, 2]] = ends[:, 1]
-        return found
+        bodies[ends[:, 0], ends[:, 2]] = ends[:, 1]
+        return bodies
 
     def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
         """Move to a state and return the rows there; `room.need` gets what bodies need for their motion."""

@@ -48,7 +48,7 @@ _PLACES = ("name", "stabilize", "frame", "other", "at", "placement", *VALUES)
 
 def type_of(constraint: Pair) -> tuple[Any, ...]:
     """Return what constraints must share to share a kernel."""
-    rest = [(each.name, getattr(constraint, each.name)) for each in fields(constraint) if each.name not in _PLACES]
+    rest = [(field.name, getattr(constraint, field.name)) for field in fields(constraint) if field.name not in _PLACES]
     return (type(constraint).__name__, constraint.held, *rest)
 
 
@@ -159,7 +159,7 @@ class LargeRows:
         self.owners = int(self.owner.max(initial=-1)) + 1
         holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.residual_place = np.where(holonomic, np.cumsum(holonomic) - 1, -1)
-        sizes = [len(each.row_names()) for each in mechanism.all_constraints]
+        sizes = [len(source.row_names()) for source in mechanism.all_constraints]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         pairs: dict[Any, list[tuple[int, Pair]]] = {}
         self.linear: list[tuple[int, Constraint]] = []

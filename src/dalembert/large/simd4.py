@@ -149,8 +149,8 @@ def lanes(typing, x, y, z):
 
     def emit(context, builder, signature, arguments):
         whole = ir.Constant(_REGISTER, [0.0] * WIDTH)
-        for k, each in enumerate(arguments):
-            whole = builder.insert_element(whole, each, _PLACE(k))
+        for k, value in enumerate(arguments):
+            whole = builder.insert_element(whole, value, _PLACE(k))
         return whole
 
     return LANES(types.float64, types.float64, types.float64), emit

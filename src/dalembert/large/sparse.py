@@ -100,19 +100,19 @@ class SparseBlock:
 
     def factor(self, values: RowValues, shift: Array) -> FrontFactors:
         """Factor [M A^T; A -shift]; whether rows depend on each other is seen by what proximal steps leave."""
-        found, _ = self.first(values)
-        found.shift = shift
-        found.solve = self._factored(values, shift)
-        if found.solve is None or (self.massless and not self._answers_with_mass(found)):
-            found.worst = 0.0
-            return found
+        factors, _ = self.first(values)
+        factors.shift = shift
+        factors.solve = self._factored(values, shift)
+        if factors.solve is None or (self.massless and not self._answers_with_mass(factors)):
+            factors.worst = 0.0
+            return factors
         still = np.zeros(self.at_l - self.at_q)
         kept = trial = np.cos(np.arange(len(shift)))
         for _ in range(STEPS):
-            kept = self.solve(found, np.zeros((0, 6)), still, -shift * kept)[1]
+            kept = self.solve(factors, np.zeros((0, 6)), still, -shift * kept)[1]
         if np.linalg.norm(kept) < DEPENDENT_VECTOR * np.linalg.norm(trial):
-            found.pivots = np.full(len(shift), np.inf)
-        return found
+            factors.pivots = np.full(len(shift), np.inf)
+        return factors
 
     def _answers_with_mass(self, factors: FrontFactors) -> bool:
         """Say whether what joint forces do goes into masses: no motion that rows allow moves none.

@@ -156,12 +156,12 @@ class LargeTree:
         """Fill out (nv,) with accelerations; return the least relative pivot."""
         memory = self.memory
         where = memory.T, memory.handed, memory.worsts
-        given = self.arguments(q, v, tau, NO_FORCE, out)
+        arguments = self.arguments(q, v, tau, NO_FORCE, out)
         if self.passive.acts_on_bodies:
-            forward(self.steps[:1], *where, *given)
-            forward(self.steps[1:], *where, *self.with_forces(given, v))
+            forward(self.steps[:1], *where, *arguments)
+            forward(self.steps[1:], *where, *self.with_forces(arguments, v))
         else:
-            forward(self.steps, *where, *given)
+            forward(self.steps, *where, *arguments)
         return float(memory.worst[0])
 
     def arguments(self, q: Array, v: Array, tau: Array, ext: Array, out: Array) -> tuple[Any, ...]:

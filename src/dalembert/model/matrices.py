@@ -72,9 +72,9 @@ class ContactRows:
 
 def _load(one: FrictionContact, q: Array, v: Array, t: float) -> float:
     """Return the load of a contact."""
-    given = getattr(one, "load", 1.0)
+    load = getattr(one, "load", 1.0)
     try:
-        return float(_value(given, (q, v, t), given))
+        return float(_value(load, (q, v, t), load))
     except (TypeError, ValueError) as error:
         raise ModelError(f"contact {one.name!r}: load= is a number or a function of (q, v, t): {error}") from error
 

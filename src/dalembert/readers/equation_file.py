@@ -90,15 +90,15 @@ def quoted(text: str) -> str:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     """Return (kind, text) of every token."""
-    found, at = [], 0
+    tokens, at = [], 0
     text = text.rstrip()
     while at < len(text):
         token = TOKEN.match(text, at)
         if token is None:
             raise ModelError(f"{quoted(text)}: {text[at : at + 10].strip()!r} is no number, name or operator")
-        found.append((str(token.lastgroup), token[str(token.lastgroup)]))
+        tokens.append((str(token.lastgroup), token[str(token.lastgroup)]))
         at = token.end()
-    return found
+    return tokens
 
 
 class _Parser:

@@ -113,7 +113,7 @@ def _read_arrays(path: Path) -> MatrixProblem:
     """Read NPZ, without pickles."""
     try:
         with zipfile.ZipFile(path) as whole:
-            size = sum(each.file_size for each in whole.infolist())
+            size = sum(entry.file_size for entry in whole.infolist())
         if size > LARGEST_ARRAYS:
             raise ModelError(f"{size / 2**20:.0f} MiB of arrays are above the limit of {LARGEST_ARRAYS // 2**20} MiB")
         with np.load(path, allow_pickle=False) as archive:

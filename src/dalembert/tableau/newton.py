@@ -113,22 +113,22 @@ class NewtonStep:
 
     def step(self, x: Any, *others: Any) -> Step:
         """Return the step and its checks, for one point or a batch (N, n)."""
-        given = [as_numbers(value, "an input of the step") for value in (x, *others)]
-        if len(given) != len(self.inputs):
-            raise ShapeError(f"{len(given)} inputs for {len(self.inputs)}: {', '.join(self._names)}")
-        single = all(value.ndim <= 1 for value in given)
-        found = self._call(*given)
-        if single and self._watched and found[2][3]:
+        arrays = [as_numbers(value, "an input of the step") for value in (x, *others)]
+        if len(arrays) != len(self.inputs):
+            raise ShapeError(f"{len(arrays)} inputs for {len(self.inputs)}: {', '.join(self._names)}")
+        single = all(value.ndim <= 1 for value in arrays)
+        outputs = self._call(*arrays)
+        if single and self._watched and outputs[2][3]:
             self.statistics.count_planned(1)
-            return Step(found[0], found[1], planned(found[0], found[2], (self._error, given, found[1])))
+            return Step(outputs[0], outputs[1], planned(outputs[0], outputs[2], (self._error, arrays, outputs[1])))
         if self.engine == "loop":
-            data, residual = found
+            data, residual = outputs
             linear = self._repairs.solve(data, -residual)
             return Step(linear.x, residual, linear)
         if single:
-            found = tuple(out[None] for out in found)
-        linear = self._judged(given, found[0], found[1], found[2][:, :3] if self.checks else None, single)
-        return Step(linear.x, found[1][0] if single else found[1], linear)
+            outputs = tuple(out[None] for out in outputs)
+        linear = self._judged(arrays, outputs[0], outputs[1], outputs[2][:, :3] if self.checks else None, single)
+        return Step(linear.x, outputs[1][0] if single else outputs[1], linear)
 
     def _judged(self, given: list[Array], step: Array, residual: Array, checks: Any, single: bool) -> LinearSolution:
         """Return a sound step as it is; the entries of the Jacobian are computed for samples in trouble only."""
@@ -175,8 +175,8 @@ class NewtonStep:
         if [shape[-1] for shape in shapes] != sizes or len({shape[:-1] for shape in shapes}) != 1:
             wanted = ", ".join(f"(K, {size})" for size in sizes)
             raise ShapeError(f"points must be one array per input, {wanted}; they have {', '.join(map(str, shapes))}")
-        found = [self._entries(*[p[k] for p in points])[0] for k in range(len(points[0]))]
-        return np.stack([np.array(row, dtype=float).ravel() for row in found])
+        entries = [self._entries(*[p[k] for p in points])[0] for k in range(len(points[0]))]
+        return np.stack([np.array(row, dtype=float).ravel() for row in entries])
 
     def explain(self) -> str:
         """Return plan, engine and statistics in words."""
@@ -239,12 +239,12 @@ def violations(tableau: Tableau, others: list[Array]) -> dict[str, Float[Array, 
     sizes = ca.mtimes(ca.fabs(ca.jacobian(rows, column)), ca.fabs(column))
     f = ca.Function("conditions", inputs, [rows, sizes])
     count = len(others[0]) if others else 1
-    found = []
+    parts = []
     for k in range(count):
-        value, size = (np.array(each, dtype=float).ravel() for each in f(*[other[k] for other in others]))
+        value, size = (np.array(output, dtype=float).ravel() for output in f(*[other[k] for other in others]))
         size = np.maximum(size, LEAST_TERMS * size.max(initial=0.0))
-        found.append(np.abs(value) / np.where(size > 0.0, size, 1.0))
-    return dict(zip(names, np.array(found).T, strict=True))
+        parts.append(np.abs(value) / np.where(size > 0.0, size, 1.0))
+    return dict(zip(names, np.array(parts).T, strict=True))
 
 
 def _readable(tableau: Tableau, row: ca.SX) -> bool:
@@ -328,7 +328,7 @@ class Iterated:
 
 def _is_rounding(newton: NewtonStep, x: Float[Array, " n"], others: list[Array], tolerance: float) -> bool:
     """Whether the step from x is within reach of changes of the data by `tolerance` (`accuracy.py`)."""
-    data, rows = (np.asarray(each).reshape(-1) for each in newton.entries(x, *others))
+    data, rows = (np.asarray(output).reshape(-1) for output in newton.entries(x, *others))
     A = newton.plan.pattern.matrix(data)
     factors = ScaledFactors.of(A)
     if factors is None:
@@ -349,20 +349,20 @@ def iterate(newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tol
     last = np.full(len(x), np.inf)
     iterations, left = 0, np.arange(len(x))
     while iterations < limit and left.size:
-        found = newton.step(x[left], *[other[left] for other in others])
+        trial = newton.step(x[left], *[other[left] for other in others])
         iterations += 1
-        lost = ~found.linear.ok
-        non_finite = found.linear.status == Outcome.NON_FINITE
+        lost = ~trial.linear.ok
+        non_finite = trial.linear.status == Outcome.NON_FINITE
         status[left[lost]] = np.where(non_finite[lost], NewtonOutcome.NON_FINITE, NewtonOutcome.SINGULAR)
-        size, largest = np.abs(found.step), np.abs(x[left]).max(axis=1, initial=0.0, keepdims=True)
+        size, largest = np.abs(trial.step), np.abs(x[left]).max(axis=1, initial=0.0, keepdims=True)
         longest = size.max(axis=1, initial=0.0)
         near = np.all(size <= tolerance * (1.0 + np.abs(x[left])), axis=1)
         settled = np.all(size <= tolerance * largest, axis=1) | (longest >= STALLED * last[left])
         done = ~lost & near & settled
         for k in np.flatnonzero(~lost & ~near & (longest >= STALLED * last[left])):
             done[k] = _is_rounding(newton, x[left[k]], [other[left[k]] for other in others], tolerance)
-        x[left[~lost]] += found.step[~lost]
-        step[left], last[left] = found.step, longest
+        x[left[~lost]] += trial.step[~lost]
+        step[left], last[left] = trial.step, longest
         status[left[done]] = NewtonOutcome.CONVERGED
         left = left[~lost & ~done]
     return Iterated(x, status, step, iterations)

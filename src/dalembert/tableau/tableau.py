@@ -130,12 +130,12 @@ class Tableau:
     def inputs(self) -> dict[str, ca.SX]:
         """Known variables and, with a prime, those of their rates that the equations contain."""
         present = {s.element_hash() for s in ca.symvar(self.residual)}
-        found = {self.variables.names[i]: self.variables.symbols[i] for i in self._known}
+        symbols = {self.variables.names[i]: self.variables.symbols[i] for i in self._known}
         for i in self._known:
             rate = self.variables.rates[i]
             if rate is not None and rate.element_hash() in present:
-                found[f"{self.variables.names[i]}'"] = rate
-        return found
+                symbols[f"{self.variables.names[i]}'"] = rate
+        return symbols
 
     @cached_property
     def u(self) -> ca.SX:

@@ -49,7 +49,7 @@ def traced(
     import casadi as ca
 
     tree, algorithm = cheapest(mechanism, *algorithms)
-    symbols = [ca.SX.sym(each, getattr(tree, SIZES[each])) for each in arguments]
+    symbols = [ca.SX.sym(letter, getattr(tree, SIZES[letter])) for letter in arguments]
     scalars = [[symbol[i] for i in range(symbol.numel())] for symbol in symbols]
     still: list[Scalar] = [0.0] * tree.nv
     q, v, x = (*scalars, *([still] * (3 - len(scalars))))
@@ -69,7 +69,7 @@ def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> 
         )
     refuse_singular(mechanism, candidates(mechanism)[0])
     taken = [algorithm for name, (algorithm, _) in dynamics.FORWARD.items() if route in ("auto", name)]
-    return traced(mechanism, "forward", ("q", "v", "tau"), ("a",), *[partial(_alone, each) for each in taken])
+    return traced(mechanism, "forward", ("q", "v", "tau"), ("a",), *[partial(_alone, way) for way in taken])
 
 
 def _alone(algorithm: Algorithm, *args: Any) -> list[Any]:
@@ -119,9 +119,9 @@ def trace_kinematics(mechanism: Mechanism, frame: str | None) -> ca.Function:
 
     def all_poses(tree: Tree, posed: list[Posed], *_: Any) -> list[Any]:
         links = poses(posed)
-        found = [frame_pose(tree, links, name) for name in names]
-        rows = [[pose.R[j][i] for j in range(3)] for pose in found for i in range(3)]
-        positions = list(found[0].p) if frame is not None else [list(pose.p) for pose in found]
+        places = [frame_pose(tree, links, name) for name in names]
+        rows = [[pose.R[j][i] for j in range(3)] for pose in places for i in range(3)]
+        positions = list(places[0].p) if frame is not None else [list(pose.p) for pose in places]
         return [rows, positions]
 
     return traced(mechanism, "kinematics", ("q",), ("rotation", "position"), all_poses)

@@ -164,14 +164,14 @@ def _cut(
 
 def _ancestors(roots: Iterable[int], operands: Sequence[tuple[int, ...]]) -> set[int]:
     """Return the roots and all they are computed from."""
-    found: set[int] = set()
+    ancestors: set[int] = set()
     stack = list(roots)
     while stack:
         value = stack.pop()
-        if value not in found:
-            found.add(value)
+        if value not in ancestors:
+            ancestors.add(value)
             stack += operands[value]
-    return found
+    return ancestors
 
 
 def _order(

@@ -160,16 +160,16 @@ class FrontBlock:
         """Factor [M A^T; A -shift] at the state in memory."""
         layout, memory, f, stacks = self.state.layout, self.state.tree.memory, self.fronts, self.stacks
         m = self.state.rows.m
-        found = FrontFactors(shift, np.zeros(m), np.zeros(m))
+        factors = FrontFactors(shift, np.zeros(m), np.zeros(m))
         front_loops.factor(
             0, layout.n, layout.topology, layout.gathering, layout.pitch, layout.inertia, self.state.tree.armature,
             memory.K, f.counts, f.ids, f.at, f.touches, f.couplings, f.merges, values.wrenches, shift,
             memory.still, memory.T, memory.Y, stacks.L, stacks.F, stacks.phi, stacks.closed,
-            found.g, found.pivots, memory.worst, f.narrow, f.run, stacks.work,
+            factors.g, factors.pivots, memory.worst, f.narrow, f.run, stacks.work,
         )  # fmt: skip
-        forget_rounding(self.state.ends, layout.inertia, values.wrenches, found.g)
-        found.worst = float(memory.worst[0])
-        return found
+        forget_rounding(self.state.ends, layout.inertia, values.wrenches, factors.g)
+        factors.worst = float(memory.worst[0])
+        return factors
 
     def solve(self, factors: FrontFactors, need: Array, tau: Array, c: Array) -> tuple[Array, Array]:
         """Return a and lam for forces `need` (n, 6) that bodies need, joint forces tau and right sides c."""

@@ -53,7 +53,7 @@ class Expression(Constraint):
         """Return `names`, after the constraint's own where it has one."""
         if not self.names:
             return (self.name,)
-        return tuple(f"{self.name}: {each}" if self.name else each for each in self.names)
+        return tuple(f"{self.name}: {name}" if self.name else name for name in self.names)
 
     def holonomic(self) -> tuple[bool, ...]:
         """Return whether the rows are at position level."""

@@ -40,7 +40,7 @@ def stack(blocks: list[Matrix]) -> Matrix:
 
 def side_by_side(columns: list[Matrix]) -> Matrix:
     """Return columns as a matrix."""
-    return stack([each.T for each in columns]).T
+    return stack([column.T for column in columns]).T
 
 
 def choose(condition: Matrix, one: Matrix, other: Matrix) -> Matrix:

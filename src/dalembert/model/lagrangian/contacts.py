@@ -64,7 +64,7 @@ def _rates(symbols: Symbols, one: FrictionContact, coordinates: tuple[str, ...])
         if not known:
             raise ModelError(f"contact {one.name!r}: no coordinate is called {one.along!r}; there are {coordinates}")
         return [symbols.v[coordinates.index(one.along) if isinstance(one.along, str) else one.along]]
-    found = []
+    rates = []
     for along in one.along if one.directions == 2 else [one.along]:
         what = f"relative velocity of contact {one.name!r}"
         x = symbols.scalar(along, what, ALLOWED)
@@ -75,8 +75,8 @@ def _rates(symbols: Symbols, one: FrictionContact, coordinates: tuple[str, ...])
             raise ModelError(f"{what}, {x}, is not linear in the velocities")
         if row.nnz() == 0:
             raise ModelError(f"{what}, {x}, depends on no velocity: nothing rubs there")
-        found.append(x)
-    return found
+        rates.append(x)
+    return rates
 
 
 def as_outputs(contacts: ContactExpressions) -> dict[str, Any]:

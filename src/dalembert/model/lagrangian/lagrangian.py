@@ -53,12 +53,12 @@ def as_state(system: Lagrangian) -> dict[str, Any]:
 def restore(system: Lagrangian, state: dict[str, Any]) -> None:
     """Fill in a system from what a pickle holds; symbols are new ones."""
     function = ca.Function.deserialize(state["text"])
-    found = function.sx_in()
-    q, v, u, t, *rest = found
+    symbols = function.sx_in()
+    q, v, u, t, *rest = symbols
     names, defaults = state["parameters"]
     system.parameters = Parameters(names, tuple(rest), defaults)
     system.symbols = Symbols(q, v, u, t, system.parameters)
-    matrices = dict(zip(MATRICES, function.call(found), strict=True))
+    matrices = dict(zip(MATRICES, function.call(symbols), strict=True))
     rows, holonomic = state["rows"]
     system.expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
     system.names, system.coordinates, system.contacts = state["names"], state["coordinates"], ()

@@ -57,8 +57,8 @@ class States:
         """() for one state; the leading axes of a batch."""
         batches = {array.shape[:-1] for array in self.arrays.values() if array.ndim > 1}
         if len(batches) > 1:
-            found = ", ".join(f"{name} {array.shape}" for name, array in self.arrays.items())
-            raise ShapeError(f"batches must have the same leading axes; the inputs are {found}")
+            shapes = ", ".join(f"{name} {array.shape}" for name, array in self.arrays.items())
+            raise ShapeError(f"batches must have the same leading axes; the inputs are {shapes}")
         return next(iter(batches), ())
 
     def taken(self, index: Array) -> States:
@@ -69,8 +69,8 @@ class States:
 
     def finite(self) -> Array:
         """Per sample, whether all inputs are finite; the shape of the batch."""
-        each = [np.isfinite(array).all(axis=-1) for array in self.arrays.values()]
-        return np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*each)), self.batch)
+        flags = [np.isfinite(array).all(axis=-1) for array in self.arrays.values()]
+        return np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*flags)), self.batch)
 
     def refuse_batch_and_nonfinite(self) -> None:
         """Refuse what a single solve cannot take, by the name of the coordinate."""

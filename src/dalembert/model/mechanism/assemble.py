@@ -46,14 +46,14 @@ def closed_samples(
     neutral = close(mechanism.neutral())
     samples = []
     for start in mechanism.random(rng, count):
-        found = close(start)
+        place = close(start)
         scale = 1.0
-        for _ in range(SHRINKINGS if found is None and neutral is not None else 0):
-            found = close(mechanism.integrate(neutral, scale * rng.normal(size=mechanism.nv)))
-            if found is not None:
+        for _ in range(SHRINKINGS if place is None and neutral is not None else 0):
+            place = close(mechanism.integrate(neutral, scale * rng.normal(size=mechanism.nv)))
+            if place is not None:
                 break
             scale /= 2
-        samples.append((start, False) if found is None else (found, True))
+        samples.append((start, False) if place is None else (place, True))
     return samples
 
 

@@ -157,7 +157,7 @@ def _sizes(size: Any) -> tuple[int, ...]:
             raise ValueError
     except (TypeError, ValueError) as error:
         raise ShapeError(f"size is a number of samples, or several, zero or more; not {size!r}") from error
-    return tuple(int(each) for each in sizes)
+    return tuple(int(count) for count in sizes)
 
 
 def _together(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:

@@ -128,8 +128,8 @@ def _beside(
     """Return the rows of a batch with samples that are not finite: these stay as they are, the others never know."""
     square, row = finite[..., None, None], finite[..., None]
     M, plain, rest = np.where(square, M, 1.0), np.where(square, A, 0.0), np.where(row, drift, 0.0)
-    found = model_rows(M, plain, rest, np.where(finite, size, 0.0), groups, digits)
-    return found._replace(A=np.where(square, found.A, A), drift=np.where(row, found.drift, drift))
+    freed = model_rows(M, plain, rest, np.where(finite, size, 0.0), groups, digits)
+    return freed._replace(A=np.where(square, freed.A, A), drift=np.where(row, freed.drift, drift))
 
 
 def _dependent(
@@ -158,7 +158,7 @@ def _group_scales(size: Float[Array, "*batch m"], groups: Sequence[int]) -> Floa
     """Return one over the size of the largest row of each row's group; one where all are zero."""
     scales = np.ones_like(size)
     for group in set(groups):
-        members = np.array([each == group for each in groups])
+        members = np.array([number == group for number in groups])
         largest = size[..., members].max(axis=-1, keepdims=True)
         scales[..., members] = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 1.0)
     return scales

@@ -127,9 +127,9 @@ def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0
     digits = ROUNDING if free is None else digits_of(mechanism)
     keep = (np.arange(s.size) < rank.rank) & (s > digits * s.max(initial=0.0))
     y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
-    found = v.copy()
-    found[own] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
-    return found
+    velocity = v.copy()
+    velocity[own] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
+    return velocity
 
 
 def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
@@ -248,9 +248,9 @@ class RankSurvey:
     def spectrum(self, q: Array) -> Array:
         """Return s_i / s_1, as many numbers as there are rows."""
         s = np.zeros(len(self.m.names))
-        found = self.structure(q).s
-        if found.size and found[0] > 0.0:
-            s[: found.size] = found / found[0]
+        sizes = self.structure(q).s
+        if sizes.size and sizes[0] > 0.0:
+            s[: sizes.size] = sizes / sizes[0]
         return s
 
     def around(self, q: Array) -> list[tuple[Array, float]]:
@@ -261,13 +261,13 @@ class RankSurvey:
         kept = self.structure(q, self.digits, rows=self.holonomic).rank
         motions = solve_triangular(L.T, Vt[kept:].T, lower=False)
         levers = velocity_sizes(self.m)
-        found = []
+        places = []
         for length in PLACES if motions.shape[1] else ():
             x = motions @ rng.standard_normal(motions.shape[1])
             size = np.abs(x / levers).max(initial=0.0)
             if size > 0.0:
-                found.append(self.closed(self.m.integrate(q, length / size * x)))
-        return found
+                places.append(self.closed(self.m.integrate(q, length / size * x)))
+        return places
 
     def decide(self, q: Array) -> GenericRank:
         """Return the largest rank at q, closed, and around it."""
@@ -283,8 +283,8 @@ class RankSurvey:
         positions = 0
         for place, gap in closed:
             tolerance = self.tolerance(gap)
-            found = self.structure(place, tolerance)
-            best = max(best, (found.rank, found.kept, found.dropped, gap))
+            structure = self.structure(place, tolerance)
+            best = max(best, (structure.rank, structure.kept, structure.dropped, gap))
             positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
         count = len(closed) if first[1] <= limit else 0
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))

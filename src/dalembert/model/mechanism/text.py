@@ -155,7 +155,7 @@ def content_key(*parts: Any) -> str:
         one = stack.pop()
         if is_dataclass(one) and not isinstance(one, type):
             digest.update(f"<{type(one).__name__}".encode())
-            stack.extend(getattr(one, each.name) for each in fields(one) if each.name != "source")
+            stack.extend(getattr(one, field.name) for field in fields(one) if field.name != "source")
         elif isinstance(one, tuple | list):
             digest.update(f"({len(one)}".encode())
             stack.extend(one)

@@ -47,9 +47,9 @@ def limit(joint: Joint, effort: float | None = None) -> list[str]:
 
 def dynamics(joint: Joint) -> list[str]:
     """Return the <dynamics> of a joint, where one value serves all its velocities."""
-    given = [(name, getattr(joint, name)) for name in ("damping", "friction") if len(set(getattr(joint, name))) == 1]
-    said = " ".join(f'{name}="{word(values[0])}"' for name, values in given)
-    return [f"    <dynamics {said}/>"] if given else []
+    fields = [(name, getattr(joint, name)) for name in ("damping", "friction") if len(set(getattr(joint, name))) == 1]
+    said = " ".join(f'{name}="{word(values[0])}"' for name, values in fields)
+    return [f"    <dynamics {said}/>"] if fields else []
 
 
 def origin(tag: str, placement: Placement) -> str:

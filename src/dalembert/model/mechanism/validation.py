@@ -71,10 +71,10 @@ def unsigned(value: Any, what: str, source: Source | None) -> float:
 def make_terms(terms: Any, what: str, source: Source | None) -> tuple[tuple[str, float], ...]:
     """Return (coordinate, factor) from a mapping, or from pairs."""
     try:
-        given = list(terms.items() if isinstance(terms, Mapping) else terms)
-        if any(isinstance(pair, str) for pair in given):
+        items = list(terms.items() if isinstance(terms, Mapping) else terms)
+        if any(isinstance(pair, str) for pair in items):
             raise TypeError
-        pairs = [(name, factor) for name, factor in given]
+        pairs = [(name, factor) for name, factor in items]
     except (TypeError, ValueError) as error:
         raise ModelError(f"{what}: its terms are {{coordinate: factor}}, not {terms!r}", source) from error
     return tuple((str(name), finite(factor, f"a factor of {what}", source)) for name, factor in pairs)
@@ -198,8 +198,8 @@ def make_placement(
     placement: Any, position: Any, rotation: Any, rpy: Any, what: str, source: Source | None
 ) -> Placement:
     """Return a placement from itself, or from a position with a rotation (3x3, quaternion [x y z w]) or rpy."""
-    given = [x is not None for x in (placement, rotation, rpy)]
-    if sum(given) > 1 or (placement is not None and position is not None):
+    present = [x is not None for x in (placement, rotation, rpy)]
+    if sum(present) > 1 or (placement is not None and position is not None):
         raise ModelError(f"{what}: give a placement, or a position with one of rotation and rpy", source)
     if placement is not None:
         return checked_placement(placement, f"the placement of {what}", source)
@@ -283,9 +283,9 @@ def _signs(parts: Builder, joints: Sequence[Joint]) -> list[str]:
             "effort limit": joint.limits.effort,
         }
         notes += [
-            f"joint {joint.name!r}: its {word} is negative ({min(each):g}); kept as it is"
-            for word, each in values.items()
-            if each and min(each) < 0
+            f"joint {joint.name!r}: its {word} is negative ({min(value):g}); kept as it is"
+            for word, value in values.items()
+            if value and min(value) < 0
         ]
     return notes
 
@@ -367,8 +367,8 @@ def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
     """Check that actuators and couplings act on coordinates that exist."""
     names: dict[str, None] = {}
     for joint in joints:
-        for each in KINDS[joint.kind].v_names:
-            name = f"{joint.name}.{each}" if each else joint.name
+        for suffix in KINDS[joint.kind].v_names:
+            name = f"{joint.name}.{suffix}" if suffix else joint.name
             if name in names:
                 raise ModelError(
                     f"joint {joint.name!r}: the coordinate {name!r} is there already; coordinates of a joint are "

@@ -31,9 +31,9 @@ def add_equalities(compiled: CompiledModel) -> None:
         int(kinds.mjEQ_TENDON): _tendon,
     }
     for i in range(model.neq):
-        kind, given = int(model.eq_type[i]), model.equality(i).name
+        kind, label = int(model.eq_type[i]), model.equality(i).name
         word = kinds(kind).name.removeprefix("mjEQ_").lower()
-        name = draft.new_name("equality", given or f"{word}_{i}")
+        name = draft.new_name("equality", label or f"{word}_{i}")
         if not model.eq_active0[i] or compiled.disabled("mjDSBL_EQUALITY", "mjDSBL_CONSTRAINT"):
             draft.notes.append(f"left out: equality {name!r} ({word}), which the file switches off")
         elif kind not in adders or not adders[kind](compiled, i, name):

@@ -226,8 +226,8 @@ class _Reading:
         """Return a joint with its placements; one between links of a static model is left out."""
         ends = []
         for tag in ("parent", "child"):
-            given = text_of(element, tag)
-            owner, link = (scope, GROUND) if given == GROUND else scope.link(given, element)
+            name = text_of(element, tag)
+            owner, link = (scope, GROUND) if name == GROUND else scope.link(name, element)
             ends.append(GROUND if link == GROUND else owner.prefix + link)
         parent, child = ends
         if child == GROUND:

@@ -114,10 +114,10 @@ class Scope:
                 raise asked.error(f"frames are attached to each other in a circle, at {shortened(name)!r}")
             visited[key] = scope
             scope, name = scope._next(name, asked)
-        found = scope.carried[name]
+        link = scope.carried[name]
         for (_, step), where in visited.items():
-            where.carried[step] = found
-        return found
+            where.carried[step] = link
+        return link
 
     def _next(self, name: str, asked: XmlElement) -> tuple[Scope, str]:
         """Return the scope and name of what a frame is attached to."""
@@ -184,9 +184,9 @@ def pose_of(pose: XmlElement) -> Placement:
 
 def version_of(element: XmlElement) -> tuple[int, int]:
     """Return the version of an <sdf> element; "1.6" is (1, 6)."""
-    given = element.attribute("version")
-    major, _, minor = given.partition(".")
-    if not (major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit() and len(given) < 9):
-        raise element.error(f"version {shortened(given)!r} is not like 1.9")
-    number(element, given, "version")
+    version = element.attribute("version")
+    major, _, minor = version.partition(".")
+    if not (major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit() and len(version) < 9):
+        raise element.error(f"version {shortened(version)!r} is not like 1.9")
+    number(element, version, "version")
     return int(major), int(minor)

@@ -51,10 +51,10 @@ LIMITED = ("revolute", "prismatic")
 def read_joint(element: XmlElement, draft: Draft) -> Joint:
     """Return a joint."""
     draft.leave_out_unknown(element, KNOWN)
-    given = element.attribute("type")
-    if given not in KINDS:
-        raise element.error(f"unknown type {shortened(given)!r}; known are {', '.join(KINDS)}")
-    kind = KINDS[given]
+    word = element.attribute("type")
+    if word not in KINDS:
+        raise element.error(f"unknown type {shortened(word)!r}; known are {', '.join(KINDS)}")
+    kind = KINDS[word]
     axis = element.only("axis")
     direction = (1.0, 0.0, 0.0)
     if axis is not None and kind not in ("fixed", "free", "spherical"):
@@ -122,7 +122,7 @@ def read_mimic(element: XmlElement, joints: dict[str, Joint], draft: Draft) -> N
         raise mimic.error("a joint cannot mimic itself")
     if other not in joints:
         return draft.leave_out(mimic, f"{name!r} mimics {shortened(other)!r}, which does not exist")
-    if any(VELOCITIES.get(joints[each].kind, 1) != 1 for each in (name, other)):
+    if any(VELOCITIES.get(joints[joint].kind, 1) != 1 for joint in (name, other)):
         return draft.leave_out(mimic, f"{name!r} and {other!r} have not one coordinate each")
     factor, offset = number_attribute(mimic, "multiplier", 1.0), number_attribute(mimic, "offset", 0.0)
     draft.couplings.append(Coupling(f"{name}_mimic", ((name, 1.0), (other, -factor)), offset, mimic.source))
@@ -198,9 +198,9 @@ def _gear(element: XmlElement, actuator: XmlElement) -> float:
     if drake is not None:
         return number_attribute(drake, "value")
     for parent in (actuator, element, element.first("joint")):
-        given = None if parent is None else parent.only("mechanicalReduction")
-        if given is not None and given.text.strip():
-            return number(given, given.text, "<mechanicalReduction>")
+        reduction = None if parent is None else parent.only("mechanicalReduction")
+        if reduction is not None and reduction.text.strip():
+            return number(reduction, reduction.text, "<mechanicalReduction>")
     return 1.0
 
 
@@ -237,10 +237,10 @@ LOOP_KINDS = {
 
 def loop_kind(element: XmlElement) -> str:
     """Return the kind of loop that an element's type asks for."""
-    given = element.attribute("type")
-    if given not in LOOP_KINDS:
-        raise element.error(f"a loop of type {shortened(given)!r} is not known; known are {', '.join(LOOP_KINDS)}")
-    return LOOP_KINDS[given]
+    word = element.attribute("type")
+    if word not in LOOP_KINDS:
+        raise element.error(f"a loop of type {shortened(word)!r} is not known; known are {', '.join(LOOP_KINDS)}")
+    return LOOP_KINDS[word]
 
 
 def _constraint(element: XmlElement, draft: Draft) -> None:

@@ -145,9 +145,9 @@ def judge(program, work, data, right, x, pivots, checks, refining):
     if not checks[0] > ACCEPTED_ERROR or checks[1] < SUSPECT_PIVOT or checks[2] > SUSPECT_GROWTH:
         return
     cleared, plain = np.empty(x.size), np.empty(x.size)
-    plainly, found = correct(program, work, data, right, x, cleared, plain)
-    if found <= min(plainly, ACCEPTED_ERROR) and (refining or only_zeros_differ(x, cleared)):
-        x[:], checks[0] = cleared, found
+    plainly, error = correct(program, work, data, right, x, cleared, plain)
+    if error <= min(plainly, ACCEPTED_ERROR) and (refining or only_zeros_differ(x, cleared)):
+        x[:], checks[0] = cleared, error
     elif refining and plainly <= ACCEPTED_ERROR:
         x[:], checks[0] = plain, plainly
     else:
@@ -171,8 +171,8 @@ def refine_batch(program, work, data, right, x, checks):
     for sample in range(right.shape[0]):
         pivots = factor(program, work, data[sample])
         for _ in range(2):
-            plainly, found = correct(program, work, data[sample], right[sample], x[sample], cleared, plain)
-            x[sample] = cleared if found <= min(plainly, ACCEPTED_ERROR) else plain
+            plainly, error = correct(program, work, data[sample], right[sample], x[sample], cleared, plain)
+            x[sample] = cleared if error <= min(plainly, ACCEPTED_ERROR) else plain
         judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample], True)
 
 
@@ -248,7 +248,7 @@ class ScaledFactors:
         entries = 1.0 + np.bincount(sp.coo_array(size).coords[0], minlength=len(b))
         nudges = make_nudges(len(b))
         reach, rounding = (
-            np.max([np.abs(self.refined(nudge * each)) for nudge in nudges], axis=0) for each in (s, entries * s)
+            np.max([np.abs(self.refined(nudge * weight)) for nudge in nudges], axis=0) for weight in (s, entries * s)
         )
         reach = np.maximum(reach, np.abs(x))
         if (second > TRUSTED * np.maximum(np.abs(d), ACCEPTED_ERROR * reach)).any():

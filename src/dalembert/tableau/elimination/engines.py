@@ -225,7 +225,7 @@ ENGINES: dict[str, Callable[[Plan], Engine]] = {
 
 def errors_of(plan: Plan, values: Array, right: Array, x: Array) -> Float[Array, " N"]:
     """Return the backward error of each sample, row by row."""
-    found = np.empty(len(right))
+    errors = np.empty(len(right))
     data, b, y = (np.ascontiguousarray(v, dtype=float) for v in (values, right, x))
-    backward_errors(plan.pattern.indptr, plan.pattern.indices, data, b, y, found)
-    return found
+    backward_errors(plan.pattern.indptr, plan.pattern.indices, data, b, y, errors)
+    return errors

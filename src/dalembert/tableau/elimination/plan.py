@@ -384,11 +384,11 @@ def _probe_sizes(pattern: Pattern, numbers: Any, rows: Array, cols: Array) -> Fl
     if numbers is None:
         return np.ones(len(rows))
     size = np.abs(numbers).max(axis=1)
-    found = np.zeros(len(rows))
+    sizes = np.zeros(len(rows))
     partner = np.empty(len(rows), np.int64)
     partner[rows] = cols
     place = np.empty(len(rows), np.int64)
     place[rows] = np.arange(len(rows))
     at = pattern.indices == partner[pattern.rows]
-    found[place[pattern.rows[at]]] = size[at]
-    return np.where(found > 0.0, found, 1.0)
+    sizes[place[pattern.rows[at]]] = size[at]
+    return np.where(sizes > 0.0, sizes, 1.0)

@@ -82,10 +82,10 @@ class Repair:
         worth = bad[trusted(x[bad], checks[bad])]
         if not worth.size:
             return bad
-        better, found = loop.refine(data[worth], b[worth], x[worth])
-        good = sound(better, found)
+        better, checked = loop.refine(data[worth], b[worth], x[worth])
+        good = sound(better, checked)
         done = worth[good]
-        x[done], checks[done], status[done] = better[good], found[good], Outcome.REFINED
+        x[done], checks[done], status[done] = better[good], checked[good], Outcome.REFINED
         return np.setdiff1d(bad, done)
 
     def _try(
@@ -102,13 +102,13 @@ class Repair:
         """Solve with a looped plan; keep what is sound, of another plan also after refinement."""
         if not bad.size:
             return bad
-        other, found = loop(data[bad], b[bad])
-        again = np.flatnonzero(trusted(other, found) & ~sound(other, found))
+        other, checked = loop(data[bad], b[bad])
+        again = np.flatnonzero(trusted(other, checked) & ~sound(other, checked))
         if again.size and outcome != Outcome.PLANNED:
-            other[again], found[again] = loop.refine(data[bad[again]], b[bad[again]], other[again])
-        good = sound(other, found)
+            other[again], checked[again] = loop.refine(data[bad[again]], b[bad[again]], other[again])
+        good = sound(other, checked)
         done = bad[good]
-        x[done], checks[done], status[done] = other[good], found[good], outcome
+        x[done], checks[done], status[done] = other[good], checked[good], outcome
         return bad[~good]
 
     def _replan(self, values: Array, paired: bool) -> LoopEngine | None:
@@ -152,6 +152,6 @@ class Repair:
         plain = x + factors.solve(b - factors.A @ x)
         cleared = np.where((np.abs(plain) <= CLEARED * np.abs(x)) | (x == 0.0), 0.0, plain)
         both = np.stack([cleared, plain])
-        found = errors_of(self.plan, np.stack([values] * 2), np.stack([b] * 2), both)
-        best = 0 if found[0] <= min(found[1], ACCEPTED_ERROR) else 1
-        return both[best], float(found[best])
+        errors = errors_of(self.plan, np.stack([values] * 2), np.stack([b] * 2), both)
+        best = 0 if errors[0] <= min(errors[1], ACCEPTED_ERROR) else 1
+        return both[best], float(errors[best])

@@ -145,6 +145,6 @@ def _geometric(kept: Any, rows: Array, sizes: Array) -> tuple[Array, Array]:
 
 def _largest(values: Array, at: Array, n: int) -> Array:
     """Return the largest value at each place, zero where there is none."""
-    found = np.full(n, -np.inf)
-    np.maximum.at(found, at, values)
-    return np.where(np.isfinite(found), found, 0.0)
+    largest = np.full(n, -np.inf)
+    np.maximum.at(largest, at, values)
+    return np.where(np.isfinite(largest), largest, 0.0)

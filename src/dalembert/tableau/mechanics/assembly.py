@@ -88,7 +88,7 @@ def joint_element(joint: Joint, tree: WeldedTree) -> Element:
         placement=joint.placement if parent == BASE else _from_centre(joint.placement, tree.bodies[parent]),
         child_placement=_from_centre(joint.child_placement, tree.bodies[child]),
     )
-    kind = ("joint", *[_plain(getattr(local, each.name)) for each in fields(local) if each.name in WRITTEN])
+    kind = ("joint", *[_plain(getattr(local, field.name)) for field in fields(local) if field.name in WRITTEN])
     rows = element_names(f"joint {joint.name}", row_count(joint))
     lam = element_names(f"lam {joint.name}", len(rows))
     tau = element_names(f"tau {joint.name}", motion(joint).nv)
@@ -111,7 +111,7 @@ def constraint_element(constraint: Any, tree: WeldedTree) -> Element:
         places[owner] = (BASE if body == BASE else ends.index(body), place)
         frames += [places[owner][0], _plain(place @ mechanism.frame(name).placement)]
     skipped = ("name", "frame", "other")
-    data = [_plain(getattr(constraint, each.name)) for each in fields(constraint) if each.name not in skipped]
+    data = [_plain(getattr(constraint, field.name)) for field in fields(constraint) if field.name not in skipped]
     names = constraint.row_names()
     kind = (type(constraint), constraint.other is None, *frames, *data)
     described = (constraint, WeldedTree(mechanism, tuple(Body(str(k)) for k in range(len(ends))), (), places))
@@ -244,7 +244,7 @@ class ElementAssembly:
             row, torque = row + len(element.unknowns), torque + len(element.torques)
             equations += element.equations
             unknowns += element.unknowns
-        self._groups = [_group(each, tree.gravity) for each in members.values()]
+        self._groups = [_group(group, tree.gravity) for group in members.values()]
         self._place(equations, unknowns)
 
     def _place(self, equations: list[str], unknowns: list[str]) -> None:
@@ -253,9 +253,9 @@ class ElementAssembly:
         keys = [
             (group.at[:, group.formulas.rows] * n + group.at[:, group.formulas.cols]).ravel() for group in self._groups
         ]
-        found, self._target = np.unique(np.concatenate(keys), return_inverse=True)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(found // n, minlength=n))]).astype(np.int64)
-        self.pattern = Pattern(indptr, found % n, tuple(equations), tuple(unknowns))
+        places, self._target = np.unique(np.concatenate(keys), return_inverse=True)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(places // n, minlength=n))]).astype(np.int64)
+        self.pattern = Pattern(indptr, places % n, tuple(equations), tuple(unknowns))
 
     @property
     def n(self) -> int:
@@ -283,8 +283,8 @@ class ElementAssembly:
 
     def _checked(self, x: Any, x_dot: Any, u: Any) -> tuple[Array, Array, Array]:
         sizes = (("x", self.n), ("x_dot", self.n), ("u", len(self.torques)))
-        given = (x, x_dot, np.zeros(len(self.torques)) if u is None else u)
-        arrays = [as_numbers(array, name) for array, (name, _) in zip(given, sizes, strict=True)]
+        inputs = (x, x_dot, np.zeros(len(self.torques)) if u is None else u)
+        arrays = [as_numbers(array, name) for array, (name, _) in zip(inputs, sizes, strict=True)]
         for array, (name, size) in zip(arrays, sizes, strict=True):
             if array.shape != (size,):
                 raise ShapeError(f"{name} must have shape ({size},); it has {array.shape}")
@@ -300,16 +300,16 @@ def _elements(tree: WeldedTree) -> list[Element]:
         else:
             elements.append(joint_element(joint, tree))
     mechanism = tree.mechanism
-    springs = [each.name for each in mechanism.springs] if mechanism.passive else []
+    springs = [part.name for part in mechanism.springs] if mechanism.passive else []
     lifted = [body.name for body in mechanism.bodies if body.compensation] if mechanism.passive else []
-    coupled = [each.label for each in mechanism.all_constraints if each.kind == "coupler"]
+    coupled = [part.label for part in mechanism.all_constraints if part.kind == "coupler"]
     for what, names in (("spring", springs), ("compensated weight of", lifted), ("coupling", coupled)):
         if names:
             raise UnsupportedError(
                 f"{what} {', '.join(map(repr, names))}: no element of `ElementAssembly`; use `maximal`"
             )
-    found = [each for each in mechanism.all_constraints if not closes(each)]
-    return elements + [constraint_element(each, tree) for each in found]
+    constraints = [part for part in mechanism.all_constraints if not closes(part)]
+    return elements + [constraint_element(part, tree) for part in constraints]
 
 
 def _names_of_bodies(tree: WeldedTree) -> tuple[list[str], list[str]]:
@@ -344,4 +344,4 @@ def _compiled(function: ca.Function) -> Callable[..., Array]:
 
 def _evaluated(function: ca.Function) -> Callable[..., Array]:
     """Return a batched call by CasADi."""
-    return lambda *arrays: np.array([np.array(function(*each)).ravel() for each in zip(*arrays, strict=True)])
+    return lambda *arrays: np.array([np.array(function(*sample)).ravel() for sample in zip(*arrays, strict=True)])

@@ -235,9 +235,9 @@ def _turning(pose: BodyPose, along_e: ca.SX) -> ca.SX:
 
 def refuse_resistance(joint: Joint) -> None:
     """Refuse rotors and dampers of a free joint."""
-    given = [word for word in ("armature", "damping", "stiffness") if getattr(joint, word)]
-    if given:
+    words = [word for word in ("armature", "damping", "stiffness") if getattr(joint, word)]
+    if words:
         raise UnsupportedError(
-            f"joint {joint.name!r} is free and has {' and '.join(given)}: maximal coordinates know no free joints. "
+            f"joint {joint.name!r} is free and has {' and '.join(words)}: maximal coordinates know no free joints. "
             "Build it without, or use `newton_euler`"
         )

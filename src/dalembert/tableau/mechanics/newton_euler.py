@@ -88,9 +88,9 @@ def passive_forces(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
 
 def _says_nothing(name: str, *levels: ca.SX) -> bool:
     """Whether a row is 0 = 0 on all levels; one that is another constant can never be fulfilled and is refused."""
-    if not all(each.is_constant() for each in levels):
+    if not all(level.is_constant() for level in levels):
         return False
-    gap = max(abs(float(each)) for each in levels)
+    gap = max(abs(float(level)) for level in levels)
     if gap > BUILT:
         raise ModelError(f"constraint row {name!r} is {gap:.3g} = 0 in every configuration: the parts cannot meet")
     return True
@@ -288,7 +288,7 @@ def _torques(
 ) -> None:
     """Write tau of every joint, and its power."""
     q, *others = columns
-    parts = [parts_of(tree, q, "nq"), *(parts_of(tree, each, "nv") for each in others)]
+    parts = [parts_of(tree, q, "nq"), *(parts_of(tree, column, "nv") for column in others)]
     at, single = 0, others[0].numel() == 1
     for joint, m, need, (own, rate, push, tau, added) in zip(
         tree.joints, moved, torque, zip(*parts, strict=True), strict=True

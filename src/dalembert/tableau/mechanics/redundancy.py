@@ -76,16 +76,16 @@ def _rows_in_joints(tableau: Tableau, values: Mapping[str, Any]) -> tuple[list[s
     rows = ca.vertcat(*named.values(), ca.SX(0, 1))
     columns = tableau.variables.columns
     J = next((J for J in (ca.jacobian(rows, columns[x]) for x in ("qdd", "qd", "q")) if J.nnz()), ca.SX(len(named), 1))
-    given = as_numbers(values["q"], "values: 'q'", finite=True).ravel()
-    if given.size != columns["q"].numel():
-        raise ModelError(f"values: 'q' has {columns['q'].numel()} elements; got {given.size}")
+    place = as_numbers(values["q"], "values: 'q'", finite=True).ravel()
+    if place.size != columns["q"].numel():
+        raise ModelError(f"values: 'q' has {columns['q'].numel()} elements; got {place.size}")
     inputs = [columns["q"], *(s for s in ca.symvar(J) if not ca.depends_on(columns["q"], s))]
     rng = np.random.default_rng(7)
     others = [
         as_scalar(values["t"], "values: 't'") if "t" in values and s.name() == "t" else rng.standard_normal()
         for s in inputs[1:]
     ]
-    return list(named), np.array(ca.Function("rows", inputs, [J])(given, *others), dtype=float)
+    return list(named), np.array(ca.Function("rows", inputs, [J])(place, *others), dtype=float)
 
 
 def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping[str, float]) -> dict[str, float]:
@@ -115,9 +115,9 @@ def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping
     chosen = [i for i, name in enumerate(tableau.equations) if name.startswith(("force ", "moment "))]
     J = ca.jacobian(tableau.residual[chosen], tableau.x)[:, list(at.values())]
     B = _evaluated(tableau, J, values)
-    given = np.array([as_scalar(multipliers.get(name, 0.0), name) for name in at])
-    found = np.linalg.lstsq(B, B @ given, rcond=BUILT)[0]
-    return {name: float(x) for name, x in zip(at, found, strict=True)}
+    forces = np.array([as_scalar(multipliers.get(name, 0.0), name) for name in at])
+    least = np.linalg.lstsq(B, B @ forces, rcond=BUILT)[0]
+    return {name: float(x) for name, x in zip(at, least, strict=True)}
 
 
 def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
@@ -141,7 +141,7 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
     for name, column in tableau.variables.columns.items():
         own = [names[k] for k in tableau.variables.groups[name]]
         if multipliers & set(own):
-            columns |= {each: symbols[names.index(each)] for each in own if each not in multipliers}
+            columns |= {element: symbols[names.index(element)] for element in own if element not in multipliers}
         else:
             columns[name] = column
     known = [name for name in tableau.known if name not in multipliers]
@@ -168,7 +168,7 @@ def _positions(tableau: Tableau, values: Mapping[str, Any]) -> dict[str, Any]:
 def _evaluated(tableau: Tableau, J: ca.SX, values: Mapping[str, Any]) -> np.ndarray:
     """Return a matrix of expressions at a configuration."""
     inputs = [tableau.x, tableau.x_dot, tableau.u, tableau.time, tableau.parameters.column]
-    point = [each[0] for each in sample_points(tableau, 1, values)]
+    point = [column[0] for column in sample_points(tableau, 1, values)]
     return np.array(ca.Function("rows", inputs, [J])(*point), dtype=float)
 
 

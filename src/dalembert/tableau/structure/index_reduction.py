@@ -187,18 +187,18 @@ def reduce_index(tableau: Tableau, values: Mapping[str, Any] | None = None) -> R
     `values` is the sample point by name (derivatives with primes: "x'", "x''"), random numbers for the rest. Raises
     `SolvabilityError` where the system Jacobian is singular there: then the structural index is not the index.
     """
-    found = signature(tableau)
+    offsets = signature(tableau)
     derivatives = _Derivatives(tableau)
-    c, d = found.equation_offsets, found.unknown_offsets
+    c, d = offsets.equation_offsets, offsets.unknown_offsets
     rows: list[list[ca.SX]] = []
     for i, row in enumerate(ca.vertsplit(tableau.residual)):
         levels = [row]
         for _ in range(c[i]):
             levels.append(derivatives.rate(levels[-1]))
         rows.append(levels)
-    J = _system_jacobian(tableau, found, derivatives, rows, values)
-    dummies = _choose_dummies(tableau, found, J)
-    return _assemble(tableau, found, derivatives, rows, dummies, d)
+    J = _system_jacobian(tableau, offsets, derivatives, rows, values)
+    dummies = _choose_dummies(tableau, offsets, J)
+    return _assemble(tableau, offsets, derivatives, rows, dummies, d)
 
 
 def _system_jacobian(
@@ -234,13 +234,13 @@ def _sample(
     tableau: Tableau, derivatives: _Derivatives, values: Any
 ) -> tuple[list[ca.SX], list[float], Float[Array, " t"], Float[Array, " p"]]:
     """Return the symbols of all derivatives with their values at the sample point, and time and parameters there."""
-    given = as_mapping(values, "values")
-    plain = {k: v for k, v in given.items() if not (isinstance(k, str) and k.endswith("'"))}
+    mapping = as_mapping(values, "values")
+    plain = {k: v for k, v in mapping.items() if not (isinstance(k, str) and k.endswith("'"))}
     x, _, u, t, p = sample_points(tableau, 1, plain)
     if len(x) != 1:
         raise ShapeError(f"values: one sample point is needed; {len(x)} are given")
     orders = {name + "'" * k: s for name, chain in derivatives.chains.items() for k, s in enumerate(chain)}
-    primed = {k: v for k, v in given.items() if k not in plain}
+    primed = {k: v for k, v in mapping.items() if k not in plain}
     numbers = dict(zip((*tableau.unknowns, *tableau.inputs), (*x[0], *u[0]), strict=True))
     numbers |= named_values(tableau.variables, primed, "values", orders, finite=True)
     rng = np.random.default_rng(11)
@@ -303,6 +303,6 @@ def _assemble(
             if k == 0 or s.element_hash() in present:
                 variables[name + "'" * k] = s
                 known.append(name + "'" * k)
-    given = tableau.given
-    reduced = Tableau(equations, variables, rates, known, None, given[3], given[4])
+    inputs = tableau.given
+    reduced = Tableau(equations, variables, rates, known, None, inputs[3], inputs[4])
     return Reduced(reduced, found, tuple(states), tuple(called))

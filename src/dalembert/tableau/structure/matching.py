@@ -330,12 +330,12 @@ def parts(matching: Matching) -> Parts:
 
 def blocks(matching: Matching) -> Blocks:
     """Return the blocks of the square part in solving order."""
-    pattern, found = matching.pattern, parts(matching)
-    rows = np.flatnonzero(~(found.over_rows | found.under_rows))
+    pattern, regions = matching.pattern, parts(matching)
+    rows = np.flatnonzero(~(regions.over_rows | regions.under_rows))
     if rows.size == pattern.shape[0] == pattern.shape[1]:
         order, begins = strong_components(pattern.indptr, pattern.indices, matching.row_of_col)
         return Blocks(order, matching.col_of_row[order], begins)
-    cols = np.flatnonzero(~(found.over_cols | found.under_cols))
+    cols = np.flatnonzero(~(regions.over_cols | regions.under_cols))
     inner = Pattern.of(pattern.matrix()[rows][:, cols])
     place = np.full(pattern.shape[1], -1)
     place[cols] = np.arange(cols.size)
@@ -354,8 +354,8 @@ def smallest_over_determined(matching: Matching) -> list[tuple[Int[Array, " k"],
     smallest; with several, smaller ones may exist. Sorted by size.
     """
     pattern = matching.pattern
-    found = [reach(pattern.indptr, pattern.indices, matching.row_of_col, np.array([i])) for i in matching.free_rows]
-    return sorted(((np.flatnonzero(rows), np.flatnonzero(cols)) for rows, cols in found), key=lambda s: len(s[0]))
+    sets = [reach(pattern.indptr, pattern.indices, matching.row_of_col, np.array([i])) for i in matching.free_rows]
+    return sorted(((np.flatnonzero(rows), np.flatnonzero(cols)) for rows, cols in sets), key=lambda s: len(s[0]))
 
 
 def smallest_under_determined(matching: Matching) -> list[tuple[Int[Array, " k_less_one"], Int[Array, " k"]]]:

@@ -115,7 +115,7 @@ def rank_report(given: Any, values: Any, tolerance: float = BLOCK_ROUNDING, refe
     if reference is not None:
         rows, cols = vanished(pattern, points, np.asarray(reference, dtype=float))
         points = np.where(rows[:, pattern.rows] | cols[:, pattern.indices], 0.0, points)
-    found = []
+    dependences = []
     for k, data in enumerate(points):
         A = pattern.matrix(data)
         for first, last in zip(order.begins[:-1], order.begins[1:], strict=True):
@@ -124,8 +124,8 @@ def rank_report(given: Any, values: Any, tolerance: float = BLOCK_ROUNDING, refe
             if left.shape[1]:
                 names = [pattern.equations[i] for i in rows]
                 unknowns = [pattern.unknowns[j] for j in cols]
-                found.append(_named(left, right, scales, names, unknowns, k))
-    return RankReport(len(points), tuple(found))
+                dependences.append(_named(left, right, scales, names, unknowns, k))
+    return RankReport(len(points), tuple(dependences))
 
 
 def vanished(pattern: Pattern, values: Array, reference: Array) -> tuple[Array, Array]:
@@ -134,13 +134,13 @@ def vanished(pattern: Pattern, values: Array, reference: Array) -> tuple[Array, 
     Coefficients (K, entries) below VANISHING times the reference (entries,) count as rounding: cos(pi/2) = 6e-17.
     """
     rounding = np.abs(values) <= VANISHING * reference
-    found = []
+    absent = []
     for at, count in zip((pattern.rows, pattern.indices), pattern.shape, strict=True):
         kept = np.zeros((len(values), count), bool)
         sample, entry = np.nonzero(~rounding)
         kept[sample, at[entry]] = True
-        found.append(~kept)
-    return found[0], found[1]
+        absent.append(~kept)
+    return absent[0], absent[1]
 
 
 def loose_rank_report(given: Any, values: Any) -> RankReport:

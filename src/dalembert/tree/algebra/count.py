@@ -19,10 +19,10 @@ class Symbol:
 
     def _make(self, op: str, *parts: Any) -> Symbol:
         key = (op, *(id(part) if isinstance(part, Symbol) else part for part in parts))
-        found = self.table.get(key)
-        if found is None:
-            found = self.table[key] = Symbol(self.table, op, parts)
-        return found
+        number = self.table.get(key)
+        if number is None:
+            number = self.table[key] = Symbol(self.table, op, parts)
+        return number
 
     def __add__(self, other: Any) -> Symbol:
         if isinstance(other, Symbol) and other.op == "neg":

@@ -44,7 +44,7 @@ def inverse(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], a:
     """Return tau = M a + bias by the recursive Newton-Euler algorithm."""
     tau, _ = joint_forces(tree, posed, link_forces(tree, posed, v, a))
     resist = joint_resistance(tree, posed, q, v)
-    armature = [each for link in tree.links for each in link.armature]
+    armature = [inertia for link in tree.links for inertia in link.armature]
     return [add(add(t, mul(J, x)), r) for t, J, x, r in zip(tau, armature, a, resist, strict=True)]
 
 

@@ -70,8 +70,8 @@ def accelerations(
 def body_forces(tree: Tree, motions: list[LinkMotion]) -> list[Pair]:
     """Return the force (f, n) that every link's own mass needs, about its origin."""
     return [
-        inertial_force(link.inertia, each.w, each.wd, each.a, each.U)
-        for link, each in zip(tree.links, motions, strict=True)
+        inertial_force(link.inertia, motion.w, motion.wd, motion.a, motion.U)
+        for link, motion in zip(tree.links, motions, strict=True)
     ]
 
 

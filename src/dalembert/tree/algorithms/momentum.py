@@ -46,7 +46,9 @@ def center_of_mass(tree: Tree, posed: list[Posed]) -> Vector:
 
 def momentum(tree: Tree, posed: list[Posed], v: list[Scalar]) -> Pair:
     """Return p and L about the world's origin."""
-    own = [link_momentum(link.inertia, *each) for link, each in zip(tree.links, velocities(posed, v), strict=True)]
+    own = [
+        link_momentum(link.inertia, *velocity) for link, velocity in zip(tree.links, velocities(posed, v), strict=True)
+    ]
     return inward(posed, own, (ZERO, ZERO), lambda i, link, force: link.force_out(force), pair_add)[1]
 
 

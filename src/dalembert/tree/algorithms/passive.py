@@ -183,7 +183,7 @@ def _rotation_vector(
     real = total(mul(d, w), mul(-a, x), mul(-b, y), mul(-c, z))
     n = sqrt(add(dot(vec, vec), TINY_SQUARE))
     size = copysign(1.0, real) * (2.0 * atan2(n, copysign(real, n)) / n)
-    return [mul(size, each) for each in vec]
+    return [mul(size, component) for component in vec]
 
 
 def _conjugate(rest: tuple[float, ...]) -> tuple[float, float, float, float]:

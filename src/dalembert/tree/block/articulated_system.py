@@ -273,7 +273,7 @@ class TreeSystem:
             for link, force, a in zip(self.tree.links, left.links, motion.links, strict=True)
         ]
         needed, _ = joint_forces(self.tree, self.posed, acting)
-        armature = [each for link in self.tree.links for each in link.armature]
+        armature = [inertia for link in self.tree.links for inertia in link.armature]
         rotors = map(mul, armature, motion.joints)
         return [sub(sub(x, need), rotor) for x, need, rotor in zip(left.joints, needed, rotors, strict=True)]
 

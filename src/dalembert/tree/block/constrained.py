@@ -123,7 +123,7 @@ class Tracing:
     @cached_property
     def turns(self) -> bool:
         """Whether rows are turned into the axes of their frames: only there the same ones can be kept everywhere."""
-        vectors = (getattr(each, "vectors", ()) for each in self.mechanism.all_constraints)
+        vectors = (getattr(constraint, "vectors", ()) for constraint in self.mechanism.all_constraints)
         return self.needs.redundant and any(vectors)
 
     @cached_property
@@ -160,16 +160,16 @@ class Tracing:
 
     def function(self, name: str, inputs: tuple[str, ...], outputs: dict[str, Any]) -> ca.Function:
         """Return the traced function."""
-        for each in inputs:
-            self.symbol(each)
-        symbols = [self.symbols[each] for each in inputs]
+        for symbol in inputs:
+            self.symbol(symbol)
+        symbols = [self.symbols[symbol] for symbol in inputs]
         return ca.Function(name, symbols, [expression(x) for x in outputs.values()], list(inputs), list(outputs))
 
 
 def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:
     """Return q, v, tau, t -> acceleration, multipliers, status by a named route, or that with fewest operations."""
     setting = Tracing.of(mechanism, metric, dtype)
-    return quickest(forward_by(setting, each) for each in routes_to_take(setting, route))
+    return quickest(forward_by(setting, way) for way in routes_to_take(setting, route))
 
 
 def forward_by(setting: Tracing, route: TreeRoute) -> ca.Function:
@@ -191,7 +191,7 @@ def forward_by(setting: Tracing, route: TreeRoute) -> ca.Function:
 def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, y1 (nv,), y2 (m,), t -> acceleration, multipliers, status of M a + A^T lam = y1, A a = y2."""
     setting = Tracing.of(mechanism, metric, dtype)
-    return quickest(block_solution_by(setting, each) for each in routes_to_take(setting, route))
+    return quickest(block_solution_by(setting, way) for way in routes_to_take(setting, route))
 
 
 def block_solution_by(setting: Tracing, route: TreeRoute) -> ca.Function:
@@ -221,7 +221,9 @@ def impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> 
     """Return q, v, restitution (m,), t -> velocity, impulses, status."""
     setting = Tracing.of(mechanism, metric, dtype)
     e = setting.symbol("restitution", len(mechanism.names))
-    return _jump(setting, "impact", [add(1.0, each) for each in e], ("q", "v", "restitution", "t"), "impulses")
+    return _jump(
+        setting, "impact", [add(1.0, restitution) for restitution in e], ("q", "v", "restitution", "t"), "impulses"
+    )
 
 
 def project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
@@ -258,7 +260,7 @@ def _stepped(setting: Tracing) -> BlockAnswer:
     system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
     still: list[Scalar] = [0.0] * setting.mechanism.nv
     solver = BlockSolver.of(system, needs, None, setting.limits)
-    return solver.solve(still, [neg(each) for each in phi], setting.inputs(("q", "t")))
+    return solver.solve(still, [neg(residual) for residual in phi], setting.inputs(("q", "t")))
 
 
 def project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
@@ -344,11 +346,11 @@ def _unheld(setting: Tracing, b: list[Scalar], driven: list[int]) -> ca.Function
     """Return the answer where no row can move anything: what is not driven must need nothing."""
     inputs = setting.inputs(("q", "v", "a"))
     solved = int(Status.REDUNDANT if setting.mechanism.names else Status.UNIQUE)
-    astray = total(*(ca.fabs(ca.SX(each)) for k, each in enumerate(b) if k not in driven))
+    astray = total(*(ca.fabs(ca.SX(force)) for k, force in enumerate(b) if k not in driven))
     status = ca.if_else(ca.SX(astray) > 0, int(Status.INCONSISTENT), solved)
     status = ca.if_else(ca.fabs(ca.SX(total(*inputs))) < ca.inf, status, int(Status.NONFINITE))
     outputs = {
-        "tau": [each if k in driven else 0.0 for k, each in enumerate(b)],
+        "tau": [force if k in driven else 0.0 for k, force in enumerate(b)],
         "multipliers": [0.0] * len(setting.mechanism.names),
         "status": [status],
     }
@@ -374,8 +376,8 @@ def _said(status: Any, pivots: Sequence[Scalar], setting: Tracing) -> Any:
     solved = int(Status.REDUNDANT if setting.needs.redundant else Status.UNIQUE)
     lost = ca.logic_not(reduce(ca.fmin, pivots, ca.SX(1)) > setting.limits.regular)
     finite = status != int(Status.NONFINITE)
-    found = ca.if_else(ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT)), solved, status)
-    return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), found)
+    verdict = ca.if_else(ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT)), solved, status)
+    return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), verdict)
 
 
 def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:

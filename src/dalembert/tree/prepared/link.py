@@ -191,11 +191,11 @@ class Tree:
 
     def carried_by(self, i: int) -> set[int]:
         """Return all links that hang on link i, itself left out; on the ground, -1, all."""
-        found: set[int] = set()
+        links: set[int] = set()
         for k, link in enumerate(self.links):
-            if link.parent == i or link.parent in found:
-                found.add(k)
-        return found
+            if link.parent == i or link.parent in links:
+                links.add(k)
+        return links
 
     def common_ancestor(self, i: int, j: int) -> int:
         """Return the last link that carries both, which may be one of them; -1, the ground, where none does."""

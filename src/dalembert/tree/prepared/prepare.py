@@ -57,11 +57,11 @@ def regroup(tree: Tree) -> Tree:
         link = tree.links[i]
         kept, handed = _shares(link.kind, inertias[i])
         inertias[i] = kept
-        given = moved(handed, at_zero(link))
+        passed = moved(handed, at_zero(link))
         if link.parent < 0:
-            still = still.add(given)
+            still = still.add(passed)
         else:
-            inertias[link.parent] = _sum(inertias[link.parent], given)
+            inertias[link.parent] = _sum(inertias[link.parent], passed)
     links = tuple(replace(link, inertia=inertia) for link, inertia in zip(tree.links, inertias, strict=True))
     return replace(tree, links=links, still=still)
 
@@ -279,7 +279,10 @@ Algorithm = Callable[[Tree, list[Posed], list[Any], list[Any], list[Any]], Any]
 @remembered(1)
 def candidates(mechanism: Mechanism) -> tuple[Tree, ...]:
     """Return the mechanism prepared in every way that wins somewhere; small trees like the file's frames and masses."""
-    return (*(prepare(mechanism, frames=each) for each in FRAMES), prepare(mechanism, frames="file", regrouped=False))
+    return (
+        *(prepare(mechanism, frames=choice) for choice in FRAMES),
+        prepare(mechanism, frames="file", regrouped=False),
+    )
 
 
 def operations(tree: Tree, algorithm: Algorithm) -> int:

@@ -168,7 +168,7 @@ def eliminate(
 
 def idle_rows(idle: Sequence[bool]) -> set[int]:
     """Return which rows are marked."""
-    return {r for r, each in enumerate(idle) if each}
+    return {r for r, rests in enumerate(idle) if rests}
 
 
 def _begins(tree: Tree, row: RowForce) -> set[int]:
@@ -280,7 +280,7 @@ def elimination_order(setting: Tracing, forces: list[RowForce]) -> Order:
     needs = setting.needs
     q = np.array([*closed_configurations(setting.mechanism), *neutral_if_met(setting.mechanism)])
     numbers = _numbers(setting, forces, q)
-    kept, groups = {r for r, each in enumerate(needs.dependent) if each}, setting.mechanism.row_groups
+    kept, groups = {r for r, depends in enumerate(needs.dependent) if depends}, setting.mechanism.row_groups
     wanted = Counter(group for r, group in enumerate(groups) if r not in kept)
     order: Order = {}
 
@@ -316,8 +316,8 @@ def _numbers(setting: Tracing, forces: list[RowForce], q: Array) -> list[RowForc
     unknown = [x for row in forces for x in _entries(row) if isinstance(x, ca.SX)]
     inputs = [setting.column(name) for name in ("q", "v", "t")]
     function = ca.Function("forces", inputs, [ca.vertcat(*unknown) if unknown else ca.SX(0, 1)])
-    found = np.array([np.array(function(each, np.zeros(setting.tree.nv), 0.0)).ravel() for each in q])
-    columns = iter(found.T)
+    values = np.array([np.array(function(place, np.zeros(setting.tree.nv), 0.0)).ravel() for place in q])
+    columns = iter(values.T)
 
     def number(x: Any) -> Any:
         return next(columns) if isinstance(x, ca.SX) else x
@@ -444,9 +444,9 @@ class InsideTheTree:
         lam = [known.get(r, 0.0) for r in range(len(c))]
         inside = relative(self.made.row_pivots, needs.row_scales)
         pivots = row_pivots(self.schur, needs.of_rows(self.left)) + inside
-        found = Solved(motion.joints, motion, lam, free, add(borne, held), pivots)
+        solved = Solved(motion.joints, motion, lam, free, add(borne, held), pivots)
         system = TreeSystem(self.made.tree, self.made.posed, self.made.forces, self.made)  # type: ignore[arg-type]
-        answer = judged(system, needs, limits, Asked(load, c, inputs), found)
+        answer = judged(system, needs, limits, Asked(load, c, inputs), solved)
         # a row that joints so far cannot hold spoils the pivots of joints after it: no motion lacks mass for that
         spoilt = ca.logic_not(reduce(ca.fmin, inside, ca.SX(1)) > limits.regular)
         spoilt = ca.logic_and(answer.status == int(Status.MASSLESS), spoilt)

@@ -57,14 +57,14 @@ def _meetings(system: ArticulatedSystem) -> Meetings:
     carriers = {link.v + k: i for i, link in enumerate(system.tree.links) for k in range(len(link.axes))}
     joints = [{carriers[k] for k in row.joints} for row in system.forces]
     touched = [{carriers[k] for k in row} for row in system.rows]
-    found: Meetings = defaultdict(list)
+    meetings: Meetings = defaultdict(list)
     for r in range(len(system.rows)):
         for s in range(r + 1):
             shared = touched[r] & touched[s]
             b = _join(system, shared, joints[r] | joints[s])
             if b is not None and b in system.arrived[r] and b in system.arrived[s]:
-                found[b].append((r, s))
-    return found
+                meetings[b].append((r, s))
+    return meetings
 
 
 def _join(system: ArticulatedSystem, shared: set[int], joints: set[int]) -> int | None:
@@ -98,5 +98,5 @@ def _chosen(system: ArticulatedSystem, meetings: Meetings) -> list[int]:
 
 def _velocities(system: ArticulatedSystem, links: Iterable[int]) -> set[int]:
     """Return the places of the velocities of links."""
-    found = (system.tree.links[i] for i in links)
-    return {link.v + k for link in found for k in range(len(link.axes))}
+    chain = (system.tree.links[i] for i in links)
+    return {link.v + k for link in chain for k in range(len(link.axes))}

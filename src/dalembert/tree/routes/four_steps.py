@@ -98,8 +98,8 @@ class FourSteps:
         x2, effort = _solved(schur, beyond)  # step 3
         held = ABA(self.system, y1, x2)  # step 4
         x1 = held.motion.joints
-        found = Solved(x1, held.motion, x2, free.effort, effort, row_pivots(schur, self.needs))
-        return judged(self.system, self.needs, self.limits, Asked(y1, y2, inputs), found)
+        solved = Solved(x1, held.motion, x2, free.effort, effort, row_pivots(schur, self.needs))
+        return judged(self.system, self.needs, self.limits, Asked(y1, y2, inputs), solved)
 
 
 def _solved(schur: SparseFactor | RedundantRows, right: list[Scalar]) -> tuple[list[Scalar], Scalar]:

@@ -128,14 +128,16 @@ class TreeRows:
         q, v, t = (setting.column(name) for name in ("q", "v", "t"))
         motions = accelerations(setting.tree.gravity, setting.posed, setting.symbol("v"), [0.0] * setting.tree.nv)
         motion = TreeMotion(setting.mechanism, setting.tree, setting.posed, q, v, t, motions)
-        groups = [(each, motion.rows(each)) for each in setting.mechanism.all_constraints]
+        groups = [(constraint, motion.rows(constraint)) for constraint in setting.mechanism.all_constraints]
         return cls(motion, groups, [None] * len(groups))
 
     def in_short_bases(self, setting: Tracing) -> TreeRows:
         """Return the rows of welds in the basis with the shortest code; not for `in_world`."""
         bases = [wrench_rows(setting, rows) for _, rows in self.groups]
         pairs = zip(self.groups, bases, strict=True)
-        return TreeRows(self.motion, [(each, basis.rows if basis else rows) for (each, rows), basis in pairs], bases)
+        return TreeRows(
+            self.motion, [(constraint, basis.rows if basis else rows) for (constraint, rows), basis in pairs], bases
+        )
 
     @property
     def forces(self) -> list[RowForce]:
