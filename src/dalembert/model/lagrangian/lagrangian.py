@@ -18,10 +18,8 @@ from dalembert.kkt.limits import DOUBLE, SINGLE
 from dalembert.memory import memory_of
 from dalembert.model.lagrangian.contacts import derive_contacts, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
-from dalembert.model.lagrangian.forward import forward
-from dalembert.model.lagrangian.probing import conditioning_of
+from dalembert.model.lagrangian.forward import States, conditioning_of, forward
 from dalembert.model.lagrangian.quantities import forward_function, quantity, refuse_unknown
-from dalembert.model.lagrangian.states import States
 from dalembert.model.lagrangian.symbols import Parameters, Symbols
 from dalembert.model.requests import refuse_unhashable
 from dalembert.types import Array
