@@ -225,8 +225,8 @@ class Finding:
             "redundant": list(d.redundant_names),
             "inconsistent": [] if d.conflict is None else [d.names[i] for i in d.conflict.rows],
             "massless": list(d.massless_motions),
-            "unique_reactions": [name for name, one in zip(d.names, d.unique, strict=True) if one],
-            "reactions_not_unique": [name for name, one in zip(d.names, d.unique, strict=True) if not one],
+            "unique_reactions": [name for name, unique in zip(d.names, d.unique, strict=True) if unique],
+            "reactions_not_unique": [name for name, unique in zip(d.names, d.unique, strict=True) if not unique],
         }
 
     def __str__(self) -> str:
@@ -275,19 +275,19 @@ class ConfigurationSurvey:
         parts = [str(self.mechanism)]
         seen: dict[str, list[str]] = {}
         for finding in self.findings:
-            said = str(finding).split("\n", 1)
-            seen.setdefault(_without_numbers(finding), []).append(said[0])
+            lines = str(finding).split("\n", 1)
+            seen.setdefault(_without_numbers(finding), []).append(lines[0])
             if len(seen[_without_numbers(finding)]) == 1:
                 parts.append(str(finding))
             else:
-                parts.append(f"{said[0]}\n  as at {seen[_without_numbers(finding)][0].split(':')[0]}")
+                parts.append(f"{lines[0]}\n  as at {seen[_without_numbers(finding)][0].split(':')[0]}")
         return "\n\n".join(parts)
 
 
 def _without_numbers(finding: Finding) -> str:
     """Return what two findings must share to be told once."""
-    kept = {k: v for k, v in finding.as_dict().items() if k not in ("configuration", "gap", "widest")}
-    return repr(kept)
+    words = {k: v for k, v in finding.as_dict().items() if k not in ("configuration", "gap", "widest")}
+    return repr(words)
 
 
 def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0) -> ConfigurationSurvey:

@@ -137,6 +137,6 @@ class Analysis:
         """Return the analysis of the rows without what was projected away; this one where that is rounding."""
         if not self.rows.truncated:
             return self
-        kept = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank, self.groups)
-        kept.__dict__["rows"] = self.rows
-        return kept
+        reduced = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank, self.groups)
+        reduced.__dict__["rows"] = self.rows
+        return reduced

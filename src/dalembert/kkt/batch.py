@@ -354,21 +354,24 @@ class _Batch:
             limits = self.skewness, rounding(n + m), acceptable(n + m), *self.system.proof, CERTAIN
             schur_batch(self.M, self.A, self.f, self.c, limits, a, lam, motion, constraint, accepted)
         for s in np.flatnonzero(~accepted).tolist():
-            one = self.sample(s)
-            status[s], a[s], lam[s] = one.status, one.acceleration, one.multipliers[:m]
-            if one.residual is not None:
-                motion[s], constraint[s] = one.residual.relative(slice(None, n)), one.residual.relative(slice(n, None))
+            sample = self.sample(s)
+            status[s], a[s], lam[s] = sample.status, sample.acceleration, sample.multipliers[:m]
+            if sample.residual is not None:
+                motion[s], constraint[s] = (
+                    sample.residual.relative(slice(None, n)),
+                    sample.residual.relative(slice(n, None)),
+                )
         return status, a, lam, motion, constraint
 
     def sample_again(self, index: tuple[int, ...], a: Array, lam: Array, status: Array) -> Answer:
         """Solve one sample once more, for its certificate; refuse if the arrays were overwritten since the batch."""
         s = int(np.arange(status.size).reshape(self.shape)[index])
-        one = self.sample(s)
-        before, now = np.concatenate((a[s], lam[s])), one.x[: a.shape[1] + lam.shape[1]]
+        sample = self.sample(s)
+        before, now = np.concatenate((a[s], lam[s])), sample.x[: a.shape[1] + lam.shape[1]]
         same = np.allclose(before, now, rtol=CERTAIN, atol=CERTAIN * np.nan_to_num(np.abs(now)).max(), equal_nan=True)
-        if one.status != status[s] or not same:
+        if sample.status != status[s] or not same:
             raise ModelError(f"sample {index} has changed since the batch was solved: its arrays were overwritten")
-        return one
+        return sample
 
     def sample(self, s: int) -> Answer:
         """Solve one sample on its own."""

@@ -258,12 +258,12 @@ def row_structure(
     U2 = U[:, r:]
     rest, size = U2 @ (U2.T @ B), np.linalg.norm(B, axis=1)
     truncated = bool(((np.linalg.norm(rest, axis=1) > rounding_level(*A.shape) * size) & (size > 0.0)).any())
-    kept = _projected(A, weights, U2) if truncated else A
+    projected = _projected(A, weights, U2) if truncated else A
     chosen = _pivots(B - rest if truncated else B, r)
-    columns, rows = row_scales(kept[chosen])
-    U1, s1, V1t = np.linalg.svd(rows[:, None] * kept[chosen] * columns, full_matrices=False)
+    columns, rows = row_scales(projected[chosen])
+    U1, s1, V1t = np.linalg.svd(rows[:, None] * projected[chosen] * columns, full_matrices=False)
     return RowStructure(
-        A=kept, B=B, weights=weights, measures=metric.measures, U=U, s=s,
+        A=projected, B=B, weights=weights, measures=metric.measures, U=U, s=s,
         rank=r, kept=decision.kept, dropped=decision.dropped, threshold=decision.threshold, rounding=decision.rounding,
         carried=rank is not None, truncated=truncated, doubt=decision.doubt,
         chosen=chosen, columns=columns, rows=rows, U1=U1, s1=s1, V1t=V1t,
@@ -307,10 +307,10 @@ def metric_rows(
     scaled = scaled / first[:, None]
     Li = _metric_factor(Mhat, scaled)
     B = scaled @ Li.T
-    own = _lengths(B)
-    last = _of_groups(own, groups, np.max)
+    lengths = _lengths(B)
+    last = _of_groups(lengths, groups, np.max)
     growth = np.linalg.norm(np.abs(scaled) @ np.abs(Li.T), axis=1) / last
-    logs = np.where(B.any(axis=1), np.log2(first) + np.log2(own) - scales, np.nan)
+    logs = np.where(B.any(axis=1), np.log2(first) + np.log2(lengths) - scales, np.nan)
     with np.errstate(over="ignore", under="ignore"):
         weights, measures = np.exp2(scales) / (first * last), np.exp2(columns)
     return MetricRows(

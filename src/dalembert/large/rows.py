@@ -71,12 +71,12 @@ def trace(mechanism: Mechanism, constraint: Pair) -> ca.Function:
     import casadi as ca
 
     x = ca.SX.sym("x", INPUTS)
-    one = copy(constraint)
+    twin = copy(constraint)
     for k, word in enumerate(VALUES):
-        if hasattr(one, word):
-            object.__setattr__(one, word, x[2 * FRAME + k])
+        if hasattr(twin, word):
+            object.__setattr__(twin, word, x[2 * FRAME + k])
     gains: Any = (x[INPUTS - 2], x[INPUTS - 1])
-    made = one.rows(TwoFrames(mechanism, x))
+    made = twin.rows(TwoFrames(mechanism, x))
     parts = made if isinstance(made, list) else [made]
     residual = [ca.SX(part.residual) for part in parts if part.residual is not None]
     drift = [ca.SX(part.stabilized(gains).drift) for part in parts]

@@ -64,8 +64,8 @@ class SparseBlock:
         S = np.empty((lam - q, 6))
         subspaces(self.layout.topology, self.layout.pitch, K, S)
         entries = [self._blocks(every, every, 6, inertias(self.layout, K))]
-        one = 6 * n + np.arange(6 * n)
-        entries += [(one - f, one, -np.ones(6 * n)), (one, one - f, -np.ones(6 * n))]
+        diagonal = 6 * n + np.arange(6 * n)
+        entries += [(diagonal - f, diagonal, -np.ones(6 * n)), (diagonal, diagonal - f, -np.ones(6 * n))]
         up, r = self.layout.parent[self.held], K[self.held, 9:12]
         X = np.zeros((len(up), 6, 6))  # da at the child's origin from the parent's
         X[:, six, six] = 1.0

@@ -291,9 +291,9 @@ def of_branches(ranges: Array, first: int, last: int) -> Array:
 def of_trunk(plan: Branches) -> Array:
     """Return the steps of the trunk, whose row is behind those of the branches."""
     row = len(plan.ranges)
-    own = [(begin, end, row) for begin, end, k in plan.trunk if k < 0]
+    pieces = [(begin, end, row) for begin, end, k in plan.trunk if k < 0]
     inward = [(TAKE, begin, k, row) if k >= 0 else (INWARD, begin, end, row) for begin, end, k in plan.trunk[::-1]]
-    return np.array([*((OUTWARD, *x) for x in own), (BEGIN, 0, 0, row), *inward, *((BACK, *x) for x in own)])
+    return np.array([*((OUTWARD, *x) for x in pieces), (BEGIN, 0, 0, row), *inward, *((BACK, *x) for x in pieces)])
 
 
 def only(steps: Array, *which: int) -> Array:

@@ -164,10 +164,10 @@ def to_body(xyzw: Array, x: Array) -> Array:
 def add_turns(mechanism: Mechanism, wound: Iterable[str], q: Array) -> None:
     """Add whole turns to the angles of `wound` joints in q (..., nq), in place."""
     unknown = set(wound)
-    left = [coupling for coupling in mechanism.couplings if unknown & _joints(coupling)]
-    while left:
-        coupling = min(left, key=lambda each: len(unknown & _joints(each)))
-        left.remove(coupling)
+    couplings = [coupling for coupling in mechanism.couplings if unknown & _joints(coupling)]
+    while couplings:
+        coupling = min(couplings, key=lambda each: len(unknown & _joints(each)))
+        couplings.remove(coupling)
         names = [name for name, factor in coupling.terms if factor and name in unknown]
         if names:  # a follower is the first term of its coupling
             _close(mechanism, coupling, names[0], q)

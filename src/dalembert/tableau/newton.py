@@ -249,8 +249,8 @@ def violations(tableau: Tableau, others: list[Array]) -> dict[str, Float[Array, 
 
 def _readable(tableau: Tableau, row: ca.SX) -> bool:
     """Whether a condition contains inputs, time and parameters only."""
-    own = ca.vertcat(tableau.u, tableau.time, tableau.parameters.column)
-    known = {s.element_hash() for s in ca.vertsplit(own)} if own.numel() else set()
+    symbols = ca.vertcat(tableau.u, tableau.time, tableau.parameters.column)
+    known = {s.element_hash() for s in ca.vertsplit(symbols)} if symbols.numel() else set()
     return all(s.element_hash() in known for s in ca.symvar(row))
 
 
@@ -287,8 +287,8 @@ def causal_start(tableau: Tableau, plan: Plan) -> ca.Function:
         "t": tableau.time,
         "parameters": tableau.parameters.column,
     }
-    kept = {name: symbol for name, symbol in inputs.items() if symbol.numel()}
-    return ca.Function("causal_start", list(kept.values()), [ca.vertcat(*value)], list(kept), ["x"])
+    present = {name: symbol for name, symbol in inputs.items() if symbol.numel()}
+    return ca.Function("causal_start", list(present.values()), [ca.vertcat(*value)], list(present), ["x"])
 
 
 def _with_values(expression: ca.SX, symbols: list[ca.SX], values: list[ca.SX]) -> ca.SX:
@@ -347,22 +347,22 @@ def iterate(newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tol
     x, step = np.array(x), np.zeros(x.shape)
     status = np.full(len(x), NewtonOutcome.LIMIT, np.int64)
     last = np.full(len(x), np.inf)
-    iterations, left = 0, np.arange(len(x))
-    while iterations < limit and left.size:
-        trial = newton.step(x[left], *[other[left] for other in others])
+    iterations, active = 0, np.arange(len(x))
+    while iterations < limit and active.size:
+        trial = newton.step(x[active], *[other[active] for other in others])
         iterations += 1
         lost = ~trial.linear.ok
         non_finite = trial.linear.status == Outcome.NON_FINITE
-        status[left[lost]] = np.where(non_finite[lost], NewtonOutcome.NON_FINITE, NewtonOutcome.SINGULAR)
-        size, largest = np.abs(trial.step), np.abs(x[left]).max(axis=1, initial=0.0, keepdims=True)
+        status[active[lost]] = np.where(non_finite[lost], NewtonOutcome.NON_FINITE, NewtonOutcome.SINGULAR)
+        size, largest = np.abs(trial.step), np.abs(x[active]).max(axis=1, initial=0.0, keepdims=True)
         longest = size.max(axis=1, initial=0.0)
-        near = np.all(size <= tolerance * (1.0 + np.abs(x[left])), axis=1)
-        settled = np.all(size <= tolerance * largest, axis=1) | (longest >= STALLED * last[left])
+        near = np.all(size <= tolerance * (1.0 + np.abs(x[active])), axis=1)
+        settled = np.all(size <= tolerance * largest, axis=1) | (longest >= STALLED * last[active])
         done = ~lost & near & settled
-        for k in np.flatnonzero(~lost & ~near & (longest >= STALLED * last[left])):
-            done[k] = _is_rounding(newton, x[left[k]], [other[left[k]] for other in others], tolerance)
-        x[left[~lost]] += trial.step[~lost]
-        step[left], last[left] = trial.step, longest
-        status[left[done]] = NewtonOutcome.CONVERGED
-        left = left[~lost & ~done]
+        for k in np.flatnonzero(~lost & ~near & (longest >= STALLED * last[active])):
+            done[k] = _is_rounding(newton, x[active[k]], [other[active[k]] for other in others], tolerance)
+        x[active[~lost]] += trial.step[~lost]
+        step[active], last[active] = trial.step, longest
+        status[active[done]] = NewtonOutcome.CONVERGED
+        active = active[~lost & ~done]
     return Iterated(x, status, step, iterations)

@@ -292,7 +292,7 @@ def _newton_of(tableau: Tableau, newton: Any, values: Any) -> NewtonStep:
         raise ModelError("give values= or newton=, not both: newton has been probed already")
     if not isinstance(newton, NewtonStep):
         raise ModelError(f"newton must come from `tableau.newton()`; it is {type(newton).__name__}")
-    own = newton.plan.pattern
-    if (own.equations, own.unknowns) != (tableau.equations, tableau.unknowns):
+    pattern = newton.plan.pattern
+    if (pattern.equations, pattern.unknowns) != (tableau.equations, tableau.unknowns):
         raise ModelError("newton was made for other equations or unknowns; make it by this tableau's `newton()`")
     return newton

@@ -236,9 +236,9 @@ def wide_sincos(width: int, element: str) -> tuple[list[str], set[str]]:
     """Return `@wide_sincos` on vectors of `width`, for a module whose own functions are of another width."""
     declarations: set[str] = set()
     text = [*reduction(width, *circular.PIO2[:2]), *_circular("sincos", width, element, declarations)]
-    own = re.compile(r"@(?:da_)?(sincos|far_sincos|reduce_lanes|reduce|two_over_pi)\b")
+    names = re.compile(r"@(?:da_)?(sincos|far_sincos|reduce_lanes|reduce|two_over_pi)\b")
     whole = "\n".join(text).splitlines()
-    lines = [own.sub(r"@wide_\1", line) for line in whole if not line.startswith("declare")]
+    lines = [names.sub(r"@wide_\1", line) for line in whole if not line.startswith("declare")]
     return lines, declarations
 
 

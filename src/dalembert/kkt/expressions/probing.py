@@ -108,12 +108,12 @@ def _dependences(
 
 def _chosen(rows: list[Array], rank: int) -> list[int]:
     """Return `rank` rows whose least pivot among all probes is largest, one after another (pivoted Gram-Schmidt)."""
-    left, kept = [B.copy() for B in rows], list[int]()
+    rests, kept = [B.copy() for B in rows], list[int]()
     for _ in range(rank):
-        sizes = np.min([np.linalg.norm(B, axis=1) for B in left], axis=0)
+        sizes = np.min([np.linalg.norm(B, axis=1) for B in rests], axis=0)
         sizes[kept] = -1.0
         kept.append(int(np.argmax(sizes)))
-        for B in left:
+        for B in rests:
             unit = B[kept[-1]] / (np.linalg.norm(B[kept[-1]]) or 1.0)
             for _ in range(2):
                 B -= np.outer(B @ unit, unit)

@@ -66,17 +66,19 @@ def from_loop(loop: Loop) -> Constraint:
 
 def _check_options(loop: Loop, kind: Any, given: dict[str, Any]) -> None:
     """Refuse options that the constraint does not have, and ask for those that it needs."""
-    own = {
+    options_of_kind = {
         field.name: field for field in fields(kind) if field.name not in ("frame", "other", "placement", "at", "name")
     }
     for name in given:
-        if name not in own:
+        if name not in options_of_kind:
             raise ModelError(
-                f"loop {loop.name!r} ({loop.kind}) has no option {name!r}; it takes {', '.join(own)}",
+                f"loop {loop.name!r} ({loop.kind}) has no option {name!r}; it takes {', '.join(options_of_kind)}",
                 loop.source,
-                near_matches(name, own),
+                near_matches(name, options_of_kind),
             )
-    needed = [name for name, field in own.items() if field.default is MISSING and field.default_factory is MISSING]
+    needed = [
+        name for name, field in options_of_kind.items() if field.default is MISSING and field.default_factory is MISSING
+    ]
     missing = [name for name in needed if name not in given]
     if missing:
         raise ModelError(

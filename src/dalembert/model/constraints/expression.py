@@ -78,9 +78,9 @@ class Expression(Constraint):
 
         moving = ca.depends_on(phi, k.v)
         if moving != self.velocity:
-            said = "velocity=True" if self.velocity else "no velocity=True"
+            words = "velocity=True" if self.velocity else "no velocity=True"
             raise ModelError(
-                f"constraint {self.row_names()[0]!r} has {said}, but its expression "
+                f"constraint {self.row_names()[0]!r} has {words}, but its expression "
                 f"{'depends' if moving else 'does not depend'} on the velocities"
             )
         rate = phi if self.velocity else along_motion(phi)

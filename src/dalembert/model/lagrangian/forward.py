@@ -259,9 +259,9 @@ class _Answers:
         status = self.status[:, 0].astype(np.uint8)
 
         def sample(index: tuple[int, ...]) -> Answer:
-            one = by_kkt(states.taken(flat[index].reshape(1)), 1, options).certificate
-            assert isinstance(one, BatchCertificate)
-            return one.sample((0,))
+            certificate = by_kkt(states.taken(flat[index].reshape(1)), 1, options).certificate
+            assert isinstance(certificate, BatchCertificate)
+            return certificate.sample((0,))
 
         def residuals() -> tuple[Array, Array]:
             pairs = np.full((2, status.size), np.nan)

@@ -118,17 +118,17 @@ def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0
     """
     rank = fitting_rank(mechanism, q, t)
     M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
-    own = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
-    if not own.any():
+    moving = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
+    if not moving.any():
         return v
-    L = np.linalg.cholesky(definite(M, A)[np.ix_(own, own)])
-    B = rank.scales[:, None] * solve_triangular(L, A[:, own].T, lower=True).T
+    L = np.linalg.cholesky(definite(M, A)[np.ix_(moving, moving)])
+    B = rank.scales[:, None] * solve_triangular(L, A[:, moving].T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
     digits = ROUNDING if free is None else digits_of(mechanism)
     keep = (np.arange(s.size) < rank.rank) & (s > digits * s.max(initial=0.0))
     y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
     velocity = v.copy()
-    velocity[own] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
+    velocity[moving] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
     return velocity
 
 
@@ -228,10 +228,10 @@ class RankSurvey:
         """Set D from the sizes of rows at a configuration, the largest of each constraint and kind; zero has none."""
         norms = np.linalg.norm(self.rows(q)[1], axis=1)
         kinds = list(zip(self.m.row_groups, angular_rows(self.m), strict=True))
-        largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == own) for own in kinds])
+        largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == kind) for kind in kinds])
         top = largest.max(initial=0.0)
         for turns in (False, True):
-            same = np.array([own[1] == turns for own in kinds])
+            same = np.array([kind[1] == turns for kind in kinds])
             peak = largest[same].max(initial=0.0) or top
             largest[same] = np.where(largest[same] > IDLE_CONSTRAINT * peak, largest[same], peak)
         self.scales = 1.0 / np.where(largest > 0.0, largest, 1.0)
@@ -242,8 +242,8 @@ class RankSurvey:
         """Return the decomposition of all rows, or of some, which decides what of it is zero."""
         M, A = self.matrices(q)
         self.definite &= definite(M, A) is M
-        own = slice(None) if rows is None else rows
-        return row_structure(A[own], M, tolerance, rank=rank, scales=self.scales[own])
+        chosen = slice(None) if rows is None else rows
+        return row_structure(A[chosen], M, tolerance, rank=rank, scales=self.scales[chosen])
 
     def spectrum(self, q: Array) -> Array:
         """Return s_i / s_1, as many numbers as there are rows."""
@@ -258,8 +258,8 @@ class RankSurvey:
         rng = np.random.default_rng(0)
         L, B = self.rows(q)
         Vt = np.linalg.svd(self.scaled(B)[self.holonomic])[2]
-        kept = self.structure(q, self.digits, rows=self.holonomic).rank
-        motions = solve_triangular(L.T, Vt[kept:].T, lower=False)
+        rank = self.structure(q, self.digits, rows=self.holonomic).rank
+        motions = solve_triangular(L.T, Vt[rank:].T, lower=False)
         levers = velocity_sizes(self.m)
         places = []
         for length in PLACES if motions.shape[1] else ():

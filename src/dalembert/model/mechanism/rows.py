@@ -128,13 +128,13 @@ def row_sizes(mechanism: Mechanism) -> Array:
     rows, first = np.ones(len(mechanism.names)), 0
     for constraint in mechanism.all_constraints:
         turns = np.array(constraint.angular(), dtype=bool)
-        own = slice(first, first + turns.size)
+        span = slice(first, first + turns.size)
         first += turns.size
         if isinstance(constraint, Pair):
-            rows[own] = np.where(turns, 1.0, mechanism.reach)
+            rows[span] = np.where(turns, 1.0, mechanism.reach)
             continue
-        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[own])
-        rows[own] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
+        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[span])
+        rows[span] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
     return rows
 
 

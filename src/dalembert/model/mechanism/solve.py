@@ -195,8 +195,8 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, tau: Array, t: Array) -> t
     unsolved = np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite)
     far = distances(rank, M[unsolved], A[unsolved])
     for k in unsolved[(far > digits_of(mechanism)) | (far <= ROUNDING)]:
-        own = mechanism.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
-        a[k], lam[k], status[k] = own.acceleration[0], own.multipliers[0], np.asarray(own.status)[0]
+        alone = mechanism.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
+        a[k], lam[k], status[k] = alone.acceleration[0], alone.multipliers[0], np.asarray(alone.status)[0]
     return a, lam, status
 
 

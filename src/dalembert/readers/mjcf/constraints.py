@@ -161,7 +161,7 @@ def add_tendons(compiled: CompiledModel) -> None:
         stiffness, damping = float(model.tendon_stiffness[i]), float(model.tendon_damping[i])
         spring, damper = not compiled.no_springs, not compiled.no_dampers
         limit = not compiled.disabled("mjDSBL_LIMIT", "mjDSBL_CONSTRAINT")
-        left = [
+        unused = [
             what
             for what, values, acts in (
                 ("limits", model.tendon_limited, limit),
@@ -176,9 +176,9 @@ def add_tendons(compiled: CompiledModel) -> None:
         stiffness *= spring
         damping *= damper
         if stiffness or damping:
-            left += _spring(compiled, i, name, stiffness, damping)
-        if left:
-            draft.notes.append(f"left out: {', '.join(left)} of tendon {name!r}")
+            unused += _spring(compiled, i, name, stiffness, damping)
+        if unused:
+            draft.notes.append(f"left out: {', '.join(unused)} of tendon {name!r}")
 
 
 def _spring(compiled: CompiledModel, i: int, name: str, stiffness: float, damping: float) -> list[str]:

@@ -156,10 +156,10 @@ class Flat:
     def _height_field(self, element: XmlElement) -> None:
         """Write a height field without its heights: MuJoCo takes the mass of its box, and nothing is opened."""
         self.draft.leave_out(element, "its surface")
-        kept = {"name": _file_name(element), "nrow": "2", "ncol": "2"}
+        attributes = {"name": _file_name(element), "nrow": "2", "ncol": "2"}
         if "size" in element.attributes:
-            kept["size"] = element.attributes["size"]
-        self._line(element, f"<hfield{_words(kept)}/>")
+            attributes["size"] = element.attributes["size"]
+        self._line(element, f"<hfield{_words(attributes)}/>")
 
     def folder_of(self, tag: str) -> dict[str, Path]:
         """Return the folder of the file in which an asset stands, by the asset's name."""
@@ -241,10 +241,10 @@ def compiled(flat: Flat, folders: Folders) -> Any:
             flat.draft.shapes += [geom.parent.name for geom in spec.geoms if geom.contype or geom.conaffinity]
         _drop_shapes(mujoco, spec, flat, folders)
         _drop_actuators(mujoco, spec, flat)
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = spec.compile()
-        flat.draft.notes += sorted({f"MuJoCo: {shortened(str(warning.message), 300)}" for warning in said})
+        flat.draft.notes += sorted({f"MuJoCo: {shortened(str(warning.message), 300)}" for warning in caught})
         return model
     except DalembertError:
         raise

@@ -71,8 +71,8 @@ class Includes:
 def _changed(model: XmlElement, include: XmlElement) -> XmlElement:
     """Return the included model with the include's own name, pose, static and placement frame."""
     changed = XmlElement("model", dict(model.attributes), include.line, include.file)
-    own = {child.tag: child for child in include.children if child.tag in ("pose", "static")}
-    changed.children = [child for child in model.children if child.tag not in own] + list(own.values())
+    children = {child.tag: child for child in include.children if child.tag in ("pose", "static")}
+    changed.children = [child for child in model.children if child.tag not in children] + list(children.values())
     for tag in ("name", "placement_frame"):
         if (element := include.only(tag)) is not None and element.text.strip():
             changed.attributes[tag] = element.text.strip()
@@ -139,8 +139,8 @@ def _copied(element: XmlElement, proxy: str) -> XmlElement:
     attributes = {name: proxy if value.strip() == MODEL else value for name, value in element.attributes.items()}
     copy = XmlElement(element.tag, attributes, element.line, element.file)
     copy.text = proxy if element.text.strip() == MODEL else element.text
-    own = element.tag == "model"
-    copy.children = [x if own and x.tag != "pose" else _copied(x, proxy) for x in element.children]
+    nested = element.tag == "model"
+    copy.children = [x if nested and x.tag != "pose" else _copied(x, proxy) for x in element.children]
     return copy
 
 

@@ -249,7 +249,7 @@ def _constraint(element: XmlElement, draft: Draft) -> None:
     known = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis", "origin", "axis")
     draft.leave_out_unknown(element, known)
     parent, child = element.required("parent").attribute("link"), element.required("child").attribute("link")
-    own = origin(element, "parent_origin" if element.first("parent_origin") else "origin")
+    place = origin(element, "parent_origin" if element.first("parent_origin") else "origin")
     other = origin(element, "child_origin")
     axes = {}
     for tag in ("axis", "parent_axis", "child_axis"):
@@ -262,7 +262,9 @@ def _constraint(element: XmlElement, draft: Draft) -> None:
         options = (("axis2", axes["child_axis"]),)
     elif "child_axis" in axes:
         other = other @ Placement(shortest_turn(np.array(axis), np.array(axes["child_axis"])))
-    draft.loops.append(Loop(element.attribute("name"), kind, parent, child, own, other, axis, options, element.source))
+    draft.loops.append(
+        Loop(element.attribute("name"), kind, parent, child, place, other, axis, options, element.source)
+    )
 
 
 def shortest_turn(a: Array, b: Array) -> Array:

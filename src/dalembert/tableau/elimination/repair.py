@@ -67,11 +67,11 @@ class Repair:
             spare = self._replan(data[bad[0]], paired)
             if spare is None:
                 break
-            left = self._try(spare, data, b, bad, x, checks, status)
-            failed = bool(left.size) and left[0] == bad[0]
+            rest = self._try(spare, data, b, bad, x, checks, status)
+            failed = bool(rest.size) and rest[0] == bad[0]
             if failed and not paired:
                 break
-            bad, paired = left, paired and not failed
+            bad, paired = rest, paired and not failed
         for sample in bad:
             x[sample], checks[sample], status[sample] = self._superlu(data[sample], b[sample])
 

@@ -129,15 +129,15 @@ def formulas(element: Element, gravity: Array) -> Formulas:
     sheet = MaximalSheet([Body(str(k)) for k in range(len(element.bodies))], np.zeros(3))
     if isinstance(described, Joint):
         sheet.add(described)
-        own = {name: x for name, x in sheet.variables.items() if name.startswith(("lam ", "q "))}
-        return _differentiated(sheet, _forces(sheet), own, [sheet.variables[f"tau {described.name}"]], element)
+        symbols = {name: x for name, x in sheet.variables.items() if name.startswith(("lam ", "q "))}
+        return _differentiated(sheet, _forces(sheet), symbols, [sheet.variables[f"tau {described.name}"]], element)
     constraint, local = described
     wrenches = [ca.SX(6, 1) for _ in sheet.poses]
     multipliers: dict[str, ca.SX] = {}
     seen = BodyKinematics(local, sheet.poses)
     add_constraint(constraint, seen, wrenches, sheet.rows, multipliers)
-    for own, more in zip(sheet.wrenches, wrenches, strict=True):
-        own[0], own[1] = own[0] + more[:3], own[1] + more[3:]
+    for symbols, more in zip(sheet.wrenches, wrenches, strict=True):
+        symbols[0], symbols[1] = symbols[0] + more[:3], symbols[1] + more[3:]
     return _differentiated(sheet, _forces(sheet), multipliers, [], element)
 
 
@@ -327,8 +327,10 @@ def _group(members: list[tuple[Element, int, int]], gravity: Array) -> _Group:
     first = members[0][0]
     written = formulas(first, gravity)
     local = np.arange(SIZE)
-    own, torques = np.arange(len(first.unknowns)), np.arange(len(first.torques))
-    at = [np.concatenate([*[SIZE * body + local for body in element.bodies], row + own]) for element, row, _ in members]
+    places, torques = np.arange(len(first.unknowns)), np.arange(len(first.torques))
+    at = [
+        np.concatenate([*[SIZE * body + local for body in element.bodies], row + places]) for element, row, _ in members
+    ]
     inputs = np.array([torque + torques for _, _, torque in members], dtype=np.int64).reshape(
         len(members), len(torques)
     )

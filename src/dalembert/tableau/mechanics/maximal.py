@@ -70,8 +70,8 @@ def maximal(mechanism: Mechanism, known: Iterable[str] | None = None) -> Tableau
             sheet.add(joint)
     sheet.couple()
     added = body_rows(tree, sheet.poses)
-    for own, more in zip(sheet.wrenches, added.wrenches, strict=True):
-        own[0], own[1] = own[0] + more[0], own[1] + more[1]
+    for wrench, more in zip(sheet.wrenches, added.wrenches, strict=True):
+        wrench[0], wrench[1] = wrench[0] + more[0], wrench[1] + more[1]
     sheet.move()
     if known is None:
         known = [name for name in sheet.variables if name.startswith("tau ")]

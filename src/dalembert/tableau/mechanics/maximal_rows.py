@@ -230,11 +230,11 @@ def add_constraint(
     names = iter(constraint.row_names())
     for part in rows if isinstance(rows, list) else [rows]:
         written = ca.SX(part.rate if part.residual is None else part.residual)
-        own = [next(names) for _ in range(written.numel())]
-        lam = ca.vertcat(*[ca.SX.sym(f"lam {name}") for name in own])
+        labels = [next(names) for _ in range(written.numel())]
+        lam = ca.vertcat(*[ca.SX.sym(f"lam {name}") for name in labels])
         _act(ca.SX(part.jacobian), -lam, wrenches)
-        equations |= {f"row {name}": row for name, row in zip(own, ca.vertsplit(written), strict=True)}
-        multipliers |= {f"lam {name}": x for name, x in zip(own, ca.vertsplit(lam), strict=True)}
+        equations |= {f"row {name}": row for name, row in zip(labels, ca.vertsplit(written), strict=True)}
+        multipliers |= {f"lam {name}": x for name, x in zip(labels, ca.vertsplit(lam), strict=True)}
 
 
 def _act(J: ca.SX, force: ca.SX, wrenches: list[ca.SX]) -> None:

@@ -136,8 +136,8 @@ class JointKinematics(Kinematics):
         for joint in self.mechanism.joints:
             place = self.mechanism.index_q(joint.name)
             size = 1 if joint.kind == "continuous" else place.stop - place.start
-            own = self.own[at : at + size]
-            parts.append(ca.vertcat(ca.cos(own), ca.sin(own)) if joint.kind == "continuous" else own)
+            part = self.own[at : at + size]
+            parts.append(ca.vertcat(ca.cos(part), ca.sin(part)) if joint.kind == "continuous" else part)
             at += size
         return ca.vertcat(*parts)
 
@@ -178,8 +178,8 @@ def rate_of_q(tree: WeldedTree, q: ca.SX, qd: ca.SX) -> ca.SX:
 def tree_poses(tree: WeldedTree, q: ca.SX) -> list[tuple[Any, Any]]:
     """Return rotation and origin of every body's frame in the world."""
     poses: list[tuple[Any, Any]] = []
-    for joint, own in zip(tree.joints, parts_of(tree, q, "nq"), strict=True):
-        scalars: Any = ca.vertsplit(own)
+    for joint, part in zip(tree.joints, parts_of(tree, q, "nq"), strict=True):
+        scalars: Any = ca.vertsplit(part)
         R, p = (as_expression(x) for x in motion(joint).motion(joint, scalars))
         fixed, parent = ca.sparsify(ca.SX(joint.placement.rotation)), tree.number(joint.parent)
         R, p = ca.mtimes(fixed, R), ca.SX(joint.placement.position) + ca.mtimes(fixed, p)
@@ -307,9 +307,9 @@ def _outward(sheet: Sheet, tree: WeldedTree, q: ca.SX, qd: ca.SX, qdd: ca.SX) ->
     base = {"w": none, "dw": none, "a": ca.SX(-tree.gravity), "v": none, "Rw": ca.SX.eye(3), "p": none}
     moved: list[dict[str, Any]] = []
     parts = zip(parts_of(tree, q, "nq"), parts_of(tree, qd, "nv"), parts_of(tree, qdd, "nv"), strict=True)
-    for joint, own in zip(tree.joints, parts, strict=True):
+    for joint, part in zip(tree.joints, parts, strict=True):
         carrier = tree.number(joint.parent)
-        frame = _joint_frame(sheet, joint, *own)
+        frame = _joint_frame(sheet, joint, *part)
         moved.append(_body_motion(sheet, tree.bodies[len(moved)], base if carrier == BASE else moved[carrier], frame))
     return moved
 
@@ -327,10 +327,10 @@ def _joint_frame(sheet: Sheet, joint: Joint, q: ca.SX, qd: ca.SX, qdd: ca.SX) ->
     r = sheet.let(f"r {joint.name}", ca.SX(joint.placement.position) + ca.mtimes(fixed, shift), 4)
     frame: dict[str, Any] = {"R": R, "r": r, "rate": rate, "S": S}
     for letter, rows in (("s", slice(3, 6)), ("t", slice(0, 3))):
-        own = S[rows, :]
-        moves = own.nnz() > 0
-        frame[f"{letter} qd"] = sheet.let(f"{letter} qd {joint.name}", ca.mtimes(own, rate), 5) if moves else None
-        push = ca.mtimes(own, qdd) + bias[rows]
+        block = S[rows, :]
+        moves = block.nnz() > 0
+        frame[f"{letter} qd"] = sheet.let(f"{letter} qd {joint.name}", ca.mtimes(block, rate), 5) if moves else None
+        push = ca.mtimes(block, qdd) + bias[rows]
         frame[f"{letter} qdd"] = sheet.let(f"{letter} qdd {joint.name}", push, 5) if moves else None
     return frame
 

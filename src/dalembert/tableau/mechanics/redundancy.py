@@ -64,8 +64,8 @@ def _rows_in_bodies(tableau: Tableau, values: Mapping[str, Any]) -> tuple[list[s
     names = [tableau.equations[i] for i in chosen]
     A = _evaluated(tableau, J, values)
     silent = {k for k, name in enumerate(names) if name.startswith(ROWS) and not A[k].any()}
-    kept = [k for k in range(len(names)) if k not in silent]
-    return [names[k] for k in kept], A[kept]
+    rows = [k for k in range(len(names)) if k not in silent]
+    return [names[k] for k in rows], A[rows]
 
 
 def _rows_in_joints(tableau: Tableau, values: Mapping[str, Any]) -> tuple[list[str], np.ndarray]:
@@ -139,9 +139,9 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
     }
     columns: dict[str, ca.SX] = {}
     for name, column in tableau.variables.columns.items():
-        own = [names[k] for k in tableau.variables.groups[name]]
-        if multipliers & set(own):
-            columns |= {element: symbols[names.index(element)] for element in own if element not in multipliers}
+        elements = [names[k] for k in tableau.variables.groups[name]]
+        if multipliers & set(elements):
+            columns |= {element: symbols[names.index(element)] for element in elements if element not in multipliers}
         else:
             columns[name] = column
     known = [name for name in tableau.known if name not in multipliers]

@@ -98,10 +98,10 @@ def signature_matrix(tableau: Tableau) -> sp.csr_array:
     rates = {tableau.x_dot[k].element_hash(): j for k, j in enumerate(tableau.differential)}
     orders = np.zeros(pattern.entries, np.int64)
     for i, row in enumerate(ca.vertsplit(tableau.residual)):
-        own = pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]
+        columns = pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]
         for s in ca.symvar(row):
             if s.element_hash() in rates:
-                orders[pattern.indptr[i] + np.searchsorted(own, rates[s.element_hash()])] = 1
+                orders[pattern.indptr[i] + np.searchsorted(columns, rates[s.element_hash()])] = 1
     return sp.csr_array((orders, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
@@ -284,15 +284,15 @@ def _assemble(
     states, called = [], []
     for j, name in enumerate(tableau.unknowns):
         for k in range(int(d[j]) + 1):
-            own = name + "'" * k
-            variables[own] = derivatives.symbol(name, k)
+            label = name + "'" * k
+            variables[label] = derivatives.symbol(name, k)
             if k < d[j]:
                 if (j, k + 1) in dummies:
-                    called.append(f"{own}'")
+                    called.append(f"{label}'")
                 else:
-                    states.append(own)
-                    rates[own] = ca.SX.sym(f"d({own})")
-                    equations[f"link {own}"] = rates[own] - derivatives.symbol(name, k + 1)
+                    states.append(label)
+                    rates[label] = ca.SX.sym(f"d({label})")
+                    equations[f"link {label}"] = rates[label] - derivatives.symbol(name, k + 1)
     for name, levels in zip(tableau.equations, rows, strict=True):
         for k, row in enumerate(levels):
             equations[name + "'" * k] = row

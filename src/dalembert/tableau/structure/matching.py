@@ -271,8 +271,8 @@ def match(pattern: Pattern, preferred: Iterable[tuple[int, int]] = ()) -> Matchi
     rows, cols = pattern.shape
     col_of_row, row_of_col = np.full(rows, -1, np.int64), np.full(cols, -1, np.int64)
     for i, j in preferred:
-        own = pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]
-        if j in own and col_of_row[i] < 0 and row_of_col[j] < 0:
+        columns = pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]
+        if j in columns and col_of_row[i] < 0 and row_of_col[j] < 0:
             col_of_row[i], row_of_col[j] = j, i
     augment(pattern.indptr, pattern.indices, col_of_row, row_of_col)
     return Matching(pattern, col_of_row, row_of_col)

@@ -59,19 +59,19 @@ def _consistent(tableau: Tableau, points: list[Array], free: Bool[Array, " n"]) 
     if not tableau.matching.perfect:
         return points[0]
     start = causal_start(tableau, make_plan(tableau.pattern, preferred=tableau.preferred))
-    kept = [p for p in points if p.shape[1]]
-    starts = np.stack([np.array(start(*[p[k] for p in kept]), dtype=float).ravel() for k in range(len(points[0]))])
+    present = [p for p in points if p.shape[1]]
+    starts = np.stack([np.array(start(*[p[k] for p in present]), dtype=float).ravel() for k in range(len(points[0]))])
     return np.where(free & np.isfinite(starts), starts, points[0])
 
 
 def _parameters(tableau: Tableau, chosen: Mapping[str, Any], rng: np.random.Generator) -> Array:
     """Return given or default values of parameters, random ones where there is neither."""
-    own = tableau.parameters
-    sizes = {name: symbol.numel() for name, symbol in zip(own.names, own.symbols, strict=True)}
-    drawn = {n: rng.uniform(0.5, 1.5, k) for n, k in sizes.items() if n not in chosen and n not in own.defaults}
+    parameters = tableau.parameters
+    sizes = {name: symbol.numel() for name, symbol in zip(parameters.names, parameters.symbols, strict=True)}
+    drawn = {n: rng.uniform(0.5, 1.5, k) for n, k in sizes.items() if n not in chosen and n not in parameters.defaults}
     for name, value in chosen.items():
         as_numbers(value, f"values: the value of {name!r}", finite=True)
-    packed = own.pack({**drawn, **chosen})
+    packed = parameters.pack({**drawn, **chosen})
     if packed.ndim > 1:
         raise ShapeError(f"values: one value for each parameter; got shape {packed.shape[:-1]} of them")
     return packed
@@ -120,11 +120,11 @@ def newton_of(tableau: Tableau, values: Mapping[str, Any] | None, options: dict[
     s = ca.SX.sym("shift", 1 if tableau.differential else 0)
     names = ("x", "x_dot", "shift", "u", "t", "parameters")
     symbols = (tableau.x, tableau.x_dot, s, tableau.u, tableau.time, tableau.parameters.column)
-    kept = [k for k, symbol in enumerate(symbols) if symbol.numel()]
-    inputs, labels = [symbols[k] for k in kept], [names[k] for k in kept]
+    present = [k for k, symbol in enumerate(symbols) if symbol.numel()]
+    inputs, labels = [symbols[k] for k in present], [names[k] for k in present]
     f = ca.Function("residual", inputs, [tableau.residual], labels, ["G"])
     J = ca.Function("jacobian", inputs, [tableau.jacobian(s if tableau.differential else 0)], labels, ["J"])
-    points = _finite_points(tableau, values, J, kept)
+    points = _finite_points(tableau, values, J, present)
     return NewtonStep(
         f,
         points=points,

@@ -136,10 +136,10 @@ def vanished(pattern: Pattern, values: Array, reference: Array) -> tuple[Array, 
     rounding = np.abs(values) <= VANISHING * reference
     absent = []
     for at, count in zip((pattern.rows, pattern.indices), pattern.shape, strict=True):
-        kept = np.zeros((len(values), count), bool)
+        present = np.zeros((len(values), count), bool)
         sample, entry = np.nonzero(~rounding)
-        kept[sample, at[entry]] = True
-        absent.append(~kept)
+        present[sample, at[entry]] = True
+        absent.append(~present)
     return absent[0], absent[1]
 
 

@@ -99,14 +99,14 @@ def count(results: Any) -> Counter[str]:
     seen: set[int] = set()
     stack = [results]
     while stack:
-        one = stack.pop()
-        if isinstance(one, (list, tuple)):
-            stack.extend(one)
-        elif isinstance(one, Symbol) and id(one) not in seen:
-            seen.add(id(one))
-            stack.extend(one.parts)
-            if one.op != "input":
-                kinds[one.op] += 1
+        number = stack.pop()
+        if isinstance(number, (list, tuple)):
+            stack.extend(number)
+        elif isinstance(number, Symbol) and id(number) not in seen:
+            seen.add(id(number))
+            stack.extend(number.parts)
+            if number.op != "input":
+                kinds[number.op] += 1
     return kinds
 
 

@@ -56,14 +56,16 @@ def bias(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar]) -> li
 def weight(tree: Tree, posed: list[Posed]) -> list[Scalar]:
     """Return the joint forces that hold the tree still against gravity, less the weight that is held up anyway."""
     still: list[Scalar] = [0.0] * tree.nv
-    own = body_forces(tree, accelerations(tree.gravity, posed, still, still))
-    return joint_forces(tree, posed, [pair_add(*pair) for pair in zip(own, lift_forces(tree, posed), strict=True)])[0]
+    forces = body_forces(tree, accelerations(tree.gravity, posed, still, still))
+    return joint_forces(tree, posed, [pair_add(*pair) for pair in zip(forces, lift_forces(tree, posed), strict=True)])[
+        0
+    ]
 
 
 def link_forces(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Pair]:
     """Return the force that each link needs for its motion, less what springs between frames supply."""
-    own = body_forces(tree, accelerations(tree.gravity, posed, v, a))
-    return [pair_add(*pair) for pair in zip(own, spring_forces(tree, posed, v), strict=True)]
+    forces = body_forces(tree, accelerations(tree.gravity, posed, v, a))
+    return [pair_add(*pair) for pair in zip(forces, spring_forces(tree, posed, v), strict=True)]
 
 
 def forward_by_aba(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], tau: list[Scalar]) -> list[Scalar]:

@@ -108,8 +108,8 @@ def rnea(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> li
 
 def composites(tree: Tree, posed: list[Posed]) -> list[Rigid]:
     """Return Ic of every link in its frame."""
-    own = [link.inertia for link in tree.links]
-    return inward(posed, own, Rigid(), lambda i, link, total: link.rigid_out(total), Rigid.add)[0]
+    inertias = [link.inertia for link in tree.links]
+    return inward(posed, inertias, Rigid(), lambda i, link, total: link.rigid_out(total), Rigid.add)[0]
 
 
 def crba(tree: Tree, posed: list[Posed]) -> list[list[Scalar]]:

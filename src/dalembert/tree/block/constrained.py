@@ -254,9 +254,9 @@ def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
 
 
 def _stepped(setting: Tracing) -> BlockAnswer:
-    kept = tuple(i for i, has in enumerate(setting.mechanism.holonomic) if has)
-    needs = needs_of_rows(setting.mechanism, kept)
-    A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
+    rows = tuple(i for i, has in enumerate(setting.mechanism.holonomic) if has)
+    needs = needs_of_rows(setting.mechanism, rows)
+    A, phi = [setting.A[i] for i in rows], scalars(setting.rows.residual)
     system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
     still: list[Scalar] = [0.0] * setting.mechanism.nv
     solver = BlockSolver.of(system, needs, None, setting.limits)
@@ -325,16 +325,16 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
     b, A = dynamics.inverse(setting.tree, setting.posed, q, v, a), setting.kept_A
     setting.symbol("t")
     columns = [[row[k] for row in A] for k in range(mechanism.nv)]
-    kept = kept_rows(setting.needs)
-    if not kept:
+    rows = kept_rows(setting.needs)
+    if not rows:
         return _unheld(setting, b, driven)
-    Q = _gram([[A[i][k] for k in driven] for i in kept])
-    needs = _needs(mechanism, kept, driven, passive)
-    system = MatrixSystem.of(Q, [[columns[k][i] for i in kept] for k in passive], needs.massless)
+    Q = _gram([[A[i][k] for k in driven] for i in rows])
+    needs = _needs(mechanism, rows, driven, passive)
+    system = MatrixSystem.of(Q, [[columns[k][i] for i in rows] for k in passive], needs.massless)
     solver = BlockSolver.of(system, needs, None, setting.limits)
-    pull = [neg(total(*(mul(A[i][k], b[k]) for k in driven))) for i in kept]
+    pull = [neg(total(*(mul(A[i][k], b[k]) for k in driven))) for i in rows]
     answer = solver.solve(pull, [neg(b[k]) for k in passive], setting.inputs(("q", "v", "a")))
-    lam = _least(setting, dict(zip(kept, answer.acceleration, strict=True)))
+    lam = _least(setting, dict(zip(rows, answer.acceleration, strict=True)))
     tau = [add(b[k], total(*map(mul, columns[k], lam))) if k in driven else 0.0 for k in range(mechanism.nv)]
     status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting)
     return setting.function(

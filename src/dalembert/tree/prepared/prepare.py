@@ -55,8 +55,8 @@ def regroup(tree: Tree) -> Tree:
     still = tree.still
     for i in reversed(range(len(tree.links))):
         link = tree.links[i]
-        kept, handed = _shares(link.kind, inertias[i])
-        inertias[i] = kept
+        share, handed = _shares(link.kind, inertias[i])
+        inertias[i] = share
         passed = moved(handed, at_zero(link))
         if link.parent < 0:
             still = still.add(passed)
@@ -140,9 +140,9 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
         split = decompose(K.rotation, K.position)
         steps, last = split.steps(), split.last
         if raw.kind in TURNING:
-            own = (0.0, 0.0) if frames == "file" else _choice(raw, last, carried, frames)
-            turns[i] = Placement.from_rpy((0.0, 0.0, own[0]), (0.0, 0.0, own[1]))
-            last = (_small(last[0] + own[0]), _small(last[1] + own[1], own[1]))
+            choice = (0.0, 0.0) if frames == "file" else _choice(raw, last, carried, frames)
+            turns[i] = Placement.from_rpy((0.0, 0.0, choice[0]), (0.0, 0.0, choice[1]))
+            last = (_small(last[0] + choice[0]), _small(last[1] + choice[1], choice[1]))
         else:
             steps, last = (*steps, turn("z", *last)), (0.0, 0.0)
             steps = tuple(screw for screw in steps if not idle(screw))

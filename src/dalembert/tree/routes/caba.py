@@ -236,9 +236,9 @@ class _AtLink:
             kappa = {r: x for r, x in kappa.items() if not is_zero(x)}
             for r, x in kappa.items():
                 height = mul(x, pivot.r)
-                own = self.made.forces[r].joints.get(k, 0.0)
+                force = self.made.forces[r].joints.get(k, 0.0)
                 # the force along a unit axis without armature passes whole: what is left there is what the joint bears
-                self.open[r] = yielded(self.open.get(r, REST), pivot, neg(height), neg(own))
+                self.open[r] = yielded(self.open.get(r, REST), pivot, neg(height), neg(force))
                 for s, y in kappa.items():
                     if s <= r:
                         value = sub(self.made.L[r].get(s, 0.0), mul(height, y))
@@ -280,14 +280,14 @@ def elimination_order(setting: Tracing, forces: list[RowForce]) -> Order:
     needs = setting.needs
     q = np.array([*closed_configurations(setting.mechanism), *neutral_if_met(setting.mechanism)])
     numbers = _numbers(setting, forces, q)
-    kept, groups = {r for r, depends in enumerate(needs.dependent) if depends}, setting.mechanism.row_groups
-    wanted = Counter(group for r, group in enumerate(groups) if r not in kept)
+    open_rows, groups = {r for r, depends in enumerate(needs.dependent) if depends}, setting.mechanism.row_groups
+    wanted = Counter(group for r, group in enumerate(groups) if r not in open_rows)
     order: Order = {}
 
     def decide(place: Place, made: TreeElimination, together: dict[int, Pair]) -> Sequence[int]:
         taken: list[int] = []
         for _, rows in groupby(sorted(together), key=lambda r: groups[r]):
-            group = [r for r in rows if r not in kept]
+            group = [r for r in rows if r not in open_rows]
             if group and len(group) == wanted[groups[group[0]]] and _safe(made.L, group, taken, needs, len(q)):
                 taken += group
         order[place] = taken
@@ -305,10 +305,10 @@ def _safe(L: dict[int, Vector], group: list[int], taken: list[int], needs: Condi
     scales = np.array([needs.row_scales[r] for r in rows])
     blocks = np.moveaxis(whole * scales[:, None, None] * scales[:, None], 2, 0)
     k = len(taken)
-    own = blocks[:, k:, k:]
+    block = blocks[:, k:, k:]
     if k:
-        own = own - blocks[:, k:, :k] @ np.linalg.solve(blocks[:, :k, :k], blocks[:, :k, k:])
-    return bool(np.isfinite(own).all() and np.linalg.eigvalsh(own).min() > SAFE)
+        block = block - blocks[:, k:, :k] @ np.linalg.solve(blocks[:, :k, :k], blocks[:, :k, k:])
+    return bool(np.isfinite(block).all() and np.linalg.eigvalsh(block).min() > SAFE)
 
 
 def _numbers(setting: Tracing, forces: list[RowForce], q: Array) -> list[RowForce]:
@@ -428,10 +428,10 @@ class InsideTheTree:
 
         needs = setting.needs
         made = eliminate(setting.tree, setting.posed, forces, decide, needs.idle)
-        left = sorted(made.L)
-        L = [[made.L[r].get(s, 0.0) for s in left] for r in left]
-        metric = None if setting.metric is None else [setting.metric[r] for r in left]
-        return cls(setting, made, left, factored(L, needs.of_rows(left), metric))
+        rows = sorted(made.L)
+        L = [[made.L[r].get(s, 0.0) for s in rows] for r in rows]
+        metric = None if setting.metric is None else [setting.metric[r] for r in rows]
+        return cls(setting, made, rows, factored(L, needs.of_rows(rows), metric))
 
     def solve(self, load: Load, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
         """Return a and lam with the verdict."""

@@ -88,11 +88,11 @@ def _chosen(system: ArticulatedSystem, meetings: Meetings) -> list[int]:
         new = PRODUCTS_OF_OMEGA * len(set(path) - known)
         return len(meetings[b]) * (len(_velocities(system, path)) - 6) - 36 * len(rows) - new
 
-    left = set(meetings)
-    while left and gain(best := max(left, key=lambda b: (gain(b), b))) > 0:
+    rest = set(meetings)
+    while rest and gain(best := max(rest, key=lambda b: (gain(b), b))) > 0:
         chosen.append(best)
         known |= set(system.tree.ancestors(best))
-        left.remove(best)
+        rest.remove(best)
     return chosen
 
 

@@ -273,11 +273,11 @@ def _stops(system: TreeSystem) -> dict[int, Stop]:
     stops: dict[int, Stop] = defaultdict(Stop)
     carriers = {link.v + k: i for i, link in enumerate(system.tree.links) for k in range(len(link.axes))}
     for r, row in enumerate(system.forces):
-        own: dict[int, Vector] = defaultdict(dict)
+        forces: dict[int, Vector] = defaultdict(dict)
         for k, value in row.joints.items():
-            own[carriers[k]][k] = value
+            forces[carriers[k]][k] = value
         starts = [(i, scaled(-1.0, F)) for i, F in row.links.items()]
-        for i, tau in own.items():
+        for i, tau in forces.items():
             stops[i].joint[r], share = system.mass.passed(i, REST, tau)
             starts.append((system.tree.links[i].parent, share))
         for i, F in starts:

@@ -161,16 +161,16 @@ class TreeRows:
         """Return multipliers as the user's rows have them."""
         result: list[Scalar] = []
         for (constraint, rows), basis in zip(self.groups, self.bases, strict=True):
-            own = lam[len(result) : len(result) + len(rows)]
-            result += self.motion.in_world(constraint, basis.multipliers(own) if basis else own)
+            part = lam[len(result) : len(result) + len(rows)]
+            result += self.motion.in_world(constraint, basis.multipliers(part) if basis else part)
         return result
 
     def from_world(self, c: list[Scalar]) -> list[Scalar]:
         """Return right sides of the user's rows as these rows have them."""
         result: list[Scalar] = []
         for (constraint, rows), basis in zip(self.groups, self.bases, strict=True):
-            own = self.motion.from_world(constraint, c[len(result) : len(result) + len(rows)])
-            result += basis.right(own) if basis else own
+            part = self.motion.from_world(constraint, c[len(result) : len(result) + len(rows)])
+            result += basis.right(part) if basis else part
         return result
 
     def in_world(self) -> list[RowForce]:
