@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from dalembert.kernel import Kernel
     from dalembert.kkt import KKT, Diagnosis, Solution
-    from dalembert.kkt.impact import Impact
+    from dalembert.kkt.solution import Impact
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.ranks import GenericRank
