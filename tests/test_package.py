@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,14 @@ def test_public_names_exist_and_are_documented():
         assert getattr(da, name) is not None
         if name != "__version__":
             assert (getattr(da, name).__doc__ or "").strip(), name
+
+
+def test_names_of_rooms_exist():
+    """What a room offers can be imported, names that come on first use among them."""
+    for folder in sorted(path.parent for path in (ROOT / "src/dalembert").rglob("__init__.py")):
+        room = import_module(".".join(folder.relative_to(ROOT / "src").parts))
+        for name in getattr(room, "__all__", ()):
+            assert getattr(room, name) is not None, f"{room.__name__}.{name}"
 
 
 def test_every_room_has_its_page():

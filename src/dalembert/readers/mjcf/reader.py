@@ -2,7 +2,7 @@
 
 Several joints of one body become a chain with massless bodies between them. The coordinates of hinges and sliders are
 MuJoCo's own, `ref` included: a joint's frame stands where q = 0 puts it. Quaternions and the velocity of free joints
-differ; `state_map.py` converts.
+differ; `state_vectors.py` converts.
 """
 
 from __future__ import annotations
