@@ -212,7 +212,7 @@ def long() -> list[dict[str, Any]]:
             lambda b=problem, q=p.q, e=span, s=step: b.integrate((0, e), q, rtol=1e-10, atol=1e-10, max_step=s), 1
         )
         q, v = r.y[:n].T, r.y[n : 2 * n].T
-        energy = system.energy(q, v)
+        energy = system.energy(q, v).total
         drift = energy - energy[0]
         halves = [float(np.abs(part).max()) for part in np.array_split(np.abs(system.constraint(q)).max(axis=-1), 2)]
         rows.append(
@@ -224,7 +224,7 @@ def long() -> list[dict[str, Any]]:
                 "velocity residual": float(np.abs(system.constraint_velocity(q, v)).max()),
                 "energy drift": float(np.abs(drift).max()),
                 "energy drift per step": float(np.polyfit(np.arange(len(drift)), drift, 1)[0]),
-                "energy scale": float(np.ptp(system.energy(q, 0 * v))),
+                "energy scale": float(np.ptp(system.energy(q, 0 * v).total)),
             }
         )
         print(json.dumps(rows[-1]))

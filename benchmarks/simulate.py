@@ -2,13 +2,14 @@
 
     python benchmarks/simulate.py [--only NAME] [--json FILE]
     python benchmarks/simulate.py --long
+    python benchmarks/simulate.py --lagrangians
 
 Published problems with converged references: IFToMM's A01 pendulum, A02 double four-bar through its singular
 configurations, A04 Bricard's overconstrained mechanism, A05 stiff flyball governor; Andrews' squeezer; SUNDIALS'
 slider-crank with hinges in space, whose rows are redundant. Exudyn (pip install exudyn) runs its implicit solver with
 every setting of `exudyn_models.WAYS` and every number of steps; the cheapest that reaches the error counts. Times are
 the processor's, of its solver and of a whole call of `da.simulate`, models being assembled and compiled before. With
---long: 10^6 steps of a crank-rocker.
+--long: 10^6 steps of a crank-rocker. With --lagrangians: the same systems as mechanisms and as Lagrangians.
 """
 
 from __future__ import annotations
@@ -79,13 +80,13 @@ def problems():
     found.append(
         Problem("Andrews' squeezer", squeezer, start, None, 0.03, lambda run: [run[f"to {k}"][-1] for k in names],
                 [linkages.ANDREWS[k] for k in names],
-                lambda steps, way: other.andrews(steps, way, squeezer, start), {"torque": torque})
+                lambda steps, way: other.andrews(steps, way, squeezer, start), {"force": torque})
     )  # fmt: skip
     m6, q, torque = linkages.redundant_slider_crank()
     reference = linkages.SLIDER_CRANK
     found.append(
         Problem("redundant slider-crank", m6, q, None, 10.0, lambda run: [run[k][-1] for k in reference],
-                list(reference.values()), other.slider_crank, {"torque": torque})
+                list(reference.values()), other.slider_crank, {"force": torque})
     )  # fmt: skip
     return found
 
@@ -163,14 +164,50 @@ def long_run(steps=1_000_000):
         run = da.simulate(m, steps * h, q, v, method=method, step=h, every=100 * h)
         seconds = time.process_time() - start
         half = run.t.size // 2
-        drift = float(run.energy[half:].mean() - run.energy[:half].mean())
+        drift = float(run.energy.total[half:].mean() - run.energy.total[:half].mean())
         rows.append(
             {"method": method, "steps": run.steps, "seconds": seconds, "position": float(run.position_residual.max()),
-             "velocity": float(run.velocity_residual.max()), "swing": float(np.ptp(run.energy)), "drift": drift,
+             "velocity": float(run.velocity_residual.max()), "swing": float(np.ptp(run.energy.total)), "drift": drift,
              "kinetic": float(run.kinetic.max())}
         )  # fmt: skip
         print({key: value if isinstance(value, str) else f"{value:.3g}" for key, value in rows[-1].items()}, flush=True)
     return rows
+
+
+def lagrangians():
+    """Print processor times of systems as Lagrangians, beside the same as mechanisms where there is one."""
+    from tests.simulate import test_lagrangians as forms
+
+    from dae_problems import andrews
+
+    squeezer, start, torque = linkages.andrews()
+    pendulum, rods, _, mechanism = forms.starts().values()
+    cases = {
+        "Andrews' squeezer": ((andrews.system(), andrews.Q0, np.zeros(7)), (squeezer, start, None), 0.03, torque),
+        "double pendulum, angles": (pendulum, mechanism, 20.0, None),
+        "double pendulum, rods": (rods, mechanism, 20.0, None),
+        "Chaplygin sleigh": (forms.sleigh(), None, 20.0, None),
+    }
+    rows = []
+    for name, (own, same, duration, force) in cases.items():
+        seconds, run = _warm(own, duration, None)
+        beside = None if same is None else _warm(same, duration, force)[0]
+        ratio = None if beside is None else seconds / beside
+        rows.append({"problem": name, "steps": run.steps, "lagrangian": seconds, "mechanism": beside, "ratio": ratio})
+        said = "" if beside is None else f"mechanism {beside * 1e3:8.2f} ms, ratio {ratio:5.2f}"
+        print(f"{name:26} {run.status:10} {run.steps:6} steps  Lagrangian {seconds * 1e3:8.2f} ms  {said}", flush=True)
+    return rows
+
+
+def _warm(case, duration, force):
+    """Return the least time of several runs after one that compiles, and the last result."""
+    system, q, v = case
+
+    def run():
+        return da.simulate(system, duration, q, v, force=force, rtol=1e-8, atol=1e-10)
+
+    run()
+    return best_time(run)
 
 
 def main() -> None:
@@ -179,8 +216,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--only", default="", help="problems whose name holds this")
     parser.add_argument("--long", action="store_true", help="10^6 steps of a crank-rocker instead")
+    parser.add_argument("--lagrangians", action="store_true", help="the same systems as Lagrangians instead")
     options = parser.parse_args()
-    table = {"long": long_run()} if options.long else {"equal accuracy": compare(options.only)}
+    if options.lagrangians:
+        table = {"lagrangians": lagrangians()}
+    else:
+        table = {"long": long_run()} if options.long else {"equal accuracy": compare(options.only)}
     if options.json:
         options.json.write_text(json.dumps(table, indent=1))
 

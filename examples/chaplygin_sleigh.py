@@ -32,4 +32,4 @@ run = solve_ivp(rate, (0, 3), [0, 0, 0, 0, 0, 1 / np.sqrt(b)], t_eval=times, rto
 exact = 1 / np.sqrt(b) / np.cosh(OFFSET / b * times)  # the turn dies out as a hyperbolic secant
 for t, turn, closed in zip(times, run.y[5], exact, strict=True):
     print(f"t = {t:.1f} s: turns at {turn:.9f} rad/s, closed form {closed:.9f}")
-print(f"energy kept to {np.ptp(sleigh.energy(run.y[:3].T, run.y[3:].T)):.0e} J")
+print(f"energy kept to {np.ptp(sleigh.energy(run.y[:3].T, run.y[3:].T).total):.0e} J")

@@ -35,7 +35,7 @@ t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 3), ca.SX.sym("v", 3)
 spring = ca.Function("spring", [t, q, v], [ca.vertcat(0, 0, -0.0056 * q[2])])
 touching = np.arcsin(pole_radius / np.hypot(hole, half_height)) - np.arctan2(hole, half_height)
 
-run = da.simulate(toy, 0.5, [0.0, touching, -0.25], contacts=contacts, torque=spring, method="hybrid")
+run = da.simulate(toy, 0.5, [0.0, touching, -0.25], contacts=contacts, force=spring, method="hybrid")
 print(run)
 pecks = [event.time for event in run.events if event.contact == "beak" and event.new == "impact"]
 print(f"{len(pecks)} pecks; it came down by {-1e3 * run['height'][-1]:.2f} mm")

@@ -108,11 +108,11 @@ def trial(rng: np.random.Generator) -> tuple[str, str]:
         return "refused", f"{type(refused).__name__}: {str(refused).split(':')[0]}"
     except Exception as error:
         return "foreign", f"{type(error).__name__}: {error} ({words})"
-    size = abs(run.energy[0]) + run.kinetic[0]
+    size = abs(run.energy.total[0]) + run.kinetic[0]
     wrong = []
     if (least := _deepest(run, points, gap)) < -DEEP:
         wrong.append(f"{-least:.2g} m below the ground")
-    if (gained := float(np.diff(run.energy).max(initial=0.0))) > GAIN * size and run.status == "completed":
+    if (gained := float(np.diff(run.energy.total).max(initial=0.0))) > GAIN * size and run.status == "completed":
         wrong.append(f"{gained:.2g} J gained")
     if np.abs(run.energy_residual).max() > GAIN * size:
         wrong.append(f"balance of energy {np.abs(run.energy_residual).max():.2g} J")

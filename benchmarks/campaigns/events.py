@@ -186,9 +186,9 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
             force.breaks = breaks[1:]  # type: ignore[attr-defined]
         else:
             options["breaks"] = breaks[1:]
-        options["force" if kind == "lagrangian" else "torque"] = force
+        options["force"] = force
     if kind == "lagrangian":
-        options["stepper"] = str(method := rng.choice(["dop853", "dopri5", "radau"]))
+        options["method"] = str(method := rng.choice(["dop853", "dopri5", "radau"]))
     else:
         options["method"] = str(method)
         options |= {"step": step} if method == "variational" else {}

@@ -67,7 +67,9 @@ def _falling(rng: np.random.Generator) -> tuple[str, str]:
     way = h * (np.hypot(run.v[:, 0], run.v[:, 1]) + reach * np.abs(run.v[:, 2]) + GRAVITY * h)
     if (deep := float((depth - WAYS * way).max())) > 1e-6:
         return "wrong", f"{deep:.2g} m in the ground beyond its way: {words}"
-    if (gained := float(run.energy.max() - run.energy[0])) > GAIN * (abs(run.energy[0]) + run.kinetic[0]):
+    if (gained := float(run.energy.total.max() - run.energy.total[0])) > GAIN * (
+        abs(run.energy.total[0]) + run.kinetic[0]
+    ):
         return "wrong", f"{gained:.2g} J gained: {words}"
     return "right", words
 

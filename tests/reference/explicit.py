@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.simulate.equations.evaluate import Chart
 from dalembert.simulate.steppers.advance_loops import LEAST, MOST, SAFETY
-from dalembert.simulate.steppers.explicit import PAIRS, pair_of, scale_places
+from dalembert.simulate.steppers.explicit import pair_of, scale_places
 from dalembert.simulate.steppers.explicit_loops import CLOSED, MOST_CLOSING, RungeKuttaPair
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Plain:
 
     def __init__(self, mechanism: Mechanism, force: Force, method: str, rtol: float, atol: float) -> None:
         self.m, self.force, self.rtol, self.atol = mechanism, force, rtol, atol
-        self.pair: RungeKuttaPair = pair_of(PAIRS[method])
+        self.pair: RungeKuttaPair = pair_of(method)
         self.chart = Chart(mechanism)
         self.scales = scale_places(mechanism)
 

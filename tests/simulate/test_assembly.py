@@ -97,7 +97,7 @@ def test_a_pendulum_rests_below_and_a_falling_body_nowhere():
 
 def test_inverse_dynamics_along_a_motion_with_a_loop():
     m, q, v = crank_rocker()
-    run = da.simulate(m, 1.0, q, v, torque=lambda t, q, v: np.array([3.0 * np.sin(4 * t), 0.0, 0.0]))
+    run = da.simulate(m, 1.0, q, v, force=lambda t, q, v: np.array([3.0 * np.sin(4 * t), 0.0, 0.0]))
     tau, _, status = run.joint_forces(actuated=["drive"])
     np.testing.assert_allclose(tau[:, 0], 3.0 * np.sin(4 * run.t), atol=1e-8)
     np.testing.assert_allclose(tau[:, 1:], 0.0, atol=1e-12)

@@ -32,7 +32,7 @@ def work_at(m: da.Mechanism, q: float, v: float) -> Any:
 @pytest.mark.parametrize(("q", "status"), [(0.1, Status.UNIQUE), (np.nan, Status.NONFINITE)])
 def test_a_newton_step_has_the_status_of_its_data(q: float, status: Status) -> None:
     m = linkage()
-    work, run = work_at(m, q, 0.0), SimpleNamespace(codes=SimpleNamespace(mechanism=m))
+    work, run = work_at(m, q, 0.0), SimpleNamespace(codes=SimpleNamespace(system=m))
     Callbacks._close(run, work)  # type: ignore[arg-type]
     assert work.status[0] == status
     assert np.isfinite(work.correction).all() == (status is Status.UNIQUE)
@@ -40,7 +40,7 @@ def test_a_newton_step_has_the_status_of_its_data(q: float, status: Status) -> N
 
 def test_a_velocity_without_a_metric_is_no_foreign_error(monkeypatch: pytest.MonkeyPatch) -> None:
     m = linkage()
-    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(mechanism=m))
+    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(system=m))
 
     def no_metric(*_: Any) -> None:
         raise np.linalg.LinAlgError("not positive definite")

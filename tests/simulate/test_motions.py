@@ -9,7 +9,8 @@ import pytest
 import dalembert as da
 from dalembert.friction import Bounded, Coulomb, Dry, Hyperbolic, JointFriction, StaticKinetic
 from dalembert.model import Matrices
-from dalembert.simulate import METHODS, STEPPERS
+from dalembert.simulate import STEPPERS
+from dalembert.simulate.dry.simulate import METHODS
 
 
 def oscillator(law, stiffness=1.0, surface=0.0):
@@ -88,7 +89,7 @@ def test_brick_thrown_up_a_slope_stops_and_stays():
     assert run.events[0].time == pytest.approx(speed / braking, rel=1e-12)
     assert np.linalg.norm(run.q[-1]) == pytest.approx(speed**2 / 2 / braking, rel=1e-11)
     assert np.abs(run.energy_residual).max() <= 1e-10
-    np.testing.assert_allclose(run.reactions[:, 0], 2.0 * 9.81 * np.cos(angle), rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(run.reactions)[:, 0], 2.0 * 9.81 * np.cos(angle), rtol=1e-12)
 
 
 def test_a_unilateral_contact_that_would_pull_ends_the_run():
@@ -197,7 +198,7 @@ def test_no_contacts_and_every():
     np.testing.assert_allclose(run.q[:, 0], np.cos(run.t), atol=1e-10)
     assert run.forces.shape == (run.t.size, 0)
     with pytest.raises(da.ModelError, match="no energy"):
-        _ = run.energy
+        _ = run.energy.total
 
 
 def test_applied_force():
@@ -244,7 +245,7 @@ def test_chattering_is_reported(monkeypatch):
         ({"method": ["events"]}, da.ModelError, "not one of"),
         ({"stepper": ["dop853"]}, da.ModelError, "not one of"),
         ({"method": "fixed", "step": 0.1, "resolver": ["exact"]}, da.ModelError, "resolver"),
-        ({"force": [1.0]}, da.ModelError, "function of"),
+        ({"force": [1.0, 2.0]}, da.ShapeError, r"shape \(1,\)"),
         ({"force": lambda t, q, v: [1.0, 2.0]}, da.ShapeError, r"\(1,\)"),
         ({"force": lambda t, q, v: "a"}, da.ModelError, "1 numbers"),
         ({"force": lambda t, q, v: [np.inf if t > 0.5 else 0.0]}, da.ModelError, "inf along 'x' at t = 0.5"),
@@ -283,9 +284,9 @@ def test_what_is_no_system_and_what_a_trajectory_does_not_have():
 def test_contradictory_initial_values_are_refused():
     q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
     wire = da.Lagrangian(q, v, kinetic=ca.sumsqr(v) / 2, constraints={"wire": (ca.sumsqr(q) - 1.0) / 2.0})
-    with pytest.raises(da.ModelError, match="contradict 'wire'"):
+    with pytest.raises(da.ModelError, match="the initial v misses 'wire'"):
         da.simulate(wire, 1.0, [1.0, 0.0], [1.0, 0.0])
-    with pytest.raises(da.ModelError, match="violates 'wire'"):
+    with pytest.raises(da.ModelError, match="the initial q misses 'wire'"):
         da.simulate(wire, 1.0, [1.1, 0.0], [0.0, 1.0])
     sled = Matrices({"x": 1.0, "y": 1.0}, {"floor": [0, 1]}, friction=[Coulomb("foot", [1, 0], 0.3, normal="floor")])
     with pytest.raises(da.ModelError, match="contradict 'floor'"):

@@ -38,7 +38,7 @@ def pushed(m):
 def exact():
     m, q, v = crank_rocker()
     torque, level = pushed(m)
-    options = {"torque": torque, "events": {"level": level}, "rtol": 1e-12, "atol": 1e-12}
+    options = {"force": torque, "events": {"level": level}, "rtol": 1e-12, "atol": 1e-12}
     return da.simulate(m, 1.0, q, v, **options)
 
 
@@ -52,7 +52,7 @@ def test_every_stepper_takes_functions_and_events_compiled_or_called(method, how
     if how == "called":
         torque, level = push, lambda t, q, v: np.sin(q[0])
         options = options | {"on_step": lambda t, q, v: seen.append(t)}
-    run = da.simulate(m, 1.0, q, v, method=method, torque=torque, events={"level": level}, **options)
+    run = da.simulate(m, 1.0, q, v, method=method, force=torque, events={"level": level}, **options)
     assert run.ok
     np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=error)
     assert [(e.contact, e.new) for e in run.events] == [(e.contact, e.new) for e in exact.events]
@@ -69,7 +69,7 @@ def test_a_terminal_event_ends_the_run_where_it_happens(method, exact):
     torque, level = pushed(m)
     options, error = SMOOTH[method]
     events = [EventWatch(level, "falls", terminal=True, direction=-1), EventWatch(level, "rises", direction=1)]
-    run = da.simulate(m, 1.0, q, v, method=method, torque=torque, events=events, every=0.1, **options)
+    run = da.simulate(m, 1.0, q, v, method=method, force=torque, events=events, every=0.1, **options)
     assert run.status == "event"
     assert "falls" in run.message
     assert run.t[-1] == pytest.approx(exact.events[0].time, abs=error)
@@ -89,7 +89,7 @@ def test_a_terminal_event_ends_the_run_where_it_happens(method, exact):
 def test_a_controller_that_goes_wrong_is_told_with_its_time_and_the_motion_kept(method, torque, kind, words):
     m, q, v = crank_rocker()
     with pytest.raises(kind, match=words) as caught:
-        da.simulate(m, 0.5, q, v, torque=torque, method=method, **SMOOTH[method][0])
+        da.simulate(m, 0.5, q, v, force=torque, method=method, **SMOOTH[method][0])
     assert 0.25 < caught.value.trajectory.t[-1] <= 0.33
 
 
@@ -98,7 +98,7 @@ def test_implicit_runs_go_on_bit_for_bit(method, tmp_path, monkeypatch):
     monkeypatch.setattr(stiff, "BLOCK", 100)
     m, q, v = crank_rocker()
     torque, level = pushed(m)
-    options = {"torque": torque, "method": method, "events": {"level": level}, "rtol": 1e-9, "atol": 1e-9}
+    options = {"force": torque, "method": method, "events": {"level": level}, "rtol": 1e-9, "atol": 1e-9}
     whole = da.simulate(m, 1.0, q, v, **options)
     taken = []
 
@@ -120,7 +120,7 @@ def test_implicit_runs_go_on_bit_for_bit(method, tmp_path, monkeypatch):
 def test_a_stiff_controller_given_as_a_function_is_stable():
     """A damper of 10^4 N m s/rad in Python: explicit steps would be a hundred times shorter."""
     m = stiff_arm().with_passive(False)
-    run = da.simulate(m, 2.0, torque=lambda t, q, v: np.array([0.0, -1e4 * v[1]]), rtol=1e-7, atol=1e-7)
+    run = da.simulate(m, 2.0, force=lambda t, q, v: np.array([0.0, -1e4 * v[1]]), rtol=1e-7, atol=1e-7)
     assert run.method == "bdf"
     assert run.steps < 1000
     built_in = da.simulate(stiff_arm(), 2.0, rtol=1e-7, atol=1e-7)
@@ -164,7 +164,7 @@ def test_the_compiled_loop_agrees_with_its_plain_twin(make, method):
 def test_the_plain_twin_takes_forces():
     m, q, v = crank_rocker()
     forms = torque_forms(m)
-    run = da.simulate(m, 0.3, q, v, torque=forms["table"], rtol=1e-9, atol=1e-9)
+    run = da.simulate(m, 0.3, q, v, force=forms["table"], rtol=1e-9, atol=1e-9)
     plain = Plain(m, forms["callable"], "dop853", 1e-9, 1e-9)
     _, places, _ = plain.run(0.0, 0.3, q, v, run.step[1])
     np.testing.assert_allclose(places[-1], run.q[-1], atol=1e-8)
@@ -178,7 +178,7 @@ def nan_late(m):
 @pytest.mark.parametrize(
     ("change", "kind", "words"),
     [
-        ({"torqe": 1.0}, da.ModelError, "no option 'torqe'.*did you mean 'torque'"),
+        ({"forse": 1.0}, da.ModelError, "no option 'forse'.*did you mean 'force'"),
         ({"impacts": "simultaneous"}, da.ModelError, "no option 'impacts'"),
         ({"t": np.nan}, da.ModelError, "t=nan"),
         ({"on_step": 3}, da.ModelError, "on_step is int"),
@@ -186,9 +186,9 @@ def nan_late(m):
         ({"events": [lambda t, q, v: q]}, da.ShapeError, r"shape \(3,\) at t = 0"),
         ({"events": [lambda t, q, v: np.nan if t > 0.3 else 1.0]}, da.ModelError, r"event 0 is nan at t = 0\.3"),
         ({"events": [lambda t, q, v: 1 / 0]}, da.ModelError, "failed at t = 0 s: ZeroDivisionError"),
-        ({"torque": ([0.0, 0.2], np.ones((2, 3)))}, da.ModelError, "from 0 to 0.2 s and the run from 0 to 0.5 s"),
-        ({"torque": ca.SX.sym("t")}, da.ModelError, "casadi.Function"),
-        ({"torque": {"drive": lambda t, q, v: np.ones(2)}}, da.ShapeError, r"'drive' has shape \(2,\) at t = 0"),
+        ({"force": ([0.0, 0.2], np.ones((2, 3)))}, da.ModelError, "from 0 to 0.2 s and the run from 0 to 0.5 s"),
+        ({"force": ca.SX.sym("t")}, da.ModelError, "casadi.Function"),
+        ({"force": {"drive": lambda t, q, v: np.ones(2)}}, da.ShapeError, r"'drive' has shape \(2,\) at t = 0"),
     ],
 )
 @pytest.mark.parametrize("method", ["dop853", "bdf", "variational"])
@@ -222,7 +222,7 @@ def test_a_dict_may_hold_functions_beside_tables_and_numbers(exact):
         "pivot": ca.Function("f", [t, x, y], [0.5 * t - 0.1 * x[2]]),
         "knee": ([0.0, 2.0], [0.0, 0.0]),
     }
-    run = da.simulate(m, 1.0, q, v, torque=torque, rtol=1e-10, atol=1e-10)
+    run = da.simulate(m, 1.0, q, v, force=torque, rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=1e-7)
 
 
@@ -244,13 +244,13 @@ def test_a_mechanism_that_cannot_move_stays():
 def test_a_controller_that_fails_at_once_leaves_the_start(method):
     m, q, v = crank_rocker()
     for torque, words in (
-        (lambda t, q, v: {}[1], r"torque \(<lambda>\) failed at t = 0 s: KeyError"),
+        (lambda t, q, v: {}[1], r"force \(<lambda>\) failed at t = 0 s: KeyError"),
         (lambda t, q, v: np.zeros(3) + 1j, "complex numbers at t = 0 s"),
     ):
         for chosen in (method, "auto"):
             options = SMOOTH[method][0] if chosen == method else {}
             with pytest.raises(da.DalembertError, match=words) as caught:
-                da.simulate(m, 0.5, q, v, torque=torque, method=chosen, **options)
+                da.simulate(m, 0.5, q, v, force=torque, method=chosen, **options)
             assert caught.value.trajectory.t.tolist() == [0.0]
 
 
@@ -265,7 +265,7 @@ def test_a_controller_that_fails_when_read_back_keeps_the_motion():
         return np.zeros(3)
 
     with pytest.raises(da.ModelError, match=r"battery.*empty") as caught:
-        da.simulate(m, 0.5, q, v, torque=battery, method="bdf")
+        da.simulate(m, 0.5, q, v, force=battery, method="bdf")
     assert caught.value.trajectory.t.size > 1
     assert np.isnan(caught.value.trajectory.work).all()
 
@@ -279,9 +279,9 @@ def test_reactions_under_a_curved_python_law_are_those_of_the_same_expression(me
         "law", s, [ca.vertcat(5 * ca.sin(2 * s[1][0]) - 0.1 * s[2][0], 0, ca.cos(s[1][2]) * s[2][2] ** 2)]
     )
     options = {"method": method, "every": 0.1, **SMOOTH[method][0]}
-    compiled = da.simulate(m, 1.0, q, v, torque=law, **options)
+    compiled = da.simulate(m, 1.0, q, v, force=law, **options)
     called = da.simulate(
-        m, 1.0, q, v, torque=lambda t, q, v: np.array([5 * np.sin(2 * q[0]) - 0.1 * v[0], 0, np.cos(q[2]) * v[2] ** 2]),
+        m, 1.0, q, v, force=lambda t, q, v: np.array([5 * np.sin(2 * q[0]) - 0.1 * v[0], 0, np.cos(q[2]) * v[2] ** 2]),
         **options,
     )  # fmt: skip
     assert called.ok
@@ -293,10 +293,10 @@ def test_an_expression_that_is_no_number_is_named(method):
     m, q, v = crank_rocker()
     s = ca.SX.sym("t"), ca.SX.sym("q", 3), ca.SX.sym("v", 3)
     law = ca.Function("law", s, [ca.vertcat(ca.sqrt(0.1 - s[0]), 0, 0)])
-    run = da.simulate(m, 0.5, q, v, torque=law, method=method, **SMOOTH[method][0])
+    run = da.simulate(m, 0.5, q, v, force=law, method=method, **SMOOTH[method][0])
     assert run.status == "no solution"
     assert run.t[-1] == pytest.approx(0.1, abs=1e-3)
-    assert "torque[0] is nan at t = 0.1" in run.message
+    assert "force[0] is nan at t = 0.1" in run.message
 
 
 @pytest.mark.parametrize("method", SMOOTH)
@@ -309,6 +309,6 @@ def test_states_next_to_a_sample_differ_by_rounding(method):
 
 def test_a_python_law_too_stiff_for_variational_steps_is_told():
     m, q, v = crank_rocker()
-    run = da.simulate(m, 1.0, q, v, torque=lambda t, q, v: -1e5 * v, method="variational", step=1e-2)
+    run = da.simulate(m, 1.0, q, v, force=lambda t, q, v: -1e5 * v, method="variational", step=1e-2)
     assert run.status == "no solution"
     assert "do not settle" in run.message

@@ -19,8 +19,8 @@ import xarray
 
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
+from dalembert.simulate.storage.read import lookup3
 from dalembert.simulate.storage.text import as_text, from_text
-from dalembert.simulate.storage.unfinished import lookup3
 from tests.model.closed_loops import parallelogram, slider_crank, stewart
 from tests.simulate.contact_cases import vertical_ball
 from tests.simulate.linkages import bricard, crank_rocker
@@ -109,7 +109,7 @@ def test_adaptive_steps_and_events_go_on_bit_for_bit(tmp_path):
     m, q, v = crank_rocker()
     t, x, y = ca.SX.sym("t"), ca.SX.sym("q", 3), ca.SX.sym("v", 3)
     options = {
-        "torque": ca.Function("f", [t, x, y], [ca.vertcat(ca.sin(3 * t), 0, -0.1 * y[2])]),
+        "force": ca.Function("f", [t, x, y], [ca.vertcat(ca.sin(3 * t), 0, -0.1 * y[2])]),
         "events": {"turned": ca.Function("g", [t, x, y], [ca.sin(x[0])])},
     }
     whole = da.simulate(m, 60.0, q, v, **options)
@@ -139,11 +139,11 @@ def test_adaptive_steps_and_events_go_on_bit_for_bit(tmp_path):
 def test_a_file_alone_repeats_its_run(tmp_path):
     m, q, v = crank_rocker()
     torque = {"drive": (np.array([0.0, 1.0, 3.0]), np.array([0.0, 1.0, -1.0]))}
-    run = da.simulate(m, 2.0, q, v, torque=torque)
+    run = da.simulate(m, 2.0, q, v, force=torque)
     run.save(tmp_path / "run.h5")
     read = da.Trajectory.load(tmp_path / "run.h5")
     s = read.session
-    again = da.simulate(s.mechanism, s.settings.duration, s.q, s.v, torque=s.controller.given)
+    again = da.simulate(s.mechanism, s.settings.duration, s.q, s.v, force=s.controller.given)
     np.testing.assert_array_equal(again.q, run.q)
     assert read.reason == run.reason
     np.testing.assert_array_equal(read.at(0.77)[0], run.at(0.77)[0])
@@ -195,13 +195,13 @@ def test_what_cannot_be_stored_is_asked_for_again(tmp_path):
     def torque(t, q, v):
         return np.array([np.sin(t), 0.0, 0.0])
 
-    run = da.simulate(m, 2.0, q, v, torque=torque, file=tmp_path / "run.h5")
+    run = da.simulate(m, 2.0, q, v, force=torque, file=tmp_path / "run.h5")
     read = da.Trajectory.load(tmp_path / "run.h5")
     np.testing.assert_array_equal(read.q, run.q)
     assert np.abs(read.at(0.77)[0] - run.at(0.77)[0]).max() < 1e-3
-    with pytest.raises(da.ModelError, match="torque="):
+    with pytest.raises(da.ModelError, match="force="):
         da.resume(tmp_path / "run.h5", duration=3.0)
-    longer = da.resume(tmp_path / "run.h5", duration=3.0, torque=torque)
+    longer = da.resume(tmp_path / "run.h5", duration=3.0, force=torque)
     assert longer.t[-1] == 3.0
 
 
@@ -251,7 +251,7 @@ def test_slow_runs_are_written_every_second(tmp_path):
         seen.append(0)
         return np.zeros(3)
 
-    run = da.simulate(m, 3.0, q, v, torque=slow, step=0.02, file=tmp_path / "run.h5")
+    run = da.simulate(m, 3.0, q, v, force=slow, step=0.02, file=tmp_path / "run.h5")
     assert 0 < max(seen) < run.t.size
 
 
@@ -274,7 +274,7 @@ def test_a_bar_shows_how_far_a_run_has_come(notebook, monkeypatch, capsys):
 
 def test_a_loaded_run_repeats_itself_and_cannot_be_made_shorter(tmp_path):
     m, q, v = crank_rocker()
-    run = da.simulate(m, 0.5, q, v, torque={"drive": 1.0})
+    run = da.simulate(m, 0.5, q, v, force={"drive": 1.0})
     run.save(tmp_path / "run.nc")
     read = da.Trajectory.load(tmp_path / "run.nc")
     np.testing.assert_array_equal(read.repeat().q, run.q)
@@ -417,12 +417,12 @@ def test_expressions_in_casadi_s_own_text_are_not_read(tmp_path, monkeypatch):
     m, q, v = crank_rocker()
     states = [ca.SX.sym("t"), ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)]
     torque = ca.Function("torque", states, [ca.SX.zeros(m.nv)])
-    da.simulate(m, 0.1, q, v, torque=torque, file=tmp_path / "run.h5", step=1e-2)
+    da.simulate(m, 0.1, q, v, force=torque, file=tmp_path / "run.h5", step=1e-2)
     with h5py.File(tmp_path / "run.h5", "r+") as file:
-        file.attrs["torque"] = json.dumps({"casadi": torque.serialize()})
+        file.attrs["force"] = json.dumps({"casadi": torque.serialize()})
     monkeypatch.setattr(ca.Function, "deserialize", None)
     assert da.Trajectory.load(tmp_path / "run.h5").status == "completed"
-    with pytest.raises(da.ModelError, match=r"torque=\.\.\."):
+    with pytest.raises(da.ModelError, match=r"force=\.\.\."):
         da.resume(tmp_path / "run.h5", duration=0.2)
 
 
@@ -444,3 +444,16 @@ def test_names_that_no_file_can_hold_are_refused_before_the_run(name):
         da.simulate(ball, 1.0, [1.0], contacts=[Contact(Sphere("ball"), name=name)], method="hybrid")
     with pytest.raises(da.ModelError, match="the name of an event"):
         da.simulate(ball, 1.0, [1.0], events={name: lambda t, q, v: q[0] - 0.5})
+
+
+def test_files_of_the_former_form_are_read(tmp_path):
+    """Earlier versions wrote `mechanism` and `torque`: the same data under other names."""
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 0.2, q, v, force={"drive": 1.0}, file=tmp_path / "run.h5")
+    with h5py.File(tmp_path / "run.h5", "r+") as file:
+        for new, old in (("system", "mechanism"), ("system_name", "mechanism_name"), ("force", "torque")):
+            file.attrs[old] = file.attrs[new]
+            del file.attrs[new]
+    read = da.Trajectory.load(tmp_path / "run.h5")
+    np.testing.assert_array_equal(read.q, run.q)
+    np.testing.assert_array_equal(read.repeat().q, run.q)

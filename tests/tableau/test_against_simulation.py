@@ -53,7 +53,7 @@ def test_Y12_forward_and_inverse_tableaux_hold_along_a_simulated_motion(robot):
     """The motion is integrated with explicit steps; accelerations are differences of its velocities."""
     mechanism = ROBOTS[robot]()
     q, v, tau = start_of(mechanism)
-    run = da.simulate(mechanism, 0.2, q, v, torque=tau, rtol=1e-10, atol=1e-10)
+    run = da.simulate(mechanism, 0.2, q, v, force=tau, rtol=1e-10, atol=1e-10)
     assert run.status == "completed"
     times = np.array([0.05, 0.1, 0.15])
     (x, speed), (_, before), (_, after) = (run.at(times + step) for step in (0.0, -BESIDE, BESIDE))
@@ -118,7 +118,7 @@ def test_a_gear_between_continuous_joints_counts_turns():
     angle = 0.5 * 5.0 / 1.25 * 5.0**2  # 1.25: inertia of both wheels at the first axle; eight turns
     result = Problem(gear, known=torque).integrate((0.0, 5.0), [0.0, 0.0], [0.0, 0.0], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(result.y[:2, -1], [angle, angle / 2], rtol=1e-7)
-    run = da.simulate(gear, 5.0, torque=[5.0, 0.0], method="bdf", rtol=1e-9, atol=1e-9)
+    run = da.simulate(gear, 5.0, force=[5.0, 0.0], method="bdf", rtol=1e-9, atol=1e-9)
     assert run.status == "completed"
     expected = np.array([np.cos(angle), np.sin(angle), np.cos(angle / 2), np.sin(angle / 2)])
     np.testing.assert_allclose(run.q[-1], expected, atol=1e-6)

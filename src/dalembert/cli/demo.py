@@ -268,7 +268,8 @@ def _redundant_contacts(page: Report, run: Trajectory) -> None:
         "determined, and the least-norm forces within the limits are returned.",
         f"largest |W T - elastic force|   {apart:.1e} N, {stuck.size} samples\n"
         f"largest creep on the belt       {creep:.1e} m/s\n"
-        f"energy less work of friction    {np.abs(run.energy_residual).max():.1e} J of {np.ptp(run.energy):.3g} J\n\n"
+        f"energy less work of friction    {np.abs(run.energy_residual).max():.1e} J of "
+        f"{np.ptp(run.energy.total):.3g} J\n\n"
         f"at an elastic force of 6.3 N:\n{before}\n{before.report}",
     )
 

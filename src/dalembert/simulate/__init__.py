@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any
 from dalembert.first_use import on_first_use
 
 if TYPE_CHECKING:
-    from dalembert.simulate.dry.simulate import METHODS
-    from dalembert.simulate.entry import simulate
+    from dalembert.simulate.entry import METHODS, simulate
     from dalembert.simulate.equations.consistent import Consistent
     from dalembert.simulate.equations.dae import DAE, from_expressions
     from dalembert.simulate.equations.formulation import FORMULATIONS
     from dalembert.simulate.equations.signals import Table
     from dalembert.simulate.events.asked import Event
     from dalembert.simulate.events.record import MODES, EventRecord
-    from dalembert.simulate.mechanism_trajectory import MechanismTrajectory
     from dalembert.simulate.problem import Problem, integrate
     from dalembert.simulate.result import Result, Statistics
     from dalembert.simulate.settings import Settings
@@ -29,15 +27,13 @@ if TYPE_CHECKING:
     from dalembert.simulate.trajectory import Trajectory
 
 _ON_FIRST_USE = {
-    "METHODS": "dry.simulate",
-    "simulate": "entry",
+    **dict.fromkeys(("METHODS", "simulate"), "entry"),
     "Consistent": "equations.consistent",
     **dict.fromkeys(("DAE", "from_expressions"), "equations.dae"),
     "FORMULATIONS": "equations.formulation",
     "Table": "equations.signals",
     "Event": "events.asked",
     **dict.fromkeys(("MODES", "EventRecord"), "events.record"),
-    "MechanismTrajectory": "mechanism_trajectory",
     **dict.fromkeys(("Problem", "integrate"), "problem"),
     **dict.fromkeys(("Result", "Statistics"), "result"),
     "Settings": "settings",
@@ -56,7 +52,6 @@ __all__ = [
     "Consistent",
     "Event",
     "EventRecord",
-    "MechanismTrajectory",
     "Problem",
     "Result",
     "Settings",
@@ -88,6 +83,15 @@ class _Room(ModuleType):
         from dalembert.simulate.entry import simulate
 
         return signature(simulate)
+
+    @property
+    def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What `help(da.simulate)` begins with: the signature and the words of the function."""
+        from inspect import signature
+
+        from dalembert.simulate.entry import simulate
+
+        return f"simulate{signature(simulate)}\n\n{simulate.__doc__}"
 
     @property
     def __wrapped__(self) -> Any:

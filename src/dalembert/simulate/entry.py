@@ -1,21 +1,29 @@
-"""`da.simulate`: one entry for every kind of system, and the choice of a method."""
+"""`da.simulate`: one entry for every kind of system, the choice of a method, the run driven and kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
+from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError, ShapeError
-
-if TYPE_CHECKING:
-    from dalembert.model.mechanism.mechanism import Mechanism
-    from dalembert.simulate.equations.controller import Controller
-    from dalembert.simulate.trajectory import Trajectory
+from dalembert.model.mechanism.project import CONTRADICTING
+from dalembert.names import near_matches
+from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
+from dalembert.simulate.equations.controller import Controller, controller
+from dalembert.simulate.events.asked import watches
+from dalembert.simulate.ignored import NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
+from dalembert.simulate.progress import progress_bar
+from dalembert.simulate.samples import checked_breaks, refuse_too_many
+from dalembert.simulate.session import RunSettings, Session
+from dalembert.simulate.trajectory import Trajectory, trajectory_of
+from dalembert.simulate.witness import broken_balance
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Ways of a mechanism through time, and how one of them is chosen.
+# Ways through time, and how one of them is chosen.
 
 
 Array = np.ndarray
@@ -57,8 +65,10 @@ def _moreau() -> Stepper:
 METHODS: dict[str, Callable[[], Stepper]] = {
     "dop853": _explicit,
     "dopri5": _explicit,
+    "rk4": _explicit,
     "bdf": _implicit,
     "radau": _implicit,
+    "ida": _implicit,
     "variational": _variational,
     "hybrid": _hybrid,
     "moreau": _moreau,
@@ -74,54 +84,66 @@ FEW = 3
 STIFF = 2e4
 """Decays by more than this many powers of e in the run are stiff: explicit steps would be limited by stability."""
 
-LOOSE = 1e-5
-"""Tolerances from here on let the energy of a long run drift."""
+LOOSE, LONG = 1e-5, 1e4
+"""Tolerances from LOOSE on let the energy of a run of more than LONG steps drift: symplectic steps keep it."""
 
 DIFFERENCE = 1e-6
 """Step of the differences by which decays are estimated."""
 
 
 def choose(
-    mechanism: Mechanism, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any], t: float = 0.0
+    system: Any, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any], t: float = 0.0
 ) -> tuple[str, str]:
     """Return a method and the reason for it, in words."""
     if contacts is not None:
-        from dalembert.simulate.contact.laws import Limbs
-        from dalembert.simulate.contact.shapes import Heightfield, pairs_of
-
-        pairs = pairs_of(mechanism, contacts)
-        count = len(pairs)
-        some = "1 contact" if count == 1 else f"{count} contacts"
-        if Limbs(np.asarray(mechanism.mass_matrix(q))).any:
-            return "hybrid", f"{some} and massless limbs: from event to event, limbs held in the air"
-        if any(isinstance(each.ground, Heightfield) and each.ball and each.ball.radius > 0.0 for each in pairs):
-            return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
-        if count <= FEW and numbers["step"] is None:
-            return "hybrid", f"{some}: from event to event, every impact located"
-        why = f"more than {FEW}" if count > FEW else "a step is given"
-        return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
-    decays = fastest_decay(mechanism, law, q, v, t) * numbers["duration"]
+        return _choose_with_contacts(system, contacts, q, numbers)
+    decays = fastest_decay(system, law, q, v, t) * numbers["duration"]
     if decays > STIFF and numbers["step"] is None:
-        from dalembert.simulate.steppers.stiff import suits
+        from dalembert.simulate.steppers.stiff import unsuited
 
         said = f"stiff: the fastest motion decays by {decays:.1e} powers of e in the run"
-        if suits(mechanism):
+        why = unsuited(system)
+        if not why:
             return "bdf", f"{said}; backward differentiation in the stabilised form"
-        return "dop853", f"{said}, but implicit steppers take joints of angles and lengths alone"
-    said = "a smooth motion: explicit steps of order 8 on the constraint manifold"
-    if law.kind == "none" and numbers["rtol"] >= LOOSE and all(mechanism.holonomic):
-        said += '; where nothing takes energy out and the run is long, method="variational" with step= keeps it better'
-    return "dop853", said
+        return "dop853", f"{said}, but implicit steppers do not take it: {why}"
+    steps = 0.0 if numbers["step"] is None else numbers["duration"] / numbers["step"]
+    if law.kind == "none" and numbers["rtol"] >= LOOSE and steps >= LONG:
+        from dalembert.simulate.steppers.variational import unsuited as not_variational
+        from dalembert.simulate.witness import conserves
+
+        if conserves(system, q, t) and not not_variational(system):
+            return "variational", (
+                f"{steps:.0f} steps of one size at loose tolerances, and nothing takes energy out: symplectic steps "
+                "keep it"
+            )
+    return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
 
 
-def fastest_decay(mechanism: Mechanism, law: Controller, q: Array, v: Array, t: float = 0.0) -> float:
+def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
+    from dalembert.simulate.contact.laws import Limbs
+    from dalembert.simulate.contact.shapes import Heightfield, pairs_of
+
+    pairs = pairs_of(system, contacts)
+    count = len(pairs)
+    some = "1 contact" if count == 1 else f"{count} contacts"
+    if Limbs(np.asarray(system.mass_matrix(q))).any:
+        return "hybrid", f"{some} and massless limbs: from event to event, limbs held in the air"
+    if any(isinstance(each.ground, Heightfield) and each.ball and each.ball.radius > 0.0 for each in pairs):
+        return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
+    if count <= FEW and numbers["step"] is None:
+        return "hybrid", f"{some}: from event to event, every impact located"
+    why = f"more than {FEW}" if count > FEW else "a step is given"
+    return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
+
+
+def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0.0) -> float:
     """Return the largest rate of decay of small velocities at a state, 1/s, from differences of accelerations.
 
     Zero where the controller fails there: the run itself tells it, with its time.
     """
     from dalembert.simulate.equations.evaluate import Forces
 
-    tau, n = Forces(law), mechanism.nv
+    tau, n = Forces(law), system.nv
     slopes = np.zeros((n, n))
     for j in range(n):
         ends = []
@@ -130,9 +152,9 @@ def fastest_decay(mechanism: Mechanism, law: Controller, q: Array, v: Array, t: 
             speed[j] += sign * DIFFERENCE
             try:
                 force = tau(t, q, speed)
+                found = system.forward(q, speed, force, t)
             except (ModelError, ShapeError):
                 return 0.0
-            found = mechanism.forward(q, speed, force, t)
             ends.append(found[0] if isinstance(found, tuple) else found)
         slopes[:, j] = (ends[0] - ends[1]) / (2 * DIFFERENCE)
     if not np.isfinite(slopes).all():
@@ -144,41 +166,323 @@ def fastest_decay(mechanism: Mechanism, law: Controller, q: Array, v: Array, t: 
 # `da.simulate`: one entry for every kind of system.
 
 
-def simulate(system: Any, duration: float, q: Any = None, v: Any = None, **options: Any) -> Trajectory:
-    """Simulate a mechanism, or a system with dry friction, from an initial state.
+CONSISTENT = 1e-6
+"""Initial states may miss the constraints by this part of the system's size (or so many radians, per second for
+velocities), and are then put onto them."""
+
+ON_MANIFOLD = 1e-13
+"""States that miss the constraints by less of that size are taken as they are: a run can be repeated bit for bit."""
+
+
+def simulate(
+    system: Any,
+    duration: float,
+    q: Any = None,
+    v: Any = None,
+    *,
+    t: float = 0.0,
+    force: Any = None,
+    contacts: Any = None,
+    known: Any = None,
+    events: Any = None,
+    method: str = "auto",
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    step: float | None = None,
+    max_step: float | None = None,
+    every: float | None = None,
+    breaks: Any = None,
+    event_tolerance: float = 1e-14,
+    on_step: Callable[..., Any] | None = None,
+    file: Any = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Trajectory:
+    """Simulate a system from an initial state.
 
     Parameters
     ----------
     system
-        A `Mechanism` (`da.load`, `da.Builder`), a `Lagrangian` or `Matrices`.
-    duration
-        Seconds.
+        A `Mechanism` (`da.load`, `da.Builder`), a `Lagrangian`, `Matrices`, a `Tableau` or a `DAE`.
+    duration, t
+        Length of the run and its start, seconds.
     q, v
-        Initial configuration and velocity; of a mechanism the neutral configuration and rest by default.
+        Initial configuration (nq,) and velocity (nv,); of a mechanism neutral and at rest by default. A state that
+        misses the constraints by less than 1e-6 of its size is put onto them, one that misses them by more is refused
+        (`mechanism.assemble` closes loops). Of a `Tableau` or `DAE`: the unknowns x and their rates.
+    force
+        Applied generalized forces: numbers (nv,); a dict by joint or coordinate of any of these; (times, values),
+        linear between times, or (times, values, kind) with "cubic" or "previous"; a `casadi.Function` of (t, q, v),
+        which is compiled in; or a Python function of (t, q, v), which is called at every stage.
+    contacts
+        Unilateral contacts: a list of `dalembert.simulate.contact` shapes and planes.
+    known
+        What is known in time, by name: coordinates, torques or controls, variables of a tableau, signals of a DAE, each
+        a number, an expression of time, a table or a function. The equations are then solved in their implicit form, as
+        `da.Problem` does.
+    events
+        Functions whose zeros are wanted, g(t, q, v), Python or casadi, or SX expressions of a Lagrangian's symbols:
+        one, a list, or a dict by name; attributes `terminal` (True, or a number of zeros) and `direction` as in SciPy,
+        or `EventWatch(function, name, terminal, direction)`. A zero at the start counts, in the direction in which the
+        function leaves it.
+    method
+        "auto", or one of `dalembert.simulate.METHODS`; `run.reason` says why it was taken.
+    rtol, atol
+        Tolerances of a step; errors of positions are those of the coordinates, metres and radians.
+    step
+        A fixed step, seconds, in place of an adaptive one.
+    max_step
+        The longest step, seconds. Step control sees forces at its stages alone: a pulse between them is not there.
+        Take `max_step` below the shortest pulse of a force, or declare its `breaks`.
+    every
+        Samples at exactly t + k every, at the end and at events, instead of at every step.
+    breaks
+        Times at which forces or their rates jump: steps end there, and forces take their limits from within. Tables
+        declare theirs, a Python function by its attribute `breaks`.
+    event_tolerance
+        Tolerance of an event within its step, seconds.
+    on_step
+        Called after every step with (t, q, v).
+    file
+        A path: samples are written there, block by block, while the run goes on; `da.resume` continues it.
+    progress
+        Show a bar, in terminals and notebooks; None: where a run takes longer than two seconds.
     options
-        Of a mechanism: those of `dalembert.simulate.mechanism.simulate_mechanism`; of other systems those of
-        `dalembert.simulate.dry.simulate.simulate`: `method`, `stepper`, `rtol`, `atol`, `step`, `max_step`, `every`,
-        `force`, `breaks`, `sticking`.
+        Of the method.
 
     Returns
     -------
     Trajectory
-        Also where the run could not go on: `status` and `message` say why.
+        Also where the run could not go on, or was interrupted: `status` and `message` say why. An error in a Python
+        function is raised, with the trajectory so far as its attribute `trajectory`.
     """
+    given: dict[str, Any] = {
+        "t": t, "force": force, "contacts": contacts, "known": known, "events": events, "method": method, "rtol": rtol,
+        "atol": atol, "step": step, "max_step": max_step, "every": every, "breaks": breaks,
+        "event_tolerance": event_tolerance, "on_step": on_step, "file": file, "progress": progress,
+    }  # fmt: skip
+    kind = kind_of(system)
+    if kind == "implicit" or known is not None:
+        from dalembert.simulate.implicit import simulate_implicit
+
+        return simulate_implicit(system, duration, q, v, given, options)
+    if kind == "dry":
+        return _simulate_dry(system, duration, q, v, given, options)
+    return run_session(prepare(system, duration, q, v, given, options), file, progress)
+
+
+def kind_of(system: Any) -> str:
+    """Return which of three ways a system goes: "smooth" (and contacts of a mechanism), "dry", "implicit"."""
+    from dalembert.model.lagrangian.lagrangian import Lagrangian
+    from dalembert.model.matrices import Matrices
     from dalembert.model.mechanism.mechanism import Mechanism
 
     if isinstance(system, Mechanism):
-        from dalembert.simulate.mechanism import simulate_mechanism
+        return "smooth"
+    if isinstance(system, Lagrangian | Matrices):
+        return "dry" if system.contacts else "smooth"
+    from dalembert.simulate.equations.dae import DAE
+    from dalembert.tableau.tableau import Tableau
 
-        return simulate_mechanism(system, duration, q, v, **options)
-    if not hasattr(system, "coordinates"):
-        raise ModelError(
-            f"simulate takes a Mechanism, a Lagrangian or Matrices, not {type(system).__name__}; da.load(file) reads a "
-            "robot from a file"
-        )
-    from dalembert.simulate.dry.simulate import METHODS as FRICTION_METHODS
+    if isinstance(system, DAE | Tableau):
+        return "implicit"
+    if hasattr(system, "coordinates"):
+        return "dry"
+    raise ModelError(
+        f"simulate takes a Mechanism, a Lagrangian, Matrices, a Tableau or a DAE, not {type(system).__name__}; "
+        "da.load(file) reads a robot from a file"
+    )
+
+
+def _simulate_dry(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: Any) -> Trajectory:
+    """Hand a Lagrangian or matrices with dry friction to the engine of modes."""
     from dalembert.simulate.dry.simulate import simulate as simulate_friction
 
-    if options.get("method") == "auto":
-        options["method"] = next(iter(FRICTION_METHODS))
-    return simulate_friction(system, duration, q, v, **options)
+    for word in ("contacts", "events", "on_step", "file"):
+        if given[word] is not None:
+            raise ModelError(f"{word}= is not taken by a run with dry friction of a Lagrangian or Matrices yet")
+    taken = {name: given[name] for name in ("t", "force", "rtol", "atol", "step", "max_step", "every", "breaks")}
+    if taken["force"] is not None and not callable(taken["force"]):
+        from dalembert.simulate.equations.evaluate import Forces
+        from dalembert.simulate.equations.lagrangian_system import in_time
+
+        law = controller(in_time(system), taken["force"])
+        taken["force"] = Forces(law)
+        taken["breaks"] = [*checked_breaks(taken["breaks"]), *law.stops(given["t"], given["t"] + duration)]
+    method, way = given["method"], {}
+    if method in ("dop853", "dopri5", "rk4", "radau"):
+        way = {"stepper": method}
+    elif method != "auto":
+        way = {"method": method}
+    return simulate_friction(system, duration, q, v, **taken | way | options)
+
+
+def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: dict[str, Any]) -> Session:
+    """Return the session of a run: options checked, the start on the constraints, a stepper chosen with its reason."""
+    from dalembert.simulate.equations.lagrangian_system import in_time
+
+    t, method, contacts = given["t"], given["method"], given["contacts"]
+    if not (is_number(t) and np.isfinite(t)):
+        raise ModelError(f"t={t!r} must be a finite number")
+    numbers = _numbers(duration=duration, **{name: given[name] for name in ("rtol", "atol", "event_tolerance")})
+    numbers |= {
+        name: None if given[name] is None else _numbers(**{name: given[name]})[name] for name in ("step", "every")
+    }
+    step, max_step = given["step"], given["max_step"]
+    largest = numbers["duration"] if max_step is None else _numbers(max_step=max_step)["max_step"]
+    if numbers["step"] is not None and numbers["step"] > largest and max_step is not None:
+        raise ModelError(f"step={step!r} is longer than max_step={max_step!r}")
+    refuse_too_many(numbers["duration"], numbers["every"])
+    if not (given["progress"] is None or isinstance(given["progress"], bool | np.bool_)):
+        raise ModelError(f"progress={given['progress']!r} must be True, False or None")
+    moving = in_time(system)
+    law = controller(moving, given["force"])
+    if not isinstance(method, str) or (method != "auto" and method not in METHODS):
+        raise ModelError(
+            f"method={method!r} is not one of 'auto', {', '.join(map(repr, METHODS))}",
+            near=near_matches(str(method), METHODS),
+        )
+    on_step = guarded_step(given["on_step"])
+    q, v = consistent_start(moving, q, v, float(t))
+    chosen, reason = (
+        choose(moving, law, contacts, q, v, numbers, float(t)) if method == "auto" else (method, "asked for")
+    )
+    _refuse_unknown(chosen, contacts, options)
+    reason += contradiction(moving, q, float(t))
+    ignored = ignored_data(moving, contacts, law.kind != "none")
+    reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
+    breaks = checked_breaks(given["breaks"])
+    settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=breaks, **numbers)
+    found, function, callables = watches(moving, given["events"])
+    session = Session(moving, settings, law, q, v, found, function, callables, on_step)
+    session.extra |= {"contacts": contacts, "options": options}
+    session.ignored = ignored
+    return session
+
+
+def _refuse_unknown(method: str, contacts: Any, options: dict[str, Any]) -> None:
+    """Refuse options that neither `simulate` nor the method knows, by name."""
+    if (contacts is None) == (method in WITH_CONTACTS):
+        raise ModelError(
+            f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
+            f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
+        )
+    of_method = [name for name in signature(METHODS[method]()).parameters if name != "session"]
+    known = [name for name in signature(simulate).parameters if name not in ("system", "options")]
+    for name in options:
+        if name not in of_method:
+            near = near_matches(name, [*known, *of_method])
+            raise ModelError(
+                f"simulate knows no option {name!r} with method={method!r}", near=(*RENAMED.get(name, ()), *near)
+            )
+
+
+RENAMED = {"torque": ("force",), "mechanism": ("system",), "t_eval": ("every",), "first_step": ("step",)}
+"""What other programs, and earlier versions, call an option."""
+
+
+def run_session(session: Session, file: Any = None, progress: bool | None = False) -> Trajectory:
+    """Drive a session to its end; keep what there is whatever happens."""
+    from dalembert.simulate.storage.sink import FileSink
+
+    session.controller.refuse_short_tables(session.settings.start, session.settings.end)
+    sink = file if file is None or isinstance(file, FileSink) else FileSink(file, session)
+    session.sink = sink
+    bar = None
+    if progress is None or progress:
+        s = session.settings
+        session.progress = bar = progress_bar(session.system.name, s.start, s.end, progress is None)
+    error: tuple[BaseException, float] | None = None
+    try:
+        METHODS[session.settings.method]()(session, **session.extra.get("options", {}))
+        _ask_witness(session)
+        _mark_simplified(session)
+    except CallError as failed:
+        session.extra["error"] = failed.error, failed.t
+        session.stop("stopped", f"on_step failed at t = {failed.t:.9g} s: {failed}")
+    except KeyboardInterrupt:
+        session.stop("interrupted", "stopped by the keyboard; da.resume continues a run that writes a file")
+    finally:
+        if bar is not None:
+            bar.stop()
+        if sink is not None:
+            sink.close()
+    error = session.extra.pop("error", None)
+    run = trajectory_of(session, tuple(session.extra.get("contact_names", ())))
+    if error is not None:
+        if isinstance(error[0], KeyboardInterrupt):
+            session.stop("interrupted", f"stopped by the keyboard at t = {error[1]:.9g} s")
+            return trajectory_of(session, run.contacts)
+        raise as_user_error(*error, run)
+    return run
+
+
+def _ask_witness(session: Session) -> None:
+    """Compare the energy of a run that reached its end with what its tolerance allows; say where that does not hold."""
+    if session.status not in ("completed", "event") or "error" in session.extra or not session.blocks:
+        return
+    broken = broken_balance(trajectory_of(session))
+    if broken:
+        said = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
+        session.stop("inaccurate", said + broken)
+
+
+def _mark_simplified(session: Session) -> None:
+    """Mark a run that reached its end without data of the model that would have changed its motion."""
+    effects = missing_effects(session) if session.ignored and session.status == "completed" else []
+    if effects:
+        more = f" and {len(effects) - NAMED} more" if len(effects) > NAMED else ""
+        message = f"the end was reached by a simpler model: without {', '.join(effects[:NAMED])}{more}"
+        session.stop(SIMPLIFIED, "; ".join(filter(None, (session.message, message))))
+
+
+def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Array]:
+    """Return the initial state on the constraints, or refuse it with the row that it misses."""
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+    q = system.neutral() if q is None else finite_vector(q, system.configuration_names, "q")
+    if not isinstance(system, Mechanism):
+        system.begin_at(q, t)
+    v = np.zeros(system.nv) if v is None else finite_vector(v, system.coordinates, "v")
+    q = system.normalize(q) if np.abs(system.normalize(q) - q).max(initial=0.0) < CONSISTENT else q
+    if isinstance(system, Mechanism):
+        system.manifold.refuse_off_manifold(q)
+    if not system.names:
+        return q, v
+    held = np.array(system.holonomic, dtype=bool)
+    names, sizes = np.array(system.names, dtype=object), system.row_sizes
+    phi = np.asarray(system.constraint(q, t))
+    _refuse(phi, sizes[held], names[held], "q", "mechanism.assemble(q) closes loops from a guess")
+    q = system.project(q, t=t) if np.abs(phi / sizes[held]).max(initial=0.0) > ON_MANIFOLD else q
+    rate = np.asarray(system.constraint_velocity(q, v, t))
+    sizes = np.maximum(sizes, np.abs(np.asarray(system.jacobian(q, t))) @ np.abs(v))
+    _refuse(rate, sizes, names, "v", "system.project(q, v)[1] is the nearest admissible one")
+    return q, system.project(q, v, t)[1] if np.abs(rate / sizes).max(initial=0.0) > ON_MANIFOLD else v
+
+
+def contradiction(system: Any, q: Array, t: float) -> str:
+    """Return a sentence where redundant rows contradict each other, so that no configuration closes them all."""
+    if not any(system.holonomic):
+        return ""
+    parts = np.abs(np.asarray(system.constraint(q, t))) / system.row_sizes[np.array(system.holonomic, bool)]
+    if not parts.max() > CONTRADICTING:
+        return ""
+    return f"; redundant rows contradict each other by {parts.max():.1e} of the size: closed by least squares"
+
+
+def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) -> None:
+    """Refuse a state that misses a row by more than a part of what that is measured against."""
+    if missing.size and np.abs(missing / sizes).max() > CONSISTENT:
+        worst = int(np.argmax(np.abs(missing / sizes)))
+        part = abs(missing[worst]) / sizes[worst]
+        raise ModelError(
+            f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}, {part:.2g} of the system's size; "
+            f"{hint}"
+        )
+
+
+def _numbers(**values: Any) -> dict[str, Any]:
+    for name, value in values.items():
+        if not (is_number(value) and np.isfinite(value) and value > 0):
+            raise ModelError(f"{name}={value!r} must be a finite number > 0")
+    return {name: float(value) for name, value in values.items()}

@@ -43,6 +43,8 @@ class Ignored(NamedTuple):
 
 def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool) -> list[Ignored]:
     """Return which data of a mechanism do not act in a run; `forced`: joint forces are given."""
+    if not hasattr(mechanism, "joints"):
+        return []
     joints, found = mechanism.joints, []
 
     def say(kind: str, names: Iterable[str], words: str) -> None:
@@ -53,7 +55,7 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool) -> list[Igno
             found.append(Ignored(kind, words.format(some + more)))
 
     say(FRICTION, (j.name for j in joints if any(j.friction)),
-        "dry friction of {} does not act; torque= can hold a law of friction")  # fmt: skip
+        "dry friction of {} does not act; force= can hold a law of friction")  # fmt: skip
     if not mechanism.passive:
         acting = [j.name for j in joints if any((*j.damping, *j.stiffness))]
         parts = [each.name for each in (*mechanism.springs, *mechanism.tendons)]
@@ -67,7 +69,7 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool) -> list[Igno
     if forced:
         motors = [m.name for m in mechanism.actuators if np.isfinite(m.effort)]
         say("limits of effort", [*(j.name for j in joints if _finite(j.limits.effort)), *motors],
-            "limits of effort of {} do not clip torque=")  # fmt: skip
+            "limits of effort of {} do not clip force=")  # fmt: skip
     if contacts is None:
         found += [Ignored(SHAPES, note) for note in mechanism.notes if note.startswith(SHAPES)]
     return found
@@ -95,7 +97,7 @@ def missing_effects(session: Session) -> list[str]:
     """Return what of the ignored data would have changed the motion of a run, as words."""
     kinds = [each.kind for each in session.ignored]
     effects = [kind for kind in (FRICTION, PASSIVE) if kind in kinds]
-    m = session.mechanism
+    m = session.system
     stopped, places = _stopped(m, session.extra.get("contacts")), m.manifold
     for i, joint in enumerate(m.joints):
         q, nv = slice(int(places.q_start[i]), int(places.q_start[i + 1])), places.v_start[i + 1] - places.v_start[i]

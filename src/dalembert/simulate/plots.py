@@ -1,4 +1,4 @@
-"""Plots of trajectories: phases of contacts, panels of a mechanism's motion."""
+"""Plots of trajectories: one panel per question, phases of contacts behind them."""
 
 from __future__ import annotations
 
@@ -39,26 +39,6 @@ def phases(run: Trajectory) -> list[tuple[float, float, tuple[str, ...]]]:
     return found
 
 
-def draw_panel(axes: Any, run: Trajectory, what: str) -> None:
-    """Draw velocities, forces or coordinates over shaded phases."""
-    panels = {
-        "velocities": (run.v, [f"{name}" for name in run.coordinates], "velocity, m/s"),
-        "coordinates": (run.q, list(run.coordinates), "coordinate, m"),
-    }
-    if what == "forces":
-        values, labels, unit = run.forces, list(run.dynamics.columns.names), "friction force, N"
-    elif what in panels:
-        values, labels, unit = panels[what]
-    else:
-        raise ModelError(f"what={what!r} is not one of 'velocities', 'coordinates', 'forces'")
-    shade(axes, run)
-    for j, label in enumerate(labels):
-        axes.plot(run.t, values[:, j], color=LINES[j % len(LINES)], lw=1.3, label=label)
-    axes.set(xlabel="time, s", ylabel=unit, xlim=(run.t[0], run.t[-1]))
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=4)
-
-
 def shade(axes: Any, run: Trajectory) -> None:
     """Shade the phases, one colour per set of sticking contacts, each once in the legend."""
     colours: dict[tuple[str, ...], str] = {(): SHADES[0]}
@@ -82,18 +62,31 @@ FLOOR = 1e-17
 
 EMPTY = {
     "reactions": "no constraints, no contacts",
+    "forces": "no contacts",
     "phases": "no joint of one coordinate",
     "contacts": "no contacts",
 }
 """What a panel says that has nothing to show."""
 
+SHADED = ("coordinates", "velocities", "accelerations", "forces", "reactions", "energy")
+"""Panels over time, behind which phases of dry friction are shaded."""
+
 MODE_NAMES = {0: "stick", 1: "slip", 2: "open"}
 
 
-def draw_motion(axes: Any, run: Any, what: str) -> None:
-    """Draw one panel."""
+def usual_panels(run: Any) -> tuple[str, ...]:
+    """Return the panels that tell most of a run."""
+    if "q" not in run.samples:
+        return ("unknowns",)
+    return ("velocities", "forces") if run.columns is not None else ("coordinates", "energy", "residuals")
+
+
+def draw(axes: Any, run: Any, what: str) -> None:
+    """Draw one panel; where contacts stick and slide, the background says which stick."""
     if what not in PANELS:
         raise ModelError(f"what={what!r} is not one of {', '.join(map(repr, PANELS))}")
+    if run.columns is not None and what in SHADED:
+        shade(axes, run)
     PANELS[what](axes, run)
     if not axes.has_data():
         axes.text(0.5, 0.5, EMPTY.get(what, "nothing to show"), transform=axes.transAxes, ha="center", va="center")
@@ -112,28 +105,45 @@ def _lines(axes: Any, t: Array, values: Array, names: tuple[str, ...], label: st
 
 
 def _coordinates(axes: Any, run: Any) -> None:
-    _lines(axes, run.t, run.q, run.coordinates, "coordinate, m or rad")
+    _lines(axes, run.t, run.q, run.configuration_names, "coordinate, m or rad")
 
 
 def _velocities(axes: Any, run: Any) -> None:
-    _lines(axes, run.t, run.v, run.velocities, "velocity, m/s or rad/s")
+    _lines(axes, run.t, run.v, run.coordinates, "velocity, m/s or rad/s")
 
 
 def _accelerations(axes: Any, run: Any) -> None:
-    _lines(axes, run.t, run.acceleration, run.velocities, "acceleration, m/s² or rad/s²")
+    _lines(axes, run.t, run.acceleration, run.coordinates, "acceleration, m/s² or rad/s²")
 
 
 def _reactions(axes: Any, run: Any) -> None:
-    values, names = np.asarray(run.reactions), tuple(run.mechanism.names)
-    if run.contacts:
+    values, names = np.asarray(run.reactions), tuple(run.moving.names)
+    if run.contacts and run.columns is None:
         forces = np.asarray(run.forces).reshape(run.t.size, -1, 3)
         values = np.hstack([values, np.linalg.norm(forces, axis=2)])
         names = (*names, *(f"{name}: force" for name in run.contacts))
     _lines(axes, run.t, values, names, "reaction, N or N m")
 
 
+def _forces(axes: Any, run: Any) -> None:
+    """Draw the forces of contacts: of dry friction by direction, of others their size."""
+    if run.columns is None:
+        forces = np.asarray(run.forces).reshape(run.t.size, -1, 3)
+        _lines(axes, run.t, np.linalg.norm(forces, axis=2), run.contacts, "contact force, N")
+        return
+    widths = {name: np.size(places) for name, places in run.columns.items()}
+    names = [name if n == 1 else f"{name}[{k}]" for name, n in widths.items() for k in range(n)]
+    _lines(axes, run.t, run.forces, tuple(names), "friction force, N")
+
+
+def _unknowns(axes: Any, run: Any) -> None:
+    _lines(axes, run.t, run.x, run.unknowns, "unknown")
+
+
 def _energy(axes: Any, run: Any) -> None:
-    for k, (name, values) in enumerate((("kinetic", run.kinetic), ("potential", run.potential), ("total", run.energy))):
+    for k, (name, values) in enumerate(
+        (("kinetic", run.kinetic), ("potential", run.potential), ("total", run.energy.total))
+    ):
         axes.plot(run.t, values, color=LINES[k], lw=1.3, label=name)
     if np.ptp(run.work):
         axes.plot(run.t, run.work, color=LINES[3], lw=1.0, ls="--", label="work of joint forces")
@@ -145,7 +155,7 @@ def _energy(axes: Any, run: Any) -> None:
 def _residuals(axes: Any, run: Any) -> None:
     scale = np.abs(run.kinetic).max(initial=0.0) or 1.0
     lines = [("energy / largest kinetic", np.abs(run.energy_residual) / scale)]
-    if run.mechanism.names:
+    if run.moving.names and hasattr(run.moving, "constraint"):
         lines += [("positions", run.position_residual), ("velocities", run.velocity_residual)]
     for k, (name, values) in enumerate(lines):
         axes.semilogy(run.t, np.maximum(values, FLOOR), color=LINES[k], lw=1.1, label=name)
@@ -154,11 +164,14 @@ def _residuals(axes: Any, run: Any) -> None:
 
 def _phases(axes: Any, run: Any) -> None:
     """Draw velocity over coordinate, for joints whose coordinate is a number."""
-    starts_q, starts_v = run.mechanism.manifold.q_start, run.mechanism.manifold.v_start
-    plain = [i for i in range(len(run.mechanism.joints)) if starts_q[i + 1] - starts_q[i] == 1]
-    for k, i in enumerate(plain[:MOST_LINES]):
-        axes.plot(run.q[:, starts_q[i]], run.v[:, starts_v[i]], color=LINES[k % len(LINES)], lw=1.0,
-                  label=run.mechanism.joints[i].name)  # fmt: skip
+    if hasattr(run.moving, "manifold"):
+        starts_q, starts_v = run.moving.manifold.q_start, run.moving.manifold.v_start
+        single = [i for i in range(len(run.moving.joints)) if starts_q[i + 1] - starts_q[i] == 1]
+        plain = [(starts_q[i], starts_v[i], run.moving.joints[i].name) for i in single]
+    else:
+        plain = [(i, i, name) for i, name in enumerate(run.coordinates)]
+    for k, (i, j, name) in enumerate(plain[:MOST_LINES]):
+        axes.plot(run.q[:, i], run.v[:, j], color=LINES[k % len(LINES)], lw=1.0, label=name)
     axes.set(xlabel="coordinate, m or rad", ylabel="velocity, m/s or rad/s")
 
 
@@ -189,6 +202,8 @@ PANELS: dict[str, Callable[[Any, Any], None]] = {
     "velocities": _velocities,
     "accelerations": _accelerations,
     "reactions": _reactions,
+    "forces": _forces,
+    "unknowns": _unknowns,
     "energy": _energy,
     "residuals": _residuals,
     "phases": _phases,

@@ -16,14 +16,13 @@ from dalembert.checks import floats, whole_number
 from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.memory import Memory
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.simulate.equations.callbacks import InputCallbacks
 from dalembert.simulate.equations.compiled import PROBED_STEPS, Compiled, compile_dae, probes
 from dalembert.simulate.equations.consistent import Consistent, Finder
 from dalembert.simulate.equations.dae import Levels, levels
-from dalembert.simulate.equations.formulation import formulate, refuse_formulation
-from dalembert.simulate.equations.from_tableau import general_dae
+from dalembert.simulate.equations.formulation import KnownMotion, formulate, motion, refuse_formulation
+from dalembert.simulate.equations.general_dae import general_dae
 from dalembert.simulate.equations.independent_rows import chosen_multipliers, conditioning, independent_rows, relaxation
-from dalembert.simulate.equations.input_callbacks import InputCallbacks
-from dalembert.simulate.equations.motion import KnownMotion, motion
 from dalembert.simulate.events.asked import Events
 from dalembert.simulate.interruptible import interrupted, interruptible
 from dalembert.simulate.result import Result, Statistics
@@ -246,7 +245,7 @@ class Problem:
     def begin(self, t: float, q: Any, v: Any, hold: Sequence[str] = ()) -> tuple[Problem, Array, Array, Any, Array]:
         """Return the problem under independent rows, x, x', the report and the relaxation at the start."""
         if self.motion is None:
-            from dalembert.simulate.equations.general_start import general_start
+            from dalembert.simulate.equations.general_dae import general_start
 
             x, rates, report = general_start(self, t, q, v, hold)
             return self, x, rates, report, np.zeros((2, 0))

@@ -62,9 +62,43 @@ class TerminalBar:
         self.bar.stop()
 
 
-def progress_bar(name: str, start: float, end: float) -> NotebookBar | TerminalBar:
-    """Return a running bar for where we are."""
+LATE = 2.0
+"""Seconds after which a run shows a bar that nobody asked for."""
+
+
+class LateBar:
+    """A bar that appears when a run takes longer than `LATE`; in a terminal or a notebook, and nowhere else."""
+
+    def __init__(self, name: str, start: float, end: float) -> None:
+        self.make = lambda: progress_bar(name, start, end)
+        self.begun = time.monotonic()
+        self.bar: Any = None
+
+    def __call__(self, t: float) -> None:
+        """Show a time, once it is late."""
+        if self.bar is None and time.monotonic() - self.begun > LATE and (_in_notebook() or _in_terminal()):
+            self.bar = self.make()
+        if self.bar is not None:
+            self.bar(t)
+
+    def stop(self) -> None:
+        """Leave the last picture, if there was one."""
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def progress_bar(name: str, start: float, end: float, late: bool = False) -> NotebookBar | TerminalBar | LateBar:
+    """Return a running bar for where we are; `late`: one that appears where a run takes long."""
+    if late:
+        return LateBar(name, start, end)
     return (NotebookBar if _in_notebook() else TerminalBar)(name, start, end)
+
+
+def _in_terminal() -> bool:
+    """Return whether somebody looks at the output."""
+    import sys
+
+    return bool(getattr(sys.stdout, "isatty", lambda: False)())
 
 
 def _in_notebook() -> bool:

@@ -14,7 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.kkt.limits import DOUBT
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.names import near_matches
-from dalembert.simulate.equations.least_change import scales
+from dalembert.simulate.equations.consistent import scales
 from dalembert.simulate.steppers.interpolation import DenseOutput
 
 if TYPE_CHECKING:

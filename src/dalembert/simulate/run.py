@@ -12,7 +12,7 @@ from dalembert.simulate.interruptible import NEVER, interruptible
 from dalembert.simulate.result import Result, Statistics
 from dalembert.simulate.steppers.bdf import run
 from dalembert.simulate.steppers.interpolation import DenseOutput
-from dalembert.simulate.steppers.state import (
+from dalembert.simulate.steppers.newton_loops import (
     DONE,
     EVENT_NOT_FINITE,
     FAILED_CONVERGENCE,
@@ -29,8 +29,8 @@ from dalembert.simulate.steppers.state import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dalembert.simulate.equations.callbacks import InputCallbacks
     from dalembert.simulate.equations.compiled import ImplicitWork
-    from dalembert.simulate.equations.input_callbacks import InputCallbacks
     from dalembert.simulate.equations.signals import Tables
     from dalembert.simulate.problem import Problem
     from dalembert.simulate.settings import Settings
@@ -346,7 +346,7 @@ def restart(problem: Problem, t: float, row: Array) -> tuple[Array, Array]:
     n = problem.dae.n
     x, rates = row[2 : n + 2], row[n + 2 :]
     if problem.motion is None:
-        from dalembert.simulate.equations.general_start import general_start
+        from dalembert.simulate.equations.general_dae import general_start
 
         found = general_start(problem, t, x, rates)
         return found[0], found[1]

@@ -16,7 +16,6 @@ from dalembert.simulate.ignored import Ignored
 from dalembert.simulate.interruptible import undisturbed
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.model.mechanism.ranks import GenericRank
 
 Array = np.ndarray
@@ -49,10 +48,13 @@ class RunSettings:
 
 @dataclass(eq=False)
 class Session:
-    """One run of a mechanism.
+    """One run of a system.
 
     Attributes
     ----------
+    system
+        What moves, as steppers read it: a `Mechanism`, or a `LagrangianSystem` or `MatricesSystem`, which have the same
+        members.
     q, v
         State at `settings.start`; what happens later is in the blocks.
     blocks
@@ -60,14 +62,14 @@ class Session:
     checkpoint
         Arrays from which the run goes on bit for bit; the stepper knows what they mean.
     rank
-        That of the mechanism's rows around the start, once a stepper has asked for it.
+        That of the system's rows around the start, once a stepper has asked for it.
     sink
         Called with (block, checkpoint) when samples are complete; writes files.
     ignored
         Data of the model that do not act in this run, kind by kind.
     """
 
-    mechanism: Mechanism
+    system: Any
     settings: RunSettings
     controller: Controller
     q: Array
@@ -89,6 +91,11 @@ class Session:
     extra: dict[str, Any] = field(default_factory=dict)
     rank: GenericRank | None = None
     ignored: list[Ignored] = field(default_factory=list)
+
+    @property
+    def mechanism(self) -> Any:
+        """The system of a run with contacts."""
+        return self.system
 
     @property
     def words(self) -> str:
@@ -130,8 +137,8 @@ class Session:
 
 
 def rank_of(session: Session) -> GenericRank | None:
-    """Return the rank of the mechanism's rows around the start of a run, or None where it is too large to look."""
-    m, s = session.mechanism, session.settings
+    """Return the rank of the system's rows around the start of a run, or None where it is too large to look."""
+    m, s = session.system, session.settings
     if session.rank is None and m.names and m.nv <= LARGEST_SURVEYED:
         session.rank = m.generic_rank(session.q, s.start)
     return session.rank

@@ -17,7 +17,9 @@ from dalembert.simulate.steppers.newton_loops import NEWTON_SHARE
 
 Array = np.ndarray
 
-METHODS = ("bdf", "radau", "ida")
+IMPLICIT = ("bdf", "radau", "ida")
+"""Steppers of F(t, x, x') = 0; `entry.METHODS` has all."""
+
 MOST_ORDER = 6
 LEAST_RTOL = 1e-14
 REALS = ("rtol", "max_step", "first_step", "newton")
@@ -33,7 +35,7 @@ class Settings:
     rtol, atol
         Tolerances; atol is a number, or a mapping name -> number over a default under the key "", or an array (n,).
     method
-        One of `METHODS`.
+        One of `IMPLICIT`.
     t_eval
         Times at which the result is wanted; None: every step.
     max_step, first_step, max_order, max_steps
@@ -85,8 +87,8 @@ class Settings:
     def _check(self) -> None:
         if not LEAST_RTOL <= self.rtol < 1.0:
             raise ModelError(f"rtol={self.rtol!r}: at least {LEAST_RTOL:g} (rounding) and less than 1 is needed")
-        if not isinstance(self.method, str) or self.method not in METHODS:
-            raise ModelError(f"method={self.method!r} is not one of {', '.join(map(repr, METHODS))}")
+        if not isinstance(self.method, str) or self.method not in IMPLICIT:
+            raise ModelError(f"method={self.method!r} is not one of {', '.join(map(repr, IMPLICIT))}")
         if not 1 <= self.max_order <= MOST_ORDER:
             raise ModelError(
                 f"max_order={self.max_order!r}: backward differentiation formulas have orders 1 to {MOST_ORDER}"

@@ -1,59 +1,266 @@
-"""The trajectory of a system with dry friction: states, forces, modes, events."""
+"""`Trajectory`: what comes back from time, for every kind of system: samples by name, events, reactions, energy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from dalembert.errors import MissingExtraError, ModelError
+from dalembert.checks import floats
+from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
+from dalembert.model.energy import Energy
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.session import Session
 
 if TYPE_CHECKING:
-    from dalembert.simulate.dry.dynamics import Dynamics
+    from pathlib import Path
+
+# ----------------------------------------------------------------------------------------------------------------------
+# States between samples: the run continued from the sample before, with its own tolerances.
+
 
 Array = np.ndarray
 
 
+NEXT_TO = 1e-14
+"""Times that differ by this part of the time itself are told apart by rounding alone: no step leads from one to the
+other."""
+
+
+def states_between(run: Trajectory, t: Any) -> tuple[Array, Array]:
+    """Return q and v at the times t."""
+    try:
+        times = np.atleast_1d(floats(t, "t"))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"t must be times in seconds, not {t!r}") from error
+    first, last = float(run.t[0]), float(run.t[-1])
+    if times.size and not ((times >= first) & (times <= last)).all():
+        bad = times[~((times >= first) & (times <= last))][0]
+        raise ModelError(f"t = {bad:g} s is outside of the run, which goes from {first:g} to {last:g} s")
+    if run.solution is not None:
+        return run.solution.states(t)
+    place = np.searchsorted(run.t, times, side="right") - 1
+    q, v = run.q[place].copy(), run.v[place].copy()
+    for k in np.flatnonzero(times > run.t[place]):
+        q[k], v[k] = _continued(run, int(place[k]), float(times[k]))
+    return (q[0], v[0]) if np.ndim(t) == 0 else (q, v)
+
+
+def _continued(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
+    from dalembert.simulate.entry import METHODS, WITH_CONTACTS
+
+    s: Session | None = run.session
+    dt = t - float(run.t[i])
+    if dt <= NEXT_TO * max(abs(t), abs(float(run.t[-1]))):
+        return run.moving.integrate(run.q[i], dt * run.v[i]), run.v[i] + dt * run.acceleration[i]
+    if s is None or s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
+        return _interpolated(run, i, t)
+    settings = replace(s.settings, start=float(run.t[i]), duration=t - float(run.t[i]), every=None)
+    short = Session(s.system, settings, s.controller, run.q[i], run.v[i], rank=s.rank)
+    METHODS[settings.method]()(short)
+    if short.status != "completed":
+        raise UnsupportedError(f"the run cannot be continued from t = {run.t[i]:g} s to {t:g} s: {short.message}")
+    return short.blocks[-1]["q"][-1], short.blocks[-1]["v"][-1]
+
+
+def _interpolated(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
+    """Return the cubic through both samples: where contacts may change between them, and for lost controllers."""
+    if i + 1 >= run.t.size:
+        return run.q[i], run.v[i]
+    h = float(run.t[i + 1] - run.t[i])
+    u = (t - float(run.t[i])) / h
+    d = run.moving.difference(run.q[i], run.q[i + 1])
+    x = u * u * (3 - 2 * u) * d + h * u * (1 - u) * ((1 - u) * run.v[i] - u * run.v[i + 1])
+    return run.moving.integrate(run.q[i], x), (1 - u) * run.v[i] + u * run.v[i + 1]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Reactions of a run by the name of a row, a constraint or a frame.
+
+
+@dataclass(frozen=True, eq=False)
+class Reactions(Mapping[str, Array]):
+    """Forces and moments of the constraints on the system: rows (N,), constraints, frames and contacts (N, k)."""
+
+    table: Array
+    rows: tuple[str, ...]
+    groups: dict[str, list[int]]
+    contacts: dict[str, Array]
+
+    @classmethod
+    def of(cls, run: Trajectory) -> Reactions:
+        """Collect the reactions of a run; they are the negative of its multipliers."""
+        m = run.moving
+        groups: dict[str, list[int]] = {}
+        for i, number in enumerate(m.row_groups if hasattr(m, "all_constraints") else ()):
+            constraint = m.all_constraints[number]
+            for name in {constraint.label, getattr(constraint, "frame", constraint.label)}:
+                groups.setdefault(name, []).append(i)
+        contacts = {name: run.forces[:, run.contact_columns[name]] for name in run.contacts} if run.contacts else {}
+        return cls(0.0 - run.multipliers, tuple(m.names), groups, contacts)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return all rows (N, m)."""
+        return np.asarray(self.table, dtype=dtype)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the reaction of a row (N,), or of a constraint, a frame or a contact (N, k)."""
+        if name in self.rows:
+            return self.table[:, self.rows.index(name)]
+        if name in self.groups:
+            return self.table[:, self.groups[name]]
+        if name in self.contacts:
+            return self.contacts[name]
+        near = near_matches(name, [*self.rows, *self.groups, *self.contacts])
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        raise ModelError(f"no constraint or contact is called {name!r}{hint}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self.rows, *self.contacts))
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.contacts)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A motion: samples by name, energy and residuals, states between samples, pictures, files.
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a run took: accepted and rejected steps, evaluations of the equations."""
+
+    steps: int = 0
+    rejected: int = 0
+    evaluations: int = 0
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """A motion in time; N samples, two of them at the time of every event (before and after).
+    """A motion in time; N samples, with dry friction two of them at the time of every event (before and after).
 
     Attributes
     ----------
-    t, q, v
-        Times (N,), coordinates (N, n), velocities (N, n).
-    modes
-        Per sample and contact: 0 stick, +1 or -1 slip in that direction, 2 slip in a plane, (N, m).
+    samples
+        Arrays by name, one row per sample: t, q, v, acceleration, multipliers, work, step; with contacts modes, heat,
+        contact_forces; of a `Tableau` or `DAE` x and its rates.
+    moving
+        The system as steppers read it; `system` is what was given.
     events
-        Changes of modes, in order.
-    friction_work
-        Work that friction has done on the system since the start, joules, (N,); a moving surface may feed it.
-    heat
-        What sliding has turned into heat, joules, (N,); never falls.
+        What happened, in order: zeros of the user's functions, impacts, contacts that close, open, stick and slide.
     status, message
-        "completed", "chattering", "detached" or "no solution"; why, where it is not the first.
-    steps, evaluations
-        Accepted steps and evaluations of the system.
+        "completed", "event" (a terminal one), "interrupted", "stopped", "no solution", "disk full", "chattering",
+        "detached"; and why. "inaccurate": the end was reached, but the energy balance is off by more than the tolerance
+        allows, in the run or (where every step is a sample) in one step, or time stepping missed laws of contact or
+        penetrated; "indeterminate": time stepping slid through Painleve's paradox. "simplified": the end was reached,
+        but data of the model that do not act (dry friction of joints, damping and springs with passive=False, limits
+        that were passed) would have changed the motion.
+    method, reason
+        The stepper, and why it was taken.
+    statistics
+        Steps, rejected steps, evaluations.
+    contacts, contact_columns
+        Names of the contacts, and the columns of `forces` that belong to each.
+    notes
+        Data of the model that do not act in this run, a sentence for each kind.
+    session, solution, later
+        What the run goes on from; a dense solution, where there is one; what computes samples when they are asked for.
     """
 
-    t: Float[Array, " N"]
-    q: Float[Array, "N n"]
-    v: Float[Array, "N nv"]
-    modes: Int[Array, "N m"]
-    events: tuple[EventRecord, ...]
-    friction_work: Float[Array, " N"]
-    heat: Float[Array, " N"]
-    status: str
-    message: str
-    steps: int
-    evaluations: int
-    dynamics: Dynamics = field(repr=False)
+    samples: dict[str, Array] = field(repr=False)
+    moving: Any = field(repr=False)
+    events: tuple[EventRecord, ...] = ()
+    status: str = "completed"
+    message: str = ""
+    method: str = ""
+    reason: str = ""
+    statistics: Any = Counts()
+    contacts: tuple[str, ...] = ()
+    columns: Mapping[str, Any] | None = field(repr=False, default=None)
+    notes: tuple[str, ...] = ()
+    session: Any = field(repr=False, default=None)
+    solution: Any = field(repr=False, default=None)
+    later: Callable[[Trajectory], dict[str, Array]] | None = field(repr=False, default=None)
+
+    # --- samples ------------------------------------------------------------------------------------------------
+
+    def sample(self, name: str, otherwise: Array | None = None) -> Array:
+        """Return an array of the samples, computed now where it was left for later."""
+        if name not in self.samples and self.later is not None:
+            for word, rows in self.later(self).items():
+                self.samples.setdefault(word, rows)
+        if name in self.samples:
+            return self.samples[name]
+        if otherwise is None:
+            raise ModelError(f"this run has no {name}; there are {', '.join(self.samples)}")
+        return otherwise
+
+    @property
+    def t(self) -> Float[Array, " N"]:
+        """Times, seconds."""
+        return self.samples["t"]
+
+    @property
+    def q(self) -> Float[Array, "N nq"]:
+        """Configurations."""
+        return self.sample("q")
+
+    @property
+    def v(self) -> Float[Array, "N nv"]:
+        """Velocities."""
+        return self.sample("v")
+
+    @property
+    def x(self) -> Float[Array, "N n"]:
+        """Unknowns of a `Tableau`, a `DAE`, or a system of which something is known; names are `unknowns`."""
+        return self.sample("x")
+
+    @property
+    def modes(self) -> Int[Array, "N contacts"]:
+        """Modes of the contacts; `dalembert.simulate.MODES` names them."""
+        return self.samples.get("modes", np.zeros((self.t.size, len(self.contacts)), int))
+
+    @property
+    def acceleration(self) -> Float[Array, "N nv"]:
+        """Accelerations."""
+        return self.sample("acceleration")
+
+    @property
+    def multipliers(self) -> Float[Array, "N m"]:
+        """Multipliers of the constraint rows; reactions are their negative."""
+        return self.sample("multipliers")
+
+    @property
+    def work(self) -> Float[Array, " N"]:
+        """Work since the start, joules: of applied forces, of a Lagrangian all that have no potential, of friction."""
+        return self.sample("work", np.zeros(self.t.size))
+
+    @property
+    def heat(self) -> Float[Array, " N"]:
+        """What impacts and sliding have taken away, joules."""
+        return self.sample("heat", np.zeros(self.t.size))
+
+    @property
+    def step(self) -> Float[Array, " N"]:
+        """Size of the step that led to each sample, seconds; 0 where one was asked for between steps."""
+        return self.sample("step", np.zeros(self.t.size))
+
+    @property
+    def forces(self) -> Float[Array, "N k"]:
+        """Contact forces: three components per contact of a mechanism, one or two per contact of dry friction."""
+        return self.sample("contact_forces", np.zeros((self.t.size, 0)))
+
+    @property
+    def relative_velocity(self) -> Float[Array, "N k"]:
+        """Relative velocities of contacts with dry friction; exactly zero where they stick."""
+        return self.sample("relative_velocity")
+
+    # --- names --------------------------------------------------------------------------------------------------
 
     @property
     def ok(self) -> bool:
@@ -61,109 +268,275 @@ class Trajectory:
         return self.status == "completed"
 
     @property
+    def steps(self) -> int:
+        """Accepted steps."""
+        return self.statistics.steps
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations of the equations."""
+        return self.statistics.evaluations
+
+    @property
+    def system(self) -> Any:
+        """What moved, as it was given to `da.simulate`."""
+        return getattr(self.moving, "given", self.moving)
+
+    @property
+    def mechanism(self) -> Any:
+        """The mechanism that moved."""
+        return self.system
+
+    @property
+    def configuration_names(self) -> tuple[str, ...]:
+        """Names of the columns of q."""
+        return tuple(getattr(self.moving, "configuration_names", self.coordinates))
+
+    @property
     def coordinates(self) -> tuple[str, ...]:
-        """Names of the coordinates."""
-        return tuple(self.dynamics.system.coordinates)
+        """Names of the columns of v, as of the system."""
+        return tuple(getattr(self.moving, "coordinates", ()))
 
     @property
-    def contacts(self) -> tuple[str, ...]:
-        """Names of the contacts."""
-        return self.dynamics.names
+    def unknowns(self) -> tuple[str, ...]:
+        """Names of the columns of x."""
+        return () if self.solution is None else tuple(self.solution.names)
+
+    @property
+    def contact_columns(self) -> Mapping[str, Any]:
+        """Columns of `forces` by name of the contact."""
+        if self.columns is not None:
+            return self.columns
+        return {name: slice(3 * k, 3 * k + 3) for k, name in enumerate(self.contacts)}
+
+    @property
+    def impacts(self) -> tuple[EventRecord, ...]:
+        """Events that are impacts."""
+        return tuple(each for each in self.events if each.new in ("impact", "impacts"))
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Kinds of data of the model that do not act in this run, a word for each of `notes`."""
+        return () if self.session is None else tuple(each.kind for each in self.session.ignored)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return a coordinate, a joint's coordinates, the reaction of a row, a constraint or a contact, or an unknown.
+
+        "name.v" and "name.a" are velocity and acceleration of a coordinate or a joint. One number per sample is (N,),
+        several are (N, k).
+        """
+        if not isinstance(name, str):
+            raise ModelError(f"a trajectory is asked for a coordinate, row or contact by name, not {name!r}")
+        if self.solution is not None and name in self.solution.known_names:
+            return self.solution[name]
+        found = self._mechanical(name) if "q" in self.samples else None
+        if found is None:
+            near = near_matches(name, self._names)
+            hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+            raise ModelError(f"no coordinate, joint, constraint or contact is called {name!r}{hint}")
+        return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+    @property
+    def _joints(self) -> tuple[str, ...]:
+        return tuple(joint.name for joint in getattr(self.moving, "joints", ()))
+
+    @property
+    def _names(self) -> list[str]:
+        """All that can be asked for by name."""
+        if "q" not in self.samples:
+            return list(self.unknowns)
+        groups = self.reactions.groups if self.moving.names else ()
+        return [*self.configuration_names, *self._joints, *self.moving.names, *groups, *self.contacts, *self.unknowns]
+
+    def _mechanical(self, name: str) -> Array | None:
+        """Return a quantity of a mechanical system by name, or None."""
+        m, places = self.moving, {*self.configuration_names, *self._joints}
+        base, _, rate = name.rpartition(".")
+        if name in m.names:
+            return self.reactions[name]
+        if name in places:
+            return self.q[:, m.index_q(name)] if hasattr(m, "index_q") else self.q[:, [m.coordinates.index(name)]]
+        if rate in ("v", "a") and (base in m.coordinates or base in self._joints):
+            source = self.v if rate == "v" else self.acceleration
+            return source[:, m.index_v(base)] if hasattr(m, "index_v") else source[:, [m.coordinates.index(base)]]
+        if name in self.contacts:
+            return self.forces[:, self.contact_columns[name]]
+        return self.reactions[name] if name in self.reactions.groups else None
+
+    # --- quantities ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def _resolved(self) -> tuple[Array, Array, Array, Array]:
-        """Accelerations, friction forces, reactions and relative velocities of all samples, resolved exactly."""
-        from dalembert.friction import FrictionStatus
-
-        d = self.dynamics
-        n, m, k = d.n, d.columns.owner.size, len(d.system.names)
-        a, T = np.full((self.t.size, n), np.nan), np.full((self.t.size, m), np.nan)
-        lam, xi = np.full((self.t.size, k), np.nan), np.zeros((self.t.size, m))
-        warm = None
-        for s in range(self.t.size):
-            q, v, t, mode = self.q[s], self.v[s], float(self.t[s]), self.modes[s]
-            x = d.terms(q, v, t)
-            xi[s] = np.where((mode == 0)[d.columns.owner], 0.0, x.velocity)
-            mode = np.where(d.columns.plane & (d.columns.sizes(xi[s]) == 0.0), 0, mode)
-            answer = d.resolved(x, mode, (q, v, t), warm)
-            if answer.status in (FrictionStatus.SOLVED, FrictionStatus.NOT_OPTIMAL):
-                a[s], T[s], lam[s] = answer.acceleration, answer.forces, answer.multipliers
-                warm = answer.forces
-        return a, T, 0.0 - lam, xi
-
-    @property
-    def acceleration(self) -> Float[Array, "N n"]:
-        """Accelerations; computed when first asked for."""
-        return self._resolved[0]
-
-    @property
-    def forces(self) -> Float[Array, "N m"]:
-        """Friction forces by contact direction (two for a plane): least-norm ones where sticking ones are redundant."""
-        return self._resolved[1]
-
-    @property
-    def reactions(self) -> Float[Array, "N k"]:
-        """Reactions of the constraint rows."""
-        return self._resolved[2]
-
-    @property
-    def relative_velocity(self) -> Float[Array, "N m"]:
-        """Relative velocities of the contacts; exactly zero where they stick."""
-        return self._resolved[3]
+    def reactions(self) -> Reactions:
+        """Reactions of the constraint rows by row, constraint or frame, and of contacts: forces on the system."""
+        return Reactions.of(self)
 
     @cached_property
-    def energy(self) -> Float[Array, " N"]:
-        """T + V of every sample, joules, where the system has an energy."""
-        system: Any = self.dynamics.system
-        if not hasattr(system, "energy"):
+    def energy(self) -> Energy:
+        """Kinetic and potential energy, joules, (N,) each; `.total` is their sum."""
+        m = self.moving
+        if not getattr(m, "has_energy", hasattr(m, "energy")):
             raise ModelError("this system has no energy: give Matrices(energy=...), or use a Lagrangian")
-        return np.array([float(system.energy(q, v, t)) for q, v, t in zip(self.q, self.v, self.t, strict=True)])
+        kinetic, potential = m.energy(self.q, self.v, self.t)
+        return Energy(np.asarray(kinetic), np.asarray(potential))
+
+    @property
+    def kinetic(self) -> Float[Array, " N"]:
+        """Kinetic energy, joules."""
+        return self.energy.kinetic
+
+    @property
+    def potential(self) -> Float[Array, " N"]:
+        """Potential energy of gravity and springs, joules."""
+        return self.energy.potential
 
     @property
     def energy_residual(self) -> Float[Array, " N"]:
-        """Energy less its start less the work of friction: zero unless other forces do work."""
-        return self.energy - self.energy[0] - self.friction_work
+        """Energy less its start, less work, plus heat: zero but for dampers and moving rows of a mechanism.
 
-    def __getitem__(self, name: str) -> Array:
-        """Return the coordinate, or the friction force of the contact, of this name; "name.v", "name.a": the rates."""
-        if not isinstance(name, str):
-            raise ModelError(f"a trajectory is asked for a coordinate or contact by name, not {name!r}")
-        base, _, rate = name.partition(".") if name.endswith((".v", ".a")) else (name, "", "")
-        if base in self.coordinates:
-            return {"": self.q, "v": self.v, "a": self.acceleration if rate == "a" else self.v}[rate][
-                :, self.coordinates.index(base)
-            ]
-        if name in self.contacts:
-            found = self.forces[:, self.dynamics.columns.of(self.contacts.index(name))]
-            return found[:, 0] if found.shape[1] == 1 else found
-        near = near_matches(name, [*self.coordinates, *self.contacts])
-        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise ModelError(f"no coordinate or contact is called {name!r}{hint}")
+        Of a Lagrangian whose T is no quadratic form in v the energy is v dT/dv - T + V. Heat counts where `work` leaves
+        the work of friction out.
+        """
+        m = self.moving
+        h = m.balance(self.q, self.v, self.t) if hasattr(m, "balance") else self.energy.total
+        lost = 0.0 if "friction_work" in self.samples else self.heat
+        done = self.work + self.samples.get("friction_work", 0.0)
+        return h - h[0] - (done - done[0]) + lost
 
-    @staticmethod
-    def load(path: Any) -> Trajectory:
-        """Read the run of a mechanism from a file; one that was killed is read as far as it came."""
-        from dalembert.simulate.storage.read import load_run
+    @property
+    def friction_work(self) -> Float[Array, " N"]:
+        """Work that dry friction has done on the system, joules; a moving surface may feed it."""
+        return self.sample("friction_work")
 
-        return load_run(path)
+    @cached_property
+    def position_residual(self) -> Float[Array, " N"]:
+        """Largest residual of the constraints at every sample, metres or radians."""
+        return np.abs(np.asarray(self.moving.constraint(self.q, self.t))).max(axis=-1, initial=0.0)
 
-    def plot(self, what: Sequence[str] | str = ("velocities", "forces")) -> Any:
-        """Return a matplotlib figure of velocities and friction forces, phases shaded by who sticks."""
+    @cached_property
+    def velocity_residual(self) -> Float[Array, " N"]:
+        """Largest rate of the constraint rows at every sample, per second."""
+        return np.abs(np.asarray(self.moving.constraint_velocity(self.q, self.v, self.t))).max(axis=-1, initial=0.0)
+
+    def joint_forces(self, actuated: Any = None) -> tuple[Array, Array, Array]:
+        """Return the joint forces that cause this motion: inverse dynamics of every sample of a mechanism.
+
+        Parameters
+        ----------
+        actuated
+            Names of the driven coordinates, or "actuators"; all by default. More of them than degrees of freedom
+            share the work with the least sum of squares.
+
+        Returns
+        -------
+        tau, multipliers, status
+            (N, nv), (N, m) and `da.Status` per sample, (N,): inconsistent where these actuators cannot do it.
+        """
+        if not hasattr(self.moving, "inverse"):
+            raise UnsupportedError("joint_forces is the inverse dynamics of a Mechanism")
+        found = self.moving.inverse(self.q, self.v, self.acceleration, self.t, actuated=actuated)
+        if isinstance(found, tuple):
+            return found
+        return found, np.zeros((self.t.size, 0)), np.zeros(self.t.size, int)
+
+    # --- between samples ----------------------------------------------------------------------------------------
+
+    def at(self, t: Any) -> tuple[Array, Array]:
+        """Return configurations and velocities at any times of the run, (nq,), (nv,) or (K, nq), (K, nv).
+
+        The run is continued from the sample before, so that they are as accurate as the samples themselves; a run in
+        implicit form has a dense solution. With contacts, and where the file of a run could not hold its Python
+        controller, they are a cubic between samples.
+        """
+        return states_between(self, t)
+
+    # --- pictures and files -------------------------------------------------------------------------------------
+
+    def plot(self, what: Sequence[str] | str | None = None) -> Any:
+        """Return a matplotlib figure.
+
+        Parameters
+        ----------
+        what
+            Panels: "coordinates", "velocities", "accelerations", "reactions", "forces", "energy", "residuals",
+            "phases", "steps", "contacts"; those that tell most of the run by default. Where contacts stick and slide,
+            the background says which stick.
+        """
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
             raise MissingExtraError("matplotlib", "view", "Plotting a trajectory") from error
-        from dalembert.simulate.plots import draw_panel
+        from dalembert.simulate.plots import draw, usual_panels
 
-        what = [what] if isinstance(what, str) else list(what)
+        what = usual_panels(self) if what is None else (what,) if isinstance(what, str) else tuple(what)
         if not what:
-            raise ModelError("what= is empty: 'velocities', 'coordinates' or 'forces'")
-
-        figure = Figure(figsize=(9.0, 2.8 * len(what) + 0.6), layout="constrained")
-        for axes, one in zip(np.atleast_1d(figure.subplots(len(what), 1, sharex=True)), what, strict=True):
-            draw_panel(axes, self, one)
+            raise ModelError("plot needs at least one panel: what= is empty")
+        figure = Figure(figsize=(9.0, 2.6 * len(what) + 0.6), layout="constrained")
+        for axes, one in zip(np.atleast_1d(figure.subplots(len(what), 1)), what, strict=True):
+            draw(axes, self, one)
         return figure
 
+    def to_xarray(self) -> Any:
+        """Return an xarray.Dataset: q, v, acceleration, reactions, energies and residuals over time, with names."""
+        from dalembert.simulate.storage.read import as_dataset
+
+        return as_dataset(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the run to an HDF5 file in NetCDF-4's layout, with model and options, so that it can be repeated."""
+        from dalembert.simulate.storage.sink import save_run
+
+        if self.session is None:
+            raise UnsupportedError(
+                "runs in implicit form and with dry friction of a Lagrangian cannot be saved; run.to_xarray() has "
+                "their samples"
+            )
+        save_run(self, path)
+
+    def repeat(self, **changes: Any) -> Trajectory:
+        """Run again what this trajectory was made with: bit for bit, or with other options of `da.simulate`.
+
+        A loaded run needs nothing but its file; Python functions, which no file holds, are given again.
+        """
+        from dalembert.simulate.entry import simulate
+        from dalembert.simulate.storage.text import options_of
+
+        if self.session is None:
+            raise UnsupportedError("this run keeps no options to repeat it with: call da.simulate again")
+        given = options_of(self.session, changes)
+        return simulate(self.system, given.pop("duration"), given.pop("q"), given.pop("v"), **given)
+
+    @staticmethod
+    def load(path: str | Path) -> Trajectory:
+        """Read a run from a file; one that was killed while it ran is read as far as it came."""
+        from dalembert.simulate.storage.read import load_run
+
+        return load_run(path)
+
     def __str__(self) -> str:
-        span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {len(self.events)} events"
-        return "\n".join([f"{self.status}: {span} {self.message}".rstrip(), *map(str, self.events)])
+        span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {self.t.size} samples, {len(self.events)} events"
+        chosen = f"; {self.method}: {self.reason}" if self.method else ""
+        head = f"{self.status}: {span}{chosen} {self.message}".rstrip()
+        return "\n".join([head, *(f"note: {each}" for each in self.notes), *map(str, self.events[:50])])
+
+
+def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Trajectory:
+    """Return the trajectory of a session as far as it came: its start at least."""
+    blocks = session.blocks or [start_of(session)]
+    names = sorted({name for block in blocks for name in block})
+    rows = {name: np.concatenate([block[name] for block in blocks]) for name in names}
+    s = session.settings
+    return Trajectory(
+        rows, session.system, tuple(session.events), session.status, session.words, s.method, s.reason,
+        Counts(session.steps, session.rejected, session.evaluations), contacts, session=session,
+        notes=tuple(each.sentence for each in session.ignored),
+    )  # fmt: skip
+
+
+def start_of(session: Session) -> dict[str, Array]:
+    """Return the initial state as a block of one sample; accelerations and multipliers were not asked for."""
+    n, rows = session.system.nv, len(session.system.names)
+    return {
+        "t": np.array([session.settings.start]), "q": np.array([session.q]), "v": np.array([session.v]),
+        "acceleration": np.full((1, n), np.nan), "multipliers": np.full((1, rows), np.nan),
+        "work": np.zeros(1), "step": np.zeros(1),
+    }  # fmt: skip

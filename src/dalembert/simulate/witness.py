@@ -14,14 +14,11 @@ those of the motion.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
-from dalembert.simulate.mechanism_trajectory import MechanismTrajectory
-
-if TYPE_CHECKING:
-    from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.simulate.trajectory import Trajectory
 
 Array = np.ndarray
 
@@ -40,14 +37,14 @@ MOST_SAMPLES = 256
 JUMP, UNUSUAL = 0.01, 100.0
 """Of runs without a tolerance: change of energy in one step, as a part of the kinetic one and of the usual changes."""
 
-BALANCED = ("dop853", "dopri5", "bdf", "radau", "variational", "hybrid")
+BALANCED = ("dop853", "dopri5", "rk4", "bdf", "radau", "ida", "variational", "hybrid")
 """Steppers that keep the balance to their tolerance; that of time stepping is of first order."""
 
 
-def broken_balance(run: MechanismTrajectory) -> str:
+def broken_balance(run: Trajectory) -> str:
     """Return a sentence where the energy balance of a run is off by more than its tolerance allows, else nothing."""
-    m, s = run.mechanism, run.session.settings
-    if s.method not in BALANCED or run.t.size < 2 or _moving(m, run.q, run.t):
+    m, s = run.moving, run.session.settings
+    if s.method not in BALANCED or run.t.size < 2 or not _has_balance(m) or _moving(m, run.q, run.t):
         return ""
     with np.errstate(all="ignore"):
         residual = run.energy_residual
@@ -56,7 +53,7 @@ def broken_balance(run: MechanismTrajectory) -> str:
         residual = np.maximum(residual, 0.0) if _damped(m) else np.abs(residual)
         level = float(np.abs(run.kinetic).max() + np.abs(run.potential).max())
         rounding = ROUNDING * (run.steps + 10) * level
-        if s.step is not None or s.method == "variational":
+        if s.step is not None:
             return _jump(run, rounding)
         some = slice(None, None, max(1, run.t.size // MOST_SAMPLES))
         worth = step_tolerance(m, run.q[some], run.v[some], s.rtol, s.atol)
@@ -71,7 +68,7 @@ def broken_balance(run: MechanismTrajectory) -> str:
     )
 
 
-def step_tolerance(m: Mechanism, q: Array, v: Array, rtol: float, atol: float) -> Array:
+def step_tolerance(m: Any, q: Array, v: Array, rtol: float, atol: float) -> Array:
     """Return the energy that the tolerance of one step is worth at states (N, nq), (N, nv): joules, (N,)."""
     p = np.einsum("kij,kj->ki", np.asarray(m.mass_matrix(q)).reshape(len(q), m.nv, m.nv), v)
     g = np.asarray(m.bias(q, np.zeros_like(v))).reshape(len(q), m.nv)
@@ -79,14 +76,25 @@ def step_tolerance(m: Mechanism, q: Array, v: Array, rtol: float, atol: float) -
     return (np.abs(p) * (atol + rtol * np.abs(v)) + np.abs(g) * (atol + rtol * largest)).sum(axis=1)
 
 
-def balanced(m: Mechanism, q: Array, t: Array) -> bool:
+def balanced(m: Any, q: Array, t: Array) -> bool:
     """Return whether kinetic and potential energy less the work of joint forces stay constant: at states (N, nq)."""
-    return not (_damped(m) or _moving(m, q, t))
+    return _has_balance(m) and not (_damped(m) or _moving(m, q, t))
 
 
-def _one_step(run: MechanismTrajectory, rounding: float) -> str:
+def conserves(m: Any, q: Array, t: float) -> bool:
+    """Return whether nothing takes energy out of a system, or puts it in, around a configuration."""
+    applied = not m.is_conservative if hasattr(m, "is_conservative") else False
+    return not applied and balanced(m, q[None], np.array([t]))
+
+
+def _has_balance(m: Any) -> bool:
+    """Return whether energy less work stays constant: not where T or V depend on time, and not of plain matrices."""
+    return bool(getattr(m, "autonomous", True))
+
+
+def _one_step(run: Trajectory, rounding: float) -> str:
     """Return a sentence where one step changes the balance by more than its tolerance is worth."""
-    m, s = run.mechanism, run.session.settings
+    m, s = run.moving, run.session.settings
     changes = np.diff(run.energy_residual)
     changes = np.maximum(changes, 0.0) if _damped(m) else np.abs(changes)
     # |p| |v| is at least twice the kinetic energy: few steps need a closer look
@@ -107,13 +115,13 @@ def _one_step(run: MechanismTrajectory, rounding: float) -> str:
     )
 
 
-def _jump(run: MechanismTrajectory, rounding: float) -> str:
+def _jump(run: Trajectory, rounding: float) -> str:
     """Return a sentence where the energy of a run with fixed steps jumps."""
     changes = np.abs(np.diff(run.energy_residual))
     usual = float(np.median(changes))
     k = int(np.argmax(changes))
     limit = max(JUMP * float(run.kinetic.max()), UNUSUAL * usual, rounding)
-    if _damped(run.mechanism) or not changes[k] > limit:
+    if _damped(run.moving) or not changes[k] > limit:
         return ""
     return (
         f"the energy balance jumps by {changes[k]:.3g} J at t = {run.t[k + 1]:.9g} s, where steps usually change it by "
@@ -121,17 +129,19 @@ def _jump(run: MechanismTrajectory, rounding: float) -> str:
     )
 
 
-def _damped(m: Mechanism) -> bool:
-    """Return whether something takes energy out that the balance does not know."""
+def _damped(m: Any) -> bool:
+    """Return whether something takes energy out that the balance does not know; work of a Lagrangian knows all."""
+    if not hasattr(m, "joints"):
+        return False
     parts = [*m.springs, *getattr(m, "tendons", ())]
     return m.passive and (any(any(j.damping) for j in m.joints) or any(np.any(each.damping) for each in parts))
 
 
-def _moving(m: Mechanism, q: Array, t: Array) -> bool:
+def _moving(m: Any, q: Array, t: Array) -> bool:
     """Return whether rows move by themselves, or push by themselves: their work is not in the balance."""
     if not m.names:
         return False
-    if any(each.stabilize is not None for each in m.all_constraints):
+    if any(each.stabilize is not None for each in getattr(m, "all_constraints", ())):
         return True
     every = slice(None, None, max(1, len(t) // MOST_SAMPLES))
     rate = np.asarray(m.constraint_velocity(q[every], np.zeros((len(q[every]), m.nv)), t[every]))

@@ -8,7 +8,7 @@ import numpy as np
 
 from dalembert.friction import Law
 from dalembert.simulate import Trajectory
-from dalembert.simulate.plots import draw_panel
+from dalembert.simulate.plots import draw
 from dalembert.types import Array
 from dalembert.view.report import ACCENT, INK, QUIET, SECOND
 
@@ -49,12 +49,12 @@ def draw_blocks(axes: Any) -> None:
 
 def draw_velocities(axes: Any, run: Trajectory) -> None:
     """Draw Fig. 4: velocities of the blocks, phases shaded by the contacts that stick."""
-    draw_panel(axes, run, "velocities")
+    draw(axes, run, "velocities")
 
 
 def draw_forces(axes: Any, run: Trajectory) -> None:
     """Draw Fig. 5: the friction forces."""
-    draw_panel(axes, run, "forces")
+    draw(axes, run, "forces")
 
 
 def _spring(axes: Any, start: float, end: float, height: float) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 import dalembert as da
 from dalembert.simulate import Problem, Table, from_expressions, integrate
-from dalembert.simulate.settings import METHODS
+from dalembert.simulate.settings import IMPLICIT as METHODS
 
 X, R, T, S = ca.SX.sym("x", 5), ca.SX.sym("r", 5), ca.SX.sym("t"), ca.SX.sym("s")
 UP = [np.sin(0.5), -np.cos(0.5)]

@@ -13,7 +13,7 @@ from scipy.interpolate import PPoly
 
 import dalembert as da
 from dalembert.simulate import FORMULATIONS, Event, Problem, Table, integrate
-from dalembert.simulate.settings import METHODS
+from dalembert.simulate.settings import IMPLICIT as METHODS
 
 T, Q, V, U = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("u")
 START = [np.sin(0.5), -np.cos(0.5)]

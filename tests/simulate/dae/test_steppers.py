@@ -18,7 +18,7 @@ from scipy.integrate import solve_ivp
 import dalembert as da
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.simulate import Event, Problem, from_expressions, integrate
-from dalembert.simulate.settings import METHODS
+from dalembert.simulate.settings import IMPLICIT as METHODS
 from dalembert.simulate.steppers.radau import radau
 
 NO_IDA = find_spec("sksundae") is None

@@ -89,8 +89,10 @@ class Expressions:
         psi, (m,).
     jacobian, drift
         A (m, n) and drift (m,).
-    energy
-        T + V.
+    kinetic, potential
+        T and V.
+    applied
+        Forces without a potential, (n,): Q - dD/dv.
     names, holonomic
         Per row, its name, and whether it constrains coordinates (or, if not, velocities only).
     """
@@ -101,7 +103,9 @@ class Expressions:
     rate: ca.SX
     jacobian: ca.SX
     drift: ca.SX
-    energy: ca.SX
+    kinetic: ca.SX
+    potential: ca.SX
+    applied: ca.SX
     names: tuple[str, ...]
     holonomic: tuple[bool, ...]
 
@@ -114,11 +118,15 @@ def derive(
     V = symbols.scalar(potential, "potential", "q t parameters")
     M, inertial = _inertia(symbols, T)
     bias = inertial + ca.gradient(V, symbols.q)
+    applied = ca.SX.zeros(symbols.q.numel())
     if dissipation is not None:
         D = symbols.scalar(dissipation, "dissipation", "q v t parameters")
         bias += ca.gradient(D, symbols.v)
+        applied -= ca.gradient(D, symbols.v)
     if forces is not None:
-        bias -= _forces(symbols, forces)
+        Q = _forces(symbols, forces)
+        bias -= Q
+        applied += Q
     rows = constraint_rows(constraints, symbols)
     holonomic = tuple(not ca.depends_on(row, symbols.v) for _, row in rows)
     phi = [row for (_, row), kind in zip(rows, holonomic, strict=True) if kind]
@@ -137,7 +145,9 @@ def derive(
         rate=psi,
         jacobian=ca.densify(A),
         drift=ca.densify(rate_of(symbols, psi)),
-        energy=T + V,
+        kinetic=T,
+        potential=V,
+        applied=ca.densify(applied),
         names=tuple(name for name, _ in rows),
         holonomic=holonomic,
     )

@@ -16,6 +16,7 @@ from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
 from dalembert.kkt.limits import DOUBLE, SINGLE
 from dalembert.memory import memory_of
+from dalembert.model.energy import Energy
 from dalembert.model.lagrangian.contacts import derive_contacts, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.forward import States, conditioning_of, forward
@@ -28,7 +29,7 @@ from dalembert.types import Array
 # A Lagrangian system as text and back, for other processes: its expressions as one CasADi function.
 
 
-MATRICES = ("mass", "bias", "constraint", "rate", "jacobian", "drift", "energy")
+MATRICES = ("mass", "bias", "constraint", "rate", "jacobian", "drift", "kinetic", "potential", "applied")
 """Fields of `Expressions` that are SX."""
 
 
@@ -182,9 +183,14 @@ class Lagrangian:
         """Return the rates of the holonomic rows, and the other rows as they stand, (m,)."""
         return States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("constraint_velocity")
 
-    def energy(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch"]:
-        """Return T + V in joules; constant if neither depends on time and all forces and constraints do no work."""
-        return States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("energy")[..., 0]
+    def energy(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Energy:
+        """Return T and V in joules, (kinetic, potential).
+
+        Their sum, `.total`, is constant if T is a quadratic form in v, neither depends on time, and all forces and
+        constraints do no work.
+        """
+        kinetic, potential = States.of(self, q=q, v=v, t=t, parameters=parameters).evaluate("energy")
+        return Energy(kinetic[..., 0], potential[..., 0])
 
     def solve(
         self,

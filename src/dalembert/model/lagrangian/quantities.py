@@ -8,7 +8,7 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, unit_free_weights
 from dalembert.kkt.expressions.scalars import scalar
 from dalembert.kkt.expressions.solver import solve_by_sample
-from dalembert.kkt.expressions.verdict import Conditioning
+from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning
 from dalembert.model.lagrangian.contacts import ContactExpressions, as_outputs
 from dalembert.model.lagrangian.derivation import Expressions
 from dalembert.model.lagrangian.symbols import Symbols
@@ -66,6 +66,8 @@ def _outputs(e: Expressions, what: str) -> dict[str, ca.SX]:
             return {what: e.mass}
         case "constraint_velocity":
             return {what: e.rate}
+        case "energy":
+            return {"kinetic": e.kinetic, "potential": e.potential}
         case _:
             return {what: getattr(e, what)}
 
@@ -81,15 +83,20 @@ def forward_function(e: Expressions, symbols: Symbols, needs: Conditioning, eps:
             f"n + m = {n + m} is too large for straight-line code (at most {LARGEST}); system.forward(q, v) solves "
             'such batches through KKT, and compile("terms") gives M, bias, A and drift'
         )
-    M = _rows(e.mass)
-    for k in range(n):
-        M[k][k] = e.mass[k, k]  # an expression, be it zero: a coordinate without mass is a status, not an error
-    A = _rows(e.jacobian)
-    system = MatrixSystem.weighed(M, A, unit_free_weights(M, A, needs.implied) if needs.massless else [])
-    f, c = (_column(-x) for x in (e.bias, e.drift))
-    answer = solve_by_sample(system, needs, f, c, symbols.scalars, eps)
+    answer = block_answer(e.mass, e.jacobian, needs, -e.bias, -e.drift, symbols.scalars, eps)
     outputs = {"acceleration": answer.acceleration, "multipliers": answer.multipliers, "status": [answer.status]}
     return _function(symbols, "forward", {name: ca.SX(ca.vertcat(*x)) for name, x in outputs.items()})
+
+
+def block_answer(
+    mass: ca.SX, jacobian: ca.SX, needs: Conditioning, f: ca.SX, c: ca.SX, inputs: list[Scalar], eps: float
+) -> BlockAnswer:
+    """Return a and lam of M a + A^T lam = f, A a = c with the verdict of each sample."""
+    M, A = _rows(mass), _rows(jacobian)
+    for k in range(mass.shape[0]):
+        M[k][k] = mass[k, k]  # an expression, be it zero: a coordinate without mass is a status, not an error
+    system = MatrixSystem.weighed(M, A, unit_free_weights(M, A, needs.implied) if needs.massless else [])
+    return solve_by_sample(system, needs, _column(f), _column(c), inputs, eps)
 
 
 def _rows(matrix: ca.SX) -> list[list[Scalar]]:

@@ -10,6 +10,7 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.memory import memory_of
+from dalembert.model.energy import Energy
 from dalembert.model.requests import make_kernel, plain, refuse_unhashable
 from dalembert.types import Array
 
@@ -110,7 +111,7 @@ def frame_jacobian(mechanism: Mechanism, q: Any, frame: str, reference: str) -> 
     return with_columns(mechanism, J)
 
 
-def energy(mechanism: Mechanism, q: Any, v: Any) -> tuple[Array, Array]:
+def energy(mechanism: Mechanism, q: Any, v: Any) -> Energy:
     """Return kinetic and potential energy."""
     kinetic, potential = call(mechanism, "energy", q, v)
-    return kinetic[..., 0], potential[..., 0]
+    return Energy(kinetic[..., 0], potential[..., 0])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.model.energy import Energy
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
 from dalembert.model.mechanism.manifold import Manifold
@@ -359,8 +360,8 @@ class Mechanism:
         """Return J (6, nv): a frame's velocity is J v."""
         return calls.frame_jacobian(self, q, frame, reference)
 
-    def energy(self, q: Any, v: Any) -> tuple[Array, Array]:
-        """Return kinetic and potential energy in joules."""
+    def energy(self, q: Any, v: Any, t: float = 0.0) -> Energy:
+        """Return kinetic and potential energy in joules; `.total` is their sum."""
         return calls.energy(self, q, v)
 
     def center_of_mass(self, q: Any) -> Array:
@@ -452,6 +453,16 @@ class Mechanism:
     def row_sizes(self) -> Array:
         """Per row what its residual is measured against, (m,): the model's size in metres, or one radian."""
         return rows.row_sizes(self)
+
+    @cached_property
+    def angular_rows(self) -> tuple[bool, ...]:
+        """Per row whether its residual is an angle."""
+        return rows.angular_rows(self)
+
+    @cached_property
+    def velocity_sizes(self) -> Array:
+        """Per velocity one, or the model's size where it is that of a length, (nv,)."""
+        return rows.velocity_sizes(self)
 
     @property
     def slack(self) -> float:

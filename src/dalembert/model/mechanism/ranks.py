@@ -23,7 +23,6 @@ from dalembert.kkt.rows import RowStructure, metric_spectra, row_structure
 from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import digits_of, slack
 from dalembert.model.mechanism.project import least_open
-from dalembert.model.mechanism.rows import angular_rows, velocity_sizes
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0
     Where only the `free` velocities (nv,) may change, as many directions count as the model's digits can tell apart.
     """
     rank = fitting_rank(mechanism, q, t)
-    M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
+    M, A = np.atleast_2d(mechanism.mass_matrix(q, t)), np.asarray(mechanism.jacobian(q, t))
     moving = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
     if not moving.any():
         return v
@@ -194,7 +193,7 @@ class RankSurvey:
 
     def matrices(self, q: Array) -> tuple[Array, Array]:
         """Return M and A."""
-        return np.atleast_2d(self.m.mass_matrix(q)), np.asarray(self.m.jacobian(q, self.t))
+        return np.atleast_2d(self.m.mass_matrix(q, self.t)), np.asarray(self.m.jacobian(q, self.t))
 
     def rows(self, q: Array) -> tuple[Array, Array]:
         """Return L and A L^-T."""
@@ -227,7 +226,7 @@ class RankSurvey:
     def measure(self, q: Array) -> None:
         """Set D from the sizes of rows at a configuration, the largest of each constraint and kind; zero has none."""
         norms = np.linalg.norm(self.rows(q)[1], axis=1)
-        kinds = list(zip(self.m.row_groups, angular_rows(self.m), strict=True))
+        kinds = list(zip(self.m.row_groups, self.m.angular_rows, strict=True))
         largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == kind) for kind in kinds])
         top = largest.max(initial=0.0)
         for turns in (False, True):
@@ -260,7 +259,7 @@ class RankSurvey:
         Vt = np.linalg.svd(self.scaled(B)[self.holonomic])[2]
         rank = self.structure(q, self.digits, rows=self.holonomic).rank
         motions = solve_triangular(L.T, Vt[rank:].T, lower=False)
-        levers = velocity_sizes(self.m)
+        levers = self.m.velocity_sizes
         places = []
         for length in PLACES if motions.shape[1] else ():
             x = motions @ rng.standard_normal(motions.shape[1])

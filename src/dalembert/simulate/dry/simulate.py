@@ -15,8 +15,9 @@ from dalembert.simulate.dry.dynamics import SLIP, STICK, Dynamics
 from dalembert.simulate.dry.events import Record, Run, checked_options, run_events
 from dalembert.simulate.dry.fixed import run_fixed
 from dalembert.simulate.dry.transition import REST, settled, velocity_rows
+from dalembert.simulate.equations.lagrangian_system import in_time
 from dalembert.simulate.samples import breaks_of, checked_breaks
-from dalembert.simulate.trajectory import Trajectory
+from dalembert.simulate.trajectory import Counts, Trajectory
 
 Array = np.ndarray
 
@@ -167,11 +168,37 @@ def _refuse_inconsistent(dynamics: Dynamics, q: Array, v: Array, t: float, mode:
 
 
 def _trajectory(run: Run) -> Trajectory:
-    n, record = run.dynamics.n, run.record
+    d, record = run.dynamics, run.record
+    n = d.n
     y = np.array(record.y)
-    modes = np.array(record.mode, dtype=int).reshape(len(record.t), run.dynamics.m)
+    modes = np.array(record.mode, dtype=int).reshape(len(record.t), d.m)
+    samples = {
+        "t": np.array(record.t), "q": y[:, :n], "v": y[:, n : 2 * n], "modes": modes,
+        "friction_work": y[:, 2 * n], "heat": y[:, 2 * n + 1],
+    }  # fmt: skip
+    columns: dict[str, Any] = {name: np.arange(d.columns.owner.size)[d.columns.of(i)] for i, name in enumerate(d.names)}
     return Trajectory(
-        np.array(record.t), y[:, :n], y[:, n : 2 * n], modes,
-        tuple(run.events), y[:, 2 * n], y[:, 2 * n + 1], run.status, run.message, record.steps,
-        run.dynamics.evaluations, run.dynamics,
+        samples, in_time(d.system), tuple(run.events), run.status, run.message, run.options.stepper.name,
+        "from event to event, sticking contacts as constraints", Counts(record.steps, 0, d.evaluations),
+        tuple(d.names), columns, later=lambda found: _resolved(d, found),
     )  # fmt: skip
+
+
+def _resolved(d: Dynamics, run: Trajectory) -> dict[str, Array]:
+    """Return accelerations, friction forces, multipliers and relative velocities of all samples, resolved exactly."""
+    from dalembert.friction import FrictionStatus
+
+    n, m, k = d.n, d.columns.owner.size, len(d.system.names)
+    a, T = np.full((run.t.size, n), np.nan), np.full((run.t.size, m), np.nan)
+    lam, xi = np.full((run.t.size, k), np.nan), np.zeros((run.t.size, m))
+    warm = None
+    for s in range(run.t.size):
+        q, v, t, mode = run.q[s], run.v[s], float(run.t[s]), run.modes[s]
+        x = d.terms(q, v, t)
+        xi[s] = np.where((mode == 0)[d.columns.owner], 0.0, x.velocity)
+        mode = np.where(d.columns.plane & (d.columns.sizes(xi[s]) == 0.0), 0, mode)
+        answer = d.resolved(x, mode, (q, v, t), warm)
+        if answer.status in (FrictionStatus.SOLVED, FrictionStatus.NOT_OPTIMAL):
+            a[s], T[s], lam[s] = answer.acceleration, answer.forces, answer.multipliers
+            warm = answer.forces
+    return {"acceleration": a, "contact_forces": T, "multipliers": lam, "relative_velocity": xi}

@@ -1,4 +1,4 @@
-"""Python inside the compiled loop: controllers and event functions given as callables, and the way through `KKT`.
+"""Python inside compiled loops: forces, inputs and events given as callables, and the way through `KKT`.
 
 An exception cannot pass through compiled code: it is kept, the loop is told to stop, and the driver raises it.
 """
@@ -11,30 +11,59 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import called as called_number
 from dalembert.checks import refuse_masked
 from dalembert.errors import DalembertError, ModelError, ShapeError, SolvabilityError
 from dalembert.kernel.loops import SIGNATURE
 from dalembert.kkt import Status
 from dalembert.model.mechanism.project import newton_step
 from dalembert.model.mechanism.ranks import admissible_velocity
+from dalembert.simulate.equations.signals import FIRST_SIGNAL
 from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
 
 if TYPE_CHECKING:
     from dalembert.simulate.equations.codes import Codes, ExplicitWork
+    from dalembert.simulate.equations.dae import DAE
+    from dalembert.simulate.equations.signals import Signals
+    from dalembert.simulate.events.asked import Events
 
 Array = np.ndarray
 
 
-class Callbacks:
-    """C functions around Python ones; they read and write the arrays of the run they belong to."""
+class GuardedCalls:
+    """C functions around Python ones; the first error in one is kept, with its time."""
 
-    def __init__(self, codes: Codes, events: Sequence[Callable[..., Any]] = ()) -> None:
-        self.codes, self.events = codes, tuple(events)
+    def __init__(self) -> None:
         self.error: BaseException | None = None
         self.error_time = np.nan
         self.work: Any = None
-        self._kept: list[Any] = []
         self.addresses: dict[str, int] = {}
+        self._kept: list[Any] = []
+
+    def _made(self, function: Callable[[Any], None]) -> int:
+        """Return the address of a function of the memory that a run works on."""
+
+        def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
+            try:
+                function(self.work)
+            except BaseException as error:
+                if self.error is None:
+                    self.error, self.error_time = error, float(self.work.environment[0])
+                self.failed()
+
+        self._kept.append(SIGNATURE(guarded))
+        return ctypes.cast(self._kept[-1], ctypes.c_void_p).value or 0
+
+    def failed(self) -> None:
+        """Tell the loop that a function has failed; NaN, which functions leave where they fail, tells it by itself."""
+
+
+class Callbacks(GuardedCalls):
+    """Of the explicit loop: forces and events of the user, and the codes that go through `KKT`."""
+
+    def __init__(self, codes: Codes, events: Sequence[Callable[..., Any]] = ()) -> None:
+        super().__init__()
+        self.codes, self.events = codes, tuple(events)
         if codes.controller.function is not None:
             self.addresses["signals"] = self._made(self._forces)
         if self.events:
@@ -44,23 +73,17 @@ class Callbacks:
             "close": self._made(self._close),
             "admit": self._made(self._admit),
         }
+        needed = {"rate": True, "close": codes.holonomic > 0, "admit": bool(codes.system.names)}
+        self.addresses |= {code: self.careful[code] for code in codes.python if needed[code]}
 
-    def _made(self, function: Callable[[ExplicitWork], None]) -> int:
-        def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
-            try:
-                function(self.work)
-            except BaseException as error:
-                if self.error is None:
-                    self.error, self.error_time = error, float(self.work.environment[0])
-                self.work.environment[FAILED_CALL] = 1.0
-
-        self._kept.append(SIGNATURE(guarded))
-        return ctypes.cast(self._kept[-1], ctypes.c_void_p).value or 0
+    def failed(self) -> None:
+        """Tell the loop to stop."""
+        self.work.environment[FAILED_CALL] = 1.0
 
     def _forces(self, work: ExplicitWork) -> None:
         t = float(work.environment[0])
         function: Any = self.codes.controller.function
-        work.environment[2:] = called(function, t, work.q, work.v)
+        work.environment[2 : 2 + work.v.size] = called(function, t, work.q, work.v)
 
     def _event_values(self, work: ExplicitWork) -> None:
         t, q, v = float(work.environment[0]), work.q.copy(), work.v.copy()
@@ -69,22 +92,36 @@ class Callbacks:
 
     def _rate(self, work: ExplicitWork) -> None:
         """Evaluate the rate; what the kernel declines is solved through `KKT`."""
-        m = self.codes.mechanism
+        if "rate" in self.codes.python:
+            self._solved(work)
+            return
         names = [port.name for port in self.codes.kernels["rate"].outputs]
         found = self.codes.kernels["rate"](work.base, work.x, work.v, work.environment)
         for name, value in zip(names, found, strict=True):
             getattr(work, name)[:] = np.ravel(value)
         if not work.status[0] <= LAST_SOLVED:
-            q, t = self.codes.kernels["move"](work.base, work.x), float(work.environment[0])
-            tau = self.forces(q, work.v, work.environment)
-            try:
-                solution = m.solve(q, work.v.copy(), tau, t)
-                work.status[0] = float(np.asarray(solution.status))
-            except SolvabilityError:
-                # a stage off the manifold, whose redundant rows contradict each other: nearest, and not certified
-                solution = m.solve(q, work.v.copy(), tau, t, inconsistent="least_squares")
-                work.status[0] = float(Status.INCONSISTENT)
-            work.acceleration[:], work.multipliers[:] = solution.acceleration, solution.multipliers
+            self._solve(work, self.codes.kernels["move"](work.base, work.x))
+
+    def _solved(self, work: ExplicitWork) -> None:
+        """Evaluate the rate of a system that is Python functions."""
+        work.status[0] = np.nan
+        q = np.array(work.base + work.x)
+        tau = self._solve(work, q)
+        work.x_rate[:], work.power[0] = work.v, self.codes.system.power_of(q, work.v, tau, float(work.environment[0]))
+
+    def _solve(self, work: ExplicitWork, q: Array) -> Array:
+        """Solve the state in `work` through `KKT`; return the applied forces."""
+        m, t = self.codes.system, float(work.environment[0])
+        tau = self.forces(q, work.v, work.environment)
+        try:
+            solution = m.solve(q, work.v.copy(), tau, t)
+            work.status[0] = float(np.asarray(solution.status))
+        except SolvabilityError:
+            # a stage off the manifold, whose redundant rows contradict each other: nearest, and not certified
+            solution = m.solve(q, work.v.copy(), tau, t, inconsistent="least_squares")
+            work.status[0] = float(Status.INCONSISTENT)
+        work.acceleration[:], work.multipliers[:] = solution.acceleration, solution.multipliers
+        return tau
 
     def forces(self, q: Array, v: Array, environment: Array) -> Array:
         """Return the joint forces at a state."""
@@ -92,17 +129,17 @@ class Callbacks:
 
         c = self.codes.controller
         law = ca.Function("tau", [c.t, c.q, c.v, c.symbols], [c.tau])
-        return np.asarray(law(environment[0], q, v, environment[2:])).ravel()
+        return np.asarray(law(environment[0], q, v, environment[2 : 2 + c.symbols.numel()])).ravel()
 
     def _close(self, work: ExplicitWork) -> None:
         """Take Newton's step in the plain norm, through an orthogonal decomposition."""
-        m, t = self.codes.mechanism, float(work.environment[0])
+        m, t = self.codes.system, float(work.environment[0])
         work.residual[:], work.correction[:] = newton_step(m, work.q, t)
         work.status[0] = float(Status.UNIQUE if np.isfinite(work.correction).all() else Status.NONFINITE)
 
     def _admit(self, work: ExplicitWork) -> None:
         """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
-        m, t = self.codes.mechanism, float(work.environment[0])
+        m, t = self.codes.system, float(work.environment[0])
         try:
             found = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
         except np.linalg.LinAlgError:  # no metric: a motion without mass, or numbers that are none
@@ -111,9 +148,47 @@ class Callbacks:
         work.status[0] = float(Status.UNIQUE if np.isfinite(found).all() else Status.NONFINITE)
 
 
+class InputCallbacks(GuardedCalls):
+    """Of the implicit loop: inputs and events of a DAE."""
+
+    def __init__(self, signals: Signals, events: Events, dae: DAE) -> None:
+        super().__init__()
+        self.signals, self.events, self.dae = signals, events, dae
+        if signals.callables or signals.states:
+            self.addresses["signals"] = self._made(self._set_signals)
+        if events.callables:
+            self.addresses["events"] = self._made(self._set_events)
+
+    def __enter__(self) -> InputCallbacks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kept.clear()
+        self.work = None
+
+    def _set_signals(self, work: Any) -> None:
+        environment = work.environment
+        t = float(environment[0])
+        for signal, function in self.signals.callables:
+            environment[FIRST_SIGNAL + signal] = np.nan
+            value = called_number(f"known {self.signals.symbols[signal]}", function, t)
+            if not np.isfinite(value):
+                raise ModelError(f"known {self.signals.symbols[signal]} is {value} at t = {t:g}")
+            environment[FIRST_SIGNAL + signal] = value
+        for signal, _ in self.signals.states:
+            environment[FIRST_SIGNAL + signal] = np.nan
+        self.signals.at_state(t, work.x.copy(), environment[FIRST_SIGNAL:])
+
+    def _set_events(self, work: Any) -> None:
+        values, t, x = work.event_values, float(work.environment[0]), work.x.copy()
+        for k, function in enumerate(self.events.callables):
+            values[k] = np.nan
+            values[k] = called_number(f"event {k}", function, t, x)
+
+
 def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:
     """Return what a controller gives, checked; an error in it is raised with its name and time."""
-    return checked_forces(_told("torque", function, t, q, v), v.size, t)
+    return checked_forces(_told("force", function, t, q, v), v.size, t)
 
 
 def called_event(function: Callable[..., Any], k: int, t: float, q: Array, v: Array) -> float:
@@ -133,22 +208,22 @@ def _told(what: str, function: Callable[..., Any], t: float, q: Array, v: Array)
 
 def checked_forces(tau: Any, n: int, t: float) -> Array:
     """Return what a controller gave as finite numbers (nv,), or say when and how it was wrong."""
-    refuse_masked(tau, f"torque at t = {t:.9g} s")
+    refuse_masked(tau, f"force at t = {t:.9g} s")
     try:
         array = np.asarray(tau)
         if array.dtype.kind == "c":
-            raise ShapeError(f"torque returned complex numbers at t = {t:.9g} s; joint forces are real")
+            raise ShapeError(f"force returned complex numbers at t = {t:.9g} s; forces are real")
         array = np.asarray(tau, dtype=float)
     except ShapeError:
         raise
     except (TypeError, ValueError) as error:
-        raise ShapeError(f"torque returned no numbers at t = {t:.9g} s: {error}") from error
+        raise ShapeError(f"force returned no numbers at t = {t:.9g} s: {error}") from error
     if array.shape != (n,):
-        raise ShapeError(f"torque returned shape {array.shape} at t = {t:.9g} s; it must return ({n},)")
+        raise ShapeError(f"force returned shape {array.shape} at t = {t:.9g} s; it must return ({n},)")
     bad = np.flatnonzero(~np.isfinite(array))
     if bad.size:
         raise ModelError(
-            f"torque[{bad[0]}] is {array[bad[0]]} at t = {t:.9g} s; a controller must return finite numbers"
+            f"force[{bad[0]}] is {array[bad[0]]} at t = {t:.9g} s; a controller must return finite numbers"
         )
     return array
 

@@ -67,8 +67,11 @@ def normalised(mechanism: Mechanism, q: ca.SX) -> ca.SX:
     return ca.vertcat(*parts, ca.SX(0, 1))
 
 
-def rotation_places(mechanism: Mechanism) -> list[int]:
-    """Return where rotation vectors begin in x."""
+def rotation_places(system: Any) -> list[int]:
+    """Return where rotation vectors begin in x; vectors have none."""
+    mechanism = system
+    if not hasattr(mechanism, "joints"):
+        return []
     starts = mechanism.manifold.v_start
     return [int(starts[i]) + ROTATIONS[j.kind][1] for i, j in enumerate(mechanism.joints) if j.kind in ROTATIONS]
 

@@ -1,4 +1,4 @@
-"""A mechanism's equations compiled for the loops: one code per thing that a step asks for, and memory to run them on.
+"""A system's equations compiled for the loops: one code per thing that a step asks for, and memory to run them on.
 
 | code | reads | writes |
 |---|---|---|
@@ -12,7 +12,8 @@
 Where rows depend on each other everywhere, `rate`, `close` and `admit` are the terms that `carried_loops` solves under
 the mechanism's own rank: M, A, joint forces less bias, drift, rates and residuals.
 
-`environment` is t, a spare place, and the signals of the controller.
+`environment` is t, a spare place, the signals of the controller, and the parameters of a Lagrangian. Of `Matrices`,
+which are Python functions, `rate` and `admit` are callbacks.
 """
 
 from __future__ import annotations
@@ -80,47 +81,67 @@ class ExplicitWork(NamedTuple):
 
 
 class Codes:
-    """The compiled codes of a mechanism under a controller; made once, used by any number of runs."""
+    """The compiled codes of a system under a controller; made once, used by any number of runs.
+
+    Attributes
+    ----------
+    carries
+        Whether rows are solved under the rank of the system: where they depend on each other everywhere, and where
+        straight-line code would be too long.
+    python
+        Codes that are callbacks from the start, `Matrices`' own.
+    """
 
     def __init__(
         self,
-        mechanism: Mechanism,
+        system: Any,
         controller: Controller,
         events: ca.Function | None = None,
         rank: GenericRank | None = None,
     ) -> None:
-        self.mechanism, self.controller = mechanism, controller
+        self.system, self.controller = system, controller
+        self.form = form = form_of(system)
+        if rank is None and form.compiled and not form.straight and system.nv <= LARGEST_CARRIED:
+            rank = system.generic_rank(None)
         self.rank = rank
-        self.carries = rank is not None and rank.redundant and mechanism.nv <= LARGEST_CARRIED
-        self.holonomic = int(sum(mechanism.holonomic))
-        key = ("simulate", mechanism.content())
-        own = mechanism.cacheable
+        self.carries = (
+            form.compiled and rank is not None and (rank.redundant or not form.straight)
+            and system.nv <= LARGEST_CARRIED
+        )  # fmt: skip
+        self.holonomic = int(sum(system.holonomic))
+        self.python = () if form.compiled and (self.carries or form.straight) else ("rate", "close", "admit")
+        key = ("simulate", system.content())
+        own = system.cacheable
         law = controller.content
         rate, word = (trace_terms, "terms") if self.carries else (trace_rate, "rate")
-        self.kernels = {
-            "rate": _kernel((*key, word, law), lambda: rate(mechanism, controller), own),
-            "move": _kernel((*key, "move"), lambda: trace_move(mechanism), own),
-        }
+        self.kernels = {"move": _kernel((*key, "move"), lambda: trace_move(form), own)}
         if self.holonomic:
-            self.kernels["shift"] = _kernel((*key, "along"), lambda: trace_along(mechanism), own)
-        if self.carries:
-            rows = _kernel((*key, "rows"), lambda: trace_rows(mechanism), own)
-            self.kernels |= {"close": rows, "admit": rows} if self.holonomic else {"admit": rows}
-        elif self.holonomic:
-            self.kernels["close"] = _kernel((*key, "close"), lambda: _traced(mechanism, "project_step"), own)
-        if mechanism.names and not self.carries:
-            self.kernels["admit"] = _kernel((*key, "admit"), lambda: _traced(mechanism, "project_velocity"), own)
+            self.kernels["shift"] = _kernel((*key, "along"), lambda: trace_along(form), own)
+        if not self.python:
+            self.kernels["rate"] = _kernel((*key, word, law), lambda: rate(form, controller), own)
+            self._compile_projections(key, own)
         self.events = 0
         if events is not None:
             self.kernels["events"] = Kernel(events, width=1)
             self.events = events.numel_out(0)
 
+    def _compile_projections(self, key: tuple[str, ...], own: bool) -> None:
+        """Compile Newton's step onto the constraints and the admissible velocity, or the rows that make them."""
+        form = self.form
+        if self.carries and self.system.names:
+            rows = _kernel((*key, "rows"), lambda: trace_rows(form), own)
+            self.kernels |= {"close": rows, "admit": rows} if self.holonomic else {"admit": rows}
+        elif self.holonomic:
+            self.kernels["close"] = _kernel((*key, "close"), lambda: form.traced("project_step"), own)
+        if self.system.names and not self.carries:
+            self.kernels["admit"] = _kernel((*key, "admit"), lambda: form.traced("project_velocity"), own)
+
     def work(self, callbacks: Mapping[str, int] | None = None, events: int = 0) -> tuple[ExplicitWork, Any]:
         """Return memory for one run, and what must be kept alive with it."""
-        m = self.mechanism
-        rows = len(m.names)
+        m, parameters = self.system, self.form.values
+        rows, signals = len(m.names), 2 + self.controller.symbols.numel()
         sizes = {
-            "base": m.nq, "x": m.nv, "v": m.nv, "environment": 2 + self.controller.symbols.numel(), "x_rate": m.nv,
+            "base": m.nq, "x": m.nv, "v": m.nv, "environment": signals + parameters.size, "x_rate": m.nv,
             "acceleration": m.nv, "multipliers": rows, "power": 1, "status": 1, "q": m.nq, "correction": m.nv,
             "residual": self.holonomic, "velocity": m.nv, "impulses": rows, "event_values": max(self.events, events),
         }  # fmt: skip
@@ -128,6 +149,8 @@ class Codes:
         carried = self._carried()
         terms = {name: getattr(carried, name) for name in ("M", "A", "drift", "force", "rate")}
         arrays["t"] = arrays["environment"][:1]
+        arrays["environment"][signals:] = parameters
+        arrays["parameters"] = arrays["environment"][signals:]
         calls = np.zeros((len(CODES), 3), np.int64)
         alive: list[Any] = [self, arrays]
         for row, code in enumerate(CODES):
@@ -137,14 +160,14 @@ class Codes:
                 alive.append(kept)
         for code, address in (callbacks or {}).items():
             calls[CODES.index(code)] = address, 0, 0
-        del arrays["t"]
+        del arrays["t"], arrays["parameters"]
         measured = np.ones(self.holonomic) if self.rank is None else self.rank.sizes[np.array(m.holonomic, bool)]
         digits = np.array([slack(m)])
         return ExplicitWork(calls=calls, sizes=measured, open=digits, carried=carried, **arrays), alive
 
     def _carried(self) -> Carried:
         """Return memory of the rows under the rank of the mechanism; next to none where it is not carried."""
-        m = self.mechanism
+        m = self.system
         rows, n = (len(m.names), m.nv) if self.carries else (0, 0)
         holonomic = np.array(m.holonomic, bool)[:rows]
         order = np.zeros((2, rows), np.int64)
@@ -170,27 +193,86 @@ def _kernel(key: tuple[str, ...], build: Callable[[], ca.Function], cached: bool
     return CODES_OF_RUNS.get(key, lambda: Kernel.cached(key, build, width=1))
 
 
+class MechanismForm:
+    """A mechanism in expressions: chart, accelerations, matrices and rows."""
+
+    compiled, straight = True, True
+    parameters, values = ca.SX(0, 1), np.zeros(0)
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.nq, self.nv = mechanism.nq, mechanism.nv
+        self.names, self.holonomic = mechanism.names, mechanism.holonomic
+
+    def traced(self, what: str) -> ca.Function:
+        """Return a request's function with dense outputs."""
+        return _traced(self.mechanism, what)
+
+    def chart(self, base: ca.SX, x: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Return q and x' at the coordinates x around `base`."""
+        return chart(self.mechanism, base, x, v)
+
+    def accelerations(self, q: ca.SX, v: ca.SX, tau: ca.SX, t: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Return acceleration, multipliers and status as expressions."""
+        forward: Any = self.traced("forward")
+        return forward(q, v, tau, t) if self.names else (forward(q, v, tau), ca.SX(0, 1), ca.SX(0))
+
+    def power(self, q: ca.SX, v: ca.SX, tau: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:
+        """Return the power of the joint forces."""
+        return ca.dot(tau, v)
+
+    def at(self, what: str, q: ca.SX, v: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:
+        """Return a matrix or the rows at expressions."""
+        match what:
+            case "mass":
+                return self.traced("mass_matrix")(q)
+            case "bias":
+                return self.traced("bias")(q, v)
+            case "jacobian":
+                return ca.reshape(self.traced("constraint_jacobian")(q, t), len(self.names), self.nv)
+            case "drift":
+                return self.traced("constraint_drift")(q, v, t)
+            case "rate":
+                return self.traced("constraint_velocity")(q, v, t)
+            case _:
+                return self.traced("constraint")(q, t)
+
+
+def form_of(system: Any) -> Any:
+    """Return a system in expressions."""
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+    return MechanismForm(system) if isinstance(system, Mechanism) else system
+
+
 def _traced(mechanism: Mechanism, what: str) -> ca.Function:
     """Return a request's function with dense outputs."""
     request = requests()[what]
     return request.trace(mechanism, **request.options)
 
 
-def trace_rate(mechanism: Mechanism, controller: Controller) -> ca.Function:
-    """Return base, x, v, environment -> x', acceleration, multipliers, power, status."""
-    base, x = ca.SX.sym("base", mechanism.nq), ca.SX.sym("x", mechanism.nv)
-    v = ca.SX.sym("v", mechanism.nv)
-    environment = ca.SX.sym("environment", 2 + controller.symbols.numel())
-    t = environment[0]
-    q, rate = chart(mechanism, base, x, v)
+def _symbols(form: Any, controller: Controller) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """Return base, x, v, environment."""
+    size = 2 + controller.symbols.numel() + form.parameters.numel()
+    return ca.SX.sym("base", form.nq), ca.SX.sym("x", form.nv), ca.SX.sym("v", form.nv), ca.SX.sym("environment", size)
+
+
+def forces_at(controller: Controller, t: ca.SX, q: ca.SX, v: ca.SX, environment: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the applied forces at expressions, and the parameters in the environment."""
     law = ca.Function("tau", [controller.t, controller.q, controller.v, controller.symbols], [controller.tau])
-    tau = law(t, q, v, environment[2:])
-    forward = _traced(mechanism, "forward")
-    if mechanism.names:
-        a, lam, status = forward(q, v, tau, t)
-    else:
-        a, lam, status = forward(q, v, tau), ca.SX(0, 1), ca.SX(0)
-    outputs = {"x_rate": rate, "acceleration": a, "multipliers": lam, "power": ca.dot(tau, v), "status": status}
+    end = 2 + controller.symbols.numel()
+    return law(t, q, v, environment[2:end]), environment[end:]
+
+
+def trace_rate(form: Any, controller: Controller) -> ca.Function:
+    """Return base, x, v, environment -> x', acceleration, multipliers, power, status."""
+    base, x, v, environment = _symbols(form, controller)
+    t = environment[0]
+    q, rate = form.chart(base, x, v)
+    tau, p = forces_at(controller, t, q, v, environment)
+    a, lam, status = form.accelerations(q, v, tau, t, p)
+    outputs = {"x_rate": rate, "acceleration": a, "multipliers": lam, "power": form.power(q, v, tau, t, p),
+               "status": status}  # fmt: skip
     outputs = {name: e for name, e in outputs.items() if e.numel()}
     return ca.Function(
         "rate", [base, x, v, environment], [ca.densify(e) for e in outputs.values()],
@@ -198,61 +280,64 @@ def trace_rate(mechanism: Mechanism, controller: Controller) -> ca.Function:
     )  # fmt: skip
 
 
-def trace_terms(mechanism: Mechanism, controller: Controller) -> ca.Function:
+def trace_terms(form: Any, controller: Controller) -> ca.Function:
     """Return base, x, v, environment -> x', power, force (tau - bias), M, A by rows, drift."""
-    base, x = ca.SX.sym("base", mechanism.nq), ca.SX.sym("x", mechanism.nv)
-    v = ca.SX.sym("v", mechanism.nv)
-    environment = ca.SX.sym("environment", 2 + controller.symbols.numel())
+    base, x, v, environment = _symbols(form, controller)
     t = environment[0]
-    q, rate = chart(mechanism, base, x, v)
-    law = ca.Function("tau", [controller.t, controller.q, controller.v, controller.symbols], [controller.tau])
-    tau = law(t, q, v, environment[2:])
+    q, rate = form.chart(base, x, v)
+    tau, p = forces_at(controller, t, q, v, environment)
     outputs = {
         "x_rate": rate,
-        "power": ca.dot(tau, v),
-        "force": tau - _traced(mechanism, "bias")(q, v),
-        "M": ca.vec(_traced(mechanism, "mass_matrix")(q)),
-        "A": _by_rows(mechanism, q, t),
-        "drift": _traced(mechanism, "constraint_drift")(q, v, t),
+        "power": form.power(q, v, tau, t, p),
+        "force": tau - form.at("bias", q, v, t, p),
+        "M": ca.vec(form.at("mass", q, v, t, p)),
+        "A": by_rows(form.at("jacobian", q, v, t, p)),
+        "drift": form.at("drift", q, v, t, p),
     }
+    outputs = {name: e for name, e in outputs.items() if e.numel()}
     return ca.Function(
         "terms", [base, x, v, environment], [ca.densify(e) for e in outputs.values()],
         ["base", "x", "v", "environment"], list(outputs),
     )  # fmt: skip
 
 
-def trace_rows(mechanism: Mechanism) -> ca.Function:
-    """Return q, v, t -> M, A by rows, rates and residuals of the rows."""
-    q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv), ca.SX.sym("t")
+def trace_rows(form: Any) -> ca.Function:
+    """Return q, v, t, parameters -> M, A by rows, rates and residuals of the rows."""
+    q, v, t, p = ca.SX.sym("q", form.nq), ca.SX.sym("v", form.nv), ca.SX.sym("t"), form.parameters
     outputs = {
-        "M": ca.vec(_traced(mechanism, "mass_matrix")(q)),
-        "A": _by_rows(mechanism, q, t),
-        "rate": _traced(mechanism, "constraint_velocity")(q, v, t),
+        "M": ca.vec(form.at("mass", q, v, t, p)),
+        "A": by_rows(form.at("jacobian", q, v, t, p)),
+        "rate": form.at("rate", q, v, t, p),
     }
-    if any(mechanism.holonomic):
-        outputs["residual"] = _traced(mechanism, "constraint")(q, t)
+    if any(form.holonomic):
+        outputs["residual"] = form.at("constraint", q, v, t, p)
+    inputs = {"q": q, "v": v, "t": t} | ({"parameters": p} if p.numel() else {})
     return ca.Function(
-        "rows", [q, v, t], [ca.densify(e) for e in outputs.values()], ["q", "v", "t"], list(outputs)
+        "rows", list(inputs.values()), [ca.densify(e) for e in outputs.values()], list(inputs), list(outputs)
     )  # fmt: skip
 
 
-def _by_rows(mechanism: Mechanism, q: ca.SX, t: ca.SX) -> ca.SX:
-    """Return A, row after row."""
-    A = ca.reshape(_traced(mechanism, "constraint_jacobian")(q, t), len(mechanism.names), mechanism.nv)
+def by_rows(A: ca.SX) -> ca.SX:
+    """Return a matrix, row after row."""
     return ca.vec(ca.densify(A).T)
 
 
-def trace_along(mechanism: Mechanism) -> ca.Function:
+def trace_along(form: Any) -> ca.Function:
     """Return base, way -> q: where a constant velocity leads, to second order; unit quaternions."""
-    base, way = ca.SX.sym("base", mechanism.nq), ca.SX.sym("way", mechanism.nv)
-    half, _ = chart(mechanism, base, way / 2, way)
-    _, rate = chart(mechanism, half, ca.SX.zeros(mechanism.nv), way)
-    q, _ = chart(mechanism, base, rate, way)
-    return ca.Function("along", [base, way], [ca.densify(normalised(mechanism, q))], ["base", "way"], ["q"])
+    base, way = ca.SX.sym("base", form.nq), ca.SX.sym("way", form.nv)
+    half, _ = form.chart(base, way / 2, way)
+    _, rate = form.chart(half, ca.SX.zeros(form.nv), way)
+    q, _ = form.chart(base, rate, way)
+    return ca.Function("along", [base, way], [ca.densify(_unit(form, q))], ["base", "way"], ["q"])
 
 
-def trace_move(mechanism: Mechanism) -> ca.Function:
+def trace_move(form: Any) -> ca.Function:
     """Return base, x -> q, normalised."""
-    base, x = ca.SX.sym("base", mechanism.nq), ca.SX.sym("x", mechanism.nv)
-    q, _ = chart(mechanism, base, x, ca.SX.zeros(mechanism.nv))
-    return ca.Function("move", [base, x], [ca.densify(normalised(mechanism, q))], ["base", "x"], ["q"])
+    base, x = ca.SX.sym("base", form.nq), ca.SX.sym("x", form.nv)
+    q, _ = form.chart(base, x, ca.SX.zeros(form.nv))
+    return ca.Function("move", [base, x], [ca.densify(_unit(form, q))], ["base", "x"], ["q"])
+
+
+def _unit(form: Any, q: ca.SX) -> ca.SX:
+    """Return q with quaternions of length one."""
+    return normalised(form.mechanism, q) if isinstance(form, MechanismForm) else q

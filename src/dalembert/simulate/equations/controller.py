@@ -1,4 +1,4 @@
-"""Joint forces in time: constants, tables, expressions and Python functions behind one description.
+"""Applied forces in time: constants, tables, expressions and Python functions behind one description.
 
 Expressions and tables are compiled with the equations; a Python function is called back, once for every stage.
 """
@@ -20,7 +20,7 @@ from dalembert.simulate.equations.signals import Signals, Table
 from dalembert.simulate.samples import breaks_of
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism.mechanism import Mechanism
+    pass
 
 Array = np.ndarray
 
@@ -74,7 +74,7 @@ class Controller:
             first, last = float(p.x[0]), float(p.x[-1])
             if first > start or (last < end and p.c.shape[0] > 1):
                 raise ModelError(
-                    f"the table of torque {self.signals.symbols[place]} goes from {first:g} to {last:g} s and the run "
+                    f"the table of force {self.signals.symbols[place]} goes from {first:g} to {last:g} s and the run "
                     f'from {start:g} to {end:g} s; extend it, or give it as (times, values, "previous") to hold its '
                     "last value"
                 )
@@ -88,7 +88,7 @@ class Controller:
             tau = np.asarray(law(t, q, v, self.signals.values(t))).ravel()
             bad = np.flatnonzero(~np.isfinite(tau))
             if bad.size:
-                return f": torque[{bad[0]}] is {tau[bad[0]]} at t = {t:.9g} s"
+                return f": force[{bad[0]}] is {tau[bad[0]]} at t = {t:.9g} s"
         return ""
 
     def stops(self, start: float, end: float) -> list[float]:
@@ -96,72 +96,72 @@ class Controller:
         return sorted({t for t in self.signals.jumps if start < t < end})
 
 
-def controller(mechanism: Mechanism, torque: Any) -> Controller:
-    """Return the description of `torque`: see `simulate` for its forms."""
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv)
+def controller(system: Any, force: Any) -> Controller:
+    """Return the description of `force`: see `simulate` for its forms."""
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nv)
     signals = Signals()
 
     def made(tau: Any, kind: str, function: Any = None) -> Controller:
-        several = torque.values() if isinstance(torque, Mapping) else [torque]
+        several = force.values() if isinstance(force, Mapping) else [force]
         breaks = {each for x in several if callable(x) for each in breaks_of(x)}
         return Controller(
-            ca.densify(ca.SX(tau)), t, q, v, signals, function, kind, torque, tuple(sorted(breaks))
+            ca.densify(ca.SX(tau)), t, q, v, signals, function, kind, force, tuple(sorted(breaks))
         )  # fmt: skip
 
-    n = mechanism.nv
-    if torque is None:
+    n = system.nv
+    if force is None:
         return made(ca.SX.zeros(n), "none")
-    if isinstance(torque, ca.Function):
-        return made(_called(torque, t, q, v, n, "torque"), "expression")
-    if isinstance(torque, ca.SX | ca.MX):
-        raise ModelError("torque is an expression: give casadi.Function('torque', [t, q, v], [expression])")
-    if isinstance(torque, Mapping) and any(callable(x) and not isinstance(x, ca.Function) for x in torque.values()):
-        function = _called_by_name(mechanism, torque, signals)
-        signals.symbols += [ca.SX.sym(f"tau[{name}]") for name in mechanism.coordinates]
+    if isinstance(force, ca.Function):
+        return made(_called(force, t, q, v, n, "force"), "expression")
+    if isinstance(force, ca.SX | ca.MX):
+        raise ModelError("force is an expression: give casadi.Function('force', [t, q, v], [expression])")
+    if isinstance(force, Mapping) and any(callable(x) and not isinstance(x, ca.Function) for x in force.values()):
+        function = _called_by_name(system, force, signals)
+        signals.symbols += [ca.SX.sym(f"tau[{name}]") for name in system.coordinates]
         return made(ca.vertcat(*signals.symbols, ca.SX(0, 1)), "callable", function)
-    if isinstance(torque, Mapping):
-        return made(_by_name(mechanism, torque, signals, t, q, v), _kind_of(torque))
-    if isinstance(torque, Table | tuple):
-        times, values, how = _table_parts(torque)
+    if isinstance(force, Mapping):
+        return made(_by_name(system, force, signals, t, q, v), _kind_of(force))
+    if isinstance(force, Table | tuple):
+        times, values, how = _table_parts(force)
         if values.shape != (times.size, n):
             raise ShapeError(f"a table of joint forces is (times, values) with values ({times.size}, {n}); they have "
                              f"{values.shape}")  # fmt: skip
         columns = [signals.expressions(name, Table(times, values[:, j], how), 0, t)[0]
-                   for j, name in enumerate(mechanism.coordinates)]  # fmt: skip
+                   for j, name in enumerate(system.coordinates)]  # fmt: skip
         return made(ca.vertcat(*columns), "table")
-    if callable(torque):
-        signals.symbols += [ca.SX.sym(f"tau[{name}]") for name in mechanism.coordinates]
-        return made(ca.vertcat(*signals.symbols, ca.SX(0, 1)), "callable", torque)
-    return made(_constant(torque, n), "constant")
+    if callable(force):
+        signals.symbols += [ca.SX.sym(f"tau[{name}]") for name in system.coordinates]
+        return made(ca.vertcat(*signals.symbols, ca.SX(0, 1)), "callable", force)
+    return made(_constant(force, n), "constant")
 
 
-def _constant(torque: Any, n: int) -> ca.SX:
-    refuse_masked(torque, "torque")
+def _constant(force: Any, n: int) -> ca.SX:
+    refuse_masked(force, "force")
     try:
-        values = floats(torque, "torque")
+        values = floats(force, "force")
     except (TypeError, ValueError) as error:
         raise ModelError(
-            f"torque is {type(torque).__name__}; give numbers (nv,), a dict by joint, (times, values), a "
+            f"force is {type(force).__name__}; give numbers (nv,), a dict by joint, (times, values), a "
             "casadi.Function of (t, q, v), or a Python function of (t, q, v)"
         ) from error
     if values.shape != (n,):
         hint = "; values in time are (times, values)" if values.ndim == 2 else ""
-        raise ShapeError(f"torque must have shape ({n},), one number per velocity; it has {values.shape}{hint}")
+        raise ShapeError(f"force must have shape ({n},), one number per velocity; it has {values.shape}{hint}")
     if not np.isfinite(values).all():
-        raise ModelError(f"torque[{int(np.flatnonzero(~np.isfinite(values))[0])}] is not finite")
+        raise ModelError(f"force[{int(np.flatnonzero(~np.isfinite(values))[0])}] is not finite")
     return ca.SX(ca.DM(values))
 
 
-def _by_name(mechanism: Mechanism, torque: Mapping[str, Any], signals: Signals, t: ca.SX, q: ca.SX, v: ca.SX) -> ca.SX:
+def _by_name(system: Any, force: Mapping[str, Any], signals: Signals, t: ca.SX, q: ca.SX, v: ca.SX) -> ca.SX:
     """Return the forces of a dict joint -> number, (times, values), Table or casadi.Function; others are zero."""
-    tau = [ca.SX(0) for _ in range(mechanism.nv)]
-    for name, value in torque.items():
-        place = mechanism.index_v(name)
+    tau = [ca.SX(0) for _ in range(system.nv)]
+    for name, value in force.items():
+        place = system.index_v(name)
         if place.stop - place.start != 1:
-            raise ModelError(f"torque of {name!r}: the joint has {place.stop - place.start} velocities; name each, as "
-                             f"{mechanism.coordinates[place.start]!r}")  # fmt: skip
+            raise ModelError(f"force of {name!r}: the joint has {place.stop - place.start} velocities; name each, as "
+                             f"{system.coordinates[place.start]!r}")  # fmt: skip
         if isinstance(value, ca.Function):
-            tau[place.start] = _called(value, t, q, v, 1, f"torque[{name!r}]")
+            tau[place.start] = _called(value, t, q, v, 1, f"force[{name!r}]")
         elif isinstance(value, Table | tuple):
             times, values, how = _table_parts(value)
             tau[place.start] = signals.expressions(name, Table(times, values, how), 0, t)[0]
@@ -170,22 +170,20 @@ def _by_name(mechanism: Mechanism, torque: Mapping[str, Any], signals: Signals, 
     return ca.vertcat(*tau)
 
 
-def _called_by_name(mechanism: Mechanism, torque: Mapping[str, Any], signals: Signals) -> Callable[..., Any]:
+def _called_by_name(system: Any, force: Mapping[str, Any], signals: Signals) -> Callable[..., Any]:
     """Return one Python function for a dict in which some joints have one, whatever the others have."""
-    rest = controller(
-        mechanism, {name: x for name, x in torque.items() if not callable(x) or isinstance(x, ca.Function)}
-    )
+    rest = controller(system, {name: x for name, x in force.items() if not callable(x) or isinstance(x, ca.Function)})
     signals.jumps += rest.signals.jumps
     law = ca.Function("rest", [rest.t, rest.q, rest.v, rest.symbols], [rest.tau])
-    called = {name: x for name, x in torque.items() if callable(x) and not isinstance(x, ca.Function)}
-    places = {name: mechanism.index_v(name) for name in called}
+    called = {name: x for name, x in force.items() if callable(x) and not isinstance(x, ca.Function)}
+    places = {name: system.index_v(name) for name in called}
 
     def together(t: float, q: Array, v: Array) -> Array:
         tau = np.asarray(law(t, q, v, rest.signals.values(t))).ravel()
         for name, function in called.items():
             given = np.atleast_1d(np.asarray(function(t, q, v), dtype=float))
             if given.shape != (places[name].stop - places[name].start,):
-                raise ShapeError(f"torque of {name!r} has shape {given.shape} at t = {t:.9g} s; the joint has "
+                raise ShapeError(f"force of {name!r} has shape {given.shape} at t = {t:.9g} s; the joint has "
                                  f"{places[name].stop - places[name].start} velocities")  # fmt: skip
             tau[places[name]] = given
         return tau
@@ -193,9 +191,9 @@ def _called_by_name(mechanism: Mechanism, torque: Mapping[str, Any], signals: Si
     return together
 
 
-def _kind_of(torque: Mapping[str, Any]) -> str:
+def _kind_of(force: Mapping[str, Any]) -> str:
     kinds = ["expression" if isinstance(x, ca.Function) else "table" if isinstance(x, Table | tuple) else "constant"
-             for x in torque.values()]  # fmt: skip
+             for x in force.values()]  # fmt: skip
     return next((kind for kind in ("expression", "table") if kind in kinds), "constant")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.chart import chart, normalised
-from dalembert.simulate.equations.codes import _kernel, trace_along
+from dalembert.simulate.equations.codes import MechanismForm, _kernel, trace_along
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.samples import inside
 
@@ -54,7 +54,7 @@ class Chart:
     def __init__(self, mechanism: Mechanism) -> None:
         key = ("simulate", mechanism.content())
         self._at = _kernel((*key, "chart"), lambda: _trace_chart(mechanism), mechanism.cacheable)
-        self.along_kernel = _kernel((*key, "along"), lambda: trace_along(mechanism), mechanism.cacheable)
+        self.along_kernel = _kernel((*key, "along"), lambda: trace_along(MechanismForm(mechanism)), mechanism.cacheable)
 
     def at(self, base: Array, x: Array, v: Array) -> tuple[Array, Array]:
         """Return q and x' = T(x) v."""

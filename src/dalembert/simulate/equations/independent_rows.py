@@ -12,7 +12,7 @@ from dalembert.kernel import Kernel
 from dalembert.simulate.equations.consistent import SLACK_OF_RANK
 
 if TYPE_CHECKING:
-    from dalembert.simulate.equations.motion import KnownMotion
+    from dalembert.simulate.equations.formulation import KnownMotion
     from dalembert.simulate.problem import Problem
     from dalembert.simulate.settings import Settings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from dalembert.tree.prepared.prepare import cheapest
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.ranks import GenericRank
+    from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A mechanism in coordinates x with x' = v: joints of lengths and angles, x the chart around the neutral configuration.
@@ -61,7 +63,7 @@ class MechanismSystem:
 
     def __init__(self, mechanism: Mechanism, time: ca.SX | None = None) -> None:
         _require_rates(mechanism)
-        self.mechanism = mechanism
+        self.mechanism = self.moving = mechanism
         self.coordinates, self.names, self.holonomic = mechanism.coordinates, mechanism.names, mechanism.holonomic
         self.base = mechanism.neutral()
         self.own_controls: dict[str, str] | None = {name: f"tau {name}" for name in self.coordinates}
@@ -168,18 +170,18 @@ DIFFERENCE = 1e-7
 """Step of the differences, times the size of a coordinate or one."""
 
 
-class ControlledSystem(MechanismSystem):
-    """A mechanism whose joint forces a controller gives: expressions with tables, or a Python function."""
+class Controlled:
+    """Forces of a controller in a system: expressions with tables, or a Python function as its linear model."""
 
-    def __init__(self, mechanism: Mechanism, controller: Controller, guarded: Callable[..., Any]) -> None:
-        self.controller = controller
-        self.model = None if controller.function is None else LinearModel(self, guarded)
-        super().__init__(mechanism, controller.t)
-        self.own_controls = None
+    controller: Controller
+    model: LinearModel | None
+    moving: Any
+    symbols: Symbols
+    place: Any
 
     def _inputs(self) -> ca.SX | None:
         """Return the symbols of the controller's tables, or of its linear model."""
-        n = self.mechanism.nv
+        n = self.moving.nv
         count = self.controller.symbols.numel() if self.model is None else n + 2 * n * n
         # inputs need names that no coordinate has
         return ca.vertcat(*(ca.SX.sym(f"input {k}") for k in range(count))) if count else None
@@ -187,9 +189,10 @@ class ControlledSystem(MechanismSystem):
     @property
     def tau(self) -> ca.SX:
         """The joint forces as an expression of x, v, t and the inputs."""
-        c, s, n = self.controller, self.symbols, self.mechanism.nv
+        c, s, n = self.controller, self.symbols, self.moving.nv
         if self.model is None:
-            return ca.substitute(c.tau, ca.vertcat(c.q, c.v, c.symbols), ca.vertcat(self.place, s.v, s.u))
+            old, new = ca.vertcat(c.t, c.q, c.v, c.symbols), ca.vertcat(s.t, self.place, s.v, s.u)
+            return ca.substitute(c.tau, old, new)
         K, D = (ca.reshape(s.u[n + k * n * n : n + (k + 1) * n * n], n, n).T for k in range(2))
         return s.u[:n] + K @ s.q + D @ s.v
 
@@ -201,16 +204,54 @@ class ControlledSystem(MechanismSystem):
         return {names[k]: p for k, p in self.controller.signals.polynomials.items()}
 
 
+class ControlledSystem(Controlled, MechanismSystem):
+    """A mechanism whose joint forces a controller gives."""
+
+    def __init__(self, mechanism: Mechanism, controller: Controller, guarded: Callable[..., Any]) -> None:
+        self.controller = controller
+        self.moving = mechanism
+        self.model = None if controller.function is None else LinearModel(self, guarded)
+        super().__init__(mechanism, controller.t)
+        self.own_controls = None
+
+
+class ControlledLagrangian(Controlled):
+    """A Lagrangian to whose forces a controller adds its own."""
+
+    def __init__(self, system: LagrangianSystem, controller: Controller, guarded: Callable[..., Any]) -> None:
+        self.moving, self.controller = system, controller
+        self.coordinates, self.names, self.holonomic = system.coordinates, system.names, system.holonomic
+        self.base, self.place = system.neutral(), system.q
+        self.model = None if controller.function is None else LinearModel(self, guarded)
+        inputs = self._inputs()
+        self.symbols = replace(system.symbols, u=ca.SX(0, 1) if inputs is None else inputs)
+        self.expressions = replace(system.expressions, bias=system.expressions.bias - self.tau)
+
+    @property
+    def parameters(self) -> Any:
+        """The parameters with their values."""
+        return self.symbols.parameters
+
+    def configuration(self, x: Array) -> Array:
+        """Return q at x: the same."""
+        return np.array(x)
+
+    def generic_rank(self, x: Array, t: float) -> GenericRank | None:
+        """Return the rank of the rows around x."""
+        m = self.moving
+        return m.generic_rank(x, t) if m.names and m.nv <= LARGEST_SURVEYED else None
+
+
 class LinearModel:
     """c, K, D of a Python function at a state; the last state is kept for starts."""
 
-    def __init__(self, system: ControlledSystem, guarded: Callable[..., Any]) -> None:
+    def __init__(self, system: Any, guarded: Callable[..., Any]) -> None:
         self.system, self.guarded = system, guarded
         self.state = np.zeros(0)
 
     def __call__(self, t: float, x: Array | None) -> Array:
         """Return c, K by rows, D by rows."""
-        n = self.system.mechanism.nv
+        n = self.system.moving.nv
         if x is not None:
             self.state = x[: 2 * n].copy()
         here, tau = self.state, self._forces(t, self.state)
@@ -222,6 +263,6 @@ class LinearModel:
         return np.concatenate([tau - slopes @ here, slopes[:, :n].ravel(), slopes[:, n:].ravel()])
 
     def _forces(self, t: float, state: Array) -> Array:
-        n = self.system.mechanism.nv
+        n = self.system.moving.nv
         q, v = self.system.configuration(state[:n]), state[n:]
         return self.guarded(t, lambda: called(self.system.controller.function, t, q, v))  # type: ignore[arg-type]

@@ -14,7 +14,6 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.names import checked_name
 
 if TYPE_CHECKING:
-    from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.equations.dae import DAE
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -132,41 +131,66 @@ class EventWatch:
     direction: int = 0
 
 
-def watches(mechanism: Mechanism, events: Any) -> tuple[list[EventWatch], ca.Function | None, list[Callable[..., Any]]]:
+def watches(system: Any, events: Any) -> tuple[list[EventWatch], ca.Function | None, list[Callable[..., Any]]]:
     """Return the events, and how to evaluate them: one compiled function, or a list of Python ones."""
-    found = [_watch(mechanism, name, each) for name, each in _named(events)]
+    found = [_watch(system, name, each) for name, each in _named(events)]
     for each in found:
         checked_name(each.name, "event")
     if all(isinstance(each.function, ca.Function) for each in found):
-        return found, _together(mechanism, found) if found else None, []
+        return found, _together(system, found) if found else None, []
     return found, None, [_python(each.function) for each in found]
 
 
 def _named(events: Any) -> list[tuple[str, Any]]:
     if isinstance(events, Mapping):
         return list(events.items())
-    several = events if isinstance(events, Sequence) else [] if events is None else [events]
-    return [(getattr(e, "name", None) or getattr(e, "__name__", f"event {k}"), e) for k, e in enumerate(several)]
+    several = (
+        events if isinstance(events, Sequence) and not isinstance(events, ca.SX) else [] if events is None else [events]
+    )
+    return [(_name_of(e, k), e) for k, e in enumerate(several)]
 
 
-def _watch(mechanism: Mechanism, name: Any, given: Any) -> EventWatch:
+def _name_of(event: Any, k: int) -> Any:
+    if isinstance(event, ca.SX | Event):
+        return f"event {k}"
+    return getattr(event, "name", None) or getattr(event, "__name__", f"event {k}")
+
+
+def _watch(system: Any, name: Any, given: Any) -> EventWatch:
+    if isinstance(given, Event):
+        return EventWatch(_watch(system, name, given.g).function, str(name), *_ways(name, given))
+    if isinstance(given, ca.SX):
+        return EventWatch(_of_symbols(system, name, given), str(name))
     if isinstance(given, EventWatch):
         if not (isinstance(given.function, ca.Function) or callable(given.function)):
             raise ModelError(f"event {given.name!r} is {type(given.function).__name__}; give a function of (t, q, v)")
         if isinstance(given.function, ca.Function):
-            _watch(mechanism, given.name, given.function)
+            _watch(system, given.name, given.function)
         return EventWatch(given.function, given.name, *_ways(given.name, given))
     if isinstance(given, ca.Function):
         sizes = [given.numel_in(i) for i in range(given.n_in())]
-        if sizes != [1, mechanism.nq, mechanism.nv] or given.n_out() != 1 or given.numel_out(0) != 1:
+        if sizes != [1, system.nq, system.nv] or given.n_out() != 1 or given.numel_out(0) != 1:
             raise ShapeError(
-                f"event {name!r} must be a casadi.Function of t (1), q ({mechanism.nq}), v ({mechanism.nv}) with one "
+                f"event {name!r} must be a casadi.Function of t (1), q ({system.nq}), v ({system.nv}) with one "
                 f"number; its inputs have {sizes}"
             )
         return EventWatch(given, str(name() if callable(name) else name))
     if not callable(given):
         raise ModelError(f"event {name!r} is {type(given).__name__}; give a function of (t, q, v)")
     return EventWatch(given, str(name), *_ways(name, given))
+
+
+def _of_symbols(system: Any, name: Any, g: ca.SX) -> ca.Function:
+    """Return an expression of a Lagrangian's symbols as a function of (t, q, v), values of parameters put in."""
+    lagrangian = getattr(system, "lagrangian", None)
+    if lagrangian is None:
+        raise ModelError(f"event {name!r} is an expression: give casadi.Function('event', [t, q, v], [expression])")
+    s = lagrangian.symbols
+    g = s.scalar(g, f"event {name!r}", "q v t parameters")
+    t = s.t if s.t.numel() else ca.SX.sym("t")
+    column = s.parameters.column
+    g = ca.substitute(g, column, ca.SX(ca.DM(system.values))) if column.numel() else g
+    return ca.Function("event", [t, s.q, s.v], [g])
 
 
 def _ways(name: Any, given: Any) -> tuple[bool | int, int]:
@@ -180,8 +204,8 @@ def _ways(name: Any, given: Any) -> tuple[bool | int, int]:
     return int(terminal), int(direction > 0) - int(direction < 0)
 
 
-def _together(mechanism: Mechanism, found: list[EventWatch]) -> ca.Function:
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv)
+def _together(system: Any, found: list[EventWatch]) -> ca.Function:
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nv)
     values = ca.vertcat(*(each.function(t, q, v) for each in found))
     return ca.Function("events", [q, v, t], [ca.densify(values)], ["q", "v", "t"], ["event_values"])
 

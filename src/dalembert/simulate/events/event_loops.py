@@ -12,7 +12,7 @@ import numpy as np
 from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.isolate_loops import GRID, LEAST, SPLIT, begin, insert, narrow, next_trial, verdict
-from dalembert.simulate.steppers.state import EVENT_NOT_FINITE, STOPPED
+from dalembert.simulate.steppers.newton_loops import EVENT_NOT_FINITE, STOPPED
 
 EVENTS = 5
 MOST_BISECTIONS = 100

@@ -12,21 +12,19 @@ from dalembert.simulate.steppers.manifold_loops import cross, project, propagate
 from dalembert.simulate.steppers.newton_loops import (
     CONVERGED,
     DIVERGED,
-    NON_FINITE,
-    PROJECTION,
-    UNKNOWN_RATE,
-    correct,
-    make_factors,
-    place,
-)
-from dalembert.simulate.steppers.state import (
     DONE,
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
     INTERRUPTED,
+    NON_FINITE,
+    PROJECTION,
     RUNNING,
     TOO_MANY_STEPS,
+    UNKNOWN_RATE,
+    correct,
+    make_factors,
+    place,
 )
 
 # ----------------------------------------------------------------------------------------------------------------------

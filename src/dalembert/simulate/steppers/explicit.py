@@ -1,4 +1,4 @@
-"""`method="dop853"` and `"dopri5"`: explicit Runge-Kutta on the constraint manifold, block by block."""
+"""`method="dop853"`, `"dopri5"` and `"rk4"`: explicit Runge-Kutta on the constraint manifold, block by block."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from scipy.integrate import DOP853, RK45
 
-from dalembert.simulate.dry.explicit import DOP853_TABLE, DOPRI5, ExplicitRungeKutta
+from dalembert.errors import ModelError
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.equations.codes import CODES, Codes
@@ -37,22 +38,33 @@ from dalembert.simulate.steppers.singularities import by_kkt, near_singular, ove
 
 Array = np.ndarray
 
-PAIRS = {"dop853": DOP853_TABLE, "dopri5": DOPRI5}
-"""Explicit pairs; being in the list is being tested."""
+PAIRS = ("dop853", "dopri5")
+"""Methods with an error estimate; being in the list is being tested."""
+
+CLASSICAL = np.array([[0.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+"""Stages of Runge's and Kutta's method of order 4."""
 
 
-def pair_of(table: ExplicitRungeKutta) -> RungeKuttaPair:
-    """Return a table for the loop; the rate at the end, where the error needs it, is one more stage."""
-    a, b, c, stages = table.a[:, : table.b.size], table.b, table.c, table.b.size
-    error = np.asarray(table.error)
-    third = np.zeros(0) if table.third is None else np.asarray(table.third)
+def pair_of(method: str) -> RungeKuttaPair:
+    """Return an explicit method for the loop; the rate at the end, where the error needs it, is one more stage."""
+    third = np.zeros(0)
+    if method == "rk4":
+        a, b, c, error, order = CLASSICAL, np.array([1.0, 2.0, 2.0, 1.0]) / 6.0, np.array([0.0, 0.5, 0.5, 1.0]), None, 4
+        error = np.zeros(5)
+    elif method == "dopri5":
+        a, b, c, error, order = *(np.asarray(getattr(RK45, x)) for x in "ABCE"), 5
+    else:
+        a, b, c, error, third = (np.asarray(getattr(DOP853, x)) for x in ("A", "B", "C", "E5", "E3"))
+        order = 8
+    stages = b.size
+    a = a[:, :stages]
     if error[stages] != 0.0:
         wide = np.zeros((stages + 1, stages + 1))
         wide[:stages, : a.shape[1]], wide[stages, :stages] = a, b
         a, b, c = wide, np.append(b, 0.0), np.append(c, 1.0)
     a, b, c, error, third = (np.ascontiguousarray(x, dtype=float) for x in (a, b, c, error[: b.size], third[: b.size]))
-    more_a, more_c, dense = CONTINUOUS[table.name]
-    return RungeKuttaPair(a, b, c, error, third, table.order, more_a, more_c, dense)
+    more_a, more_c, dense = CONTINUOUS[method]
+    return RungeKuttaPair(a, b, c, error, third, order, more_a, more_c, dense)
 
 
 def _continuous_853() -> tuple[Array, Array, Array]:
@@ -79,12 +91,20 @@ def _continuous_853() -> tuple[Array, Array, Array]:
 CONTINUOUS = {
     "dop853": _continuous_853(),
     "dopri5": (np.zeros((0, 7)), np.zeros(0), np.ascontiguousarray(RK45.P, dtype=float)),
+    "rk4": (
+        np.zeros((0, 4)),
+        np.zeros(0),
+        np.array([[1.0, -3 / 2, 2 / 3], [0.0, 1.0, -2 / 3], [0.0, 1.0, -2 / 3], [0.0, -1 / 2, 2 / 3]]),
+    ),
 }
-"""Further stages, their times, and polynomials of states inside a step, by name of the pair."""
+"""Further stages, their times, and polynomials of states inside a step, by name of the method: of order 7, 4 and 3."""
 
 
-def scale_places(mechanism: Any) -> Array:
+def scale_places(system: Any) -> Array:
     """Return per velocity the coordinate whose size its error is compared with; -1: one radian."""
+    if not isinstance(system, Mechanism):
+        return np.arange(system.nv)
+    mechanism = system
     places = np.full(mechanism.nv, -1, np.int64)
     starts_q, starts_v = mechanism.manifold.q_start, mechanism.manifold.v_start
     lengths = {"free": 3, "planar": 2, "continuous": 0, "spherical": 0}
@@ -110,13 +130,15 @@ class Explicit:
     """The explicit stepper of one session: memory, the loop, and what it comes back for."""
 
     def __init__(self, session: Session) -> None:
-        self.session, self.m = session, session.mechanism
+        if session.settings.method == "rk4" and session.settings.step is None:
+            raise ModelError('method="rk4" takes steps of one size: give step=')
+        self.session, self.m = session, session.system
         self.rank = rank_of(session)
         self.codes = Codes(self.m, session.controller, session.event_function, self.rank)
         self.callbacks = Callbacks(self.codes, session.event_callables)
         self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
         self.callbacks.work = self.work
-        self.pair = pair_of(PAIRS[session.settings.method])
+        self.pair = pair_of(session.settings.method)
         n, size = self.m.nv, 2 * self.m.nv + 1
         self.now = Now(
             np.zeros(self.m.nq),

@@ -23,7 +23,7 @@ from dalembert.simulate.events.event_loops import begin_events, pass_events
 from dalembert.simulate.interruptible import interrupted
 from dalembert.simulate.steppers.bdf import grown
 from dalembert.simulate.steppers.interpolation import hermite
-from dalembert.simulate.steppers.state import (
+from dalembert.simulate.steppers.newton_loops import (
     DONE,
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,

@@ -23,13 +23,16 @@ from dalembert.simulate.interruptible import interrupted
 from dalembert.simulate.steppers.bdf import first_size, grown, limit, norm, weigh, worst_unknown
 from dalembert.simulate.steppers.interpolation import hermite
 from dalembert.simulate.steppers.manifold_loops import project
-from dalembert.simulate.steppers.newton_loops import FACTOR, POOR_PIVOT, PROJECTION, RESIDUAL
-from dalembert.simulate.steppers.state import (
+from dalembert.simulate.steppers.newton_loops import (
     DONE,
+    FACTOR,
     FAILED_CONVERGENCE,
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
     INTERRUPTED,
+    POOR_PIVOT,
+    PROJECTION,
+    RESIDUAL,
     TOO_MANY_STEPS,
 )
 from dalembert.tableau.elimination.straight import Complex, factor, solve

@@ -103,7 +103,9 @@ def _energy(stepper: Explicit, q: Array, v: Array) -> float:
     t = float(stepper.clock[at.T])
     if not balanced(stepper.m, q[None], np.array([t])):
         return np.nan
-    return float(np.sum(np.concatenate([np.ravel(each) for each in stepper.m.energy(q, v)])))
+    if hasattr(stepper.m, "balance"):
+        return float(stepper.m.balance(q, v, t))
+    return float(stepper.m.energy(q, v).total)
 
 
 def _imbalance(stepper: Explicit, energy: float) -> float:

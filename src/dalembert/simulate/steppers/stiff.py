@@ -1,10 +1,10 @@
-"""`method="bdf"`, `"radau"`: a mechanism on the implicit steppers."""
+"""`method="bdf"`, `"radau"`, `"ida"`: systems on the implicit steppers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -14,19 +14,17 @@ from dalembert.memory import Memory
 from dalembert.model.mechanism.ranks import distance
 from dalembert.simulate.equations.callbacks import called_event
 from dalembert.simulate.equations.controller import Controller
-from dalembert.simulate.equations.mechanism_system import ANGLES_AND_LENGTHS, ControlledSystem
+from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
+from dalembert.simulate.equations.mechanism_system import ANGLES_AND_LENGTHS, ControlledLagrangian, ControlledSystem
 from dalembert.simulate.events.asked import Event
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.interruptible import undisturbed
-from dalembert.simulate.mechanism_trajectory import start_of
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.samples import asked_times
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers.explicit_events import say_unresolved
 from dalembert.simulate.steppers.singularities import SINGULAR
-
-if TYPE_CHECKING:
-    from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.simulate.trajectory import start_of
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Python inside the implicit steppers: events, a function after every step, and errors kept with their time.
@@ -41,7 +39,7 @@ BESIDE = 1e-3
 class StiffCalls:
     """What one session calls back. After the first error everything is NaN, which ends the run at its last step."""
 
-    system: ControlledSystem
+    system: Any
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -74,7 +72,7 @@ class StiffCalls:
 
     def events(self) -> list[Any]:
         """Return the events as the tableau takes them; a function after every step is an event that never happens."""
-        s, n = self.session, self.session.mechanism.nv
+        s, n = self.session, self.session.system.nv
         if s.event_function is not None and s.on_step is None:
             symbols = self.system.symbols
             values = s.event_function(self.system.place, symbols.v, symbols.t)
@@ -85,7 +83,7 @@ class StiffCalls:
         return found
 
     def _function(self, k: int) -> Callable[[float, Array], float]:
-        function, n = self.session.watches[k].function, self.session.mechanism.nv
+        function, n = self.session.watches[k].function, self.session.system.nv
 
         def value(t: float, x: Array) -> float:
             q, v = self.system.configuration(x[:n]), x[n : 2 * n].copy()
@@ -119,7 +117,7 @@ class StiffCalls:
 
     def slope(self, k: int, t: float, sol: Any) -> float:
         """Return the change of an event's function from before its zero to behind it."""
-        n, watch = self.session.mechanism.nv, self.session.watches[k]
+        n, watch = self.session.system.nv, self.session.watches[k]
         i = int(np.clip(np.searchsorted(sol.t, t), 1, sol.t.size - 1)) if sol.t.size > 1 else 0
         reach = BESIDE * (sol.t[i] - sol.t[i - 1]) if sol.t.size > 1 else 0.0
         ends = []
@@ -137,28 +135,30 @@ GAUSS = np.array([0.5 - np.sqrt(3.0) / 6, 0.5 + np.sqrt(3.0) / 6])
 """Points of the rule in a step of length one; both weigh 1 / 2."""
 
 
-def work_along(
-    controller: Controller, system: ControlledSystem, result: Any, times: Array, start: float
-) -> tuple[Array, float]:
+def work_along(controller: Controller, system: Any, result: Any, times: Array, start: float) -> tuple[Array, float]:
     """Return the work at `times` and at the end of a result that begins with the work `start`, joules."""
     from dalembert.simulate.equations.evaluate import Forces
 
-    if controller.kind == "none":
+    m = system.moving
+    if controller.kind == "none" and getattr(m, "is_conservative", True):
         return np.zeros(times.size), 0.0
-    points, n = np.union1d(result.sol.t, times), system.mechanism.nv
+    points, n = np.union1d(result.sol.t, times), system.moving.nv
     forces, h = Forces(controller), np.diff(points)
     total = np.zeros(h.size)
     for c in GAUSS:
         t = points[:-1] + c * h
         x = result.sol(t)
         q, v = system.configuration(x[:n].T), x[n : 2 * n].T
-        total += 0.5 * h * np.array([float(forces(float(t[k]), q[k], v[k]) @ v[k]) for k in range(t.size)])
+        tau = [forces(float(t[k]), q[k], v[k]) for k in range(t.size)]
+        power = getattr(m, "power_of", lambda q, v, tau, t: float(tau @ v))
+        total += 0.5 * h * np.array([power(q[k], v[k], tau[k], float(t[k])) for k in range(t.size)])
     work = start + np.concatenate([[0.0], np.cumsum(total)])
     return work[np.searchsorted(points, times)], float(work[-1])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# `method="bdf"`, `"radau"`: a mechanism handed to the implicit steppers, in the stabilised form of index 2.
+# `method="bdf"`, `"radau"`, `"ida"`: a mechanism or a Lagrangian on the implicit steppers, in the stabilised form of
+# index 2.
 #
 # Positions and velocities of the constraints hold at every step; multipliers are unknowns. See `simulate.Problem`. A
 # run goes in blocks of `BLOCK` steps, each from a fresh consistent start: what is written after a block is all that the
@@ -175,23 +175,25 @@ CALLED_BLOCK = 512
 KEPT = 16
 """Problems that stay in memory: tracing and planning one takes as long as a thousand steps."""
 
-PROBLEMS: Memory[tuple[Any, ...], tuple[ControlledSystem, Problem]] = Memory("stiff problems", KEPT)
+PROBLEMS: Memory[tuple[Any, ...], tuple[Any, Problem]] = Memory("stiff problems", KEPT)
 
 
-def prepared(session: Session, calls: StiffCalls) -> tuple[ControlledSystem, Problem]:
+def prepared(session: Session, calls: StiffCalls) -> tuple[Any, Problem]:
     """Return a session's equations as a problem; one without tables and Python functions is made once for a start.
 
     Pivots are chosen at the start of a problem's first integration: another start's would round otherwise.
     """
-    m, law = session.mechanism, session.controller
+    m, law = session.system, session.controller
     own = m.cacheable and not law.signals.symbols and not session.watches and session.on_step is None
+    values = np.asarray(getattr(m, "values", ())).tobytes()
     first = (np.asarray(session.q).tobytes(), np.asarray(session.v).tobytes(), session.settings.start)
 
-    def make() -> tuple[ControlledSystem, Problem]:
-        system = calls.system = ControlledSystem(m, law, calls.guarded)
+    def make() -> tuple[Any, Problem]:
+        form: Any = ControlledLagrangian if isinstance(m, LagrangianSystem) else ControlledSystem
+        system = calls.system = form(m, law, calls.guarded)
         return system, Problem(system, known=system.known(), events=calls.events())
 
-    return PROBLEMS.get((m.content(), law.content, *first), make) if own else make()
+    return PROBLEMS.get((m.content(), values, law.content, *first), make) if own else make()
 
 
 class Stiff:
@@ -199,7 +201,7 @@ class Stiff:
 
     def __init__(self, session: Session) -> None:
         refuse(session)
-        self.session, self.m = session, session.mechanism
+        self.session, self.m = session, session.system
         self.calls = StiffCalls(session)
         self.system, self.problem = prepared(session, self.calls)
         self.calls.system = self.system
@@ -383,15 +385,15 @@ class Stiff:
             rows[name] = np.concatenate([rows[name], extra[name]])[order]
 
 
-def _multipliers(system: ControlledSystem, result: Any) -> Array:
+def _multipliers(system: Any, result: Any) -> Array:
     """Return the multipliers of all rows at the times of a result, (N, m)."""
-    found = [result[f"lam[{name}]"] for name in system.mechanism.names]
+    found = [result[f"lam[{name}]"] for name in system.moving.names]
     return np.array(found).T.reshape(result.t.size, len(found))
 
 
-def _samples(system: ControlledSystem, result: Any, multipliers: Array, first: bool) -> dict[str, Array]:
+def _samples(system: Any, result: Any, multipliers: Array, first: bool) -> dict[str, Array]:
     """Return t, q, v, accelerations and multipliers; the first sample of a later block is known already."""
-    n = system.mechanism.nv
+    n = system.moving.nv
     keep = slice(0 if first or result.t.size == 0 or result.t[0] > result.sol.t_min else 1, None)
     return {
         "t": np.asarray(result.t, dtype=float)[keep], "q": system.configuration(result.y[:n].T[keep]),
@@ -400,15 +402,16 @@ def _samples(system: ControlledSystem, result: Any, multipliers: Array, first: b
     }  # fmt: skip
 
 
-def _solved(session: Session, system: ControlledSystem, t: Array, states: Array) -> dict[str, Array]:
+def _solved(session: Session, system: Any, t: Array, states: Array) -> dict[str, Array]:
     """Return samples at states beside the mesh, their accelerations solved for."""
     from dalembert.simulate.equations.evaluate import Forces
 
-    m, n = system.mechanism, system.mechanism.nv
+    m, n = system.moving, system.moving.nv
     forces = Forces(session.controller)
     q, v = system.configuration(states[:, :n]), states[:, n : 2 * n]
     tau = np.array([forces(float(t[k]), q[k], v[k]) for k in range(t.size)]).reshape(t.size, n)
-    found = m.forward(q, v, tau, t) if m.names else (m.forward(q, v, tau), np.zeros((t.size, 0)))
+    found = m.forward(q, v, tau, t)
+    found = found if isinstance(found, tuple) else (found, np.zeros((t.size, 0)))
     return {"t": t, "q": q, "v": v, "acceleration": np.asarray(found[0]), "multipliers": np.asarray(found[1])}
 
 
@@ -417,20 +420,24 @@ def run_stiff(session: Session) -> None:
     Stiff(session).run()
 
 
-def suits(mechanism: Mechanism) -> bool:
-    """Return whether the implicit steppers take a mechanism."""
-    return {joint.kind for joint in mechanism.joints} <= set(ANGLES_AND_LENGTHS)
+def unsuited(system: Any) -> str:
+    """Return why the implicit steppers do not take a system; empty where they do."""
+    if not getattr(system, "compiled", True):
+        return "Matrices are Python functions, and implicit steppers differentiate expressions: write a Lagrangian"
+    others = sorted({joint.kind for joint in getattr(system, "joints", ())} - set(ANGLES_AND_LENGTHS))
+    if not others:
+        return ""
+    return (
+        f"they take joints of angles and lengths, not {', '.join(others)} ones, whose velocities are no rates of "
+        "coordinates"
+    )
 
 
 def refuse(session: Session) -> None:
     """Refuse what the implicit steppers do not take."""
-    method = session.settings.method
-    others = sorted({joint.kind for joint in session.mechanism.joints} - set(ANGLES_AND_LENGTHS))
-    if others:
-        raise UnsupportedError(
-            f'method="{method}" takes joints of angles and lengths, not {", ".join(others)} ones, whose velocities are '
-            'no rates of coordinates; method="dop853" takes all'
-        )
+    method, why = session.settings.method, unsuited(session.system)
+    if why:
+        raise UnsupportedError(f'method="{method}": {why}; method="dop853" takes all')
     if session.settings.step is not None:
         raise UnsupportedError(
             f'method="{method}" chooses its steps by rtol and atol; leave step= out, or take method="variational"'

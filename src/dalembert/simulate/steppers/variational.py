@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import bind
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.callbacks import Callbacks
-from dalembert.simulate.equations.chart import _cross, _product, _spherical, _turned, chart
-from dalembert.simulate.equations.codes import Codes, _kernel, _traced
+from dalembert.simulate.equations.chart import _cross, _product, _spherical, _turned
+from dalembert.simulate.equations.codes import Codes, MechanismForm, _kernel, _traced, forces_at, form_of
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.events.isolate_loops import LEAST
@@ -36,9 +37,6 @@ from dalembert.simulate.steppers.explicit_loops import (
 )
 from dalembert.simulate.steppers.inside_loops import HIGH, UNRESOLVED, nodes_for
 
-if TYPE_CHECKING:
-    from dalembert.model.mechanism.mechanism import Mechanism
-
 # ----------------------------------------------------------------------------------------------------------------------
 # The discrete Lagrangian of a mechanism at the midpoint, its momenta, and the equations of one step, as expressions.
 #
@@ -59,66 +57,80 @@ SMALL = 1e-4
 """Squares of sines below this go through a series."""
 
 
-def trace_step(mechanism: Mechanism, controller: Controller) -> ca.Function:
+def trace_step(system: Any, controller: Controller) -> ca.Function:
     """Return base, x, p, lam, h, environment -> the discrete equations.
 
     Outputs: residual, its Jacobian in (x, lam) by rows, momentum at the end; configuration and velocity in the
-    middle, at which joint forces act, and their power.
+    middle, at which forces act, and their power.
     """
-    n, rows = mechanism.nv, len(mechanism.names)
-    base, x, p = ca.SX.sym("base", mechanism.nq), ca.SX.sym("x", n), ca.SX.sym("p", n)
+    form = form_of(system)
+    n, rows = form.nv, len(form.names)
+    base, x, p = ca.SX.sym("base", form.nq), ca.SX.sym("x", n), ca.SX.sym("p", n)
     lam, h = ca.SX.sym("lam", rows), ca.SX.sym("h")
-    environment = ca.SX.sym("environment", 2 + controller.symbols.numel())
-    t = environment[0]
+    environment = ca.SX.sym("environment", 2 + controller.symbols.numel() + form.parameters.numel())
+    t, values = environment[0], environment[2 + controller.symbols.numel() :]
     d0, d1 = ca.SX.sym("d0", n), ca.SX.sym("d1", n)
-    middle, way = _middle(mechanism, base, x, d0, d1, h)
+    middle, way = _middle(system, base, x, d0, d1, h)
     v = way / h
-    M = _traced(mechanism, "mass_matrix")(middle)
-    potential = _traced(mechanism, "energy")(middle, ca.SX.zeros(n))[1]
-    action = h * (ca.dot(v, M @ v) / 2 - potential)
+    action = h * _lagrangian(form, middle, v, t + h / 2, values)
     zero = ca.SX.zeros(2 * n)
     slopes = ca.substitute(ca.gradient(action, ca.vertcat(d0, d1)), ca.vertcat(d0, d1), zero)
     still = [ca.substitute(each, ca.vertcat(d0, d1), zero) for each in (middle, v)]
-    tau, force = _forces(mechanism, controller, still[0], still[1], t + h / 2, environment[2:])
+    power, force = _forces(form, controller, still[0], still[1], t + h / 2, environment)
     residual = p + slopes[:n] + h / 2 * force
-    end, _ = chart(mechanism, base, x, ca.SX.zeros(n))
+    end, _ = form.chart(base, x, ca.SX.zeros(n))
     if rows:
-        A = ca.reshape(_traced(mechanism, "constraint_jacobian")(base, t), rows, n)
-        phi = _traced(mechanism, "constraint")(end, t + h)
+        A = form.at("jacobian", base, still[1], t, values)
+        phi = form.at("constraint", end, still[1], t + h, values)
         residual = ca.vertcat(residual - A.T @ lam, phi)
     jacobian = ca.jacobian(residual, ca.vertcat(x, lam))
-    outputs = [residual, ca.vec(ca.densify(jacobian).T), slopes[n:] + h / 2 * force, *still, ca.dot(tau, still[1])]
+    outputs = [residual, ca.vec(ca.densify(jacobian).T), slopes[n:] + h / 2 * force, *still, power]
     inputs = {"base": base, "x": x, "p": p, "lam": lam, "h": h, "environment": environment}
     inputs = {name: each for name, each in inputs.items() if each.numel()}
     return ca.Function("variational", list(inputs.values()), [ca.densify(e) for e in outputs], list(inputs),
                        ["residual", "jacobian", "momentum", "middle", "speed", "power"])  # fmt: skip
 
 
-def trace_mass(mechanism: Mechanism) -> ca.Function:
-    """Return q -> M, row after row."""
-    q = ca.SX.sym("q", mechanism.nq)
-    return ca.Function("mass", [q], [ca.vec(ca.densify(_traced(mechanism, "mass_matrix")(q)))], ["q"], ["M"])
+def trace_mass(system: Any) -> ca.Function:
+    """Return q, parameters -> M, row after row."""
+    form = form_of(system)
+    q, p = ca.SX.sym("q", form.nq), form.parameters
+    M = form.at("mass", q, ca.SX.zeros(form.nv), ca.SX(0), p)
+    inputs = {"q": q} | ({"parameters": p} if p.numel() else {})
+    return ca.Function("mass", list(inputs.values()), [ca.vec(ca.densify(M))], list(inputs), ["M"])
 
 
-def _forces(
-    mechanism: Mechanism, controller: Controller, q: ca.SX, v: ca.SX, t: ca.SX, signals: ca.SX
-) -> tuple[ca.SX, ca.SX]:
-    """Return the joint forces, and all that has no potential: joint forces and dampers."""
-    law = ca.Function("tau", [controller.t, controller.q, controller.v, controller.symbols], [controller.tau])
-    tau = law(t, q, v, signals)
+def _lagrangian(form: Any, q: ca.SX, v: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:
+    """Return T - V."""
+    if not isinstance(form, MechanismForm):
+        return form.at("kinetic", q, v, t, p) - form.at("potential", q, v, t, p)
+    M = form.at("mass", q, v, t, p)
+    return ca.dot(v, M @ v) / 2 - form.traced("energy")(q, ca.SX.zeros(form.nv))[1]
+
+
+def _forces(form: Any, controller: Controller, q: ca.SX, v: ca.SX, t: ca.SX, environment: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the power of what the balance counts, and all forces that have no potential."""
+    tau, p = forces_at(controller, t, q, v, environment)
+    power = form.power(q, v, tau, t, p)
+    if not isinstance(form, MechanismForm):
+        return power, tau + form.at("applied", q, v, t, p)
+    mechanism = form.mechanism
     if not mechanism.passive:
-        return tau, tau
+        return power, tau
     bare, still = mechanism.with_passive(False), ca.SX.zeros(mechanism.nv)
-    both, none = _traced(mechanism, "bias"), _traced(bare, "bias")
-    return tau, tau - ((both(q, v) - none(q, v)) - (both(q, still) - none(q, still)))
+    both, none = form.traced("bias"), _traced(bare, "bias")
+    return power, tau - ((both(q, v) - none(q, v)) - (both(q, still) - none(q, still)))
 
 
-def _middle(mechanism: Mechanism, base: ca.SX, x: ca.SX, d0: ca.SX, d1: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
+def _middle(system: Any, base: ca.SX, x: ca.SX, d0: ca.SX, d1: ca.SX, h: ca.SX) -> tuple[ca.SX, ca.SX]:
     """Return the configuration half way, and the way in the axes of the middle."""
-    m = mechanism.manifold
+    if not isinstance(system, Mechanism):
+        path = x + d1 - d0
+        return base + d0 + path / 2, path
+    m = system.manifold
     middle: list[Scalar] = []
     way: list[Scalar] = []
-    for i, joint in enumerate(mechanism.joints):
+    for i, joint in enumerate(system.joints):
         iq, iv = range(m.q_start[i], m.q_start[i + 1]), range(m.v_start[i], m.v_start[i + 1])
         parts = [[column[j] for j in place] for column, place in ((base, iq), (x, iv), (d0, iv), (d1, iv))]
         half, path = _KINDS.get(joint.kind, _vector)(*parts)
@@ -213,7 +225,7 @@ class Variational:
     """The variational stepper of one session."""
 
     def __init__(self, session: Session) -> None:
-        self.session, self.m = session, session.mechanism
+        self.session, self.m = session, session.system
         _refuse(session)
         m, s = self.m, session.settings
         rank = rank_of(session)
@@ -238,6 +250,7 @@ class Variational:
             "middle": np.zeros(m.nq), "speed": np.zeros(n), "power": np.zeros(1),
         }  # fmt: skip
         shared = {name: getattr(self.work, name) for name in ("base", "x", "environment", "q")}
+        shared["parameters"] = self.work.environment[self.work.environment.size - self.codes.form.parameters.numel() :]
         calls = np.zeros((2, 3), np.int64)
         self._kept = []
         mass = _kernel((*key, "mass"), lambda: trace_mass(m), m.cacheable)
@@ -427,12 +440,26 @@ def _bound(kernel: Kernel, arrays: dict[str, Array]) -> tuple[list[int], object]
     return bind(kernel, {port.name: arrays[port.name] for port in (*kernel.inputs, *kernel.outputs)})
 
 
+def unsuited(system: Any) -> str:
+    """Return why variational steps do not take a system; empty where they do."""
+    if not all(system.holonomic):
+        return "it holds positions, and rows without a residual have none"
+    if not getattr(system, "compiled", True):
+        return "Matrices have no Lagrangian"
+    if isinstance(system, Mechanism):
+        return ""
+    if ca.depends_on(system.expressions.kinetic, system.t):
+        return "the kinetic energy depends on time"
+    linear = ca.substitute(ca.gradient(system.expressions.kinetic, system.v), system.v, ca.SX.zeros(system.nv))
+    return "" if ca.simplify(linear).is_zero() else "the kinetic energy has terms linear in velocities"
+
+
 def _refuse(session: Session) -> None:
-    m, s = session.mechanism, session.settings
-    if s.step is None:
+    if session.settings.step is None:
         raise ModelError('method="variational" takes steps of one size: give step=')
-    if not all(m.holonomic):
-        raise UnsupportedError('method="variational" holds positions; rows without a residual need method="dop853"')
+    why = unsuited(session.system)
+    if why:
+        raise UnsupportedError(f'method="variational" does not take this system: {why}; method="dop853" does')
 
 
 def run_variational(session: Session) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import struct
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +15,10 @@ import numpy as np
 from dalembert.checks import is_number
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.simulate.events.record import EventRecord
-from dalembert.simulate.mechanism_trajectory import MechanismTrajectory, trajectory_of
 from dalembert.simulate.session import Session
-from dalembert.simulate.storage.layout import DIMENSIONS, SCHEMA, h5py, unpacked
+from dalembert.simulate.storage.sink import DIMENSIONS, SCHEMA, h5py, unpacked
 from dalembert.simulate.storage.text import session_of
-from dalembert.simulate.storage.unfinished import is_unfinished, open_file
+from dalembert.simulate.trajectory import Trajectory, trajectory_of
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Runs read back: complete ones, and those that were killed, as far as they came.
@@ -29,8 +31,8 @@ ATTEMPTS, PAUSE = 3, 0.05
 many seconds apart."""
 
 
-def load_run(path: Any, **given: Any) -> MechanismTrajectory:
-    """Return the run in a file; `mechanism`, `torque`, `events`, `contacts` where the file could not hold them."""
+def load_run(path: Any, **given: Any) -> Trajectory:
+    """Return the run in a file; `system`, `force`, `events`, `contacts` where the file could not hold them."""
     session = read_session(path, given)
     run = trajectory_of(session, tuple(session.extra.get("contact_names", ())))
     return replace(run, status=session.status, message=session.words)
@@ -70,7 +72,7 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     if not count:
         raise ModelError(f"{path} holds no complete block: the run was stopped before the first one")
     block = {name: _rows(file[name], count) for name in DIMENSIONS if name in file}
-    m = session.mechanism
+    m = session.system
     for name, width in (("multipliers", len(m.names)), ("q", m.nq), ("v", m.nv), ("acceleration", m.nv)):
         block.setdefault(name, np.zeros((count, width)))
     session.blocks.append(block)
@@ -109,9 +111,9 @@ def _word(stored: bytes) -> str:
 
 
 def resume(
-    file: Any, *, duration: float | None = None, progress: bool = False, mechanism: Any = None, torque: Any = None,
+    file: Any, *, duration: float | None = None, progress: bool | None = None, system: Any = None, force: Any = None,
     events: Any = None, contacts: Any = None, on_step: Any = None,
-) -> MechanismTrajectory:  # fmt: skip
+) -> Trajectory:  # fmt: skip
     """Continue a run that was killed, interrupted or stopped, and write on in the same file.
 
     Parameters
@@ -122,21 +124,21 @@ def resume(
         A new length of the whole run, seconds; by default the one it was begun with.
     progress
         Show a bar.
-    mechanism, torque, events, contacts
-        What the file could not hold: Python functions, and mechanisms with constraints made of them.
+    system, force, events, contacts
+        What the file could not hold: Python functions, `Matrices`, and mechanisms with constraints made of them.
     on_step
         Called as (t, q, v) after every further step, as by `da.simulate`.
 
     Returns
     -------
-    MechanismTrajectory
+    Trajectory
         The whole run, with what was in the file.
     """
+    from dalembert.simulate.entry import run_session
     from dalembert.simulate.equations.callbacks import guarded_step
-    from dalembert.simulate.mechanism import run_session
     from dalembert.simulate.storage.sink import FileSink
 
-    session = read_session(file, {"mechanism": mechanism, "torque": torque, "events": events, "contacts": contacts})
+    session = read_session(file, {"system": system, "force": force, "events": events, "contacts": contacts})
     if session.extra["missing"]:
         word = session.extra["missing"][0]
         raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
@@ -182,7 +184,11 @@ def as_dataset(run: Any) -> Any:
         import xarray
     except ImportError as error:
         raise MissingExtraError("xarray", "files", "A run as a dataset") from error
-    m = run.mechanism
+    if "q" not in run.samples:
+        axes = {"t": ("t", run.t, {"units": "s"}), "unknown": list(run.unknowns)}
+        numbers = {"x": (("t", "unknown"), run.x), "rates": (("t", "unknown"), run.sample("rates"))}
+        return xarray.Dataset(numbers, axes, {"method": run.method, "reason": run.reason, "status": run.status})
+    m = run.moving
     coordinates: dict[str, Any] = {
         "t": ("t", run.t, {"units": "s"}),
         "configuration": list(m.configuration_names),
@@ -204,8 +210,142 @@ def as_dataset(run: Any) -> Any:
     }
     if run.contacts:
         variables["modes"] = (("t", "contact"), run.modes)
-        forces = np.asarray(run.forces).reshape(run.t.size, len(run.contacts), 3)
-        variables["contact_forces"] = (("t", "contact", "axis"), forces, {"units": "N"})
+        if run.columns is None:
+            forces = np.asarray(run.forces).reshape(run.t.size, len(run.contacts), 3)
+            variables["contact_forces"] = (("t", "contact", "axis"), forces, {"units": "N"})
+        else:
+            variables["friction_forces"] = (("t", "direction"), run.forces, {"units": "N"})
         variables["heat"] = ("t", run.heat, {"units": "J"})
-    attributes = {"mechanism": m.name, "method": run.method, "reason": run.reason, "status": run.status}
+    attributes = {"system": m.name, "method": run.method, "reason": run.reason, "status": run.status}
     return xarray.Dataset(variables, coordinates, attributes)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# HDF5 files for reading, whole or cut, finished or left behind by a process that was killed.
+#
+# HDF5's own way to read a file whose writer did not close it (single writer, multiple readers) takes what lies behind
+# the end of the file as zeros and reads it again and again: a file that was cut in half keeps it busy for ever. So
+# such a file is opened as one that was closed: its superblock (HDF5 File Format Specification 3.0, sec. II.A, version
+# 3) is read here, and handed to HDF5 with the status flags cleared and the end of the file where it is. What is
+# missing then fails its checksum, or is behind the end, at once. Nothing is written.
+#
+#     byte  0..7 signature   8 version   9, 10 sizes of offsets and lengths   11 status flags
+#     12 base address   20 extension   28 end of file   36 root group   44 checksum (Jenkins' lookup3 of bytes 0..43)
+
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+SUPERBLOCK = 48
+"""Bytes of a superblock of version 2 or 3 with offsets of eight bytes, as every run has it."""
+
+STATUS, END, CHECKSUM = 11, 28, 44
+"""Places of the status flags, the end of the file and the checksum."""
+
+OPEN_FOR_WRITING = 0b101
+"""Flags of a file that is being written, or whose writer was killed."""
+
+WORD = 0xFFFFFFFF
+
+
+def open_file(path: Path) -> Any:
+    """Return the `h5py.File`, to be closed by the caller; OSError where it is none, or cut off."""
+    with path.open("rb") as stream:
+        head = stream.read(SUPERBLOCK)
+    if not head.startswith(SIGNATURE):
+        raise OSError("it is no HDF5 file")
+    if len(head) < SUPERBLOCK or head[8] not in (2, 3) or head[9] != 8:
+        raise OSError("it is cut off, or an HDF5 file that no run has made")
+    if not head[STATUS] & OPEN_FOR_WRITING:
+        return h5py().File(path, "r")
+    return h5py().File(_Closed(path), "r")
+
+
+def is_unfinished(path: Path) -> bool:
+    """Say whether a file is being written, or its writer was killed."""
+    with path.open("rb") as stream:
+        head = stream.read(SUPERBLOCK)
+    return len(head) == SUPERBLOCK and bool(head[STATUS] & OPEN_FOR_WRITING)
+
+
+class _Closed(io.RawIOBase):
+    """A file as it would be had its writer closed it: another superblock, the rest from the disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.stream = path.open("rb", buffering=0)
+        self.length = os.fstat(self.stream.fileno()).st_size
+        head = bytearray(self.stream.read(SUPERBLOCK) or b"")
+        head[STATUS] &= ~OPEN_FOR_WRITING
+        head[END : END + 8] = struct.pack("<Q", self.length)
+        head[CHECKSUM:SUPERBLOCK] = struct.pack("<I", lookup3(bytes(head[:CHECKSUM])))
+        self.head = bytes(head)
+        self.place = 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the place."""
+        return self.place
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to a place."""
+        self.place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self.place, os.SEEK_END: self.length}[whence]
+        return self.place
+
+    def readinto(self, buffer: Any) -> int:
+        """Read all that is asked for; behind the end there is nothing, not even zeros."""
+        view = memoryview(buffer).cast("B")
+        self.stream.seek(self.place)
+        data = self.stream.read(len(view)) or b""
+        while len(data) < len(view) and (more := self.stream.read(len(view) - len(data))):
+            data += more
+        if len(data) < len(view):
+            raise OSError("it is cut off")
+        if self.place < SUPERBLOCK:
+            data = (self.head[self.place :] + data[SUPERBLOCK - self.place :])[: len(view)]
+        view[:] = data
+        self.place += len(view)
+        return len(view)
+
+    def close(self) -> None:
+        """Close the file on the disk."""
+        self.stream.close()
+        super().close()
+
+
+def lookup3(data: bytes) -> int:
+    """Return Bob Jenkins' `hashlittle` (lookup3.c, 2006), the checksum of HDF5's metadata."""
+    a = b = c = (0xDEADBEEF + len(data)) & WORD
+    while len(data) > 12:
+        a, b, c = (x + y & WORD for x, y in zip((a, b, c), struct.unpack_from("<3I", data), strict=True))
+        a = (a - c & WORD) ^ _rotated(c, 4)
+        c = c + b & WORD
+        b = (b - a & WORD) ^ _rotated(a, 6)
+        a = a + c & WORD
+        c = (c - b & WORD) ^ _rotated(b, 8)
+        b = b + a & WORD
+        a = (a - c & WORD) ^ _rotated(c, 16)
+        c = c + b & WORD
+        b = (b - a & WORD) ^ _rotated(a, 19)
+        a = a + c & WORD
+        c = (c - b & WORD) ^ _rotated(b, 4)
+        b = b + a & WORD
+        data = data[12:]
+    if not data:
+        return c
+    a, b, c = (x + y & WORD for x, y in zip((a, b, c), struct.unpack("<3I", data.ljust(12, b"\0")), strict=True))
+    c = (c ^ b) - _rotated(b, 14) & WORD
+    a = (a ^ c) - _rotated(c, 11) & WORD
+    b = (b ^ a) - _rotated(a, 25) & WORD
+    c = (c ^ b) - _rotated(b, 16) & WORD
+    a = (a ^ c) - _rotated(c, 4) & WORD
+    b = (b ^ a) - _rotated(a, 14) & WORD
+    return (c ^ b) - _rotated(b, 24) & WORD
+
+
+def _rotated(x: int, k: int) -> int:
+    return (x << k | x >> 32 - k) & WORD

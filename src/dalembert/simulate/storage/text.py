@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,12 @@ from dalembert._version import __version__
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel.program.program import ARITY, TERNARY, Op, Port, Program
 from dalembert.kernel.program.trace import trace, untrace
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.controller import controller
+from dalembert.simulate.equations.lagrangian_system import LagrangianSystem, as_data, from_data, in_time
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import Ignored
 from dalembert.simulate.session import RunSettings, Session
-
-if TYPE_CHECKING:
-    from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Models and controllers as JSON: data in, data out; nothing in a file is ever evaluated as code.
@@ -194,18 +193,18 @@ MISSING = "not stored: "
 
 def describe(session: Session) -> dict[str, Any]:
     """Return the attributes of a file."""
-    from dalembert.simulate.storage.layout import SCHEMA
+    from dalembert.simulate.storage.sink import SCHEMA
 
-    m = session.mechanism
+    m = session.system
     events = {each.name: each for each in session.watches}
     return {
         "schema": SCHEMA,
         "dalembert": __version__,
-        "mechanism_name": m.name,
-        "mechanism": _text(m),
+        "system_name": m.name,
+        "system": _text(as_data(m) if isinstance(m, LagrangianSystem) else m),
         "content": m.content(),
         "settings": as_text(asdict(session.settings)),
-        "torque": _text(session.controller.given),
+        "force": _text(session.controller.given),
         "events_asked": _text(events),
         "contacts": _text(session.extra.get("contacts")),
         "options": _text(session.extra.get("options", {})),
@@ -228,23 +227,27 @@ def _text(value: Any) -> str:
 
 def session_of(attributes: Any, given: dict[str, Any]) -> Session:
     """Return the session that a file describes; `given` has what the file could not hold."""
-    mechanism: Mechanism = _stored(attributes, "mechanism", given)
-    if mechanism.content() != attributes["content"]:
-        raise ModelError("the mechanism is not the one that the file was made with")
+    attributes = StoredNames(attributes)
+    stored = _stored(attributes, "system", given)
+    system = in_time(from_data(stored) if isinstance(stored, dict) else stored)
+    if system.content() != attributes["content"]:
+        raise ModelError(f"the {_word(system)} is not the one that the file was made with")
     kept = from_text(attributes["settings"])
     settings = RunSettings(**kept | {"breaks": tuple(kept.get("breaks", ()))})
     missing: list[str] = []
-    torque = _optional(attributes, "torque", given, missing)
-    found, function, callables = watches(mechanism, _optional(attributes, "events_asked", given, missing, "events"))
+    force = _optional(attributes, "force", given, missing)
+    found, function, callables = watches(system, _optional(attributes, "events_asked", given, missing, "events"))
     q, v = (np.asarray(from_text(attributes[name])) for name in ("q", "v"))
-    session = Session(mechanism, settings, controller(mechanism, torque), q, v, found, function, callables)
+    if not isinstance(system, Mechanism):
+        system.begin_at(q, settings.start)
+    session = Session(system, settings, controller(system, force), q, v, found, function, callables)
     session.extra |= {
         "contacts": _optional(attributes, "contacts", given, missing), "options": from_text(attributes["options"]),
         "missing": missing,
     }  # fmt: skip
     if "notes" in attributes:  # not in files of older versions
         session.ignored = [Ignored(*each) for each in from_text(attributes["notes"])]
-    if "torque" in missing:
+    if "force" in missing:
         session.extra["controller missing"] = True
     return session
 
@@ -256,13 +259,35 @@ def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
         if word not in changes:
             raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
     given = {
-        "duration": s.duration, "q": session.q, "v": session.v, "t": s.start, "torque": session.controller.given,
+        "duration": s.duration, "q": session.q, "v": session.v, "t": s.start, "force": session.controller.given,
         "contacts": session.extra.get("contacts"), "method": s.method, "rtol": s.rtol, "atol": s.atol, "step": s.step,
         "max_step": s.largest_step if s.largest_step < s.duration else None, "breaks": list(s.breaks),
         "every": s.every, "events": {each.name: each for each in session.watches} or None,
         "event_tolerance": s.event_tolerance,
     }  # fmt: skip
     return given | session.extra.get("options", {}) | changes
+
+
+OLD_NAMES = {"system": "mechanism", "system_name": "mechanism_name", "force": "torque"}
+"""What earlier versions called the attributes of a file."""
+
+
+class StoredNames:
+    """Attributes of a file by the names of today; they are asked for one by one, since a spoilt list may never end."""
+
+    def __init__(self, attributes: Any) -> None:
+        self.attributes = attributes
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.attributes or OLD_NAMES.get(name, name) in self.attributes
+
+    def __getitem__(self, name: str) -> Any:
+        return self.attributes[name if name in self.attributes else OLD_NAMES.get(name, name)]
+
+
+def _word(system: Any) -> str:
+    """Return what a user calls a system."""
+    return "mechanism" if isinstance(system, Mechanism) else type(system.given).__name__
 
 
 def _stored(attributes: Any, name: str, given: dict[str, Any]) -> Any:

@@ -125,7 +125,7 @@ def _momenta(sheet: _Sheet, level: str) -> None:
     p_dot = sheet._group("p", p)
     lam = [ca.SX.sym(f"lam {r}") for r in system.names]
     sheet.variables |= {f"lam {r}": s for r, s in zip(system.names, lam, strict=True)}
-    momentum = ca.gradient(e.energy, v)
+    momentum = ca.gradient(e.kinetic, v)
     drift = ca.jtimes(momentum, q, v)
     if system.symbols.t.numel():
         drift += ca.jacobian(momentum, system.symbols.t)

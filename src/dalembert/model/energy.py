@@ -1,0 +1,21 @@
+"""Energy of a system: kinetic and potential, by name."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class Energy(NamedTuple):
+    """Kinetic and potential energy, joules: one number each, or one per sample."""
+
+    kinetic: Array
+    potential: Array
+
+    @property
+    def total(self) -> Array:
+        """Their sum."""
+        return self.kinetic + self.potential

@@ -1,0 +1,178 @@
+"""One `da.simulate` for every kind of system: one signature, one trajectory, refusals by name."""
+
+from __future__ import annotations
+
+from inspect import signature
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.model import Matrices
+from dalembert.simulate import Event, from_expressions
+from tests.simulate.linkages import crank_rocker
+
+
+def test_the_signature_is_that_of_the_decision():
+    names = list(signature(da.simulate).parameters)
+    assert names[:4] == ["system", "duration", "q", "v"]
+    wanted = {"t", "force", "contacts", "known", "events", "method", "rtol", "atol", "step", "max_step", "every",
+              "event_tolerance", "on_step", "file", "progress", "options"}  # fmt: skip
+    assert wanted <= set(names)
+    assert signature(da.simulate).parameters["rtol"].default == 1e-8
+    assert signature(da.simulate).parameters["atol"].default == 1e-10
+    assert da.simulate.__doc__.startswith("simulate(system")
+
+
+def decay():
+    """x' = -y, y = 2 x: a DAE of index 1."""
+    x, y, dx, dy, t = (ca.SX.sym(name) for name in ("x", "y", "dx", "dy", "t"))
+    return from_expressions(
+        ca.vertcat(x, y), ca.vertcat(dx, dy), ca.vertcat(dx + y, y - 2 * x), time=t, unknowns=("x", "y")
+    )
+
+
+@pytest.mark.parametrize("method", ["auto", "bdf", "radau"])
+def test_a_dae_goes_the_same_way(method):
+    run = da.simulate(decay(), 2.0, [1.0, 2.0], [-2.0, -4.0], method=method, every=0.5)
+    assert run.ok, str(run)
+    np.testing.assert_array_equal(run.t, np.arange(5) * 0.5)
+    np.testing.assert_allclose(run["x"], np.exp(-2 * run.t), atol=1e-6)
+    np.testing.assert_allclose(run.x[:, 1], 2 * run["x"], atol=1e-6)
+    assert run.unknowns == ("x", "y")
+    assert run.reason
+    np.testing.assert_allclose(run.solution(0.25)[0], np.exp(-0.5), atol=1e-6)
+    dataset = run.to_xarray()
+    np.testing.assert_array_equal(dataset["x"], run.x)
+    assert run.plot() is not None
+
+
+def test_events_of_a_dae_are_named_and_end_the_run():
+    run = da.simulate(decay(), 2.0, [1.0, 2.0], [-2.0, -4.0], events={"half": Event(lambda t, x: x[0] - 0.5, True)})
+    assert run.status == "event"
+    assert run.events[0].contact == "half"
+    assert run.events[0].new == "falling"
+    assert run.events[0].time == pytest.approx(np.log(2) / 2, abs=1e-7)
+
+
+def test_a_tableau_goes_the_same_way():
+    """A mass on a spring, its force known: named equations."""
+    x, v, a, f, dx, dv = (ca.SX.sym(name) for name in ("x", "v", "a", "f", "dx", "dv"))
+    tableau = da.Tableau(
+        {"rate": dx - v, "motion": dv - a, "balance": a + x - f}, {"x": x, "v": v, "a": a, "f": f}, {"x": dx, "v": dv}
+    )
+    run = da.simulate(tableau.with_known("f"), 3.0, {"x": 1.0, "v": 0.0, "a": -1.0}, known={"f": 0.0}, every=0.5)
+    assert run.ok, str(run)
+    np.testing.assert_allclose(run["x"], np.cos(run.t), atol=1e-6)
+
+
+def test_a_mechanism_of_which_a_joint_is_known_gives_its_torque():
+    m, q, _ = crank_rocker()
+    t = ca.SX.sym("t")
+    run = da.simulate(m, 1.0, q, None, known={"drive": q[0] + t**2}, time=t, every=0.25)
+    assert run.ok, str(run)
+    np.testing.assert_allclose(run["drive"], q[0] + run.t**2, atol=1e-12)
+    a, tau = run.acceleration[2], np.zeros(m.nv)
+    tau[m.index_v("drive")] = run["tau drive"][2]
+    found = m.forward(run.q[2], run.v[2], tau)
+    np.testing.assert_allclose(found[0], a, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"force": [1.0]}, "force= is not taken.*known="),
+        ({"step": 0.1}, "step= is not taken"),
+        ({"file": "run.h5"}, "file= is not taken"),
+        ({"method": "dop853"}, "does not solve F"),
+        ({"method": "bfd"}, "did you mean 'bdf'"),
+        ({"formulaton": "index3"}, "did you mean 'formulation'"),
+        ({"duration": -1.0}, "duration=-1.0"),
+        ({"t": np.nan}, "t=nan"),
+    ],
+)
+def test_what_a_run_in_implicit_form_does_not_take_is_said(options, words):
+    given = {"duration": 1.0} | options
+    with pytest.raises(da.ModelError, match=words):
+        da.simulate(decay(), given.pop("duration"), [1.0, 2.0], **given)
+
+
+def test_what_cannot_be_written_or_repeated_is_said():
+    run = da.simulate(decay(), 0.1, [1.0, 2.0], [-2.0, -4.0])
+    with pytest.raises(da.UnsupportedError, match="keeps no options"):
+        run.repeat()
+    with pytest.raises(da.UnsupportedError, match="cannot be saved"):
+        run.save("run.h5")
+    with pytest.raises(da.ModelError, match="no coordinate, joint"):
+        run["z"]
+
+
+def test_matrices_by_hand_with_redundant_rows_move_as_the_lagrangian():
+    """Two masses held together twice, on a spring: x = cos(sqrt(1/2) t)."""
+    system = Matrices(
+        {"a": 1.0, "b": 1.0}, {"rod": [1.0, -1.0], "again": [10.0, -10.0]}, force=lambda q, v, t: np.array([-q[0], 0.0])
+    )
+    run = da.simulate(system, 3.0, [1.0, 1.0], [0.0, 0.0], every=0.5)
+    assert run.ok, str(run)
+    np.testing.assert_allclose(run["a"], np.cos(np.sqrt(0.5) * run.t), atol=1e-8)
+    assert run.velocity_residual.max() < 1e-13
+    with pytest.raises(da.ModelError, match="misses 'rod'"):
+        da.simulate(system, 1.0, [0.0, 0.0], [1.0, 0.0])
+
+
+def massless_rod():
+    """A mass on a spring that pulls through a rod without mass: y has no mass of its own, a row holds it."""
+    q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    return da.Lagrangian(q, v, kinetic=v[0] ** 2 / 2, potential=q[1] ** 2 / 2, constraints={"rod": q[0] - q[1]})
+
+
+@pytest.mark.parametrize("method", ["dop853", "dopri5", "bdf"])
+def test_a_coordinate_without_mass_moves_with_its_row(method):
+    run = da.simulate(massless_rod(), 2.0, [1.0, 1.0], [0.0, 0.0], method=method, every=0.25)
+    assert run.ok, str(run)
+    np.testing.assert_allclose(run.q, np.cos(run.t)[:, None] * [1, 1], atol=1e-6)
+
+
+def test_a_slider_crank_passes_its_dead_centre():
+    """Crank and rod of one length: at half a turn the slider is at the hinge, rows lose a rank, and the motion goes on.
+
+    The branch of the motion is y = -x of the two angles; energy and the constraint hold throughout.
+    """
+    q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    height = ca.sin(q[0]) + ca.sin(q[1])
+    place = ca.cos(q[0]) + ca.cos(q[1])
+    slider = ca.jtimes(place, q, v)
+    system = da.Lagrangian(
+        q, v, kinetic=v[0] ** 2 / 2 + v[1] ** 2 / 6 + slider**2 / 2, constraints={"slide": height},
+        coordinates=("crank", "rod"),
+    )  # fmt: skip
+    run = da.simulate(system, 3.0, [0.3, -0.3], [2.0, -2.0], rtol=1e-9, atol=1e-10)
+    assert run.ok, str(run)
+    assert run["crank"][-1] > np.pi
+    np.testing.assert_allclose(run["rod"], -run["crank"], atol=1e-6)
+    assert np.ptp(run.energy.total) < 1e-6
+
+
+def test_systems_too_large_for_loops_are_solved_by_kkt(monkeypatch):
+    """Beyond the sizes of straight-line code and of dense loops Python calls `KKT`: here from one coordinate on."""
+    monkeypatch.setattr("dalembert.simulate.equations.lagrangian_system.LARGEST", 0)
+    monkeypatch.setattr("dalembert.simulate.equations.codes.LARGEST_CARRIED", 0)
+    q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    pendulum = da.Lagrangian(
+        q, v, kinetic=ca.sumsqr(v) / 2, potential=9.81 * q[1], constraints={"rod": (ca.sumsqr(q) - 1) / 2}
+    )
+    run = da.simulate(pendulum, 0.5, [1.0, 0.0], [0.0, 0.0], method="dopri5", rtol=1e-7, atol=1e-9)
+    monkeypatch.undo()
+    exact = da.simulate(pendulum, 0.5, [1.0, 0.0], [0.0, 0.0], rtol=1e-11, atol=1e-12)
+    assert run.ok, str(run)
+    np.testing.assert_allclose(run.q[-1], exact.q[-1], atol=1e-6)
+    assert run.position_residual.max() < 1e-12
+
+
+def test_progress_is_a_word_and_nothing_is_shown_in_files(capsys):
+    system = massless_rod()
+    da.simulate(system, 0.5, [1.0, 1.0], [0.0, 0.0])
+    assert capsys.readouterr().out == ""
+    with pytest.raises(da.ModelError, match="progress="):
+        da.simulate(system, 0.5, [1.0, 1.0], [0.0, 0.0], progress="yes")
