@@ -153,8 +153,9 @@ class FrictionCertificate:
     method
         Which method found it.
     optimality
-        Largest violation of the laws at contacts at rest and of the equations of motion, relative to the data that
-        the contact's acceleration is summed from; 0 is exact. Forces that grow without bound make nothing small.
+        Largest violation of the laws and of the equations of motion, relative to the data that the contact's
+        acceleration is summed from, in motion to the force of the law; 0 is exact. Forces that grow without bound make
+        nothing small.
     excess
         Largest part by which a force exceeds its limit, relative to the limit.
     iterations

@@ -82,12 +82,14 @@ def _with_doubt(note: str) -> str:
 
 
 def certify(problem: IntervalProblem, method: str, found: MethodForces, c: Array, size: Array) -> FrictionCertificate:
-    """Measure how far the forces are from the friction laws at the contacts at rest, c their accelerations."""
-    R, T, G = problem.rest, found.forces, problem.delassus[0]
+    """Measure how far the forces are from the friction laws, at rest (c are accelerations) and in motion."""
+    R, T, G, known = problem.rest, found.forces, problem.delassus[0], problem.forces_in_motion
     diagonal = np.where(np.diag(G) > 0.0, np.diag(G), 1.0)
     missed = diagonal * np.abs(T - np.clip(T - c / diagonal, -problem.limits, problem.limits))
-    optimality = float(np.max(missed[R] / size[R], initial=0.0))
-    limit = np.where(R, problem.limits, np.abs(problem.forces_in_motion))
+    off = np.abs(T - known)
+    short = np.divide(off, np.abs(known), out=np.where(off > 0.0, np.inf, 0.0), where=known != 0.0)
+    optimality = float(np.max(np.where(R, missed / size, short), initial=0.0))
+    limit = np.where(R, problem.limits, np.abs(known))
     over = np.abs(T) - limit
     excess = float(np.max(np.where(over > 0.0, over / np.where(limit > 0.0, limit, 1.0), 0.0), initial=0.0))
     return FrictionCertificate(method, optimality, excess, found.iterations, found.note)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from jaxtyping import Bool, Float
 
 from dalembert.errors import ModelError
 from dalembert.friction.cones.contradiction import contradiction
-from dalembert.friction.cones.modes import all_solutions, family_of
+from dalembert.friction.cones.modes import ModeAnswer, all_solutions, family_of, typical_reaction
 from dalembert.friction.cones.problem import ConeProblem
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.resolution import (
@@ -129,6 +130,9 @@ LARGE = 1e5
 ENDLESS = 1e100
 """Reactions beyond this have diverged: their squares overflow."""
 
+DISTINCT = 1e-8
+"""Two answers are different where they are apart by more than this part of data and of themselves."""
+
 NEWTON = 400
 """Steps before the kernel gives up; 3 to 10 are usual, 15 to 40 with many redundant contacts."""
 
@@ -155,7 +159,8 @@ def resolve_cones(problem: ConeProblem, warm: Any = None, associated: bool = Fal
     if every is not None and not every:
         return _none(problem, rounds, associated, "all modes were tried", {})
     if every:
-        answer = min((answer, *_answers(problem, every)), key=lambda one: one.residual)
+        tried = [one for mode in every for one in _answers(problem, mode)]
+        answer = min((answer, *tried), key=lambda one: one.residual)
     if cone and answer.residual > OPTIMAL:
         note = f"the associated problem has no answer ({', '.join(cone)}); for Coulomb's law that is not proved"
         return _finished(problem, answer, rounds, associated, note)
@@ -171,9 +176,9 @@ class _Answer:
     residual: float
 
 
-def _answers(problem: ConeProblem, every: list[Array]) -> list[_Answer]:
-    """Return the answers that modes lead to, each as it is and improved by the kernel."""
-    return [_answer(problem, x, False) for r in every for x in (r, solve_rows(problem, False, reactions=r)[0])]
+def _answers(problem: ConeProblem, mode: ModeAnswer) -> list[_Answer]:
+    """Return the answers that a mode leads to: as it is, and improved by the kernel."""
+    return [_answer(problem, x, False) for x in (mode.r, solve_rows(problem, False, reactions=mode.r)[0])]
 
 
 def _answer(problem: ConeProblem, r: Array, associated: bool) -> _Answer:
@@ -346,18 +351,18 @@ def report(problem: ConeProblem, r: Array, solved: bool, associated: bool = Fals
     if every is None:
         reason = "too many contacts (or a plane) to try all modes, and too strong a coupling for the contraction"
         return UniquenessReport(True, None, open_names, reason, nothing)
-    tried = [x for x in _answers(problem, every) if x.residual <= OPTIMAL]
-    every = [x.r for x in tried]
+    tried, loose = [], np.array([name in open_names for name in problem.names])
+    for mode in every:
+        good = [x for x in _answers(problem, mode) if x.residual <= OPTIMAL]
+        tried += good
+        loose |= mode.loose & bool(good)
     a = np.array([x.a for x in tried]).reshape(len(tried), problem.system.n)
-    here = problem.reduced.acceleration(r)[0]
-    scale = np.abs(a).max(initial=0.0) + np.abs(here).max() + np.abs(problem.reduced.free_acceleration).max()
-    others = a[np.abs(a - here).max(axis=1) > 1e-8 * scale]
-    who = tuple(sorted({*open_names, *_differing(problem, r, every)}))
+    others = a[_differs(problem, a, problem.reduced.acceleration(r)[0])]
+    loose |= _differing(problem, r, [x.r for x in tried])
+    who = tuple(problem.names[i] for i in np.flatnonzero(loose))
     if len(others):
         return UniquenessReport(True, False, who, "several modes obey the laws (Painleve)", others)
-    return UniquenessReport(
-        True, True, open_names, "all modes were tried: no other acceleration obeys the laws", nothing
-    )
+    return UniquenessReport(True, True, who, "all modes were tried: no other acceleration obeys the laws", nothing)
 
 
 def _report_associated(problem: ConeProblem, r: Array, nothing: Array) -> UniquenessReport:
@@ -375,14 +380,21 @@ def _report_associated(problem: ConeProblem, r: Array, nothing: Array) -> Unique
     return UniquenessReport(True, True, tuple(dict.fromkeys(loose)), "associated: a strictly convex problem", nothing)
 
 
-def _differing(problem: ConeProblem, r: Array, every: list[Array]) -> set[str]:
-    scale = max((np.abs(x).max(initial=0.0) for x in every), default=0.0)
-    return {
-        name
-        for i, name in enumerate(problem.names)
-        for x in every
-        if np.abs((x - r)[problem.first[i] : problem.first[i + 1]]).max() > 1e-8 * scale
-    }
+def _differs(problem: ConeProblem, a: Float[Array, "j n"], here: Float[Array, " n"]) -> Bool[Array, " j"]:
+    """Say which accelerations are others than `here`: some contact row sees the difference, beside data and both.
+
+    Two answers differ by M^-1 H^T d, reduced to what the constraints allow; where no contact row sees that, it is zero.
+    """
+    H = np.abs(problem.reduced.W.T)
+    size = problem.reduced.sizes + np.abs(a) @ H.T + H @ np.abs(here)
+    return (np.abs((a - here) @ problem.reduced.W) > DISTINCT * size).any(axis=1)
+
+
+def _differing(problem: ConeProblem, r: Array, every: list[Array]) -> Bool[Array, " k"]:
+    """Say whose reactions differ between answers, beside a typical reaction and the answers."""
+    scale = max((np.abs(x).max(initial=0.0) for x in every), default=0.0) + typical_reaction(problem)
+    apart = np.abs(np.array([*every, r]) - r).max(axis=0, initial=0.0) > DISTINCT * scale
+    return np.array([apart[a:b].any() for a, b in pairwise(problem.first)], dtype=bool)
 
 
 def _none(problem: ConeProblem, rounds: int, associated: bool, note: str, weights: dict[str, float]) -> Resolution:

@@ -14,10 +14,12 @@ inequalities in the reactions r: a polytope, empty or not (a linear programme wh
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import dataclass
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
+from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
 from dalembert.friction.cones.problem import ConeProblem
@@ -56,8 +58,16 @@ class _Mode:
         self.inequalities: list[tuple[Array, float]] = []
 
 
-def all_solutions(problem: ConeProblem) -> list[Array] | None:
-    """Return reactions r of every mode that obeys the laws; None where there are too many modes.
+@dataclass(frozen=True, eq=False)
+class ModeAnswer:
+    """Reactions r (p,) that obey the laws, and whose reactions some mode leaves open there, (k,) per contact."""
+
+    r: Float[Array, " p"]
+    loose: Bool[Array, " k"]
+
+
+def all_solutions(problem: ConeProblem) -> list[ModeAnswer] | None:
+    """Return the answers of every mode, one for each acceleration at least; None where there are too many modes.
 
     So are there of a plane at rest with friction: its contact slips in any direction. In motion the direction is given.
     """
@@ -68,21 +78,32 @@ def all_solutions(problem: ConeProblem) -> list[Array] | None:
     choices = [_modes(problem, i, G, g) for i in range(len(problem.names))]
     if prod(map(len, choices)) > MOST:
         return None
-    found: list[Array] = []
-    scale, J = _scale(problem), problem.reduced.reduced[1]
+    found: list[ModeAnswer] = []
+    scale, J = typical_reaction(problem), problem.reduced.reduced[1]
     for combination in product(*choices):
         E, e = _stacked([row for mode in combination for row in mode.equations], g.size)
         F, f = _stacked([row for mode in combination for row in mode.inequalities], g.size)
         r = _feasible(E, e, F, f, scale)
         if r is None:
             continue
-        for x in (r, *_family(E, F, f, r, J, scale)[1]):
-            if not any(np.allclose(x, y, rtol=1e-8, atol=1e-10 * scale) for y in found):
-                found.append(x)
+        basis, members = _family(E, F, f, r, J, scale)
+        loose = _contacts_of(problem, basis)
+        for x in (r, *members):
+            same = next((y for y in found if np.allclose(x, y.r, rtol=1e-8, atol=1e-10 * scale)), None)
+            if same is None:
+                found.append(ModeAnswer(x, loose.copy()))
+            else:
+                same.loose[:] |= loose
     return found
 
 
-def _scale(problem: ConeProblem) -> float:
+def _contacts_of(problem: ConeProblem, basis: Array) -> Bool[Array, " k"]:
+    """Say which contacts have a part in directions (p, j) of reactions."""
+    moved = np.abs(basis).max(axis=1, initial=0.0) > ACTIVE
+    return np.array([moved[a:b].any() for a, b in pairwise(problem.first)], dtype=bool)
+
+
+def typical_reaction(problem: ConeProblem) -> float:
     """Return a typical reaction."""
     G, g = problem.delassus
     diagonal = np.diag(G)
@@ -160,14 +181,12 @@ def family_of(problem: ConeProblem, r: Array) -> tuple[Array, tuple[str, ...]]:
     p, nothing = g.size, np.zeros((0, problem.system.n))
     if p == 0:
         return nothing, ()
-    scale = _scale(problem)
+    scale = typical_reaction(problem)
     modes = [_present_mode(problem, i, r, G, g, scale) for i in range(len(problem.names))]
     E, _ = _stacked([row for mode in modes for row in mode.equations], p)
     F, f = _stacked([row for mode in modes for row in mode.inequalities], p)
     basis, members = _family(E, F, f, r, problem.reduced.reduced[1], scale)
-    owner = np.repeat(np.arange(len(problem.names)), np.diff(problem.first))
-    loose = {int(owner[j]) for j in np.flatnonzero(np.abs(basis).max(axis=1, initial=0.0) > ACTIVE)}
-    names = tuple(name for i, name in enumerate(problem.names) if i in loose)
+    names = tuple(problem.names[i] for i in np.flatnonzero(_contacts_of(problem, basis)))
     others = [problem.reduced.acceleration(x)[0] for x in members]
     return np.array(others).reshape(len(others), problem.system.n), names
 
