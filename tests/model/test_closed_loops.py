@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.kkt import Status
+from dalembert.model.mechanism.ranks import admissible_velocity
 from tests.model.closed_loops import block_on_corners, door, massless_leg, parallelogram, slider_crank, stewart
 
 
@@ -190,3 +192,31 @@ def test_loops_that_contradict_each_other_within_the_digits_share_what_stays_ope
     left = np.asarray(twice.constraint(twice.project([0.9, -0.6, 1.3])))
     np.testing.assert_allclose(left[:3], -left[3:], atol=1e-12)
     assert np.linalg.norm(left) == pytest.approx(1e-8 / np.sqrt(2), rel=1e-3)
+
+
+def test_J7_a_direction_that_is_lost_has_a_status():
+    """Flat, the rows of a parallelogram allow more velocities than it has motions; elsewhere they do not."""
+    m = parallelogram()
+    for angle, status in ((1.0, Status.UNIQUE), (np.pi / 2, Status.ILL_CONDITIONED)):
+        found = admissible_velocity(m, angle * np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.3, -0.2]))
+        assert found.status is status
+        assert not found.open
+
+
+def test_J7_rates_that_no_velocity_has_are_refused_with_their_rows():
+    """A drive pushes the slider through a dead centre: the wrist was left open by 0.2 m/s, without a word."""
+    m = slider_crank().constrain(da.Servo("rail", lambda t: 2.0 + 0.3 * t))
+    dead = np.array([0.0, 0.0, 2.0])
+    np.testing.assert_allclose(m.constraint(dead, 0.0), 0.0)
+    found = admissible_velocity(m, dead, np.zeros(3))
+    assert found.status > Status.LEAST_SQUARES
+    assert set(found.open) == {"wrist x", "servo rail"}
+    with pytest.raises(da.SolvabilityError, match=r"no admissible velocity .*'wrist x' \(0\.\d+\), 'servo rail'"):
+        m.project(dead, np.zeros(3))
+    lean = -0.3 - np.arcsin(np.sin(0.3) / 3.0)
+    moves = np.array([0.3, lean, 0.5 * np.cos(0.3) + 1.5 * np.cos(lean + 0.3)])
+    later = slider_crank().constrain(da.Servo("rail", lambda t: moves[2] + 0.3 * t))
+    q, v = later.project(moves, np.zeros(3))
+    assert v[2] == pytest.approx(0.3)
+    _, batch = m.project(np.stack([dead, dead]), np.zeros((2, 3)))
+    assert np.isnan(batch).all()

@@ -149,9 +149,6 @@ class Equilibrium:
 #     method
 
 
-SPEED = 1e-9
-"""Rates up to this part of the speeds that enter them are admissible, where some velocities are held."""
-
 OTHER_STARTS = 24
 """Guesses around the first that are tried where it leads to no closed loop."""
 
@@ -224,11 +221,8 @@ def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> t
         return mechanism.project(q, v, t)[1], {}
     from dalembert.model.mechanism.ranks import admissible_velocity
 
-    speed = admissible_velocity(mechanism, q, v, t, free > 0.0)
-    rates = np.abs(np.asarray(mechanism.constraint_velocity(q, speed, t)))
-    sizes = np.abs(np.asarray(mechanism.jacobian(q, t))) @ np.maximum(np.abs(speed), np.abs(v))
-    contrary = rates > max(SPEED, mechanism.slack) * np.maximum(sizes, np.finfo(float).tiny)
-    return speed, {f"rate of {mechanism.names[i]}": float(rates[i]) for i in np.flatnonzero(contrary)}
+    found = admissible_velocity(mechanism, q, v, t, free > 0.0)
+    return found.velocity, {f"rate of {name}": rate for name, rate in found.open.items()}
 
 
 def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibrium:

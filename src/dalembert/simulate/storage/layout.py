@@ -2,13 +2,20 @@
 
     /t (time)  /q (time, configuration)  /v /acceleration (time, velocity)  /multipliers (time, row)  /work /step ...
     /resume/checkpoint (block, number)  checkpoint_samples (block)  checkpoint_steps (block, 3)  event (event)
+    /resume/checksum (block, variable)
 
 A block is complete when its row of `checkpoint_samples` is there: that is written last, and only samples up to it
-count.
+count. Every block has a checksum (CRC-32) of its rows of each variable, every event one of its own, and the
+attributes that describe the run one together: HDF5 checks what it adds itself, and takes other bytes as they are. (Its
+own filter for that, Fletcher's, checks whole chunks: a writer that is killed within a chunk would take the samples
+before with it.)
 """
 
 from __future__ import annotations
 
+import json
+import zlib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +42,12 @@ UNITS = {"t": "s", "work": "J", "heat": "J", "step": "s"}
 CHUNK = 1024
 """Rows that a variable grows by at a time."""
 
+CHECKPOINT = ("resume/checkpoint", "resume/checkpoint_steps", "resume/checkpoint_samples")
+"""What a run goes on from, a row for each block."""
+
+CHANGING = ("status", "message")
+"""Attributes that are not part of the description of a run: a run ends with others than it began with."""
+
 SHORTEST_NAME = 64
 """Bytes for the name of an event at least; a file that grows with its run has rows of one size."""
 
@@ -44,7 +57,8 @@ def event_type(session: Session) -> np.dtype[Any]:
     names = [*session.extra.get("contact_names", ()), *(each.name for each in session.watches)]
     names += [each.contact for each in session.events]
     width = max([SHORTEST_NAME, *(len(name.encode()) for name in names)])
-    return np.dtype([("time", "f8"), ("index", "i8"), ("contact", f"S{width}"), ("old", "S16"), ("new", "S16")])
+    fields = [("time", "f8"), ("index", "i8"), ("contact", f"S{width}"), ("old", "S16"), ("new", "S16")]
+    return np.dtype([*fields, ("checksum", "u4")])
 
 
 def h5py() -> Any:
@@ -71,9 +85,9 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
     """Make all variables, empty, with names along their dimensions and everything that repeats the run."""
     from dalembert.simulate.storage.text import describe
 
-    for name, text in describe(session).items():
+    described = describe(session) | {"checkpoint_layout": _layout_text(checkpoint)}
+    for name, text in described.items():
         file.attrs[name] = text
-    file.attrs["checkpoint_layout"] = _layout_text(checkpoint)
     time = file.create_dataset("t", (0,), "f8", maxshape=(None,), chunks=(CHUNK,))
     time.make_scale("t")
     time.attrs["units"] = "s"
@@ -81,6 +95,7 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
         if names:
             scale = file.create_dataset(dimension, data=np.array(names, dtype=object), dtype=h5py().string_dtype())
             scale.make_scale(dimension)
+    file.attrs["checksums"] = json.dumps(description_checksums(file, [name for name in described if name not in CHANGING]))
     for name, rows in block.items():
         if name == "t" or (rows.ndim > 1 and rows.shape[1] == 0):
             continue
@@ -92,13 +107,13 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
         if name in UNITS:
             variable.attrs["units"] = UNITS[name]
     numbers = sum(each.size for each in checkpoint.values())
-    for name, width, kind in (
-        ("resume/checkpoint", (numbers,), "f8"),
-        ("resume/checkpoint_steps", (3,), "i8"),
-        ("resume/checkpoint_samples", (), "i8"),
-    ):
+    for name, width, kind in zip(CHECKPOINT, ((numbers,), (3,), ()), ("f8", "i8", "i8"), strict=True):
         file.create_dataset(name, (0, *width), kind, maxshape=(None, *width), chunks=(64, *width))
     file.create_dataset("resume/event", (0,), event_type(session), maxshape=(None,), chunks=(256,))
+    checked = [*reversed(CHECKPOINT), *(name for name in block if name in file)]
+    width = len(checked)
+    checks = file.create_dataset("resume/checksum", (0, width), "u4", maxshape=(None, width), chunks=(64, width))
+    checks.attrs["variables"] = checked
 
 
 def append(variable: Any, rows: Array) -> None:
@@ -109,6 +124,25 @@ def append(variable: Any, rows: Array) -> None:
     variable.flush()
 
 
+def checksum(rows: Array) -> int:
+    """Return the CRC-32 of the bytes of an array."""
+    return zlib.crc32(np.ascontiguousarray(rows).view(np.uint8)) if rows.size else 0
+
+
+def event_checksums(events: Array) -> Array:
+    """Return the checksum of every event, of all its fields but that one."""
+    rows = [b"".join(np.asarray(e[name]).tobytes() for name in events.dtype.names[:-1]) for e in events]
+    return np.array([zlib.crc32(row) for row in rows], dtype=np.uint32)
+
+
+def description_checksums(file: Any, names: Iterable[str]) -> dict[str, int]:
+    """Return the checksums of attributes, and of the names of contacts; zero where there is no such attribute."""
+    texts = {name: str(file.attrs.get(name, "")) for name in names}
+    if "contact" in file:
+        texts["contact"] = "\n".join(name.decode() for name in file["contact"][:])
+    return {name: zlib.crc32(text.encode()) for name, text in texts.items()}
+
+
 def packed(checkpoint: dict[str, Array]) -> Array:
     """Return a checkpoint as one row of numbers; whole numbers below 2^53 are exact."""
     return np.concatenate([np.ravel(checkpoint[name]).astype(float) for name in sorted(checkpoint)])
@@ -116,8 +150,6 @@ def packed(checkpoint: dict[str, Array]) -> Array:
 
 def unpacked(row: Array, layout: str) -> dict[str, Array]:
     """Return the checkpoint of a row."""
-    import json
-
     from dalembert.simulate.storage.text import number_type
 
     found, place = {}, 0
@@ -129,8 +161,6 @@ def unpacked(row: Array, layout: str) -> dict[str, Array]:
 
 
 def _layout_text(checkpoint: dict[str, Array]) -> str:
-    import json
-
     return json.dumps(
         [[name, list(checkpoint[name].shape), str(checkpoint[name].dtype)] for name in sorted(checkpoint)]
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.simulate.storage.layout import CHUNK, append, create, h5py, packed
+from dalembert.simulate.storage.layout import CHECKPOINT, CHUNK, append, checksum, create, event_checksums, h5py, packed
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
@@ -90,24 +90,28 @@ class FileSink:
             os.close(handle)
 
     def _append(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
-        for name, rows in block.items():
-            if name in self.file:
-                append(self.file[name], rows)
+        written = {name: rows.astype(self.file[name].dtype) for name, rows in block.items() if name in self.file}
+        for name, rows in written.items():
+            append(self.file[name], rows)
         new = self.session.events[self.events :]
         if new:
             variable = self.file["resume/event"]
-            rows = [(e.time, e.index, e.contact.encode(), e.old.encode(), e.new.encode()) for e in new]
-            written = np.array(rows, dtype=variable.dtype)
-            cut = next((e for e, row in zip(new, written, strict=True) if row["contact"] != e.contact.encode()), None)
+            rows = [(e.time, e.index, e.contact.encode(), e.old.encode(), e.new.encode(), 0) for e in new]
+            events = np.array(rows, dtype=variable.dtype)
+            cut = next((e for e, row in zip(new, events, strict=True) if row["contact"] != e.contact.encode()), None)
             if cut is not None:
                 raise RuntimeError(f"there is no room for the name of the event {cut.contact!r}")
-            append(variable, written)
-        append(self.file["resume/checkpoint"], packed(checkpoint)[None])
+            events["checksum"] = event_checksums(events)
+            append(variable, events)
         s = self.session
-        append(self.file["resume/checkpoint_steps"], np.array([[s.steps, s.rejected, s.evaluations]]))
         self.samples += len(block["t"])
         self.events += len(new)
-        append(self.file["resume/checkpoint_samples"], np.array([self.samples]))
+        steps = np.array([[s.steps, s.rejected, s.evaluations]])
+        written |= dict(zip(CHECKPOINT, (packed(checkpoint)[None], steps, np.array([self.samples])), strict=True))
+        checks = self.file["resume/checksum"]
+        append(checks, np.array([[checksum(written[name]) for name in checks.attrs["variables"]]], dtype=np.uint32))
+        for name in CHECKPOINT:  # the number of samples last: it makes the block count
+            append(self.file[name], written[name])
         if self.replace:
             os.replace(self._target, self.path)
             self.replace = False
