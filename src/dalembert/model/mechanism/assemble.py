@@ -11,7 +11,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.mechanism.project import CLOSED, closest, largest_residual
+from dalembert.model.mechanism.project import CLOSED, CONTRADICTING, closest, largest_residual
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 
@@ -73,9 +73,8 @@ def closed_or_none(project: Callable[[Any], Any]) -> Callable[[Array], Array | N
 # Results of a search for a configuration: loops closed or left open, a position of rest.
 
 
-CONTRADICTING = 1e-9
 LEAST = ": redundant loops contradict each other by that, within the model's digits; their squares are least"
-"""A gap, metres or radians, that rounding does not explain; and what it is."""
+"""What a gap is that rounding does not explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +92,8 @@ class Assembly:
         the constraints.
     starts
         Guesses that were tried.
+    relative
+        The largest residual as a part of its size: the mechanism's, or one radian.
     """
 
     q: Array
@@ -100,6 +101,7 @@ class Assembly:
     gap: float
     open: dict[str, float]
     starts: int
+    relative: float
 
     @property
     def ok(self) -> bool:
@@ -108,7 +110,7 @@ class Assembly:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"closed to {self.gap:.1e}" + (LEAST if self.gap > CONTRADICTING else "")
+            return f"closed to {self.gap:.1e}" + (LEAST if self.relative > CONTRADICTING else "")
         worst = ", ".join(f"{name!r} by {gap:.3g}" for name, gap in list(self.open.items())[:3])
         return f"cannot be closed from here ({self.starts} starts): what remains open is {worst}"
 
@@ -212,7 +214,7 @@ def _assembly(mechanism: Mechanism, q: Array, size: float, v: Any, t: float, sta
     speed = np.zeros(mechanism.nv) if v is None else floats(v, "v")
     if mechanism.names and not opened:
         speed, opened = _speed(mechanism, q, speed, t, free)
-    return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts)
+    return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts, float(parts.max(initial=0.0)))
 
 
 def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> tuple[Array, dict[str, float]]:
