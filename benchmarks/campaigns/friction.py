@@ -102,7 +102,6 @@ class Case:
         limits = sum(c.mu for c in self.contacts if c.kind == GIVEN) * np.abs(np.linalg.pinv(self.M) @ self.W).max()
         return float(free + np.abs(drifts[size > 1e-9] / size[size > 1e-9]).max(initial=0.0) + limits + 1e-9)
 
-
     @property
     def force(self) -> float:
         """The size of forces that data explain."""
@@ -284,7 +283,7 @@ class _Unknowns:
         return out
 
     def answers(self, here: Array | None = None, there: Array | None = None) -> list[tuple[Array, Array, Array]]:
-        """Return (a, T, lam) of every mode that has one; as near to the acceleration `there`, from `here`, as it goes."""
+        """Return (a, T, lam) of every mode that has one; towards the acceleration `there`, from `here`."""
         towards = None if here is None or there is None else (self._row(there - here), float((there - here) @ there))
         return self._of_all_modes(towards)
 

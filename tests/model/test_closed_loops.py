@@ -213,7 +213,7 @@ def test_J7_rates_that_no_velocity_has_are_refused_with_their_rows():
     lean = -0.3 - np.arcsin(np.sin(0.3) / 3.0)
     moves = np.array([0.3, lean, 0.5 * np.cos(0.3) + 1.5 * np.cos(lean + 0.3)])
     later = slider_crank().constrain(da.Servo("rail", lambda t: moves[2] + 0.3 * t))
-    q, v = later.project(moves, np.zeros(3))
+    _, v = later.project(moves, np.zeros(3))
     assert v[2] == pytest.approx(0.3)
     _, batch = m.project(np.stack([dead, dead]), np.zeros((2, 3)))
     assert np.isnan(batch).all()

@@ -14,7 +14,6 @@ import pytest
 import dalembert as da
 from dalembert.model.mechanism.ranks import solve_under_rank
 from dalembert.simulate.witness import broken_balance
-
 from tests.model.closed_loops import pinned_twice
 
 from . import overconstrained as given

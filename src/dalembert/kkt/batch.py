@@ -375,7 +375,10 @@ class _Batch:
         """Solve one sample once more, for its certificate; refuse if the arrays were overwritten since the batch."""
         s = int(np.arange(status.size).reshape(self.shape)[index])
         one = self.sample(s)
-        before, now = np.concatenate((a[s], lam[s])), np.concatenate((one.acceleration, one.multipliers[: lam.shape[1]]))
+        before, now = (
+            np.concatenate((a[s], lam[s])),
+            np.concatenate((one.acceleration, one.multipliers[: lam.shape[1]])),
+        )
         same = np.allclose(
             before, now, rtol=SAME_ANSWER, atol=SAME_ANSWER * np.nan_to_num(np.abs(now)).max(), equal_nan=True
         )

@@ -34,7 +34,7 @@ HIGH = 300
 """Binary exponent of the largest right side: others may be smaller by 400 digits, and squares stay in the range."""
 
 WIDE = 26
-"""Units of coordinates and rows that differ by more powers of two than half the digits may hide each other's numbers."""
+"""Units of coordinates and rows that differ by more powers of two than half the digits may hide numbers of others."""
 
 
 @dataclass(frozen=True, slots=True)

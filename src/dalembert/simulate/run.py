@@ -327,7 +327,7 @@ def _span(
 
 CONTRADICT = (
     "at t = {t:.9g} redundant rows contradict each other: {names} stay open by {size:.2g} at least, and steps that "
-    "follow some of them jump by as much. Correct the lengths of the loops, allow for it by atol, or take dop853, which "
+    "follow some of them jump by as much. Correct the lengths of the loops, allow for it by atol, or take dop853: it "
     "closes them by least squares"
 )
 

@@ -13,11 +13,21 @@ from dalembert.errors import ModelError
 from dalembert.friction.cones.contradiction import contradiction
 from dalembert.friction.cones.modes import ModeAnswer, all_solutions, family_of, typical_reaction
 from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.limits import (
+    AIM,
+    AT_LIMIT,
+    CLOSE,
+    DISTINCT,
+    ENDLESS,
+    LARGE,
+    MISSED,
+    NOTHING,
+    OPTIMAL,
+    REDUNDANT_REST,
+    STILL,
+)
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.resolution import (
-    AT_LIMIT,
-    OPTIMAL,
-    STILL,
     FrictionCertificate,
     FrictionStatus,
     IndexSets,
@@ -41,12 +51,6 @@ from dalembert.friction.uniqueness import UniquenessReport, proved_unique, undet
 
 
 Array = np.ndarray
-
-MISSED = 1e-13
-"""Rows at rest may move by this part of the data that u is summed from."""
-
-SINGULAR = 1e-14
-"""Singular values below this part of the largest are those of redundant rows."""
 
 
 def rows_at_rest(problem: ConeProblem, r: Array, still: Bool[Array, " p"]) -> tuple[Array, Array]:
@@ -85,7 +89,7 @@ def settled(
     new, x = _solved(problem, held, normal, a, r)
     u = reduced.W.T @ new + reduced.contact_drift
     better = float(np.max(np.abs(u[held]) / size[held], initial=0.0))
-    close = np.abs(x - r).max(initial=0.0) <= 1e-6 * np.abs(r).max(initial=0.0)
+    close = np.abs(x - r).max(initial=0.0) <= CLOSE * np.abs(r).max(initial=0.0)
     return (new, x, better) if better < missed and close else (a, r, missed)
 
 
@@ -110,28 +114,13 @@ def _solved(problem: ConeProblem, held: Array, normal: Array, a: Array, r: Array
     K, b = scale[:, None] * K * scale, scale * b
     y = np.concatenate([a / d, np.zeros(len(A)), r[rows] / e[len(A) :]])
     for _ in range(3):
-        y = y + np.linalg.lstsq(K, b - K @ y, rcond=SINGULAR)[0]
+        y = y + np.linalg.lstsq(K, b - K @ y, rcond=REDUNDANT_REST)[0]
     return d * y[:n], fixed + follows @ (e[len(A) :] * y[n + len(A) :])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Resolve contacts whose friction is limited by a reaction: exact cones, one direction or a plane.
 
-
-TOLERANCE = 1e-13
-"""What the kernel aims at; `OPTIMAL` is what counts as an answer."""
-
-NOTHING = 1e-200
-"""A force below this is the remainder of a first guess."""
-
-LARGE = 1e5
-"""Answers up to this multiple of what the free motion explains are measured without asking the drifts as well."""
-
-ENDLESS = 1e100
-"""Reactions beyond this have diverged: their squares overflow."""
-
-DISTINCT = 1e-8
-"""Two answers are different where they are apart by more than this part of data and of themselves."""
 
 NEWTON = 400
 """Steps before the kernel gives up; 3 to 10 are usual, 15 to 40 with many redundant contacts."""
@@ -268,7 +257,7 @@ def solve_rows(
     J = np.ascontiguousarray(problem.reduced.reduced[1].T)
     residual, _, steps = solve_with_rows(
         J, np.ascontiguousarray(G), np.ascontiguousarray(g), problem.first, problem.mu, law, problem.kind,
-        problem.sliding, problem.direction, r, TOLERANCE, 12, NEWTON,
+        problem.sliding, problem.direction, r, AIM, 12, NEWTON,
     )  # fmt: skip
     return r, float(residual), int(steps)
 

@@ -177,7 +177,8 @@ def _judged_velocity(
 ) -> AdmissibleVelocity:
     """Measure the rates that a velocity leaves open, relative to the speeds that rows of their size sum them from.
 
-    A row that fades in this configuration is measured as it is elsewhere. Off the constraints dependent rows contradict each other by the distance from them, and may do so.
+    A row that fades in this configuration is measured as it is elsewhere. Off the constraints dependent rows
+    contradict each other by the distance from them, and may do so.
     """
     rates = np.abs(np.asarray(mechanism.constraint_velocity(q, found, t)))
     given = np.abs(np.asarray(mechanism.constraint_velocity(q, np.zeros(mechanism.nv), t)))

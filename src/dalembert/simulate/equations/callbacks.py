@@ -108,7 +108,9 @@ class Callbacks:
         except np.linalg.LinAlgError:  # no metric: a motion without mass, or numbers that are none
             found, status, broken = np.full(work.v.size, np.nan), Status.NONFINITE, {}
         work.velocity[:] = found
-        work.status[0] = float(Status.INCONSISTENT if broken else status)  # no step ends with a velocity that breaks rows
+        work.status[0] = float(
+            Status.INCONSISTENT if broken else status
+        )  # no step ends with a velocity that breaks rows
 
 
 def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:

@@ -95,7 +95,9 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
         if names:
             scale = file.create_dataset(dimension, data=np.array(names, dtype=object), dtype=h5py().string_dtype())
             scale.make_scale(dimension)
-    file.attrs["checksums"] = json.dumps(description_checksums(file, [name for name in described if name not in CHANGING]))
+    file.attrs["checksums"] = json.dumps(
+        description_checksums(file, [name for name in described if name not in CHANGING])
+    )
     for name, rows in block.items():
         if name == "t" or (rows.ndim > 1 and rows.shape[1] == 0):
             continue
