@@ -181,8 +181,9 @@ def answer_in_units(analysis: Analysis, b: Array, options: SolveOptions) -> Answ
     again = _solved_in_units(own, t, b, options)
     if again.status <= Status.LEAST_SQUARES and not analysis.same_as(own, t):
         again = replace(again, status=Status.ILL_CONDITIONED)
-    doubtful = found is not None and found.status is Status.ILL_CONDITIONED
-    return found if doubtful and again.status > Status.LEAST_SQUARES else again
+    if found is not None and found.status is Status.ILL_CONDITIONED and again.status > Status.LEAST_SQUARES:
+        return found
+    return again
 
 
 def _solved_in_units(analysis: Analysis, s: Array, b: Array, options: SolveOptions) -> Answer:

@@ -83,14 +83,20 @@ def settled(
     reduced = problem.reduced
     u, size = reduced.W.T @ a + reduced.contact_drift, reduced.sizes
     held, normal = rows_at_rest(problem, r, np.abs(u) <= 1e2 * STILL * noise)
-    missed = float(np.max(np.abs(u[held]) / size[held], initial=0.0))
+    missed = _largest_part(u[held], size[held])
     if missed <= MISSED:
         return a, r, missed
     new, x = _solved(problem, held, normal, a, r)
     u = reduced.W.T @ new + reduced.contact_drift
-    better = float(np.max(np.abs(u[held]) / size[held], initial=0.0))
+    better = _largest_part(u[held], size[held])
     close = np.abs(x - r).max(initial=0.0) <= CLOSE * np.abs(r).max(initial=0.0)
     return (new, x, better) if better < missed and close else (a, r, missed)
+
+
+def _largest_part(u: Array, size: Array) -> float:
+    """Return the largest |u| over its size; infinite beside data that are zero."""
+    with np.errstate(over="ignore"):
+        return float(np.max(np.abs(u) / size, initial=0.0))
 
 
 def _solved(problem: ConeProblem, held: Array, normal: Array, a: Array, r: Array) -> tuple[Array, Array]:
@@ -376,7 +382,7 @@ def _differs(problem: ConeProblem, a: Float[Array, "j n"], here: Float[Array, " 
     """
     H = np.abs(problem.reduced.W.T)
     size = problem.reduced.sizes + np.abs(a) @ H.T + H @ np.abs(here)
-    return (np.abs((a - here) @ problem.reduced.W) > DISTINCT * size).any(axis=1)
+    return np.any(np.abs((a - here) @ problem.reduced.W) > DISTINCT * size, axis=1)
 
 
 def _differing(problem: ConeProblem, r: Array, every: list[Array]) -> Bool[Array, " k"]:

@@ -128,12 +128,13 @@ def append(variable: Any, rows: Array) -> None:
 
 def checksum(rows: Array) -> int:
     """Return the CRC-32 of the bytes of an array."""
-    return zlib.crc32(np.ascontiguousarray(rows).view(np.uint8)) if rows.size else 0
+    return zlib.crc32(rows.tobytes())
 
 
 def event_checksums(events: Array) -> Array:
     """Return the checksum of every event, of all its fields but that one."""
-    rows = [b"".join(np.asarray(e[name]).tobytes() for name in events.dtype.names[:-1]) for e in events]
+    names = [name for name in events.dtype.names or () if name != "checksum"]
+    rows = [b"".join(np.asarray(e[name]).tobytes() for name in names) for e in events]
     return np.array([zlib.crc32(row) for row in rows], dtype=np.uint32)
 
 
