@@ -146,15 +146,20 @@ class Delassus:
         """What contact accelerations are measured against: their terms, and a part of what moves the others."""
         return self.terms + SHARED * np.sqrt(self.delassus[0].diagonal()) * self.kinetic + np.finfo(float).tiny
 
-    def out_of_balance(self, a: Float[Array, " n"], T: Float[Array, " m"], explained: float) -> float:
-        """Return Z^T (M a - f - W T), the largest part relative to data and a part of the whole motion.
+    def out_of_balance(self, a: Float[Array, " n"], T: Float[Array, " m"], explained: float, whole: Any) -> float:
+        """Return Z^T (M a - f - W T), the largest part relative to data and to `whole`, a part of the whole motion.
 
         Of the terms of a and T so much counts as data that they explain.
         """
         missing = np.abs(self.imbalance(a, T))
         terms = np.abs(self.f) + explained * (np.abs(self.system.M) @ np.abs(a) + np.abs(self.W) @ np.abs(T))
-        size = np.abs(self.admissible(terms, np.abs)) + SHARED * self._motion_roots * self.kinetic
+        size = np.abs(self.admissible(terms, np.abs)) + whole
         return float(np.max(missing / np.maximum(size, np.finfo(float).tiny), initial=0.0))
+
+    @property
+    def whole_motion(self) -> Float[Array, " p"]:
+        """The part of the whole motion that is in the size of forces along admissible motions."""
+        return SHARED * self._motion_roots * self.kinetic
 
     @cached_property
     def _motion_roots(self) -> Float[Array, " p"]:

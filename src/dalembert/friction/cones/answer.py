@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dalembert.errors import ModelError
 from dalembert.friction.cones.contradiction import contradiction
+from dalembert.friction.cones.massless import (
+    determined,
+    heavier,
+    heaviest,
+    massless_report,
+    proximal_factors,
+    unheld,
+)
 from dalembert.friction.cones.modes import ModeAnswer, all_solutions, family_of, typical_reaction
 from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.delassus import Delassus
 from dalembert.friction.limits import (
     AIM,
     AT_LIMIT,
@@ -135,9 +144,7 @@ NEWTON = 400
 def resolve_cones(problem: ConeProblem, warm: Any = None, associated: bool = False) -> Resolution:
     """Solve the complementarity problem of Coulomb's law, or with `associated` the convex one."""
     if problem.reduced.singular:
-        raise ModelError(
-            "M is singular on motions that the other constraints leave free; reactions as limits need a definite one"
-        )
+        return _held_massless(problem, associated)
     r, _, rounds = solve_rows(problem, associated, warm)
     answer = _answer(problem, r, associated)
     if answer.residual <= OPTIMAL:
@@ -160,6 +167,55 @@ def resolve_cones(problem: ConeProblem, warm: Any = None, associated: bool = Fal
         note = f"the associated problem has no answer ({', '.join(cone)}); for Coulomb's law that is not proved"
         return _finished(problem, answer, rounds, associated, note)
     return _finished(problem, answer, rounds, associated)
+
+
+MASSLESS_NOTE = "M is singular on motions that the other constraints leave free"
+"""Begins what is said of problems without a Delassus matrix."""
+
+
+def _held_massless(problem: ConeProblem, associated: bool) -> Resolution:
+    """Resolve a problem whose M is singular, by proximal points; what they find is measured with M itself."""
+    rho0, a = heaviest(problem), np.zeros(problem.system.n)
+    first, r, rounds = heavier(problem, rho0, a), np.zeros(problem.first[-1]), 0
+    sizes, stiffness = first.reduced.sizes, first.delassus[0].diagonal()
+    note = f"{MASSLESS_NOTE}: no answer was found by proximal points"
+    for part in proximal_factors():
+        near = heavier(problem, part * rho0, a)
+        r, _, steps = solve_rows(near, associated, reactions=r)
+        rounds += steps
+        found = _answer(near, r, associated)
+        if not np.isfinite(found.a).all():
+            break
+        a, r = found.a, found.r
+        residual = measured(first, a, r, associated, problem.reduced)
+        if residual > OPTIMAL:
+            continue
+        u = problem.reduced.W.T @ a + problem.reduced.contact_drift
+        pushed = np.where(np.abs(r) * stiffness > OPTIMAL * sizes, r, 0.0)
+        held, _ = rows_at_rest(problem, pushed, np.abs(u) <= 1e2 * STILL * sizes)
+        if not determined(problem, a, held):
+            note = f"{MASSLESS_NOTE}, and the contacts do not determine them"
+            break
+        near, note = heavier(problem, part * rho0, a), "through proximal points: M is singular"
+        solved = _finished(near, _Answer(a, r, residual), rounds, associated, note)
+        return replace(solved, examine=partial(massless_report, problem, a, r, held))
+    return _not_held(problem, first, rounds, associated, note)
+
+
+def _not_held(problem: ConeProblem, first: ConeProblem, rounds: int, associated: bool, note: str) -> Resolution:
+    """Return why a problem whose M is singular has no answer: a contradiction, a motion that nothing holds, doubt."""
+    weights = contradiction(problem)
+    if weights:
+        return _none(problem, rounds, associated, "contacts contradict each other, whatever the forces", weights)
+    n, p = problem.system.n, int(problem.first[-1])
+    nothing = _Answer(np.full(n, np.nan), np.full(p, np.nan), np.inf)
+    refused = _finished(first, nothing, rounds, associated, note)
+    if not (np.all(problem.kind == FIXED) and unheld(problem)):
+        return refused
+    note = f"{MASSLESS_NOTE}, and no contact holds one of them"
+    report = UniquenessReport(False, None, (), note, np.zeros((0, n)))
+    certificate = replace(refused.certificate, note=note)
+    return replace(refused, status=FrictionStatus.MASSLESS, certificate=certificate, examine=lambda: report)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +249,10 @@ def _answer(problem: ConeProblem, r: Array, associated: bool) -> _Answer:
     return again if again.residual <= max(first.residual, OPTIMAL) else first
 
 
-def measured(problem: ConeProblem, a: Array, r: Array, associated: bool) -> float:
+def measured(problem: ConeProblem, a: Array, r: Array, associated: bool, balance: Delassus | None = None) -> float:
     """Return by how much acceleration and reactions miss the laws and the equations of motion, relative to data.
+
+    The equations are those of `balance` where that is another system: M where the problem has M + rho I.
 
     Data explain a motion and reactions of about the size of the free motion, in the metric of kinetic energy, and of
     one that obeys the drifts. Of what is larger only that part gives a residual its size, and the digits that its
@@ -219,7 +277,8 @@ def measured(problem: ConeProblem, a: Array, r: Array, associated: bool) -> floa
         u, r, size, np.ascontiguousarray(stiffness), problem.first, problem.mu, law, problem.kind, problem.sliding,
         problem.direction,
     )  # fmt: skip
-    off = reduced.out_of_balance(a, r, explained)
+    whole = reduced.whole_motion
+    off = (balance or reduced).out_of_balance(a, r, explained, whole if balance is None else whole.max(initial=0.0))
     return float(max(wrong, off, np.finfo(float).eps * amplified))
 
 
