@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
 
 import dalembert as da
 from dalembert.kkt import Status
-from dalembert.model.mechanism.ranks import admissible_velocity
+from dalembert.model.mechanism.ranks import admissible_velocity, distance, distances
 from tests.model.closed_loops import (
     block_on_corners,
     door,
@@ -225,3 +227,45 @@ def test_gaps_of_an_assembly_are_parts_of_the_mechanism(size):
     guess = [0.9, -0.6, 1.3]
     assert "contradict each other" in str(pinned_twice(1e-8 * size, size).assemble(guess))
     assert "contradict" not in str(pinned_twice(0.0, size).assemble(guess))
+
+
+@pytest.mark.parametrize(
+    "make", [slider_crank, parallelogram, massless_leg, lambda: door((0.2, 1.8)), block_on_corners]
+)
+def test_distances_of_a_batch_are_those_of_its_samples(make):
+    """s_r / s_1 of many configurations at once, light and massless links and near dead centres among them."""
+    mechanism = make()
+    rng = np.random.default_rng(3)
+    tangents = rng.standard_normal((40, mechanism.nv)) * np.logspace(0, -12, 40)[:, None]
+    q = mechanism.integrate(np.broadcast_to(mechanism.neutral(), (40, mechanism.nq)), tangents)
+    rank = mechanism.generic_rank()
+    together = distances(rank, mechanism.mass_matrix(q), mechanism.jacobian(q))
+    apart = [distance(mechanism, rank, each) for each in q]
+    assert min(apart) < max(apart)
+    np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-14)
+    np.testing.assert_array_equal(distances(replace(rank, rank=0), np.zeros((2, 1, 1)), np.zeros((2, 1, 1))), 1.0)
+
+
+def test_a_batch_is_solved_under_the_rank_of_its_mechanism():
+    """Samples next to a dead centre keep their rows, and one that is not finite has its status."""
+    mechanism = parallelogram()
+    angles = np.array([0.4, 1e-9, 1.1, np.nan])
+    q = np.stack([angles, -angles, angles], axis=-1)
+    still = np.zeros(3)
+    together = mechanism.solve(q, still)
+    for k in (0, 1, 2):
+        single = mechanism.solve(q[k : k + 1], still)
+        np.testing.assert_allclose(together.acceleration[k], single.acceleration[0], rtol=1e-9)
+    assert together.status[3] == da.Status.NONFINITE
+
+
+def test_equilibrium_of_a_file_s_redundant_loops():
+    """Numbers of a file have six digits: loops that contradict each other in the seventh do not hold the mechanism."""
+    exact = parallelogram(3)
+    *others, last = exact.constraints
+    rounded = replace(exact, constraints=(*others, replace(last, at=(2.0 + 2e-7, 0, 0))), source="plank.urdf")
+    assert rounded.generic_rank().rank == 3
+    q = np.array([2.0, -2.0, 2.0, 2.0])
+    rest, expected = rounded.equilibrium(q), exact.equilibrium(q)
+    np.testing.assert_allclose(np.abs(rest.q[0]), np.pi, atol=1e-5)
+    np.testing.assert_allclose(rest.stiffness, expected.stiffness, rtol=1e-4)

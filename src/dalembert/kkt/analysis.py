@@ -13,12 +13,10 @@ from dalembert.kkt.admissible_motions import MotionStructure, motion_structure
 from dalembert.kkt.limits import EPS, fast_proof
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.kkt.scaling import block_scales, common_units, own_units
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The block matrix itself, and its inverse through the Schur complement (seed 000, section 1).
-
-
-Array = np.ndarray
 
 
 def block_matrix(M: Array, A: Array) -> Array:
@@ -178,6 +176,6 @@ class Analysis:
         """Return the analysis of the rows without what was projected away; this one where that is rounding."""
         if not self.rows.truncated:
             return self
-        kept = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank, self.groups, self.units)
-        kept.__dict__["rows"] = self.rows
-        return kept
+        reduced = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank, self.groups, self.units)
+        reduced.__dict__["rows"] = self.rows
+        return reduced

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, rounding
+from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, UNIT_ROUNDOFF, rounding
 from dalembert.kkt.routes.contract import FastRoute
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Residuals of an answer, relative to its data, and the refinement that makes them small.
@@ -23,8 +24,6 @@ from dalembert.kkt.routes.contract import FastRoute
 # for `@`: on vectors of this length it takes half the time. Source: M. Arioli, J. W. Demmel, I. S. Duff, "Solving
 # sparse linear systems with sparse backward error", SIAM J. Matrix Anal. Appl. 10 (1989) 165-190.
 
-
-Array = np.ndarray
 
 MOST_STEPS = 5
 """Refinement goes on at most this often; one step is the rule, more are for the edge of singularity."""
@@ -100,27 +99,27 @@ def relative_residuals(M: Array, A: Array, f: Array, c: Array, a: Array, lam: Ar
     """Return omega of both block rows of an answer, wherever it came from: rows of rounding only as in `floored`."""
     analysis, b, x = Analysis(M, A), np.concatenate((f, c)), np.concatenate((a, lam))
     with np.errstate(all="ignore"):
-        found = floored(analysis, b, x, residual(analysis, b, x))
-        return found.relative(slice(None, len(f))), found.relative(slice(len(f), None))
+        remainder = floored(analysis, b, x, residual(analysis, b, x))
+        return remainder.relative(slice(None, len(f))), remainder.relative(slice(len(f), None))
 
 
 def refined(analysis: Analysis, factor: Refinable, b: Array, steps: int = MOST_STEPS) -> tuple[Array, Residual]:
     """Solve, and refine where that helps: while the residual is above rounding and each step halves it."""
     x = factor.solve(b)
-    found = residual(analysis, b, x)
+    remainder = residual(analysis, b, x)
     limit = rounding(x.size)
-    if found.omega <= limit:
-        return x, found
-    found = floored(analysis, b, x, found)
+    if remainder.omega <= limit:
+        return x, remainder
+    remainder = floored(analysis, b, x, remainder)
     for _ in range(steps):
-        if found.omega <= limit:
+        if remainder.omega <= limit:
             break
-        better = x + factor.solve(found.r)
+        better = x + factor.solve(remainder.r)
         trial = floored(analysis, b, better, residual(analysis, b, better))
-        if not trial.omega <= 0.5 * found.omega:
+        if not trial.omega <= 0.5 * remainder.omega:
             break
-        x, found = better, trial
-    return x, found
+        x, remainder = better, trial
+    return x, remainder
 
 
 def certain(found: Residual, factor: FastRoute, x: Array, n: int) -> bool:
@@ -176,9 +175,6 @@ def estimated(K: Array, b: Array, n: int) -> tuple[Array, float]:
 #
 # componentwise and to first order in u. Source: N. J. Higham, "Accuracy and Stability of Numerical Algorithms",
 # 2nd ed. (2002), section 7.2; R. D. Skeel, J. ACM 26 (1979) 494-526.
-
-
-UNIT_ROUNDOFF = 0.5 * float(np.finfo(float).eps)
 
 
 class Bounds(NamedTuple):

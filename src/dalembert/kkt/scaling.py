@@ -16,14 +16,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-Array = np.ndarray
+from dalembert.kkt.limits import NOISE
+from dalembert.types import Array
 
 SWEEPS = 6
 """Ruiz sweeps; each halves the logarithm of what is left, so six bring a spread of 1e16 below a factor of two."""
-
-NOISE = 4 * np.finfo(float).eps
-"""Entries of A below this part of their row's largest are rounding noise (cos(pi/2) = 6e-17) and set no scale."""
-
 
 RIDGE = 1e-9
 """Makes the normal equations definite: a component of A may be scaled by t, its rows by 1/t; this takes the least t."""

@@ -14,7 +14,6 @@ import numpy as np
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.conflict import agreement, relative_conflict
 from dalembert.kkt.limits import CERTAIN, EPS, SHARE, acceptable
-from dalembert.kkt.metric import LeastMultipliers, choice_error, nearest_consistent
 from dalembert.kkt.residual import (
     MOST_STEPS,
     Bounds,
@@ -23,11 +22,79 @@ from dalembert.kkt.residual import (
     error_bounds,
     refined,
 )
-from dalembert.kkt.routes import FAST_ROUTES, ROUTES, NullSpace, Route, RouteDeclined, Schur, factored
-from dalembert.kkt.routes.contract import FastRoute
+from dalembert.kkt.routes import FACTORISATIONS, FAST_ROUTES, NullSpace, RouteDeclined, Schur, factored
+from dalembert.kkt.routes.contract import FastRoute, Route
 from dalembert.kkt.status import Status
+from dalembert.types import Array
 
-Array = np.ndarray
+# ----------------------------------------------------------------------------------------------------------------------
+# The user's metric on multipliers: which member of a redundant family is returned.
+#
+# Symbols: W symmetric definite (m, m), N a basis of null(A^T). Among lam + N z the least is
+#
+#     lam* = lam - N (N^T W N)^-1 N^T W lam            minimises lam^T W lam
+#
+# and, dually, the nearest consistent right side c* = c - W N (N^T W N)^-1 N^T c minimises (c - c*)^T W^-1 (c - c*).
+# The default W = I depends on the units of the rows: that is why the choice is the user's (Wojtyra, Pekal and Fraczek,
+# Mechanism and Machine Theory 153 (2020) 103999).
+
+
+def least_multipliers(lam: Array, N: Array, W: Array | None) -> Array:
+    """Return the member of lam + range(N) of least W-norm; `lam` may be a matrix of columns.
+
+    With W = C^T C and C N = Q R it is lam - C^-1 Q Q^T C lam: only the orthonormal Q is used, however N is scaled.
+    Done twice: the first time may leave rounding of a lam that was much larger than the least one.
+    """
+    if not N.shape[1]:
+        return lam
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    Q = np.linalg.qr(C @ (N / np.abs(N).max(axis=0)))[0]
+    for _ in range(2):
+        lam = lam - np.linalg.solve(C, Q @ (Q.T @ (C @ lam)))
+    return lam
+
+
+def nearest_consistent(c: Array, N: Array, W: Array | None) -> Array:
+    """Return the right side in range(A) nearest to c in the dual metric W^-1: c - C^T Q Q^T C^-T c."""
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    Q = np.linalg.qr(C @ N)[0]
+    return c - C.T @ (Q @ (Q.T @ np.linalg.solve(C.T, c)))
+
+
+@dataclass(frozen=True, eq=False)
+class LeastMultipliers:
+    """A factored route whose every answer has the least multipliers, corrections included.
+
+    Refining this, rather than choosing at the end, keeps the digits that the choice would cost where the route's own
+    multipliers are much larger than the least ones.
+    """
+
+    factor: Route
+    n: int
+    null: Array
+    metric: Array | None
+
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked, lam least in the metric."""
+        x = self.factor.solve(b)
+        x[self.n :] = least_multipliers(x[self.n :], self.null, self.metric)
+        return x
+
+
+def choice_error(lam: Array, N: Array, W: Array | None) -> float:
+    """Return a bound for the error of each multiplier that comes from the choice of the least one.
+
+    The choice is as well conditioned as the basis N, in the metric: badly, where rows have very different units.
+    """
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    spread = float(np.linalg.cond(C @ (N / np.abs(N).max(axis=0))) * np.linalg.cond(C))
+    return 2.0 * spread * lam.size * EPS * float(np.abs(lam).sum())
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Certified solve of one block system: a fast route, a look at its certificate, then the rank-revealing one.
+#
+# The verdicts are those of the table in the room's README: unique, redundant, inconsistent, massless, ill conditioned.
 
 
 HIGH = 300
@@ -142,7 +209,7 @@ class Answer:
         analysis, n = self.analysis, self.analysis.M.shape[0]
         choice = 0.0
         if not self.regular and analysis.rows.rank < self.x.size - n:
-            choice = choice_error(self.multipliers, analysis.rows.null, self.metric)
+            choice = choice_error(self.x[n:], analysis.rows.null, self.metric)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
             return error_bounds(
                 analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice, self.removed, self.exponents
@@ -215,9 +282,9 @@ def fast_answer(
         except RouteDeclined:
             continue
         if factor.regular:
-            x, found = refined(analysis, factor, b)
-            if found.omega <= acceptable(x.size) and certain(found, factor, x, analysis.M.shape[0]):
-                return Answer(Status.UNIQUE, analysis, b, x, found, factor, regular=True)
+            x, remainder = refined(analysis, factor, b)
+            if remainder.omega <= acceptable(x.size) and certain(remainder, factor, x, analysis.M.shape[0]):
+                return Answer(Status.UNIQUE, analysis, b, x, remainder, factor, regular=True)
     return None
 
 
@@ -226,7 +293,7 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array
 
     `s` are the exponents of the units that K and b are in: least multipliers are least in the user's.
     """
-    given, analysis = analysis, analysis.of_rank()
+    original, analysis = analysis, analysis.of_rank()
     rows, motion, n, asked = analysis.rows, analysis.motion, analysis.M.shape[0], b
     options = replace(options, metric=_in_units(options.metric, s[n:], redundant=rows.rank < b.size - n))
     nowhere = Answer(Status.UNIQUE, analysis, b, np.full(b.size, np.nan), metric=options.metric)
@@ -253,11 +320,11 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array
         factor = _suitable(analysis, options)
         metric = _extended(options.metric, 0 if held is None else held.shape[1])
         least = LeastMultipliers(factor, n, analysis.rows.null, metric)
-        x, found = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
+        x, remainder = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
-    removed = None if conflict > limit else _removed(given, analysis, asked, b, x)
-    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict, removed))
+    removed = None if conflict > limit else _removed(original, analysis, asked, b, x)
+    return _judged(Answer(status, analysis, b, x, remainder, factor, metric, held, conflict, removed))
 
 
 def _consistent(analysis: Analysis, b: Array, options: SolveOptions) -> tuple[Array, float]:
@@ -294,7 +361,7 @@ def _removed(given: Analysis, kept: Analysis, asked: Array, b: Array, x: Array) 
 
 def _suitable(analysis: Analysis, options: SolveOptions) -> Route:
     """Factor by the requested route, or by the rank-revealing one; say why a requested one cannot do."""
-    route = NullSpace if options.route == "auto" else ROUTES[options.route]
+    route = NullSpace if options.route == "auto" else FACTORISATIONS[options.route]
     redundant = analysis.A.shape[0] - analysis.rows.rank
     if redundant and not route.handles_redundant_rows:
         raise RouteDeclined(f"{redundant} of the constraint rows are redundant; use route 'auto' or 'nullspace'")
@@ -303,10 +370,10 @@ def _suitable(analysis: Analysis, options: SolveOptions) -> Route:
 
 def _judged(solved: Answer) -> Answer:
     """Return the answer, marked where rank or residual are in doubt or the error bars leave too few digits."""
-    analysis, found = solved.analysis, solved.residual
+    analysis, remainder = solved.analysis, solved.residual
     solid = (
-        found is not None
-        and found.overall(analysis, solved.x) <= acceptable(solved.x.size)
+        remainder is not None
+        and remainder.overall(analysis, solved.x) <= acceptable(solved.x.size)
         and not analysis.rows.ambiguous
     )
     relative = solved.bounds.relative_error

@@ -12,7 +12,9 @@ from dalembert.kkt.routes.short_form import ShortForm
 
 AnyRoute = TypeVar("AnyRoute", bound=Route)
 
-ROUTES: dict[str, type[Route]] = {route.name: route for route in (Schur, Dense, NullSpace, Augmented, Gauss, ShortForm)}
+FACTORISATIONS: dict[str, type[Route]] = {
+    route.name: route for route in (Schur, Dense, NullSpace, Augmented, Gauss, ShortForm)
+}
 """Every route by the name that a user writes in `route=`."""
 
 FAST_ROUTES: tuple[type[FastRoute], ...] = (Schur, Dense)
@@ -35,8 +37,8 @@ def factored(route: type[AnyRoute], analysis: Analysis) -> AnyRoute:
 
 
 __all__ = [
+    "FACTORISATIONS",
     "FAST_ROUTES",
-    "ROUTES",
     "Augmented",
     "Dense",
     "Gauss",

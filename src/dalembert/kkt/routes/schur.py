@@ -16,10 +16,9 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.limits import EPS
 from dalembert.kkt.routes.contract import RouteDeclined
-
-Array = np.ndarray
-EPS = float(np.finfo(float).eps)
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)

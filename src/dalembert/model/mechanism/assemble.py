@@ -11,9 +11,12 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.mechanism.project import CLOSED, CONTRADICTING, closest, largest_residual
+from dalembert.kkt.limits import BALANCED, CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, FLAT, LEAST_LOAD
+from dalembert.model.mechanism.precision import digits_of
+from dalembert.model.mechanism.project import closest, largest_residual
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # Random configurations that meet the constraints: anywhere if that can be, else near the neutral one.
 
-
-Array = np.ndarray
 
 SHRINKINGS = 6
 """How often the distance from the neutral configuration is halved before a start is given up."""
@@ -45,14 +46,14 @@ def closed_samples(
     neutral = close(mechanism.neutral())
     samples = []
     for start in mechanism.random(rng, count):
-        found = close(start)
+        place = close(start)
         scale = 1.0
-        for _ in range(SHRINKINGS if found is None and neutral is not None else 0):
-            found = close(mechanism.integrate(neutral, scale * rng.normal(size=mechanism.nv)))
-            if found is not None:
+        for _ in range(SHRINKINGS if place is None and neutral is not None else 0):
+            place = close(mechanism.integrate(neutral, scale * rng.normal(size=mechanism.nv)))
+            if place is not None:
                 break
             scale /= 2
-        samples.append((start, False) if found is None else (found, True))
+        samples.append((start, False) if place is None else (place, True))
     return samples
 
 
@@ -160,8 +161,11 @@ DOWNHILL, NEWTON = 400, 40
 DIFFERENCE = 1e-6
 """Tangent step of central differences."""
 
-BALANCED = 1e-9
-"""Forces that remain at rest, as a part of those that act."""
+LONGEST_MOVE = 0.3
+"""Tangent coordinates, metres or radians, that one step towards rest may change."""
+
+NEARLY_CLOSED, NEARLY_BALANCED = 1e-6, 1e-6
+"""Parts of their sizes from which residuals, and forces along the constraints, are left to Newton's method."""
 
 
 def assemble(mechanism: Mechanism, q: Any, v: Any, hold: Sequence[str], t: float, rng: Any) -> Assembly:
@@ -191,8 +195,8 @@ def _closed_at(mechanism: Mechanism, q: Array, size: float, t: float) -> float:
 
     Redundant loops of a file contradict each other in the last digits that it has; their squares are least then.
     """
-    between = CLOSED < size <= mechanism.slack and mechanism.nv <= LARGEST_SURVEYED
-    return mechanism.slack if between and mechanism.generic_rank(q, t).redundant else CLOSED
+    between = CLOSED_LOOP < size <= mechanism.slack and mechanism.nv <= LARGEST_SURVEYED
+    return mechanism.slack if between and mechanism.generic_rank(q, t).redundant else CLOSED_LOOP
 
 
 def _free_columns(mechanism: Mechanism, hold: Sequence[str]) -> Array:
@@ -204,7 +208,7 @@ def _free_columns(mechanism: Mechanism, hold: Sequence[str]) -> Array:
 
 def _assembly(mechanism: Mechanism, q: Array, size: float, v: Any, t: float, starts: int, free: Array) -> Assembly:
     rows = [name for name, has in zip(mechanism.names, mechanism.holonomic, strict=True) if has]
-    if size <= 1e-6 and free.all():
+    if size <= NEARLY_CLOSED and free.all():
         with suppress(SolvabilityError):
             q = mechanism.project(q, t=t)
     phi = np.abs(np.asarray(mechanism.constraint(q, t)))
@@ -239,7 +243,8 @@ def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibr
     q = _downhill(mechanism, assembly.q, tau, t)
     q, lam, residual = _balanced(mechanism, q, tau, t)
     acting = np.abs(np.asarray(mechanism.bias(assembly.q, np.zeros(mechanism.nv)))).max(initial=0.0)
-    size = float(max(acting, np.abs(tau).max(initial=0.0), 1e-3 * mechanism.mass * np.linalg.norm(mechanism.gravity)))
+    weight = mechanism.mass * float(np.linalg.norm(mechanism.gravity))
+    size = float(max(acting, np.abs(tau).max(initial=0.0), LEAST_LOAD * weight))
     if not residual <= BALANCED * size:
         raise SolvabilityError(
             f"no position of rest was found: forces of {residual:.3g} remain, of {size:.3g} that act; the "
@@ -257,7 +262,7 @@ def _admissible(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, Array]
     if not A.shape[0]:
         return A, np.eye(mechanism.nv)
     _, s, Vt = np.linalg.svd(A)
-    rank = int(np.sum(s > 1e-9 * max(s[0], np.finfo(float).tiny)))
+    rank = int(np.sum(s > digits_of(mechanism) * max(s[0], np.finfo(float).tiny)))
     return A, Vt[rank:].T
 
 
@@ -268,12 +273,12 @@ def _downhill(mechanism: Mechanism, q: Array, tau: Array, t: float) -> Array:
     for _ in range(DOWNHILL):
         _, Z = _admissible(mechanism, q, t)
         force = Z.T @ (tau - np.asarray(mechanism.bias(q, still)))
-        if not np.abs(force).max(initial=0.0) > 1e-6 * (np.abs(mechanism.bias(q, still)).max() + 1e-300):
+        if not np.abs(force).max(initial=0.0) > NEARLY_BALANCED * (np.abs(mechanism.bias(q, still)).max() + 1e-300):
             break
         move = Z @ np.linalg.solve(Z.T @ mechanism.mass_matrix(q) @ Z, force)
         for _ in range(40):
             x = step * move
-            if np.abs(x).max() < 0.3:
+            if np.abs(x).max() < LONGEST_MOVE:
                 trial = _moved(mechanism, q, x, t)
                 new = float(mechanism.energy(trial, still)[1]) - tau @ x
                 if new < level:
@@ -310,16 +315,16 @@ def _balanced(mechanism: Mechanism, q: Array, tau: Array, t: float) -> tuple[Arr
     for _ in range(NEWTON):
         A, Z = _admissible(mechanism, q, t)
         force = np.asarray(mechanism.bias(q, np.zeros(mechanism.nv))) - tau
-        lam = np.linalg.lstsq(A.T, -force, rcond=1e-10)[0] if A.size else np.zeros(A.shape[0])
+        lam = np.linalg.lstsq(A.T, -force, rcond=DOUBT)[0] if A.size else np.zeros(A.shape[0])
         residual = float(np.abs(force + A.T @ lam).max(initial=0.0))
         full = np.zeros(len(mechanism.names))
         full[rows] = lam
         if residual < best[2]:
             best = (q, full, residual)
         K, _, _ = _stiffness(mechanism, q, full, tau, t)
-        x = Z @ np.linalg.lstsq(Z.T @ K @ Z, -Z.T @ force, rcond=1e-12)[0]
-        x *= min(1.0, 0.3 / max(np.abs(x).max(initial=0.0), 1e-300))
-        if np.abs(x).max(initial=0.0) <= 1e-15:
+        x = Z @ np.linalg.lstsq(Z.T @ K @ Z, -Z.T @ force, rcond=FLAT)[0]
+        x *= min(1.0, LONGEST_MOVE / max(np.abs(x).max(initial=0.0), 1e-300))
+        if np.abs(x).max(initial=0.0) <= CLOSED:
             break
         q = _moved(mechanism, q, x, t)
     return best
