@@ -110,6 +110,9 @@ REDUNDANT_EQUATIONS = 1e-12
 REDUNDANT_REST = 1e-14
 """The same of the rows at rest where a mode is solved once more with the mass matrix itself."""
 
+SYMMETRIC = 1e-12
+"""M of a sample that is resolved by itself may differ from its transpose by this part of its entries."""
+
 DEFINITE = 1e-8
 """Without constraints, M is factored at once where every pivot is at least this part of its diagonal entry."""
 

@@ -274,6 +274,12 @@ def solve_box(G, g, lower, upper, x):
 # finitely many steps. Masses do not enter.
 
 
+LEAST_CURVATURE = 1e-9
+"""The dual function of unit columns is taken to be at least so curved: where nothing is inside the box it is flat."""
+
+GAIN, SHORTEST = 1e-4, 1e-10
+"""Part of the slope that a step must gain, and the shortest step that is tried."""
+
 STEPS = 60
 """Newton steps; a handful is usual."""
 
@@ -346,14 +352,14 @@ def project(R, b, lower, upper, x):
         values, vectors = np.linalg.eigh(H)
         along = vectors.T @ missing
         for j in range(r):
-            along[j] /= max(values[j], 1e-9)
+            along[j] /= max(values[j], LEAST_CURVATURE)
         step = vectors @ along
         # the dual function must rise enough
         slope, t, new = step @ missing, 1.0, value
         for _ in range(40):
             trial[:] = y + t * step
             new = dual(R, trial, b, lower, upper, x)
-            if new >= value + 1e-4 * t * slope or t < 1e-10:
+            if new >= value + GAIN * t * slope or t < SHORTEST:
                 break
             t *= 0.5
         y[:] = trial

@@ -46,6 +46,9 @@ CONVEX = 12
 PATIENT = 3000
 """Sweeps where the quick methods fail; they end where eight looks in a row gain little."""
 
+LEAST_SHIFT = 1e-9
+"""Least part of the mean diagonal that proximal points add to G: below, the problem is as hard as the first."""
+
 TRIALS = (((0.99, 3.0, 1.0), (0.99, 1.0, 1.0), (0.9, 1.0, 1.0)), ((0.99, 1.0, 0.3), (0.9, 1.0, 1.0), (0.9, 3.0, 1.0)))
 """Per law and trial: part of the way to the boundary that a step takes, sizes of the first forces and accelerations."""
 
@@ -217,6 +220,6 @@ def proximal(G, g, first, mu, law, kind, sliding, s, r, tolerance, best, used, s
         if best <= tolerance or used >= steps:
             r[:] = kept
             return best, outer + 1, used
-        delta = max(0.2 * delta, 1e-9 * trace) if inner <= tolerance else min(4.0 * delta, trace)
+        delta = max(0.2 * delta, LEAST_SHIFT * trace) if inner <= tolerance else min(4.0 * delta, trace)
     r[:] = kept
     return best, 200, used
