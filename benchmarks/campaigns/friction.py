@@ -99,6 +99,7 @@ class Case:
         size = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-300)
         drifts = np.concatenate([self.drift, self.contact_drift])
         free = np.abs(np.linalg.pinv(self.M) @ self.f).max()
+        free += 0.0 if self.M.any() else np.abs(self.f).max()  # without masses forces are all the data there are
         limits = sum(c.mu for c in self.contacts if c.kind == GIVEN) * np.abs(np.linalg.pinv(self.M) @ self.W).max()
         return float(free + np.abs(drifts[size > 1e-9] / size[size > 1e-9]).max(initial=0.0) + limits + 1e-9)
 
