@@ -14,6 +14,7 @@ import pytest
 import dalembert as da
 from dalembert.model.mechanism.ranks import solve_under_rank
 from dalembert.simulate.witness import broken_balance
+from tests.model.closed_loops import pinned_twice
 
 from . import overconstrained as given
 
@@ -389,3 +390,15 @@ def test_a_file_whose_loops_contradict_each_other_moves(contradicting, method):
     np.testing.assert_allclose(run["ja"], -run["jc"], atol=1e-6)
     assert abs(run["ja"][-1]) > 0.1
     assert np.abs(run.energy_residual).max() < 1e-5 * run.kinetic.max()
+
+
+def test_bdf_names_the_rows_that_contradict_each_other():
+    """Two pins 1e-8 m apart: "a discontinuity", it said."""
+    m = pinned_twice(1e-8)
+    run = da.simulate(m, 0.1, m.project([0.9, -0.6, 1.3]), np.zeros(3), method="bdf")
+    assert run.status == "no solution"
+    assert "redundant rows contradict each other" in run.message
+    assert "'c0-r0 y'" in run.message
+    assert "'c1-r1 y'" in run.message
+    same = pinned_twice(0.0)
+    assert da.simulate(same, 0.1, same.project([0.9, -0.6, 1.3]), np.zeros(3), method="bdf").status == "completed"

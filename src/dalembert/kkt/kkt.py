@@ -222,7 +222,7 @@ class KKT:
         if not solved.status.solved:
             refuse_nonfinite(f, "force", self.coordinates)
             refuse_nonfinite(drift, "drift", self.names)
-            self._refuse(solved)
+            self._refuse(solved, -drift)
         return self._solution(solved)
 
     def impact(self, velocity: Any, restitution: Any = 0.0) -> Impact:
@@ -306,9 +306,9 @@ class KKT:
             held, lam = Held(found.held, 0.0 - lam[self.m :]), lam[: self.m]
         return Solution(found.acceleration, lam, Certificate(found), self, held)
 
-    def _refuse(self, found: Answer) -> None:
+    def _refuse(self, found: Answer, rhs: Array) -> None:
         """Raise for a single system without an answer, with its diagnosis and what to try."""
-        report = self._report(found.b[self.n :])
+        report = self._report(rhs)
         message = f"{found.status.message}\n{report}"
         if found.status is Status.DECLINED:
             message = f"the requested route declined: {found.reason}\n{report}"

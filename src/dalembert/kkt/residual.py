@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -26,6 +27,10 @@ from dalembert.types import Array
 
 MOST_STEPS = 5
 """Refinement goes on at most this often; one step is the rule, more are for the edge of singularity."""
+
+
+TINY = float(np.finfo(float).tiny)
+"""Squares below this have lost digits, or vanished."""
 
 
 class Refinable(Protocol):
@@ -125,8 +130,17 @@ def certain(found: Residual, factor: FastRoute, x: Array, n: int) -> bool:
     """
     scales, a, lam = factor.scales, x[:n], x[n:]
     d, e, scaled = scales[:n], scales[n:], scales * found.data
-    error = scaled.dot(scaled) * (factor.magnification * rounding(x.size) / CERTAIN) ** 2
-    return bool(error * d.dot(d) <= a.dot(a) and error * e.dot(e) <= lam.dot(lam))
+    error = _length(scaled) * factor.magnification * rounding(x.size) / CERTAIN
+    return error * _length(d) <= _length(a) and error * _length(e) <= _length(lam)
+
+
+def _length(x: Array) -> float:
+    """Return |x|, also where the squares leave the range."""
+    square = float(x.dot(x))
+    if TINY <= square < np.inf:
+        return math.sqrt(square)
+    largest = float(np.abs(x).max(initial=0.0))
+    return largest * float(np.linalg.norm(x / largest)) if 0.0 < largest < np.inf else largest
 
 
 def estimated(K: Array, b: Array, n: int) -> tuple[Array, float]:
@@ -179,9 +193,10 @@ class Bounds(NamedTuple):
 
 
 def error_bounds(
-    K: Array, X: Array, b: Array, x: Array, n: int, scales: Array, choice: float, removed: Array | None = None
-) -> Bounds:
-    """Return the error bounds of x = (a, lam), K x = b, given X.
+    K: Array, X: Array, b: Array, x: Array, n: int, scales: Array, choice: float, removed: Array | None = None,
+    exponents: Array | None = None,
+) -> Bounds:  # fmt: skip
+    """Return the error bounds of x = (a, lam), K x = b, given X; the user's numbers are x 2^exponents.
 
     n is the size of a; `scales` equilibrate K, and say what b could cause in an answer that is zero to rounding;
     `choice` is the error of every multiplier from their choice in a family: it widens the bars and counts in the
@@ -197,8 +212,11 @@ def error_bounds(
     blocks = slice(None, n), slice(n, None)
     relative = max(_relative(*(y[part] / scales[part] for y in (error, x, reach))) for part in blocks)
     noise[n:] += choice
+    error[n:] += choice
+    if exponents is not None:
+        noise, error, x, reach = (np.ldexp(y, exponents) for y in (noise, error, x, reach))
     condition = max(_relative(noise[part], x[part], reach[part]) for part in blocks) / gamma
-    return Bounds(error[:n], error[n:] + choice, condition, relative)
+    return Bounds(error[:n], error[n:], condition, relative)
 
 
 def _relative(error: Array, x: Array, reach: Array) -> float:

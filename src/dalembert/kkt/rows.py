@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
@@ -23,7 +23,7 @@ from dalembert.kkt.limits import (
     participation_level,
     rounding_level,
 )
-from dalembert.kkt.scaling import log_scales, row_scales
+from dalembert.kkt.scaling import log_scales, of_groups, row_scales
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -232,6 +232,7 @@ def row_structure(
     rank: int | None = None,
     groups: Sequence[int] | None = None,
     scales: Float[Array, " m"] | None = None,
+    units: Int[Array, " m"] | None = None,
 ) -> RowStructure:
     """Decompose the rows of A in the metric of M (of the identity without M).  O(n^3 + m n min(m, n)).
 
@@ -249,8 +250,10 @@ def row_structure(
     scales
         D, where it is known: positive numbers, the same at all states of a mechanism. A constraint that fades at one
         of them is not scaled up there.
+    units
+        Exponents of two by which the rows were multiplied before: a row that was rounding beside the others is named.
     """
-    metric = metric_rows(A, M, groups) if scales is None else _known_metric(A, M, scales)
+    metric = metric_rows(A, M, groups, units) if scales is None else _known_metric(A, M, scales)
     B, weights = metric.B, metric.weights
     U, s, _ = np.linalg.svd(B)
     decision = _decided(s, A.shape, metric, tolerance, precision, rank, grouped=groups is not None)
@@ -290,7 +293,10 @@ def independent_rows(
 
 
 def metric_rows(
-    A: Float[Array, "m n"], M: Float[Array, "n n"] | None = None, groups: Sequence[int] | None = None
+    A: Float[Array, "m n"],
+    M: Float[Array, "n n"] | None = None,
+    groups: Sequence[int] | None = None,
+    units: Int[Array, " m"] | None = None,
 ) -> MetricRows:
     """Return the rows of A in the metric of M, each of length one, or the longest of each group."""
     if M is None:
@@ -299,18 +305,19 @@ def metric_rows(
     massive = mass > 0.0
     known = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
     columns, scales = log_scales(A, known)
-    scales = _of_groups(scales, groups, np.min)
+    scales = of_groups(scales, groups, np.min)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         scaled = np.where(A == 0.0, 0.0, A * np.exp2(scales[:, None] + columns))
         Mhat = np.where(M == 0.0, 0.0, M * np.exp2(columns[:, None] + columns))
-    first = _of_groups(_lengths(scaled), groups, np.max)
+    first = of_groups(_lengths(scaled), groups, np.max)
     scaled = scaled / first[:, None]
     Li = _metric_factor(Mhat, scaled)
     B = scaled @ Li.T
     lengths = _lengths(B)
-    last = _of_groups(lengths, groups, np.max)
+    last = of_groups(lengths, groups, np.max)
     growth = np.linalg.norm(np.abs(scaled) @ np.abs(Li.T), axis=1) / last
-    logs = np.where(B.any(axis=1), np.log2(first) + np.log2(lengths) - scales, np.nan)
+    before = scales if units is None else scales + units
+    logs = np.where(B.any(axis=1), np.log2(first) + np.log2(lengths) - before, np.nan)
     with np.errstate(over="ignore", under="ignore"):
         weights, measures = np.exp2(scales) / (first * last), np.exp2(columns)
     return MetricRows(
@@ -366,16 +373,6 @@ def _block_spectra(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: F
     for k in np.flatnonzero(~regular):
         s[k] = np.linalg.svd(_known_metric(A[k], M[k], scales).B, compute_uv=False)
     return s
-
-
-def _of_groups(values: Array, groups: Sequence[int] | None, which: Callable[[Array], Any]) -> Array:
-    """Return one value for all rows of a group: the largest, or the smallest."""
-    if groups is None:
-        return values
-    names, common = np.asarray(groups), values.copy()
-    for name in np.unique(names):
-        common[names == name] = which(values[names == name])
-    return common
 
 
 def _shortest(logs: Array) -> tuple[int, float]:

@@ -97,7 +97,7 @@ class Solution(Certified):
         """Basis of null(A^T): adding any combination of its columns to the multipliers gives another answer."""
         if isinstance(self.certificate, BatchCertificate):
             raise ModelError("multiplier_basis belongs to one sample: solve it alone, or take certificate[i]")
-        return self.certificate.answer.analysis.rows.null[: self.multipliers.size]
+        return self.certificate.answer.multiplier_basis[: self.multipliers.size]
 
     @property
     def by_name(self) -> Mapping[str, Array]:

@@ -18,7 +18,8 @@ FACTORISATIONS: dict[str, type[Route]] = {
 """Every route by the name that a user writes in `route=`."""
 
 FAST_ROUTES: tuple[type[FastRoute], ...] = (Schur, Dense)
-"""What `route="auto"` tries, in order, before it falls back to `NullSpace`."""
+"""What `route="auto"` tries, in order, before it falls back to `NullSpace`; `Schur` in the user's units first, since
+its bits do not depend on units."""
 
 
 def factored(route: type[AnyRoute], analysis: Analysis) -> AnyRoute:

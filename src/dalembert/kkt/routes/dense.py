@@ -81,7 +81,7 @@ def _clear(analysis: Analysis, K: Array, rcond: float) -> bool:
         return False
     if rcond <= max(REGULAR_RCOND, (n + m) * max(analysis.precision) / MANY_DIGITS):
         return False
-    masses, e = np.abs(K.diagonal()[:n]), analysis.scales[n:]
+    masses, e = np.abs(K.diagonal()[:n]), analysis.as_given(analysis.scales[n:])
     lightest = float(masses[masses > 0.0].min(initial=1.0)) ** 0.5
     ratio = float(e.min() / e.max()) if m else 1.0
     if analysis.groups is None:  # each row has its own unit: lengths count only where one might be rounding

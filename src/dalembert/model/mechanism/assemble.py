@@ -11,7 +11,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.kkt.limits import BALANCED, BUILT, CLOSED, CLOSED_LOOP, DOUBT, FLAT, LEAST_LOAD
+from dalembert.kkt.limits import BALANCED, CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, FLAT, LEAST_LOAD
 from dalembert.model.mechanism.precision import digits_of
 from dalembert.model.mechanism.project import closest, largest_residual
 from dalembert.model.mechanism.rows import residual_sizes
@@ -75,7 +75,7 @@ def closed_or_none(project: Callable[[Any], Any]) -> Callable[[Array], Array | N
 
 
 LEAST = ": redundant loops contradict each other by that, within the model's digits; their squares are least"
-"""What a gap of more than the digits of a built model is, metres or radians, that rounding does not explain."""
+"""What a gap is that rounding does not explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,8 @@ class Assembly:
         the constraints.
     starts
         Guesses that were tried.
+    relative
+        The largest residual as a part of its size: the mechanism's, or one radian.
     """
 
     q: Array
@@ -100,6 +102,7 @@ class Assembly:
     gap: float
     open: dict[str, float]
     starts: int
+    relative: float
 
     @property
     def ok(self) -> bool:
@@ -108,7 +111,7 @@ class Assembly:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"closed to {self.gap:.1e}" + (LEAST if self.gap > BUILT else "")
+            return f"closed to {self.gap:.1e}" + (LEAST if self.relative > CONTRADICTING else "")
         worst = ", ".join(f"{name!r} by {gap:.3g}" for name, gap in list(self.open.items())[:3])
         return f"cannot be closed from here ({self.starts} starts): what remains open is {worst}"
 
@@ -215,7 +218,7 @@ def _assembly(mechanism: Mechanism, q: Array, size: float, v: Any, t: float, sta
     speed = np.zeros(mechanism.nv) if v is None else floats(v, "v")
     if mechanism.names and not opened:
         speed, opened = _speed(mechanism, q, speed, t, free)
-    return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts)
+    return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts, float(parts.max(initial=0.0)))
 
 
 def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> tuple[Array, dict[str, float]]:
@@ -224,11 +227,8 @@ def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> t
         return mechanism.project(q, v, t)[1], {}
     from dalembert.model.mechanism.ranks import admissible_velocity
 
-    speed = admissible_velocity(mechanism, q, v, t, free > 0.0)
-    rates = np.abs(np.asarray(mechanism.constraint_velocity(q, speed, t)))
-    sizes = np.abs(np.asarray(mechanism.jacobian(q, t))) @ np.maximum(np.abs(speed), np.abs(v))
-    contrary = rates > mechanism.slack * np.maximum(sizes, np.finfo(float).tiny)
-    return speed, {f"rate of {mechanism.names[i]}": float(rates[i]) for i in np.flatnonzero(contrary)}
+    found = admissible_velocity(mechanism, q, v, t, free > 0.0)
+    return found.velocity, {f"rate of {name}": rate for name, rate in found.open.items()}
 
 
 def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibrium:

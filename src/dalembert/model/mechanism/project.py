@@ -26,13 +26,14 @@ import numpy as np
 from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, EPS, ROUNDING
+from dalembert.kkt.status import Status
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-    from dalembert.model.mechanism.ranks import RankSurvey
+    from dalembert.model.mechanism.ranks import AdmissibleVelocity, RankSurvey
 
 Matrices = Callable[[Any], tuple[Any, Any, Any]]
 """q -> M (n, n), A (m, n), phi (h,)."""
@@ -68,11 +69,12 @@ def project(mechanism: Mechanism, q: Any, v: Any, t: float, tolerance: float) ->
 
 
 def admissible_velocities(mechanism: Mechanism, q: Array, v: Array, t: float) -> Array:
-    """Return the velocities of least kinetic energy from v that the rows allow, one or a batch; else NaN."""
+    """Return the velocities of least kinetic energy from v that the rows allow; NaN in a batch where they allow none.
+
+    A single velocity that breaks rows is refused with their names.
+    """
     if not mechanism.names:
         return v.copy()
-    from dalembert.kkt import Status
-
     velocity, _, status = mechanism.compile("project_velocity")(q, v, np.array([t]))
     solved = np.isin(status[..., 0], [Status.UNIQUE, Status.REDUNDANT])
     if solved.all():
@@ -82,9 +84,25 @@ def admissible_velocities(mechanism: Mechanism, q: Array, v: Array, t: float) ->
     v, velocity = np.broadcast_to(v, velocity.shape), np.array(velocity)
     for k in map(tuple, np.argwhere(~solved)):
         place = np.broadcast_to(q, (*velocity.shape[:-1], q.shape[-1]))[k]
-        finite = np.isfinite(place).all() and np.isfinite(v[k]).all()
-        velocity[k] = admissible_velocity(mechanism, place, v[k], t) if finite else np.nan
+        if not (np.isfinite(place).all() and np.isfinite(v[k]).all()):
+            velocity[k] = np.nan
+            continue
+        found = admissible_velocity(mechanism, place, v[k], t)
+        if not k and found.open:
+            _refuse_velocity(mechanism, place, v[k], t, found)
+        velocity[k] = np.nan if found.open else found.velocity
     return velocity
+
+
+def _refuse_velocity(mechanism: Mechanism, q: Array, v: Array, t: float, found: AdmissibleVelocity) -> None:
+    """Say which rows no velocity near v obeys, and why."""
+    worst = ", ".join(f"{name!r} ({rate:.2g})" for name, rate in list(found.open.items())[:3])
+    why = "they ask for rates that contradict each other here"
+    if found.status is Status.ILL_CONDITIONED:
+        why = "the configuration is singular, and they ask for a rate that no motion has there"
+    raise SolvabilityError(
+        f"no admissible velocity was found: the rows {worst} stay open; {why}", mechanism.diagnose(q, v, t)
+    )
 
 
 def closed(mechanism: Mechanism, q: Array, t: float, tolerance: float) -> Array:

@@ -13,16 +13,26 @@ distance from a singular configuration.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from dalembert.kkt.limits import CLEAR, CLEARLY_MORE, DRIFT_SHARE, IDLE_CONSTRAINT, NEARLY_MASSLESS, ROUNDING, TOUCHING
+from dalembert.kkt.limits import (
+    BUILT,
+    CLEAR,
+    CLEARLY_MORE,
+    DRIFT_SHARE,
+    IDLE_CONSTRAINT,
+    NEARLY_MASSLESS,
+    ROUNDING,
+    TOUCHING,
+)
 from dalembert.kkt.rows import RowStructure, metric_spectra, row_structure
+from dalembert.kkt.status import Status
 from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import digits_of, slack
-from dalembert.model.mechanism.project import least_open
+from dalembert.model.mechanism.project import largest_residual, least_open
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -110,7 +120,29 @@ def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
     return mechanism.generic_rank(q, t) if more or less or not rank.places else rank
 
 
-def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0, free: Any = None) -> Array:
+class AdmissibleVelocity(NamedTuple):
+    """The velocity of least kinetic energy that the rows allow, and whether they do.
+
+    Attributes
+    ----------
+    velocity
+        (nv,).
+    status
+        `UNIQUE` (`REDUNDANT` rows); `ILL_CONDITIONED` where a direction that the rank counts is lost: in a singular
+        configuration rows allow more velocities than the mechanism has motions, and cannot ask for a rate along it;
+        `INCONSISTENT` where the rows, or what is held, contradict each other.
+    open
+        Rows that the velocity breaks, with their rates.
+    """
+
+    velocity: Array
+    status: Status
+    open: dict[str, float]
+
+
+def admissible_velocity(
+    mechanism: Mechanism, q: Array, v: Array, t: float = 0.0, free: Any = None
+) -> AdmissibleVelocity:
     """Return the velocity of least kinetic energy from v that the rows allow, under the rank that fits.
 
     Where only the `free` velocities (nv,) may change, as many directions count as the model's digits can tell apart.
@@ -119,7 +151,7 @@ def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0
     M, A = np.atleast_2d(mechanism.mass_matrix(q, t)), np.asarray(mechanism.jacobian(q, t))
     moving = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
     if not moving.any():
-        return v
+        return _judged_velocity(mechanism, rank, q, v, v, t, Status.UNIQUE)
     L = np.linalg.cholesky(definite(M, A)[np.ix_(moving, moving)])
     B = rank.scales[:, None] * solve_triangular(L, A[:, moving].T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
@@ -128,7 +160,32 @@ def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0
     y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
     velocity = v.copy()
     velocity[moving] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
-    return velocity
+    kept = int(np.count_nonzero(keep))
+    status = Status.UNIQUE if kept == len(A) else Status.REDUNDANT
+    if free is None and kept < rank.rank:
+        status = Status.ILL_CONDITIONED
+    return _judged_velocity(mechanism, rank, q, v, velocity, t, status)
+
+
+def _judged_velocity(
+    mechanism: Mechanism, rank: GenericRank, q: Array, v: Array, found: Array, t: float, status: Status
+) -> AdmissibleVelocity:
+    """Measure the rates that a velocity leaves open, relative to the speeds that rows of their size sum them from.
+
+    A row that fades in this configuration is measured as it is elsewhere. Off the constraints dependent rows
+    contradict each other by the distance from them, and may do so.
+    """
+    rates = np.abs(np.asarray(mechanism.constraint_velocity(q, found, t)))
+    given = np.abs(np.asarray(mechanism.constraint_velocity(q, np.zeros(mechanism.nv), t)))
+    speed = np.maximum(np.abs(found), np.abs(v))
+    M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
+    sizes = np.abs(A) @ speed + given + np.sqrt(speed @ np.abs(M) @ speed) / rank.scales
+    limit = max(BUILT, mechanism.slack, 10.0 * float(largest_residual(mechanism, q, t)))
+    broken = rates > limit * np.maximum(sizes, np.finfo(float).tiny)
+    opened = {mechanism.names[i]: float(rates[i]) for i in np.flatnonzero(broken)}
+    if opened and status is not Status.ILL_CONDITIONED:
+        status = Status.INCONSISTENT
+    return AdmissibleVelocity(found, status if np.isfinite(found).all() else Status.NONFINITE, opened)
 
 
 def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
