@@ -17,8 +17,9 @@ what anybody has put there, and takes code for fresh though another file changed
 - processes that need the same loop at the same time compile it once: the others wait for it;
 - code is fresh if nothing changed of which it is made: the loops it calls, the constants it uses, and their files.
 
-The machine code is that of `numba.njit` with the same options. Stored and shipped code may differ in the last bits:
-the vectors of this processor may be longer than those of the level.
+What is kept is the code of *entries*, the loops that Python calls, with all that they call in it (`loop_linking.py`).
+Stored and shipped code may differ in the last bits: the vectors of this processor may be longer than those of the
+level.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import platform
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -88,25 +89,47 @@ class LoopCache(FunctionCache):
     """The cache of one function: one index, and one file for each list of types that it was called with."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        try:
-            super().__init__(function)
-            self._folder: str | None = self._cache_path
-        except (OSError, RuntimeError) as error:  # no folder can be written: shipped code can be read all the same
-            self._name, self._py_func, self._folder = repr(function), function, None
-            self._impl = CompileResultCacheImpl.__new__(CompileResultCacheImpl)
-            self._enabled, self._refused = True, str(error)
-        setting = os.environ.get(VARIABLE, "").strip()
-        if setting and setting.lower() not in (NATIVE, *OFF):
-            self._folder = os.path.join(os.path.expanduser(setting), *_module_parts(function)[:-1])
         self._function: Any = function
-        self._names = _file_names(function)
-        self._owners = _owners(function)
+        self._py_func, self._name = function, repr(function)
+        self._enabled = True
         self._made: bytes | None = None
         self._turn: int | None = None
 
+    @cached_property
+    def _folder(self) -> str | None:
+        """Where code is stored; None where no folder can be written. Not asked before the first call: it takes time."""
+        setting = os.environ.get(VARIABLE, "").strip()
+        if setting and setting.lower() not in (NATIVE, *OFF):
+            return os.path.join(os.path.expanduser(setting), *_module_parts(self._function)[:-1])
+        try:
+            return FunctionCache(self._function).cache_path
+        except (OSError, RuntimeError) as error:
+            self._refused = str(error)
+            return None
+
+    @cached_property
+    def _impl(self) -> Any:  # type: ignore[override]
+        """Numba's way from code to bytes and back, which needs no folder."""
+        return CompileResultCacheImpl.__new__(CompileResultCacheImpl)
+
+    @cached_property
+    def _names(self) -> tuple[str, str]:
+        return _file_names(self._function)
+
+    @cached_property
+    def _owners(self) -> frozenset[int]:
+        return _owners(self._function)
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder of stored code."""
+        return self._folder
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the code for some types, or None where no cache has any that may be run."""
-        target_context.refresh()
+        """Return the code for some types, or None where no cache has any that may be run.
+
+        Numba's tables of what it can compile are not loaded for that, which takes as long as its import.
+        """
         if not self._enabled or self._is_part():
             counts["compiled"] += 1
             return None
@@ -163,7 +186,7 @@ class LoopCache(FunctionCache):
         if not self._enabled or self._is_part():
             return
         try:
-            if self._impl.check_cachable(data):
+            if not data.library.has_dynamic_globals:  # addresses, which hold in this process alone
                 self._save(self._index_key(sig, data.codegen), self._impl.reduce(data))
         except (OSError, pickle.PicklingError, TypeError) as error:
             self.disable()

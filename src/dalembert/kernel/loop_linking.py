@@ -24,6 +24,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
+from numba.core.runtime import rtsys
 from numba.core.targetconfig import ConfigStack
 
 ENVIRONMENT = "_ZN08NumbaEnv"
@@ -203,6 +204,7 @@ class LoopDispatcher(CPUDispatcher):
             if Compiling.entry is not None:
                 return super().compile(sig)
             codegen = self.targetctx.codegen()
+            rtsys.initialize(self.targetctx)  # Numba's memory management, which all libraries share: no part of one
             Compiling.entry, codegen._library_class = self, PartLibrary
             try:
                 return super().compile(sig)

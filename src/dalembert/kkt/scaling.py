@@ -10,8 +10,12 @@ All scales are powers of two, so that scaling is exact.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Float
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 from dalembert.kkt.limits import NOISE
 from dalembert.types import Array

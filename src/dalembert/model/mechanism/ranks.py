@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dalembert.kkt.limits import CLEAR, CLEARLY_MORE, DRIFT_SHARE, IDLE_CONSTRAINT, NEARLY_MASSLESS, ROUNDING, TOUCHING
 from dalembert.kkt.rows import RowStructure, metric_spectra, row_structure
@@ -28,6 +27,14 @@ from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
+
+
+def solve_triangular(*arguments: Any, **options: Any) -> Array:
+    """Call SciPy's solve, which is imported where a mechanism has rows."""
+    from scipy.linalg import solve_triangular as solve
+
+    return solve(*arguments, **options)
+
 
 PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""

@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import numpy as np
-from scipy.integrate import DOP853, RK45
 
+from dalembert.simulate.dormand_prince import DOP853, RK45
 from dalembert.simulate.dry.explicit import DOP853_TABLE, DOPRI5, ExplicitRungeKutta
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
