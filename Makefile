@@ -7,7 +7,7 @@ STAMP  := $(VENV)/installed
 .PHONY: help demo test lint format types layers pytest coverage bench campaign house docs clean
 
 help:
-	@echo "make demo    set up, run the demonstration, write its report"
+	@echo "make demo    set up, run the demonstration, write its report, compile all loops once (minutes, with a bar)"
 	@echo "make test    set up, lint, types, layers, then all tests"
 	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | clean"
 
@@ -19,6 +19,7 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	$(BIN)/dalembert demo
+	$(BIN)/dalembert warm
 
 test: lint types layers pytest
 

@@ -160,8 +160,9 @@ class LoopCompiler(compiler.Compiler):
             kind = EntryLibrary if is_entry else PartLibrary
             self.state.library = kind(self.state.targetctx.codegen(), func.__qualname__)
             self.state.library.enable_object_caching()
+            self.state.flags.no_cfunc_wrapper = True  # no loop is called by its address
             if not is_entry:
-                self.state.flags.no_cpython_wrapper = self.state.flags.no_cfunc_wrapper = True
+                self.state.flags.no_cpython_wrapper = True
         return super().compile_extra(func)
 
 
