@@ -10,7 +10,7 @@ lowered to LLVM's language, and left so until the entry takes in all parts, each
 same function can be both: one that Python calls and other loops too is compiled for either, so that the code of an
 entry does not depend on what was called before it.
 
-Numba's names used here are not public. Where one of them is missing, loops are compiled as Numba does it.
+Numba's names used here are not public: a release may change them, and `tests/kernel/test_loop_linking.py` says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.core.targetconfig import ConfigStack
 
 ENVIRONMENT = "_ZN08NumbaEnv"
@@ -105,7 +105,8 @@ class EntryLibrary(JITCodeLibrary):
         for variable in self._final_module.global_variables:
             environment = lookup_environment(variable.name) if variable.name.startswith(ENVIRONMENT) else None
             if environment is not None:
-                self._codegen.set_env(variable.name, environment)
+                codegen: Any = self._codegen
+                codegen.set_env(variable.name, environment)
 
 
 def linkable(module: Any) -> Any:
@@ -173,8 +174,11 @@ INHERITED = {"_nrt": "nrt", "fastmath": "fastmath", "error_model": "error_model"
 class LoopDispatcher(CPUDispatcher):
     """A compiled function as Numba has it, with a second set of codes: those that entries take in."""
 
+    _cache: Any
+    targetctx: Any
+
     @property
-    def overloads(self) -> Any:  # type: ignore[override]
+    def overloads(self) -> Any:
         """Codes by types: as an entry, or as a part of the entry that is being compiled."""
         if Compiling.entry is None or Compiling.entry is self:
             return vars(self)["overloads"]
@@ -184,7 +188,7 @@ class LoopDispatcher(CPUDispatcher):
         return vars(self).setdefault("parts", {}).setdefault(key, OrderedDict())
 
     @overloads.setter
-    def overloads(self, codes: Any) -> None:
+    def overloads(self, codes: Any) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         vars(self)["overloads"] = codes
 
     @property
