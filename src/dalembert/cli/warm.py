@@ -187,8 +187,7 @@ class Warm:
 
 
 class EntryRun(NamedTuple):
-    """One entry: the last line of its error or nothing; loops by where their code came from; shipped indices used;
-    processor seconds of its process."""
+    """One entry: last line of its error, if any; loops by where their code came from; shipped indices; its seconds."""
 
     name: str
     error: str

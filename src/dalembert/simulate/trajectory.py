@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dalembert.errors import MissingExtraError, ModelError
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord
 
 if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
     from dalembert.simulate.dry.dynamics import Dynamics
 
 Array = np.ndarray
