@@ -26,6 +26,14 @@ def test_import_is_light():
     assert run.stdout.strip() == "[]"
 
 
+def test_runs_of_mechanisms_start_light():
+    """On the way to `da.simulate` of a mechanism nothing is loaded that a run from the caches does not use."""
+    names = ("casadi", "jaxtyping", "scipy.integrate", "scipy.linalg", "scipy.optimize", "matplotlib", "rich")
+    code = f"import sys, dalembert.simulate.mechanism; print([name for name in {names} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
 def test_public_names_exist_and_are_documented():
     for name in da.__all__:
         assert getattr(da, name) is not None

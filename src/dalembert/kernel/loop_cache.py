@@ -14,10 +14,12 @@ what anybody has put there, and takes code for fresh though another file changed
 - a stored file that is damaged, a link, or of another user (`private_files.py`) counts as none: the loop is compiled
   again; shipped files are trusted as the sources beside them are, and checked for damage;
 - a cache that cannot be written is warned of once, and the loops run without it;
+- processes that need the same loop at the same time compile it once: the others wait for it;
 - code is fresh if nothing changed of which it is made: the loops it calls, the constants it uses, and their files.
 
-The machine code is that of `numba.njit` with the same options. Stored and shipped code may differ in the last bits:
-the vectors of this processor may be longer than those of the level.
+What is kept is the code of *entries*, the loops that Python calls, with all that they call in it (`loop_linking.py`).
+Stored and shipped code may differ in the last bits: the vectors of this processor may be longer than those of the
+level.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ import platform
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -39,7 +41,13 @@ import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.serialize import dumps
 
+try:
+    import fcntl
+except ImportError:  # Windows: two processes may compile the same loop
+    fcntl = None
+
 from dalembert.kernel.cache import OFF, warn_once
+from dalembert.kernel.loop_linking import Compiling
 from dalembert.kernel.private_files import read_checked, read_private, write_private
 
 PACKAGE = "dalembert"
@@ -51,6 +59,9 @@ CONSTANTS = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None)
 
 PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}"
 """Code is pickled, and differs from one version of Python to the next."""
+
+TURNS = "loops.lock"
+"""File of a folder of stored code whose bytes are locked by the processes that compile."""
 
 VARIABLE, NATIVE = "DALEMBERT_LOOPS", "native"
 
@@ -78,49 +89,112 @@ class LoopCache(FunctionCache):
     """The cache of one function: one index, and one file for each list of types that it was called with."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        try:
-            super().__init__(function)
-            self._folder: str | None = self._cache_path
-        except (OSError, RuntimeError) as error:  # no folder can be written: shipped code can be read all the same
-            self._name, self._py_func, self._folder = repr(function), function, None
-            self._impl = CompileResultCacheImpl.__new__(CompileResultCacheImpl)
-            self._enabled, self._refused = True, str(error)
+        self._function: Any = function
+        self._py_func, self._name = function, repr(function)
+        self._enabled = True
+        self._made: bytes | None = None
+        self._turn: int | None = None
+
+    @cached_property
+    def _folder(self) -> str | None:
+        """Where code is stored; None where no folder can be written. Not asked before the first call: it takes time."""
         setting = os.environ.get(VARIABLE, "").strip()
         if setting and setting.lower() not in (NATIVE, *OFF):
-            self._folder = os.path.join(os.path.expanduser(setting), *_module_parts(function)[:-1])
-        self._function: Any = function
-        self._names = _file_names(function)
-        self._owners = _owners(function)
-        self._made: bytes | None = None
+            return os.path.join(os.path.expanduser(setting), *_module_parts(self._function)[:-1])
+        try:
+            return FunctionCache(self._function).cache_path
+        except (OSError, RuntimeError) as error:
+            self._refused = str(error)
+            return None
+
+    @cached_property
+    def _impl(self) -> Any:  # type: ignore[override]
+        """Numba's way from code to bytes and back, which needs no folder."""
+        return CompileResultCacheImpl.__new__(CompileResultCacheImpl)
+
+    @cached_property
+    def _names(self) -> tuple[str, str]:
+        return _file_names(self._function)
+
+    @cached_property
+    def _owners(self) -> frozenset[int]:
+        return _owners(self._function)
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder of stored code."""
+        return self._folder
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the code for some types, or None where no cache has any that may be run."""
-        target_context.refresh()
-        if not self._enabled:
+        """Return the code for some types, or None where no cache has any that may be run.
+
+        Numba's tables of what it can compile are not loaded for that, which takes as long as its import.
+        """
+        if not self._enabled or self._is_part():
             counts["compiled"] += 1
             return None
+        key = self._index_key(sig, target_context.codegen())
+        code = self._load_code(key, target_context)
+        if code is None and self._wait_for_turn(key):  # another process may have compiled it meanwhile
+            code = self._load_code(key, target_context)
+        if code is None:
+            counts["compiled"] += 1
+        return code
+
+    def _load_code(self, key: Any, target_context: Any) -> Any:
+        """Return code from the first folder that has some, or None."""
         for tier, load in (("shipped", self._load_shipped), ("stored", self._load_stored)):
             try:
-                data = load(self._index_key(sig, target_context.codegen()))
+                data = load(key)
                 code = None if data is None else self._impl.rebuild(target_context, data)
             except Exception:  # whatever an old or foreign file leads to: the loop is compiled again
                 code = None
             if code is not None:
                 counts[tier] += 1
                 return code
-        counts["compiled"] += 1
         return None
+
+    def _wait_for_turn(self, key: Any) -> bool:
+        """Take the right to compile this code, which one process has at a time; say whether that was possible.
+
+        What others compile meanwhile is waited for. The right ends with the process, or with `end_turn`.
+        """
+        folder = self._folder_of_new_code()
+        if fcntl is None or folder is None:
+            return False
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            handle = os.open(os.path.join(folder, TURNS), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX, 1, _place(self._names, str(key)))
+        except OSError:  # a file system without locks: two processes may compile the same
+            os.close(handle)
+            return False
+        self._turn = handle
+        return True
+
+    def end_turn(self) -> None:
+        """Let others compile this code, or load it."""
+        if self._turn is not None:
+            os.close(self._turn)
+            self._turn = None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store code; a cache that cannot be written is not tried again."""
-        if not self._enabled:
+        if not self._enabled or self._is_part():
             return
         try:
-            if self._impl.check_cachable(data):
+            if not data.library.has_dynamic_globals:  # addresses, which hold in this process alone
                 self._save(self._index_key(sig, data.codegen), self._impl.reduce(data))
         except (OSError, pickle.PicklingError, TypeError) as error:
             self.disable()
             warn_once(f"cache of compiled loops {self._folder} cannot be written: {error}")
+
+    def _is_part(self) -> bool:
+        """Say whether the function is compiled as a part of another, which is what is kept."""
+        return Compiling.entry is not None and Compiling.entry.py_func is not self._function
 
     def disable(self) -> None:
         """Neither load nor store from here on."""
@@ -154,16 +228,23 @@ class LoopCache(FunctionCache):
         stored, data = pickle.loads(body)
         return data if stored == key else None
 
-    def _save(self, key: Any, data: Any) -> None:
-        folder = self._folder
+    def _folder_of_new_code(self) -> str | None:
+        """Return where code is stored that is compiled now; None where it is not stored."""
         if building:
-            key, folder = at_level(key), os.path.join(building[0], *_module_parts(self._function))
-        elif folder is None:
-            warn_once(f"cache of compiled loops: {self._refused}; they are compiled at every start")
+            return os.path.join(building[0], *_module_parts(self._function))
+        return None if _is_off() else self._folder
+
+    def _save(self, key: Any, data: Any) -> None:
+        folder = self._folder_of_new_code()
+        if folder is None:
+            if not _is_off():
+                warn_once(f"cache of compiled loops: {self._refused}; they are compiled at every start")
             return
-        elif _is_off():
-            return
+        if building:
+            key = at_level(key)
         os.makedirs(folder, mode=0o700, exist_ok=True)
+        if fcntl is not None and self._turn is not None:  # until `end_turn`: nobody else writes the index meanwhile
+            fcntl.lockf(self._turn, fcntl.LOCK_EX, 1, _place(self._names))
         index = self._index(folder, lambda path, magic: read_private(path, magic, self._owners))
         names = set(index.values())
         numbers = (f"{self._names[1]}.{k}.nbc" for k in range(1, len(names) + 2))
@@ -192,6 +273,11 @@ class LoopCache(FunctionCache):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Folders, file names and processors.
+
+
+def _place(*words: Any) -> int:
+    """Return the byte of the file of locks that stands for something."""
+    return int.from_bytes(hashlib.sha256(repr(words).encode()).digest()[:4], "little") >> 1
 
 
 def _is_off() -> bool:

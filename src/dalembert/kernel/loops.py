@@ -15,6 +15,7 @@ from numba.extending import intrinsic, overload
 from dalembert.kernel.cache import ALIGNMENT
 from dalembert.kernel.compile_bar import watch_compiling
 from dalembert.kernel.loop_cache import LoopCache
+from dalembert.kernel.loop_linking import LoopCompiler, LoopDispatcher
 
 if TYPE_CHECKING:
     from dalembert.kernel.kernel import Kernel
@@ -27,9 +28,10 @@ def loop(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function when it is first called, by `numba.njit(cache=True, **options)`."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        dispatcher: Any = numba.njit(**options)(function)
+        dispatcher: Any = numba.njit(pipeline_class=LoopCompiler, **options)(function)
         if hasattr(dispatcher, "_cache"):  # with NUMBA_DISABLE_JIT it is the function itself
             dispatcher._cache = LoopCache(function)
+            dispatcher.__class__ = LoopDispatcher
         return dispatcher
 
     return decorate

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.linalg as sla
-from jaxtyping import Bool, Float, Int
 
+from dalembert.first_use import LaterModule
 from dalembert.kkt.limits import (
     CLEARLY_DEFINITE,
     EPS,
@@ -25,6 +24,12 @@ from dalembert.kkt.limits import (
 )
 from dalembert.kkt.scaling import log_scales, of_groups, row_scales
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    import scipy.linalg as sla
+    from jaxtyping import Bool, Float, Int
+else:
+    sla = LaterModule("scipy.linalg")
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Sparse combinations that a person can read, from a numerical null-space basis.

@@ -11,10 +11,12 @@ All scales are powers of two, so that scaling is exact.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 from dalembert.kkt.limits import NOISE
 from dalembert.types import Array

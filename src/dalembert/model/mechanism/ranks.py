@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from dalembert.kkt.limits import (
     BUILT,
@@ -37,6 +36,14 @@ from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
+
+
+def solve_triangular(*arguments: Any, **options: Any) -> Array:
+    """Call SciPy's solve, which is imported where a mechanism has rows."""
+    from scipy.linalg import solve_triangular as solve
+
+    return solve(*arguments, **options)
+
 
 PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
