@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: help demo test lint format types layers pytest coverage bench campaign house docs clean
+.PHONY: help demo test lint format types layers pytest wheel-test coverage bench campaign house docs clean
 
 help:
-	@echo "make demo    set up, run the demonstration, write its report"
+	@echo "make demo    set up, run the demonstration, write its report, compile all loops once (minutes, with a bar)"
 	@echo "make test    set up, lint, types, layers, then all tests"
+	@echo "make wheel-test   build a wheel with compiled loops, run first calls in a fresh environment"
 	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | clean"
 
 $(STAMP): pyproject.toml
@@ -19,6 +20,7 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	$(BIN)/dalembert demo
+	$(BIN)/dalembert warm
 
 test: lint types layers pytest
 
@@ -38,6 +40,9 @@ layers: $(STAMP)
 
 pytest: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=15
+
+wheel-test: $(STAMP)
+	$(BIN)/python -m pytest -m wheel -rP tests/test_wheel.py
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term

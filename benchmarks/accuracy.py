@@ -20,7 +20,7 @@ import mpmath
 import numpy as np
 
 import dalembert as da
-from dalembert.kkt import ROUTES, block_matrix
+from dalembert.kkt import FACTORISATIONS, block_matrix
 
 ALLOWED = 100 * 1e-15
 """Forward error allowed per unit of condition where the certificate says ok."""
@@ -171,7 +171,7 @@ def main() -> None:
     exact = [truth(system) for system in systems]
     table, silent = [], 0
     print(f"{'route':11} {'kind':15} {'ok':>4} {'flagged':>8} {'refused':>8} {'worst':>9} {'silent':>7}")
-    for route in ("auto", *ROUTES):
+    for route in ("auto", *FACTORISATIONS):
         for kind in KINDS:
             judged = [judge(s, x, route) for s, x in zip(systems, exact, strict=True) if s.kind == kind]
             count = Counter(verdict for verdict, _ in judged)
@@ -183,7 +183,7 @@ def main() -> None:
                 f"{route:11} {kind:15} {count['ok']:4d} {count['FLAGGED']:8d} {refused:8d} {worst:9.1e} {failures:7d}"
             )
             table.append({"route": route, "kind": kind, "verdicts": count, "worst": worst, "silent": failures})
-    print(f"\n{len(systems)} systems, {len(ROUTES) + 1} routes: {silent} silent failures")
+    print(f"\n{len(systems)} systems, {len(FACTORISATIONS) + 1} routes: {silent} silent failures")
     print("worst: largest forward error, as a part of 100 * 1e-15 * condition, where the certificate says ok")
     if options.json:
         options.json.write_text(json.dumps({"systems": len(systems), "silent": silent, "table": table}, indent=1))

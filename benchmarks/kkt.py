@@ -21,7 +21,7 @@ from time import perf_counter
 import numpy as np
 
 import dalembert as da
-from dalembert.kkt import ROUTES, block_matrix
+from dalembert.kkt import FACTORISATIONS, block_matrix
 
 REPEATS = 15
 
@@ -79,7 +79,7 @@ def routes(n: int, m: int) -> dict[str, float]:
     """Time every route on a regular system (drift zero, equal masses, so that all apply)."""
     rng = np.random.default_rng(1)
     A, f = rng.standard_normal((m, n)), rng.standard_normal(n)
-    return {route: best(lambda r=route: da.KKT(np.eye(n), A).solve(f, route=r), 50) for route in ROUTES}
+    return {route: best(lambda r=route: da.KKT(np.eye(n), A).solve(f, route=r), 50) for route in FACTORISATIONS}
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ velocities y of the loop's cluster of joints, v_c = G y + g, and treats the clus
     [ M_bb          M_bc G     ] (a_b, y') = right sides less M g,     A_d^T lam = what is left of the rows d
     [ G^T M_cb      G^T M_cc G ]
 
-M by composite bodies, its zeros used; elimination is route "caba" (`tree/routes/elimination.py`). Both give a and lam
+M by composite bodies, its zeros used; elimination is route "caba" (`tree/routes/caba.py`). Both give a and lam
 for arbitrary right sides; neither count has a verdict. Dependent velocities are chosen before, by a rank-revealing
 factorization at one configuration: embedding needs that choice to hold at all others.
 """

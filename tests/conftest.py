@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
-from jaxtyping import Float, install_import_hook
+from jaxtyping import Bool, Float, Int, install_import_hook
 from jaxtyping import _import_hook as import_hook
 from jaxtyping._import_hook import JaxtypingTransformer
 
@@ -23,8 +23,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background; some tests press Ctrl-C
 
 # Shape annotations are for checkers: files between a robot file and a cached kernel do not import jaxtyping, which
-# takes as long as NumPy. The checker of the tests finds the name among the builtins.
-builtins.Float = Float  # type: ignore[attr-defined]
+# takes as long as NumPy. The checker of the tests finds the names among the builtins.
+for _kind in (Bool, Float, Int):
+    setattr(builtins, _kind.__name__, _kind)
 
 POLICIES = {"compiled", "fused", "fused_allocating", "fused_steady", "inlined", "inner", "once", "pasted", "reordered"}
 COMPILED = POLICIES | {"reordered_steady", "steady", "loop", "njit", "intrinsic", "overload", "register_jitable"}

@@ -85,3 +85,13 @@ def exists(path: str, name: str) -> bool:
             return False
         body = found[0].body
     return True
+
+
+def test_limits_on_the_page_of_verdicts_exist():
+    """Each name in the tables of limits is one of `kkt/limits.py`."""
+    from dalembert.kkt import limits
+
+    tables = (ROOT / "docs/verdict.md").read_text().partition("## Limits")[2]
+    names = {name for line in tables.splitlines() if line.startswith("|") for name in re.findall(r"`(\w+)`", line)}
+    assert len(names) > 30
+    assert not {name for name in names if not hasattr(limits, name)}

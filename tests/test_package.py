@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
 import tomllib
 import venv
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -24,11 +26,27 @@ def test_import_is_light():
     assert run.stdout.strip() == "[]"
 
 
+def test_runs_of_mechanisms_start_light():
+    """On the way to `da.simulate` of a mechanism nothing is loaded that a run from the caches does not use."""
+    names = ("casadi", "jaxtyping", "scipy.integrate", "scipy.linalg", "scipy.optimize", "matplotlib", "rich")
+    code = f"import sys, dalembert.simulate.mechanism; print([name for name in {names} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
 def test_public_names_exist_and_are_documented():
     for name in da.__all__:
         assert getattr(da, name) is not None
         if name != "__version__":
             assert (getattr(da, name).__doc__ or "").strip(), name
+
+
+def test_names_of_rooms_exist():
+    """What a room offers can be imported, names that come on first use among them."""
+    for folder in sorted(path.parent for path in (ROOT / "src/dalembert").rglob("__init__.py")):
+        room = import_module(".".join(folder.relative_to(ROOT / "src").parts))
+        for name in getattr(room, "__all__", ()):
+            assert getattr(room, name) is not None, f"{room.__name__}.{name}"
 
 
 def test_every_room_has_its_page():
@@ -55,6 +73,17 @@ def test_pages_name_only_what_exists():
                 assert (folder / name).is_file(), f"{page.parent.name}/README.md: {folder.name}/{name}"
                 listed += 1
         assert listed == sum(path.name != "__init__.py" for path in page.parent.rglob("*.py")), page.parent.name
+
+
+def test_limits_have_names():
+    """Where ranks and verdicts are decided, small numbers are constants with a name, not part of a comparison."""
+    rooms = ("kkt", "friction", "model", "tree", "large", "tableau")
+    for file in sorted(path for room in rooms for path in (ROOT / "src/dalembert" / room).rglob("*.py")):
+        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef):
+                numbers = (node for line in function.body for node in ast.walk(line) if isinstance(node, ast.Constant))
+                private = [x.value for x in numbers if isinstance(x.value, float) and 1e-200 < x.value < 1e-3]
+                assert not private, f"{file.relative_to(ROOT)}, {function.name}: {private}"
 
 
 def test_contributing_names_only_what_exists():

@@ -3,6 +3,7 @@
 The oracle knows nothing of the Delassus matrix: a mode is a linear programme in accelerations, multipliers, normal
 reactions and friction forces together. An answer is right where the laws hold at it, point by point, relative to data;
 "no solution" is right where no mode has an answer (contacts in planes: where the weights given prove a contradiction).
+What a report calls unique, or open, is looked for in every mode.
 Masses may be singular, constraint rows redundant; a batch holds the problem beside others, and answers as one alone.
 """
 
@@ -98,8 +99,15 @@ class Case:
         size = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-300)
         drifts = np.concatenate([self.drift, self.contact_drift])
         free = np.abs(np.linalg.pinv(self.M) @ self.f).max()
+        free += 0.0 if self.M.any() else np.abs(self.f).max()  # without masses forces are all the data there are
         limits = sum(c.mu for c in self.contacts if c.kind == GIVEN) * np.abs(np.linalg.pinv(self.M) @ self.W).max()
         return float(free + np.abs(drifts[size > 1e-9] / size[size > 1e-9]).max(initial=0.0) + limits + 1e-9)
+
+    @property
+    def force(self) -> float:
+        """The size of forces that data explain."""
+        limits = sum(c.mu for c in self.contacts if c.kind == GIVEN) * np.abs(self.W).max(initial=0.0)
+        return float(np.abs(self.f).max() + np.abs(self.M).max() * self.scale + limits)
 
 
 def random_mass(rng: np.random.Generator, numbers: Callable[..., Array], n: int) -> Array:
@@ -155,8 +163,7 @@ def wrong_law(case: Case, a: Array, T: Array, lam: Array, associated: bool = Fal
         return "acceleration without bound"
     accel = TOLERANCE * (scale + min(np.abs(a).max(initial=0.0), 1e2 * scale))
     pushed = case.W @ T - case.A.T @ lam
-    limits = sum(c.mu for c in case.contacts if c.kind == GIVEN) * np.abs(case.W).max(initial=0.0)
-    forces = TOLERANCE * (np.abs(case.f).max() + np.abs(case.M).max() * scale + limits)
+    forces = TOLERANCE * case.force
     if np.abs(case.M @ a - case.f - pushed).max() > forces * (1.0 + 1e-3 * np.abs(lam).max(initial=0.0)):
         return "equations of motion"
     u_rows, u = case.A @ a + case.drift, case.W.T @ a + case.contact_drift
@@ -276,8 +283,12 @@ class _Unknowns:
                 out.append(([closed, (T + s * c.mu * sign * N, 0.0)], [push, *along]))
         return out
 
-    def answers(self, goal: Array | None = None) -> list[tuple[Array, Array, Array]]:
-        """Return (a, T, lam) of every mode that has one, as far along a goal for a as the mode goes (to 1e3)."""
+    def answers(self, here: Array | None = None, there: Array | None = None) -> list[tuple[Array, Array, Array]]:
+        """Return (a, T, lam) of every mode that has one; towards the acceleration `there`, from `here`."""
+        towards = None if here is None or there is None else (self._row(there - here), float((there - here) @ there))
+        return self._of_all_modes(towards)
+
+    def _of_all_modes(self, goal: tuple[Array, float] | None) -> list[tuple[Array, Array, Array]]:
         found = []
         for combination in product(*(self.modes(i) for i in range(len(self.case.contacts)))):
             E = self.base + [row for mode in combination for row in mode[0]]
@@ -286,6 +297,27 @@ class _Unknowns:
             if x is not None:
                 found.append(self._split(x))
         return found
+
+    def open_contacts(self, T: Array, lam: Array) -> list[int]:
+        """Return the contacts whose reactions differ from (T, lam) in some answer, looked for both ways."""
+        case = self.case
+        apart, out = case.force, []
+        for i, c in enumerate(case.contacts):
+            places = [(self.at_T + j, T[j]) for j in c.columns]
+            places += [] if c.row is None else [(self.at_N + i, -lam[c.row])]
+            goals = [(way * self.unit(j), way * now + apart) for j, now in places for way in (1.0, -1.0)]
+            if any(self._moves(goal, apart) for goal in goals):
+                out.append(i)
+        return out
+
+    def _moves(self, goal: tuple[Array, float], apart: float) -> bool:
+        """Say whether some mode gets by 1e-5 of `apart` nearer to a goal that is so far away."""
+        for a, T, lam in self._of_all_modes(goal):
+            N = [0.0 if c.row is None else -lam[c.row] for c in self.case.contacts]
+            x = np.concatenate([a, lam[self.case.others], N, T])
+            if goal[0] @ x > goal[1] - (1.0 - 1e-5) * apart and not wrong_law(self.case, a, T, lam):
+                return True
+        return False
 
     def _split(self, x: Array) -> tuple[Array, Array, Array]:
         lam = np.zeros(len(self.case.A))
@@ -296,11 +328,15 @@ class _Unknowns:
         return x[: self.n], x[self.at_T :], lam
 
 
-def _feasible(E: list, F: list, size: int, goal: Array | None = None) -> Array | None:
-    """Return a point of {E x = e, F x <= f}, refined on the equations; None where there is none."""
-    cost, bounds = np.zeros(size), (None, None)
-    if goal is not None and goal.any():
-        cost[: goal.size], bounds = -goal / np.abs(goal).max(), (-1e3, 1e3)
+def _feasible(E: list, F: list, size: int, goal: tuple[Array, float] | None = None) -> Array | None:
+    """Return a point of {E x = e, F x <= f}, refined on the equations; None where there is none.
+
+    With a goal (row, value) row x is as large as it gets, up to the value.
+    """
+    cost = np.zeros(size)
+    if goal is not None and goal[0].any():
+        cost = -goal[0] / np.abs(goal[0]).max()
+        F = [*F, (-cost, goal[1] / np.abs(goal[0]).max())]
     left, right = np.array([row for row, _ in E]), np.array([value for _, value in E])
     above, limit = np.array([row for row, _ in F]).reshape(len(F), size), np.array([value for _, value in F])
     x = np.linalg.lstsq(left, right, rcond=1e-11)[0]
@@ -308,7 +344,7 @@ def _feasible(E: list, F: list, size: int, goal: Array | None = None) -> Array |
         return None
     if not cost.any() and (above @ x <= limit + 1e-10 * (1.0 + np.abs(x).max())).all():
         return x
-    best = linprog(cost, A_ub=above, b_ub=limit, A_eq=left, b_eq=right, bounds=bounds, method="highs")
+    best = linprog(cost, A_ub=above, b_ub=limit, A_eq=left, b_eq=right, bounds=(None, None), method="highs")
     if best.status != 0:
         return None
     return best.x + np.linalg.lstsq(left, right - left @ best.x, rcond=1e-11)[0]
@@ -368,6 +404,10 @@ def _trial_alone(case: Case, rng: np.random.Generator) -> tuple[Resolution, tupl
     asked = r.ok and case.enumerable and unique is not None and rng.random() < 0.3
     if asked and unique != _alone(case, r.acceleration, report.alternatives):
         return r, ("wrong", f"report says unique: {unique}, the modes do not")
+    if asked and unique and rng.random() < 0.5:
+        loose = tuple(f"contact {i}" for i in _Unknowns(case).open_contacts(r.forces, r.multipliers))
+        if loose != report.undetermined:
+            return r, ("wrong", f"report says forces open: {report.undetermined}, the modes {loose}")
     return r, verdict
 
 
@@ -412,9 +452,8 @@ def _trial_batch(case: Case, r: Resolution | None, rng: np.random.Generator) -> 
 
 def _alone(case: Case, a: Array, alternatives: Array) -> bool:
     """Say whether no mode has another acceleration than a, looked for in the direction of the alternatives as well."""
-    goals = [np.zeros(a.size), *(alternatives - a)]
-    for goal in goals:
-        for x in _Unknowns(case).answers(goal):
+    for there in (None, *alternatives):
+        for x in _Unknowns(case).answers(a, there):
             if not wrong_law(case, *x) and np.abs(x[0] - a).max() > 1e-5 * case.scale:
                 return False
     return True

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
-
-Array = np.ndarray
+from dalembert.types import Array
 
 SHOWN = 80
 """Characters of a value that a message shows."""

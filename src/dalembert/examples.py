@@ -13,6 +13,7 @@ from dalembert.model.matrices import Matrices
 from dalembert.model.mechanism.builder import Builder
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import Placement
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The two-link arm of seed 000 (eq. 31) as a crank-slider: the smallest system with a massless link.
@@ -23,9 +24,6 @@ from dalembert.model.mechanism.placement import Placement
 #
 #     2 T = (m1 l1^2 / 4 + I1) v1^2 + m2 (l1^2 v1^2 + l1 l2 cos(theta2) v1 w + l2^2 w^2 / 4) + I2 w^2
 #     V / g = m1 l1 sin(theta1) / 2 + m2 (l1 sin(theta1) + l2 sin(theta1 - theta2) / 2)
-
-
-Array = np.ndarray
 
 
 def crank_slider(

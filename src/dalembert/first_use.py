@@ -19,3 +19,15 @@ def on_first_use(room: str, files: Mapping[str, str]) -> Callable[[str], Any]:
         return value
 
     return get
+
+
+class LaterModule:
+    """A module that is imported when a name of it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self._name), name)
+        vars(self)[name] = value
+        return value

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dalembert.cli.constraint_words import WORDS
+from dalembert.cli.check import WORDS
 from tests.cli.test_commands import SOLVABLE, called
 from tests.tree.robots import ROBOTS
 

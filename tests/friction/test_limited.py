@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sps
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction import Limited, StaticKinetic, resolve, resolve_batch
+from dalembert.friction import FrictionStatus, Limited, Reacting, StaticKinetic, resolve, resolve_batch
 
 
 def by_clarabel(G, g, widths, limits):
@@ -96,3 +96,56 @@ def test_misuse_is_named(laws, error, words):
 def test_other_methods_refuse_planes():
     with pytest.raises(ModelError, match="one direction only"):
         resolve(np.eye(2), [0.0, 0.0], np.eye(2), [0.0, 0.0], [Limited(1.0)], "flowchart")
+
+
+def test_disks_hold_what_has_no_mass():
+    """A massless slide on a pad of limit 2, pushed by 1 N: it sticks."""
+    M = np.diag([1.0, 0.0, 0.0])
+    W = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    r = resolve(M, [3.0, 0.6, -0.8], W, [0.0, 0.0], [Limited(2.0)])
+    assert r.ok
+    np.testing.assert_allclose(r.acceleration, [3.0, 0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(r.forces, [-0.6, 0.8], atol=1e-9)
+    assert r.report.accelerations_unique is True
+    assert r.report.undetermined == ()
+    b = resolve_batch(M, np.tile([3.0, 0.6, -0.8], (3, 1)), np.array(W), np.zeros((3, 2)), [Limited(2.0)])
+    assert b.ok.all()
+
+
+def test_a_massless_motion_that_no_disk_holds_is_said():
+    M, W = np.diag([1.0, 0.0, 0.0]), [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    r = resolve(M, [3.0, 1.8, -2.4], W, [0.0, 0.0], [Limited(2.0)])  # 3 N against a limit of 2 N
+    assert r.status is FrictionStatus.MASSLESS
+    assert "no contact holds" in r.certificate.note
+    assert r.report.exists is False
+    assert np.isnan(r.acceleration).all()
+
+
+def test_two_disks_slip_where_their_curvature_holds_a_massless_motion():
+    """Two pads on one massless slide, their surfaces accelerated apart: the slide finds its place between them."""
+    M, W = np.diag([1.0, 0.0, 0.0]), [[0.0] * 4, [1.0, 0.0, 1.0, 0.0], [0.0, 1.0, 0.0, 1.0]]
+    shift = np.array([1.0, 0.3, -1.0, 0.4])
+    f = np.array([2.0, 0.1, 0.2])
+    r = resolve(M, f, W, np.zeros(4), [Limited(1.0), Limited(1.5)], contact_drift=shift)
+    assert r.ok
+    u = np.array(W).T @ r.acceleration + shift
+    np.testing.assert_allclose(M @ r.acceleration, f + np.array(W) @ r.forces, atol=1e-9)
+    for part, limit in ((slice(0, 2), 1.0), (slice(2, 4), 1.5)):
+        force, speed = np.linalg.norm(r.forces[part]), np.linalg.norm(u[part])
+        assert force <= limit * (1.0 + 1e-9)
+        if speed > 1e-9:
+            np.testing.assert_allclose(r.forces[part], -limit * u[part] / speed, atol=1e-8)
+    assert r.report.accelerations_unique is True
+
+
+def test_a_cone_that_is_closed_holds_a_massless_foot():
+    """Coulomb's law on a foot without mass below a body: pressed, it sticks within the cone."""
+    M, A = np.diag([2.0, 0.0, 0.0]), np.array([[0.0, 0.0, 1.0]])
+    r = resolve(M, [1.0, 1.0, -10.0], [[0.0], [1.0], [0.0]], [0.0], [Reacting(0.5, 0)], A=A)
+    assert r.ok
+    np.testing.assert_allclose(r.acceleration, [0.5, 0.0, 0.0], atol=1e-10)
+    np.testing.assert_allclose(r.forces, [-1.0], atol=1e-8)
+    assert r.report.accelerations_unique is None
+    lifted = resolve(M, [1.0, 1.0, 10.0], [[0.0], [1.0], [0.0]], [0.0], [Reacting(0.5, 0)], A=A)
+    assert not lifted.ok
+    assert "M is singular" in lifted.certificate.note

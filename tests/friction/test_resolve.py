@@ -135,6 +135,14 @@ def test_every_method_answers_the_belt_in_one_contract(method):
         np.testing.assert_allclose(M @ r.acceleration, [-elastic, 0.0] + W @ r.forces, atol=1e-12)
 
 
+@pytest.mark.parametrize(("speed", "obeys"), [(2.8e-3, False), (0.1, True)])
+def test_O11_a_slope_in_place_of_the_law_is_no_answer_near_rest(speed, obeys):
+    r = resolve([[1.0]], [-0.4], [[1.0]], [speed], [0.2], "regularised")
+    assert r.ok is obeys  # 0.7 % of the force are missing at 2.8 widths
+    assert r.certificate.optimality == pytest.approx(1.0 - np.tanh(speed / 1e-3), abs=1e-15)
+    assert r.status is (FrictionStatus.SOLVED if obeys else FrictionStatus.NOT_OPTIMAL)
+
+
 def test_O6_index_sets_of_the_belt():
     r = resolve(M, [-9.5, 0.0], W, [0.0, 0.0, 0.0], LIMITS, names=NAMES)
     assert r.sets.sticking == ("belt 2",)

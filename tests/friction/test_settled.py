@@ -7,7 +7,7 @@ import pytest
 
 import dalembert.friction.cones.answer as room
 from dalembert.friction import Reacting, resolve
-from dalembert.friction.cones.modes import sides
+from dalembert.friction.cones.modes import ModeAnswer, sides
 
 STEEP = {
     "M": np.array([[4263939.2865428, 17616015.8191779], [17616015.8191779, 72778765.24409235]]),
@@ -40,6 +40,40 @@ def test_rounding_is_no_second_answer():
     assert not len(r.report.alternatives)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
+def test_an_answer_of_rounding_is_no_second_one_where_nothing_moves(unit):
+    """Loads and free motion are zero: drifts alone say what is large."""
+    laws = [Reacting(1.0, 0), Reacting(0.3, 1), unit]
+    drift = {"A": [[1.0], [-1.0]], "drift": unit * np.array([1.0, 0.0]), "contact_drift": unit * np.array([1.0, -2, 0])}
+    report = resolve([[1.0]], [0.0], [[-2.0, 0.0, 2.0]], [0.0, -2.0, 0.0], laws, **drift).report
+    assert report.accelerations_unique is True  # was False, for an alternative of 2e-16
+    assert report.undetermined == ("contact 1", "contact 2")  # the normal may push against the contact that sticks
+
+
+@pytest.mark.parametrize(
+    ("data", "who"),
+    [
+        (  # a row that pulls against one that pushes: the two are one equation
+            {"M": [[6.0, -4.0], [-4.0, 6.0]], "f": [-3.0, 3.0], "W": [[-2.0, -1.0], [-1.0, 2.0]], "state": [0.0, 0.0],
+             "laws": [Reacting(0.3, 0, unilateral=False), Reacting(2.0, 1)], "contact_drift": [-2.0, 2.0],
+             "A": [[1.0, -2.0], [-1.0, 2.0], [-2.0, 2.0]], "drift": [1.0, -1.0, 2.0]},
+            ("contact 0", "contact 1"),
+        ),
+        (  # a normal without a row pushes as it likes
+            {"M": [[2.0]], "f": [6.0], "W": [[2.0, 0.0]], "state": [0.0, -1.0],
+             "laws": [Reacting(0.5, 0, directions=2)], "A": [[0.0]]},
+            ("contact 0",),
+        ),
+    ],
+)  # fmt: skip
+def test_forces_that_another_mode_leaves_open_are_named(data, who):
+    r = resolve(**data)
+    assert r.ok
+    assert r.report.accelerations_unique is True
+    assert r.report.undetermined == who  # was (): the mode at hand leaves nothing open
+    assert not r.report.forces_unique
+
+
 def test_the_associated_problem_has_its_own_report():
     data = {"M": np.diag([1.0, 8.0]), "f": [1.0, 0.0], "W": [[2.0], [1.0]], "state": [0.0], "laws": [Reacting(2.0, 0)]}
     assert resolve(A=[[0.0, 1.0]], **data).report.accelerations_unique is False
@@ -59,7 +93,7 @@ def test_the_associated_problem_names_open_forces():
 def test_a_mode_that_does_not_obey_the_laws_is_no_answer(monkeypatch):
     c, s = np.cos(1.0), np.sin(1.0)
     data = {"M": np.diag([1.0, 1.0, 1 / 3]), "f": [0, -9.81, 0], "W": [[1.0], [0.0], [s]], "state": [-1.0]}
-    monkeypatch.setattr(room, "all_solutions", lambda problem: [np.zeros(2)])
+    monkeypatch.setattr(room, "all_solutions", lambda problem: [ModeAnswer(np.zeros(2), np.zeros(1, dtype=bool))])
     r = resolve(laws=[Reacting(2.2, 0)], A=[[0.0, 1.0, -c]], **data)  # Painleve's rod: there is none
     assert not r.ok
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dalembert import KKT, ModelError, SolvabilityError, Status
-from dalembert.kkt import ROUTES
+from dalembert.kkt import FACTORISATIONS
 from tests.kkt import oracles, strategies
 from tests.kkt.strategies import System
 
@@ -111,7 +111,7 @@ def test_impact_loses_energy_by_one_minus_e_squared(system: System, data: st.Dat
 def test_all_routes_agree(system: System, data: st.DataObject) -> None:
     force, drift = data.draw(strategies.vectors(system.n)), data.draw(strategies.in_range(system))
     K, answers = KKT(system.M, system.A), {}
-    for route in ROUTES:
+    for route in FACTORISATIONS:
         try:
             answers[route] = K.solve(force, drift, route=route)
         except SolvabilityError:
@@ -355,7 +355,7 @@ def test_batch_takes_views_of_any_layout(size: int, layout: str) -> None:
     np.testing.assert_allclose(s.multipliers, plain.multipliers, rtol=1e-12)
 
 
-@pytest.mark.parametrize("route", ["auto", *ROUTES])
+@pytest.mark.parametrize("route", ["auto", *FACTORISATIONS])
 def test_batch_by_every_route(route: str) -> None:
     M, A, force, _ = random_batch(70, 3, 1, seed=5)
     s = KKT(M, A).solve(force, route=route)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalembert import KKT, ModelError, SolvabilityError, Status
-from dalembert.kkt import ROUTES
+from dalembert.kkt import FACTORISATIONS
 from dalembert.kkt.limits import DOUBT, FILE, doubt_level, rounding_level
 from dalembert.kkt.rows import independent_rows, row_structure
 from tests.kkt import strategies
@@ -206,7 +206,7 @@ def test_limits_of_precision() -> None:
     assert rounding_level(3, 4, eps) < doubt_level(eps) < 1e-3
 
 
-@pytest.mark.parametrize("route", ["auto", *ROUTES])
+@pytest.mark.parametrize("route", ["auto", *FACTORISATIONS])
 @pytest.mark.parametrize("copies", [1, 70], ids=["single", "batch"])
 @pytest.mark.parametrize("exponent", [3, 6, 9, 11, 13, 16])
 def test_no_route_is_surer_than_the_rank(route: str, copies: int, exponent: int) -> None:

@@ -1,4 +1,4 @@
-"""All routes against each other and against an exact solution: being in `ROUTES` is being tested."""
+"""All routes against each other and against an exact solution: being in `FACTORISATIONS` is being tested."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.kkt import ROUTES
+from dalembert.kkt import FACTORISATIONS
 from tests.kkt import oracles, strategies
 
 CLOSE = 1e-8
@@ -20,12 +20,12 @@ PROMISED = {"schur", "dense", "nullspace", "augmented", "gauss", "short_form"}
 ALWAYS = ("auto", "nullspace")
 """Routes that must answer whenever there is an answer."""
 
-NAMES = ["auto", *ROUTES]
+NAMES = ["auto", *FACTORISATIONS]
 
 
 def test_the_promised_routes_are_listed() -> None:
-    assert set(ROUTES) >= PROMISED
-    assert all(name == route.name for name, route in ROUTES.items())
+    assert set(FACTORISATIONS) >= PROMISED
+    assert all(name == route.name for name, route in FACTORISATIONS.items())
 
 
 def cross(system: strategies.System, force: np.ndarray, drift: np.ndarray, routes: list[str]) -> dict[str, str]:
@@ -98,10 +98,10 @@ def test_routes_for_redundant_rows_use_the_metric(route: str) -> None:
     np.testing.assert_allclose(s.multipliers, [4, 1], rtol=1e-14)
 
 
-@pytest.mark.parametrize("name", ROUTES)
+@pytest.mark.parametrize("name", FACTORISATIONS)
 def test_routes_solve_many_right_sides_from_one_factorisation(name: str) -> None:
     M, A = np.diag([1.0, 1.0, 1.0]), np.array([[1.0, 2.0, 3.0]])
-    factor = ROUTES[name].factor(da.KKT(M, A).analysis)
+    factor = FACTORISATIONS[name].factor(da.KKT(M, A).analysis)
     forces = np.random.default_rng(0).standard_normal((3, 5))
     x = factor.solve(np.vstack([forces, np.zeros((1, 5))]))
     inverse = np.linalg.inv(oracles.dense_matrix(M, A))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert import progress
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
-from dalembert.large import kernel as progress
 from dalembert.large.motion_functions import UNROLLED
 from dalembert.large.requests import LOOPED
 from dalembert.model.requests import REFERENCES, requests
@@ -177,19 +177,6 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize("patience", [0.0, 100.0])
-def test_a_bar_shows_what_takes_seconds_and_goes(monkeypatch, patience):
-    """On a terminal, after some patience; elsewhere nothing is written; items come through unchanged."""
-    monkeypatch.setattr(progress, "PATIENCE", patience)
-    monkeypatch.setattr(progress, "EVERY", 0.0)
-    for stream in (Terminal(), io.StringIO()):
-        monkeypatch.setattr(sys, "stderr", stream)
-        assert list(progress.progress(range(40), "delassus of a rope")) == list(range(40))
-        shown = stream.getvalue()
-        assert ("delassus of a rope" in shown and "100%" in shown) == (stream.isatty() and patience == 0.0)
-        assert shown == "" or patience == 0.0
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_bar_shows_how_far_a_batch_is(monkeypatch, threads):
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
@@ -202,15 +189,6 @@ def test_a_bar_shows_how_far_a_batch_is(monkeypatch, threads):
     assert np.array_equal(kernel(q, v), quiet)
     assert "bias" in stream.getvalue()
     assert "100%" in stream.getvalue()
-
-
-def test_a_bar_ends_where_the_work_breaks_off(monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    for item in progress.progress(range(40), "broken off"):
-        if item == 3:
-            break
-    assert list(progress.progress(range(2), "again")) == [0, 1]  # one bar at a time: the first must have ended
 
 
 def test_expressions_of_the_whole_mechanism_are_refused():

@@ -217,9 +217,9 @@ def test_hundreds_of_rows_in_a_sparse_factor_keep_the_rank_of_the_mechanism(angl
         assert np.abs(found.acceleration - expected).max() < 1e-6
 
 
-def test_a_ladder_of_a_hundred_thousand_bodies_is_certified():
+def test_a_ladder_of_thirty_thousand_bodies_is_certified():
     """Rounding of the answer over kilometres of levers is no failure: beside |M| |a| it is rounding."""
-    ladder = models.ladder(99_999)
+    ladder = models.ladder(30_000)
     q, v, tau = models.state(ladder, 0.0)
     found = large_system(ladder).forward(q, 0 * v, tau, 0.0)
     assert found.status == da.Status.REDUNDANT

@@ -58,6 +58,22 @@ def parallelogram(bars=2):
     return b.build().constrain(*loops)
 
 
+def pinned_twice(apart, size=1.0):
+    """Return a four-bar linkage of this size in metres, its loop pinned twice: the pins are so many metres apart."""
+    b = da.Builder("four-bar")
+    for name, parent, place in (
+        ("left", "world", (0, 0, 0)),
+        ("coupler", "left", (0.45, 0, 0)),
+        ("right", "world", (1.15, 0.1, 0)),
+    ):
+        b.body(name, mass=1.0, inertia=[0.02 * size**2] * 3, center=(0.3 * size, 0, 0))
+        b.joint(name[0], "revolute", parent=parent, child=name, axis=(0, 0, 1), position=size * np.array(place))
+    for k in range(2):
+        b.frame(f"c{k}", "coupler", position=(0.95 * size + k * apart, 0, 0.05 * size * k))
+        b.frame(f"r{k}", "right", position=(0.8 * size, 0, 0.05 * size * k))
+    return b.build().constrain(da.Point("c0", "r0"), da.Point("c1", "r1"))
+
+
 def massless_leg(mass=0.0):
     """Return a trunk that moves in a plane, on a leg of two links of this mass whose foot stays where it is."""
     b = da.Builder("leg")

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
 
 import dalembert as da
-from tests.model.closed_loops import block_on_corners, door, massless_leg, parallelogram, slider_crank, stewart
+from dalembert.kkt import Status
+from dalembert.model.mechanism.ranks import admissible_velocity, distance, distances
+from tests.model.closed_loops import (
+    block_on_corners,
+    door,
+    massless_leg,
+    parallelogram,
+    pinned_twice,
+    slider_crank,
+    stewart,
+)
 
 
 def test_slider_crank_moves_as_the_reduced_system():
@@ -175,18 +187,85 @@ def test_rows_that_contradict_each_other_are_named_where_they_are_open_the_least
 
 def test_loops_that_contradict_each_other_within_the_digits_share_what_stays_open():
     """The same loop pinned twice, 1e-8 m apart: Newton's steps closed one and left all of it to the other."""
-    b = da.Builder("four-bar")
-    for name, parent, place in (
-        ("left", "world", (0, 0, 0)),
-        ("coupler", "left", (0.45, 0, 0)),
-        ("right", "world", (1.15, 0.1, 0)),
-    ):
-        b.body(name, mass=1.0, inertia=[0.02] * 3, center=(0.3, 0, 0))
-        b.joint(name[0], "revolute", parent=parent, child=name, axis=(0, 0, 1), position=place)
-    for k, apart in enumerate((0.0, 1e-8)):
-        b.frame(f"c{k}", "coupler", position=(0.95 + apart, 0, 0.05 * k))
-        b.frame(f"r{k}", "right", position=(0.8, 0, 0.05 * k))
-    twice = b.build().constrain(da.Point("c0", "r0"), da.Point("c1", "r1"))
+    twice = pinned_twice(1e-8)
     left = np.asarray(twice.constraint(twice.project([0.9, -0.6, 1.3])))
     np.testing.assert_allclose(left[:3], -left[3:], atol=1e-12)
     assert np.linalg.norm(left) == pytest.approx(1e-8 / np.sqrt(2), rel=1e-3)
+
+
+def test_J7_a_direction_that_is_lost_has_a_status():
+    """Flat, the rows of a parallelogram allow more velocities than it has motions; elsewhere they do not."""
+    m = parallelogram()
+    for angle, status in ((1.0, Status.UNIQUE), (np.pi / 2, Status.ILL_CONDITIONED)):
+        found = admissible_velocity(m, angle * np.array([1.0, -1.0, 1.0]), np.array([1.0, 0.3, -0.2]))
+        assert found.status is status
+        assert not found.open
+
+
+def test_J7_rates_that_no_velocity_has_are_refused_with_their_rows():
+    """A drive pushes the slider through a dead centre: the wrist was left open by 0.2 m/s, without a word."""
+    m = slider_crank().constrain(da.Servo("rail", lambda t: 2.0 + 0.3 * t))
+    dead = np.array([0.0, 0.0, 2.0])
+    np.testing.assert_allclose(m.constraint(dead, 0.0), 0.0)
+    found = admissible_velocity(m, dead, np.zeros(3))
+    assert found.status > Status.LEAST_SQUARES
+    assert set(found.open) == {"wrist x", "servo rail"}
+    with pytest.raises(da.SolvabilityError, match=r"no admissible velocity .*'wrist x' \(0\.\d+\), 'servo rail'"):
+        m.project(dead, np.zeros(3))
+    lean = -0.3 - np.arcsin(np.sin(0.3) / 3.0)
+    moves = np.array([0.3, lean, 0.5 * np.cos(0.3) + 1.5 * np.cos(lean + 0.3)])
+    later = slider_crank().constrain(da.Servo("rail", lambda t: moves[2] + 0.3 * t))
+    _, v = later.project(moves, np.zeros(3))
+    assert v[2] == pytest.approx(0.3)
+    _, batch = m.project(np.stack([dead, dead]), np.zeros((2, 3)))
+    assert np.isnan(batch).all()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-4, 1e4])
+def test_gaps_of_an_assembly_are_parts_of_the_mechanism(size):
+    """Loops that contradict each other by 1e-8 of their links say so at any size; rounding never does."""
+    guess = [0.9, -0.6, 1.3]
+    assert "contradict each other" in str(pinned_twice(1e-8 * size, size).assemble(guess))
+    assert "contradict" not in str(pinned_twice(0.0, size).assemble(guess))
+
+
+@pytest.mark.parametrize(
+    "make", [slider_crank, parallelogram, massless_leg, lambda: door((0.2, 1.8)), block_on_corners]
+)
+def test_distances_of_a_batch_are_those_of_its_samples(make):
+    """s_r / s_1 of many configurations at once, light and massless links and near dead centres among them."""
+    mechanism = make()
+    rng = np.random.default_rng(3)
+    tangents = rng.standard_normal((40, mechanism.nv)) * np.logspace(0, -12, 40)[:, None]
+    q = mechanism.integrate(np.broadcast_to(mechanism.neutral(), (40, mechanism.nq)), tangents)
+    rank = mechanism.generic_rank()
+    together = distances(rank, mechanism.mass_matrix(q), mechanism.jacobian(q))
+    apart = [distance(mechanism, rank, each) for each in q]
+    assert min(apart) < max(apart)
+    np.testing.assert_allclose(together, apart, rtol=1e-9, atol=1e-14)
+    np.testing.assert_array_equal(distances(replace(rank, rank=0), np.zeros((2, 1, 1)), np.zeros((2, 1, 1))), 1.0)
+
+
+def test_a_batch_is_solved_under_the_rank_of_its_mechanism():
+    """Samples next to a dead centre keep their rows, and one that is not finite has its status."""
+    mechanism = parallelogram()
+    angles = np.array([0.4, 1e-9, 1.1, np.nan])
+    q = np.stack([angles, -angles, angles], axis=-1)
+    still = np.zeros(3)
+    together = mechanism.solve(q, still)
+    for k in (0, 1, 2):
+        single = mechanism.solve(q[k : k + 1], still)
+        np.testing.assert_allclose(together.acceleration[k], single.acceleration[0], rtol=1e-9)
+    assert together.status[3] == da.Status.NONFINITE
+
+
+def test_equilibrium_of_a_file_s_redundant_loops():
+    """Numbers of a file have six digits: loops that contradict each other in the seventh do not hold the mechanism."""
+    exact = parallelogram(3)
+    *others, last = exact.constraints
+    rounded = replace(exact, constraints=(*others, replace(last, at=(2.0 + 2e-7, 0, 0))), source="plank.urdf")
+    assert rounded.generic_rank().rank == 3
+    q = np.array([2.0, -2.0, 2.0, 2.0])
+    rest, expected = rounded.equilibrium(q), exact.equilibrium(q)
+    np.testing.assert_allclose(np.abs(rest.q[0]), np.pi, atol=1e-5)
+    np.testing.assert_allclose(rest.stiffness, expected.stiffness, rtol=1e-4)

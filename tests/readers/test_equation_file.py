@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.readers.equation_file import read_equations, read_pattern
-from dalembert.readers.equation_text import FUNCTIONS, parse_equation
+from dalembert.readers.equation_file import FUNCTIONS, parse_equation, read_equations, read_pattern
 
 X, Y = 0.7, -1.3
 

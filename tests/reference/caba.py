@@ -1,4 +1,4 @@
-"""Constraints eliminated inside the tree, in numbers: the plain twin of `tree/routes/elimination.py`.
+"""Constraints eliminated inside the tree, in numbers: the plain twin of `tree/routes/caba.py`.
 
 Symbols: as there. A group of rows goes at the first body where no other holds it and L of the group is far from
 singular; what is left at the ground is solved by least squares.

@@ -10,6 +10,7 @@ import pytest
 
 import dalembert as da
 from dalembert.kkt import Status
+from dalembert.model.mechanism.ranks import AdmissibleVelocity
 from dalembert.simulate.equations.callbacks import Callbacks
 
 
@@ -36,6 +37,15 @@ def test_a_newton_step_has_the_status_of_its_data(q: float, status: Status) -> N
     Callbacks._close(run, work)  # type: ignore[arg-type]
     assert work.status[0] == status
     assert np.isfinite(work.correction).all() == (status is Status.UNIQUE)
+
+
+def test_a_velocity_that_breaks_rows_ends_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    m = linkage()
+    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(mechanism=m))
+    broken = AdmissibleVelocity(np.ones(1), Status.ILL_CONDITIONED, {"pin x": 0.2})
+    monkeypatch.setattr("dalembert.simulate.equations.callbacks.admissible_velocity", lambda *_: broken)
+    Callbacks._admit(run, work)  # type: ignore[arg-type]
+    assert not Status(int(work.status[0])).solved
 
 
 def test_a_velocity_without_a_metric_is_no_foreign_error(monkeypatch: pytest.MonkeyPatch) -> None:

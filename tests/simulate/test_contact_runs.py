@@ -74,7 +74,9 @@ def test_redundant_rows_have_a_verdict_and_the_same_motion():
     contacts = [Contact(Sphere("a", 0.1), name="a")]
     once, twice = (m.constrain(*rods[:k]) for k in (1, 2))
     for method in ("hybrid", "moreau"):
-        runs = [da.simulate(each, 0.5, [0.2, 0.2], contacts=contacts, method=method) for each in (once, twice)]
+        runs = [
+            da.simulate(each, 0.5, [0.2, 0.2], contacts=contacts, method=method, rtol=1e-9) for each in (once, twice)
+        ]
         np.testing.assert_allclose(runs[1].q[-1], runs[0].q[-1], atol=1e-9)
         assert (runs[1].samples["contact_status"][1:] == da.Status.REDUNDANT).all()
         assert runs[1].samples["contact_residual"].max() < 1e-8
@@ -126,7 +128,15 @@ def failing(what):
 )  # fmt: skip
 def test_errors_in_controllers_keep_the_trajectory_so_far(method, what, words):
     with pytest.raises((da.ModelError, da.ShapeError), match=words) as caught:
-        da.simulate(vertical_ball(), 1.0, [1.0], contacts=[Contact(Sphere("ball"))], method=method, force=failing(what))
+        da.simulate(
+            vertical_ball(),
+            1.0,
+            [1.0],
+            contacts=[Contact(Sphere("ball"))],
+            method=method,
+            force=failing(what),
+            rtol=1e-9,
+        )
     run = caught.value.trajectory
     assert run.t[-1] == pytest.approx(0.32, abs=1e-8)  # trial steps beyond do not count
     np.testing.assert_allclose(run.q[:, 0], 1 - G * run.t**2 / 2, atol=1e-9)
@@ -280,10 +290,10 @@ def test_twisted_cells_and_spheres_at_edges():
     valley = Contact(Sphere("ball", 0.1), Heightfield(x, x, np.tile(0.25 * x[:, None] ** 2, (1, 5))), name="ball")
     q = m.neutral()
     q[0], q[2] = -0.3, 0.2
-    run = da.simulate(m, 1.0, q, contacts=[valley], method="hybrid")
+    run = da.simulate(m, 1.0, q, contacts=[valley], method="hybrid", rtol=1e-9)
     assert run.status == "no solution"
     assert "'ball' comes to an edge" in run.message
-    chosen = da.simulate(m, 0.05, q, contacts=[valley])
+    chosen = da.simulate(m, 0.05, q, contacts=[valley], rtol=1e-9)
     assert chosen.method == "moreau"
     assert "heightfield" in chosen.reason
 
@@ -325,7 +335,7 @@ def test_a_brick_rests_on_redundant_corners_from_event_to_event():
     m, contact = brick()
     q = m.neutral()
     q[2] = 0.05
-    run = da.simulate(m, 0.3, q, contacts=[contact], method="hybrid")
+    run = da.simulate(m, 0.3, q, contacts=[contact], method="hybrid", rtol=1e-9)
     assert run.ok
     assert run.q[-1, 2] == pytest.approx(0.03, abs=1e-12)
     assert (run.modes[-1] == 0).sum() == 4

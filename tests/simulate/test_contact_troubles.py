@@ -40,7 +40,7 @@ def press():
 @pytest.mark.parametrize("method", ["hybrid", "moreau"])
 def test_a_driven_plate_does_not_push_a_ball_into_a_wall(method):
     m, q, v, contacts = press()
-    run = da.simulate(m, 1.0, q, v, contacts=contacts, method=method)
+    run = da.simulate(m, 1.0, q, v, contacts=contacts, method=method, rtol=1e-9)
     assert run.status == "no solution"
     assert not run.ok
     assert "'plate on ball', 'ball on wall'" in run.message
@@ -53,7 +53,7 @@ def test_a_driven_plate_does_not_push_a_ball_into_a_wall(method):
 
 def test_valid_motion_before_a_contradiction_is_kept_with_its_samples():
     m, q, v, contacts = press()
-    run = da.simulate(m, 1.0, q, v, contacts=contacts, method="hybrid", every=0.1)
+    run = da.simulate(m, 1.0, q, v, contacts=contacts, method="hybrid", every=0.1, rtol=1e-9)
     np.testing.assert_allclose(run["x"][np.searchsorted(run.t, [0.3, 0.4])], [0.25, 0.3], atol=1e-9)
 
 
@@ -138,7 +138,7 @@ def test_events_are_in_order_around_the_limit_of_impacts(e):
         return t - (end - 1e-6)
 
     for height in (1.0, 1.0 + 2e-5, 0.999):
-        run = da.simulate(m, 3.0, [1.0, height], contacts=contacts, method="hybrid", events=soon)
+        run = da.simulate(m, 3.0, [1.0, height], contacts=contacts, method="hybrid", events=soon, rtol=1e-9)
         times = [event.time for event in run.events]
         assert times == sorted(times)
         assert max(times) <= run.t[-1]
@@ -153,7 +153,9 @@ def test_events_are_in_order_around_the_limit_of_impacts(e):
 
 def test_rest_comes_through_a_file(tmp_path):
     contacts = [Contact(Sphere("ball"), restitution=0.5)]
-    run = da.simulate(vertical_ball(), 2.0, [1.0], contacts=contacts, method="hybrid", file=tmp_path / "run.h5")
+    run = da.simulate(
+        vertical_ball(), 2.0, [1.0], contacts=contacts, method="hybrid", file=tmp_path / "run.h5", rtol=1e-9
+    )
     assert run.events[-1].new == "rest"
     assert da.Trajectory.load(tmp_path / "run.h5").events == run.events
 
@@ -176,7 +178,7 @@ def kane_levinson(law="newton"):
 
 def test_impacts_that_gain_energy_are_counted_and_said(tmp_path):
     m, (q, v), contact, gain = kane_levinson()
-    whole = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid")
+    whole = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid", rtol=1e-9)
     assert whole.energy.total[-1] - whole.energy.total[0] == pytest.approx(gain, rel=1e-6)
     assert whole.status == "inaccurate"
     assert not whole.ok
@@ -194,7 +196,7 @@ def test_impacts_that_gain_energy_are_counted_and_said(tmp_path):
     assert run.status == "inaccurate"
     assert run.message == whole.message
     m, (q, v), contact, _ = kane_levinson("poisson")
-    run = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid")
+    run = da.simulate(m, 0.01, q, v, contacts=[contact], method="hybrid", rtol=1e-9)
     assert run.ok, run.message
     assert run.energy.total[-1] < run.energy.total[0]
 
@@ -236,7 +238,9 @@ def test_events_that_may_be_missing_are_not_forgotten_by_a_file(tmp_path):
 
     contact = [Contact(Sphere("ball"))]
     path, events = tmp_path / "run.h5", {"buzz": buzz}
-    run = da.simulate(vertical_ball(), 0.002, [1.0], contacts=contact, method="hybrid", events=events, file=path)
+    run = da.simulate(
+        vertical_ball(), 0.002, [1.0], contacts=contact, method="hybrid", events=events, file=path, rtol=1e-9
+    )
     assert "may be missing" in run.message
     count = int(re.search(r"(\d+)", run.message).group())  # type: ignore[union-attr]
     longer = da.resume(path, duration=0.0022, events=events)
@@ -248,9 +252,9 @@ def test_energy_is_a_witness_of_runs_from_event_to_event(monkeypatch):
     m, e = plate("bar", 1.0, 1 / 12), 0.7
     contacts = [Contact(Sphere("bar", 0.0, (a, 0, 0)), restitution=e, name=f"{a}") for a in (-0.5, 0.5)]
     start = [0, 1.2, 0.3], [0.5, 0.0, 3.0]
-    assert da.simulate(m, 0.8, *start, contacts=contacts, method="hybrid").ok
+    assert da.simulate(m, 0.8, *start, contacts=contacts, method="hybrid", rtol=1e-9).ok
     monkeypatch.setattr(Switch, "_heat", lambda *_: 0.0)
-    run = da.simulate(m, 0.8, *start, contacts=contacts, method="hybrid")
+    run = da.simulate(m, 0.8, *start, contacts=contacts, method="hybrid", rtol=1e-9)
     assert run.status == "inaccurate"
     assert "energy balance" in run.message
 
@@ -302,16 +306,16 @@ def test_all_kinds_of_data_that_do_not_act_are_named():
     b = arm(friction=1.0, damping=0.1, stiffness=2.0, armature=0.1,
             limits={"lower": -1.0, "upper": 1.0, "velocity": 3.0, "effort": 5.0})  # fmt: skip
     m = b.build(passive=False)
-    notes = " ".join(da.simulate(m, 0.01, [0.0], force=[1.0]).notes)
+    notes = " ".join(da.simulate(m, 0.01, [0.0], force=[1.0], rtol=1e-9).notes)
     for words in ("dry friction", "damping and springs", "limits of 'hinge'", "limits of speed", "limits of effort"):
         assert words in notes
     assert "armature" not in notes  # acts, in M
-    run = da.simulate(m.with_passive(True), 0.01, [0.0], contacts=[JointLimits()])
+    run = da.simulate(m.with_passive(True), 0.01, [0.0], contacts=[JointLimits()], rtol=1e-9)
     said = " ".join(run.notes)
     assert "limits of 'hinge'" not in said
     assert "damping" not in said
     assert "effort" not in said
-    plain = da.simulate(vertical_ball(), 0.01, [1.0])
+    plain = da.simulate(vertical_ball(), 0.01, [1.0], rtol=1e-9)
     assert plain.notes == ()
     assert plain.message == ""
 
@@ -339,7 +343,7 @@ def test_stops_that_joints_of_several_coordinates_do_not_have_are_named():
     b.joint("cross", "universal", parent="world", child="body", axis=(1, 0, 0), axis2=(0, 1, 0), limits=(-0.1, 0.1))
     b.body("more", mass=1.0, inertia=(0.1, 0.1, 0.1))
     b.joint("hinge", "revolute", parent="body", child="more", axis=(1, 0, 0), limits=(-0.1, 0.1))
-    run = da.simulate(b.build(), 0.05, v=[3.0, 0.0, 0.0], contacts=[JointLimits()])
+    run = da.simulate(b.build(), 0.05, v=[3.0, 0.0, 0.0], contacts=[JointLimits()], rtol=1e-9)
     assert any("limits of 'cross' are not watched" in note for note in run.notes)
     assert run.status == "simplified"
 
@@ -349,10 +353,10 @@ def test_collision_shapes_of_a_file_are_in_the_reason_of_a_run_without_contacts(
     b.body("box", mass=1.0, inertia=(0.1, 0.1, 0.1))
     b.note("collision shapes are not used: 1 on 1 bodies (box)")
     m = b.build(base="floating")
-    run = da.simulate(m, 0.01)
+    run = da.simulate(m, 0.01, rtol=1e-9)
     assert "collision shapes are not used: 1 on 1 bodies (box)" in run.reason
     assert any(note.startswith("collision shapes") for note in run.notes)
-    run = da.simulate(m, 0.01, contacts=[Contact(Sphere("box", 0.1), Plane(offset=-1.0))])
+    run = da.simulate(m, 0.01, contacts=[Contact(Sphere("box", 0.1), Plane(offset=-1.0))], rtol=1e-9)
     assert "collision" not in run.reason
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 import pytest
+import scipy.integrate
 
 import dalembert as da
+from dalembert.simulate import dormand_prince
 from dalembert.simulate.events.asked import EventWatch
 from dalembert.simulate.steppers import stiff
 from dalembert.simulate.steppers.explicit import PAIRS
@@ -312,3 +314,12 @@ def test_a_python_law_too_stiff_for_variational_steps_is_told():
     run = da.simulate(m, 1.0, q, v, force=lambda t, q, v: -1e5 * v, method="variational", step=1e-2)
     assert run.status == "no solution"
     assert "do not settle" in run.message
+
+
+@pytest.mark.parametrize("name", ["RK45", "DOP853"])
+def test_tables_are_those_of_scipy(name):
+    ours, theirs = getattr(dormand_prince, name), getattr(scipy.integrate, name)
+    tables = [table for table in vars(ours) if not table.startswith("_")]
+    assert len(tables) >= 5
+    for table in tables:
+        assert (getattr(ours, table) == getattr(theirs, table)).all(), table

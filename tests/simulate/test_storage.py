@@ -357,6 +357,60 @@ def test_spoilt_files_are_refused_at_once(tmp_path, state, kind):
         assert set(said) == {"refused"}
 
 
+CHECKED = ["t", "q", "v", "acceleration", "multipliers", "work", "step", "resume/checkpoint", "resume/checkpoint_steps"]
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_flipped_bit_in_a_variable_is_named(tmp_path, name):
+    path = tmp_path / "run.h5"
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 1.0, q, v, method="dop853", step=1e-2)
+    run.save(path)
+    assert np.array_equal(da.Trajectory.load(path).q, run.q)
+    with h5py.File(path) as file:
+        chunk = file[name].id.get_chunk_info(0)
+    data = bytearray(path.read_bytes())
+    data[chunk.byte_offset + 3] ^= 1 << 5
+    path.write_bytes(data)
+    with pytest.raises(da.ModelError, match=rf"run\.h5 is damaged: .* of '{name}'"):
+        da.Trajectory.load(path)
+
+
+def test_damaged_events_and_descriptions_are_named(tmp_path):
+    path = tmp_path / "run.h5"
+    run = da.simulate(vertical_ball(), 2.0, [1.0], contacts=[Contact(Sphere("ball"), restitution=0.5)], method="hybrid")
+    run.save(path)
+    assert run.events
+    whole = path.read_bytes()
+    with h5py.File(path, "r+") as file:
+        row = file["resume/event"][0]
+        row["time"] += 1e-3
+        file["resume/event"][0] = row
+    with pytest.raises(da.ModelError, match=r"damaged: event 0 in 'resume/event'"):
+        da.Trajectory.load(path)
+    path.write_bytes(whole)
+    with h5py.File(path, "r+") as file:
+        file.attrs["settings"] = file.attrs["settings"].replace("0.5", "0.6", 1).replace("2.0", "3.0", 1)
+    with pytest.raises(da.ModelError, match=r"damaged: 'settings'"):
+        da.Trajectory.load(path)
+
+
+def test_files_without_checksums_are_read_as_they_are(tmp_path):
+    """So are those of versions that wrote none."""
+    path = tmp_path / "run.h5"
+    m, q, v = crank_rocker()
+    run = da.simulate(m, 0.5, q, v, step=1e-2)
+    run.save(path)
+    with h5py.File(path, "r+") as file:
+        del file.attrs["checksums"], file["resume/checksum"]
+        events = file["resume/event"][:]
+        del file["resume/event"]
+        names = [each for each in events.dtype.names if each != "checksum"]
+        file.create_dataset("resume/event", data=events[names].astype([(n, events.dtype[n]) for n in names]))
+        file["q"][3] += 1.0
+    assert np.array_equal(da.Trajectory.load(path).v, run.v)
+
+
 def test_the_checksum_of_hdf5():
     """Values of Jenkins' own driver5 in lookup3.c."""
     assert lookup3(b"") == 0xDEADBEEF
@@ -420,6 +474,7 @@ def test_expressions_in_casadi_s_own_text_are_not_read(tmp_path, monkeypatch):
     da.simulate(m, 0.1, q, v, force=torque, file=tmp_path / "run.h5", step=1e-2)
     with h5py.File(tmp_path / "run.h5", "r+") as file:
         file.attrs["force"] = json.dumps({"casadi": torque.serialize()})
+        del file.attrs["checksums"]  # which files of older versions do not have
     monkeypatch.setattr(ca.Function, "deserialize", None)
     assert da.Trajectory.load(tmp_path / "run.h5").status == "completed"
     with pytest.raises(da.ModelError, match=r"force=\.\.\."):

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 
 import dalembert as da
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Placement
 
 
 def link_inertias(tree: da.Mechanism) -> list:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.tableau import ENGINES, Elimination, Outcome, Pattern, eliminate, make_plan
-from dalembert.tableau.elimination.checks import sound
+from dalembert.tableau.elimination.engines import sound
 from tests.reference.elimination import plain_solve
 from tests.tableau.strategies import exactly, regular_matrices
 

@@ -14,8 +14,7 @@ from scipy.linalg import null_space
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.examples import CENTRES, stanford_arm
-from dalembert.model import Placement
-from dalembert.model.mechanism.parts import Frame
+from dalembert.model import Frame, Placement
 from dalembert.tableau import (
     body_positions,
     coordinates,

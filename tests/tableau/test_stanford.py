@@ -7,7 +7,7 @@ import pytest
 import dalembert as da
 from dalembert.errors import ModelError
 from dalembert.examples import stanford_arm
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Placement
 from dalembert.tableau import GRANULARITIES, body_positions, maximal, newton_euler, reduce_index, signature
 from tests.tableau.robots import link_inertias, pinocchio_model, random_tree, rnea
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor, tree_order
-from dalembert.model.mechanism.placement import Placement
+from dalembert.model import Placement
 from dalembert.tree.algebra.articulated import articulated, times
 from dalembert.tree.algebra.count import count, inputs, work
 from dalembert.tree.algebra.inertia import Rigid

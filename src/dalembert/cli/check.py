@@ -1,18 +1,318 @@
-"""`dalembert check FILE`: say whether a system is solvable, and if not, why."""
+"""`dalembert check`: what a file holds, which constraints are redundant, at one and at many configurations."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
 
-from dalembert.cli.constraint_words import WORDS, constraints
-from dalembert.errors import ModelError
+from dalembert.errors import DalembertError, ModelError
+from dalembert.kkt import Diagnosis
+from dalembert.kkt.limits import SLACK
+from dalembert.model.constraints import (
+    Constraint,
+    Coupler,
+    Cylindrical,
+    Distance,
+    Planar,
+    Point,
+    PointInPlane,
+    PointOnLine,
+    Prismatic,
+    Revolute,
+    Rolling,
+    Servo,
+    Universal,
+    Weld,
+)
+from dalembert.model.mechanism.assemble import closed_or_none, closed_samples
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.readers import load, read_matrices
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Constraints as words on the command line: `foot`, `hand:box`, `tip:top:z`, `a:b:0.35`, `left=1,right=-2`.
+#
+# Parts are joined by ':'. A name that has ':' in it, as those of nested models have, is one part. An empty part in the
+# place of the other frame stands for none: `tip::z` is held where it is.
+
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+Axis = tuple[float, ...]
+
+
+def axis(text: str) -> Axis:
+    """Return x, y, z, one of them with a minus, or three numbers `1,0,1`."""
+    letter = text.casefold().removeprefix("-").removeprefix("+")
+    if letter in AXES:
+        return tuple(-x if text[0] == "-" and x else x for x in AXES[letter])
+    values = tuple(number(x, "part of an axis") for x in text.split(","))
+    if len(values) != 3:
+        raise ModelError(f"{text!r} is no axis: x, y, z, -x, -y, -z, or three numbers as in 1,0,1")
+    return values
+
+
+def number(text: str, what: str = "number") -> float:
+    """Return a number."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ModelError(f"{text!r} is no {what}") from error
+
+
+def metres(text: str) -> float:
+    """Return a length."""
+    return number(text, "length in metres")
+
+
+def terms(text: str) -> dict[str, float]:
+    """Return coordinates with their factors, `left=1,right=-2`."""
+    factors: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, factor = part.rpartition("=")
+        if not equals or not name or name in factors:
+            raise ModelError(f"{part!r} is not coordinate=factor, or is there twice: write left=1,right=-2")
+        factors[name] = number(factor, "factor")
+    return factors
+
+
+@dataclass(frozen=True)
+class Word:
+    """How an option is written, and how the constraint is made of its parts.
+
+    Attributes
+    ----------
+    form
+        As the help has it; parts in brackets may be left out.
+    made
+        Takes the first part, and what the others give by name.
+    parts
+        What comes after the first part: names of arguments, and what reads them; None for the other frame.
+    least
+        How many parts there must be.
+    """
+
+    form: str
+    made: Callable[..., Constraint]
+    parts: Sequence[tuple[str, Callable[[str], object] | None]] = ()
+    least: int = 1
+
+    def constraint(self, option: str, text: str, names: Collection[str]) -> Constraint:
+        """Return the constraint that `text` stands for; `names` are those of the mechanism."""
+        parts = split(text, names)
+        try:
+            if not self.least <= len(parts) <= 1 + len(self.parts) or not parts[0]:
+                raise ModelError("a name is missing" if not parts[0] else f"{len(parts)} parts")
+            options: dict[str, object] = {}
+            for (name, read), part in zip(self.parts, parts[1:], strict=False):
+                if part:
+                    options[name] = part if read is None else read(part)
+                elif read is not None or len(parts) == 2:
+                    raise ModelError(f"nothing stands after ':' for the {name}")
+            return self.made(parts[0], **options)
+        except DalembertError as error:
+            raise ModelError(f"--{option.replace('_', '-')} {text!r}: {error}; write {self.form}") from error
+
+
+OTHER: tuple[str, None] = ("other", None)
+AXIS = (OTHER, ("axis", axis))
+
+WORDS: dict[str, Word] = {
+    "point": Word("FRAME or FRAME:OTHER", Point, (OTHER,)),
+    "weld": Word("FRAME or FRAME:OTHER", Weld, (OTHER,)),
+    "revolute": Word("FRAME:OTHER:AXIS", Revolute, AXIS),
+    "prismatic": Word("FRAME:OTHER:AXIS", Prismatic, AXIS),
+    "cylindrical": Word("FRAME:OTHER:AXIS", Cylindrical, AXIS),
+    "universal": Word("FRAME:OTHER:AXIS:AXIS2", Universal, (*AXIS, ("axis2", axis))),
+    "planar": Word("FRAME:OTHER:AXIS", Planar, AXIS),
+    "distance": Word("FRAME:OTHER:LENGTH, the length in metres", Distance, (OTHER, ("length", metres)), 3),
+    "coupler": Word(
+        "JOINT=FACTOR,JOINT=FACTOR or the same with :OFFSET",
+        lambda text, **given: Coupler(terms(text), **given),
+        (("offset", number),),
+    ),
+    "point_on_line": Word("FRAME:OTHER:AXIS", PointOnLine, AXIS),
+    "point_in_plane": Word("FRAME:OTHER:NORMAL", PointInPlane, (OTHER, ("normal", axis))),
+    "rolling": Word("FRAME:OTHER:RADIUS or FRAME:OTHER:RADIUS:AXIS", Rolling, (OTHER, ("radius", metres), AXIS[1]), 3),
+    "servo": Word("JOINT:VALUE, radians or metres", Servo, (("motion", number),), 2),
+}
+"""Every option that makes a constraint; being here is being tested."""
+
+
+def constraints(given: dict[str, Sequence[str]], mechanism: Mechanism) -> list[Constraint]:
+    """Return the constraints of all words, by option."""
+    parts = (*mechanism.bodies, *mechanism.joints, *mechanism.frames)
+    names = {mechanism.ground, *mechanism.coordinates, *(part.name for part in parts)}
+    made = [WORDS[option].constraint(option, text, names) for option, texts in given.items() for text in texts]
+    return distinct(made, set(mechanism.names))
+
+
+def distinct(made: Sequence[Constraint], taken: set[str]) -> list[Constraint]:
+    """Return constraints of which no two have a row of the same name, nor one that is taken.
+
+    On the command line nobody can give names: what comes second is called "foot (weld)", then "foot (2)", ...
+    """
+    named = []
+    for constraint in made:
+        others = (
+            replace(constraint, name=f"{constraint.label} ({word})") for word in chain([constraint.kind], count(2))
+        )
+        one = next(one for one in chain([constraint], others) if taken.isdisjoint(one.row_names()))
+        taken = taken | set(one.row_names())
+        named.append(one)
+    return named
+
+
+def split(text: str, names: Collection[str]) -> list[str]:
+    """Return the parts of a word; the longest name that stands at a part's beginning is the part."""
+    parts, rest = [], text
+    while True:
+        known = [name for name in names if ":" in name and (rest == name or rest.startswith(f"{name}:"))]
+        part = max(known, key=len, default=rest.partition(":")[0])
+        parts.append(part)
+        if rest == part:
+            return parts
+        rest = rest[len(part) + 1 :]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A mechanism looked at in several configurations: ranks, redundancy, massless motion, uniqueness of reactions.
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """One configuration.
+
+    Attributes
+    ----------
+    place
+        "neutral", "random 1", ...: where the search for it began.
+    gap, widest
+        Largest residual of the holonomic rows, and the row that has it ("" without rows).
+    diagnosis
+        What `KKT` says of it, at rest.
+    """
+
+    place: str
+    gap: float
+    widest: str
+    diagnosis: Diagnosis
+
+    @property
+    def closed(self) -> bool:
+        """Whether the constraints on configurations are met."""
+        return self.gap <= SLACK
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the finding as plain data."""
+        d = self.diagnosis
+        return {
+            "configuration": self.place,
+            "closed": self.closed,
+            "gap": self.gap,
+            "widest": self.widest,
+            "verdict": d.verdict.name.lower(),
+            "message": d.verdict.message,
+            "rank": d.rank,
+            "rows": len(d.names),
+            "mass_rank": d.mass_rank,
+            "degrees_of_freedom": len(d.coordinates) - d.rank,
+            "redundant": list(d.redundant_names),
+            "inconsistent": [] if d.conflict is None else [d.names[i] for i in d.conflict.rows],
+            "massless": list(d.massless_motions),
+            "unique_reactions": [name for name, unique in zip(d.names, d.unique, strict=True) if unique],
+            "reactions_not_unique": [name for name, unique in zip(d.names, d.unique, strict=True) if not unique],
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.place}: {'constraints met' if self.closed else 'constraints NOT met'} (largest gap {self.gap:.1e}"
+        ]
+        lines[0] += f", {self.widest})" if self.widest and not self.closed else ")"
+        free = len(self.diagnosis.coordinates) - self.diagnosis.rank
+        return "\n".join(
+            [*lines, f"  {free} degrees of freedom", *(f"  {line}" for line in str(self.diagnosis).split("\n"))]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ConfigurationSurvey:
+    """A mechanism and what was found; `print` it."""
+
+    mechanism: Mechanism
+    findings: tuple[Finding, ...]
+
+    @property
+    def solvable(self) -> bool:
+        """Whether accelerations exist and are unique wherever the constraints are met, and they are met somewhere."""
+        closed = [finding.diagnosis for finding in self.findings if finding.closed]
+        return bool(closed) and all(sample.solvable and sample.conflict is None for sample in closed)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        m = self.mechanism
+        return {
+            "mechanism": m.name,
+            "source": m.source,
+            "bodies": len(m.bodies),
+            "nq": m.nq,
+            "nv": m.nv,
+            "mass": m.mass,
+            "loops": [loop.name for loop in m.loops],
+            "couplings": [coupling.name for coupling in m.couplings],
+            "rows": list(m.names),
+            "notes": list(m.notes),
+            "solvable": self.solvable,
+            "configurations": [finding.as_dict() for finding in self.findings],
+        }
+
+    def __str__(self) -> str:
+        parts = [str(self.mechanism)]
+        seen: dict[str, list[str]] = {}
+        for finding in self.findings:
+            lines = str(finding).split("\n", 1)
+            seen.setdefault(_without_numbers(finding), []).append(lines[0])
+            if len(seen[_without_numbers(finding)]) == 1:
+                parts.append(str(finding))
+            else:
+                parts.append(f"{lines[0]}\n  as at {seen[_without_numbers(finding)][0].split(':')[0]}")
+        return "\n\n".join(parts)
+
+
+def _without_numbers(finding: Finding) -> str:
+    """Return what two findings must share to be told once."""
+    words = {k: v for k, v in finding.as_dict().items() if k not in ("configuration", "gap", "widest")}
+    return repr(words)
+
+
+def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0) -> ConfigurationSurvey:
+    """Look at a mechanism at its neutral and at `samples` random configurations, each closed first where it can be."""
+    if samples < 0 or seed < 0:
+        raise ModelError(f"the number of random configurations and their seed are not negative; got {samples}, {seed}")
+    close = closed_or_none(mechanism.project)
+    neutral = close(mechanism.neutral())
+    findings = [_finding(mechanism, "neutral", mechanism.neutral() if neutral is None else neutral)]
+    for i, (q, _) in enumerate(closed_samples(mechanism, close, samples, seed)):
+        findings.append(_finding(mechanism, f"random {i + 1}", q))
+    return ConfigurationSurvey(mechanism, tuple(findings))
+
+
+def _finding(mechanism: Mechanism, place: str, q: np.ndarray) -> Finding:
+    """Diagnose a configuration."""
+    phi = np.abs(mechanism.constraint(q))
+    rows = [name for name, has in zip(mechanism.names, mechanism.holonomic, strict=True) if has]
+    gap = float(phi.max(initial=0.0))
+    return Finding(place, gap, rows[int(phi.argmax())] if phi.size else "", mechanism.diagnose(q))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `dalembert check FILE`: say whether a system is solvable, and if not, why.
+
 
 ROBOT_FILES = (".urdf", ".sdf", ".world", ".xml", ".mjcf")
 Words = tyro.conf.UseAppendAction[tuple[str, ...]]
@@ -93,13 +393,11 @@ class Check:
         return self._robot() if self.file.suffix.lower() in ROBOT_FILES else self._matrices()
 
     def _robot(self) -> int:
-        from dalembert.cli.survey_configurations import survey
-
         mechanism = load(self.file, self.base, strict=self.strict)
         mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}, mechanism))
-        found = survey(mechanism, self.samples, self.seed)
-        print(json.dumps(found.as_dict(), indent=2) if self.json else found)
-        return 0 if found.solvable else 1
+        report = survey(mechanism, self.samples, self.seed)
+        print(json.dumps(report.as_dict(), indent=2) if self.json else report)
+        return 0 if report.solvable else 1
 
     def _matrices(self) -> int:
         if self.json or any(getattr(self, word) for word in WORDS):

@@ -64,8 +64,8 @@ def _massless(page: Report) -> None:
     """Show equations (34) and (35)."""
     K = KKT([[1, 0], [0, 0]], [[2, -1]], names=["slider"], coordinates=["theta1", "theta2"])
     expected = [[1, 2], [2, 4]], [[0, -1]], [[0]]
-    found = K.dagger.M, K.dagger.A, K.dagger.Lambda
-    equal = all(np.array_equal(a, b) for a, b in zip(found, expected, strict=True))
+    blocks = K.dagger.M, K.dagger.A, K.dagger.Lambda
+    equal = all(np.array_equal(a, b) for a, b in zip(blocks, expected, strict=True))
     worst = max(float(value) for value in K.dagger.residuals().values())
     verdict = (
         f"equal to eq. (35): {'yes, to the last digit' if equal else 'NO'}; identities (11)-(14) within {worst:.0e}"
@@ -117,9 +117,9 @@ def limit_of_a_light_rod() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarr
         rod = crank_slider(rod_mass=3.0 * mass)
         exact = _reduced(rod, q, v)
         size = np.abs(exact).max()
-        found = solve(rod, q, v, force=LOAD).acceleration
-        block[k], traditional[k] = (np.abs(x - exact).max() / size for x in (found, _through_inverse(rod, q, v)))
-        apart[k] = np.abs(found - still).max()
+        acceleration = solve(rod, q, v, force=LOAD).acceleration
+        block[k], traditional[k] = (np.abs(x - exact).max() / size for x in (acceleration, _through_inverse(rod, q, v)))
+        apart[k] = np.abs(acceleration - still).max()
     return masses, block, traditional, apart
 
 

@@ -56,19 +56,19 @@ class Graph:
 
         self._check_options()
         if self.file.suffix.lower() == ".mtx":
-            found = structure(read_pattern(self.file))
+            report = structure(read_pattern(self.file))
         else:
             tableau = self._tableau()
-            found = tableau.structure()
+            report = tableau.structure()
             if tableau.conditions and not tableau.instant:
                 print(f"without unknowns, conditions on known data: {listed(tableau.conditions)}")
-            if found.solvable and tableau.differential:
+            if report.solvable and tableau.differential:
                 print(signature(tableau))
-        print(found)
+        print(report)
         if self.output is not None:
-            self._draw(found)
+            self._draw(report)
             print(f"picture: {self.output}")
-        return 0 if found.solvable else 1
+        return 0 if report.solvable else 1
 
     def _check_options(self) -> None:
         """Refuse options that cannot be obeyed, before any work."""
@@ -76,7 +76,7 @@ class Graph:
             raise ModelError(f"--kind {self.kind} is not auto, graph or matrix")
         robots = {"--known": self.known, "--coordinates": self.coordinates != "auto", "--base": self.base != "auto",
                   "--granularity": self.granularity != "essential"}  # fmt: skip
-        wrong = [option for option, given in robots.items() if given]
+        wrong = [option for option, value in robots.items() if value]
         if wrong and self.file.suffix.lower() not in ROBOT_FILES:
             raise ModelError(f"{wrong[0]} is for robot files ({', '.join(ROBOT_FILES)}); {self.file} says itself")
         if self.output is None:
@@ -94,9 +94,9 @@ class Graph:
         from dalembert.tableau import Tableau
 
         robot = self.file.suffix.lower() in ROBOT_FILES
-        given = None if robot else vars(read_equations(self.file))
+        equations = None if robot else vars(read_equations(self.file))
         try:
-            return self._robot() if given is None else Tableau(**given)
+            return self._robot() if equations is None else Tableau(**equations)
         except ModelError as error:
             if str(error).startswith(str(self.file)):
                 raise

@@ -64,7 +64,7 @@ class Cache:
         if self.clear:
             print(f"{clear_cache()} entries removed")
             return 0
-        found = cache_info()
-        where = found.folder if found.folder is not None else "off (DALEMBERT_CACHE)"
-        print(f"folder   {where}\nentries  {found.entries}\nsize     {found.bytes / 2**20:.1f} MiB")
+        info = cache_info()
+        where = info.folder if info.folder is not None else "off (DALEMBERT_CACHE)"
+        print(f"folder   {where}\nentries  {info.entries}\nsize     {info.bytes / 2**20:.1f} MiB")
         return 0

@@ -106,8 +106,8 @@ COUNTED = """
 from dalembert.kernel import loop_cache
 {before}
 {entry}
-import json
-print(json.dumps([dict(loop_cache.counts), sorted(loop_cache.loaded)]))
+import json, time
+print(json.dumps([dict(loop_cache.counts), sorted(loop_cache.loaded), time.process_time()]))
 """
 
 
@@ -144,6 +144,8 @@ class Warm:
             keep_only(needed, folder_below(self.shipped.resolve()))
         for variable, folder in self._folders().items():
             print(f"export {variable}={folder}")
+        if self.to is None and self.shipped is None:
+            print("The library is warm: its loops start without compiling from here on.")
         return 0
 
     def _run_entries(self, words: str) -> list[EntryRun]:
@@ -157,8 +159,9 @@ class Warm:
             for future in as_completed([pool.submit(self._run_entry, name) for name in names]):
                 run = future.result()
                 runs.append(run)
-                result = run.error or ", ".join(f"{count} {tier}" for tier, count in sorted(run.counts.items()))
-                bar.console.print(f"{run.name}: {result}", highlight=False)
+                result = ", ".join(f"{count} {tier}" for tier, count in sorted(run.counts.items()))
+                line = run.error or f"{result}; {run.seconds:.1f} s of the processor"
+                bar.console.print(f"{run.name}: {line}", highlight=False)
                 bar.advance(task)
         return runs
 
@@ -172,7 +175,7 @@ class Warm:
         code = COUNTED.format(before=before, entry=ENTRIES[name])
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
         if done.returncode:
-            return EntryRun(name, (done.stderr.strip().splitlines() or ["failed"])[-1], {}, ())
+            return EntryRun(name, (done.stderr.strip().splitlines() or ["failed"])[-1], {}, (), 0.0)
         return EntryRun(name, "", *json.loads(done.stdout.splitlines()[-1]))
 
     def _folders(self) -> dict[str, str]:
@@ -184,12 +187,13 @@ class Warm:
 
 
 class EntryRun(NamedTuple):
-    """One entry: the last line of its error or nothing; loops by where their code came from; shipped indices used."""
+    """One entry: last line of its error, if any; loops by where their code came from; shipped indices; its seconds."""
 
     name: str
     error: str
     counts: Mapping[str, int]
     loaded: Sequence[str]
+    seconds: float
 
 
 def keep_only(needed: set[str], folder: Path) -> None:

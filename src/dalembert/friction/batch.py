@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.friction.limits import SYMMETRIC
 from dalembert.friction.problem import ContactProblem, problem_over
 from dalembert.friction.resolution import BatchResolution, FrictionStatus
 from dalembert.friction.resolve import refuse_negative, resolve_state
@@ -85,7 +86,7 @@ def _alone(out: BatchResolution, s: int, problem: ContactProblem, options: dict[
     """Resolve one sample as a single state and write its answer."""
     matrices = problem.matrices(s)
     M = matrices[0]
-    if not all(np.isfinite(x).all() for x in matrices) or not np.allclose(M, M.T, rtol=1e-12, atol=0.0):
+    if not all(np.isfinite(x).all() for x in matrices) or not np.allclose(M, M.T, rtol=SYMMETRIC, atol=0.0):
         out.status[s] = FrictionStatus.NONFINITE
         return
     try:

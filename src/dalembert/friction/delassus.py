@@ -16,22 +16,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.linalg.lapack import dpotrs, dtrtrs  # pyright: ignore[reportAttributeAccessIssue]
 
-from dalembert.friction.bounded.sticking import HOLDS, held_by, independent_rows
+from dalembert.friction.bounded.sticking import held_by, independent_rows
+from dalembert.friction.limits import BALANCED, DEFINITE, DEPENDENT_COLUMN, HOLDS, SHARED, UNSEEN
 from dalembert.kkt import KKT
 
 Array = np.ndarray
-
-BALANCED = 1e-11
-"""An acceleration belongs to given forces where the equations of motion hold up to this part of their terms."""
-
-UNSEEN = 1e-14
-"""What is left of a contact direction beside the constraint rows, or of g, is rounding below this part of its terms."""
-
-SHARED = 1e-5
-"""A contact that nothing loads is at rest to the rounding of the whole motion: so much of the latter is in its size."""
-
-DEFINITE = 1e-8
-"""Without constraints, M is factored at once where every pivot is at least this part of its diagonal entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,15 +146,20 @@ class Delassus:
         """What contact accelerations are measured against: their terms, and a part of what moves the others."""
         return self.terms + SHARED * np.sqrt(self.delassus[0].diagonal()) * self.kinetic + np.finfo(float).tiny
 
-    def out_of_balance(self, a: Float[Array, " n"], T: Float[Array, " m"], explained: float) -> float:
-        """Return Z^T (M a - f - W T), the largest part relative to data and a part of the whole motion.
+    def out_of_balance(self, a: Float[Array, " n"], T: Float[Array, " m"], explained: float, whole: Any) -> float:
+        """Return Z^T (M a - f - W T), the largest part relative to data and to `whole`, a part of the whole motion.
 
         Of the terms of a and T so much counts as data that they explain.
         """
         missing = np.abs(self.imbalance(a, T))
         terms = np.abs(self.f) + explained * (np.abs(self.system.M) @ np.abs(a) + np.abs(self.W) @ np.abs(T))
-        size = np.abs(self.admissible(terms, np.abs)) + SHARED * self._motion_roots * self.kinetic
+        size = np.abs(self.admissible(terms, np.abs)) + whole
         return float(np.max(missing / np.maximum(size, np.finfo(float).tiny), initial=0.0))
+
+    @property
+    def whole_motion(self) -> Float[Array, " p"]:
+        """The part of the whole motion that is in the size of forces along admissible motions."""
+        return SHARED * self._motion_roots * self.kinetic
 
     @cached_property
     def _motion_roots(self) -> Float[Array, " p"]:
@@ -214,7 +208,7 @@ class Delassus:
         if not np.isfinite(a).all():
             return found
         needed = self.system.M @ a - load
-        forces = np.linalg.lstsq(W, needed, rcond=1e-13)[0]
+        forces = np.linalg.lstsq(W, needed, rcond=DEPENDENT_COLUMN)[0]
         terms = np.abs(self.system.M) @ np.abs(a) + np.abs(load) + np.abs(W) @ np.abs(forces)
         return forces if (np.abs(W @ forces - needed) <= 1e2 * HOLDS * terms).all() else found
 

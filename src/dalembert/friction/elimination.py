@@ -8,23 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.friction.limits import CONSISTENT, CONSISTENT_MOTION, DEPENDENT_CONSTRAINT, UNSEEN
 from dalembert.kernel.loops import compiled
 from dalembert.kkt.limits import EPS, MASS_FACTOR
 
 GOOD, UNSOLVED, NOT_DEFINITE, NOT_FINITE, CONTRADICTS = 0, 3, 6, 7, 8
 """Codes of `FrictionStatus`."""
-
-DEPENDENT = 1e-11
-"""What is left of a constraint row beside those before it: below this part of the row it depends on them."""
-
-UNSEEN = 1e-14
-"""What the constraint rows leave of a contact direction, or of g, is rounding below this part, as in `delassus.py`."""
-
-CONSISTENT = 1e-9
-"""A dependent row's drift may miss what the others imply by this part of its terms."""
-
-ROUNDED = 1e-13
-"""And by this part of the row's size times that of the prescribed motion: where the terms vanish, all is rounding."""
 
 
 @compiled
@@ -96,7 +85,7 @@ def orthonormal(A, L, Q, R):
                     row[p] -= part * Q[j, p]
         left = np.sqrt(dot(row, row))
         Q[i] = 0.0
-        if left > DEPENDENT * size:
+        if left > DEPENDENT_CONSTRAINT * size:
             R[i, i] = left
             Q[i] = row / left
 
@@ -119,7 +108,7 @@ def particular(Q, R, drift, b):
             motion = np.hypot(motion, part[i])
             for p in range(b.size):
                 b[p] += part[i] * Q[i, p]
-        elif abs(total) > CONSISTENT * terms + ROUNDED * size * motion:
+        elif abs(total) > CONSISTENT * terms + CONSISTENT_MOTION * size * motion:
             return False
     return True
 

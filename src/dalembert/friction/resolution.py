@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from dalembert.friction.limits import AT_LIMIT, OPTIMAL, REDUNDANT_MULTIPLIERS, STILL
+
 if TYPE_CHECKING:
     from dalembert.friction.uniqueness import UniquenessReport
 
@@ -61,12 +63,6 @@ _MESSAGES = {
 
 
 Array = np.ndarray
-
-STILL = 1e-13
-"""A contact acceleration counts as zero up to this part of the terms that it is summed from."""
-
-AT_LIMIT = 1e-12
-"""A force counts as at its limit within this part of the limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +136,6 @@ def index_sets(
 # The resolution of a friction problem: accelerations, forces, index sets, certificate, what is not unique.
 
 
-OPTIMAL = 1e-10
-"""Relative residual of the friction laws up to which an answer counts as one."""
-
-
 @dataclass(frozen=True)
 class FrictionCertificate:
     """Evidence for one answer.
@@ -153,8 +145,9 @@ class FrictionCertificate:
     method
         Which method found it.
     optimality
-        Largest violation of the laws at contacts at rest and of the equations of motion, relative to the data that
-        the contact's acceleration is summed from; 0 is exact. Forces that grow without bound make nothing small.
+        Largest violation of the laws and of the equations of motion, relative to the data that the contact's
+        acceleration is summed from, in motion to the force of the law; 0 is exact. Forces that grow without bound make
+        nothing small.
     excess
         Largest part by which a force exceeds its limit, relative to the limit.
     iterations
@@ -295,5 +288,5 @@ def least_multipliers(M: Array, f: Array, W: Array, A: Array, a: Array, T: Array
         return lam
     M, W, A = (x if len(x) == 1 else x[good] for x in (M, W, A))
     missing = f[good] + (W @ T[good][:, :, None] - M @ a[good][:, :, None])[:, :, 0]
-    lam[good] = (np.linalg.pinv(A.transpose(0, 2, 1), rcond=1e-12) @ missing[:, :, None])[:, :, 0]
+    lam[good] = (np.linalg.pinv(A.transpose(0, 2, 1), rcond=REDUNDANT_MULTIPLIERS) @ missing[:, :, None])[:, :, 0]
     return lam

@@ -19,14 +19,9 @@ import scipy.linalg as sla
 from jaxtyping import Bool, Float, Int
 from scipy.optimize import linprog
 
+from dalembert.friction.limits import CONTRACTS, DEPENDENT_COLUMN, DEPENDENT_UNIT, OPEN
+
 Array = np.ndarray
-
-OPEN = 1e-9
-"""A contact is undetermined where its force can change by more than this part of a unit direction."""
-
-
-DEPENDENT = 1e-10
-"""Pivots of rows of unit size below this are those of redundant rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +69,7 @@ def undetermined_forces(
         return ()
     columns = B[:, index]
     size = np.abs(columns).max(axis=0, initial=0.0)
-    null = sla.null_space(columns / np.where(size > 0.0, size, 1.0), rcond=1e-13)
+    null = sla.null_space(columns / np.where(size > 0.0, size, 1.0), rcond=DEPENDENT_COLUMN)
     sides = side[index]
     basis, _ = open_directions(null, (sides[:, None] * null)[sides != 0])
     return tuple(names[int(i)] for i in index[np.abs(basis).max(axis=1, initial=0.0) > OPEN])
@@ -86,7 +81,7 @@ def null_space(E: Float[Array, "q p"]) -> Float[Array, "p j"]:
         return np.eye(E.shape[1])
     factors: Any = sla.qr(E.T, pivoting=True, check_finite=False)
     Q, R, _ = factors
-    return Q[:, int(np.count_nonzero(np.abs(R.diagonal()) > DEPENDENT)) :]
+    return Q[:, int(np.count_nonzero(np.abs(R.diagonal()) > DEPENDENT_UNIT)) :]
 
 
 def open_directions(
@@ -131,7 +126,7 @@ def proved_unique(
     normal = np.zeros(G.shape[0], dtype=bool)
     normal[first[:-1]] = True
     values, vectors = np.linalg.eigh(G)
-    if values.size == 0 or values[0] <= 1e-12 * values[-1]:
+    if values.size == 0 or values[0] <= CONTRACTS * values[-1]:
         return False
     inverse = (vectors / values) @ vectors.T
     strength = np.linalg.norm(inverse[np.ix_(normal, normal)], 2) * np.linalg.norm(G[np.ix_(~normal, ~normal)], 2)

@@ -107,13 +107,13 @@ def make_outputs(name: str, arguments: Arguments, ports: Sequence[Port], dtype: 
         return [np.empty(shape, dtype) for shape in shapes]
     if not isinstance(out, np.ndarray | tuple | list):
         raise ShapeError(f"out= of kernel {name!r} must be an array or a list of arrays, not {type(out).__name__}")
-    given = [out] if isinstance(out, np.ndarray) else list(out)
-    if len(given) != len(ports):
-        raise ShapeError(f"kernel {name!r} has {len(ports)} outputs; out= holds {len(given)}")
-    for k, (array, port, shape) in enumerate(zip(given, ports, shapes, strict=True)):
+    arrays = [out] if isinstance(out, np.ndarray) else list(out)
+    if len(arrays) != len(ports):
+        raise ShapeError(f"kernel {name!r} has {len(ports)} outputs; out= holds {len(arrays)}")
+    for k, (array, port, shape) in enumerate(zip(arrays, ports, shapes, strict=True)):
         if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
-            found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
-            raise ShapeError(f"out= for output {port.name!r} of kernel {name!r} must be {dtype} {shape}, not {found}")
+            words = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+            raise ShapeError(f"out= for output {port.name!r} of kernel {name!r} must be {dtype} {shape}, not {words}")
         if not array.flags.writeable or not array.flags.aligned:
             raise ShapeError(f"out= for output {port.name!r} of kernel {name!r} is read-only or not aligned")
         if _overlaps_itself(array):
@@ -121,11 +121,11 @@ def make_outputs(name: str, arguments: Arguments, ports: Sequence[Port], dtype: 
                 f"out= for output {port.name!r} of kernel {name!r} uses memory twice (strides {array.strides}), "
                 "as a broadcast view does; its elements could not differ"
             )
-        for other in given[:k]:
+        for other in arrays[:k]:
             if np.shares_memory(array, other):
                 raise ShapeError(f"out= of kernel {name!r}: output {port.name!r} overlaps another output")
-    _detach(arguments, given)
-    return given
+    _detach(arguments, arrays)
+    return arrays
 
 
 def _overlaps_itself(array: NDArray[Any]) -> bool:
@@ -166,11 +166,11 @@ def leading_axes(inputs: Sequence[Any], ports: Sequence[Port]) -> tuple[int, ...
         extra = len(shape) - len(port.shape)
         if extra > 0 and shape[extra:] == port.shape:
             axes.setdefault(shape[:extra], port.name)
-    if len(inputs) != len(ports) or all(len(each) < 2 for each in axes):
+    if len(inputs) != len(ports) or all(len(lead) < 2 for lead in axes):
         return None
     if len(axes) > 1:
-        found = ", ".join(f"{name!r} {each}" for each, name in axes.items())
-        raise ShapeError(f"batches must have the same leading axes; they are {found}")
+        words = ", ".join(f"{name!r} {lead}" for lead, name in axes.items())
+        raise ShapeError(f"batches must have the same leading axes; they are {words}")
     return next(iter(axes))
 
 
@@ -188,16 +188,16 @@ def call_flat(
     """Call with N samples in a row; outputs and status come back with the axes B. `ports` are those in and out."""
     samples = prod(batch)
     flat = [_flat(x, batch, samples, port) for x, port in zip(inputs, ports[0], strict=True)]
-    given = None if out is None else [out] if isinstance(out, np.ndarray) else list(out)
+    arrays = None if out is None else [out] if isinstance(out, np.ndarray) else list(out)
     rows = None
-    if given is not None:
-        rows = [_flat(x, batch, samples, port) for x, port in zip(given, ports[1], strict=False)]
+    if arrays is not None:
+        rows = [_flat(x, batch, samples, port) for x, port in zip(arrays, ports[1], strict=False)]
     outputs, status = call(flat, rows)
     shaped = [x.reshape(*batch, *port.shape) for x, port in zip(outputs, ports[1], strict=True)]
-    for target, source in zip(given or (), shaped, strict=False):
+    for target, source in zip(arrays or (), shaped, strict=False):
         if not np.may_share_memory(target, source):
             target[...] = source
-    return shaped if given is None else given, None if status is None else status.reshape(batch)
+    return shaped if arrays is None else arrays, None if status is None else status.reshape(batch)
 
 
 def _flat(value: Any, batch: tuple[int, ...], samples: int, port: Port) -> Any:

@@ -206,9 +206,9 @@ def installed_version(package: str) -> str:
     if spec is not None and spec.origin:
         site = os.path.dirname(os.path.dirname(spec.origin))
         start, end = f"{package}-", ".dist-info"
-        found = [name for name in os.listdir(site) if name.startswith(start) and name.endswith(end)]
-        if len(found) == 1:
-            return found[0].removeprefix(start).removesuffix(end)
+        folders = [name for name in os.listdir(site) if name.startswith(start) and name.endswith(end)]
+        if len(folders) == 1:
+            return folders[0].removeprefix(start).removesuffix(end)
     from importlib.metadata import version
 
     return version(package)

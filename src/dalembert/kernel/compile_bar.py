@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from typing import Any
 
 from numba.core import event
 
 from dalembert.kernel.loop_cache import PACKAGE, functions_of
+from dalembert.progress import ProgressBar
 
 PATIENCE = 1.0
 """Seconds before the bar appears."""
@@ -30,9 +29,8 @@ class CompileWatch(event.Listener):
     """Follows Numba through the functions that one entry needs; compilation is nested, the outermost is the entry."""
 
     def __init__(self) -> None:
-        self.depth, self.count, self.total = 0, 0, 1
-        self.begun, self.text = 0.0, ""
-        self.bar: Any = None
+        self.depth, self.count = 0, 0
+        self.bar: ProgressBar | None = None
 
     def on_start(self, event: Any) -> None:
         """Note that a function's compilation begins."""
@@ -43,8 +41,10 @@ class CompileWatch(event.Listener):
                 return
             room = module.removeprefix(f"{PACKAGE}.")
             what = next((words for name, words in ROOMS.items() if room.startswith(name)), room)
-            self.text = f"compiling {what}, once on this machine"
-            self.count, self.total, self.begun = 0, functions_of(function), time.monotonic()
+            self.count = 0
+            self.bar = ProgressBar(
+                f"compiling {what}, once on this machine", 0, functions_of(function), patience=PATIENCE
+            )
         self.depth += 1
         self._show()
 
@@ -54,24 +54,14 @@ class CompileWatch(event.Listener):
             return
         self.depth -= 1
         self.count += 1
-        if self.depth:
-            self._show()
-        elif self.bar is not None:
+        self._show()
+        if not self.depth and self.bar is not None:
             self.bar.stop()
             self.bar = None
 
     def _show(self) -> None:
-        if self.bar is None:
-            if time.monotonic() - self.begun < PATIENCE or not sys.stderr.isatty():
-                return
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-            columns = (TextColumn("{task.description}:"), MofNCompleteColumn(), BarColumn(), TimeElapsedColumn())
-            self.bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
-            self.bar.add_task(self.text, total=self.total)
-            self.bar.start()
-        self.bar.update(self.bar.task_ids[0], completed=min(self.count, self.total), description=self.text)
+        if self.bar is not None:
+            self.bar(min(self.count, self.bar.end))
 
 
 def watch_compiling() -> None:

@@ -59,9 +59,9 @@ class Workers:
             some(0)
         finally:
             waiting.clear()
-            for each in helpers:
-                if not each.cancel():  # one that has not even begun has nothing left to do
-                    each.result()
+            for helper in helpers:
+                if not helper.cancel():  # one that has not even begun has nothing left to do
+                    helper.result()
 
     def _ready(self) -> ThreadPoolExecutor:
         if self._pool is None or self._pool[0] != os.getpid():

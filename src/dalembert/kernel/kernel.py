@@ -139,11 +139,11 @@ class Kernel:
     def function(self) -> Any:
         """The CasADi function; built now where the kernel came from the cache by name."""
         function = self._source.function
-        found = tuple(function.size_in(i) for i in range(function.n_in()))
-        if found != tuple((port.rows, port.cols) for port in self.inputs):
+        shapes = tuple(function.size_in(i) for i in range(function.n_in()))
+        if shapes != tuple((port.rows, port.cols) for port in self.inputs):
             raise ModelError(
                 f"kernel {self.name!r} was compiled under the key {self._source.parts} for {self.inputs}, but its "
-                f"build function now returns inputs of shapes {found}; the key must change when the function does"
+                f"build function now returns inputs of shapes {shapes}; the key must change when the function does"
             )
         return function
 
@@ -168,10 +168,10 @@ class Kernel:
             if result is not NotImplemented:
                 return result
         elif len(inputs) == self._arity:
-            given = _arrays(out)
-            result = self._short(*inputs, *given)
+            arrays = _arrays(out)
+            result = self._short(*inputs, *arrays)
             if result is None:
-                return given[0] if self._bare else given
+                return arrays[0] if self._bare else arrays
         if self._left_off(inputs):
             return self(*inputs, *self.spare, out=out)
         outputs, _ = self._evaluate(inputs, out, False)
@@ -180,10 +180,10 @@ class Kernel:
     def call(self, *inputs: Any, out: Any = None) -> Evaluation:
         """Return all outputs and the status of every sample."""
         if len(inputs) == self._arity:
-            given = () if out is None else _arrays(out)
-            result = self._short(*inputs, *given, None)
+            arrays = () if out is None else _arrays(out)
+            result = self._short(*inputs, *arrays, None)
             if result is not NotImplemented:
-                outputs, status = (result[:-1], result[-1]) if out is None else (given, result)
+                outputs, status = (result[:-1], result[-1]) if out is None else (arrays, result)
                 return self._evaluation(outputs, status)
         elif self._left_off(inputs):
             return self.call(*inputs, *self.spare, out=out)

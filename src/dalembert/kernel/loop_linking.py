@@ -161,8 +161,7 @@ class LoopCompiler(compiler.Compiler):
             kind = EntryLibrary if is_entry else PartLibrary
             self.state.library = kind(self.state.targetctx.codegen(), func.__qualname__)
             self.state.library.enable_object_caching()
-            called = is_entry and Compiling.entry.by_address
-            self.state.flags.no_cfunc_wrapper = not called
+            self.state.flags.no_cfunc_wrapper = not (is_entry and Compiling.entry.by_address)
             if not is_entry:
                 self.state.flags.no_cpython_wrapper = True
         return super().compile_extra(func)
@@ -175,7 +174,7 @@ INHERITED = {"_nrt": "nrt", "fastmath": "fastmath", "error_model": "error_model"
 class LoopDispatcher(CPUDispatcher):
     """A compiled function as Numba has it, with a second set of codes: those that entries take in.
 
-    `by_address` says that loops call it by its address (`views.Unit`).
+    `by_address` says that other loops call it by its address (`views.Unit`).
     """
 
     by_address = False

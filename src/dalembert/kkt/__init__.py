@@ -11,16 +11,15 @@ if TYPE_CHECKING:
     from dalembert.kkt.certificate import BatchCertificate, Certificate
     from dalembert.kkt.dagger import Dagger
     from dalembert.kkt.diagnosis import Diagnosis
-    from dalembert.kkt.impact import Impact
     from dalembert.kkt.kkt import KKT
-    from dalembert.kkt.routes import ROUTES
+    from dalembert.kkt.routes import FACTORISATIONS
     from dalembert.kkt.routes.mass_weighted import gauss_function
-    from dalembert.kkt.solution import Solution
+    from dalembert.kkt.solution import Impact, Solution
     from dalembert.kkt.status import Status
 
 __all__ = [
+    "FACTORISATIONS",
     "KKT",
-    "ROUTES",
     "BatchCertificate",
     "Certificate",
     "Dagger",
@@ -40,9 +39,9 @@ __getattr__ = on_first_use(
         **dict.fromkeys(("BatchCertificate", "Certificate"), "certificate"),
         "Dagger": "dagger",
         "Diagnosis": "diagnosis",
-        "Impact": "impact",
+        "Impact": "solution",
         "KKT": "kkt",
-        "ROUTES": "routes",
+        "FACTORISATIONS": "routes",
         "gauss_function": "routes.mass_weighted",
         "Solution": "solution",
         "Status": "status",

@@ -14,16 +14,12 @@ import numpy as np
 import scipy.linalg as sla
 from jaxtyping import Float, Int
 
-from dalembert.kkt.limits import EPS, massless_level
+from dalembert.kkt.limits import EPS, WORST_PARTITION, massless_level
 from dalembert.kkt.rows import RowStructure
-
-Array = np.ndarray
+from dalembert.types import Array
 
 MASSLESS_PREFERENCE = 1e6
 """Massless coordinates are made dependent before any other, as if this much lighter than the lightest."""
-
-WORST_PARTITION = 1e-6
-"""A partition whose dependent block is worse conditioned than this gives way to plain column pivoting."""
 
 
 @dataclass(frozen=True, eq=False)

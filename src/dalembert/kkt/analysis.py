@@ -7,18 +7,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from dalembert.kkt.admissible_motions import MotionStructure, motion_structure
 from dalembert.kkt.limits import EPS, fast_proof
 from dalembert.kkt.rows import RowStructure, row_structure
-from dalembert.kkt.scaling import block_scales
+from dalembert.kkt.scaling import block_scales, common_units, own_units
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The block matrix itself, and its inverse through the Schur complement (seed 000, section 1).
-
-
-Array = np.ndarray
 
 
 def block_matrix(M: Array, A: Array) -> Array:
@@ -66,6 +64,8 @@ class Analysis:
         The eps of the numbers in M and in A.
     groups
         Which rows share a unit; None where each has its own.
+    units
+        Exponents of two by which the rows were multiplied; None for rows as they were given.
     factors
         Routes factored so far (or their refusals), by name, so that further right sides cost a solve only.
     """
@@ -78,11 +78,13 @@ class Analysis:
         precision: tuple[float, float] = (EPS, EPS),
         rank: int | None = None,
         groups: Sequence[int] | None = None,
+        units: Int[Array, " m"] | None = None,
     ) -> None:
         n = M.shape[0]
         self.K = block_matrix(M, A)
         self.M, self.A = self.K[:n, :n], self.K[n:, :n]
         self.tolerance, self.precision, self.rank, self.groups = tolerance, precision, rank, groups
+        self.units = units
         self.absK = np.abs(self.K)
         self.factors: dict[str, Any] = {}
 
@@ -94,7 +96,34 @@ class Analysis:
     @cached_property
     def rows(self) -> RowStructure:
         """Rank and null space of the constraint rows."""
-        return row_structure(self.A, self.M, self.tolerance, self.precision[1], self.rank, self.groups)
+        return row_structure(
+            self.A, self.M, self.tolerance, self.precision[1], self.rank, self.groups, units=self.units
+        )
+
+    @cached_property
+    def in_common_units(self) -> tuple[Analysis, Int[Array, " k"]]:
+        """The same system with M and A of size one, and the exponents s of its units; see `in_units`."""
+        s = np.concatenate(common_units(self.A, self.M))
+        return self.in_units(s), s
+
+    @cached_property
+    def in_own_units(self) -> tuple[Analysis, Int[Array, " k"]]:
+        """The same system with every coordinate and row of size one, and the exponents s of its units."""
+        s = np.concatenate(own_units(self.A, self.M, self.groups))
+        return self.in_units(s), s
+
+    def in_units(self, s: Int[Array, " k"]) -> Analysis:
+        """Return the system K' = 2^s K 2^s, exactly: with x = 2^s x' and b' = 2^s b the equations are the same."""
+        if not s.any():
+            return self
+        n = self.M.shape[0]
+        d, e = s[:n], s[n:]
+        M, A = np.ldexp(self.M, d[:, None] + d), np.ldexp(self.A, e[:, None] + d)
+        return Analysis(M, A, self.tolerance, self.precision, self.rank, self.groups, e)
+
+    def same_as(self, scaled: Analysis, s: Int[Array, " k"]) -> bool:
+        """Say whether nothing was lost in a change to units of exponents s: every number comes back."""
+        return scaled is self or np.array_equal(np.ldexp(scaled.K, -s[:, None] - s), self.K)
 
     @cached_property
     def motion(self) -> MotionStructure:
@@ -127,18 +156,26 @@ class Analysis:
         m, n = self.A.shape
         return fast_proof(n, m, self.precision, self.tolerance, self.rank, grouped=self.groups is not None)
 
-    def with_rows(self, extra: Float[Array, "k n"]) -> Analysis:
-        """Return the analysis of the same masses with further constraint rows below, independent of these."""
+    def as_given(self, e: Float[Array, " m"]) -> Float[Array, " m"]:
+        """Return reciprocal lengths of rows, or scales, for the rows as they were given."""
+        return e if self.units is None else np.ldexp(e, self.units)
+
+    def with_rows(self, extra: Float[Array, "k n"], units: Int[Array, " k"]) -> Analysis:
+        """Return the analysis of the same masses with further constraint rows below, independent of these.
+
+        `units` are the exponents of two by which these rows were multiplied.
+        """
         rank = None if self.rank is None else self.rank + extra.shape[0]
         groups = self.groups
         if groups is not None:  # a further row is a unit of its own
             groups = [*groups, *range(max(groups, default=0) + 1, max(groups, default=0) + 1 + extra.shape[0])]
-        return Analysis(self.M, np.vstack([self.A, extra]), self.tolerance, self.precision, rank, groups)
+        units = np.append(np.zeros(self.A.shape[0], dtype=np.int32) if self.units is None else self.units, units)
+        return Analysis(self.M, np.vstack([self.A, extra]), self.tolerance, self.precision, rank, groups, units)
 
     def of_rank(self) -> Analysis:
         """Return the analysis of the rows without what was projected away; this one where that is rounding."""
         if not self.rows.truncated:
             return self
-        kept = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank, self.groups)
-        kept.__dict__["rows"] = self.rows
-        return kept
+        reduced = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank, self.groups, self.units)
+        reduced.__dict__["rows"] = self.rows
+        return reduced

@@ -22,6 +22,7 @@ from dalembert.kkt.routes.schur import Schur
 from dalembert.kkt.solution import Solution
 from dalembert.kkt.solve import Answer, SolveOptions, answer
 from dalembert.kkt.status import Status
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kkt.kkt import KKT
@@ -276,14 +277,15 @@ def _product(base, out, start, M, A, x, n, m):
 def _residual(rows, base, M, A, absM, absA, b, absb, x, minus_absx, r, data, scales, n, m, worst):
     """Form r = b - K x and its data |K| |x| + |b|; write omega of both block rows, and the reach of errors, (3, W).
 
-    The reach is what `residual.certain` compares: the scaled size of the data, times scales over answer per block.
+    The reach is what `residual.certain` compares: the scaled size of the data, times scales over answer per block;
+    infinite where a square leaves the range.
     """
     for i in range(n + m):
         for w in range(W):
             rows[minus_absx + i, w] = -abs(rows[x + i, w])
     _product(base, r, b, M, A, x, n, m)
     _product(base, data, absb, absM, absA, minus_absx, n, m)
-    whole = np.zeros(W)
+    whole, some = np.zeros(W), np.zeros(W)
     for block in range(2):
         first, last = (0, n) if block == 0 else (n, n + m)
         answer, scale = np.zeros(W), np.zeros(W)
@@ -296,25 +298,24 @@ def _residual(rows, base, M, A, absM, absA, b, absb, x, minus_absx, r, data, sca
                 answer[w] += rows[x + i, w] ** 2
                 scale[w] += rows[scales + i, w] ** 2
                 whole[w] += (rows[scales + i, w] * rows[data + i, w]) ** 2
+                some[w] = max(some[w], rows[data + i, w])
         for w in range(W):
             reach = np.sqrt(scale[w] / answer[w]) if last > first else 0.0
+            reach = reach if answer[w] < np.inf else np.inf
             worst[2, w] = reach if block == 0 or reach > worst[2, w] else worst[2, w]
     for w in range(W):
-        worst[2, w] = worst[2, w] * np.sqrt(whole[w]) if whole[w] > 0.0 else 0.0
+        if some[w] > 0.0:
+            worst[2, w] = worst[2, w] * np.sqrt(whole[w]) if whole[w] >= TINY else np.inf
+        else:
+            worst[2, w] = 0.0
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Batches: one status per sample, the regular ones in compiled code, the others one by one with full care.
 
 
-Array = np.ndarray
-
 COMPILED_FROM = 64
 """Batches smaller than this are solved one by one: compiled code must first be loaded (or, once, compiled)."""
-
-
-SAME_ANSWER = 1e-3
-"""Compiled and plain code agree to the digits they certify; a larger difference means other data."""
 
 
 def solve_batch(system: KKT, f: Array, c: Array, options: SolveOptions) -> Solution:
@@ -359,23 +360,25 @@ class _Batch:
             limits = self.skewness, rounding(n + m), acceptable(n + m), *self.system.proof, CERTAIN
             schur_batch(self.M, self.A, self.f, self.c, limits, a, lam, motion, constraint, accepted)
         for s in np.flatnonzero(~accepted).tolist():
-            one = self.sample(s)
-            status[s], a[s], lam[s] = one.status, one.acceleration, one.multipliers[:m]
-            if one.residual is not None:
-                motion[s], constraint[s] = one.residual.relative(slice(None, n)), one.residual.relative(slice(n, None))
+            sample = self.sample(s)
+            status[s], a[s], lam[s] = sample.status, sample.acceleration, sample.multipliers[:m]
+            if sample.residual is not None:
+                motion[s], constraint[s] = (
+                    sample.residual.relative(slice(None, n)),
+                    sample.residual.relative(slice(n, None)),
+                )
         return status, a, lam, motion, constraint
 
     def sample_again(self, index: tuple[int, ...], a: Array, lam: Array, status: Array) -> Answer:
         """Solve one sample once more, for its certificate; refuse if the arrays were overwritten since the batch."""
         s = int(np.arange(status.size).reshape(self.shape)[index])
-        one = self.sample(s)
-        before, now = np.concatenate((a[s], lam[s])), one.x[: a.shape[1] + lam.shape[1]]
-        same = np.allclose(
-            before, now, rtol=SAME_ANSWER, atol=SAME_ANSWER * np.nan_to_num(np.abs(now)).max(), equal_nan=True
-        )
-        if one.status != status[s] or not same:
+        sample = self.sample(s)
+        now = np.concatenate((sample.acceleration, sample.multipliers[: lam.shape[1]]))
+        before = np.concatenate((a[s], lam[s]))
+        same = np.allclose(before, now, rtol=CERTAIN, atol=CERTAIN * np.nan_to_num(np.abs(now)).max(), equal_nan=True)
+        if sample.status != status[s] or not same:
             raise ModelError(f"sample {index} has changed since the batch was solved: its arrays were overwritten")
-        return one
+        return sample
 
     def sample(self, s: int) -> Answer:
         """Solve one sample on its own."""

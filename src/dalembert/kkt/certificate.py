@@ -12,8 +12,7 @@ from jaxtyping import Bool, Float
 
 from dalembert.kkt.solve import Answer
 from dalembert.kkt.status import Status
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +175,6 @@ class BatchCertificate:
 
     def _each(self, value: Callable[[Certificate], Any], otherwise: Any) -> Array:
         sound = self.status < Status.NOT_SYMMETRIC
-        found = [value(self[index]) if sound[index] else otherwise for index in np.ndindex(self.status.shape)]
-        found = np.broadcast_arrays(*found) if found else []
-        return np.array(found).reshape(*self.status.shape, *np.shape(found)[1:])
+        values = [value(self[index]) if sound[index] else otherwise for index in np.ndindex(self.status.shape)]
+        values = np.broadcast_arrays(*values) if values else []
+        return np.array(values).reshape(*self.status.shape, *np.shape(values)[1:])

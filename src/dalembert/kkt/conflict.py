@@ -16,8 +16,7 @@ from jaxtyping import Float
 
 from dalembert.kkt.limits import EPS, SHARE, consistency_level
 from dalembert.kkt.rows import RowStructure, combination, echelon
-
-Array = np.ndarray
+from dalembert.types import Array
 
 MOST_SETS = 4000
 """Sets tried by size; beyond this many, rows are dropped one by one instead (irreducible, perhaps not smallest)."""
@@ -113,8 +112,8 @@ def _irreducible_conflict(
     y = column[list(chosen)]
     for row in reversed(chosen):
         fewer = tuple(i for i in chosen if i != row)
-        if (found := mismatch(fewer)) is not None:
-            chosen, y = fewer, found
+        if (conflict := mismatch(fewer)) is not None:
+            chosen, y = fewer, conflict
     return _conflict(rows.weights, c, chosen, y, smallest=False)
 
 

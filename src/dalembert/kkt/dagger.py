@@ -18,11 +18,10 @@ from dalembert.errors import SolvabilityError
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.inputs import symmetric_part
 from dalembert.kkt.routes import FAST_ROUTES, NullSpace, Route, RouteDeclined, factored
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kkt.kkt import KKT
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from dalembert.kkt.conflict import Conflict, smallest_conflict
 from dalembert.kkt.limits import EPS, massless_level
 from dalembert.kkt.rows import combination, echelon
 from dalembert.kkt.status import Status
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,15 +13,11 @@ import scipy.sparse as sps
 
 from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
-
-Array = np.ndarray
-EPS = float(np.finfo(float).eps)
+from dalembert.kkt.limits import EPS, SYMMETRIC
+from dalembert.types import Array
 
 DENSE_LIMIT = 2000
 """Sparse M and A are made dense up to n + m = 2000 (32 MB for the block matrix); above that the user must do it."""
-
-SYMMETRY_FACTOR = 64.0
-"""M and its transpose may differ by SYMMETRY_FACTOR * n * eps of their entries' size, eps of M's own precision."""
 
 
 def as_real(values: Any, what: str) -> tuple[Array, float]:
@@ -98,7 +94,7 @@ def checked_metric(metric: Any, m: int, names: Sequence[str]) -> Array | None:
         return np.diag(W)
     if W.shape != (m, m):
         raise ShapeError(f"metric must be {m} weights or a ({m}, {m}) matrix; it has shape {W.shape}")
-    if not np.all(np.isfinite(W)) or not np.allclose(W, W.T, rtol=1e-12, atol=0.0):
+    if not np.all(np.isfinite(W)) or not np.allclose(W, W.T, rtol=SYMMETRIC, atol=0.0):
         raise ModelError("metric must be a finite symmetric matrix")
     try:
         np.linalg.cholesky(W)
@@ -192,7 +188,7 @@ def _densified(values: Any, what: str) -> Array:
     """Return a sparse array as dense, up to the stated size."""
     total = values.shape[0] if what == "M" else sum(values.shape)
     if total > DENSE_LIMIT:
-        size = 8e-6 * values.shape[0] * values.shape[1]
+        size = 8 * values.shape[0] * values.shape[1] / 10**6
         raise UnsupportedError(
             f"sparse {what} of shape {values.shape} is not made dense silently above n + m = {DENSE_LIMIT}; "
             f"pass {what}.toarray() ({size:.0f} MB) to solve it densely"

@@ -20,9 +20,7 @@ from dalembert.kkt.batch import solve_batch
 from dalembert.kkt.certificate import Certificate
 from dalembert.kkt.dagger import Dagger, dagger_of
 from dalembert.kkt.diagnosis import Diagnosis, diagnose
-from dalembert.kkt.impact import Impact, kinetic_energy
 from dalembert.kkt.inputs import (
-    SYMMETRY_FACTOR,
     batch_shape,
     checked_groups,
     checked_matrices,
@@ -36,19 +34,19 @@ from dalembert.kkt.inputs import (
     refuse_restitution,
     symmetric_part,
 )
-from dalembert.kkt.limits import EPS, fast_proof
-from dalembert.kkt.routes import ROUTES
-from dalembert.kkt.solution import Held, Solution
+from dalembert.kkt.limits import EPS, SYMMETRY_FACTOR, fast_proof
+from dalembert.kkt.routes import FACTORISATIONS
+from dalembert.kkt.solution import Held, Impact, Solution, kinetic_energy
 from dalembert.kkt.solve import Answer, SolveOptions, answer
 from dalembert.kkt.status import Status
 from dalembert.names import near_matches
+from dalembert.types import Array
 
-Array = np.ndarray
 Massless = Literal["refuse", "hold"]
 Inconsistent = Literal["refuse", "least_squares"]
 
 
-ROUTE_NAMES = ("auto", *ROUTES)
+ROUTE_NAMES = ("auto", *FACTORISATIONS)
 DEFAULTS = SolveOptions()
 
 
@@ -67,7 +65,7 @@ class KKT:
         Which multipliers to prefer where they are not unique: m weights or an (m, m) definite matrix W; the answer
         minimises lam^T W lam. The default, the identity, depends on the units of the rows.
     route
-        How to solve: "auto" or one of `dalembert.kkt.ROUTES`.
+        How to solve: "auto" or one of `dalembert.kkt.FACTORISATIONS`.
     rank_tolerance
         Relative singular value of the rows, in the metric of the mass, up to which they count as dependent. By default
         10 sqrt(max(m, n)) eps, eps of A's own precision; from there to 1e-10 (in single precision: 1e-4) the rank is
@@ -220,12 +218,12 @@ class KKT:
         drift = checked_vector(drift, self.m, "drift")
         if self.batch_shape or f.ndim > 1 or drift.ndim > 1:
             return solve_batch(self, f, -drift, options)
-        found = answer(self.analysis, np.concatenate((f, -drift)), options)
-        if not found.status.solved:
+        solved = answer(self.analysis, np.concatenate((f, -drift)), options)
+        if not solved.status.solved:
             refuse_nonfinite(f, "force", self.coordinates)
             refuse_nonfinite(drift, "drift", self.names)
-            self._refuse(found)
-        return self._solution(found)
+            self._refuse(solved, -drift)
+        return self._solution(solved)
 
     def impact(self, velocity: Any, restitution: Any = 0.0) -> Impact:
         """Return the velocities after the rows close on `velocity`, with restitution e in [0, 1], common or per row.
@@ -308,9 +306,9 @@ class KKT:
             held, lam = Held(found.held, 0.0 - lam[self.m :]), lam[: self.m]
         return Solution(found.acceleration, lam, Certificate(found), self, held)
 
-    def _refuse(self, found: Answer) -> None:
+    def _refuse(self, found: Answer, rhs: Array) -> None:
         """Raise for a single system without an answer, with its diagnosis and what to try."""
-        report = self._report(found.b[self.n :])
+        report = self._report(rhs)
         message = f"{found.status.message}\n{report}"
         if found.status is Status.DECLINED:
             message = f"the requested route declined: {found.reason}\n{report}"

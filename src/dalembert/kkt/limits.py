@@ -2,7 +2,10 @@
 
 None has a unit. Those of rank are singular values of constraint rows in the metric of the mass, relative to the largest
 (`rows.py`); those of residuals are backward errors; those of pivots are parts of a diagonal. `docs/verdict.md` has them
-in a table.
+in a table. Limits of geometry (parallel axes, exact lengths, inertias) are in `model/limits.py`.
+
+Whoever decides a rank names a policy, that is whose digits decide: `ROUNDING` those of the computer, `BUILT` those of a
+model that was built from numbers in full, `FILE` those of a model that was read from a file.
 """
 
 from __future__ import annotations
@@ -12,6 +15,28 @@ from dataclasses import dataclass
 import numpy as np
 
 EPS = float(np.finfo(float).eps)
+
+UNIT_ROUNDOFF = 0.5 * EPS
+"""Largest relative error of one operation."""
+
+NOISE = 4 * EPS
+"""Entries below this part of the largest beside them are rounding (cos(pi/2) = 6e-17): they set no scale. A force that
+constraints take up to this part of it is taken up whole: at rest the acceleration is zero."""
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Policies: whose digits decide a rank.
+
+
+ROUNDING = 1e-14
+"""The computer's: singular values up to this part of the largest are rounding of its sums, and a configuration where
+s_r / s_1 is no larger is singular. A row so small beside the others is nothing but rounding, whatever its constraint:
+scaled up, it would pass for a row."""
+
+BUILT = 1e-9
+"""Those of a model built from numbers in full: lengths and angles to nine digits, after some trigonometry."""
+
+FILE = 1e-6
+"""Those of a model read from a file, where lengths and angles have about six digits."""
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Rank: which rows are independent.
@@ -25,12 +50,6 @@ DOUBT = 1e-10
 """Up to here a singular value above rounding may still be made of numbers that cancelled somewhere: rows that are
 independent by less are solved as such, but the answer is not certified. Beyond it six digits of it are certain."""
 
-BUILT = 1e-9
-"""Rows of a model built from numbers in full: lengths and angles to nine digits, after some trigonometry."""
-
-FILE = 1e-6
-"""Rows of a model read from a file, where lengths and angles have about six digits."""
-
 CERTAIN = 1e-3
 """An answer is certified with three digits or more; data of precision p leave them above p / CERTAIN."""
 
@@ -41,6 +60,46 @@ to spare: singular values of the rows are above 3e-4 in the metric of the mass."
 MANY_DIGITS = 1e-2
 """In single precision a fast route must leave these two digits above rounding of the data."""
 
+CLEARLY_DEFINITE = 1e7
+"""Trace of the inverse of M, scaled to unit diagonal, up to which M itself is the metric (seven digits of M)."""
+
+EXPLAINED = 3.0
+"""Growth of rounding in the metric by up to this factor explains a singular value that was dropped; more is doubt."""
+
+PROJECTION_FACTOR = 8.0
+"""Entries that the projection of rows onto a rank changes by this many roundings of their terms stay as they are."""
+
+WORST_PARTITION = 1e-6
+"""A partition whose dependent block is worse conditioned than this gives way to plain column pivoting."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Redundant rows in words: who takes part in a redundancy, and with which coefficient.
+
+
+READABLE_PIVOT = 1e-3
+"""A pivot of a null-space basis must be at least this part of the largest entry left, so that elimination is stable."""
+
+NEGLIGIBLE, LEAST_NEGLIGIBLE = 1e-9, 1e-12
+"""Coefficients of a combination of rows below the first are rounding and become zero; below the second in any case."""
+
+PARTICIPATION_FACTOR = 10.0
+"""A row takes part in a redundancy when a unit null vector has more on it than PARTICIPATION_FACTOR times what the
+singular values taken for zero, or rounding, could have put there."""
+
+MOST_PARTICIPATION = 1e-3
+"""Where rounding could have put more than this on every row, a null vector still speaks of the rows it is made of."""
+
+
+def participation_level(noise: float) -> float:
+    """Return what a unit null vector must have on a row that takes part in it, for noise relative to what was kept."""
+    return min(PARTICIPATION_FACTOR * noise, MOST_PARTICIPATION)
+
+
+def negligible_level(participation: float) -> float:
+    """Return the coefficient, beside the largest, that is rounding: a hundred times what takes part, within bounds."""
+    return min(max(100.0 * participation, LEAST_NEGLIGIBLE), NEGLIGIBLE)
+
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Consistency: whether the right sides of dependent rows agree.
@@ -49,6 +108,12 @@ MANY_DIGITS = 1e-2
 CONSISTENCY = 1e-10
 """Relative conflict among the right sides of dependent rows up to which they count as consistent: drift terms are
 differences of larger numbers and rarely better than this."""
+
+SYMMETRY_FACTOR = 64.0
+"""M and its transpose may differ by SYMMETRY_FACTOR * n * eps of their entries' size, eps of M's own precision."""
+
+SYMMETRIC = 1e-12
+"""A metric of multipliers and its transpose may differ by this part of each entry."""
 
 SHARE = 2.0
 """A right side A a of rows that a given rank has changed contradicts this rank by the part that was dropped; twice."""
@@ -109,7 +174,7 @@ REGULAR_RCOND = 1e-9
 INDEPENDENT_RCOND = 1e-6
 """Reciprocal condition, times the square root of the lightest mass in it, above which rows are independent in the
 metric of the mass, too, by `DOUBT`: that metric stretches light coordinates, and rows with them, by no more than the
-square root, and by 3e3 where masses are coupled as closely as `rows.CLEARLY_DEFINITE` lets them."""
+square root, and by 3e3 where masses are coupled as closely as `CLEARLY_DEFINITE` lets them."""
 
 RANGE_TOLERANCE = 1e-11
 """Relative residual of the range condition up to which the short form counts as exact."""
@@ -169,6 +234,63 @@ def fast_proof(
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# The rank of a mechanism, a property of all its configurations (`model/mechanism/ranks.py`, `precision.py`).
+
+
+CLEAR = 100.0
+"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
+count so many times, and a row that is independent has more by far."""
+
+NEXT_TO = 10.0
+"""Times the model's digits: no row of a sample farther than this from a singular configuration is dropped for them,
+however rows are scaled."""
+
+TOUCHING = 10.0
+"""Times the root of a gap by which rows may look independent that are not."""
+
+CLEARLY_MORE = 10.0
+"""Times what was dropped elsewhere, or the gap of a configuration, from which on a difference is no accident."""
+
+IDLE_CONSTRAINT = 1e-9
+"""A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
+
+LEVER_ROUNDING = 64 * EPS
+"""Entries of A below this part of their joint's lever are rounding: chains of tens of joints add up so much."""
+
+LARGEST_ROUNDING = 1e-6
+"""Metres. Further than 1e8 m from the origin rounding is larger, and no reason to drop what holds a mechanism."""
+
+DRIFT_SHARE = 0.01
+"""Part of the usual size of a drift, lever times speed squared, that a drift counts for at least: the digits of the
+model are measured against it."""
+
+SAFE = 1e-4
+"""Least eigenvalue of a constraint's rows that joints so far must make, relative to the whole Delassus matrix, where
+rows are eliminated inside the tree: that costs accelerations as many digits as this has, and four leave twelve."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Configurations that are looked for: when a loop is closed, and forces are balanced (`model/mechanism`).
+
+
+CLOSED_LOOP = 1e-11
+"""Residuals up to this part of their size (the mechanism's, one radian) close a loop; a search goes to a tenth."""
+
+CONTRADICTING = 1e-10
+"""Residuals of this part of their size that Newton's steps leave are no rounding: rows contradict each other within the
+model's digits, and are closed by least squares."""
+
+BALANCED = 1e-9
+"""Forces that remain at rest, as a part of those that act."""
+
+LEAST_LOAD = 1e-3
+"""Part of the weight that forces which act count for at least."""
+
+FLAT = 1e-12
+"""A stiffness up to this part of the largest is none: nothing brings that motion back."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # Probing before code is traced: at a few configurations that meet the constraints (`expressions/probing.py`).
 
 
@@ -179,7 +301,8 @@ NEARLY_MASSLESS = 1e-12
 """M counts as singular where its unit-diagonal form has a smaller eigenvalue: lighter links lose all digits in M^-1."""
 
 VANISHING = 1e-13
-"""A pivot below this fraction of the diagonal of M at every sampled configuration is zero but for rounding."""
+"""A pivot below this part of the diagonal of M at every sampled configuration, or a coefficient of an equation below
+this part of its usual size, is zero but for rounding."""
 
 FADED = 1e-3
 """Part of its typical |A_i| up to which a row is scaled up: one that fades further at some configuration counts less
@@ -193,7 +316,8 @@ SLACK = 1e-8
 these are fewer: more is a constraint that cannot be met."""
 
 CLOSED = 1e-15
-"""Part of its size at which a residual ends the steps towards the constraints, if they have not come to rest before."""
+"""Part of its size at which a residual ends the steps towards the constraints, if they have not come to rest before;
+numbers that differ by less are equal."""
 
 CLEARLY_CLOSED = 0.01
 """Part of the model's digits by which constraints may be open where ranks are looked at: rows that depend on each other
@@ -221,6 +345,68 @@ IDLE_ROW = 1e-20
 
 FINE = 1e-13
 """A residual up to this is as good as any; above it another measure, or another solve, may be worth its time."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Named equations: ranks of their blocks (`tableau/structure`), verdicts on their elimination (`tableau/elimination`).
+
+
+BLOCK_ROUNDING = 64 * EPS
+"""Times the size of an equilibrated block: singular values, or pivots of QR, up to this part of the largest
+are zero."""
+
+SINGULAR_JACOBIAN = 1e-11
+"""The scaled Jacobian of a system whose index is reduced is singular where a singular value is no larger a part of the
+largest: its entries come from derivatives."""
+
+LOOSER = (VANISHING, SINGULAR_JACOBIAN, BUILT)
+"""Tolerances at which dependent equations are looked for where no rank is missing to the last digit."""
+
+NAMED, NAMED_AT_SINGULARITY = 1e-7, 1e-6
+"""Coefficients of a null vector below this part of its largest are left out of the names; the second, of a singular
+vector of a Jacobian that is singular by `SINGULAR_JACOBIAN` only."""
+
+ZERO_ROW = 1e-12
+"""Part of the largest row below which a row is zero but for rounding."""
+
+FULFILLED = 1e-9
+"""Violation of a condition, as a part of the sizes of its terms, that given data to ten digits may have."""
+
+LEAST_TERMS = 1e-4
+"""Part of the largest sizes of terms that every condition has at least."""
+
+ACCEPTED_ERROR = 1e-12
+"""Backward error of a sound solve: some thousand roundings, data exact to twelve digits."""
+
+STRANGE_ERROR = 1e-6
+"""Backward error of numbers that no solve gives."""
+
+SUSPECT_PIVOT = 1e-9
+"""A pivot with fewer than seven digits left is not trusted, whatever the residual says."""
+
+SUSPECT_GROWTH = 1e8
+"""Growth that may cost half the digits."""
+
+PROBE_SHARE = 1e-4
+"""A pivot that is its entry of A is compared with this part of its size at the probed points."""
+
+GENERIC_THRESHOLD = 1e-6
+"""Of pivots where no values are known: any entry will do that elimination has not made a zero."""
+
+LEAST_THRESHOLD = 1e-12
+"""Below this part of its row's largest entry a pivot may be no more than rounding."""
+
+SINGULAR_CONDITION = 0.1 / EPS
+"""Condition, in the 1-norm after equilibration, from which no digit of the solution is certain."""
+
+CLEARED = 1e-3
+"""An unknown of which a step of refinement leaves less than this part was rounding in place of zero, perhaps."""
+
+TRUSTED = 0.01
+"""A second correction larger than this part of the first: the factors are no inverse, nor is the first an error."""
+
+SAMPLED_REACH = 4.0
+"""Sampled reach of roundings times this: three samples are below half the true one in a few cases of a hundred."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, rounding
+from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, UNIT_ROUNDOFF, rounding
 from dalembert.kkt.routes.contract import FastRoute
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Residuals of an answer, relative to its data, and the refinement that makes them small.
@@ -23,10 +25,12 @@ from dalembert.kkt.routes.contract import FastRoute
 # sparse linear systems with sparse backward error", SIAM J. Matrix Anal. Appl. 10 (1989) 165-190.
 
 
-Array = np.ndarray
-
 MOST_STEPS = 5
 """Refinement goes on at most this often; one step is the rule, more are for the edge of singularity."""
+
+
+TINY = float(np.finfo(float).tiny)
+"""Squares below this have lost digits, or vanished."""
 
 
 class Refinable(Protocol):
@@ -95,27 +99,27 @@ def relative_residuals(M: Array, A: Array, f: Array, c: Array, a: Array, lam: Ar
     """Return omega of both block rows of an answer, wherever it came from: rows of rounding only as in `floored`."""
     analysis, b, x = Analysis(M, A), np.concatenate((f, c)), np.concatenate((a, lam))
     with np.errstate(all="ignore"):
-        found = floored(analysis, b, x, residual(analysis, b, x))
-        return found.relative(slice(None, len(f))), found.relative(slice(len(f), None))
+        remainder = floored(analysis, b, x, residual(analysis, b, x))
+        return remainder.relative(slice(None, len(f))), remainder.relative(slice(len(f), None))
 
 
 def refined(analysis: Analysis, factor: Refinable, b: Array, steps: int = MOST_STEPS) -> tuple[Array, Residual]:
     """Solve, and refine where that helps: while the residual is above rounding and each step halves it."""
     x = factor.solve(b)
-    found = residual(analysis, b, x)
+    remainder = residual(analysis, b, x)
     limit = rounding(x.size)
-    if found.omega <= limit:
-        return x, found
-    found = floored(analysis, b, x, found)
+    if remainder.omega <= limit:
+        return x, remainder
+    remainder = floored(analysis, b, x, remainder)
     for _ in range(steps):
-        if found.omega <= limit:
+        if remainder.omega <= limit:
             break
-        better = x + factor.solve(found.r)
+        better = x + factor.solve(remainder.r)
         trial = floored(analysis, b, better, residual(analysis, b, better))
-        if not trial.omega <= 0.5 * found.omega:
+        if not trial.omega <= 0.5 * remainder.omega:
             break
-        x, found = better, trial
-    return x, found
+        x, remainder = better, trial
+    return x, remainder
 
 
 def certain(found: Residual, factor: FastRoute, x: Array, n: int) -> bool:
@@ -126,8 +130,17 @@ def certain(found: Residual, factor: FastRoute, x: Array, n: int) -> bool:
     """
     scales, a, lam = factor.scales, x[:n], x[n:]
     d, e, scaled = scales[:n], scales[n:], scales * found.data
-    error = scaled.dot(scaled) * (factor.magnification * rounding(x.size) / CERTAIN) ** 2
-    return bool(error * d.dot(d) <= a.dot(a) and error * e.dot(e) <= lam.dot(lam))
+    error = _length(scaled) * factor.magnification * rounding(x.size) / CERTAIN
+    return error * _length(d) <= _length(a) and error * _length(e) <= _length(lam)
+
+
+def _length(x: Array) -> float:
+    """Return |x|, also where the squares leave the range."""
+    square = float(x.dot(x))
+    if TINY <= square < np.inf:
+        return math.sqrt(square)
+    largest = float(np.abs(x).max(initial=0.0))
+    return largest * float(np.linalg.norm(x / largest)) if 0.0 < largest < np.inf else largest
 
 
 def estimated(K: Array, b: Array, n: int) -> tuple[Array, float]:
@@ -164,9 +177,6 @@ def estimated(K: Array, b: Array, n: int) -> tuple[Array, float]:
 # 2nd ed. (2002), section 7.2; R. D. Skeel, J. ACM 26 (1979) 494-526.
 
 
-UNIT_ROUNDOFF = 0.5 * float(np.finfo(float).eps)
-
-
 class Bounds(NamedTuple):
     """Absolute error bounds per number, and the condition of the solve.
 
@@ -183,9 +193,10 @@ class Bounds(NamedTuple):
 
 
 def error_bounds(
-    K: Array, X: Array, b: Array, x: Array, n: int, scales: Array, choice: float, removed: Array | None = None
-) -> Bounds:
-    """Return the error bounds of x = (a, lam), K x = b, given X.
+    K: Array, X: Array, b: Array, x: Array, n: int, scales: Array, choice: float, removed: Array | None = None,
+    exponents: Array | None = None,
+) -> Bounds:  # fmt: skip
+    """Return the error bounds of x = (a, lam), K x = b, given X; the user's numbers are x 2^exponents.
 
     n is the size of a; `scales` equilibrate K, and say what b could cause in an answer that is zero to rounding;
     `choice` is the error of every multiplier from their choice in a family: it widens the bars and counts in the
@@ -201,8 +212,11 @@ def error_bounds(
     blocks = slice(None, n), slice(n, None)
     relative = max(_relative(*(y[part] / scales[part] for y in (error, x, reach))) for part in blocks)
     noise[n:] += choice
+    error[n:] += choice
+    if exponents is not None:
+        noise, error, x, reach = (np.ldexp(y, exponents) for y in (noise, error, x, reach))
     condition = max(_relative(noise[part], x[part], reach[part]) for part in blocks) / gamma
-    return Bounds(error[:n], error[n:] + choice, condition, relative)
+    return Bounds(error[:n], error[n:], condition, relative)
 
 
 def _relative(error: Array, x: Array, reach: Array) -> float:

@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import scipy.linalg as sla
-from jaxtyping import Bool, Float, Int
 
-from dalembert.kkt.limits import EPS, doubt_level, rounding_level
-from dalembert.kkt.scaling import log_scales, row_scales
+from dalembert.first_use import LaterModule
+from dalembert.kkt.limits import (
+    CLEARLY_DEFINITE,
+    EPS,
+    EXPLAINED,
+    NEGLIGIBLE,
+    PROJECTION_FACTOR,
+    READABLE_PIVOT,
+    doubt_level,
+    negligible_level,
+    participation_level,
+    rounding_level,
+)
+from dalembert.kkt.scaling import log_scales, of_groups, row_scales
+from dalembert.types import Array
+
+if TYPE_CHECKING:
+    import scipy.linalg as sla
+    from jaxtyping import Bool, Float, Int
+else:
+    sla = LaterModule("scipy.linalg")
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Sparse combinations that a person can read, from a numerical null-space basis.
 #
 # A basis of null(A^T) or of free motions comes out of an orthogonal decomposition as dense columns. Reduced to echelon
 # form, with the last entries as pivots, each column says one thing: "row 5 is row 1 + row 2".
-
-
-Array = np.ndarray
-
-PIVOT = 1e-3
-"""A pivot must be at least this part of the largest entry left in the basis, so that elimination stays stable."""
-
-NEGLIGIBLE = 1e-9
-"""Coefficients below this are rounding and become zero."""
 
 
 def echelon(
@@ -68,7 +76,7 @@ def combination(coefficients: Float[Array, " m"], names: tuple[str, ...]) -> str
 def _pivot_row(columns: Float[Array, "m j"]) -> int:
     """Return the last row with an entry large enough to be a pivot."""
     size = np.abs(columns).max(axis=1)
-    return int(np.flatnonzero(size >= PIVOT * size.max())[-1])
+    return int(np.flatnonzero(size >= READABLE_PIVOT * size.max())[-1])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -88,19 +96,8 @@ def _pivot_row(columns: Float[Array, "m j"]) -> int:
 # equilibrated by powers of two, which is exact, and keeps the digits of very light coordinates.
 
 
-CLEARLY_DEFINITE = 1e7
-"""Trace of the inverse of M, scaled to unit diagonal, up to which M itself is the metric (seven digits of M)."""
-
-PARTICIPATION_FACTOR = 10.0
-"""A row takes part in a redundancy when a unit null vector has more on it than PARTICIPATION_FACTOR times what the
-singular values taken for zero, or rounding, could have put there."""
-
-MOST_PARTICIPATION = 1e-3
-"""Where rounding could have put more than this on every row, a null vector still speaks of the rows it is made of."""
-
-
-EXPLAINED = 3.0
-"""Growth of rounding in the metric by up to this factor explains a singular value that was dropped; more is doubt."""
+SIDE_BY_SIDE = 4096
+"""Samples of a batch that are decomposed together: their matrices stay in some tens of megabytes."""
 
 
 class MetricRows(NamedTuple):
@@ -202,14 +199,12 @@ class RowStructure:
     @property
     def participation(self) -> float:
         """What a unit null vector must have on a row that takes part in it."""
-        noise = PARTICIPATION_FACTOR * max(self.rounding, self.dropped) / max(self.kept, EPS)
-        return min(noise, MOST_PARTICIPATION)
+        return participation_level(max(self.rounding, self.dropped) / max(self.kept, EPS))
 
     @cached_property
     def redundancies(self) -> tuple[Float[Array, "m k"], list[int]]:
         """Basis of null(A^T) in echelon form, and its pivots: row pivots[j] is minus the rest of column j."""
-        negligible = min(max(100.0 * self.participation, 1e-12), NEGLIGIBLE)
-        return echelon(self.scaled_null, self.weights, negligible)
+        return echelon(self.scaled_null, self.weights, negligible_level(self.participation))
 
     @property
     def null(self) -> Float[Array, "m k"]:
@@ -242,6 +237,7 @@ def row_structure(
     rank: int | None = None,
     groups: Sequence[int] | None = None,
     scales: Float[Array, " m"] | None = None,
+    units: Int[Array, " m"] | None = None,
 ) -> RowStructure:
     """Decompose the rows of A in the metric of M (of the identity without M).  O(n^3 + m n min(m, n)).
 
@@ -259,23 +255,25 @@ def row_structure(
     scales
         D, where it is known: positive numbers, the same at all states of a mechanism. A constraint that fades at one
         of them is not scaled up there.
+    units
+        Exponents of two by which the rows were multiplied before: a row that was rounding beside the others is named.
     """
-    metric = metric_rows(A, M, groups) if scales is None else _known_metric(A, M, scales)
+    metric = metric_rows(A, M, groups, units) if scales is None else _known_metric(A, M, scales)
     B, weights = metric.B, metric.weights
     U, s, _ = np.linalg.svd(B)
-    found = _decided(s, A.shape, metric, tolerance, precision, rank, grouped=groups is not None)
-    r = found.rank
+    decision = _decided(s, A.shape, metric, tolerance, precision, rank, grouped=groups is not None)
+    r = decision.rank
     U2 = U[:, r:]
     rest, size = U2 @ (U2.T @ B), np.linalg.norm(B, axis=1)
     truncated = bool(((np.linalg.norm(rest, axis=1) > rounding_level(*A.shape) * size) & (size > 0.0)).any())
-    kept = _projected(A, weights, U2) if truncated else A
+    projected = _projected(A, weights, U2) if truncated else A
     chosen = _pivots(B - rest if truncated else B, r)
-    columns, rows = row_scales(kept[chosen])
-    U1, s1, V1t = np.linalg.svd(rows[:, None] * kept[chosen] * columns, full_matrices=False)
+    columns, rows = row_scales(projected[chosen])
+    U1, s1, V1t = np.linalg.svd(rows[:, None] * projected[chosen] * columns, full_matrices=False)
     return RowStructure(
-        A=kept, B=B, weights=weights, measures=metric.measures, U=U, s=s,
-        rank=r, kept=found.kept, dropped=found.dropped, threshold=found.threshold, rounding=found.rounding,
-        carried=rank is not None, truncated=truncated, doubt=found.doubt,
+        A=projected, B=B, weights=weights, measures=metric.measures, U=U, s=s,
+        rank=r, kept=decision.kept, dropped=decision.dropped, threshold=decision.threshold, rounding=decision.rounding,
+        carried=rank is not None, truncated=truncated, doubt=decision.doubt,
         chosen=chosen, columns=columns, rows=rows, U1=U1, s1=s1, V1t=V1t,
     )  # fmt: skip
 
@@ -300,7 +298,10 @@ def independent_rows(
 
 
 def metric_rows(
-    A: Float[Array, "m n"], M: Float[Array, "n n"] | None = None, groups: Sequence[int] | None = None
+    A: Float[Array, "m n"],
+    M: Float[Array, "n n"] | None = None,
+    groups: Sequence[int] | None = None,
+    units: Int[Array, " m"] | None = None,
 ) -> MetricRows:
     """Return the rows of A in the metric of M, each of length one, or the longest of each group."""
     if M is None:
@@ -309,18 +310,19 @@ def metric_rows(
     massive = mass > 0.0
     known = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
     columns, scales = log_scales(A, known)
-    scales = _of_groups(scales, groups, np.min)
+    scales = of_groups(scales, groups, np.min)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         scaled = np.where(A == 0.0, 0.0, A * np.exp2(scales[:, None] + columns))
         Mhat = np.where(M == 0.0, 0.0, M * np.exp2(columns[:, None] + columns))
-    first = _of_groups(_lengths(scaled), groups, np.max)
+    first = of_groups(_lengths(scaled), groups, np.max)
     scaled = scaled / first[:, None]
     Li = _metric_factor(Mhat, scaled)
     B = scaled @ Li.T
-    own = _lengths(B)
-    last = _of_groups(own, groups, np.max)
+    lengths = _lengths(B)
+    last = of_groups(lengths, groups, np.max)
     growth = np.linalg.norm(np.abs(scaled) @ np.abs(Li.T), axis=1) / last
-    logs = np.where(B.any(axis=1), np.log2(first) + np.log2(own) - scales, np.nan)
+    before = scales if units is None else scales + units
+    logs = np.where(B.any(axis=1), np.log2(first) + np.log2(lengths) - before, np.nan)
     with np.errstate(over="ignore", under="ignore"):
         weights, measures = np.exp2(scales) / (first * last), np.exp2(columns)
     return MetricRows(
@@ -346,14 +348,36 @@ def _known_metric(A: Array, M: Array | None, scales: Array) -> MetricRows:
     return MetricRows(B, scales, growth, _shortest(logs), own=weighted * columns, measures=columns)
 
 
-def _of_groups(values: Array, groups: Sequence[int] | None, which: Callable[[Array], Any]) -> Array:
-    """Return one value for all rows of a group: the largest, or the smallest."""
-    if groups is None:
-        return values
-    names, common = np.asarray(groups), values.copy()
-    for name in np.unique(names):
-        common[names == name] = which(values[names == name])
-    return common
+def metric_spectra(
+    A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]
+) -> Float[Array, "N k"]:
+    """Return the singular values of D A L^-T, k = min(m, n), of a batch: those of `row_structure` with these scales.
+
+    Samples whose M is clearly definite go through LAPACK together, `SIDE_BY_SIDE` at a time; the others one by one.
+    """
+    N, m, n = A.shape
+    s = np.empty((N, min(m, n)))
+    for first in range(0, N, SIDE_BY_SIDE):
+        block = slice(first, first + SIDE_BY_SIDE)
+        s[block] = _block_spectra(A[block], M[block], scales)
+    return s
+
+
+def _block_spectra(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]) -> Array:
+    mass = np.abs(np.diagonal(M, axis1=1, axis2=2))
+    massive = np.asarray((mass > 0.0).all(axis=1))
+    columns = np.exp2(-0.5 * np.log2(np.where(massive[:, None], mass, 1.0)))
+    unit = M * (columns[:, :, None] * columns[:, None, :])
+    values = np.linalg.eigvalsh(unit)
+    regular = np.asarray(massive & (values > 0.0).all(axis=1))
+    regular &= (1.0 / np.where(regular[:, None], values, 1.0)).sum(axis=1) < CLEARLY_DEFINITE
+    s = np.empty((len(A), min(A.shape[1:])))
+    Li = np.linalg.inv(np.linalg.cholesky(unit[regular]))
+    weighted = scales[:, None] * A[regular] * columns[regular, None, :]
+    s[regular] = np.linalg.svd(weighted @ Li.transpose(0, 2, 1), compute_uv=False)
+    for k in np.flatnonzero(~regular):
+        s[k] = np.linalg.svd(_known_metric(A[k], M[k], scales).B, compute_uv=False)
+    return s
 
 
 def _shortest(logs: Array) -> tuple[int, float]:
@@ -442,7 +466,7 @@ def _projected(A: Array, weights: Array, U2: Array) -> Array:
     """Return A without the combinations U2 of its weighted rows; entries that change by rounding stay as they are."""
     weighted = weights[:, None] * A
     change = (U2 @ (U2.T @ weighted)) / weights[:, None]
-    noise = 8.0 * EPS * (np.abs(U2) @ (np.abs(U2).T @ np.abs(weighted))) / weights[:, None]
+    noise = PROJECTION_FACTOR * EPS * (np.abs(U2) @ (np.abs(U2).T @ np.abs(weighted))) / weights[:, None]
     return A - np.where(np.abs(change) <= noise, 0.0, change)
 
 

@@ -10,17 +10,19 @@ All scales are powers of two, so that scaling is exact.
 
 from __future__ import annotations
 
-import numpy as np
-from jaxtyping import Float
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-Array = np.ndarray
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+from dalembert.kkt.limits import NOISE
+from dalembert.types import Array
 
 SWEEPS = 6
 """Ruiz sweeps; each halves the logarithm of what is left, so six bring a spread of 1e16 below a factor of two."""
-
-NOISE = 4 * np.finfo(float).eps
-"""Entries of A below this part of their row's largest are rounding noise (cos(pi/2) = 6e-17) and set no scale."""
-
 
 RIDGE = 1e-9
 """Makes the normal equations definite: a component of A may be scaled by t, its rows by 1/t; this takes the least t."""
@@ -63,6 +65,45 @@ def log_scales(A: Float[Array, "m n"], known: Float[Array, " n"]) -> tuple[Float
         used = scaled > np.log2(NOISE) + scaled.max(axis=1, initial=-np.inf, keepdims=True)
     largest = (logs + columns).max(axis=1, initial=-np.inf)
     return columns, np.where(np.isfinite(largest), -largest, 0.0)
+
+
+def common_units(A: Float[Array, "m n"], M: Float[Array, "n n"]) -> tuple[Int[Array, " n"], Int[Array, " m"]]:
+    """Return exponents (d, e), one for all coordinates and one for all rows, that bring M and A to a size of one.
+
+    What the user's units say of coordinates and rows beside each other stays; that of M and of A leaves no trace, bit
+    for bit.
+    """
+    (m, n), largest = A.shape, float(np.abs(M).max(initial=0.0))
+    d = -round(0.5 * np.log2(largest)) if largest > 0.0 else 0
+    largest = float(np.abs(A).max(initial=0.0))
+    e = -d - round(np.log2(largest)) if largest > 0.0 else 0
+    return np.full(n, d, dtype=np.int32), np.full(m, e, dtype=np.int32)
+
+
+def own_units(
+    A: Float[Array, "m n"], M: Float[Array, "n n"], groups: Sequence[int] | None = None
+) -> tuple[Int[Array, " n"], Int[Array, " m"]]:
+    """Return exponents (d, e), one for each coordinate and row (rows of a group share theirs), from M and A alone.
+
+    M has a diagonal of about one, rows a largest entry of about one. Whatever units the data came in, the numbers are
+    the same. A light coordinate beside heavy ones costs digits here that sensible units of the user's keep.
+    """
+    mass = np.abs(M.diagonal())
+    massive = mass > 0.0
+    known = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
+    d = np.rint(log_scales(A, known)[0])
+    e = np.rint(of_groups(log_scales(A, d)[1], groups, np.min))
+    return d.astype(np.int32), e.astype(np.int32)
+
+
+def of_groups(values: Array, groups: Sequence[int] | None, which: Callable[[Array], Any]) -> Array:
+    """Return one value for all rows of a group: the largest, or the smallest."""
+    if groups is None:
+        return values
+    names, common = np.asarray(groups), values.copy()
+    for name in np.unique(names):
+        common[names == name] = which(values[names == name])
+    return common
 
 
 def _column_logs(logs: Array, used: Array, columns: Array, unknown: Array) -> Array:

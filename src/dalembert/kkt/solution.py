@@ -1,4 +1,4 @@
-"""The solution of a block system: accelerations, multipliers, reactions, certificate."""
+"""Answers of a block system with their certificate: accelerations and multipliers of a solve, jumps of an impact."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.kkt.certificate import BatchCertificate, Certificate
 from dalembert.kkt.status import Status
 from dalembert.names import near_matches
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 class NamedSystem(Protocol):
@@ -30,6 +29,22 @@ class NamedSystem(Protocol):
     def coordinates(self) -> tuple[str, ...]:
         """Names of the coordinates."""
         ...
+
+
+class Certified:
+    """An answer with a certificate, whose verdict it shows."""
+
+    certificate: Certificate | BatchCertificate
+
+    @property
+    def status(self) -> Status | Array:
+        """The verdict, or an array of its codes for a batch."""
+        return self.certificate.status
+
+    @property
+    def ok(self) -> bool | Array:
+        """Shorthand for `certificate.ok`."""
+        return self.certificate.ok
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +64,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Certified):
     """Answer of M a + A^T lam = force, A a = -drift.
 
     Attributes
@@ -78,21 +93,11 @@ class Solution:
         return 0.0 - self.multipliers
 
     @property
-    def status(self) -> Status | Array:
-        """The verdict, or an array of its codes for a batch."""
-        return self.certificate.status
-
-    @property
-    def ok(self) -> bool | Array:
-        """Shorthand for `certificate.ok`."""
-        return self.certificate.ok
-
-    @property
     def multiplier_basis(self) -> Float[Array, "m k"]:
         """Basis of null(A^T): adding any combination of its columns to the multipliers gives another answer."""
         if isinstance(self.certificate, BatchCertificate):
             raise ModelError("multiplier_basis belongs to one sample: solve it alone, or take certificate[i]")
-        return self.certificate.answer.analysis.rows.null[: self.multipliers.size]
+        return self.certificate.answer.multiplier_basis[: self.multipliers.size]
 
     @property
     def by_name(self) -> Mapping[str, Array]:
@@ -124,3 +129,65 @@ class Solution:
         return "\n".join(
             [f"{name:{width}}  {what:12}  {value: .9g}" for name, what, value in rows] + [str(self.certificate)]
         )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Impacts: the velocity jump when constraints close (seed 000, end of section 3).
+#
+#     M v+ + A^T p = M v-,    A v+ = -e A v-
+#
+#     v+ = M+ M v- - e A+^T A v-        p = -(1 + e) Lambda+ A v-
+#
+# in dagger terms; with one e per row, e stands for the diagonal matrix. Plastic impact is e = 0.
+
+
+@dataclass(frozen=True, eq=False)
+class Impact(Certified):
+    """Result of an impact.
+
+    Attributes
+    ----------
+    velocity
+        v+, (..., n).
+    impulse
+        p, (..., m), in the sign of M v+ + A^T p = M v-; the physical impulse on the system is A^T reactions.
+    energy_before, energy_after
+        Kinetic energy, (...). It never grows for one common e in [0, 1]; with different e per row it may
+        (Newton's law of restitution, not the solve, is at fault then).
+    certificate
+        As for a solve; `status` and `ok` are its verdict. Look at it before the velocity.
+    system
+        The system it belongs to, for the names of rows and coordinates.
+    """
+
+    velocity: Float[Array, "*batch n"]
+    impulse: Float[Array, "*batch m"]
+    energy_before: Float[Array, "*batch"] | float
+    energy_after: Float[Array, "*batch"] | float
+    certificate: Certificate | BatchCertificate
+    system: NamedSystem = field(repr=False)
+
+    @property
+    def reactions(self) -> Float[Array, "*batch m"]:
+        """The physical impulses, -p."""
+        return 0.0 - self.impulse
+
+    @property
+    def energy_loss(self) -> Float[Array, "*batch"] | float:
+        """Kinetic energy lost; negative where restitution per row has created some."""
+        return self.energy_before - self.energy_after
+
+    def __str__(self) -> str:
+        if isinstance(self.certificate, BatchCertificate):
+            return str(self.certificate)
+        rows = [(name, "velocity", x) for name, x in zip(self.system.coordinates, self.velocity, strict=True)]
+        rows += [(name, "impulse", x) for name, x in zip(self.system.names, self.reactions, strict=True)]
+        width = max(len(name) for name, *_ in rows)
+        lines = [f"{name:{width}}  {what:8}  {value: .9g}" for name, what, value in rows]
+        energy = f"kinetic energy {self.energy_before:.6g} before, {self.energy_after:.6g} after"
+        return "\n".join([*lines, energy, str(self.certificate)])
+
+
+def kinetic_energy(M: Float[Array, "*batch n n"], v: Float[Array, "*batch2 n"]) -> Float[Array, "*batch3"] | float:
+    """Return v^T M v / 2 per sample."""
+    return 0.5 * np.einsum("...i,...ij,...j->...", v, M, v)

@@ -14,7 +14,6 @@ import numpy as np
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.conflict import agreement, relative_conflict
 from dalembert.kkt.limits import CERTAIN, EPS, SHARE, acceptable
-from dalembert.kkt.metric import LeastMultipliers, choice_error, nearest_consistent
 from dalembert.kkt.residual import (
     MOST_STEPS,
     Bounds,
@@ -23,10 +22,86 @@ from dalembert.kkt.residual import (
     error_bounds,
     refined,
 )
-from dalembert.kkt.routes import FAST_ROUTES, ROUTES, NullSpace, Route, RouteDeclined, factored
+from dalembert.kkt.routes import FACTORISATIONS, FAST_ROUTES, NullSpace, RouteDeclined, Schur, factored
+from dalembert.kkt.routes.contract import FastRoute, Route
 from dalembert.kkt.status import Status
+from dalembert.types import Array
 
-Array = np.ndarray
+# ----------------------------------------------------------------------------------------------------------------------
+# The user's metric on multipliers: which member of a redundant family is returned.
+#
+# Symbols: W symmetric definite (m, m), N a basis of null(A^T). Among lam + N z the least is
+#
+#     lam* = lam - N (N^T W N)^-1 N^T W lam            minimises lam^T W lam
+#
+# and, dually, the nearest consistent right side c* = c - W N (N^T W N)^-1 N^T c minimises (c - c*)^T W^-1 (c - c*).
+# The default W = I depends on the units of the rows: that is why the choice is the user's (Wojtyra, Pekal and Fraczek,
+# Mechanism and Machine Theory 153 (2020) 103999).
+
+
+def least_multipliers(lam: Array, N: Array, W: Array | None) -> Array:
+    """Return the member of lam + range(N) of least W-norm; `lam` may be a matrix of columns.
+
+    With W = C^T C and C N = Q R it is lam - C^-1 Q Q^T C lam: only the orthonormal Q is used, however N is scaled.
+    Done twice: the first time may leave rounding of a lam that was much larger than the least one.
+    """
+    if not N.shape[1]:
+        return lam
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    Q = np.linalg.qr(C @ (N / np.abs(N).max(axis=0)))[0]
+    for _ in range(2):
+        lam = lam - np.linalg.solve(C, Q @ (Q.T @ (C @ lam)))
+    return lam
+
+
+def nearest_consistent(c: Array, N: Array, W: Array | None) -> Array:
+    """Return the right side in range(A) nearest to c in the dual metric W^-1: c - C^T Q Q^T C^-T c."""
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    Q = np.linalg.qr(C @ N)[0]
+    return c - C.T @ (Q @ (Q.T @ np.linalg.solve(C.T, c)))
+
+
+@dataclass(frozen=True, eq=False)
+class LeastMultipliers:
+    """A factored route whose every answer has the least multipliers, corrections included.
+
+    Refining this, rather than choosing at the end, keeps the digits that the choice would cost where the route's own
+    multipliers are much larger than the least ones.
+    """
+
+    factor: Route
+    n: int
+    null: Array
+    metric: Array | None
+
+    def solve(self, b: Array) -> Array:
+        """Return (a, lam), stacked, lam least in the metric."""
+        x = self.factor.solve(b)
+        x[self.n :] = least_multipliers(x[self.n :], self.null, self.metric)
+        return x
+
+
+def choice_error(lam: Array, N: Array, W: Array | None) -> float:
+    """Return a bound for the error of each multiplier that comes from the choice of the least one.
+
+    The choice is as well conditioned as the basis N, in the metric: badly, where rows have very different units.
+    """
+    C = np.eye(N.shape[0]) if W is None else np.linalg.cholesky(W).T
+    spread = float(np.linalg.cond(C @ (N / np.abs(N).max(axis=0))) * np.linalg.cond(C))
+    return 2.0 * spread * lam.size * EPS * float(np.abs(lam).sum())
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Certified solve of one block system: a fast route, a look at its certificate, then the rank-revealing one.
+#
+# The verdicts are those of the table in the room's README: unique, redundant, inconsistent, massless, ill conditioned.
+
+
+HIGH = 300
+"""Binary exponent of the largest right side: others may be smaller by 400 digits, and squares stay in the range."""
+
+WIDE = 26
+"""Units of coordinates and rows that differ by more powers of two than half the digits may hide numbers of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +131,10 @@ class Answer:
         change of the right side, where these were requested.
     x
         a (n,) and lam (m,), stacked; with held motions, their holding forces follow below.
+    exponents
+        Of the units in which it was solved, s: K, b and x are 2^s K 2^s, 2^s b and 2^-s x of the user's, those of b
+        and x times one power of two more; None for the user's own. `acceleration`, `multipliers`, `multiplier_basis`
+        and `bounds` are in the user's units.
     factor
         The factored route, None where there is no answer.
     held
@@ -83,16 +162,31 @@ class Answer:
     removed: Array | None = None
     reason: str = ""
     regular: bool = False
+    exponents: Array | None = None
+
+    @cached_property
+    def _numbers(self) -> Array:
+        """X in the user's units."""
+        return self.x if self.exponents is None else np.ldexp(self.x, self.exponents)
 
     @property
     def acceleration(self) -> Array:
         """The accelerations a, (n,)."""
-        return self.x[: self.analysis.M.shape[0]]
+        return self._numbers[: self.analysis.M.shape[0]]
 
     @property
     def multipliers(self) -> Array:
         """The multipliers lam, (m,), then the forces that hold massless motions."""
-        return self.x[self.analysis.M.shape[0] :]
+        return self._numbers[self.analysis.M.shape[0] :]
+
+    @property
+    def multiplier_basis(self) -> Array:
+        """Basis of null(A^T), (m, k), in echelon form."""
+        null, pivots = self.analysis.rows.redundancies
+        if self.exponents is None:
+            return null
+        e = self.exponents[self.analysis.M.shape[0] :]
+        return np.ldexp(null, e[:, None] - e[pivots])
 
     @cached_property
     def inverse(self) -> Array:
@@ -115,25 +209,72 @@ class Answer:
         analysis, n = self.analysis, self.analysis.M.shape[0]
         choice = 0.0
         if not self.regular and analysis.rows.rank < self.x.size - n:
-            choice = choice_error(self.multipliers, analysis.rows.null, self.metric)
+            choice = choice_error(self.x[n:], analysis.rows.null, self.metric)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-            return error_bounds(analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice, self.removed)
+            return error_bounds(
+                analysis.K, self.inverse, self.b, self.x, n, analysis.scales, choice, self.removed, self.exponents
+            )
 
 
 def answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answer:
     """Solve K x = b, and say what kind of system it was; never raises for numbers."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         try:
-            return fast_answer(analysis, b, options) or careful_answer(analysis, b, options)
+            return fast_answer(analysis, b, options, (Schur,)) or answer_in_units(analysis, b, options)
         except (np.linalg.LinAlgError, ValueError):  # LAPACK and SciPy about infinities that products have made
             if not analysis.extreme:
                 raise
             return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
 
 
-def fast_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answer | None:
+def answer_in_units(analysis: Analysis, b: Array, options: SolveOptions) -> Answer:
+    """Solve with M and A of size one; where that fails and units differ widely, with every row and coordinate so.
+
+    No product overflows or vanishes for the sake of units, and the bits of an answer do not depend on those of M, A
+    and b. What vanishes in the change of units itself is data lost, and the answer is not called ok.
+    """
+    if not np.isfinite(b).all():
+        return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
+    found = None
+    (common, s), (own, t) = analysis.in_common_units, analysis.in_own_units
+    if analysis.same_as(common, s) or np.ptp(t - s) <= WIDE:
+        try:
+            found = _solved_in_units(common, s, b, options)
+        except (np.linalg.LinAlgError, ValueError):
+            if np.ptp(t - s) <= WIDE:
+                raise
+        if found is not None and (found.status <= Status.LEAST_SQUARES or np.ptp(t - s) <= WIDE):
+            return found
+    again = _solved_in_units(own, t, b, options)
+    if again.status <= Status.LEAST_SQUARES and not analysis.same_as(own, t):
+        again = replace(again, status=Status.ILL_CONDITIONED)
+    if found is not None and found.status is Status.ILL_CONDITIONED and again.status > Status.LEAST_SQUARES:
+        return found
+    return again
+
+
+def _solved_in_units(analysis: Analysis, s: Array, b: Array, options: SolveOptions) -> Answer:
+    """Solve a system in units of exponents s, right sides multiplied by one power of two more: the largest is HIGH."""
+    shift = HIGH - int(np.max(np.frexp(b)[1] + s, where=b != 0.0, initial=-(2**20))) if b.any() else 0
+    scaled = np.ldexp(b, s + np.int32(shift))
+    found = fast_answer(analysis, scaled, options, FAST_ROUTES) or careful_answer(analysis, scaled, options, s)
+    units, extra = s, found.x.size - s.size
+    if extra and found.analysis.units is not None:  # rows of held motions have units of their own
+        units = np.append(s, found.analysis.units[-extra:])
+    found = replace(found, exponents=units - np.int32(shift))
+    if not found.status.solved:
+        return found
+    if not (np.isfinite(found.acceleration).all() and np.isfinite(found.multipliers).all()):
+        return replace(found, status=Status.NONFINITE, x=np.full(found.x.size, np.nan))
+    exact = np.array_equal(np.ldexp(scaled, -s - np.int32(shift)), b)
+    return found if exact else replace(found, status=Status.ILL_CONDITIONED)
+
+
+def fast_answer(
+    analysis: Analysis, b: Array, options: SolveOptions, routes: tuple[type[FastRoute], ...]
+) -> Answer | None:
     """Solve by a fast route that proves its own answer; None where nothing is proved."""
-    for route in FAST_ROUTES:
+    for route in routes:
         if options.route not in ("auto", route.name):
             continue
         try:
@@ -141,18 +282,20 @@ def fast_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answer |
         except RouteDeclined:
             continue
         if factor.regular:
-            x, found = refined(analysis, factor, b)
-            if found.omega <= acceptable(x.size) and certain(found, factor, x, analysis.M.shape[0]):
-                return Answer(Status.UNIQUE, analysis, b, x, found, factor, regular=True)
+            x, remainder = refined(analysis, factor, b)
+            if remainder.omega <= acceptable(x.size) and certain(remainder, factor, x, analysis.M.shape[0]):
+                return Answer(Status.UNIQUE, analysis, b, x, remainder, factor, regular=True)
     return None
 
 
-def careful_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answer:
-    """Decide rank, consistency and definiteness first, then solve by the route that the system allows."""
-    if not np.isfinite(b).all():
-        return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
-    given, analysis = analysis, analysis.of_rank()
+def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array) -> Answer:
+    """Decide rank, consistency and definiteness first, then solve by the route that the system allows.
+
+    `s` are the exponents of the units that K and b are in: least multipliers are least in the user's.
+    """
+    original, analysis = analysis, analysis.of_rank()
     rows, motion, n, asked = analysis.rows, analysis.motion, analysis.M.shape[0], b
+    options = replace(options, metric=_in_units(options.metric, s[n:], redundant=rows.rank < b.size - n))
     nowhere = Answer(Status.UNIQUE, analysis, b, np.full(b.size, np.nan), metric=options.metric)
     b, conflict = _consistent(analysis, b, options)
     limit = agreement(rows, max(analysis.precision[1], options.precision))
@@ -166,19 +309,22 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions) -> Answe
     held = None
     if motion.massless:
         status = Status.HELD
-        held = np.linalg.qr(rows.columns[:, None] * motion.free)[0]
-        analysis, b = analysis.with_rows(held.T), np.append(b, np.zeros(held.shape[1]))
+        held = np.linalg.qr(np.ldexp(rows.columns[:, None] * motion.free, s[:n, None]))[0]
+        extra = np.ldexp(held.T, s[:n])
+        units = -np.frexp(np.abs(extra).max(axis=1))[1]
+        analysis = analysis.with_rows(np.ldexp(extra, units[:, None]), units)
+        b = np.append(b, np.zeros(held.shape[1]))
     if conflict > limit:
         status = Status.LEAST_SQUARES
     try:
         factor = _suitable(analysis, options)
         metric = _extended(options.metric, 0 if held is None else held.shape[1])
         least = LeastMultipliers(factor, n, analysis.rows.null, metric)
-        x, found = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
+        x, remainder = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
-    removed = None if conflict > limit else _removed(given, analysis, asked, b, x)
-    return _judged(Answer(status, analysis, b, x, found, factor, metric, held, conflict, removed))
+    removed = None if conflict > limit else _removed(original, analysis, asked, b, x)
+    return _judged(Answer(status, analysis, b, x, remainder, factor, metric, held, conflict, removed))
 
 
 def _consistent(analysis: Analysis, b: Array, options: SolveOptions) -> tuple[Array, float]:
@@ -215,7 +361,7 @@ def _removed(given: Analysis, kept: Analysis, asked: Array, b: Array, x: Array) 
 
 def _suitable(analysis: Analysis, options: SolveOptions) -> Route:
     """Factor by the requested route, or by the rank-revealing one; say why a requested one cannot do."""
-    route = NullSpace if options.route == "auto" else ROUTES[options.route]
+    route = NullSpace if options.route == "auto" else FACTORISATIONS[options.route]
     redundant = analysis.A.shape[0] - analysis.rows.rank
     if redundant and not route.handles_redundant_rows:
         raise RouteDeclined(f"{redundant} of the constraint rows are redundant; use route 'auto' or 'nullspace'")
@@ -224,10 +370,10 @@ def _suitable(analysis: Analysis, options: SolveOptions) -> Route:
 
 def _judged(solved: Answer) -> Answer:
     """Return the answer, marked where rank or residual are in doubt or the error bars leave too few digits."""
-    analysis, found = solved.analysis, solved.residual
+    analysis, remainder = solved.analysis, solved.residual
     solid = (
-        found is not None
-        and found.overall(analysis, solved.x) <= acceptable(solved.x.size)
+        remainder is not None
+        and remainder.overall(analysis, solved.x) <= acceptable(solved.x.size)
         and not analysis.rows.ambiguous
     )
     relative = solved.bounds.relative_error
@@ -240,6 +386,17 @@ def _judged(solved: Answer) -> Answer:
     if not np.all(np.isfinite(solved.x)):
         return replace(solved, status=Status.NONFINITE)
     return replace(solved, status=Status.ILL_CONDITIONED)
+
+
+def _in_units(metric: Array | None, e: Array, *, redundant: bool) -> Array | None:
+    """Return the metric for multipliers in units 2^e, up to a common factor; None for the identity.
+
+    It is asked for where rows are redundant only.
+    """
+    if not redundant or (metric is None and (e == e[0]).all()):
+        return None
+    W, e = np.eye(e.size) if metric is None else metric, e - e.max()
+    return np.ldexp(W, e[:, None] + e)
 
 
 def _extended(metric: Array | None, extra: int) -> Array | None:

@@ -9,9 +9,11 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kkt import Status
 from dalembert.large.constrained import LargeSystem
-from dalembert.large.kernel import LoopedFunction, progress
+from dalembert.large.kernel import LoopedFunction
 from dalembert.large.motion_functions import large_system, quantity, refuse_matrix, refuse_route, solved, weighed
 from dalembert.large.residuals import forget_rounding
+from dalembert.progress import with_bar
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 #     G + delta = L D L^T no shift where every pivot is well above zero
 #     G x = b             M a + A^T x = 0, A a = -b: the block system with its fronts
 
-
-Array = np.ndarray
 
 OUTSIDE = 4
 """Times that a right side outside the range of G is brought into it: the first leaves 1e-6 of it, the third nothing."""
@@ -47,7 +47,7 @@ def delassus_matrix(system: LargeSystem, q: Array, t: float) -> Array:
     """Return G (m, m), one column after the other."""
     m = system.rows.m
     G, values = np.zeros((m, m)), system.still(q, t)
-    for k in progress(range(m), "delassus"):
+    for k in with_bar(range(m), "delassus"):
         G[:, k] = system.move_rows(values, system.tree.yielding(system.pull(values, np.eye(1, m, k)[0])))
     return (G + G.T) / 2
 
@@ -72,13 +72,13 @@ def delassus_solution(system: LargeSystem, q: Array, b: Array, t: float) -> Arra
     does reach, G x = -A a, x is that of least squares. Each time mu of the outside is left, and rounding of x.
     """
     still = np.zeros(system.layout.mechanism.nv)
-    found = system.right_sides(q, still, -b, t)
+    solution = system.right_sides(q, still, -b, t)
     for _ in range(OUTSIDE):
-        if found.status != Status.INCONSISTENT or not np.isfinite(found.acceleration).all():
+        if solution.status != Status.INCONSISTENT or not np.isfinite(solution.acceleration).all():
             break
-        b = -system.move_rows(system.still(q, t), found.acceleration)
-        found = system.right_sides(q, still, -b, t)
-    return found.multipliers
+        b = -system.move_rows(system.still(q, t), solution.acceleration)
+        solution = system.right_sides(q, still, -b, t)
+    return solution.multipliers
 
 
 def _lower(G: Array) -> tuple[Array, Array]:
@@ -101,8 +101,8 @@ def make_kkt(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtyp
     system = weighed(mechanism, metric)
 
     def evaluate(q: Array, y1: Array, y2: Array, t: Array, a: Array, lam: Array, status: Array) -> None:
-        found = system.right_sides(q, y1, y2, float(t[0]))
-        a[:], lam[:], status[0] = found.acceleration, found.multipliers, found.status
+        solution = system.right_sides(q, y1, y2, float(t[0]))
+        a[:], lam[:], status[0] = solution.acceleration, solution.multipliers, solution.status
 
     return quantity(mechanism, "q y1 y2 t", solved(mechanism, "acceleration", "multipliers"), evaluate)
 
@@ -112,8 +112,8 @@ def make_impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64"
     system = weighed(mechanism, metric)
 
     def evaluate(q: Array, v: Array, e: Array, t: Array, out: Array, lam: Array, status: Array) -> None:
-        found = system.jump(q, v, float(t[0]), 1.0 + e)
-        out[:], lam[:], status[0] = found.acceleration, found.multipliers, found.status
+        solution = system.jump(q, v, float(t[0]), 1.0 + e)
+        out[:], lam[:], status[0] = solution.acceleration, solution.multipliers, solution.status
 
     return quantity(mechanism, "q v restitution t", solved(mechanism, "velocity", "impulses"), evaluate)
 
@@ -123,8 +123,8 @@ def make_project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str =
     system, all_of_it = weighed(mechanism, metric), np.ones(len(mechanism.names))
 
     def evaluate(q: Array, v: Array, t: Array, out: Array, lam: Array, status: Array) -> None:
-        found = system.jump(q, v, float(t[0]), all_of_it)
-        out[:], lam[:], status[0] = found.acceleration, found.multipliers, found.status
+        solution = system.jump(q, v, float(t[0]), all_of_it)
+        out[:], lam[:], status[0] = solution.acceleration, solution.multipliers, solution.status
 
     return quantity(mechanism, "q v t", solved(mechanism, "velocity", "impulses"), evaluate)
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
-from dalembert.kkt.limits import FINE, MASSIVE, Thresholds
+from dalembert.kkt.limits import FINE, MASSIVE, ROUNDING, Thresholds
 from dalembert.large.fronts.block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
 from dalembert.large.fronts.plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
@@ -19,6 +19,7 @@ from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.large.tree import LargeTree, massless_coordinate
 from dalembert.model.mechanism.precision import digits_of
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inverse dynamics of a large constrained mechanism, every joint driven: the least joint forces that cause a motion.
@@ -29,12 +30,8 @@ from dalembert.model.mechanism.precision import digits_of
 # matrix.
 
 
-Array = np.ndarray
-
 MOST = 20
 """Steps per row before LSMR gives up; exact arithmetic would need one."""
-
-EXACT = 1e-14
 
 
 class _Rows(LinearOperator):
@@ -64,7 +61,7 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
     if not (np.isfinite(size) and np.isfinite(values.wrenches).all()):  # too large for what is made of them
         return nothing
     operator = _Rows(system, values)
-    lam, stopped, *_ = lsmr(operator, -b / size, atol=EXACT, btol=EXACT, conlim=0, maxiter=MOST * m)
+    lam, stopped, *_ = lsmr(operator, -b / size, atol=ROUNDING, btol=ROUNDING, conlim=0, maxiter=MOST * m)
     lam = size * lam
     status = Status.ILL_CONDITIONED
     if stopped < 7:
@@ -180,8 +177,8 @@ class LargeSystem(RowState):
         if not (isfinite(t) and all_finite((q, v, taken))):
             return self._nothing(Status.NONFINITE)
         values = self.moved(q, v, t)
-        found = self._answer(values, NOTHING, np.zeros_like(v), -taken * values.rate)
-        return LargeAnswer(v + found.acceleration, *found[1:])
+        solution = self._answer(values, NOTHING, np.zeros_like(v), -taken * values.rate)
+        return LargeAnswer(v + solution.acceleration, *solution[1:])
 
     def right_sides(self, q: Array, y1: Array, y2: Array, t: float) -> LargeAnswer:
         """Return a, lam of M a + A^T lam = y1, A a = y2 for any right sides."""
@@ -204,8 +201,8 @@ class LargeSystem(RowState):
             wrenches = values.wrenches.copy()
             wrenches[held < 0] = 0.0
             free = RowValues(wrenches, values.rate, values.drift, values.residual)
-        found = self._answer(free, NOTHING, still, c, held >= 0)
-        return found.acceleration, values.residual, found.status
+        solution = self._answer(free, NOTHING, still, c, held >= 0)
+        return solution.acceleration, values.residual, solution.status
 
     def _nothing(self, status: Status) -> LargeAnswer:
         nan = np.nan
@@ -224,14 +221,14 @@ class LargeSystem(RowState):
         """Solve plainly, or by proximal steps where rows that are `present` depend on each other, and judge."""
         load, present = (need, tau, c), self.all_rows if present is None else present
         out = (np.empty(len(tau)), np.empty(len(c))) if out is None else out
-        factors, found = self.block.first(values, load, present, out)
+        factors, trial = self.block.first(values, load, present, out)
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
-        independent = found is not None
-        if found is not None:
-            found = self._refined(values, factors, load, found)
-            if found.one <= self.limits.accept and found.two <= self.limits.accept:
-                return LargeAnswer(found.a, found.lam, Status.UNIQUE, (found.one, found.two))
+        independent = trial is not None
+        if trial is not None:
+            trial = self._refined(values, factors, load, trial)
+            if trial.one <= self.limits.accept and trial.two <= self.limits.accept:
+                return LargeAnswer(trial.a, trial.lam, Status.UNIQUE, (trial.one, trial.two))
         scale, implied = self.scales(factors.g), self.implied(present)
         if implied is not None:
             kept = self._kept(values, load, factors.g, scale, present, implied, free)
@@ -240,17 +237,17 @@ class LargeSystem(RowState):
         factors = self.block.factor(values, self.shift(factors.g, scale))
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
-        found = self._trial(values, factors, load, *self.proximal(factors, *load))
-        found = self._refined(values, factors, load, found)
-        if not np.isfinite(found.one + found.two):
+        trial = self._trial(values, factors, load, *self.proximal(factors, *load))
+        trial = self._refined(values, factors, load, trial)
+        if not np.isfinite(trial.one + trial.two):
             return self._nothing(Status.NONFINITE)
         if self.fronts is None:  # a shift adds most to pivots of rows with a small part in a dependence
             independent = self._have_pivots(factors, scale, present)
-        two = found.two
+        two = trial.two
         if two > self.limits.accept and free is not None:
-            two = self._beside(values, factors, c, found.a, free())
-        status = self._verdict(found.one, two, independent, known=implied is not None)
-        return LargeAnswer(found.a, found.lam, status, (found.one, two))
+            two = self._beside(values, factors, c, trial.a, free())
+        status = self._verdict(trial.one, two, independent, known=implied is not None)
+        return LargeAnswer(trial.a, trial.lam, status, (trial.one, two))
 
     def _kept(
         self, values: RowValues, load: tuple, g: Array, scale: Array, present: Array, implied: Array, free: Any
@@ -268,24 +265,24 @@ class LargeSystem(RowState):
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
         a, lam = self.block.solve(factors, need, tau - self.pull(values, borne), c)
-        found = self._trial(values, factors, load, a, np.where(kept, lam, borne))
-        found = self._refined(values, factors, load, found)
-        if not np.isfinite(found.one + found.two):
+        trial = self._trial(values, factors, load, a, np.where(kept, lam, borne))
+        trial = self._refined(values, factors, load, trial)
+        if not np.isfinite(trial.one + trial.two):
             return self._nothing(Status.NONFINITE)
         least = self._least_pivot(factors, scale, kept)
-        gap, size = found.gap.copy(), found.size.copy()
-        if found.two > self.limits.accept and free is not None:
+        gap, size = trial.gap.copy(), trial.size.copy()
+        if trial.two > self.limits.accept and free is not None:
             size = np.abs(self.move_rows(values, free())) + np.abs(c)
         parts = [relative(np.where(rows, gap, 0.0), size, factors.g) for rows in (kept, implied)]
         weights = np.where(factors.g > 0.0, factors.g, 1.0) ** -0.5
         error = float(np.linalg.norm((weights * gap)[kept]) / (np.linalg.norm(weights * size) or 1.0))
         certain = least > self.limits.regular and error <= self.limits.certain * min(least, 1.0) ** 0.5
         status = Status.ILL_CONDITIONED
-        if certain and max(found.one, parts[0]) <= self.limits.accept:
+        if certain and max(trial.one, parts[0]) <= self.limits.accept:
             status = Status.REDUNDANT if implied.any() else Status.UNIQUE
             if parts[1] > self.limits.agree:
                 status = Status.INCONSISTENT if least > self.limits.implied else Status.ILL_CONDITIONED
-        return LargeAnswer(found.a, found.lam, status, (found.one, max(parts)))
+        return LargeAnswer(trial.a, trial.lam, status, (trial.one, max(parts)))
 
     def _least_pivot(self, factors: FrontFactors, scale: Array, kept: Array) -> float:
         """Return the least pivot of kept rows beside their diagonals; without pivots, what a right side finds of it."""

@@ -1,9 +1,16 @@
-"""Every function of a large mechanism that loops compute: the table that `requests.py` looks into."""
+"""Forward and inverse dynamics, matrices and rows of a large mechanism; the table of all that loops compute."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dalembert.errors import UnsupportedError
+from dalembert.large import row_state as composite
 from dalembert.large.block_functions import (
     make_delassus,
     make_delassus_factor,
@@ -14,20 +21,12 @@ from dalembert.large.block_functions import (
     make_project_step,
     make_project_velocity,
 )
-from dalembert.large.dynamic_functions import (
-    make_aba,
-    make_bias,
-    make_constraint,
-    make_constraint_drift,
-    make_constraint_jacobian,
-    make_constraint_velocity,
-    make_forward,
-    make_gravity,
-    make_inverse,
-    make_mass_matrix,
-)
+from dalembert.large.constrained import least_forces
+from dalembert.large.kernel import LoopedFunction, ThreadSplit
 from dalembert.large.motion_functions import (
-    LoopedFunction,
+    into,
+    large_system,
+    large_tree,
     make_center_of_mass,
     make_center_of_mass_velocity,
     make_energy,
@@ -37,7 +36,155 @@ from dalembert.large.motion_functions import (
     make_momentum,
     make_momentum_rate,
     make_velocity,
+    quantity,
+    refuse_matrix,
+    refuse_route,
+    solved,
+    weighed,
 )
+from dalembert.large.threads import BranchedTree, Branches
+from dalembert.large.tree import refuse_singular
+from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Forward and inverse dynamics, matrices and constraint rows of a large mechanism.
+
+
+def make_forward(
+    mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64"
+) -> LoopedFunction:
+    """q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers, status."""
+    refuse_route(mechanism, route)
+    if not mechanism.names:
+        return make_aba(mechanism)
+    system = weighed(mechanism, metric)
+    last = threading.local()
+
+    def evaluate(q: Array, v: Array, tau: Array, t: Array, a: Array, lam: Array, status: Array) -> None:
+        solution = system.forward(q, v, tau, float(t[0]), (a, lam))
+        if solution.acceleration is not a:
+            a[:], lam[:] = solution.acceleration, solution.multipliers
+        status[0] = solution.status
+        last.state = (q, v, float(t[0]))
+
+    made = quantity(mechanism, "q v tau t", solved(mechanism, "acceleration", "multipliers"), evaluate)
+
+    def explain(a: Array) -> str:
+        q, v, t = last.state
+        return system.furthest(q, v, t, a)
+
+    return replace(made, explain=explain)
+
+
+def make_aba(mechanism: Mechanism) -> LoopedFunction:
+    """q, v, tau -> a of the open tree."""
+    tree = large_tree(mechanism)
+    refuse_singular(tree)
+    made = quantity(mechanism, "q v tau", {"a": (mechanism.nv, 1)}, into(tree.forward))
+
+    def split(threads: int) -> ThreadSplit:
+        plan = Branches.of(tree.layout.parent, threads)
+        if not plan.pays:
+            return ThreadSplit(made.evaluate, 1.0, plan.words)
+        branched = BranchedTree(tree, plan, threads)
+        made.figures["memory_bytes"] += branched.bytes
+        return ThreadSplit(into(branched.forward), plan.gain, plan.words)
+
+    return replace(made, split=split)
+
+
+def make_inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> LoopedFunction:
+    """q, v, a -> tau; with loops or constraints q, v, a, t -> tau, multipliers, status."""
+    tree = large_tree(mechanism)
+    if actuated is None and not mechanism.loops and not mechanism.constraints:
+        return quantity(mechanism, "q v a", {"tau": (mechanism.nv, 1)}, into(tree.inverse))
+    if actuated is not None:
+        raise UnsupportedError(
+            f"inverse dynamics of {mechanism.name!r} with some joints driven is not looped over; without actuated= all "
+            "joints are, and backend='cpu' unrolls it"
+        )
+    system = large_system(mechanism)
+
+    def evaluate(q: Array, v: Array, a: Array, t: Array, tau: Array, lam: Array, status: Array) -> None:
+        tau[:], lam[:], status[0] = least_forces(system, q, v, a, float(t[0]))
+
+    return quantity(mechanism, "q v a t", solved(mechanism, "tau", "multipliers"), evaluate)
+
+
+def make_bias(mechanism: Mechanism) -> LoopedFunction:
+    """q, v -> bias."""
+    tree, still = large_tree(mechanism), np.zeros(mechanism.nv)
+    return quantity(mechanism, "q v", {"bias": (mechanism.nv, 1)}, lambda q, v, out: tree.inverse(q, v, still, out))
+
+
+def make_gravity(mechanism: Mechanism) -> LoopedFunction:
+    """From q to the joint forces that hold still."""
+    tree, still = large_tree(mechanism), np.zeros(mechanism.nv)
+
+    def evaluate(q: Array, out: Array) -> None:
+        tree.inverse(q, still, still, out, passive=False)
+
+    return quantity(mechanism, "q", {"tau": (mechanism.nv, 1)}, evaluate)
+
+
+def make_mass_matrix(mechanism: Mechanism) -> LoopedFunction:
+    """From q to M."""
+    tree, n = large_tree(mechanism), mechanism.nv
+    refuse_matrix(mechanism, "mass_matrix", n, n, "inverse(q, 0, a) less inverse(q, 0, 0) is M times a vector")
+
+    def evaluate(q: Array, M: Array) -> None:
+        tree.move(q, tree.memory.still)
+        layout = tree.layout
+        M = M.reshape(n, n)
+        composite.mass_matrix(layout.topology, layout.pitch, layout.inertia, tree.armature, tree.memory.K, M)
+
+    return quantity(mechanism, "q", {"M": (n, n)}, evaluate)
+
+
+def _row_quantity(mechanism: Mechanism, inputs: str, word: str, size: int) -> LoopedFunction:
+    """Return one field of the rows as a quantity."""
+    system, still = large_system(mechanism), np.zeros(mechanism.nv)
+
+    def evaluate(q: Array, *rest: Array) -> None:
+        *v, t, out = rest
+        speed = v[0] if v else still
+        out[:] = getattr(system.moved(q, speed, float(t[0])), word)
+
+    return quantity(mechanism, inputs, {word: (size, 1)}, evaluate)
+
+
+def make_constraint(mechanism: Mechanism) -> LoopedFunction:
+    """q, t -> phi."""
+    return _row_quantity(mechanism, "q t", "residual", large_system(mechanism).rows.h)
+
+
+def make_constraint_velocity(mechanism: Mechanism) -> LoopedFunction:
+    """q, v, t -> A v + offset."""
+    return _row_quantity(mechanism, "q v t", "rate", len(mechanism.names))
+
+
+def make_constraint_drift(mechanism: Mechanism) -> LoopedFunction:
+    """q, v, t -> drift."""
+    return _row_quantity(mechanism, "q v t", "drift", len(mechanism.names))
+
+
+def make_constraint_jacobian(mechanism: Mechanism) -> LoopedFunction:
+    """q, t -> A (m, nv)."""
+    system, m, n = large_system(mechanism), len(mechanism.names), mechanism.nv
+    refuse_matrix(mechanism, "constraint_jacobian", m, n, "'constraint_velocity' is A times a vector")
+
+    def evaluate(q: Array, t: Array, A: Array) -> None:
+        A[:] = system.jacobian(q, float(t[0])).reshape(A.shape)
+
+    return quantity(mechanism, "q t", {"jacobian": (m, n)}, evaluate)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Every function of a large mechanism that loops compute: the table that `requests.py` looks into.
+
 
 MAKERS: dict[str, Callable[..., LoopedFunction]] = {
     "kinematics": make_kinematics,

@@ -18,11 +18,10 @@ from dalembert.kkt.limits import CLOSED, IMPLIED_PIVOT, SLACK
 from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.tree.block.probing import residual_sizes
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.large.constrained import LargeSystem
-
-Array = np.ndarray
 
 FAR = (0.05, 0.3, 0.6)
 """How far away configurations beside the first are: radians, or parts of the mechanism's size."""
@@ -53,30 +52,30 @@ def implied_rows(system: LargeSystem, present: Array) -> Array | None:
     if not here.any():
         return here
     for near in _around(system, q, t):
-        found = _without_pivot(system, near, t, present, sparse)
-        if found is not None and (fewest is None or found.sum() < fewest.sum()):
-            fewest = found
+        implied = _without_pivot(system, near, t, present, sparse)
+        if implied is not None and (fewest is None or implied.sum() < fewest.sum()):
+            fewest = implied
     return here if fewest is None or here.sum() <= fewest.sum() else fewest
 
 
 def _without_pivot(system: LargeSystem, q: Array, t: float, present: Array, sparse: bool) -> Array | None:
     """Return the rows without a pivot at one configuration; None where a joint has none."""
     values = _masked(system.still(q, t), present)
-    found = np.zeros(len(present), dtype=bool)
+    implied = np.zeros(len(present), dtype=bool)
     if sparse:
         return _by_elimination(system, values, present)
     for _ in range(PASSES):
         factors = system.block.factor(values, np.zeros(len(present)))
         scale = system.scales(factors.g)
-        if found.any() or not present.all():
-            factors = system.block.factor(values, np.where(found | ~present, LEFT_OUT * scale, 0.0))
+        if implied.any() or not present.all():
+            factors = system.block.factor(values, np.where(implied | ~present, LEFT_OUT * scale, 0.0))
         if not factors.worst > 0.0:
             return None
-        more = present & ~found & (np.abs(factors.pivots) <= IMPLIED_PIVOT * scale)
+        more = present & ~implied & (np.abs(factors.pivots) <= IMPLIED_PIVOT * scale)
         if not more.any():
             break
-        found |= more
-    return found
+        implied |= more
+    return implied
 
 
 def _by_elimination(system: LargeSystem, values: RowValues, present: Array) -> Array:
@@ -88,14 +87,14 @@ def _by_elimination(system: LargeSystem, values: RowValues, present: Array) -> A
     G = np.where(np.outer(present, present), (G + G.T) / 2, 0.0)
     d = system.scales(np.diagonal(G).copy()) ** -0.5
     _, order, rank, _ = dpstrf(d[:, None] * G * d, tol=IMPLIED_PIVOT, lower=1)
-    found = present.copy()
-    found[order[:rank] - 1] = False
-    return found
+    independent = present.copy()
+    independent[order[:rank] - 1] = False
+    return independent
 
 
 def _around(system: LargeSystem, q: Array, t: float) -> list[Array]:
     """Return closed configurations around q."""
-    rng, found = np.random.default_rng(0), list[Array]()
+    rng, configurations = np.random.default_rng(0), list[Array]()
     mechanism, reach = system.layout.mechanism, system.layout.mechanism.reach
     held = system.rows.residual_place
     sizes = residual_sizes(mechanism)[held >= 0]
@@ -114,8 +113,8 @@ def _around(system: LargeSystem, q: Array, t: float) -> list[Array]:
             place = mechanism.integrate(place, _nearest(system, values, c, held >= 0))
         residual = system.moved(place, still, t).residual
         if np.isfinite(place).all() and (np.abs(residual / sizes) <= SLACK).all():
-            found.append(place)
-    return found
+            configurations.append(place)
+    return configurations
 
 
 def _nearest(system: LargeSystem, values: RowValues, c: Array, present: Array | None = None) -> Array:

@@ -1,13 +1,12 @@
-"""The looped kernel: the face of a `Kernel` on compiled loops, with a progress bar."""
+"""The looped kernel: the face of a `Kernel` on compiled loops."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,55 +16,15 @@ from dalembert.kernel.arrays import check_inputs, make_outputs
 from dalembert.kernel.engine import Workers, make_options
 from dalembert.kernel.program.program import Port
 from dalembert.kernel.report import KernelReport
+from dalembert.progress import with_bar
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A bar for what takes seconds: only on a terminal, only after two seconds, gone when it is done.
-
-
-T = TypeVar("T")
-
-PATIENCE = 2.0
-"""Seconds before a bar appears."""
-
-EVERY = 0.2
-"""Seconds between two changes of it."""
-
-
-def progress(items: Sequence[T], what: str) -> Iterable[T]:
-    """Return the items; on a terminal, show how many are done and how long the rest will take."""
-    return _shown(items, what) if len(items) > 1 and sys.stderr.isatty() else items
-
-
-def _shown(items: Sequence[T], what: str) -> Iterator[T]:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    begin = last = perf_counter()
-    bar: Any = None
-    try:
-        for done, item in enumerate(items):
-            yield item
-            now = perf_counter()
-            if bar is None and now - begin > PATIENCE:
-                bar = Progress(console=Console(file=sys.stderr), transient=True)
-                bar.start()
-                bar.add_task(what, total=len(items))
-            if bar is not None and now - last > EVERY:
-                bar.update(bar.task_ids[0], completed=done + 1)
-                last = now
-    finally:
-        if bar is not None:
-            bar.stop()
-
-
-# ----------------------------------------------------------------------------------------------------------------------
 # Loops behind the face of a `Kernel`: the same call, the same shapes; `report()` says that nothing was unrolled.
 
-
-Array = np.ndarray
 
 DOUBLE = np.dtype(float)
 
@@ -170,15 +129,15 @@ class LargeEngine:
         evaluate = self.alone.evaluate if split else self.quantity.evaluate
 
         def sample(i: int) -> None:
-            mine = [x[i] if each else x for x, each in zip(arguments.inputs, batch, strict=True)]
-            given = [np.require(x, DOUBLE, LIKE_NEW) for x in mine]
+            mine = [x[i] if many else x for x, many in zip(arguments.inputs, batch, strict=True)]
+            inputs = [np.require(x, DOUBLE, LIKE_NEW) for x in mine]
             targets = outputs if arguments.single else [x[i] for x in outputs]
             made = [np.empty(port.shape) for port in self.outputs]
-            evaluate(*given, *made)
+            evaluate(*inputs, *made)
             for target, value in zip(targets, made, strict=True):
                 target[...] = value
 
-        items = progress(range(arguments.samples), self.name)
+        items = with_bar(range(arguments.samples), self.name)
         if self.threads > 1 and arguments.samples > 1 and not split:
             self._share(sample, arguments.samples, iter(items))
         else:

@@ -11,6 +11,7 @@ from numba import types
 from numba.experimental import structref
 
 from dalembert.kernel.loops import once
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 # Bodies are numbered depth first. A cardan joint is two hinges with a massless body between: then every joint's
 # motion subspace is made of axes of the child, and no term of S_dot remains.
 
-
-Array = np.ndarray
 
 FIXED, HINGE, CIRCLE, SLIDER, SCREW, BALL, PLANE, FLYING = range(8)
 CODES = {

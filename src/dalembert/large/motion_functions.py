@@ -16,6 +16,7 @@ from dalembert.large.layout import Layout
 from dalembert.large.outward import Frames
 from dalembert.large.tree import LargeTree
 from dalembert.tree.block.probing import row_weights_of
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 #
 # Matrices with as many rows as columns have no place in memory beyond some size: they are refused with that size.
 
-
-Array = np.ndarray
 
 LARGEST_MATRIX = 2**30
 """Bytes of a dense matrix that is still filled."""
@@ -119,8 +118,8 @@ def make_kinematics(mechanism: Mechanism, frame: str | None = None) -> LoopedFun
     def evaluate(q: Array, rotation: Array, position: Array) -> None:
         frames = tree.move(q, tree.memory.still)
         if frame is not None:
-            found = frames.place(frame)
-            rotation[:], position[:] = found.rotation[0], found.position[0]
+            place = frames.place(frame)
+            rotation[:], position[:] = place.rotation[0], place.position[0]
             return
         axes = frames.axes(layout.row)
         rotation[:] = (axes @ layout.place_R).reshape(3 * n, 3)
@@ -139,7 +138,7 @@ def _frame_motion(mechanism: Mechanism, what: str, frame: str | None, reference:
     def evaluate(q: Array, v: Array, out: Array) -> None:
         x = tree.move(q, v).place(name)
         R, p, V, w, a, wd = (
-            each[0] for each in (x.rotation, x.position, x.velocity, x.angular, x.acceleration, x.turning)
+            array[0] for array in (x.rotation, x.position, x.velocity, x.angular, x.acceleration, x.turning)
         )
         linear, angular = (V, w) if what == "velocity" else (a, wd)
         if reference == "local":

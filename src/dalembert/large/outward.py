@@ -14,6 +14,7 @@ from dalembert.kernel.loops import fused_steady, pasted
 from dalembert.large.layout import BALL, CIRCLE, FLYING, HINGE, PLANE, SCREW, SLIDER, Layout
 from dalembert.large.simd4 import along_x, along_y, along_z, cross, last_and_three, load, nothing, padded, store, total
 from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # From the ground to the leaves: poses, velocities and accelerations of all bodies, as a compiled loop.
@@ -225,9 +226,6 @@ def _circular_kernel() -> Kernel:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Frames of a large mechanism in motion, many at once: poses, velocities, accelerations in world axes.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,16 +14,13 @@ import numpy as np
 from dalembert.errors import UnsupportedError
 from dalembert.large.layout import Layout
 from dalembert.model.joints import rotations as quaternion
+from dalembert.model.limits import TINY_SQUARE
 from dalembert.tree.prepared.prepare import tendon_data
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.large.outward import Frames
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
-
-TINY = 1e-30
-"""As in `tree/algorithms/passive.py`: a spring of no length pulls in no direction instead of in NaN."""
 
 NO_FORCE = np.empty((0, 6))
 
@@ -86,8 +83,8 @@ class Passive:
         if not self.acts_on_joints:
             return None
         tau = np.zeros_like(v) if self.damping is None else self.damping * v
-        for each in self.joints:
-            tau[each.iv] += each.force(q)
+        for springs in self.joints:
+            tau[springs.iv] += springs.force(q)
         for terms, k, rest, c in self.tendons:
             pull = k * _stretch(terms, rest, q) + c * sum(factor * v[place] for _, place, factor in terms)
             for _, place, factor in terms:
@@ -123,7 +120,7 @@ class Passive:
 
     def energy(self, q: Array, frames: Frames) -> float:
         """Return what springs and lifts hold, in joules."""
-        total = sum(0.5 * float((each.stiffness * each.deviation(q) ** 2).sum()) for each in self.joints)
+        total = sum(0.5 * float((springs.stiffness * springs.deviation(q) ** 2).sum()) for springs in self.joints)
         total += sum(0.5 * k * float(np.square(_stretch(terms, rest, q))) for terms, k, rest, _ in self.tendons)
         if self.springs:
             one, two = (frames.places([getattr(s, end) for s in self.springs]) for end in ("frame", "other"))
@@ -147,15 +144,15 @@ def _stretch(terms: tuple[tuple[int, int, float], ...], rest: tuple[float, float
 def _joint_springs(mechanism: Mechanism) -> list[JointSprings]:
     """Return the springs in joints by kind."""
     stiffness, rest = np.array(mechanism.stiffness), np.array(mechanism.rest)
-    found = []
+    springs = []
     for kind, iq, iv in mechanism.manifold.groups:
         sprung = stiffness[iv].any(axis=1)
-        each = JointSprings(kind.name, iq[sprung], iv[sprung], stiffness[iv[sprung]], rest[iv[sprung]])
+        spring = JointSprings(kind.name, iq[sprung], iv[sprung], stiffness[iv[sprung]], rest[iv[sprung]])
         turning = {"spherical": slice(0, 3), "free": slice(3, 6)}.get(kind.name)
-        if turning is not None and (np.ptp(each.stiffness[:, turning], axis=1) > 0).any():
+        if turning is not None and (np.ptp(spring.stiffness[:, turning], axis=1) > 0).any():
             raise UnsupportedError("a ball joint's spring must be the same about all three axes; use springs of frames")
-        found += [each] if sprung.any() else []
-    return found
+        springs += [spring] if sprung.any() else []
+    return springs
 
 
 def _angle(c: Array, s: Array, rest: Array) -> Array:
@@ -172,5 +169,5 @@ def _rotation_vector(q: Array, rest: Array) -> Array:
 def _line(start: Array, end: Array) -> tuple[Array, Array]:
     """Return lengths from start to end and the unit vectors along them."""
     d = end - start
-    length = np.sqrt((d * d).sum(axis=1) + TINY)
+    length = np.sqrt((d * d).sum(axis=1) + TINY_SQUARE)
     return length, d / length[:, None]

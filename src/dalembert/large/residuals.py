@@ -201,8 +201,8 @@ def four_put(w, is_first, T, s):
     if not is_first:
         w = four_plus(w, four_at(T, s))
     at = PLACE * s
-    for each in w:
-        store(T, at, each)
+    for lane in w:
+        store(T, at, lane)
         at += WIDTH
 
 

@@ -18,6 +18,7 @@ from dalembert.large.residuals import joint_forces
 from dalembert.large.rows import LargeRows, RowValues
 from dalembert.large.simd4 import first, padded, second, third
 from dalembert.large.tree import LargeTree, motion
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Matrices of a large tree, where someone wants them in full: M by composite bodies, A by walking up from each row.
@@ -125,9 +126,6 @@ def row_jacobian(topology, pitch, K, ends, closing, wrenches, A):
 # Constraint rows of a large mechanism at a state: what they are, and A and A^T times vectors, which need no A.
 
 
-Array = np.ndarray
-
-
 class Room(threading.local):
     """Arrays to work in, made once for each thread: fresh ones cost more than what is done in them.
 
@@ -158,10 +156,10 @@ class RowState:
     @cached_property
     def ends(self) -> Array:
         """Bodies of both ends of every row, (m, 2); -1 where there is none."""
-        found = np.full((self.rows.m, 2), -1, dtype=np.int64)
+        bodies = np.full((self.rows.m, 2), -1, dtype=np.int64)
         ends = self.rows.touches.ends
-        found[ends[:, 0], ends[:, 2]] = ends[:, 1]
-        return found
+        bodies[ends[:, 0], ends[:, 2]] = ends[:, 1]
+        return bodies
 
     def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
         """Move to a state and return the rows there; `room.need` gets what bodies need for their motion."""

@@ -18,6 +18,7 @@ from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics, coordinate_index
 from dalembert.model.constraints.prescribed import Coupler, Servo
 from dalembert.model.mechanism.placement import IDENTITY
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -47,7 +48,7 @@ _PLACES = ("name", "stabilize", "frame", "other", "at", "placement", *VALUES)
 
 def type_of(constraint: Pair) -> tuple[Any, ...]:
     """Return what constraints must share to share a kernel."""
-    rest = [(each.name, getattr(constraint, each.name)) for each in fields(constraint) if each.name not in _PLACES]
+    rest = [(field.name, getattr(constraint, field.name)) for field in fields(constraint) if field.name not in _PLACES]
     return (type(constraint).__name__, constraint.held, *rest)
 
 
@@ -70,12 +71,12 @@ def trace(mechanism: Mechanism, constraint: Pair) -> ca.Function:
     import casadi as ca
 
     x = ca.SX.sym("x", INPUTS)
-    one = copy(constraint)
+    twin = copy(constraint)
     for k, word in enumerate(VALUES):
-        if hasattr(one, word):
-            object.__setattr__(one, word, x[2 * FRAME + k])
+        if hasattr(twin, word):
+            object.__setattr__(twin, word, x[2 * FRAME + k])
     gains: Any = (x[INPUTS - 2], x[INPUTS - 1])
-    made = one.rows(TwoFrames(mechanism, x))
+    made = twin.rows(TwoFrames(mechanism, x))
     parts = made if isinstance(made, list) else [made]
     residual = [ca.SX(part.residual) for part in parts if part.residual is not None]
     drift = [ca.SX(part.stabilized(gains).drift) for part in parts]
@@ -118,9 +119,6 @@ class TwoFrames(Kinematics):
 # All constraint rows of a large mechanism at a state: forces on bodies, couplings of joints, rate, drift, residual.
 
 
-Array = np.ndarray
-
-
 @dataclass(frozen=True, eq=False)
 class RowValues:
     """Rows at a state: forces (m, 2, 6) about bodies' origins, rate (m,), drift (m,), residual (h,)."""
@@ -161,7 +159,7 @@ class LargeRows:
         self.owners = int(self.owner.max(initial=-1)) + 1
         holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.residual_place = np.where(holonomic, np.cumsum(holonomic) - 1, -1)
-        sizes = [len(each.row_names()) for each in mechanism.all_constraints]
+        sizes = [len(source.row_names()) for source in mechanism.all_constraints]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(int)
         pairs: dict[Any, list[tuple[int, Pair]]] = {}
         self.linear: list[tuple[int, Constraint]] = []

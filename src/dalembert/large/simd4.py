@@ -74,8 +74,8 @@ def every(typing, x):
     """every(x): x in all lanes."""
 
     def emit(context, builder, signature, arguments):
-        one = builder.insert_element(ir.Constant(_REGISTER, ir.Undefined), arguments[0], _PLACE(0))
-        return builder.shuffle_vector(one, one, ir.Constant(ir.VectorType(_PLACE, WIDTH), [0] * WIDTH))
+        lane = builder.insert_element(ir.Constant(_REGISTER, ir.Undefined), arguments[0], _PLACE(0))
+        return builder.shuffle_vector(lane, lane, ir.Constant(ir.VectorType(_PLACE, WIDTH), [0] * WIDTH))
 
     return LANES(types.float64), emit
 
@@ -149,8 +149,8 @@ def lanes(typing, x, y, z):
 
     def emit(context, builder, signature, arguments):
         whole = ir.Constant(_REGISTER, [0.0] * WIDTH)
-        for k, each in enumerate(arguments):
-            whole = builder.insert_element(whole, each, _PLACE(k))
+        for k, value in enumerate(arguments):
+            whole = builder.insert_element(whole, value, _PLACE(k))
         return whole
 
     return LANES(types.float64, types.float64, types.float64), emit

@@ -26,9 +26,7 @@ from dalembert.large.layout import VELOCITIES, Layout
 from dalembert.large.residuals import mobility
 from dalembert.large.row_state import RowState
 from dalembert.large.rows import RowValues
-
-Array = np.ndarray
-
+from dalembert.types import Array
 
 HALF = 0.5
 """Of the work of joint forces, what may be missing in masses: nothing, but for rounding."""
@@ -66,8 +64,8 @@ class SparseBlock:
         S = np.empty((lam - q, 6))
         subspaces(self.layout.topology, self.layout.pitch, K, S)
         entries = [self._blocks(every, every, 6, inertias(self.layout, K))]
-        one = 6 * n + np.arange(6 * n)
-        entries += [(one - f, one, -np.ones(6 * n)), (one, one - f, -np.ones(6 * n))]
+        diagonal = 6 * n + np.arange(6 * n)
+        entries += [(diagonal - f, diagonal, -np.ones(6 * n)), (diagonal, diagonal - f, -np.ones(6 * n))]
         up, r = self.layout.parent[self.held], K[self.held, 9:12]
         X = np.zeros((len(up), 6, 6))  # da at the child's origin from the parent's
         X[:, six, six] = 1.0
@@ -102,19 +100,19 @@ class SparseBlock:
 
     def factor(self, values: RowValues, shift: Array) -> FrontFactors:
         """Factor [M A^T; A -shift]; whether rows depend on each other is seen by what proximal steps leave."""
-        found, _ = self.first(values)
-        found.shift = shift
-        found.solve = self._factored(values, shift)
-        if found.solve is None or (self.massless and not self._answers_with_mass(found)):
-            found.worst = 0.0
-            return found
+        factors, _ = self.first(values)
+        factors.shift = shift
+        factors.solve = self._factored(values, shift)
+        if factors.solve is None or (self.massless and not self._answers_with_mass(factors)):
+            factors.worst = 0.0
+            return factors
         still = np.zeros(self.at_l - self.at_q)
         kept = trial = np.cos(np.arange(len(shift)))
         for _ in range(STEPS):
-            kept = self.solve(found, np.zeros((0, 6)), still, -shift * kept)[1]
+            kept = self.solve(factors, np.zeros((0, 6)), still, -shift * kept)[1]
         if np.linalg.norm(kept) < DEPENDENT_VECTOR * np.linalg.norm(trial):
-            found.pivots = np.full(len(shift), np.inf)
-        return found
+            factors.pivots = np.full(len(shift), np.inf)
+        return factors
 
     def _answers_with_mass(self, factors: FrontFactors) -> bool:
         """Say whether what joint forces do goes into masses: no motion that rows allow moves none.

@@ -15,6 +15,7 @@ from dalembert.large.joints import PLACE, ROOM
 from dalembert.large.passive import NO_FORCE
 from dalembert.large.simd4 import padded
 from dalembert.large.tree import BACK, BEGIN, INWARD, OUTWARD, TAKE, LargeTree, forward
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One state on several threads: which branches of a tree go to threads of their own. Integers only, made once.
@@ -27,8 +28,6 @@ from dalembert.large.tree import BACK, BEGIN, INWARD, OUTWARD, TAKE, LargeTree, 
 #
 # so branches are cut where the tree parts: the largest first, as long as that sum gets smaller.
 
-
-Array = np.ndarray
 
 FEWEST = 10_000
 """Bodies below which a state is not split: two hand-overs to threads cost some 0.1 ms. On two cores 10,000 bodies are
@@ -146,16 +145,16 @@ def sizes(parent: Array) -> list[int]:
 
 def forests(size: list[int], most: int) -> list[tuple[int, int]]:
     """Return the trees on the ground as ranges, small neighbours together as far as `most` bodies."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     i = 0
     while i < len(size):
         end = i + size[i]
-        if found and end - found[-1][0] <= most:
-            found[-1] = (found[-1][0], end)
+        if spans and end - spans[-1][0] <= most:
+            spans[-1] = (spans[-1][0], end)
         else:
-            found.append((i, end))
+            spans.append((i, end))
         i = end
-    return found
+    return spans
 
 
 def parting(i: int, size: list[int]) -> list[int]:
@@ -202,20 +201,20 @@ def grouped(ranges: list[tuple[int, int]], count: int) -> list[tuple[int, int, i
 def makespan(tasks: list[int], threads: int) -> int:
     """Return how much the busiest thread has to do if the one that is free takes the next task."""
     busy = [0] * threads
-    for each in tasks:
-        heapq.heapreplace(busy, busy[0] + each)
+    for task in tasks:
+        heapq.heapreplace(busy, busy[0] + task)
     return max(busy)
 
 
 def items(ranges: list[tuple[int, int]], n: int) -> Array:
     """Return trunk and branches in the order of bodies: begin, end, number of the branch or -1."""
-    found, i = [], 0
+    spans, i = [], 0
     for k, (begin, end) in enumerate(ranges):
         if i < begin:
-            found.append((i, begin, -1))
-        found.append((begin, end, k))
+            spans.append((i, begin, -1))
+        spans.append((begin, end, k))
         i = end
-    return np.array(found + ([(i, n, -1)] if i < n else []))
+    return np.array(spans + ([(i, n, -1)] if i < n else []))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -256,17 +255,17 @@ class BranchedTree:
         """Fill out (nv,) with accelerations; return the least relative pivot."""
         tree, mine = self.tree, self.memory
         rows = mine.handed, mine.worst
-        given = tree.arguments(q, v, tau, NO_FORCE, out)
+        arguments = tree.arguments(q, v, tau, NO_FORCE, out)
         if len(self.trunk_outward):
-            forward(self.trunk_outward, mine.places[0], *rows, *given)
+            forward(self.trunk_outward, mine.places[0], *rows, *arguments)
         if tree.passive.acts_on_bodies:
-            self._share(self.outward, rows, given)
-            given = tree.with_forces(given, v)
-            self._share(self.inward, rows, given)
+            self._share(self.outward, rows, arguments)
+            arguments = tree.with_forces(arguments, v)
+            self._share(self.inward, rows, arguments)
         else:
-            self._share(self.both, rows, given)
-        forward(self.trunk_back, mine.places[0], *rows, *given)
-        self._share(self.back, rows, given)
+            self._share(self.both, rows, arguments)
+        forward(self.trunk_back, mine.places[0], *rows, *arguments)
+        self._share(self.back, rows, arguments)
         tree.memory.worst[:] = mine.worst[-1]
         return float(tree.memory.worst[0])
 
@@ -292,9 +291,9 @@ def of_branches(ranges: Array, first: int, last: int) -> Array:
 def of_trunk(plan: Branches) -> Array:
     """Return the steps of the trunk, whose row is behind those of the branches."""
     row = len(plan.ranges)
-    own = [(begin, end, row) for begin, end, k in plan.trunk if k < 0]
+    pieces = [(begin, end, row) for begin, end, k in plan.trunk if k < 0]
     inward = [(TAKE, begin, k, row) if k >= 0 else (INWARD, begin, end, row) for begin, end, k in plan.trunk[::-1]]
-    return np.array([*((OUTWARD, *x) for x in own), (BEGIN, 0, 0, row), *inward, *((BACK, *x) for x in own)])
+    return np.array([*((OUTWARD, *x) for x in pieces), (BEGIN, 0, 0, row), *inward, *((BACK, *x) for x in pieces)])
 
 
 def only(steps: Array, *which: int) -> Array:

@@ -20,6 +20,7 @@ from dalembert.large.outward import Frames, outward_between, positions_between, 
 from dalembert.large.passive import NO_FORCE, Passive
 from dalembert.large.residuals import needs, needs_between
 from dalembert.large.simd4 import padded
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The sweeps of an open tree's forward dynamics in one call: to enter compiled code costs microseconds.
@@ -97,9 +98,6 @@ def motion(bundle, q, sines, cosines, v, start):
 # A large tree at work: layout, memory and the loops put together, one state after the other.
 
 
-Array = np.ndarray
-
-
 class TreeMemory(threading.local):
     """Arrays that the loops work in, made once for each thread."""
 
@@ -158,12 +156,12 @@ class LargeTree:
         """Fill out (nv,) with accelerations; return the least relative pivot."""
         memory = self.memory
         where = memory.T, memory.handed, memory.worsts
-        given = self.arguments(q, v, tau, NO_FORCE, out)
+        arguments = self.arguments(q, v, tau, NO_FORCE, out)
         if self.passive.acts_on_bodies:
-            forward(self.steps[:1], *where, *given)
-            forward(self.steps[1:], *where, *self.with_forces(given, v))
+            forward(self.steps[:1], *where, *arguments)
+            forward(self.steps[1:], *where, *self.with_forces(arguments, v))
         else:
-            forward(self.steps, *where, *given)
+            forward(self.steps, *where, *arguments)
         return float(memory.worst[0])
 
     def arguments(self, q: Array, v: Array, tau: Array, ext: Array, out: Array) -> tuple[Any, ...]:

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.builder import Builder
     from dalembert.model.mechanism.inertia import Inertia
     from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.mechanism.parts import Body, Frame, Joint
     from dalembert.model.mechanism.placement import Placement
     from dalembert.model.system import System, block_system, solve, unconstrained_acceleration
 
 _ON_FIRST_USE = {
+    **dict.fromkeys(("Body", "Frame", "Joint"), "mechanism.parts"),
     "Builder": "mechanism.builder",
     "Inertia": "mechanism.inertia",
     "Lagrangian": "lagrangian.lagrangian",
@@ -30,8 +32,11 @@ _ON_FIRST_USE = {
 
 __all__ = [
     "QUANTITIES",
+    "Body",
     "Builder",
+    "Frame",
     "Inertia",
+    "Joint",
     "Lagrangian",
     "Matrices",
     "Mechanism",

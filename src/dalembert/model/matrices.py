@@ -11,12 +11,10 @@ from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.friction import Coulomb, FrictionContact, JointFriction
 from dalembert.friction.laws.contacts import checked_contacts
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Contacts of a system written down by hand: directions, surfaces and loads, constant or as functions of the state.
-
-
-Array = np.ndarray
 
 
 class ContactRows:
@@ -27,17 +25,19 @@ class ContactRows:
     ) -> None:
         self.contacts, self.n = contacts, len(coordinates)
         self._rows: list[tuple[Any, FrictionContact, int]] = []
-        for one in contacts:
-            if isinstance(one, Coulomb) and one.normal not in names:
-                raise ModelError(f"contact {one.name!r}: no constraint row is called {one.normal!r}; there are {names}")
-            if isinstance(one, JointFriction):
-                self._rows.append((_unit(one, coordinates), one, 0))
-                continue
-            for j, along in enumerate(one.along if one.directions == 2 else [one.along]):
-                self._rows.append((along if callable(along) else self._row(along, one), one, j))
-            if any(callable(row) for row, owner, _ in self._rows if owner is one) and one.drift is None:
+        for contact in contacts:
+            if isinstance(contact, Coulomb) and contact.normal not in names:
                 raise ModelError(
-                    f"contact {one.name!r}: its direction depends on the state, so drift= (w_dot^T v) is needed"
+                    f"contact {contact.name!r}: no constraint row is called {contact.normal!r}; there are {names}"
+                )
+            if isinstance(contact, JointFriction):
+                self._rows.append((_unit(contact, coordinates), contact, 0))
+                continue
+            for j, along in enumerate(contact.along if contact.directions == 2 else [contact.along]):
+                self._rows.append((along if callable(along) else self._row(along, contact), contact, j))
+            if any(callable(row) for row, owner, _ in self._rows if owner is contact) and contact.drift is None:
+                raise ModelError(
+                    f"contact {contact.name!r}: its direction depends on the state, so drift= (w_dot^T v) is needed"
                 )
 
     def _row(self, along: Any, one: FrictionContact) -> Array:
@@ -55,28 +55,30 @@ class ContactRows:
         """Return relative velocities, rows, drift and loads."""
         m = len(self._rows)
         rows, drift, velocity = np.zeros((m, self.n)), np.zeros(m), np.zeros(m)
-        for i, (row, one, j) in enumerate(self._rows):
-            rows[i] = self._row(row(q, t), one) if callable(row) else row
-            surface, turning = one.part("surface", j), one.part("drift", j)
+        for i, (row, contact, j) in enumerate(self._rows):
+            rows[i] = self._row(row(q, t), contact) if callable(row) else row
+            surface, turning = contact.part("surface", j), contact.part("drift", j)
             try:
                 speed, change = _value(surface, (t,), (surface, 0.0))
                 velocity[i] = rows[i] @ v - speed
                 drift[i] = float(_value(turning, (q, v, t), turning or 0.0)) - change
             except (TypeError, ValueError) as error:
                 raise ModelError(
-                    f"contact {one.name!r}: surface= is a velocity, or a function of t that returns velocity and "
+                    f"contact {contact.name!r}: surface= is a velocity, or a function of t that returns velocity and "
                     f"acceleration, drift= a number or a function of (q, v, t): {error}"
                 ) from error
             if not np.isfinite(velocity[i] + drift[i]):
-                raise ModelError(f"contact {one.name!r}: its relative velocity is {velocity[i]}, its drift {drift[i]}")
-        return velocity, rows, drift, np.array([_load(one, q, v, t) for one in self.contacts], dtype=float)
+                raise ModelError(
+                    f"contact {contact.name!r}: its relative velocity is {velocity[i]}, its drift {drift[i]}"
+                )
+        return velocity, rows, drift, np.array([_load(contact, q, v, t) for contact in self.contacts], dtype=float)
 
 
 def _load(one: FrictionContact, q: Array, v: Array, t: float) -> float:
     """Return the load of a contact."""
-    given = getattr(one, "load", 1.0)
+    load = getattr(one, "load", 1.0)
     try:
-        return float(_value(given, (q, v, t), given))
+        return float(_value(load, (q, v, t), load))
     except (TypeError, ValueError) as error:
         raise ModelError(f"contact {one.name!r}: load= is a number or a function of (q, v, t): {error}") from error
 

@@ -194,7 +194,7 @@ def route_table(mechanism: Mechanism, what: str) -> RouteTable:
     """Return the ways to compute a request."""
     request = lookup(what, requests(), "request")
     if request.routes is None:
-        names = ", ".join(repr(name) for name, each in requests().items() if each.routes is not None)
+        names = ", ".join(repr(name) for name, other in requests().items() if other.routes is not None)
         raise ModelError(f"{what!r} is computed in one way only; there are routes for {names}")
     tables = (routes(mechanism, what) for routes in _LOOPED_ROUTES)
     return next((table for table in tables if table is not None), None) or request.routes(mechanism)
@@ -204,7 +204,7 @@ def plain(value: Any) -> Any:
     """Return arrays and lists as tuples: something that can be a key, written out in full."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    return tuple(plain(each) for each in value) if isinstance(value, list | tuple) else value
+    return tuple(plain(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def refuse_unhashable(key: tuple[Any, ...]) -> None:

@@ -15,8 +15,7 @@ from jaxtyping import Float
 from dalembert.checks import floats
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT, Solution
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @runtime_checkable
@@ -73,10 +72,10 @@ def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, f
     """
     q, v = floats(q, "q"), floats(v, "v")
     free = KKT(system.mass_matrix(q, t), None, coordinates=system.coordinates)
-    found = free.solve(_net_force(system, q, v, t, force))
-    if not np.all(found.ok):
-        raise SolvabilityError(f"the acceleration without constraints is not certain\n{found.certificate}")
-    return found.acceleration
+    solution = free.solve(_net_force(system, q, v, t, force))
+    if not np.all(solution.ok):
+        raise SolvabilityError(f"the acceleration without constraints is not certain\n{solution.certificate}")
+    return solution.acceleration
 
 
 def _net_force(system: System, q: Array, v: Array, t: float, force: Any) -> Array:

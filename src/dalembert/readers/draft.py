@@ -167,7 +167,7 @@ class Draft:
 
 
 def _fields(part: Any) -> dict[str, Any]:
-    return {each.name: getattr(part, each.name) for each in fields(part)}
+    return {field.name: getattr(part, field.name) for field in fields(part)}
 
 
 def _place(element: XmlElement) -> str:

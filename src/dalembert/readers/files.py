@@ -110,8 +110,8 @@ class Folders:
             return None
         if name in self.packages:
             return self.allowed(self.packages[name] / inside)
-        found = (self.allowed(root / name / inside) for root in self.roots)
-        return next((path for path in found if path is not None), None)
+        places = (self.allowed(root / name / inside) for root in self.roots)
+        return next((path for path in places if path is not None), None)
 
     def allowed(self, path: Path) -> Path | None:
         """Return the path, resolved, if it exists inside a folder that may be read."""
@@ -163,8 +163,8 @@ def read_text(path: Path, layout: Any, limit: int) -> Any:
     """Return the content of a .toml or .json file as `layout`, a class of msgspec."""
     content = read_file(path, limit)
     is_toml = path.suffix.lower() == ".toml"
-    if (found := DIGITS.search(content)) is not None:
-        raise ModelError(f"{_place(path, content, found.start())}: a number of {len(found[0])} digits")
+    if (digits := DIGITS.search(content)) is not None:
+        raise ModelError(f"{_place(path, content, digits.start())}: a number of {len(digits[0])} digits")
     if is_toml:
         _refuse_long_keys(path, content)
     decode = msgspec.toml.decode if is_toml else msgspec.json.decode

@@ -25,8 +25,7 @@ from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt import KKT
 from dalembert.readers.files import read_text
-
-Array = np.ndarray
+from dalembert.types import Array
 
 LARGEST = 64 * 2**20
 """Files above 64 MiB are refused before they are read."""
@@ -114,7 +113,7 @@ def _read_arrays(path: Path) -> MatrixProblem:
     """Read NPZ, without pickles."""
     try:
         with zipfile.ZipFile(path) as whole:
-            size = sum(each.file_size for each in whole.infolist())
+            size = sum(entry.file_size for entry in whole.infolist())
         if size > LARGEST_ARRAYS:
             raise ModelError(f"{size / 2**20:.0f} MiB of arrays are above the limit of {LARGEST_ARRAYS // 2**20} MiB")
         with np.load(path, allow_pickle=False) as archive:

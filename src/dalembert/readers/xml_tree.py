@@ -59,17 +59,17 @@ class XmlElement:
 
     def only(self, tag: str) -> XmlElement | None:
         """Return the child with a tag, or None; two are an error."""
-        found = self.all(tag)
-        if len(found) > 1:
-            raise found[1].error(f"a second <{tag}> in {self}; the first is in line {found[0].line}")
-        return found[0] if found else None
+        elements = self.all(tag)
+        if len(elements) > 1:
+            raise elements[1].error(f"a second <{tag}> in {self}; the first is in line {elements[0].line}")
+        return elements[0] if elements else None
 
     def required(self, tag: str) -> XmlElement:
         """Return the one child with a tag; none is an error."""
-        found = self.only(tag)
-        if found is None:
+        element = self.only(tag)
+        if element is None:
             raise self.error(f"<{tag}> is missing")
-        return found
+        return element
 
     def attribute(self, name: str) -> str:
         """Return an attribute without the blanks around it; a missing or empty one is an error."""

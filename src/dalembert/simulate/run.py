@@ -319,10 +319,26 @@ def _span(
         )
         if chosen is None or begin == since or totals.rechosen >= MOST_CHOICES:
             where = f" at t = {begin:.9g}: the rank changes there, and no choice of rows carries on"
-            return machine, reason + where if reason else ""
+            return machine, reason + where if reason else _contradiction(machine, totals, begin)
         machine, x, rates = chosen
         totals.rechosen += 1
         since = begin
+
+
+CONTRADICT = (
+    "at t = {t:.9g} redundant rows contradict each other: {names} stay open by {size:.2g} at least, and steps that "
+    "follow some of them jump by as much. Correct the lengths of the loops, allow for it by atol, or take dop853: it "
+    "closes them by least squares"
+)
+
+
+def _contradiction(machine: CompiledRun, totals: Totals, t: float) -> str:
+    """Return the reason where an error test fails since redundant rows contradict each other; else nothing."""
+    if totals.status not in (FAILED_ERROR_TEST, FAILED_CONVERGENCE) or machine.watch is None:
+        return ""
+    rows = machine.watch.contradicting(totals.meshes[-1][-1], machine.settings)
+    names = ", ".join(f"{name!r}" for name in list(rows)[:4])
+    return CONTRADICT.format(t=t, size=max(rows.values()), names=names) if rows else ""
 
 
 def _choose_anew(

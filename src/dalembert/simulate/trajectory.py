@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dalembert.checks import floats
 from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
@@ -19,6 +18,8 @@ from dalembert.simulate.session import Session
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from jaxtyping import Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # States between samples: the run continued from the sample before, with its own tolerances.

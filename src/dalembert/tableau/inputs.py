@@ -14,11 +14,10 @@ from jaxtyping import Float, Int
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.inputs import as_real
 from dalembert.names import near_matches
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.variables import Variables
-
-Array = np.ndarray
 
 
 def as_numbers(value: Any, what: str, finite: bool = False) -> Float[Array, "..."]:
@@ -141,7 +140,7 @@ def named_values(
 
     A name that is none, a scalar that is given twice, a wrong shape and batches of different lengths are refused.
     """
-    found: dict[str, Array] = {}
+    numbers: dict[str, Array] = {}
     source: dict[str, str] = {}
     permitted = dict.fromkeys(allowed)
     for name, value in as_mapping(values, what).items():
@@ -160,11 +159,11 @@ def named_values(
                 raise ModelError(f"{what}: {scalar!r} is given twice, as {source[scalar]!r} and as {name!r}")
             if scalar not in permitted:
                 raise ModelError(f"{what}: {_stranger(scalar, suffix, permitted, what)}")
-            source[scalar], found[scalar] = name, array[..., k]
-    lengths = {len(v) for v in found.values() if v.ndim}
+            source[scalar], numbers[scalar] = name, array[..., k]
+    lengths = {len(v) for v in numbers.values() if v.ndim}
     if len(lengths) > 1:
         raise ShapeError(f"{what}: batches of different lengths: {sorted(lengths)}")
-    return found
+    return numbers
 
 
 def _parted(variables: Variables, name: Any, what: str) -> tuple[str, str]:

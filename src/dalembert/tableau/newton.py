@@ -13,14 +13,15 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.kkt.limits import LEAST_TERMS
 from dalembert.tableau.elimination.accuracy import ScaledFactors
-from dalembert.tableau.elimination.checks import LinearSolution, Outcome, planned, sound
 from dalembert.tableau.elimination.elimination import Elimination
-from dalembert.tableau.elimination.engines import STRAIGHT_LIMIT
+from dalembert.tableau.elimination.engines import STRAIGHT_LIMIT, LinearSolution, Outcome, planned, sound
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.straight import TwoWidths, check_expressions, straight_line_solve
 from dalembert.tableau.inputs import as_flag, as_list, as_numbers
 from dalembert.tableau.structure.pattern import Pattern
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 #
 # f(x, ...) = 0,  J = df/dx,  J step = -f  (seed 003, eqs. 13, 14).
 
-
-Array = np.ndarray
 
 PROBES = 3
 """Random points at which entries are probed if the user gives none."""
@@ -114,22 +113,22 @@ class NewtonStep:
 
     def step(self, x: Any, *others: Any) -> Step:
         """Return the step and its checks, for one point or a batch (N, n)."""
-        given = [as_numbers(value, "an input of the step") for value in (x, *others)]
-        if len(given) != len(self.inputs):
-            raise ShapeError(f"{len(given)} inputs for {len(self.inputs)}: {', '.join(self._names)}")
-        single = all(value.ndim <= 1 for value in given)
-        found = self._call(*given)
-        if single and self._watched and found[2][3]:
+        arrays = [as_numbers(value, "an input of the step") for value in (x, *others)]
+        if len(arrays) != len(self.inputs):
+            raise ShapeError(f"{len(arrays)} inputs for {len(self.inputs)}: {', '.join(self._names)}")
+        single = all(value.ndim <= 1 for value in arrays)
+        outputs = self._call(*arrays)
+        if single and self._watched and outputs[2][3]:
             self.statistics.count_planned(1)
-            return Step(found[0], found[1], planned(found[0], found[2], (self._error, given, found[1])))
+            return Step(outputs[0], outputs[1], planned(outputs[0], outputs[2], (self._error, arrays, outputs[1])))
         if self.engine == "loop":
-            data, residual = found
+            data, residual = outputs
             linear = self._repairs.solve(data, -residual)
             return Step(linear.x, residual, linear)
         if single:
-            found = tuple(out[None] for out in found)
-        linear = self._judged(given, found[0], found[1], found[2][:, :3] if self.checks else None, single)
-        return Step(linear.x, found[1][0] if single else found[1], linear)
+            outputs = tuple(out[None] for out in outputs)
+        linear = self._judged(arrays, outputs[0], outputs[1], outputs[2][:, :3] if self.checks else None, single)
+        return Step(linear.x, outputs[1][0] if single else outputs[1], linear)
 
     def _judged(self, given: list[Array], step: Array, residual: Array, checks: Any, single: bool) -> LinearSolution:
         """Return a sound step as it is; the entries of the Jacobian are computed for samples in trouble only."""
@@ -176,8 +175,8 @@ class NewtonStep:
         if [shape[-1] for shape in shapes] != sizes or len({shape[:-1] for shape in shapes}) != 1:
             wanted = ", ".join(f"(K, {size})" for size in sizes)
             raise ShapeError(f"points must be one array per input, {wanted}; they have {', '.join(map(str, shapes))}")
-        found = [self._entries(*[p[k] for p in points])[0] for k in range(len(points[0]))]
-        return np.stack([np.array(row, dtype=float).ravel() for row in found])
+        entries = [self._entries(*[p[k] for p in points])[0] for k in range(len(points[0]))]
+        return np.stack([np.array(row, dtype=float).ravel() for row in entries])
 
     def explain(self) -> str:
         """Return plan, engine and statistics in words."""
@@ -224,19 +223,12 @@ def order_by_rows(sparsity: Any) -> Int[Array, " entries"]:
 # Conditions: equations without unknowns, which known data fulfil or contradict.
 
 
-FULFILLED = 1e-9
-"""Violation of a condition, as a part of the sizes of its terms, that given data to ten digits may have."""
-
-LEAST = 1e-4
-"""Part of the largest sizes of terms that every condition has at least."""
-
-
 def violations(tableau: Tableau, others: list[Array]) -> dict[str, Float[Array, " N"]]:
     """Return, per condition c(u, t) = 0, |c| over sum_j |dc/du_j u_j|, every sample; at most FULFILLED is fulfilled.
 
     Conditions with rates of variables that are known at one instant only say nothing about it and are left out. The sum
-    is at least LEAST times the largest of all conditions: one that cancels to rounding whatever the data (a direction
-    across a planar loop) is fulfilled. Where all sums are zero, |c| itself is returned.
+    is at least LEAST_TERMS times the largest of all conditions: one that cancels to rounding whatever the data (a
+    direction across a planar loop) is fulfilled. Where all sums are zero, |c| itself is returned.
     """
     names = [name for name, row in tableau.conditions.items() if _readable(tableau, row)]
     if not names:
@@ -247,18 +239,18 @@ def violations(tableau: Tableau, others: list[Array]) -> dict[str, Float[Array, 
     sizes = ca.mtimes(ca.fabs(ca.jacobian(rows, column)), ca.fabs(column))
     f = ca.Function("conditions", inputs, [rows, sizes])
     count = len(others[0]) if others else 1
-    found = []
+    parts = []
     for k in range(count):
-        value, size = (np.array(each, dtype=float).ravel() for each in f(*[other[k] for other in others]))
-        size = np.maximum(size, LEAST * size.max(initial=0.0))
-        found.append(np.abs(value) / np.where(size > 0.0, size, 1.0))
-    return dict(zip(names, np.array(found).T, strict=True))
+        value, size = (np.array(output, dtype=float).ravel() for output in f(*[other[k] for other in others]))
+        size = np.maximum(size, LEAST_TERMS * size.max(initial=0.0))
+        parts.append(np.abs(value) / np.where(size > 0.0, size, 1.0))
+    return dict(zip(names, np.array(parts).T, strict=True))
 
 
 def _readable(tableau: Tableau, row: ca.SX) -> bool:
     """Whether a condition contains inputs, time and parameters only."""
-    own = ca.vertcat(tableau.u, tableau.time, tableau.parameters.column)
-    known = {s.element_hash() for s in ca.vertsplit(own)} if own.numel() else set()
+    symbols = ca.vertcat(tableau.u, tableau.time, tableau.parameters.column)
+    known = {s.element_hash() for s in ca.vertsplit(symbols)} if symbols.numel() else set()
     return all(s.element_hash() in known for s in ca.symvar(row))
 
 
@@ -295,8 +287,8 @@ def causal_start(tableau: Tableau, plan: Plan) -> ca.Function:
         "t": tableau.time,
         "parameters": tableau.parameters.column,
     }
-    kept = {name: symbol for name, symbol in inputs.items() if symbol.numel()}
-    return ca.Function("causal_start", list(kept.values()), [ca.vertcat(*value)], list(kept), ["x"])
+    present = {name: symbol for name, symbol in inputs.items() if symbol.numel()}
+    return ca.Function("causal_start", list(present.values()), [ca.vertcat(*value)], list(present), ["x"])
 
 
 def _with_values(expression: ca.SX, symbols: list[ca.SX], values: list[ca.SX]) -> ca.SX:
@@ -336,7 +328,7 @@ class Iterated:
 
 def _is_rounding(newton: NewtonStep, x: Float[Array, " n"], others: list[Array], tolerance: float) -> bool:
     """Whether the step from x is within reach of changes of the data by `tolerance` (`accuracy.py`)."""
-    data, rows = (np.asarray(each).reshape(-1) for each in newton.entries(x, *others))
+    data, rows = (np.asarray(output).reshape(-1) for output in newton.entries(x, *others))
     A = newton.plan.pattern.matrix(data)
     factors = ScaledFactors.of(A)
     if factors is None:
@@ -355,22 +347,22 @@ def iterate(newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tol
     x, step = np.array(x), np.zeros(x.shape)
     status = np.full(len(x), NewtonOutcome.LIMIT, np.int64)
     last = np.full(len(x), np.inf)
-    iterations, left = 0, np.arange(len(x))
-    while iterations < limit and left.size:
-        found = newton.step(x[left], *[other[left] for other in others])
+    iterations, active = 0, np.arange(len(x))
+    while iterations < limit and active.size:
+        trial = newton.step(x[active], *[other[active] for other in others])
         iterations += 1
-        lost = ~found.linear.ok
-        non_finite = found.linear.status == Outcome.NON_FINITE
-        status[left[lost]] = np.where(non_finite[lost], NewtonOutcome.NON_FINITE, NewtonOutcome.SINGULAR)
-        size, largest = np.abs(found.step), np.abs(x[left]).max(axis=1, initial=0.0, keepdims=True)
+        lost = ~trial.linear.ok
+        non_finite = trial.linear.status == Outcome.NON_FINITE
+        status[active[lost]] = np.where(non_finite[lost], NewtonOutcome.NON_FINITE, NewtonOutcome.SINGULAR)
+        size, largest = np.abs(trial.step), np.abs(x[active]).max(axis=1, initial=0.0, keepdims=True)
         longest = size.max(axis=1, initial=0.0)
-        near = np.all(size <= tolerance * (1.0 + np.abs(x[left])), axis=1)
-        settled = np.all(size <= tolerance * largest, axis=1) | (longest >= STALLED * last[left])
+        near = np.all(size <= tolerance * (1.0 + np.abs(x[active])), axis=1)
+        settled = np.all(size <= tolerance * largest, axis=1) | (longest >= STALLED * last[active])
         done = ~lost & near & settled
-        for k in np.flatnonzero(~lost & ~near & (longest >= STALLED * last[left])):
-            done[k] = _is_rounding(newton, x[left[k]], [other[left[k]] for other in others], tolerance)
-        x[left[~lost]] += found.step[~lost]
-        step[left], last[left] = found.step, longest
-        status[left[done]] = NewtonOutcome.CONVERGED
-        left = left[~lost & ~done]
+        for k in np.flatnonzero(~lost & ~near & (longest >= STALLED * last[active])):
+            done[k] = _is_rounding(newton, x[active[k]], [other[active[k]] for other in others], tolerance)
+        x[active[~lost]] += trial.step[~lost]
+        step[active], last[active] = trial.step, longest
+        status[active[done]] = NewtonOutcome.CONVERGED
+        active = active[~lost & ~done]
     return Iterated(x, status, step, iterations)

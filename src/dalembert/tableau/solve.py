@@ -11,19 +11,18 @@ from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
 from dalembert.kernel import Kernel
+from dalembert.kkt.limits import FULFILLED
 from dalembert.tableau.inputs import as_count, as_flag, as_numbers, as_scalar, named_values
-from dalembert.tableau.newton import FULFILLED, Iterated, NewtonOutcome, NewtonStep, causal_start, iterate, violations
+from dalembert.tableau.newton import Iterated, NewtonOutcome, NewtonStep, causal_start, iterate, violations
 from dalembert.tableau.structure.rank import loose_rank_report, rank_report, vanished
 from dalembert.tableau.structure.solvability import listed
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Known values, guess, time and parameters of a solve, packed as batches of equal length.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,37 +210,37 @@ def solve_tableau(
             f"the equations contain rates of unknowns ({names} ...): this is a differential equation"
         )
     tolerance, limit = as_scalar(tolerance, "tolerance", 0.0, 1.0), as_count(limit, "limit")
-    given = pack(tableau, known, guess, t, parameters)
-    x, others, single = given.guess, given.others, given.single
+    packed = pack(tableau, known, guess, t, parameters)
+    x, others, single = packed.guess, packed.others, packed.single
     newton = _newton_of(tableau, newton, values)
     met = violations(tableau, others)
     start = np.asarray(Kernel(causal_start(tableau, newton.plan))(x, *others))
-    found = iterate(newton, np.where(np.isfinite(start), start, x), others, tolerance, limit)
-    status = np.array(found.status)
+    iterated = iterate(newton, np.where(np.isfinite(start), start, x), others, tolerance, limit)
+    status = np.array(iterated.status)
     if as_flag(conditions, "conditions"):
         broken = np.array([~(sizes <= FULFILLED) for sizes in met.values()]).reshape(len(met), len(x)).any(axis=0)
         status[broken & (status != NewtonOutcome.NON_FINITE)] = NewtonOutcome.CONTRADICTED
-    entries, rows = (np.atleast_2d(each) for each in newton.entries(found.x, *others))
+    entries, rows = (np.atleast_2d(output) for output in newton.entries(iterated.x, *others))
     entries = np.broadcast_to(entries, (len(x), entries.shape[1]))
     residual = np.abs(rows).max(axis=1, initial=0.0)
     if single and status[0] != NewtonOutcome.CONVERGED:
-        raise _refusal(tableau, newton, found, others, status[0], {k: float(v[0]) for k, v in met.items()})
-    x = np.where((status == NewtonOutcome.CONVERGED)[:, None], found.x, np.nan)
+        raise _refusal(tableau, newton, iterated, others, status[0], {k: float(v[0]) for k, v in met.items()})
+    x = np.where((status == NewtonOutcome.CONVERGED)[:, None], iterated.x, np.nan)
     answers = entries[status == NewtonOutcome.CONVERGED]
     pattern, (lost, loose) = newton.plan.pattern, vanished(newton.plan.pattern, answers, newton.usual)
     small = [pattern.equations[i] for i in np.flatnonzero(lost.any(axis=0))]
     small += [pattern.unknowns[j] for j in np.flatnonzero(loose.any(axis=0))]
-    right = np.array([pattern.matrix(a) @ y - g for a, y, g in zip(entries, found.x, rows, strict=True)])
+    right = np.array([pattern.matrix(a) @ y - g for a, y, g in zip(entries, iterated.x, rows, strict=True)])
     origin = (newton.error, entries, right.reshape(x.shape))
     x = x[0] if single else x
-    return TableauSolution(tableau, x, status, residual, found.iterations, met, tuple(small), origin)
+    return TableauSolution(tableau, x, status, residual, iterated.iterations, met, tuple(small), origin)
 
 
 def _refusal(
     tableau: Tableau, newton: NewtonStep, found: Iterated, others: list[Array], status: int, met: dict[str, float]
 ) -> SolvabilityError:
     """Return what went wrong for a single state, by name."""
-    data, rows = (np.atleast_2d(each)[0] for each in newton.entries(found.x, *others))
+    data, rows = (np.atleast_2d(output)[0] for output in newton.entries(found.x, *others))
     pattern = newton.plan.pattern
     if status == NewtonOutcome.CONTRADICTED:
         worst = {name: size for name, size in met.items() if not size <= FULFILLED}
@@ -252,10 +251,10 @@ def _refusal(
             "conditions=False"
         )
     if status == NewtonOutcome.NON_FINITE:
-        given = np.flatnonzero(~np.isfinite(others[0][0])) if tableau.inputs else ()
-        if len(given):
+        unknown = np.flatnonzero(~np.isfinite(others[0][0])) if tableau.inputs else ()
+        if len(unknown):
             names = list(tableau.inputs)
-            return SolvabilityError(f"NaN or infinity is given for known {listed([names[k] for k in given])}")
+            return SolvabilityError(f"NaN or infinity is given for known {listed([names[k] for k in unknown])}")
         bad = [*pattern.rows[~np.isfinite(data)], *np.flatnonzero(~np.isfinite(rows))]
         names = listed(list(dict.fromkeys(pattern.equations[i] for i in sorted(bad))))
         return SolvabilityError(
@@ -293,7 +292,7 @@ def _newton_of(tableau: Tableau, newton: Any, values: Any) -> NewtonStep:
         raise ModelError("give values= or newton=, not both: newton has been probed already")
     if not isinstance(newton, NewtonStep):
         raise ModelError(f"newton must come from `tableau.newton()`; it is {type(newton).__name__}")
-    own = newton.plan.pattern
-    if (own.equations, own.unknowns) != (tableau.equations, tableau.unknowns):
+    pattern = newton.plan.pattern
+    if (pattern.equations, pattern.unknowns) != (tableau.equations, tableau.unknowns):
         raise ModelError("newton was made for other equations or unknowns; make it by this tableau's `newton()`")
     return newton

@@ -130,12 +130,12 @@ class Tableau:
     def inputs(self) -> dict[str, ca.SX]:
         """Known variables and, with a prime, those of their rates that the equations contain."""
         present = {s.element_hash() for s in ca.symvar(self.residual)}
-        found = {self.variables.names[i]: self.variables.symbols[i] for i in self._known}
+        symbols = {self.variables.names[i]: self.variables.symbols[i] for i in self._known}
         for i in self._known:
             rate = self.variables.rates[i]
             if rate is not None and rate.element_hash() in present:
-                found[f"{self.variables.names[i]}'"] = rate
-        return found
+                symbols[f"{self.variables.names[i]}'"] = rate
+        return symbols
 
     @cached_property
     def u(self) -> ca.SX:
@@ -184,11 +184,11 @@ class Tableau:
     def structure(self) -> Structure:
         """Return the structural analysis: blocks, or the smallest sets that do not fit, by name."""
         inputs = {s.element_hash(): name for name, s in self.inputs.items()}
-        kept = set(self.equations)
+        names = set(self.equations)
         used = tuple(
             tuple(inputs[s] for s in symbols if s in inputs)
             for name, symbols in zip(self._all_names, self._all_symbols, strict=True)
-            if name in kept
+            if name in names
         )
         return Structure(self.matching, used)
 
@@ -230,9 +230,9 @@ class Tableau:
         unknown = {self.variables.symbols[i].element_hash() for i in self._unknown}
         unknown |= {r.element_hash() for i in self._unknown if (r := self.variables.rates[i]) is not None}
         unseen = {r.element_hash() for i in self._known if self.instant and (r := self.variables.rates[i]) is not None}
-        own = [set(symbols) for symbols in self._all_symbols]
-        kept = [bool(unknown & symbols) and not unseen & symbols for symbols in own]
-        pairs = list(zip(self._all_names, self._all_rows, kept, strict=True))
+        contents = [set(symbols) for symbols in self._all_symbols]
+        solved = [bool(unknown & symbols) and not unseen & symbols for symbols in contents]
+        pairs = list(zip(self._all_names, self._all_rows, solved, strict=True))
         self.equations = tuple(name for name, _, keep in pairs if keep)
         self.residual = ca.vertcat(*[row for _, row, keep in pairs if keep], ca.SX(0, 1))
         self.conditions = {name: row for name, row, keep in pairs if not keep}

@@ -73,8 +73,8 @@ class Variables:
         """Read a mapping name -> symbol(s) or a list of symbols, and a mapping name -> symbol(s) of rates."""
         names, groups, symbols, rate_symbols = [], {}, [], []
         rates = as_mapping(rates, "rates")
-        for name, given in _pairs(variables):
-            column = symbol_column(given, f"variable {name!r}")
+        for name, shape in _pairs(variables):
+            column = symbol_column(shape, f"variable {name!r}")
             if name in groups:
                 raise ModelError(f"two variables are called {name!r}")
             size = column.numel()
@@ -95,23 +95,25 @@ class Variables:
 
     def find(self, wanted: Iterable[str], what: str) -> list[int]:
         """Return indices of scalars, from names of variables or of their elements."""
-        found: list[int] = []
+        places: list[int] = []
         place = self._places
         for name in as_names(wanted, what):
             if name in self.groups:
-                found += self.groups[name]
+                places += self.groups[name]
             elif name in place:
-                found.append(place[name])
+                places.append(place[name])
             else:
                 near = near_matches(name, [*self.groups, *self.names])
                 others = "" if near else f"; there are {', '.join(map(repr, list(self.groups)[:SHOWN]))}"
                 raise ModelError(f"{what}: no variable is called {name!r}{others}", near=near)
-        return found
+        return places
 
     @property
     def columns(self) -> dict[str, ca.SX]:
         """Name of each variable -> its symbols as a column."""
-        return {name: ca.vertcat(*[self.symbols[i] for i in own], ca.SX(0, 1)) for name, own in self.groups.items()}
+        return {
+            name: ca.vertcat(*[self.symbols[i] for i in places], ca.SX(0, 1)) for name, places in self.groups.items()
+        }
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -126,8 +128,8 @@ def scalar_equations(equations: Any) -> tuple[dict[str, list[str]], list[ca.SX]]
         )
     groups: dict[str, list[str]] = {}
     rows: list[ca.SX] = []
-    for name, given in equations.items():
-        column = as_column(given, f"equation {name!r}")
+    for name, expression in equations.items():
+        column = as_column(expression, f"equation {name!r}")
         if not column.numel():
             raise ModelError(f"equation {name!r} is empty; leave it out")
         groups[_checked_name(name, "an equation")] = element_names(name, column.numel())
@@ -149,9 +151,9 @@ def element_names(name: str, size: int) -> list[str]:
 def _pairs(variables: Any) -> list[tuple[str, Any]]:
     """Return names and symbols of a mapping or a list, names checked."""
     if isinstance(variables, Mapping):
-        return [(_checked_name(name, "a variable"), given) for name, given in variables.items()]
+        return [(_checked_name(name, "a variable"), size) for name, size in variables.items()]
     listed = as_list(variables, "variables", "SX symbols, or a mapping from names to them")
-    return [(_own(each), each) for each in listed]
+    return [(_own(symbol), symbol) for symbol in listed]
 
 
 def _checked_name(name: Any, what: str) -> str:
@@ -193,20 +195,20 @@ def refuse_strangers(
     parameters: Parameters,
 ) -> None:
     """Check every equation, with its symbols by their hashes; what is wrong is named."""
-    own = {s.element_hash(): s for s in [*variables.symbols, *(r for r in variables.rates if r is not None)]}
+    known = {s.element_hash(): s for s in [*variables.symbols, *(r for r in variables.rates if r is not None)]}
     for name, value in parameters.defaults.items():
         if not np.isfinite(value).all():
             raise ModelError(f"the default of parameter {name!r} is not finite: {value}")
     others = _others(time, parameters.column)
-    for found, (symbol, role) in others.items():
-        if found in own:
+    for key, (symbol, role) in others.items():
+        if key in known:
             raise ModelError(f"the symbol {str(symbol)!r} is a variable (or a rate) and belongs to {role}; choose one")
     if not np.isfinite(_constants(ca.vertcat(*rows))).all():
         broken = (name for name, row in zip(names, rows, strict=True) if not np.isfinite(_constants(row)).all())
         raise ModelError(f"equation {next(broken)!r} contains NaN or infinity")
     for name, row, present in zip(names, rows, symbols, strict=True):
-        _refuse_strange_symbols(name, present, own, others)
-        if own.keys().isdisjoint(present):
+        _refuse_strange_symbols(name, present, known, others)
+        if known.keys().isdisjoint(present):
             raise ModelError(f"equation {name!r}, {row} = 0, contains no variable")
 
 
@@ -222,23 +224,23 @@ def time_column(time: Any) -> ca.SX:
 
 def _others(time: ca.SX, parameters: ca.SX) -> dict[int, tuple[ca.SX, str]]:
     """Return the symbols of time and parameters by their hashes, with what they belong to."""
-    found: dict[int, tuple[ca.SX, str]] = {}
+    others: dict[int, tuple[ca.SX, str]] = {}
     for role, column in (("time", time), ("parameters", parameters)):
         for symbol in ca.vertsplit(column) if column.numel() else []:
-            if symbol.element_hash() in found:
+            if symbol.element_hash() in others:
                 raise ModelError(f"the symbol {str(symbol)!r} stands twice in time and parameters")
-            found[symbol.element_hash()] = (symbol, role)
-    return found
+            others[symbol.element_hash()] = (symbol, role)
+    return others
 
 
 def _refuse_strange_symbols(
     name: str, symbols: Mapping[int, ca.SX], own: Mapping[int, ca.SX], others: Mapping[int, object]
 ) -> None:
     """Refuse a symbol that was not declared; one of the same name was perhaps made twice."""
-    for found, symbol in symbols.items():
-        if found in own or found in others:
+    for key, symbol in symbols.items():
+        if key in own or key in others:
             continue
-        twin = any(str(each) == str(symbol) for each in own.values())
+        twin = any(str(other) == str(symbol) for other in own.values())
         hint = f"; the variable {str(symbol)!r} is another symbol of that name: make it once" if twin else ""
         raise ModelError(
             f"equation {name!r} contains {str(symbol)!r}, which is no variable, rate, time or parameter{hint}"

@@ -153,14 +153,14 @@ def constraint_function(mechanism: Mechanism, name: str, inputs: Sequence[str], 
     from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
     from dalembert.tree.prepared.prepare import cheapest
 
-    pairs = [each for each in mechanism.all_constraints if isinstance(each, Pair)]
+    pairs = [constraint for constraint in mechanism.all_constraints if isinstance(constraint, Pair)]
     frames = {frame for pair in pairs for frame in (pair.frame, pair.other) if frame is not None}
     tree, _ = cheapest(mechanism, partial(_motion, frames, "drift" in outputs))
     sizes = {"q": mechanism.nq, "v": mechanism.nv, "t": 1}
-    symbols = {each: ca.SX.sym(each, size) for each, size in sizes.items()}
+    symbols = {word: ca.SX.sym(word, size) for word, size in sizes.items()}
     rows = assemble(TreeKinematics(mechanism, tree, symbols["q"], symbols["v"], symbols["t"]))
-    expressions = [ca.SX(getattr(rows, each)) for each in outputs]
-    return ca.Function(name, [symbols[each] for each in inputs], expressions, list(inputs), list(outputs))
+    expressions = [ca.SX(getattr(rows, word)) for word in outputs]
+    return ca.Function(name, [symbols[word] for word in inputs], expressions, list(inputs), list(outputs))
 
 
 def _motion(frames: set[str], moving: bool, tree: Tree, posed: list[Posed], q: Any, v: list[Any], a: list[Any]) -> Any:

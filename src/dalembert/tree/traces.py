@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.kkt.expressions.scalars import Scalar, add
+from dalembert.kkt.expressions.scalars import add
 from dalembert.model.joints import as_expression
 from dalembert.tree.algorithms import dynamics, momentum
 from dalembert.tree.algorithms.inverse import crba
@@ -24,6 +24,7 @@ from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import Algorithm, candidates, cheapest
 from dalembert.tree.routes import delassus_kernels
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -48,7 +49,7 @@ def traced(
     import casadi as ca
 
     tree, algorithm = cheapest(mechanism, *algorithms)
-    symbols = [ca.SX.sym(each, getattr(tree, SIZES[each])) for each in arguments]
+    symbols = [ca.SX.sym(letter, getattr(tree, SIZES[letter])) for letter in arguments]
     scalars = [[symbol[i] for i in range(symbol.numel())] for symbol in symbols]
     still: list[Scalar] = [0.0] * tree.nv
     q, v, x = (*scalars, *([still] * (3 - len(scalars))))
@@ -68,7 +69,7 @@ def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> 
         )
     refuse_singular(mechanism, candidates(mechanism)[0])
     taken = [algorithm for name, (algorithm, _) in dynamics.FORWARD.items() if route in ("auto", name)]
-    return traced(mechanism, "forward", ("q", "v", "tau"), ("a",), *[partial(_alone, each) for each in taken])
+    return traced(mechanism, "forward", ("q", "v", "tau"), ("a",), *[partial(_alone, way) for way in taken])
 
 
 def _alone(algorithm: Algorithm, *args: Any) -> list[Any]:
@@ -118,9 +119,9 @@ def trace_kinematics(mechanism: Mechanism, frame: str | None) -> ca.Function:
 
     def all_poses(tree: Tree, posed: list[Posed], *_: Any) -> list[Any]:
         links = poses(posed)
-        found = [frame_pose(tree, links, name) for name in names]
-        rows = [[pose.R[j][i] for j in range(3)] for pose in found for i in range(3)]
-        positions = list(found[0].p) if frame is not None else [list(pose.p) for pose in found]
+        places = [frame_pose(tree, links, name) for name in names]
+        rows = [[pose.R[j][i] for j in range(3)] for pose in places for i in range(3)]
+        positions = list(places[0].p) if frame is not None else [list(pose.p) for pose in places]
         return [rows, positions]
 
     return traced(mechanism, "kinematics", ("q",), ("rotation", "position"), all_poses)

@@ -9,6 +9,7 @@ import numpy as np
 from dalembert.friction import Law
 from dalembert.simulate import Trajectory
 from dalembert.simulate.plots import draw
+from dalembert.types import Array
 from dalembert.view.report import ACCENT, INK, QUIET, SECOND
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -75,9 +76,6 @@ def _box(x: float, y: float, width: float, height: float) -> Any:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The crank-slider of seed 000, and what becomes of its rod as the mass goes to zero.
-
-
-Array = np.ndarray
 
 
 def draw_crank_slider(axes: Any, angle: float) -> None:

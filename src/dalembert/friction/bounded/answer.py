@@ -10,8 +10,8 @@ import numpy as np
 from dalembert.friction.bounded.massless import hold_massless
 from dalembert.friction.bounded.methods import METHODS, MethodForces
 from dalembert.friction.bounded.problem import IntervalProblem
+from dalembert.friction.limits import AT_LIMIT, CANCELLED, HELD, RESOLVED
 from dalembert.friction.resolution import (
-    AT_LIMIT,
     FrictionCertificate,
     FrictionStatus,
     IndexSets,
@@ -21,15 +21,6 @@ from dalembert.friction.resolution import (
 from dalembert.friction.uniqueness import UniquenessReport, undetermined_forces
 
 Array = np.ndarray
-
-HELD = 1e-10
-"""A sticking contact's acceleration is zero up to this part of its terms; methods that miss that are not corrected."""
-
-ROUNDED = 0.03
-"""This part of the terms of g counts besides g itself: where they cancel, g is rounding and no measure of anything."""
-
-RESOLVED = 1e-3
-"""So does this part of the largest force: others are known to its rounding only."""
 
 
 def resolve_intervals(problem: IntervalProblem, method: str, warm: Array | None, **options: Any) -> Resolution:
@@ -48,7 +39,7 @@ def finished(problem: IntervalProblem, method: str, found: MethodForces) -> Reso
     G, g = problem.delassus
     R = problem.rest
     terms = problem.terms + RESOLVED * G.diagonal() * np.abs(T).max(initial=0.0)
-    size = np.abs(G) @ np.abs(np.where(R, T, 0.0)) + np.abs(g) + ROUNDED * terms + np.finfo(float).tiny
+    size = np.abs(G) @ np.abs(np.where(R, T, 0.0)) + np.abs(g) + CANCELLED * terms + np.finfo(float).tiny
     c = G @ np.where(R, T, 0.0) + g
     sets = index_sets(problem.names, R, T, problem.limits, c, size)
     stick = np.array([name in sets.sticking for name in problem.names], dtype=bool)
@@ -82,12 +73,14 @@ def _with_doubt(note: str) -> str:
 
 
 def certify(problem: IntervalProblem, method: str, found: MethodForces, c: Array, size: Array) -> FrictionCertificate:
-    """Measure how far the forces are from the friction laws at the contacts at rest, c their accelerations."""
-    R, T, G = problem.rest, found.forces, problem.delassus[0]
+    """Measure how far the forces are from the friction laws, at rest (c are accelerations) and in motion."""
+    R, T, G, known = problem.rest, found.forces, problem.delassus[0], problem.forces_in_motion
     diagonal = np.where(np.diag(G) > 0.0, np.diag(G), 1.0)
     missed = diagonal * np.abs(T - np.clip(T - c / diagonal, -problem.limits, problem.limits))
-    optimality = float(np.max(missed[R] / size[R], initial=0.0))
-    limit = np.where(R, problem.limits, np.abs(problem.forces_in_motion))
+    off = np.abs(T - known)
+    short = np.divide(off, np.abs(known), out=np.where(off > 0.0, np.inf, 0.0), where=known != 0.0)
+    optimality = float(np.max(np.where(R, missed / size, short), initial=0.0))
+    limit = np.where(R, problem.limits, np.abs(known))
     over = np.abs(T) - limit
     excess = float(np.max(np.where(over > 0.0, over / np.where(limit > 0.0, limit, 1.0), 0.0), initial=0.0))
     return FrictionCertificate(method, optimality, excess, found.iterations, found.note)

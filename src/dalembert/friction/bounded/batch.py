@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.friction.bounded.box import SOLVED, WRONG, accelerations, least_norm, solve_box
+from dalembert.friction.bounded.box import SOLVED, accelerations, least_norm, solve_box
 from dalembert.friction.elimination import (
     CONTRADICTS,
     GOOD,
     NOT_DEFINITE,
     NOT_FINITE,
-    UNSEEN,
     UNSOLVED,
     backward,
     dot,
@@ -26,6 +25,7 @@ from dalembert.friction.elimination import (
     prescribed_terms,
     project,
 )
+from dalembert.friction.limits import AT_LIMIT, STILL, UNSEEN
 from dalembert.friction.problem import ContactProblem
 from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
 from dalembert.kernel.loops import compiled
@@ -100,7 +100,7 @@ def resolve_one(L, J, Q, b, W, f, rest, limits, moving, drift, a, T, xi, code, s
     code[:] = 1
     for i in range(k):
         T[index[i]] = x[i]
-        onset = abs(x[i]) >= limit[i] * (1.0 - 1e-12) and abs(c[i]) > WRONG * size[i]
+        onset = abs(x[i]) >= limit[i] * (1.0 - AT_LIMIT) and abs(c[i]) > STILL * size[i]
         code[index[i]] = (2 if c[i] > 0.0 else -2) if onset else 0
     load = f + W @ T
     forward(L, load)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.friction.limits import DEPENDENT_COLUMN, EXACT_SUM, REDUNDANT_PIVOT, STILL
 from dalembert.kernel.loops import compiled
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -24,12 +25,6 @@ from dalembert.kernel.loops import compiled
 
 ROUNDS = 12
 """Rounds of the primal-dual method before the safe one takes over."""
-
-DEPENDENT = 1e-12
-"""A pivot below this part of the unit diagonal is rounding: the free contacts are redundant."""
-
-WRONG = 1e-13
-"""A contact acceleration counts as zero up to this part of the terms it is summed from."""
 
 SOLVED, STALLED = 0, 1
 
@@ -58,7 +53,7 @@ def cholesky_solve(G, index, k, b, L):
             for p in range(j):
                 total -= L[i, p] * L[j, p]
             if i == j:
-                if total <= DEPENDENT * G[index[i], index[i]]:
+                if total <= REDUNDANT_PIVOT * G[index[i], index[i]]:
                     return False
                 L[i, i] = np.sqrt(total)
             else:
@@ -85,7 +80,7 @@ def least_solve(G, index, k, b):
             F[i, j] = G[index[i], index[j]]
     values, vectors = np.linalg.eigh(F)
     x, left = np.zeros(k), np.zeros(k)
-    limit = DEPENDENT * max(values[k - 1], 1.0)
+    limit = REDUNDANT_PIVOT * max(values[k - 1], 1.0)
     for j in range(k):
         along = 0.0
         for i in range(k):
@@ -151,7 +146,7 @@ def free_forces(G, g, x, free, lower, upper, L):
                     total += G[index[i], j] * x[j]
                 b[i] = -total
             b, left = least_solve(G, index, k, b)
-            sound = sound and (turn > 0 or np.abs(left).max() <= 1e3 * WRONG * terms)
+            sound = sound and (turn > 0 or np.abs(left).max() <= 1e3 * STILL * terms)
         for i in range(k):
             x[index[i]] += b[i]
     return sound
@@ -167,7 +162,7 @@ def primal_dual(G, g, lower, upper, x):
     for turn in range(ROUNDS):
         for i in range(m):
             y = x[i] - c[i]
-            slack = 4.0 * WRONG * (size[i] + abs(x[i]))
+            slack = 4.0 * STILL * (size[i] + abs(x[i]))
             side[i] = -1 if y < lower[i] - slack else (1 if y > upper[i] + slack else 0)
             if lower[i] == upper[i]:
                 side[i] = 1
@@ -175,7 +170,7 @@ def primal_dual(G, g, lower, upper, x):
             for i in range(m):
                 x[i] = min(max(x[i], lower[i]), upper[i])
             accelerations(G, g, x, c, size)
-            return residual(c, size, x, lower, upper) <= 16.0 * WRONG, turn
+            return residual(c, size, x, lower, upper) <= 16.0 * STILL, turn
         before[:] = side
         for i in range(m):
             x[i] = lower[i] if side[i] < 0 else (upper[i] if side[i] > 0 else x[i])
@@ -216,7 +211,7 @@ def active_set(G, g, lower, upper, x):
         step[:] = 0.0
         if k:
             b, left = least_solve(G, index, k, -c[index])
-            newton = np.abs(left).max() <= 1e2 * WRONG * size[index].max()
+            newton = np.abs(left).max() <= 1e2 * STILL * size[index].max()
             step[index] = b if newton else left
         # up to the first limit in the way, which then holds its contact
         reach, who = blocked(x, step, free, lower, upper)
@@ -234,14 +229,14 @@ def active_set(G, g, lower, upper, x):
         for i in range(m):
             if not free[i] and lower[i] < upper[i]:
                 pull = -c[i] if x[i] == lower[i] else c[i]
-                if pull > WRONG * size[i]:
+                if pull > STILL * size[i]:
                     if turn > most // 2:
                         who = i
                         break
                     if pull / size[i] > worst:
                         worst, who = pull / size[i], i
         if who < 0:
-            return residual(c, size, x, lower, upper) <= 64.0 * WRONG, turn
+            return residual(c, size, x, lower, upper) <= 64.0 * STILL, turn
         free[who] = True
     return False, most
 
@@ -279,14 +274,14 @@ def solve_box(G, g, lower, upper, x):
 # finitely many steps. Masses do not enter.
 
 
+LEAST_CURVATURE = 1e-9
+"""The dual function of unit columns is taken to be at least so curved: where nothing is inside the box it is flat."""
+
+GAIN, SHORTEST = 1e-4, 1e-10
+"""Part of the slope that a step must gain, and the shortest step that is tried."""
+
 STEPS = 60
 """Newton steps; a handful is usual."""
-
-ROUNDING = 2e-16
-"""Part of the forces below which their sums cannot be told from exact ones."""
-
-DEPENDENT_COLUMN = 1e-13
-"""A singular value of unit columns below this part of the largest is rounding."""
 
 
 @compiled
@@ -343,7 +338,7 @@ def project(R, b, lower, upper, x):
     for _ in range(STEPS):
         missing = b - R.T @ x
         left = np.abs(missing).max()
-        if left <= ROUNDING * scale or (left <= 4.0 * WRONG * scale and left >= before):
+        if left <= EXACT_SUM * scale or (left <= 4.0 * STILL * scale and left >= before):
             return True
         before = left
         # generalised Hessian of the dual function: contacts strictly inside the box
@@ -357,19 +352,19 @@ def project(R, b, lower, upper, x):
         values, vectors = np.linalg.eigh(H)
         along = vectors.T @ missing
         for j in range(r):
-            along[j] /= max(values[j], 1e-9)
+            along[j] /= max(values[j], LEAST_CURVATURE)
         step = vectors @ along
         # the dual function must rise enough
         slope, t, new = step @ missing, 1.0, value
         for _ in range(40):
             trial[:] = y + t * step
             new = dual(R, trial, b, lower, upper, x)
-            if new >= value + 1e-4 * t * slope or t < 1e-10:
+            if new >= value + GAIN * t * slope or t < SHORTEST:
                 break
             t *= 0.5
         y[:] = trial
         value = new
-    return np.abs(b - R.T @ x).max() <= 1e2 * WRONG * scale
+    return np.abs(b - R.T @ x).max() <= 1e2 * STILL * scale
 
 
 @compiled
@@ -381,7 +376,7 @@ def least_norm(B, G, g, lower, upper, x):
     loose = np.zeros(m, dtype=np.bool_)
     for i in range(m):
         inside = lower[i] < x[i] < upper[i]
-        loose[i] = lower[i] < upper[i] and (inside or abs(c[i]) <= 8.0 * WRONG * size[i])
+        loose[i] = lower[i] < upper[i] and (inside or abs(c[i]) <= 8.0 * STILL * size[i])
     index = np.flatnonzero(loose)
     if index.size == 0:
         return 0

@@ -25,8 +25,8 @@ from scipy.optimize import linprog
 
 from dalembert.friction.bounded.methods import MethodForces, exact
 from dalembert.friction.bounded.problem import IntervalProblem
+from dalembert.friction.limits import AT_LIMIT, HELD_MASSLESS, UNHELD
 from dalembert.friction.resolution import (
-    AT_LIMIT,
     FrictionCertificate,
     FrictionStatus,
     IndexSets,
@@ -43,12 +43,6 @@ STEPS = 40
 
 SHRINK, LEAST = 0.25, 1e-8
 """Factor on rho with each step, and where it ends: far beyond, M + rho I would be singular to rounding."""
-
-UNHELD = 1e-11
-"""A massless motion is held where the contacts resist the load by more than this part of both."""
-
-HOLDS = 1e-10
-"""A slipping contact may accelerate against its direction by this part of the contact accelerations: rounding."""
 
 
 def hold_massless(problem: IntervalProblem, method: str, finish: Callable) -> Resolution:
@@ -112,7 +106,7 @@ def _held(problem: IntervalProblem, warm: Array, stick: Array, rounds: int) -> R
     over = float(np.max((np.abs(T) - problem.limits)[S] / problem.limits[S], initial=0.0))
     slip = problem.rest & ~stick
     wrong = float(np.max((xi * np.sign(T) / size)[slip], initial=0.0))
-    if over > AT_LIMIT or wrong > HOLDS:
+    if over > AT_LIMIT or wrong > HELD_MASSLESS:
         return None
     sets = index_sets(problem.names, problem.rest, T, problem.limits, xi, size)
     certificate = FrictionCertificate("exact", wrong, max(over, 0.0), rounds, "through the block matrix: M is singular")

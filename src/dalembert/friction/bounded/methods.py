@@ -12,7 +12,8 @@ from jaxtyping import Bool, Float
 from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.friction.bounded.problem import IntervalProblem
-from dalembert.friction.resolution import AT_LIMIT, STILL, FrictionStatus
+from dalembert.friction.limits import AT_LIMIT, STILL, SWITCHED
+from dalembert.friction.resolution import FrictionStatus
 from dalembert.kkt import KKT, Status
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -174,7 +175,7 @@ MOST = 9
 """Contacts in the band: 3^9 = 19,683 combinations take about a second."""
 
 
-def switch(problem: IntervalProblem, warm: Float[Array, " m"] | None = None, slack: float = 1e-11) -> MethodForces:
+def switch(problem: IntervalProblem, warm: Float[Array, " m"] | None = None, slack: float = SWITCHED) -> MethodForces:
     """Return the forces of the first combination without contradiction; `warm` is not used."""
     if not is_number(slack) or not 0.0 <= slack < np.inf:
         raise ModelError(f"slack={slack!r} must be a finite part >= 0")

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from dalembert.friction.delassus import Delassus
+from dalembert.friction.limits import DEPENDENT_COLUMN
 from dalembert.friction.problem import ContactProblem
 
 Array = np.ndarray
@@ -38,5 +39,5 @@ class IntervalProblem(Delassus):
         """
         L = np.flatnonzero(loose)
         corrected = T.copy()
-        corrected[L] += np.linalg.lstsq(self.reduced[0][:, L], self.imbalance(a, T), rcond=1e-13)[0]
+        corrected[L] += np.linalg.lstsq(self.reduced[0][:, L], self.imbalance(a, T), rcond=DEPENDENT_COLUMN)[0]
         return np.where(loose, np.clip(corrected, -self.limits, self.limits), T)

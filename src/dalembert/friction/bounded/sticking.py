@@ -12,13 +12,9 @@ import numpy as np
 import scipy.linalg as sla
 from jaxtyping import Float
 
+from dalembert.friction.limits import DEPENDENT_STICKING, HOLDS
+
 Array = np.ndarray
-
-DEPENDENT = 1e-11
-"""A row of unit size depends on others where less than this part of the largest pivot is left of it."""
-
-HOLDS = 1e-14
-"""A dependent row holds along with the others up to this part of its terms; else all rows are solved together."""
 
 
 def independent_rows(rows: Float[Array, "r n"]) -> Array:
@@ -29,7 +25,7 @@ def independent_rows(rows: Float[Array, "r n"]) -> Array:
     unit = rows / np.where(size > 0.0, size, 1.0)[:, None]
     _, R, order = sla.qr(unit.T, mode="economic", pivoting=True, check_finite=False)  # pyright: ignore[reportAssignmentType]
     pivots = np.abs(R.diagonal())
-    return np.sort(order[: int(np.count_nonzero(pivots > DEPENDENT * max(pivots[0], np.finfo(float).tiny)))])
+    return np.sort(order[: int(np.count_nonzero(pivots > DEPENDENT_STICKING * max(pivots[0], np.finfo(float).tiny)))])
 
 
 def held_by(M: Float[Array, "n n"], rows: Float[Array, "r n"], load: Array, drift: Array) -> Float[Array, " n"]:

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
-from dalembert.errors import ModelError
 from dalembert.friction.cones.contradiction import contradiction
-from dalembert.friction.cones.modes import all_solutions, family_of
+from dalembert.friction.cones.massless import (
+    determined,
+    heavier,
+    heaviest,
+    massless_report,
+    proximal_factors,
+    unheld,
+)
+from dalembert.friction.cones.modes import ModeAnswer, all_solutions, family_of, typical_reaction
 from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.delassus import Delassus
+from dalembert.friction.limits import (
+    AIM,
+    AT_LIMIT,
+    CLOSE,
+    DISTINCT,
+    ENDLESS,
+    LARGE,
+    MISSED,
+    NOTHING,
+    OPTIMAL,
+    REDUNDANT_REST,
+    STILL,
+)
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.resolution import (
-    AT_LIMIT,
-    OPTIMAL,
-    STILL,
     FrictionCertificate,
     FrictionStatus,
     IndexSets,
@@ -40,12 +60,6 @@ from dalembert.friction.uniqueness import UniquenessReport, proved_unique, undet
 
 
 Array = np.ndarray
-
-MISSED = 1e-13
-"""Rows at rest may move by this part of the data that u is summed from."""
-
-SINGULAR = 1e-14
-"""Singular values below this part of the largest are those of redundant rows."""
 
 
 def rows_at_rest(problem: ConeProblem, r: Array, still: Bool[Array, " p"]) -> tuple[Array, Array]:
@@ -78,14 +92,20 @@ def settled(
     reduced = problem.reduced
     u, size = reduced.W.T @ a + reduced.contact_drift, reduced.sizes
     held, normal = rows_at_rest(problem, r, np.abs(u) <= 1e2 * STILL * noise)
-    missed = float(np.max(np.abs(u[held]) / size[held], initial=0.0))
+    missed = _largest_part(u[held], size[held])
     if missed <= MISSED:
         return a, r, missed
     new, x = _solved(problem, held, normal, a, r)
     u = reduced.W.T @ new + reduced.contact_drift
-    better = float(np.max(np.abs(u[held]) / size[held], initial=0.0))
-    close = np.abs(x - r).max(initial=0.0) <= 1e-6 * np.abs(r).max(initial=0.0)
+    better = _largest_part(u[held], size[held])
+    close = np.abs(x - r).max(initial=0.0) <= CLOSE * np.abs(r).max(initial=0.0)
     return (new, x, better) if better < missed and close else (a, r, missed)
+
+
+def _largest_part(u: Array, size: Array) -> float:
+    """Return the largest |u| over its size; infinite beside data that are zero."""
+    with np.errstate(over="ignore"):
+        return float(np.max(np.abs(u) / size, initial=0.0))
 
 
 def _solved(problem: ConeProblem, held: Array, normal: Array, a: Array, r: Array) -> tuple[Array, Array]:
@@ -109,25 +129,13 @@ def _solved(problem: ConeProblem, held: Array, normal: Array, a: Array, r: Array
     K, b = scale[:, None] * K * scale, scale * b
     y = np.concatenate([a / d, np.zeros(len(A)), r[rows] / e[len(A) :]])
     for _ in range(3):
-        y = y + np.linalg.lstsq(K, b - K @ y, rcond=SINGULAR)[0]
+        y = y + np.linalg.lstsq(K, b - K @ y, rcond=REDUNDANT_REST)[0]
     return d * y[:n], fixed + follows @ (e[len(A) :] * y[n + len(A) :])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Resolve contacts whose friction is limited by a reaction: exact cones, one direction or a plane.
 
-
-TOLERANCE = 1e-13
-"""What the kernel aims at; `OPTIMAL` is what counts as an answer."""
-
-NOTHING = 1e-200
-"""A force below this is the remainder of a first guess."""
-
-LARGE = 1e5
-"""Answers up to this multiple of what the free motion explains are measured without asking the drifts as well."""
-
-ENDLESS = 1e100
-"""Reactions beyond this have diverged: their squares overflow."""
 
 NEWTON = 400
 """Steps before the kernel gives up; 3 to 10 are usual, 15 to 40 with many redundant contacts."""
@@ -136,9 +144,7 @@ NEWTON = 400
 def resolve_cones(problem: ConeProblem, warm: Any = None, associated: bool = False) -> Resolution:
     """Solve the complementarity problem of Coulomb's law, or with `associated` the convex one."""
     if problem.reduced.singular:
-        raise ModelError(
-            "M is singular on motions that the other constraints leave free; reactions as limits need a definite one"
-        )
+        return _held_massless(problem, associated)
     r, _, rounds = solve_rows(problem, associated, warm)
     answer = _answer(problem, r, associated)
     if answer.residual <= OPTIMAL:
@@ -155,11 +161,61 @@ def resolve_cones(problem: ConeProblem, warm: Any = None, associated: bool = Fal
     if every is not None and not every:
         return _none(problem, rounds, associated, "all modes were tried", {})
     if every:
-        answer = min((answer, *_answers(problem, every)), key=lambda one: one.residual)
+        tried = [one for mode in every for one in _answers(problem, mode)]
+        answer = min((answer, *tried), key=lambda one: one.residual)
     if cone and answer.residual > OPTIMAL:
         note = f"the associated problem has no answer ({', '.join(cone)}); for Coulomb's law that is not proved"
         return _finished(problem, answer, rounds, associated, note)
     return _finished(problem, answer, rounds, associated)
+
+
+MASSLESS_NOTE = "M is singular on motions that the other constraints leave free"
+"""Begins what is said of problems without a Delassus matrix."""
+
+
+def _held_massless(problem: ConeProblem, associated: bool) -> Resolution:
+    """Resolve a problem whose M is singular, by proximal points; what they find is measured with M itself."""
+    rho0, a = heaviest(problem), np.zeros(problem.system.n)
+    first, r, rounds = heavier(problem, rho0, a), np.zeros(problem.first[-1]), 0
+    sizes, stiffness = first.reduced.sizes, first.delassus[0].diagonal()
+    note = f"{MASSLESS_NOTE}: no answer was found by proximal points"
+    for part in proximal_factors():
+        near = heavier(problem, part * rho0, a)
+        r, _, steps = solve_rows(near, associated, reactions=r)
+        rounds += steps
+        found = _answer(near, r, associated)
+        if not np.isfinite(found.a).all():
+            break
+        a, r = found.a, found.r
+        residual = measured(first, a, r, associated, problem.reduced)
+        if residual > OPTIMAL:
+            continue
+        u = problem.reduced.W.T @ a + problem.reduced.contact_drift
+        pushed = np.where(np.abs(r) * stiffness > OPTIMAL * sizes, r, 0.0)
+        held, _ = rows_at_rest(problem, pushed, np.abs(u) <= 1e2 * STILL * sizes)
+        if not determined(problem, a, held):
+            note = f"{MASSLESS_NOTE}, and the contacts do not determine them"
+            break
+        near, note = heavier(problem, part * rho0, a), "through proximal points: M is singular"
+        solved = _finished(near, _Answer(a, r, residual), rounds, associated, note)
+        return replace(solved, examine=partial(massless_report, problem, a, r, held))
+    return _not_held(problem, first, rounds, associated, note)
+
+
+def _not_held(problem: ConeProblem, first: ConeProblem, rounds: int, associated: bool, note: str) -> Resolution:
+    """Return why a problem whose M is singular has no answer: a contradiction, a motion that nothing holds, doubt."""
+    weights = contradiction(problem)
+    if weights:
+        return _none(problem, rounds, associated, "contacts contradict each other, whatever the forces", weights)
+    n, p = problem.system.n, int(problem.first[-1])
+    nothing = _Answer(np.full(n, np.nan), np.full(p, np.nan), np.inf)
+    refused = _finished(first, nothing, rounds, associated, note)
+    if not (np.all(problem.kind == FIXED) and unheld(problem)):
+        return refused
+    note = f"{MASSLESS_NOTE}, and no contact holds one of them"
+    report = UniquenessReport(False, None, (), note, np.zeros((0, n)))
+    certificate = replace(refused.certificate, note=note)
+    return replace(refused, status=FrictionStatus.MASSLESS, certificate=certificate, examine=lambda: report)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +227,9 @@ class _Answer:
     residual: float
 
 
-def _answers(problem: ConeProblem, every: list[Array]) -> list[_Answer]:
-    """Return the answers that modes lead to, each as it is and improved by the kernel."""
-    return [_answer(problem, x, False) for r in every for x in (r, solve_rows(problem, False, reactions=r)[0])]
+def _answers(problem: ConeProblem, mode: ModeAnswer) -> list[_Answer]:
+    """Return the answers that a mode leads to: as it is, and improved by the kernel."""
+    return [_answer(problem, x, False) for x in (mode.r, solve_rows(problem, False, reactions=mode.r)[0])]
 
 
 def _answer(problem: ConeProblem, r: Array, associated: bool) -> _Answer:
@@ -193,8 +249,10 @@ def _answer(problem: ConeProblem, r: Array, associated: bool) -> _Answer:
     return again if again.residual <= max(first.residual, OPTIMAL) else first
 
 
-def measured(problem: ConeProblem, a: Array, r: Array, associated: bool) -> float:
+def measured(problem: ConeProblem, a: Array, r: Array, associated: bool, balance: Delassus | None = None) -> float:
     """Return by how much acceleration and reactions miss the laws and the equations of motion, relative to data.
+
+    The equations are those of `balance` where that is another system: M where the problem has M + rho I.
 
     Data explain a motion and reactions of about the size of the free motion, in the metric of kinetic energy, and of
     one that obeys the drifts. Of what is larger only that part gives a residual its size, and the digits that its
@@ -219,7 +277,8 @@ def measured(problem: ConeProblem, a: Array, r: Array, associated: bool) -> floa
         u, r, size, np.ascontiguousarray(stiffness), problem.first, problem.mu, law, problem.kind, problem.sliding,
         problem.direction,
     )  # fmt: skip
-    off = reduced.out_of_balance(a, r, explained)
+    whole = reduced.whole_motion
+    off = (balance or reduced).out_of_balance(a, r, explained, whole if balance is None else whole.max(initial=0.0))
     return float(max(wrong, off, np.finfo(float).eps * amplified))
 
 
@@ -263,7 +322,7 @@ def solve_rows(
     J = np.ascontiguousarray(problem.reduced.reduced[1].T)
     residual, _, steps = solve_with_rows(
         J, np.ascontiguousarray(G), np.ascontiguousarray(g), problem.first, problem.mu, law, problem.kind,
-        problem.sliding, problem.direction, r, TOLERANCE, 12, NEWTON,
+        problem.sliding, problem.direction, r, AIM, 12, NEWTON,
     )  # fmt: skip
     return r, float(residual), int(steps)
 
@@ -346,18 +405,18 @@ def report(problem: ConeProblem, r: Array, solved: bool, associated: bool = Fals
     if every is None:
         reason = "too many contacts (or a plane) to try all modes, and too strong a coupling for the contraction"
         return UniquenessReport(True, None, open_names, reason, nothing)
-    tried = [x for x in _answers(problem, every) if x.residual <= OPTIMAL]
-    every = [x.r for x in tried]
+    tried, loose = [], np.array([name in open_names for name in problem.names])
+    for mode in every:
+        good = [x for x in _answers(problem, mode) if x.residual <= OPTIMAL]
+        tried += good
+        loose |= mode.loose & bool(good)
     a = np.array([x.a for x in tried]).reshape(len(tried), problem.system.n)
-    here = problem.reduced.acceleration(r)[0]
-    scale = np.abs(a).max(initial=0.0) + np.abs(here).max() + np.abs(problem.reduced.free_acceleration).max()
-    others = a[np.abs(a - here).max(axis=1) > 1e-8 * scale]
-    who = tuple(sorted({*open_names, *_differing(problem, r, every)}))
+    others = a[_differs(problem, a, problem.reduced.acceleration(r)[0])]
+    loose |= _differing(problem, r, [x.r for x in tried])
+    who = tuple(problem.names[i] for i in np.flatnonzero(loose))
     if len(others):
         return UniquenessReport(True, False, who, "several modes obey the laws (Painleve)", others)
-    return UniquenessReport(
-        True, True, open_names, "all modes were tried: no other acceleration obeys the laws", nothing
-    )
+    return UniquenessReport(True, True, who, "all modes were tried: no other acceleration obeys the laws", nothing)
 
 
 def _report_associated(problem: ConeProblem, r: Array, nothing: Array) -> UniquenessReport:
@@ -375,14 +434,21 @@ def _report_associated(problem: ConeProblem, r: Array, nothing: Array) -> Unique
     return UniquenessReport(True, True, tuple(dict.fromkeys(loose)), "associated: a strictly convex problem", nothing)
 
 
-def _differing(problem: ConeProblem, r: Array, every: list[Array]) -> set[str]:
-    scale = max((np.abs(x).max(initial=0.0) for x in every), default=0.0)
-    return {
-        name
-        for i, name in enumerate(problem.names)
-        for x in every
-        if np.abs((x - r)[problem.first[i] : problem.first[i + 1]]).max() > 1e-8 * scale
-    }
+def _differs(problem: ConeProblem, a: Float[Array, "j n"], here: Float[Array, " n"]) -> Bool[Array, " j"]:
+    """Say which accelerations are others than `here`: some contact row sees the difference, beside data and both.
+
+    Two answers differ by M^-1 H^T d, reduced to what the constraints allow; where no contact row sees that, it is zero.
+    """
+    H = np.abs(problem.reduced.W.T)
+    size = problem.reduced.sizes + np.abs(a) @ H.T + H @ np.abs(here)
+    return np.any(np.abs((a - here) @ problem.reduced.W) > DISTINCT * size, axis=1)
+
+
+def _differing(problem: ConeProblem, r: Array, every: list[Array]) -> Bool[Array, " k"]:
+    """Say whose reactions differ between answers, beside a typical reaction and the answers."""
+    scale = max((np.abs(x).max(initial=0.0) for x in every), default=0.0) + typical_reaction(problem)
+    apart = np.abs(np.array([*every, r]) - r).max(axis=0, initial=0.0) > DISTINCT * scale
+    return np.array([apart[a:b].any() for a, b in pairwise(problem.first)], dtype=bool)
 
 
 def _none(problem: ConeProblem, rounds: int, associated: bool, note: str, weights: dict[str, float]) -> Resolution:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.friction.cones.answer import TOLERANCE
 from dalembert.friction.cones.measure import data_sizes, violation
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt
 from dalembert.friction.elimination import (
@@ -22,7 +21,6 @@ from dalembert.friction.elimination import (
     GOOD,
     NOT_DEFINITE,
     NOT_FINITE,
-    UNSEEN,
     UNSOLVED,
     backward,
     dot,
@@ -32,20 +30,12 @@ from dalembert.friction.elimination import (
     prescribed_terms,
     project,
 )
+from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, STILL, UNSEEN
 from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem
-from dalembert.friction.resolution import OPTIMAL, STILL, BatchResolution, FrictionStatus, least_multipliers
+from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
 from dalembert.kernel.loops import compiled
 
 Array = np.ndarray
-
-SHARED = 1e-5
-"""Part of the whole motion in the size of a contact acceleration, as in `delassus.py`."""
-
-ROUNDING = 2.2e-16
-"""Part of the reactions that rounding leaves unknown."""
-
-FULL = 1.0 - 1e-12
-"""A force of at least this part of its limit is at the limit, as in `resolution.py`."""
 
 NEWTON = 10
 """Steps of Newton's method in the compiled loop; what is left unsolved then is resolved by itself."""
@@ -158,7 +148,7 @@ def mode_of(first, last, mu, kind, sliding, G, r, u, size, optimal, still):
     for j in range(start, last):
         force, speed, scale = np.hypot(force, r[j]), np.hypot(speed, u[j]), max(scale, size[j])
     bound = mu if kind == FIXED else mu * abs(r[first])
-    if force >= bound * FULL and speed > 1e2 * still * scale:
+    if force >= bound * (1.0 - AT_LIMIT) and speed > 1e2 * still * scale:
         return -2 if last - start == 1 and u[start] < 0.0 else 2
     return 0
 
@@ -181,7 +171,7 @@ def cone_samples(data: ContactProblem, T: Array, associated: bool) -> BatchResol
     stack = p >= REDUNDANT and p > n - c.others.size
     compiled(
         *(np.ascontiguousarray(x) for x in given), c.first, c.kind, c.sliding, ASSOCIATED if associated else COULOMB,
-        (TOLERANCE, OPTIMAL, STILL, 0 if stack else NEWTON), a, r, u, code, status, residual, steps,
+        (AIM, OPTIMAL, STILL, 0 if stack else NEWTON), a, r, u, code, status, residual, steps,
     )  # fmt: skip
     forces, xi = c.known.copy(), np.full((N, m), np.nan)
     forces[:, c.source[tangent]] += r[:, tangent]

@@ -20,18 +20,13 @@ from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
 from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.limits import CANCELS, CONTRADICTS, USED, USED_RANK
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 
 Array = np.ndarray
 
 EDGES = 24
 """Edges that stand for the cone of a contact in a plane: a pyramid inside it, so that a proof remains a proof."""
-
-CONTRADICTS = 1e-9
-"""The weighted drifts miss zero by more than this part of their terms: rounding is far below."""
-
-CANCELS = 1e-13
-"""The weighted rows sum to zero up to this part of their terms."""
 
 
 def farkas_weights(
@@ -61,9 +56,9 @@ def farkas_weights(
 
 def _exact(C: Array, w: Array) -> Array:
     """Return weights of a linear programme with C w = 0 to rounding: within the null space of the columns they use."""
-    used = np.flatnonzero(np.abs(w) > 1e-7 * np.abs(w).max())
+    used = np.flatnonzero(np.abs(w) > USED * np.abs(w).max())
     _, values, Vt = np.linalg.svd(C[:, used])
-    rank = int(np.count_nonzero(values > 1e-9 * max(values.max(initial=0.0), np.finfo(float).tiny)))
+    rank = int(np.count_nonzero(values > USED_RANK * max(values.max(initial=0.0), np.finfo(float).tiny)))
     null = Vt[rank:]
     out = np.zeros(w.size)
     out[used] = null.T @ (null @ w[used])

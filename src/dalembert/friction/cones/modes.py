@@ -14,13 +14,24 @@ inequalities in the reactions r: a polytope, empty or not (a linear programme wh
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import dataclass
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
+from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
 from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.limits import (
+    ACTIVE,
+    DISTINCT,
+    PRESENT,
+    REDUNDANT_EQUATIONS,
+    SAME_MODE,
+    SLACK,
+    SLACK_OF_ROUNDING,
+)
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.uniqueness import null_space, open_directions
 
@@ -28,18 +39,6 @@ Array = np.ndarray
 
 MOST = 4096
 """Modes that are tried; each takes about 0.1 ms, or a millisecond where it is redundant."""
-
-SLACK = 1e-9
-"""Inequalities may fail by this part of the data."""
-
-ROUNDED = 1e-13
-"""And by this part of the reactions: their rounding. More would let reactions that diverge pass for an answer."""
-
-SINGULAR = 1e-12
-"""Singular values below this part of the largest are those of redundant equations."""
-
-ACTIVE = 1e-7
-"""An inequality holds with equality, where a family of answers is looked for, up to this part of a typical reaction."""
 
 ALTERNATIVES = 8
 """Directions in which other accelerations of a family are shown, each both ways."""
@@ -56,8 +55,16 @@ class _Mode:
         self.inequalities: list[tuple[Array, float]] = []
 
 
-def all_solutions(problem: ConeProblem) -> list[Array] | None:
-    """Return reactions r of every mode that obeys the laws; None where there are too many modes.
+@dataclass(frozen=True, eq=False)
+class ModeAnswer:
+    """Reactions r (p,) that obey the laws, and whose reactions some mode leaves open there, (k,) per contact."""
+
+    r: Float[Array, " p"]
+    loose: Bool[Array, " k"]
+
+
+def all_solutions(problem: ConeProblem) -> list[ModeAnswer] | None:
+    """Return the answers of every mode, one for each acceleration at least; None where there are too many modes.
 
     So are there of a plane at rest with friction: its contact slips in any direction. In motion the direction is given.
     """
@@ -68,21 +75,32 @@ def all_solutions(problem: ConeProblem) -> list[Array] | None:
     choices = [_modes(problem, i, G, g) for i in range(len(problem.names))]
     if prod(map(len, choices)) > MOST:
         return None
-    found: list[Array] = []
-    scale, J = _scale(problem), problem.reduced.reduced[1]
+    found: list[ModeAnswer] = []
+    scale, J = typical_reaction(problem), problem.reduced.reduced[1]
     for combination in product(*choices):
         E, e = _stacked([row for mode in combination for row in mode.equations], g.size)
         F, f = _stacked([row for mode in combination for row in mode.inequalities], g.size)
         r = _feasible(E, e, F, f, scale)
         if r is None:
             continue
-        for x in (r, *_family(E, F, f, r, J, scale)[1]):
-            if not any(np.allclose(x, y, rtol=1e-8, atol=1e-10 * scale) for y in found):
-                found.append(x)
+        basis, members = _family(E, F, f, r, J, scale)
+        loose = _contacts_of(problem, basis)
+        for x in (r, *members):
+            same = next((y for y in found if np.allclose(x, y.r, rtol=DISTINCT, atol=SAME_MODE * scale)), None)
+            if same is None:
+                found.append(ModeAnswer(x, loose.copy()))
+            else:
+                same.loose[:] |= loose
     return found
 
 
-def _scale(problem: ConeProblem) -> float:
+def _contacts_of(problem: ConeProblem, basis: Array) -> Bool[Array, " k"]:
+    """Say which contacts have a part in directions (p, j) of reactions."""
+    moved = np.abs(basis).max(axis=1, initial=0.0) > ACTIVE
+    return np.array([moved[a:b].any() for a, b in pairwise(problem.first)], dtype=bool)
+
+
+def typical_reaction(problem: ConeProblem) -> float:
     """Return a typical reaction."""
     G, g = problem.delassus
     diagonal = np.diag(G)
@@ -137,8 +155,8 @@ def _stacked(rows: list[tuple[Array, float]], p: int) -> tuple[Array, Array]:
 def _feasible(E: Array, e: Array, F: Array, f: Array, scale: float) -> Array | None:
     """Return reactions that satisfy a mode, or None."""
     p = E.shape[1]
-    r, _, rank, _ = np.linalg.lstsq(E, e, rcond=SINGULAR)
-    slack = SLACK * scale + ROUNDED * np.abs(r).max(initial=0.0)
+    r, _, rank, _ = np.linalg.lstsq(E, e, rcond=REDUNDANT_EQUATIONS)
+    slack = SLACK * scale + SLACK_OF_ROUNDING * np.abs(r).max(initial=0.0)
     if np.abs(E @ r - e).max(initial=0.0) > slack:
         return None
     if np.all(F @ r <= f + slack):
@@ -160,14 +178,12 @@ def family_of(problem: ConeProblem, r: Array) -> tuple[Array, tuple[str, ...]]:
     p, nothing = g.size, np.zeros((0, problem.system.n))
     if p == 0:
         return nothing, ()
-    scale = _scale(problem)
+    scale = typical_reaction(problem)
     modes = [_present_mode(problem, i, r, G, g, scale) for i in range(len(problem.names))]
     E, _ = _stacked([row for mode in modes for row in mode.equations], p)
     F, f = _stacked([row for mode in modes for row in mode.inequalities], p)
     basis, members = _family(E, F, f, r, problem.reduced.reduced[1], scale)
-    owner = np.repeat(np.arange(len(problem.names)), np.diff(problem.first))
-    loose = {int(owner[j]) for j in np.flatnonzero(np.abs(basis).max(axis=1, initial=0.0) > ACTIVE)}
-    names = tuple(name for i, name in enumerate(problem.names) if i in loose)
+    names = tuple(problem.names[i] for i in np.flatnonzero(_contacts_of(problem, basis)))
     others = [problem.reduced.acceleration(x)[0] for x in members]
     return np.array(others).reshape(len(others), problem.system.n), names
 
@@ -215,7 +231,7 @@ def sides(force: Array) -> list[tuple[Array, float]]:
 
 def _present_given(a: int, b: int, limit: float, r: Array, G: Array, g: Array) -> _Mode:
     """Return the mode of a contact with a given limit, one direction or a plane (a polygon inside its disk)."""
-    if np.linalg.norm(r[a:b]) >= limit * (1.0 - 1e-9) and not _still(a, b, r, G, g):
+    if np.linalg.norm(r[a:b]) >= limit * (1.0 - PRESENT) and not _still(a, b, r, G, g):
         return _mode([(_unit(j, g.size), r[j]) for j in range(a, b)], _slips(a, b, r, G, g)[1])
     inside = [(_spread(n, a, g.size), part * limit) for n, part in sides(r[a:b])]
     return _mode([(G[j], -g[j]) for j in range(a, b)], inside)
@@ -234,7 +250,7 @@ def _spread(values: Array, a: int, p: int) -> Array:
 
 def _still(a: int, b: int, r: Array, G: Array, g: Array) -> bool:
     u, terms = G[a:b] @ r + g[a:b], np.abs(G[a:b]) @ np.abs(r) + np.abs(g[a:b])
-    return bool(np.linalg.norm(u) <= 1e-9 * terms.max(initial=1e-300))
+    return bool(np.linalg.norm(u) <= PRESENT * terms.max(initial=1e-300))
 
 
 def _slips(a: int, b: int, r: Array, G: Array, g: Array) -> tuple[list, list]:
@@ -250,7 +266,7 @@ def _present_mode(problem: ConeProblem, i: int, r: Array, G: Array, g: Array, sc
     a, b, mu, p = int(problem.first[i]), int(problem.first[i + 1]), float(problem.mu[i]), g.size
     if problem.kind[i] == FIXED:
         return _present_given(a, b, mu, r, G, g)
-    if problem.kind[i] == UNILATERAL and r[a] <= 1e-9 * scale:
+    if problem.kind[i] == UNILATERAL and r[a] <= PRESENT * scale:
         return _mode([(_unit(j, p), 0.0) for j in range(a, b)], [(-G[a], g[a])])
     sign = 1.0 if r[a] >= 0.0 else -1.0
     closed, pushing = (G[a], -g[a]), (-sign * _unit(a, p), 0.0)
@@ -259,7 +275,7 @@ def _present_mode(problem: ConeProblem, i: int, r: Array, G: Array, g: Array, sc
         along = -mu * sign * problem.direction[t]
         slip = [(_unit(j, p) - x * _unit(a, p), 0.0) for j, x in zip(tangents, along, strict=True)]
         return _mode([closed, *slip], [pushing])
-    if np.linalg.norm(r[t]) >= mu * abs(r[a]) * (1.0 - 1e-9) and not _still(a + 1, b, r, G, g):
+    if np.linalg.norm(r[t]) >= mu * abs(r[a]) * (1.0 - PRESENT) and not _still(a + 1, b, r, G, g):
         along = r[t] / r[a] if r[a] != 0.0 else np.zeros(b - a - 1)
         across, forwards = _slips(a + 1, b, r, G, g)
         slip = [(_unit(j, p) - x * _unit(a, p), 0.0) for j, x in zip(tangents, along, strict=True)]

@@ -21,6 +21,7 @@ from numba.extending import register_jitable
 from dalembert.friction.cones.algebra import gathered
 from dalembert.friction.cones.interior import first_point, has_interior, in_cone_units, interior, polish
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt, evaluate, patient, steps_of
+from dalembert.friction.limits import REDUNDANT_PIVOT
 from dalembert.kernel.loops import reordered
 
 FEW = 16
@@ -45,8 +46,8 @@ CONVEX = 12
 PATIENT = 3000
 """Sweeps where the quick methods fail; they end where eight looks in a row gain little."""
 
-DEPENDENT = 1e-12
-"""A pivot below this part of its diagonal entry is rounding: the row depends on those above."""
+LEAST_SHIFT = 1e-9
+"""Least part of the mean diagonal that proximal points add to G: below, the problem is as hard as the first."""
 
 TRIALS = (((0.99, 3.0, 1.0), (0.99, 1.0, 1.0), (0.9, 1.0, 1.0)), ((0.99, 1.0, 0.3), (0.9, 1.0, 1.0), (0.9, 3.0, 1.0)))
 """Per law and trial: part of the way to the boundary that a step takes, sizes of the first forces and accelerations."""
@@ -61,14 +62,14 @@ def factor_of(G):
         total = G[j, j]
         for m in range(rank):
             total -= J[j, m] * J[j, m]
-        if total <= DEPENDENT * G[j, j]:
+        if total <= REDUNDANT_PIVOT * G[j, j]:
             continue
         pivot = np.sqrt(total)
         for i in range(j, p):
             total = G[i, j]
             for m in range(rank):
                 total -= J[i, m] * J[j, m]
-            J[i, rank] = total / pivot if G[i, j] != 0.0 or abs(total) > DEPENDENT * G[j, j] else 0.0
+            J[i, rank] = total / pivot if G[i, j] != 0.0 or abs(total) > REDUNDANT_PIVOT * G[j, j] else 0.0
         rank += 1
     return J[:, :rank].copy()
 
@@ -219,6 +220,6 @@ def proximal(G, g, first, mu, law, kind, sliding, s, r, tolerance, best, used, s
         if best <= tolerance or used >= steps:
             r[:] = kept
             return best, outer + 1, used
-        delta = max(0.2 * delta, 1e-9 * trace) if inner <= tolerance else min(4.0 * delta, trace)
+        delta = max(0.2 * delta, LEAST_SHIFT * trace) if inner <= tolerance else min(4.0 * delta, trace)
     r[:] = kept
     return best, 200, used

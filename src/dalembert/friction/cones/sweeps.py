@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.friction.limits import EXPLAINED
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.kernel.loops import reordered
 
@@ -30,10 +31,6 @@ COULOMB, ASSOCIATED = 0, 1
 
 TINY = 1e-300
 """Stands for the size of a problem whose data are zero."""
-
-EXPLAINED = 1e8
-"""Reactions beyond this multiple of what g alone explains lend no size to a residual: where no answer exists, they
-grow until any violation is small beside them. Mass ratios of as much are met by honest problems."""
 
 INNER, LOCAL = 30, 1e-3
 """Rounds of a sweep on one contact, and the part of its reaction to which they go: more does not help the others."""

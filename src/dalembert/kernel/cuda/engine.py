@@ -127,16 +127,16 @@ class CudaEngine:
         shapes = [batch + port.shape for port in self.outputs]
         if out is None:
             return [self.cupy.empty(shape, self.dtype) for shape in shapes]
-        given = list(out) if isinstance(out, tuple | list) else [out]
-        if len(given) != len(shapes):
-            raise ShapeError(f"kernel {self.name!r} has {len(shapes)} outputs; out= holds {len(given)}")
-        arrays = [_from_dlpack(self.cupy, value) for value in given]
-        for array, value, port, shape in zip(arrays, given, self.outputs, shapes, strict=True):
+        values = list(out) if isinstance(out, tuple | list) else [out]
+        if len(values) != len(shapes):
+            raise ShapeError(f"kernel {self.name!r} has {len(shapes)} outputs; out= holds {len(values)}")
+        arrays = [_from_dlpack(self.cupy, value) for value in values]
+        for array, value, port, shape in zip(arrays, values, self.outputs, shapes, strict=True):
             if array is None or array.shape != shape or array.dtype != self.dtype:
-                found = type(value).__name__ if array is None else f"{array.dtype} {array.shape}"
+                words = type(value).__name__ if array is None else f"{array.dtype} {array.shape}"
                 raise ShapeError(
                     f"out= for output {port.name!r} of kernel {self.name!r} must be {self.dtype} {shape} "
-                    f"on the device, not {found}"
+                    f"on the device, not {words}"
                 )
         for k, array in enumerate(arguments.inputs):
             if any(self.cupy.may_share_memory(array, other) for other in arrays):

@@ -236,9 +236,9 @@ def wide_sincos(width: int, element: str) -> tuple[list[str], set[str]]:
     """Return `@wide_sincos` on vectors of `width`, for a module whose own functions are of another width."""
     declarations: set[str] = set()
     text = [*reduction(width, *circular.PIO2[:2]), *_circular("sincos", width, element, declarations)]
-    own = re.compile(r"@(?:da_)?(sincos|far_sincos|reduce_lanes|reduce|two_over_pi)\b")
+    names = re.compile(r"@(?:da_)?(sincos|far_sincos|reduce_lanes|reduce|two_over_pi)\b")
     whole = "\n".join(text).splitlines()
-    lines = [own.sub(r"@wide_\1", line) for line in whole if not line.startswith("declare")]
+    lines = [names.sub(r"@wide_\1", line) for line in whole if not line.startswith("declare")]
     return lines, declarations
 
 
@@ -246,8 +246,8 @@ def _lanes(name: str, width: int) -> list[str]:
     """Return a function that calls the C library once per lane."""
     kind = vector(width, "double")
     arguments = "xy"[: LIBM_ARITY[name]]
-    given = ", ".join(f"{kind} %{x}" for x in arguments)
-    lines = [f"define internal {CONVENTION} {kind} @lanes_{name}({given}) noinline {{"]
+    parameters = ", ".join(f"{kind} %{x}" for x in arguments)
+    lines = [f"define internal {CONVENTION} {kind} @lanes_{name}({parameters}) noinline {{"]
     last = "poison"
     for lane in range(width):
         lines += [f"  %{x}{lane} = extractelement {kind} %{x}, i32 {lane}" for x in arguments]
@@ -320,10 +320,10 @@ def _circular(name: str, width: int, element: str, declarations: set[str]) -> li
     ]
     declarations |= w.intrinsics
     text = _define(w, f"da_{name}", 1, element, merged)
-    x, *given = (Value(second, f"%{letter}", w.real_type) for letter in "xyz"[: 1 + len(near)])
+    x, *parameters = (Value(second, f"%{letter}", w.real_type) for letter in "xyz"[: 1 + len(near)])
     far = second.fabs(x) > circular.LARGEST
     results = _pick(name, *circular.far_sincos(second, x))
-    chosen = [second.select(far, z, y) for y, z in zip(given, results, strict=True)]
+    chosen = [second.select(far, z, y) for y, z in zip(parameters, results, strict=True)]
     declarations |= second.intrinsics
     return [*_define(second, f"far_{name}", 1 + len(near), "double", chosen), *text]
 

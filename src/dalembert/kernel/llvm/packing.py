@@ -96,8 +96,8 @@ class Squares:
     def copy(self, begin: int | str, size: int, move: str) -> None:
         """Move a piece of the only row: one element is one vector."""
         kind, row = self._narrow(size), self._row(0, begin)
-        own = self.emit(f"getelementptr {self.element}, ptr {self.block}, i64 {begin}")
-        source, target = (row, own) if move == "load" else (own, row)
+        place = self.emit(f"getelementptr {self.element}, ptr {self.block}, i64 {begin}")
+        source, target = (row, place) if move == "load" else (place, row)
         moved = self.emit(f"load {kind}, ptr {source}, align 1")
         self.lines.append(f"  store {kind} {moved}, ptr {target}, align 1")
 

@@ -122,15 +122,15 @@ def plan(program: Program, chunks: Chunks, price: int, registers: int = REGISTER
     stored: dict[int, int] = {}  # value -> last part that reads it
     orders: list[tuple[int, ...]] = []
     for k in range(len(chunks)):
-        own = range(chunks.bounds[k], chunks.bounds[k + 1])
-        roots = {x for i in own for x in operands[i] if x < own.start}
+        values = range(chunks.bounds[k], chunks.bounds[k + 1])
+        roots = {x for i in values for x in operands[i] if x < values.start}
         again: set[int] = set()
         if roots and price:
             again, read = _cut(program, operands, roots, stored, price)
         else:
             read = roots
         stored |= dict.fromkeys(read, k)
-        orders.append(tuple(_order(program, own, again, operands, registers) if again else own))
+        orders.append(tuple(_order(program, values, again, operands, registers) if again else values))
     return ChunkPlan(_with_slots(chunks, stored), tuple(orders))
 
 
@@ -153,10 +153,10 @@ def _cut(
         edges += [(n + j, place[x], INFINITE) for x in set(operands[value])]
     start, end, capacity = (np.array(column, np.int32) for column in zip(*edges, strict=True))
     network = csr_array((capacity, (start, end)), shape=(2 * n + 2, 2 * n + 2))
-    left = csr_array(network - maximum_flow(network, source, sink).flow)
-    left.data = np.where(left.data > 0, 1, 0)
-    left.eliminate_zeros()
-    reached = set(breadth_first_order(left, source, return_predecessors=False).tolist())
+    rest = csr_array(network - maximum_flow(network, source, sink).flow)
+    rest.data = np.where(rest.data > 0, 1, 0)
+    rest.eliminate_zeros()
+    reached = set(breadth_first_order(rest, source, return_predecessors=False).tolist())
     needed = {value for value, j in place.items() if j in reached}
     again = {value for value in needed if n + place[value] in reached}
     return again, needed - again
@@ -164,14 +164,14 @@ def _cut(
 
 def _ancestors(roots: Iterable[int], operands: Sequence[tuple[int, ...]]) -> set[int]:
     """Return the roots and all they are computed from."""
-    found: set[int] = set()
+    ancestors: set[int] = set()
     stack = list(roots)
     while stack:
         value = stack.pop()
-        if value not in found:
-            found.add(value)
+        if value not in ancestors:
+            ancestors.add(value)
             stack += operands[value]
-    return found
+    return ancestors
 
 
 def _order(

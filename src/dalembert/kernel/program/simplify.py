@@ -91,20 +91,20 @@ class _Numbering:
     def emit(self, op: int, a: int, b: int) -> int:
         """Return the value of this operation, new or known."""
         key = (op, a, b)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = len(self.op)
+        number = self.known.get(key)
+        if number is None:
+            number = self.known[key] = len(self.op)
             self.append(op, a, b, 0.0)
-        return found
+        return number
 
     def constant(self, value: float) -> int:
         """Return the constant `value`; -0.0 and 0.0 are two constants."""
         key = struct.pack("d", value)
-        found = self.known.get(key)
-        if found is None:
-            found = self.known[key] = len(self.op)
+        number = self.known.get(key)
+        if number is None:
+            number = self.known[key] = len(self.op)
             self.append(Op.CONST, -1, -1, value)
-        return found
+        return number
 
     def append(self, op: int, a: int, b: int, value: float) -> None:
         """Append one instruction."""

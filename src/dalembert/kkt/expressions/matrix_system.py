@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import (
     Matrix,
     SparseFactor,
@@ -24,6 +24,7 @@ from dalembert.kkt.expressions.sparse_factor import (
     sparse_factor,
     tree_order,
 )
+from dalembert.types import Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,11 +88,11 @@ class MatrixSystem:
 
     def imbalance(self, load: Sequence[Scalar], motion: Sequence[Scalar], lam: Sequence[Scalar]) -> list[Scalar]:
         """Return f - M a - A^T lam."""
-        left = [sub(*pair) for pair in zip(load, product(self.M, motion), strict=True)]
+        remainder = [sub(*pair) for pair in zip(load, product(self.M, motion), strict=True)]
         for row, force in zip(self.A, lam, strict=True):
             for k, value in sparse(row).items():
-                left[k] = sub(left[k], mul(value, force))
-        return left
+                remainder[k] = sub(remainder[k], mul(value, force))
+        return remainder
 
     def reached(self, motion: Sequence[Scalar]) -> list[Scalar]:
         """Return A a."""

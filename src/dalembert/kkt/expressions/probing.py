@@ -22,8 +22,7 @@ from jaxtyping import Float
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import BUILT, CLOSED, FADED, NEARLY_IMPLIED, NEARLY_MASSLESS, PART, SINGULAR_STEP, SLACK
 from dalembert.kkt.rows import row_structure
-
-Array = np.ndarray
+from dalembert.types import Array
 
 CLOSING_STEPS = 30
 """Gauss-Newton steps towards a configuration that meets the constraints."""
@@ -44,14 +43,14 @@ def probe(
     plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
     light = any(_small(one) > _small(two) for one, two in zip(plain.spectra, weighed.spectra, strict=True))
     massless = light or any(_spectrum(m)[0] < NEARLY_MASSLESS for m in M)
-    found = weighed if massless else plain
-    heavy = _diagonals(found.H).max(initial=0.0) or 1.0
-    typical, _ = _typical(_diagonals(found.G), groups, 1.0 / heavy)
+    conditioning = weighed if massless else plain
+    heavy = _diagonals(conditioning.H).max(initial=0.0) or 1.0
+    typical, _ = _typical(_diagonals(conditioning.G), groups, 1.0 / heavy)
     sizes, still = _typical((A * A).sum(axis=2), groups, 1.0)
-    implied, sums = _dependences(found.H, A, typical, digits, moves)
+    implied, sums = _dependences(conditioning.H, A, typical, digits, moves)
     return Conditioning(
         massless,
-        mass_scales=_scales(found.H),
+        mass_scales=_scales(conditioning.H),
         row_scales=_tuple(typical**-0.5),
         size_floors=_tuple(np.where(still, 1.0, FADED**2) * sizes),
         implied=implied,
@@ -91,11 +90,11 @@ def _dependences(
 ) -> tuple[tuple[bool, ...], tuple[tuple[int, ...], ...]]:
     """Return which rows are implied by others, and of which kept rows each of them is a sum."""
     m = A.shape[1]
-    found = [row_structure(a, h, digits, scales=typical**-0.5) for h, a in zip(H, A, strict=True)]
-    rows, ranks = [each.B for each in found], [each.rank for each in found]
-    free = [each for each in ranks if each < A.shape[2]]
+    structures = [row_structure(a, h, digits, scales=typical**-0.5) for h, a in zip(H, A, strict=True)]
+    rows, ranks = [structure.B for structure in structures], [structure.rank for structure in structures]
+    free = [rank_here for rank_here in ranks if rank_here < A.shape[2]]
     rank = max(free if moves and free else ranks, default=0)
-    generic = [B for B, each in zip(rows, ranks, strict=True) if each == rank]
+    generic = [B for B, rank_here in zip(rows, ranks, strict=True) if rank_here == rank]
     kept = _chosen(generic, rank)
     rest = [i for i in range(m) if i not in kept]
     largest = np.zeros((len(rest), rank))
@@ -109,12 +108,12 @@ def _dependences(
 
 def _chosen(rows: list[Array], rank: int) -> list[int]:
     """Return `rank` rows whose least pivot among all probes is largest, one after another (pivoted Gram-Schmidt)."""
-    left, kept = [B.copy() for B in rows], list[int]()
+    rests, kept = [B.copy() for B in rows], list[int]()
     for _ in range(rank):
-        sizes = np.min([np.linalg.norm(B, axis=1) for B in left], axis=0)
+        sizes = np.min([np.linalg.norm(B, axis=1) for B in rests], axis=0)
         sizes[kept] = -1.0
         kept.append(int(np.argmax(sizes)))
-        for B in left:
+        for B in rests:
             unit = B[kept[-1]] / (np.linalg.norm(B[kept[-1]]) or 1.0)
             for _ in range(2):
                 B -= np.outer(B @ unit, unit)
@@ -139,7 +138,7 @@ def _grouped(diagonal: Array, groups: Sequence[int] | None) -> Array:
     """Return the largest entry of each entry's group."""
     largest = diagonal.copy()
     for group in set(groups or ()):
-        members = np.array([each == group for each in groups or ()])
+        members = np.array([number == group for number in groups or ()])
         largest[members] = diagonal[members].max()
     return largest
 

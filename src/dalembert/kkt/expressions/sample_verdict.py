@@ -29,7 +29,7 @@ from functools import reduce
 
 import casadi as ca
 
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.expressions.verdict import (
     Asked,
@@ -44,6 +44,7 @@ from dalembert.kkt.expressions.verdict import (
 )
 from dalembert.kkt.limits import CERTAIN, SampleLimits
 from dalembert.kkt.status import Status
+from dalembert.types import Scalar
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +103,16 @@ def judged_by_sample(
     borne = _borne(rows, solved.lam, kept)
     conditions = [
         *(ca.SX(p) > limits.regular for p in (*mass_pivots, *row_pivots)),
-        *(ca.SX(each) <= limits.accept for each in omega[:2]),
+        *(ca.SX(conflict) <= limits.accept for conflict in omega[:2]),
         *_certain(solved.a, rows.masses, d, error, whole),
         *_certain(borne, [rows.lengths[j] for j in kept], [s[j] for j in kept], error, whole),
         *_dependent(system, rows, limits),
         *_lengths(s, limits),
     ]
     conflicts = _conflicts(rows, asked.c, root(solved.free), limits)
-    met = [ca.SX(each) <= limits.accept for each in conflicts]
+    met = [ca.SX(conflict) <= limits.accept for conflict in conflicts]
     met += _fulfilled(evidence, solved.a, rows, whole, limits)
-    contradicted = [ca.SX(each) > limits.agree for each in conflicts]
+    contradicted = [ca.SX(conflict) > limits.agree for conflict in conflicts]
     status = _verdict(evidence, rows, limits, conditions, met, contradicted)
     return BlockAnswer(solved.a, solved.lam, status, omega)
 
@@ -154,10 +155,10 @@ def _certain(
     `error` is the largest in scaled units, x / scales. A block is zero that is so to rounding in scaled units, with
     three digits of what the data could cause in its least entry.
     """
-    weights = [mul(each, each) for each in scales if not is_zero(each)]
+    weights = [mul(x_i, x_i) for x_i in scales if not is_zero(x_i)]
     if not weights:
         return []
-    squares = [mul(each, each) for each in x]
+    squares = [mul(x_i, x_i) for x_i in x]
     largest = mul(total(*weights), error**2)
     scaled = total(*(mul(square, _size(weight)) for square, weight in zip(squares, diagonal, strict=True)))
     cause = mul(reduce(ca.fmin, weights), ca.SX(whole) ** 2)
@@ -203,7 +204,7 @@ def _dependent(system: Judged, rows: SampleFactors, limits: SampleLimits) -> lis
 
 def _lengths(s: Sequence[Scalar], limits: SampleLimits) -> list[ca.SX]:
     """Return whether no row is rounding beside another; rows that are known to be zero are none."""
-    scales = [each for each in s if not is_zero(each)]
+    scales = [scale for scale in s if not is_zero(scale)]
     if len(scales) < 2:
         return []
     return [reduce(ca.fmin, scales) > limits.lengths * reduce(ca.fmax, scales)]

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-Scalar = Any
+from dalembert.kkt.limits import CLOSED
+from dalembert.types import Scalar
 
 
 def scalar(x: Any) -> Scalar:
@@ -41,7 +42,7 @@ def sub(x: Scalar, y: Scalar) -> Scalar:
 
 def cancelled(x: Scalar, y: Scalar) -> Scalar:
     """Return x - y; known numbers that differ by rounding alone are equal."""
-    if type(x) is float and type(y) is float and math.isclose(x, y, rel_tol=1e-15):
+    if type(x) is float and type(y) is float and math.isclose(x, y, rel_tol=CLOSED):
         return 0.0
     return sub(x, y)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dalembert.kkt.expressions.matrix_system import MatrixSystem
 from dalembert.kkt.expressions.sample_verdict import SampleFactors, judged_by_sample
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
 from dalembert.kkt.expressions.verdict import (
     Asked,
@@ -20,6 +20,7 @@ from dalembert.kkt.expressions.verdict import (
     relative,
 )
 from dalembert.kkt.limits import DOUBLE, SampleLimits, Thresholds
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Redundant rows in straight-line code: G lam = r with a singular G, by the rows that were chosen for all states.

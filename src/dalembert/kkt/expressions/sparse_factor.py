@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, minus_inverse, mul, neg, sub, total
+from dalembert.types import Scalar
 
 Matrix = Sequence[Sequence[Scalar]]
 """Rows of scalars."""
@@ -74,17 +75,17 @@ def sparse_factor(H: Matrix, order: Iterable[int], names: Sequence[str] = ()) ->
     """Factor H, of which the lower triangle is read; a pivot known to vanish is refused by name."""
     order = tuple(order)
     place = {k: at for at, k in enumerate(order)}
-    left: dict[int, Vector] = {k: {} for k in order}
+    rows: dict[int, Vector] = {k: {} for k in order}
     for i, row in enumerate(H):
         for j, entry in enumerate(row[: i + 1]):
             if not is_zero(entry):
                 first, later = (i, j) if place[i] < place[j] else (j, i)
-                left[first][later] = entry
+                rows[first][later] = entry
     columns: dict[int, Vector] = {}
     pivots: Vector = {}
     r: Vector = {}
     for k in order:
-        row = left.pop(k)
+        row = rows.pop(k)
         pivots[k] = _checked(row.pop(k, 0.0), k, names)
         r[k] = minus_inverse(pivots[k])
         later = sorted(row, key=place.__getitem__)
@@ -92,7 +93,7 @@ def sparse_factor(H: Matrix, order: Iterable[int], names: Sequence[str] = ()) ->
         columns[k] = {i: neg(value) for i, value in minus.items()}
         for at, i in enumerate(later):
             for j in later[at:]:
-                left[i][j] = add(left[i].get(j, 0.0), mul(minus[i], row[j]))
+                rows[i][j] = add(rows[i].get(j, 0.0), mul(minus[i], row[j]))
     return SparseFactor(order, columns, pivots, r)
 
 

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 import casadi as ca
 
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.limits import MASSIVE, Thresholds
 from dalembert.kkt.status import Status
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The verdict on a sample: residuals of both block rows, evaluated after the solve, and a status from them.
@@ -85,7 +86,7 @@ def residuals(e: SolveEvidence) -> list[Scalar]:
         sum_of_sizes([s if chosen else 0.0 for s, chosen in zip(e.row_scales, side, strict=True)], e.gap)
         for side in sides
     ]
-    return [first, *(ca.SX(0) if is_zero(each) else _over(each, size) for each in missed)]
+    return [first, *(ca.SX(0) if is_zero(miss) else _over(miss, size) for miss in missed)]
 
 
 def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
@@ -100,10 +101,10 @@ def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Sc
         missed = ca.if_else(least > limits.implied, int(Status.INCONSISTENT), int(Status.DECLINED))
         missed = ca.if_else(omega[2] < ca.inf, missed, int(Status.DECLINED))  # an overflow contradicts nothing
         answer = ca.if_else(omega[2] <= limits.agree, answer, missed)
-    found = ca.if_else(solved, answer, int(Status.DECLINED))
-    found = ca.if_else(massive, found, int(Status.MASSLESS))
+    status = ca.if_else(solved, answer, int(Status.DECLINED))
+    status = ca.if_else(massive, status, int(Status.MASSLESS))
     finite = ca.fabs(ca.SX(total(*e.inputs))) < ca.inf
-    return ca.if_else(finite, found, int(Status.NONFINITE))
+    return ca.if_else(finite, status, int(Status.NONFINITE))
 
 
 def root(x: Scalar) -> Scalar:
@@ -113,7 +114,7 @@ def root(x: Scalar) -> Scalar:
 
 def sum_of_sizes(scales: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
     """Return the sum of |scale x|."""
-    sizes = (abs(each) if type(each) is float else ca.fabs(each) for each in x)
+    sizes = (abs(entry) if type(entry) is float else ca.fabs(entry) for entry in x)
     return total(*(mul(scale, size) for scale, size in zip(scales, sizes, strict=True)))
 
 

@@ -12,11 +12,14 @@ from dalembert.kkt.routes.short_form import ShortForm
 
 AnyRoute = TypeVar("AnyRoute", bound=Route)
 
-ROUTES: dict[str, type[Route]] = {route.name: route for route in (Schur, Dense, NullSpace, Augmented, Gauss, ShortForm)}
+FACTORISATIONS: dict[str, type[Route]] = {
+    route.name: route for route in (Schur, Dense, NullSpace, Augmented, Gauss, ShortForm)
+}
 """Every route by the name that a user writes in `route=`."""
 
 FAST_ROUTES: tuple[type[FastRoute], ...] = (Schur, Dense)
-"""What `route="auto"` tries, in order, before it falls back to `NullSpace`."""
+"""What `route="auto"` tries, in order, before it falls back to `NullSpace`; `Schur` in the user's units first, since
+its bits do not depend on units."""
 
 
 def factored(route: type[AnyRoute], analysis: Analysis) -> AnyRoute:
@@ -34,8 +37,8 @@ def factored(route: type[AnyRoute], analysis: Analysis) -> AnyRoute:
 
 
 __all__ = [
+    "FACTORISATIONS",
     "FAST_ROUTES",
-    "ROUTES",
     "Augmented",
     "Dense",
     "Gauss",

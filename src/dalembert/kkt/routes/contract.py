@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Protocol, Self
 
-import numpy as np
-
 from dalembert.kkt.analysis import Analysis
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 class RouteDeclined(Exception):  # noqa: N818 - an answer, not a fault

@@ -17,8 +17,7 @@ from scipy.linalg.lapack import dsycon, dsytrf, dsytrs  # pyright: ignore[report
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import INDEPENDENT_RCOND, MANY_DIGITS, REGULAR_RCOND, SMALLEST_RCOND
 from dalembert.kkt.routes.contract import RouteDeclined
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,9 +54,9 @@ class Dense:
         LD, pivots, info = dsytrf(K, lower=1)
         if info:
             raise RouteDeclined(f"the block matrix is singular: pivot {info - 1} is exactly zero")
-        found = factor_inertia(LD, pivots)
-        if found != (n, m, 0):
-            raise RouteDeclined(f"inertia {found} instead of ({n}, {m}, 0): not a solvable constrained system")
+        inertia = factor_inertia(LD, pivots)
+        if inertia != (n, m, 0):
+            raise RouteDeclined(f"inertia {inertia} instead of ({n}, {m}, 0): not a solvable constrained system")
         rcond, _ = dsycon(LD, pivots, np.abs(K).sum(axis=0).max(), lower=1)
         if not rcond > SMALLEST_RCOND:
             raise RouteDeclined(f"the block matrix is singular to rounding (reciprocal condition {rcond:.1e})")
@@ -82,7 +81,7 @@ def _clear(analysis: Analysis, K: Array, rcond: float) -> bool:
         return False
     if rcond <= max(REGULAR_RCOND, (n + m) * max(analysis.precision) / MANY_DIGITS):
         return False
-    masses, e = np.abs(K.diagonal()[:n]), analysis.scales[n:]
+    masses, e = np.abs(K.diagonal()[:n]), analysis.as_given(analysis.scales[n:])
     lightest = float(masses[masses > 0.0].min(initial=1.0)) ** 0.5
     ratio = float(e.min() / e.max()) if m else 1.0
     if analysis.groups is None:  # each row has its own unit: lengths count only where one might be rounding

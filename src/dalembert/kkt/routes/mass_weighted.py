@@ -12,12 +12,10 @@ from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import rounding_level
 from dalembert.kkt.routes.contract import RouteDeclined
 from dalembert.kkt.routes.schur import inverse_factor
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Gauss' principle of least constraint (seed 001, eq. 7).
-
-
-Array = np.ndarray
 
 
 def gauss_function(

@@ -20,8 +20,7 @@ import numpy as np
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.routes.contract import RouteDeclined
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -16,10 +16,9 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.analysis import Analysis
+from dalembert.kkt.limits import EPS
 from dalembert.kkt.routes.contract import RouteDeclined
-
-Array = np.ndarray
-EPS = float(np.finfo(float).eps)
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,7 +58,8 @@ class Schur:
         S = Y.T.dot(Y)
         Lsi, spread_S, e = inverse_factor(S, "constraint rows are redundant: A M^-1 A^T is singular")
         spread, (limit, ratio) = max(spread_M, spread_S), analysis.proof
-        clear = spread < limit and (e.size < 2 or bool(e.min() > ratio * e.max()))
+        given = analysis.as_given(e)
+        clear = spread < limit and (e.size < 2 or bool(given.min() > ratio * given.max()))
         return cls(Li, Y, Lsi, spread, np.concatenate((d, e)), clear)
 
     @property

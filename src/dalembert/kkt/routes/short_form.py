@@ -18,14 +18,10 @@ from typing import ClassVar
 import numpy as np
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.limits import RANGE_TOLERANCE
+from dalembert.kkt.limits import NOISE, RANGE_TOLERANCE
 from dalembert.kkt.routes.contract import RouteDeclined
 from dalembert.kkt.routes.schur import inverse_factor
-
-Array = np.ndarray
-
-CANCELLED = 4 * float(np.finfo(float).eps)
-"""A force that the constraints take up to this part of it is taken up whole: at rest the acceleration is zero."""
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,7 +56,7 @@ class ShortForm:
         lam = self.pseudo_inverse @ force
         lam = lam + self.pseudo_inverse @ (force - A.T @ lam)
         free = force - A.T @ lam
-        free[np.abs(free) <= CANCELLED * (np.abs(force) + np.abs(A.T) @ np.abs(lam))] = 0.0
+        free[np.abs(free) <= NOISE * (np.abs(force) + np.abs(A.T) @ np.abs(lam))] = 0.0
         a = self.Li.T @ (self.Li @ free)
         size = np.abs(A) @ (np.abs(self.Li.T @ self.Li) @ np.abs(force))
         residual = (np.abs(A @ a) / np.where(size > 0.0, size, 1.0)).max(initial=0.0)

@@ -8,12 +8,10 @@ import numpy as np
 
 from dalembert.kernel.loops import once
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES, Layout
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The common ancestor, where the two ways of a row to the ground meet.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +27,14 @@ class Touches:
 def closing_bodies(parent: Array, touches: Touches) -> Array:
     """Return for each row the body that carries everything it touches; n for the ground."""
     n = len(parent)
-    found = np.full(touches.rows, -2, dtype=np.int64)
+    meeting = np.full(touches.rows, -2, dtype=np.int64)
     bodies = [touches.ends[:, :2]]
     if len(touches.joints):
         carriers = touches.joints[:, :2].copy()
         carriers[:, 1] = parent[carriers[:, 1]]  # a coupling is felt by the joints themselves: it closes above them
         bodies.append(carriers)
-    meet(parent, np.concatenate(bodies), found)
-    return np.where(found < 0, n, found)
+    meet(parent, np.concatenate(bodies), meeting)
+    return np.where(meeting < 0, n, meeting)
 
 
 @once
@@ -227,9 +225,9 @@ class _Planner:
         self.closed[i], self.open[i] = len(closing), len(rows) - len(closing)
         self.ids += rows
         *_, sources, map_starts, maps = self.entries
-        for child, each in zip(children, lists, strict=True):
+        for child, entry in zip(children, lists, strict=True):
             sources.append(child)
-            maps += [self.place[row] for row in each]
+            maps += [self.place[row] for row in entry]
             map_starts.append(len(maps))
         e, w = int(self.closed[i]), len(rows)
         self.at[3, i] = self.sizes["factor"]
@@ -265,7 +263,7 @@ class _Planner:
 
     def _finished(self) -> Fronts:
         """Turn the lists, which were filled from the last body to the first, into arrays."""
-        arrays = [np.array(each, dtype=float if k == 7 else np.int64) for k, each in enumerate(self.entries)]
+        arrays = [np.array(entry, dtype=float if k == 7 else np.int64) for k, entry in enumerate(self.entries)]
         # entry number n - 1 - i belongs to body i; the ground's is the last
         narrow = int(self.open.max()) <= FEW
         if narrow:

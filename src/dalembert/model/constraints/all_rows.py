@@ -49,8 +49,8 @@ def from_coupling(coupling: Coupling) -> Constraint:
 def from_loop(loop: Loop) -> Constraint:
     """Return a loop as the constraint of its kind; `options` of the loop are fields of the constraint."""
     kind, has_axis = lookup(loop.kind, LOOPS, "kind of loop", loop.source)
-    given = dict(loop.options) | ({"axis": loop.axis} if has_axis else {})
-    _check_options(loop, kind, given)
+    options = dict(loop.options) | ({"axis": loop.axis} if has_axis else {})
+    _check_options(loop, kind, options)
     try:
         return kind(
             loop.body,
@@ -58,7 +58,7 @@ def from_loop(loop: Loop) -> Constraint:
             placement=loop.placement,
             at=loop.other_placement,
             name=f"loop {loop.name}",
-            **given,
+            **options,
         )
     except (TypeError, ValueError, ModelError) as error:
         raise ModelError(f"loop {loop.name!r} ({loop.kind}): {error}", loop.source) from error
@@ -66,15 +66,19 @@ def from_loop(loop: Loop) -> Constraint:
 
 def _check_options(loop: Loop, kind: Any, given: dict[str, Any]) -> None:
     """Refuse options that the constraint does not have, and ask for those that it needs."""
-    own = {each.name: each for each in fields(kind) if each.name not in ("frame", "other", "placement", "at", "name")}
+    options_of_kind = {
+        field.name: field for field in fields(kind) if field.name not in ("frame", "other", "placement", "at", "name")
+    }
     for name in given:
-        if name not in own:
+        if name not in options_of_kind:
             raise ModelError(
-                f"loop {loop.name!r} ({loop.kind}) has no option {name!r}; it takes {', '.join(own)}",
+                f"loop {loop.name!r} ({loop.kind}) has no option {name!r}; it takes {', '.join(options_of_kind)}",
                 loop.source,
-                near_matches(name, own),
+                near_matches(name, options_of_kind),
             )
-    needed = [name for name, each in own.items() if each.default is MISSING and each.default_factory is MISSING]
+    needed = [
+        name for name, field in options_of_kind.items() if field.default is MISSING and field.default_factory is MISSING
+    ]
     missing = [name for name in needed if name not in given]
     if missing:
         raise ModelError(
@@ -107,7 +111,7 @@ class Assembled:
 
 def assemble(kinematics: Kinematics) -> Assembled:
     """Return the rows of `mechanism.all_constraints`, in the order of `mechanism.names`."""
-    parts = [part for each in kinematics.mechanism.all_constraints for part in parts_of(each, kinematics)]
+    parts = [part for constraint in kinematics.mechanism.all_constraints for part in parts_of(constraint, kinematics)]
     residuals = [part.residual for part in parts if part.residual is not None]
     return Assembled(
         _stack(residuals, 1),

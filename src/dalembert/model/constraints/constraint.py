@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.constraints.kinematics import shared_carrier
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.model.mechanism.values import checked_placement, finite, numbers, unit_axis
+from dalembert.model.mechanism.validation import checked_placement, finite, numbers, unit_axis
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
@@ -76,11 +76,11 @@ class Constraint:
 
     def content(self) -> tuple[Any, ...]:
         """Return what determines the rows' numbers, for the cache's key."""
-        return (self.kind, *(getattr(self, each.name) for each in fields(self)))
+        return (self.kind, *(getattr(self, field.name) for field in fields(self)))
 
     def __repr__(self) -> str:
-        given = [f"{each.name}={getattr(self, each.name)!r}" for each in fields(self) if self._changed(each)]
-        return f"{type(self).__name__}({', '.join(given)})"
+        words = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if self._changed(field)]
+        return f"{type(self).__name__}({', '.join(words)})"
 
     def _changed(self, each: Any) -> bool:
         value = getattr(self, each.name)
@@ -182,10 +182,10 @@ def _gains(value: Any, label: str) -> tuple[float, float] | None:
     if value is None:
         return None
     what = f"stabilize of constraint {label!r}"
-    given = numbers(value, what, None)
-    if isinstance(value, bool) or given.shape not in ((), (2,)) or not np.isfinite(given).all() or (given < 0).any():
+    gains = numbers(value, what, None)
+    if isinstance(value, bool) or gains.shape not in ((), (2,)) or not np.isfinite(gains).all() or (gains < 0).any():
         raise ModelError(f"{what} is a rate w >= 0 in 1/s or a pair (kp, kd) >= 0, not {value!r}")
-    return (float(given) ** 2, 2 * float(given)) if given.ndim == 0 else (float(given[0]), float(given[1]))
+    return (float(gains) ** 2, 2 * float(gains)) if gains.ndim == 0 else (float(gains[0]), float(gains[1]))
 
 
 def checked_axis(axis: Any, constraint: Constraint, word: str = "axis") -> tuple[float, float, float]:

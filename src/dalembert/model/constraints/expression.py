@@ -53,7 +53,7 @@ class Expression(Constraint):
         """Return `names`, after the constraint's own where it has one."""
         if not self.names:
             return (self.name,)
-        return tuple(f"{self.name}: {each}" if self.name else each for each in self.names)
+        return tuple(f"{self.name}: {name}" if self.name else name for name in self.names)
 
     def holonomic(self) -> tuple[bool, ...]:
         """Return whether the rows are at position level."""
@@ -78,9 +78,9 @@ class Expression(Constraint):
 
         moving = ca.depends_on(phi, k.v)
         if moving != self.velocity:
-            said = "velocity=True" if self.velocity else "no velocity=True"
+            words = "velocity=True" if self.velocity else "no velocity=True"
             raise ModelError(
-                f"constraint {self.row_names()[0]!r} has {said}, but its expression "
+                f"constraint {self.row_names()[0]!r} has {words}, but its expression "
                 f"{'depends' if moving else 'does not depend'} on the velocities"
             )
         rate = phi if self.velocity else along_motion(phi)

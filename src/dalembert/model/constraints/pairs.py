@@ -9,11 +9,13 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints.constraint import Pair, checked_axis, checked_number
-from dalembert.model.constraints.primitives import aligned, along, coincident, perpendicular, twist
+from dalembert.model.constraints.kinematics import aligned, along, coincident, perpendicular, twist
 from dalembert.model.constraints.rows import Rows, column, dot, stacked
 from dalembert.model.joints.rotations import plane
+from dalembert.model.limits import ONE_AXIS
 from dalembert.model.mechanism.placement import IDENTITY
 from dalembert.model.mechanism.text import axis_name
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.kinematics import Kinematics
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # A pair of frames with a free axis, and how rows about and along its other directions are called.
 
-
-Array = np.ndarray
 
 WORLD = ("x", "y", "z")
 
@@ -218,10 +218,6 @@ class Cylindrical(AxisPair):
 # A cardan joint that closes a loop: four rows.
 
 
-PARALLEL = 1e-6
-"""Sine of the angle below which the two axes count as one."""
-
-
 @dataclass(frozen=True, repr=False)
 class Universal(AxisPair):
     """Two frames share their origin; `axis` of the first and `axis2` of the other keep their angle.
@@ -240,7 +236,7 @@ class Universal(AxisPair):
         """Check both axes."""
         super().normalize()
         self._set(axis2=checked_axis(self.axis2, self, "second axis"))
-        if np.linalg.norm(np.cross(self.axis, self.axis2)) < PARALLEL:
+        if np.linalg.norm(np.cross(self.axis, self.axis2)) < ONE_AXIS:
             raise ModelError(f"the two axes of constraint {self.label!r} are parallel: {self.axis}")
 
     def row_names(self) -> tuple[str, ...]:

@@ -160,8 +160,8 @@ class Servo(Constraint):
             )
         dx = ca.jacobian(x, time)
         function = ca.Function("motion", [time], [x, dx, ca.jacobian(dx, time)])
-        values = [ca.densify(each) for each in function(t)]
-        x, dx, ddx = (np.array(each) for each in values) if isinstance(t, np.ndarray) else values
+        values = [ca.densify(value) for value in function(t)]
+        x, dx, ddx = (np.array(value) for value in values) if isinstance(t, np.ndarray) else values
         return x, dx, ddx
 
 

@@ -40,7 +40,7 @@ def stack(blocks: list[Matrix]) -> Matrix:
 
 def side_by_side(columns: list[Matrix]) -> Matrix:
     """Return columns as a matrix."""
-    return stack([each.T for each in columns]).T
+    return stack([column.T for column in columns]).T
 
 
 def choose(condition: Matrix, one: Matrix, other: Matrix) -> Matrix:
@@ -70,9 +70,9 @@ def without_columns(matrix: Matrix, columns: list[int]) -> Matrix:
         return matrix
     import casadi as ca
 
-    kept = [column for column in range(matrix.shape[1]) if column not in columns]
+    others = [column for column in range(matrix.shape[1]) if column not in columns]
     result = ca.SX(*matrix.shape)
-    result[:, kept] = matrix[:, kept]
+    result[:, others] = matrix[:, others]
     return ca.sparsify(result)
 
 

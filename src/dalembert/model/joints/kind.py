@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dalembert.types import Array, Scalar
+
 if TYPE_CHECKING:
     import casadi as ca
 
     from dalembert.model.mechanism.parts import Joint
 
-Array = np.ndarray
-Scalar = Any
 Rows = list[list[Scalar]]
 
 ZERO = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]

@@ -9,8 +9,10 @@ import numpy as np
 
 from dalembert.model.joints import rotations as circle
 from dalembert.model.joints import rotations as quaternion
-from dalembert.model.joints.kind import IDENTITY, ZERO, Kind, Rows, Scalar, cosine, sine, uniform
+from dalembert.model.joints.kind import IDENTITY, ZERO, Kind, Rows, cosine, sine, uniform
 from dalembert.model.joints.rotations import about, as_columns, column, plane, scaled
+from dalembert.model.limits import SMALL_ANGLE
+from dalembert.types import Array, Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.parts import Joint
@@ -132,9 +134,6 @@ class UniversalJoint(Kind):
 # A hinge without limits: its coordinates are the cosine and sine of the angle, so that they never grow.
 
 
-Array = np.ndarray
-
-
 class ContinuousJoint(Kind):
     """q = (cos, sin) of the angle, v its rate; R = R(axis, angle), S = [0; axis]."""
 
@@ -227,10 +226,6 @@ class SphericalJoint(Kind):
 # Symbols: n the plane's normal, e1, e2 its directions (`axes.plane`); for n = z they are x, y.
 
 
-SMALL = 1e-2
-"""Angles below this go through series: their first omitted term is then below rounding."""
-
-
 class PlanarJoint(Kind):
     """R = R(n, angle), p = x e1 + y e2, S = [e1 e2 0; 0 0 n]."""
 
@@ -277,8 +272,8 @@ class PlanarJoint(Kind):
         c, s = q0[..., 2], q0[..., 3]
         x, y = c * dx + s * dy, c * dy - s * dx
         half = angle / 2
-        safe = np.where(np.abs(half) > SMALL, half, 1.0)
-        cot = np.where(np.abs(half) > SMALL, safe * np.cos(safe) / np.sin(safe), 1 - half**2 / 3 - half**4 / 45)
+        safe = np.where(np.abs(half) > SMALL_ANGLE, half, 1.0)
+        cot = np.where(np.abs(half) > SMALL_ANGLE, safe * np.cos(safe) / np.sin(safe), 1 - half**2 / 3 - half**4 / 45)
         return np.stack([cot * x + half * y, cot * y - half * x, angle], axis=-1)
 
     def normalize(self, q: Array) -> Array:

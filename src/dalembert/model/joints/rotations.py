@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.model.joints.kind import Rows, Scalar
+from dalembert.model.joints.kind import Rows
+from dalembert.model.limits import SMALL_ANGLE
+from dalembert.types import Array, Scalar
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -17,12 +19,6 @@ if TYPE_CHECKING:
 # Symbols: w rotation vector (axis times angle), t = |w|; q = [sin(t/2) w/t, cos(t/2)];
 # V(w) = 1 + (1 - cos t)/t^2 [w]x + (t - sin t)/t^3 [w]x^2, the left Jacobian of SO(3)
 # (Sola, Deray, Atchuthan 2018, "A micro Lie theory", app. B and D).
-
-
-Array = np.ndarray
-
-SMALL = 1e-2
-"""Angles below this go through series: their first omitted term is then below rounding."""
 
 
 def product(a: Float[Array, "*n 4"], b: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
@@ -71,8 +67,8 @@ def rotate(a: Float[Array, "*n 4"], x: Float[Array, "*n 3"]) -> Float[Array, "*n
 def left_jacobian(w: Float[Array, "*n 3"], x: Float[Array, "*n 3"]) -> Float[Array, "*n 3"]:
     """Return V(w) x: the displacement of a body that turns by w while it moves by x in its own axes."""
     t = np.linalg.norm(w, axis=-1, keepdims=True)
-    safe = np.where(t > SMALL, t, 1.0)
-    second = np.where(t > SMALL, (safe - np.sin(safe)) / safe**3, 1 / 6 - t**2 / 120 + t**4 / 5040)
+    safe = np.where(t > SMALL_ANGLE, t, 1.0)
+    second = np.where(t > SMALL_ANGLE, (safe - np.sin(safe)) / safe**3, 1 / 6 - t**2 / 120 + t**4 / 5040)
     turned = np.cross(w, x)
     return x + 0.5 * np.sinc(t / (2 * np.pi)) ** 2 * turned + second * np.cross(w, turned)
 
@@ -80,9 +76,9 @@ def left_jacobian(w: Float[Array, "*n 3"], x: Float[Array, "*n 3"]) -> Float[Arr
 def left_jacobian_inverse(w: Float[Array, "*n 3"], x: Float[Array, "*n 3"]) -> Float[Array, "*n 3"]:
     """Return V(w)^-1 x = x - [w]x x / 2 + (1 - t/2 cot(t/2)) / t^2 [w]x^2 x, for t <= pi."""
     t = np.linalg.norm(w, axis=-1, keepdims=True)
-    safe = np.where(t > SMALL, t, 1.0)
+    safe = np.where(t > SMALL_ANGLE, t, 1.0)
     exact = (1 - safe / 2 * np.cos(safe / 2) / np.sin(safe / 2)) / safe**2
-    second = np.where(t > SMALL, exact, 1 / 12 + t**2 / 720 + t**4 / 30240)
+    second = np.where(t > SMALL_ANGLE, exact, 1 / 12 + t**2 / 720 + t**4 / 30240)
     turned = np.cross(w, x)
     return x - 0.5 * turned + second * np.cross(w, turned)
 

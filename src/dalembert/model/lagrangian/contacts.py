@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import casadi as ca
-import numpy as np
 from jaxtyping import Float
 
 from dalembert.checks import floats
@@ -24,6 +23,7 @@ from dalembert.friction import (
 from dalembert.model.lagrangian.derivation import rate_of
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.system import System
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Contacts of a Lagrangian system as expressions: relative velocity, rows, drift and loads.
@@ -51,15 +51,17 @@ def derive_contacts(
     """Differentiate; refuse by the contact's name what is no relative velocity."""
     psi: list[ca.SX] = []
     loads = []
-    for one in contacts:
-        if isinstance(one, Coulomb) and one.normal not in names:
-            raise ModelError(f"contact {one.name!r}: no constraint is called {one.normal!r}; there are {names}")
-        for j, rate in enumerate(_rates(symbols, one, coordinates)):
-            surface = one.part("surface", j)
-            if one.drift is not None or callable(surface):
-                raise ModelError(f"contact {one.name!r}: a Lagrangian derives drift and surface from expressions")
-            psi.append(rate - symbols.scalar(surface, f"surface of contact {one.name!r}", "t parameters"))
-        loads.append(symbols.scalar(getattr(one, "load", 1.0), f"load of contact {one.name!r}", "q v t u parameters"))
+    for contact in contacts:
+        if isinstance(contact, Coulomb) and contact.normal not in names:
+            raise ModelError(f"contact {contact.name!r}: no constraint is called {contact.normal!r}; there are {names}")
+        for j, rate in enumerate(_rates(symbols, contact, coordinates)):
+            surface = contact.part("surface", j)
+            if contact.drift is not None or callable(surface):
+                raise ModelError(f"contact {contact.name!r}: a Lagrangian derives drift and surface from expressions")
+            psi.append(rate - symbols.scalar(surface, f"surface of contact {contact.name!r}", "t parameters"))
+        loads.append(
+            symbols.scalar(getattr(contact, "load", 1.0), f"load of contact {contact.name!r}", "q v t u parameters")
+        )
     column = ca.densify(ca.vertcat(*psi)) if psi else ca.SX(0, 1)
     rows = ca.densify(ca.jacobian(column, symbols.v)) if psi else ca.SX(0, symbols.v.numel())
     drift = ca.densify(rate_of(symbols, column)) if psi else ca.SX(0, 1)
@@ -102,7 +104,7 @@ def _rates(symbols: Symbols, one: FrictionContact, coordinates: tuple[str, ...])
         if not known:
             raise ModelError(f"contact {one.name!r}: no coordinate is called {one.along!r}; there are {coordinates}")
         return [symbols.v[coordinates.index(one.along) if isinstance(one.along, str) else one.along]]
-    found = []
+    rates = []
     for along in one.along if one.directions == 2 else [one.along]:
         what = f"relative velocity of contact {one.name!r}"
         x = symbols.scalar(along, what, ALLOWED)
@@ -113,8 +115,8 @@ def _rates(symbols: Symbols, one: FrictionContact, coordinates: tuple[str, ...])
             raise ModelError(f"{what}, {x}, is not linear in the velocities")
         if row.nnz() == 0:
             raise ModelError(f"{what}, {x}, depends on no velocity: nothing rubs there")
-        found.append(x)
-    return found
+        rates.append(x)
+    return rates
 
 
 def as_outputs(contacts: ContactExpressions) -> dict[str, Any]:
@@ -129,9 +131,6 @@ def as_outputs(contacts: ContactExpressions) -> dict[str, Any]:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Systems with friction: what simulators see of the contacts, and how one state is resolved.
-
-
-Array = np.ndarray
 
 
 @runtime_checkable
@@ -153,7 +152,7 @@ ContactTerms = tuple[Float[Array, " m"], Float[Array, "m n"], Float[Array, " m"]
 
 def limits_of(contacts: tuple[FrictionContact, ...]) -> list[Any]:
     """Return what `resolve` takes as laws: a law, `Reacting` with a row as load, `Limited` in a plane."""
-    return [_limit_of(one) for one in contacts]
+    return [_limit_of(contact) for contact in contacts]
 
 
 def _limit_of(one: FrictionContact) -> Any:
@@ -171,6 +170,6 @@ def resolve_state(
     f = -system.bias(q, v, t) + (0.0 if force is None else floats(force, "force"))
     return resolve(
         system.mass_matrix(q, t), f, rows.T, velocity, limits_of(system.contacts), method, A=system.jacobian(q, t),
-        drift=system.drift(q, v, t), contact_drift=drift, names=[one.name for one in system.contacts],
+        drift=system.drift(q, v, t), contact_drift=drift, names=[contact.name for contact in system.contacts],
         rows=system.names, coordinates=system.coordinates, loads=loads, state_of_system=(q, v, t), **options,
     )  # fmt: skip

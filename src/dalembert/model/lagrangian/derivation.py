@@ -31,9 +31,9 @@ def constraint_rows(constraints: Any, symbols: Symbols) -> list[tuple[str, ca.SX
         column = symbols.checked(as_column(expression, what), what, ALLOWED)
         scalars = ca.vertsplit(column) if column.numel() else []
         for i, row in enumerate(scalars):
-            own = f"row {len(rows)}" if not name else name if len(scalars) == 1 else f"{name}[{i}]"
-            _refuse_constant(row, own, symbols)
-            rows.append((own, row))
+            label = f"row {len(rows)}" if not name else name if len(scalars) == 1 else f"{name}[{i}]"
+            _refuse_constant(row, label, symbols)
+            rows.append((label, row))
     return rows
 
 
@@ -45,7 +45,7 @@ def _pairs(constraints: Any) -> list[tuple[str, Any]]:
         return [constraints]
     if not isinstance(constraints, list | tuple):
         return [("", constraints)]
-    return [one if _is_pair(one) else ("", one) for one in constraints]
+    return [constraint if _is_pair(constraint) else ("", constraint) for constraint in constraints]
 
 
 def _is_pair(one: Any) -> bool:

@@ -1,23 +1,197 @@
-"""Forward dynamics of a batch: straight-line code first, `KKT` for every sample that it leaves open."""
+"""Forward dynamics of a Lagrangian: states checked, ranks probed before code is chosen, batches with a status each."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import casadi as ca
 import numpy as np
 
+from dalembert.checks import floats, vectors
+from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt import KKT, BatchCertificate, Solution, Status
+from dalembert.kkt.expressions.probing import closest_closed, coordinate_sizes, probe
+from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.residual import relative_residuals
-from dalembert.model.lagrangian.quantities import LARGEST
+from dalembert.model.lagrangian.quantities import LARGEST, input_names
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kkt.solve import Answer
+    from dalembert.model.lagrangian.derivation import Expressions
     from dalembert.model.lagrangian.lagrangian import Lagrangian
-    from dalembert.model.lagrangian.states import States
+    from dalembert.model.lagrangian.symbols import Parameters, Symbols
 
-Array = np.ndarray
+# ----------------------------------------------------------------------------------------------------------------------
+# States handed to a Lagrangian system, checked: q, v, u, t and parameters, each single or a batch.
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """One array per input by name, (size,) or (..., size); only inputs that the system has."""
+
+    system: Lagrangian
+    arrays: dict[str, Array]
+
+    @classmethod
+    def of(cls, system: Lagrangian, parameters: Any = None, **given: Any) -> States:
+        """Check shapes; u and t count as zero where they are None."""
+        sizes = system.symbols.sizes
+        if given.get("u") is not None and "u" not in sizes:
+            raise ModelError("this system has no controls: give their symbols as controls= where it is made")
+        arrays = {name: _column(name, given[name], sizes[name]) for name in given if name in sizes}
+        packed = system.parameters.pack(parameters)
+        if "parameters" in sizes:
+            arrays["parameters"] = packed
+        return cls(system, arrays)
+
+    def evaluate(self, what: str) -> Any:
+        """Return the outputs of a quantity's kernel for these states."""
+        return self.system.compile(what)(*[self.arrays[name] for name in input_names(self.system.symbols, what)])
+
+    def matrix(self, what: str) -> Array:
+        """Return the output of a kernel as a matrix (..., rows, n)."""
+        return self._as_matrix(self.evaluate(what))
+
+    def terms(self) -> tuple[Array, Array, Array, Array]:
+        """Return M, bias, A and drift."""
+        M, bias, A, drift = self.evaluate("terms")
+        return self._as_matrix(M), bias, self._as_matrix(A), drift
+
+    def _as_matrix(self, x: Array) -> Array:
+        """Return a matrix of n columns; kernels give one with a single column as a vector."""
+        return x[..., None] if len(self.system.coordinates) == 1 else x
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """() for one state; the leading axes of a batch."""
+        batches = {array.shape[:-1] for array in self.arrays.values() if array.ndim > 1}
+        if len(batches) > 1:
+            shapes = ", ".join(f"{name} {array.shape}" for name, array in self.arrays.items())
+            raise ShapeError(f"batches must have the same leading axes; the inputs are {shapes}")
+        return next(iter(batches), ())
+
+    def taken(self, index: Array) -> States:
+        """Return the samples of a batch with these numbers, counted in C order."""
+        flat = {name: array.reshape(-1, array.shape[-1]) for name, array in self.arrays.items() if array.ndim > 1}
+        taken = self.arrays | {name: rows[index] for name, rows in flat.items()}
+        return States(self.system, taken)
+
+    def finite(self) -> Array:
+        """Per sample, whether all inputs are finite; the shape of the batch."""
+        flags = [np.isfinite(array).all(axis=-1) for array in self.arrays.values()]
+        return np.broadcast_to(np.logical_and.reduce(np.broadcast_arrays(*flags)), self.batch)
+
+    def refuse_batch_and_nonfinite(self) -> None:
+        """Refuse what a single solve cannot take, by the name of the coordinate."""
+        if self.batch:
+            raise ShapeError(f"solve takes one state; this is a batch of shape {self.batch}: use forward")
+        for name, array in self.arrays.items():
+            bad = np.flatnonzero(~np.isfinite(array))
+            if bad.size:
+                of = f" (coordinate {self.system.coordinates[bad[0]]!r})" if name in ("q", "v") else ""
+                raise ModelError(f"{name}[{bad[0]}]{of} is {array[bad[0]]}; a state must be finite")
+
+
+def _column(name: str, value: Any, size: int) -> Array:
+    """Return an input as floats, (size,) or (..., size)."""
+    if value is None:
+        return np.zeros(size)
+    if name == "t":  # a time may be given without the axis of its one entry
+        times = floats(value, name)
+        return times if times.shape[-1:] == (1,) else times[..., None]
+    return vectors(value, size, name)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Probing of a Lagrangian's matrices at states that meet its constraints: implied rows, singular masses.
+#
+# What is found decides which code is traced, never what a sample is told: each proves for itself that the code suits it
+# (`kkt/expressions/sample_verdict.py`). Parameters have their default values here, those without one a number near one.
+
+
+PROBES = 5
+"""States at which ranks are looked at before code is chosen."""
+
+TRIALS = 12
+"""Random states from which the constraints are looked for; most systems need as many as there are probes."""
+
+SIZES = (1.0, 0.3, 3.0, 0.03, 30.0)
+"""Standard deviations of random coordinates, in turn: nobody says in which units they are."""
+
+
+class _Place(NamedTuple):
+    """A configuration with its time, and M (n, n), A (m, n), phi (h,) there."""
+
+    q: Array
+    t: float
+    M: Array
+    A: Array
+    phi: Array
+
+    @property
+    def finite(self) -> bool:
+        return all(np.isfinite(x).all() for x in (self.M, self.A, self.phi))
+
+
+def conditioning_of(e: Expressions, symbols: Symbols, parameters: Parameters) -> Conditioning:
+    """Return what M and A ask for at `PROBES` random states, which meet the constraints where that can be."""
+    n, m = e.mass.shape[0], e.jacobian.shape[0]
+    places = list(islice(_places(e, symbols, parameters), PROBES))
+    if not places:  # no numbers anywhere: every sample will have to prove itself
+        return Conditioning(True, (1.0,) * n, (1.0,) * m, (0.0,) * m, (False,) * m, ((),) * m)
+    return probe(np.array([place.M for place in places]), np.array([place.A for place in places]))
+
+
+def _places(e: Expressions, symbols: Symbols, parameters: Parameters) -> Iterator[_Place]:
+    """Yield states that meet the constraints; where none is found, states as they come."""
+    rng = np.random.default_rng(0)
+    values = _values(parameters, rng)
+    inputs = [symbols.q, symbols.t, symbols.parameters.column]
+    function = ca.Function("probe", inputs, [e.mass, e.jacobian, e.constraint])
+    n, holonomic = symbols.q.numel(), np.array(e.holonomic, dtype=bool)
+
+    def at(q: Array, t: float) -> _Place:
+        M, A, phi = (np.array(ca.densify(x)) for x in function(q, np.full(symbols.t.numel(), t), values))
+        return _Place(q, t, M.reshape(n, n), A.reshape(-1, n), phi.ravel())
+
+    def linearised(q: Array, t: float) -> tuple[Array, Array, Array]:
+        place = at(q, t)
+        if not place.finite:
+            return np.ones(n), np.zeros((len(place.phi), n)), np.full(len(place.phi), np.inf)
+        J = place.A[holonomic]
+        sizes = np.abs(J) @ (np.abs(q) + 1.0)
+        sizes[sizes == 0.0] = 1.0
+        return coordinate_sizes(place.M), J / sizes[:, None], place.phi / sizes
+
+    open_places, closed = [], False
+    for trial in range(TRIALS):
+        q = SIZES[trial % len(SIZES)] * rng.normal(size=n)
+        t = float(rng.uniform()) * (trial % 2)  # rows may be special at time zero, or agree there only
+        if holonomic.any():
+            open_places.append(at(q, t))
+            q = closest_closed(lambda q, t=t: linearised(q, t), np.add, q)
+        if q is not None and (place := at(q, t)).finite:
+            closed = True
+            yield place
+    if not closed:
+        yield from (place for place in open_places if place.finite)
+
+
+def _values(parameters: Parameters, rng: np.random.Generator) -> Array:
+    """Return the column of parameters: defaults, and numbers near one where there are none."""
+    sizes = {name: symbol.numel() for name, symbol in zip(parameters.names, parameters.symbols, strict=True)}
+    missing = {name: rng.uniform(0.5, 1.5, size) for name, size in sizes.items() if name not in parameters.defaults}
+    return parameters.pack(missing)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Forward dynamics of a batch: straight-line code first, `KKT` for every sample that it leaves open.
+
 
 SOLVED = (Status.UNIQUE, Status.REDUNDANT)
 """Verdicts of the kernel whose numbers are the answer."""
@@ -85,9 +259,9 @@ class _Answers:
         status = self.status[:, 0].astype(np.uint8)
 
         def sample(index: tuple[int, ...]) -> Answer:
-            one = by_kkt(states.taken(flat[index].reshape(1)), 1, options).certificate
-            assert isinstance(one, BatchCertificate)
-            return one.sample((0,))
+            certificate = by_kkt(states.taken(flat[index].reshape(1)), 1, options).certificate
+            assert isinstance(certificate, BatchCertificate)
+            return certificate.sample((0,))
 
         def residuals() -> tuple[Array, Array]:
             pairs = np.full((2, status.size), np.nan)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import casadi as ca
-import numpy as np
 from jaxtyping import Float
 
 from dalembert.errors import UnsupportedError
@@ -20,12 +19,11 @@ from dalembert.memory import memory_of
 from dalembert.model.energy import Energy
 from dalembert.model.lagrangian.contacts import derive_contacts, derive_gaps, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
-from dalembert.model.lagrangian.forward import forward
-from dalembert.model.lagrangian.probing import conditioning_of
+from dalembert.model.lagrangian.forward import States, conditioning_of, forward
 from dalembert.model.lagrangian.quantities import forward_function, quantity, refuse_unknown
-from dalembert.model.lagrangian.states import States
 from dalembert.model.lagrangian.symbols import Parameters, Symbols
 from dalembert.model.requests import refuse_unhashable
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A Lagrangian system as text and back, for other processes: its expressions as one CasADi function.
@@ -54,12 +52,12 @@ def as_state(system: Lagrangian) -> dict[str, Any]:
 def restore(system: Lagrangian, state: dict[str, Any]) -> None:
     """Fill in a system from what a pickle holds; symbols are new ones."""
     function = ca.Function.deserialize(state["text"])
-    found = function.sx_in()
-    q, v, u, t, *rest = found
+    symbols = function.sx_in()
+    q, v, u, t, *rest = symbols
     names, defaults = state["parameters"]
     system.parameters = Parameters(names, tuple(rest), defaults)
     system.symbols = Symbols(q, v, u, t, system.parameters)
-    matrices = dict(zip(MATRICES, function.call(found), strict=True))
+    matrices = dict(zip(MATRICES, function.call(symbols), strict=True))
     rows, holonomic = state["rows"]
     system.expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
     system.names, system.coordinates, system.contacts = state["names"], state["coordinates"], ()
@@ -69,9 +67,6 @@ def restore(system: Lagrangian, state: dict[str, Any]) -> None:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A system given by its Lagrangian, in CasADi expressions.
-
-
-Array = np.ndarray
 
 
 class Lagrangian:

@@ -6,13 +6,14 @@ import casadi as ca
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, unit_free_weights
-from dalembert.kkt.expressions.scalars import Scalar, scalar
+from dalembert.kkt.expressions.scalars import scalar
 from dalembert.kkt.expressions.solver import solve_by_sample
 from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning
 from dalembert.model.lagrangian.contacts import ContactExpressions, as_outputs
 from dalembert.model.lagrangian.derivation import Expressions
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.names import near_matches
+from dalembert.types import Scalar
 
 LARGEST = 25
 """Straight-line code grows with (n + m)^3: above this size compiled loops (`KKT` on batches) are the better way."""

@@ -13,6 +13,7 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.names import near_matches
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The symbols of a system, and the check that an expression uses no others.
@@ -32,21 +33,21 @@ class Symbols:
     def of(cls, q: Any, v: Any, u: Any, t: Any, parameters: Any) -> Symbols:
         """Check the symbols that a user hands over: SX columns, all different, as many velocities as coordinates."""
         none = ca.SX(0, 1)
-        found = cls(
+        symbols = cls(
             symbol_column(q, "q"),
             symbol_column(v, "v"),
             none if u is None else symbol_column(u, "controls"),
             none if t is None else symbol_column(t, "time"),
             Parameters.of(parameters),
         )
-        if found.q.numel() == 0:
+        if symbols.q.numel() == 0:
             raise ShapeError("q is empty: a system without coordinates has no motion to solve for")
-        if found.v.numel() != found.q.numel():
-            raise ShapeError(f"{found.q.numel()} coordinates q, but {found.v.numel()} velocities v; v is q's rate")
-        if t is not None and found.t.numel() != 1:
-            raise ShapeError(f"time must be one symbol; it has {found.t.numel()}")
-        found._refuse_shared()
-        return found
+        if symbols.v.numel() != symbols.q.numel():
+            raise ShapeError(f"{symbols.q.numel()} coordinates q, but {symbols.v.numel()} velocities v; v is q's rate")
+        if t is not None and symbols.t.numel() != 1:
+            raise ShapeError(f"time must be one symbol; it has {symbols.t.numel()}")
+        symbols._refuse_shared()
+        return symbols
 
     @cached_property
     def groups(self) -> dict[str, ca.SX]:
@@ -66,10 +67,10 @@ class Symbols:
 
     def scalar(self, expression: Any, what: str, allowed: str) -> ca.SX:
         """Return a 1 x 1 expression in the allowed groups ("q v t parameters")."""
-        found = self.checked(as_column(expression, what), what, allowed)
-        if found.shape != (1, 1):
-            raise ShapeError(f"{what} must be a scalar expression; it has shape {found.shape}")
-        return found
+        column = self.checked(as_column(expression, what), what, allowed)
+        if column.shape != (1, 1):
+            raise ShapeError(f"{what} must be a scalar expression; it has shape {column.shape}")
+        return column
 
     def checked(self, expression: ca.SX, what: str, allowed: str) -> ca.SX:
         """Return the expression if all its symbols belong to the allowed groups; name those that do not."""
@@ -125,9 +126,6 @@ def as_column(given: Any, what: str) -> ca.SX:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Parameters of a system: symbols that stay inputs, with names and, where given, default values.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

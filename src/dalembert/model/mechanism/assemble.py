@@ -11,9 +11,12 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.model.mechanism.project import CLOSED, closest, largest_residual
+from dalembert.kkt.limits import BALANCED, CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, FLAT, LEAST_LOAD
+from dalembert.model.mechanism.precision import digits_of
+from dalembert.model.mechanism.project import closest, largest_residual
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -21,8 +24,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # Random configurations that meet the constraints: anywhere if that can be, else near the neutral one.
 
-
-Array = np.ndarray
 
 SHRINKINGS = 6
 """How often the distance from the neutral configuration is halved before a start is given up."""
@@ -45,14 +46,14 @@ def closed_samples(
     neutral = close(mechanism.neutral())
     samples = []
     for start in mechanism.random(rng, count):
-        found = close(start)
+        place = close(start)
         scale = 1.0
-        for _ in range(SHRINKINGS if found is None and neutral is not None else 0):
-            found = close(mechanism.integrate(neutral, scale * rng.normal(size=mechanism.nv)))
-            if found is not None:
+        for _ in range(SHRINKINGS if place is None and neutral is not None else 0):
+            place = close(mechanism.integrate(neutral, scale * rng.normal(size=mechanism.nv)))
+            if place is not None:
                 break
             scale /= 2
-        samples.append((start, False) if found is None else (found, True))
+        samples.append((start, False) if place is None else (place, True))
     return samples
 
 
@@ -73,9 +74,8 @@ def closed_or_none(project: Callable[[Any], Any]) -> Callable[[Array], Array | N
 # Results of a search for a configuration: loops closed or left open, a position of rest.
 
 
-CONTRADICTING = 1e-9
 LEAST = ": redundant loops contradict each other by that, within the model's digits; their squares are least"
-"""A gap, metres or radians, that rounding does not explain; and what it is."""
+"""What a gap is that rounding does not explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,8 @@ class Assembly:
         the constraints.
     starts
         Guesses that were tried.
+    relative
+        The largest residual as a part of its size: the mechanism's, or one radian.
     """
 
     q: Array
@@ -100,6 +102,7 @@ class Assembly:
     gap: float
     open: dict[str, float]
     starts: int
+    relative: float
 
     @property
     def ok(self) -> bool:
@@ -108,7 +111,7 @@ class Assembly:
 
     def __str__(self) -> str:
         if self.ok:
-            return f"closed to {self.gap:.1e}" + (LEAST if self.gap > CONTRADICTING else "")
+            return f"closed to {self.gap:.1e}" + (LEAST if self.relative > CONTRADICTING else "")
         worst = ", ".join(f"{name!r} by {gap:.3g}" for name, gap in list(self.open.items())[:3])
         return f"cannot be closed from here ({self.starts} starts): what remains open is {worst}"
 
@@ -149,9 +152,6 @@ class Equilibrium:
 #     method
 
 
-SPEED = 1e-9
-"""Rates up to this part of the speeds that enter them are admissible, where some velocities are held."""
-
 OTHER_STARTS = 24
 """Guesses around the first that are tried where it leads to no closed loop."""
 
@@ -161,8 +161,11 @@ DOWNHILL, NEWTON = 400, 40
 DIFFERENCE = 1e-6
 """Tangent step of central differences."""
 
-BALANCED = 1e-9
-"""Forces that remain at rest, as a part of those that act."""
+LONGEST_MOVE = 0.3
+"""Tangent coordinates, metres or radians, that one step towards rest may change."""
+
+NEARLY_CLOSED, NEARLY_BALANCED = 1e-6, 1e-6
+"""Parts of their sizes from which residuals, and forces along the constraints, are left to Newton's method."""
 
 
 def assemble(mechanism: Mechanism, q: Any, v: Any, hold: Sequence[str], t: float, rng: Any) -> Assembly:
@@ -192,8 +195,8 @@ def _closed_at(mechanism: Mechanism, q: Array, size: float, t: float) -> float:
 
     Redundant loops of a file contradict each other in the last digits that it has; their squares are least then.
     """
-    between = CLOSED < size <= mechanism.slack and mechanism.nv <= LARGEST_SURVEYED
-    return mechanism.slack if between and mechanism.generic_rank(q, t).redundant else CLOSED
+    between = CLOSED_LOOP < size <= mechanism.slack and mechanism.nv <= LARGEST_SURVEYED
+    return mechanism.slack if between and mechanism.generic_rank(q, t).redundant else CLOSED_LOOP
 
 
 def _free_columns(mechanism: Mechanism, hold: Sequence[str]) -> Array:
@@ -205,7 +208,7 @@ def _free_columns(mechanism: Mechanism, hold: Sequence[str]) -> Array:
 
 def _assembly(mechanism: Mechanism, q: Array, size: float, v: Any, t: float, starts: int, free: Array) -> Assembly:
     rows = [name for name, has in zip(mechanism.names, mechanism.holonomic, strict=True) if has]
-    if size <= 1e-6 and free.all():
+    if size <= NEARLY_CLOSED and free.all():
         with suppress(SolvabilityError):
             q = mechanism.project(q, t=t)
     phi = np.abs(np.asarray(mechanism.constraint(q, t)))
@@ -215,7 +218,7 @@ def _assembly(mechanism: Mechanism, q: Array, size: float, v: Any, t: float, sta
     speed = np.zeros(mechanism.nv) if v is None else floats(v, "v")
     if mechanism.names and not opened:
         speed, opened = _speed(mechanism, q, speed, t, free)
-    return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts)
+    return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts, float(parts.max(initial=0.0)))
 
 
 def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> tuple[Array, dict[str, float]]:
@@ -224,11 +227,8 @@ def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> t
         return mechanism.project(q, v, t)[1], {}
     from dalembert.model.mechanism.ranks import admissible_velocity
 
-    speed = admissible_velocity(mechanism, q, v, t, free > 0.0)
-    rates = np.abs(np.asarray(mechanism.constraint_velocity(q, speed, t)))
-    sizes = np.abs(np.asarray(mechanism.jacobian(q, t))) @ np.maximum(np.abs(speed), np.abs(v))
-    contrary = rates > max(SPEED, mechanism.slack) * np.maximum(sizes, np.finfo(float).tiny)
-    return speed, {f"rate of {mechanism.names[i]}": float(rates[i]) for i in np.flatnonzero(contrary)}
+    found = admissible_velocity(mechanism, q, v, t, free > 0.0)
+    return found.velocity, {f"rate of {name}": rate for name, rate in found.open.items()}
 
 
 def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibrium:
@@ -243,7 +243,8 @@ def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibr
     q = _downhill(mechanism, assembly.q, tau, t)
     q, lam, residual = _balanced(mechanism, q, tau, t)
     acting = np.abs(np.asarray(mechanism.bias(assembly.q, np.zeros(mechanism.nv)))).max(initial=0.0)
-    size = float(max(acting, np.abs(tau).max(initial=0.0), 1e-3 * mechanism.mass * np.linalg.norm(mechanism.gravity)))
+    weight = mechanism.mass * float(np.linalg.norm(mechanism.gravity))
+    size = float(max(acting, np.abs(tau).max(initial=0.0), LEAST_LOAD * weight))
     if not residual <= BALANCED * size:
         raise SolvabilityError(
             f"no position of rest was found: forces of {residual:.3g} remain, of {size:.3g} that act; the "
@@ -261,7 +262,7 @@ def _admissible(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, Array]
     if not A.shape[0]:
         return A, np.eye(mechanism.nv)
     _, s, Vt = np.linalg.svd(A)
-    rank = int(np.sum(s > 1e-9 * max(s[0], np.finfo(float).tiny)))
+    rank = int(np.sum(s > digits_of(mechanism) * max(s[0], np.finfo(float).tiny)))
     return A, Vt[rank:].T
 
 
@@ -272,12 +273,12 @@ def _downhill(mechanism: Mechanism, q: Array, tau: Array, t: float) -> Array:
     for _ in range(DOWNHILL):
         _, Z = _admissible(mechanism, q, t)
         force = Z.T @ (tau - np.asarray(mechanism.bias(q, still)))
-        if not np.abs(force).max(initial=0.0) > 1e-6 * (np.abs(mechanism.bias(q, still)).max() + 1e-300):
+        if not np.abs(force).max(initial=0.0) > NEARLY_BALANCED * (np.abs(mechanism.bias(q, still)).max() + 1e-300):
             break
         move = Z @ np.linalg.solve(Z.T @ mechanism.mass_matrix(q) @ Z, force)
         for _ in range(40):
             x = step * move
-            if np.abs(x).max() < 0.3:
+            if np.abs(x).max() < LONGEST_MOVE:
                 trial = _moved(mechanism, q, x, t)
                 new = float(mechanism.energy(trial, still)[1]) - tau @ x
                 if new < level:
@@ -314,16 +315,16 @@ def _balanced(mechanism: Mechanism, q: Array, tau: Array, t: float) -> tuple[Arr
     for _ in range(NEWTON):
         A, Z = _admissible(mechanism, q, t)
         force = np.asarray(mechanism.bias(q, np.zeros(mechanism.nv))) - tau
-        lam = np.linalg.lstsq(A.T, -force, rcond=1e-10)[0] if A.size else np.zeros(A.shape[0])
+        lam = np.linalg.lstsq(A.T, -force, rcond=DOUBT)[0] if A.size else np.zeros(A.shape[0])
         residual = float(np.abs(force + A.T @ lam).max(initial=0.0))
         full = np.zeros(len(mechanism.names))
         full[rows] = lam
         if residual < best[2]:
             best = (q, full, residual)
         K, _, _ = _stiffness(mechanism, q, full, tau, t)
-        x = Z @ np.linalg.lstsq(Z.T @ K @ Z, -Z.T @ force, rcond=1e-12)[0]
-        x *= min(1.0, 0.3 / max(np.abs(x).max(initial=0.0), 1e-300))
-        if np.abs(x).max(initial=0.0) <= 1e-15:
+        x = Z @ np.linalg.lstsq(Z.T @ K @ Z, -Z.T @ force, rcond=FLAT)[0]
+        x *= min(1.0, LONGEST_MOVE / max(np.abs(x).max(initial=0.0), 1e-300))
+        if np.abs(x).max(initial=0.0) <= CLOSED:
             break
         q = _moved(mechanism, q, x, t)
     return best

@@ -10,8 +10,8 @@ from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring, Tendon
-from dalembert.model.mechanism.validation import check
-from dalembert.model.mechanism.values import (
+from dalembert.model.mechanism.validation import (
+    check,
     checked_gravity,
     checked_options,
     finite,
@@ -116,7 +116,7 @@ def _refuse_cycle(joints: Sequence[Joint], reached: set[str]) -> None:
         visited[name] = len(visited)
         name = carrier[name].parent
     cycle = list(visited)[visited[name] :]
-    shown = " <- ".join(repr(each) for each in (*cycle[:6], *(["..."] if len(cycle) > 6 else []), cycle[0]))
+    shown = " <- ".join(repr(body) for body in (*cycle[:6], *(["..."] if len(cycle) > 6 else []), cycle[0]))
     raise ModelError(
         f"joints form a cycle that nothing holds: {shown}; one of them must close a loop (Builder.loop) instead",
         carrier[name].source,
@@ -244,7 +244,7 @@ class Builder:
             raise ModelError(f"there is no kind of joint {kind!r}", source, (OTHER_JOINTS[kind],))
         known = lookup(kind, KINDS, "kind of joint", source)
         values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
-        each = {word: per_velocity(value, known.nv, f"{word} of {what}", source) for word, value in values.items()}
+        vectors = {word: per_velocity(value, known.nv, f"{word} of {what}", source) for word, value in values.items()}
         joint = Joint(
             name=name,
             kind=kind,
@@ -257,7 +257,7 @@ class Builder:
             pitch=finite(pitch, f"the pitch of {what}", source),
             limits=make_limits(limits, known.nv, what, source),
             source=source,
-            **each,
+            **vectors,
         )
         _add(self.joints, name, "joint", source, lambda: joint)
 

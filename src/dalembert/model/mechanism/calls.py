@@ -12,12 +12,11 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.memory import memory_of
 from dalembert.model.energy import Energy
 from dalembert.model.requests import make_kernel, plain, refuse_unhashable
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 KERNEL_OPTIONS = ("backend", "dtype", "threads", "width")
 """Options of `compile` that go to `Kernel`; the others belong to the request."""

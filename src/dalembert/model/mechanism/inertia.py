@@ -15,18 +15,12 @@ import numpy as np
 
 from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError
+from dalembert.model.limits import NO_LEVER, SKEWED_INERTIA, TRIANGLE
 from dalembert.model.mechanism.placement import EYE, Placement
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-Array = np.ndarray
-
-TRIANGLE_TOLERANCE = 1e-6
-"""Principal moments may break I1 + I2 >= I3 by this fraction of I3: files round inertias to a few digits."""
-
-NEGLIGIBLE = 1e-8
-"""Metres: moments below mass * NEGLIGIBLE^2 are rounding of zero, as 4e-18 kg m^2 beside 2 kg is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +56,7 @@ class Inertia:
                 f"an inertia has numbers that are not finite: mass {mass}, {center}, {rotational.tolist()}"
             )
         if (rotational != rotational.T).any():
-            if np.abs(rotational - rotational.T).max() > 1e-9 * np.abs(rotational).max():
+            if np.abs(rotational - rotational.T).max() > SKEWED_INERTIA * np.abs(rotational).max():
                 raise ModelError(f"a rotational inertia must be symmetric: {rotational.tolist()}")
             rotational = (rotational + rotational.T) / 2
         for array in (center, rotational):
@@ -113,11 +107,11 @@ class Inertia:
         (a, ab, ac), (_, b, bc), (_, _, c) = self.rotational.tolist()
         low, middle, high = np.linalg.eigvalsh(self.rotational) if ab or ac or bc else sorted((a, b, c))
         scale = max(abs(low), abs(high))
-        if scale <= self.mass * NEGLIGIBLE**2:
+        if scale <= self.mass * NO_LEVER**2:
             return None
-        if low < -TRIANGLE_TOLERANCE * scale:
+        if low < -TRIANGLE * scale:
             return f"the rotational inertia has a negative principal moment ({low:g} kg m^2)"
-        if low + middle < high - TRIANGLE_TOLERANCE * scale:
+        if low + middle < high - TRIANGLE * scale:
             return (
                 f"the principal moments {low:g}, {middle:g}, {high:g} kg m^2 break the triangle inequality: "
                 f"the two smaller must sum to at least the largest"
@@ -127,7 +121,7 @@ class Inertia:
     def consequence(self) -> str:
         """Return in words what an inertia that no body can have means for the mass matrix."""
         moments = np.linalg.eigvalsh(self.rotational)
-        if self.mass < 0 or moments[0] < -TRIANGLE_TOLERANCE * np.abs(moments).max():
+        if self.mass < 0 or moments[0] < -TRIANGLE * np.abs(moments).max():
             return "the mass matrix is not positive definite where this inertia outweighs the others"
         return "it adds no negative eigenvalue to the mass matrix, but its moments are those of no distribution of mass"
 

@@ -9,13 +9,12 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ShapeError
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 
 def per_velocity(mechanism: Mechanism, word: str) -> Float[Array, " nv"]:

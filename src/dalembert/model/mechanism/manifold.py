@@ -13,16 +13,12 @@ import numpy as np
 from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.joints import KINDS, Kind, as_array
+from dalembert.model.limits import OFF_MANIFOLD
 from dalembert.model.mechanism.parts import Joint
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-Array = np.ndarray
-
-OFF_MANIFOLD = 1e-6
-"""Squared lengths of quaternions and (cos, sin) may be off by this much: integrators drift, files round."""
-
 
 QUIET = np.errstate(over="ignore", invalid="ignore")
 """What is infinite leads to NaN, which the caller sees; there is nothing to warn of."""
@@ -161,7 +157,7 @@ def _sizes(size: Any) -> tuple[int, ...]:
             raise ValueError
     except (TypeError, ValueError) as error:
         raise ShapeError(f"size is a number of samples, or several, zero or more; not {size!r}") from error
-    return tuple(int(each) for each in sizes)
+    return tuple(int(count) for count in sizes)
 
 
 def _together(x: Array, y: Array) -> tuple[Array, Array, tuple[int, ...]]:

@@ -20,21 +20,20 @@ from dalembert.model.mechanism import assemble, calls, joint_values, precision, 
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon
 from dalembert.model.mechanism.text import as_html, as_text, content_key
-from dalembert.model.mechanism.values import checked_gravity
+from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from dalembert.kernel import Kernel
     from dalembert.kkt import KKT, Diagnosis, Solution
-    from dalembert.kkt.impact import Impact
+    from dalembert.kkt.solution import Impact
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.ranks import GenericRank
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,12 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,11 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
+from dalembert.model.limits import EXACT, ORTHOGONALITY
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-Array = np.ndarray
-
-ORTHOGONALITY = 1e-6
-"""A rotation matrix may be off by this much, as files with few digits are; it is made orthogonal. More is an error."""
-
-EXACT = 4 * np.finfo(float).eps
-"""Entries of a rotation this close to 0, 1 or -1 are taken as such: cos(pi/2) is 6e-17 only by rounding."""
 
 
 def _frozen(values: Any) -> Array:

@@ -16,30 +16,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dalembert.kkt.limits import BUILT, FILE, SLACK
+from dalembert.kkt.limits import BUILT, DRIFT_SHARE, FILE, ROUNDING, SLACK
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from dalembert.model.mechanism.mechanism import Mechanism
 
-Array = np.ndarray
-
-FILE_DIGITS, BUILT_DIGITS = FILE, BUILT
-"""Relative size of what counts as rounding of a model that was read from a file, or built from numbers in full."""
-
-CLEAR = 100.0
-"""Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
-count so many times, and a row that is independent has more by far."""
-
-ROUNDING = 1e-14
-"""Singular values below this fraction are rounding of the computer: nothing has to be freed of them. A row so small
-beside the others is nothing but rounding, whatever its constraint: scaled up, it would pass for a row."""
-
 
 def digits_of(mechanism: Mechanism) -> float:
     """Return the relative size of what counts as rounding of a model."""
-    return BUILT_DIGITS if mechanism.source is None else FILE_DIGITS
+    return BUILT if mechanism.source is None else FILE
 
 
 def slack(mechanism: Mechanism) -> float:
@@ -140,8 +128,8 @@ def _beside(
     """Return the rows of a batch with samples that are not finite: these stay as they are, the others never know."""
     square, row = finite[..., None, None], finite[..., None]
     M, plain, rest = np.where(square, M, 1.0), np.where(square, A, 0.0), np.where(row, drift, 0.0)
-    found = model_rows(M, plain, rest, np.where(finite, size, 0.0), groups, digits)
-    return found._replace(A=np.where(square, found.A, A), drift=np.where(row, found.drift, drift))
+    freed = model_rows(M, plain, rest, np.where(finite, size, 0.0), groups, digits)
+    return freed._replace(A=np.where(square, freed.A, A), drift=np.where(row, freed.drift, drift))
 
 
 def _dependent(
@@ -163,14 +151,14 @@ def _dependent(
     weights = C * g[chosen] / g[rest][:, None]
     A[rest], sums[rest] = weights @ A[chosen], weights @ drift[chosen]
     apart = np.linalg.norm(g * (drift - sums))
-    return A, sums, bool(apart <= digits * max(np.linalg.norm(g * drift), 0.01 * size * g.max()))
+    return A, sums, bool(apart <= digits * max(np.linalg.norm(g * drift), DRIFT_SHARE * size * g.max()))
 
 
 def _group_scales(size: Float[Array, "*batch m"], groups: Sequence[int]) -> Float[Array, "*batch m"]:
     """Return one over the size of the largest row of each row's group; one where all are zero."""
     scales = np.ones_like(size)
     for group in set(groups):
-        members = np.array([each == group for each in groups])
+        members = np.array([number == group for number in groups])
         largest = size[..., members].max(axis=-1, keepdims=True)
         scales[..., members] = np.where(largest > 0, 1.0 / np.where(largest > 0, largest, 1.0), 1.0)
     return scales

@@ -25,14 +25,15 @@ import numpy as np
 
 from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.kkt.limits import CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, EPS, ROUNDING
+from dalembert.kkt.status import Status
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-    from dalembert.model.mechanism.ranks import RankSurvey
-
-Array = np.ndarray
+    from dalembert.model.mechanism.ranks import AdmissibleVelocity, RankSurvey
 
 Matrices = Callable[[Any], tuple[Any, Any, Any]]
 """q -> M (n, n), A (m, n), phi (h,)."""
@@ -47,19 +48,11 @@ HALVINGS = 8
 LEAST_SQUARES_STEPS = 60
 """Steps of `least_open`; half a dozen are usual from nearby."""
 
-ROUNDING = 1e-15
-"""Residuals below this part of their size are closed, where rounding is what ends an iteration."""
-
-CONTRADICTING = 1e-10
-"""Residuals of this part of their size that Newton's steps leave are no rounding: rows contradict each other within the
-model's digits, and are closed by least squares."""
-
 FAR_STEPS = 200
 """Steps of `closest` from one guess."""
 
-CLOSED = 1e-11
-"""Residuals up to this part of their size (the mechanism's, one radian) close a loop; `closest` goes to a tenth."""
-
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-14, 1e8
+"""Of `closest`, as parts of the largest diagonal entry of A^T A."""
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Near the manifold, in compiled code.
@@ -76,11 +69,12 @@ def project(mechanism: Mechanism, q: Any, v: Any, t: float, tolerance: float) ->
 
 
 def admissible_velocities(mechanism: Mechanism, q: Array, v: Array, t: float) -> Array:
-    """Return the velocities of least kinetic energy from v that the rows allow, one or a batch; else NaN."""
+    """Return the velocities of least kinetic energy from v that the rows allow; NaN in a batch where they allow none.
+
+    A single velocity that breaks rows is refused with their names.
+    """
     if not mechanism.names:
         return v.copy()
-    from dalembert.kkt import Status
-
     velocity, _, status = mechanism.compile("project_velocity")(q, v, np.array([t]))
     solved = np.isin(status[..., 0], [Status.UNIQUE, Status.REDUNDANT])
     if solved.all():
@@ -90,9 +84,25 @@ def admissible_velocities(mechanism: Mechanism, q: Array, v: Array, t: float) ->
     v, velocity = np.broadcast_to(v, velocity.shape), np.array(velocity)
     for k in map(tuple, np.argwhere(~solved)):
         place = np.broadcast_to(q, (*velocity.shape[:-1], q.shape[-1]))[k]
-        finite = np.isfinite(place).all() and np.isfinite(v[k]).all()
-        velocity[k] = admissible_velocity(mechanism, place, v[k], t) if finite else np.nan
+        if not (np.isfinite(place).all() and np.isfinite(v[k]).all()):
+            velocity[k] = np.nan
+            continue
+        found = admissible_velocity(mechanism, place, v[k], t)
+        if not k and found.open:
+            _refuse_velocity(mechanism, place, v[k], t, found)
+        velocity[k] = np.nan if found.open else found.velocity
     return velocity
+
+
+def _refuse_velocity(mechanism: Mechanism, q: Array, v: Array, t: float, found: AdmissibleVelocity) -> None:
+    """Say which rows no velocity near v obeys, and why."""
+    worst = ", ".join(f"{name!r} ({rate:.2g})" for name, rate in list(found.open.items())[:3])
+    why = "they ask for rates that contradict each other here"
+    if found.status is Status.ILL_CONDITIONED:
+        why = "the configuration is singular, and they ask for a rate that no motion has there"
+    raise SolvabilityError(
+        f"no admissible velocity was found: the rows {worst} stay open; {why}", mechanism.diagnose(q, v, t)
+    )
 
 
 def closed(mechanism: Mechanism, q: Array, t: float, tolerance: float) -> Array:
@@ -186,14 +196,14 @@ def least_open(survey: RankSurvey, q: Array) -> tuple[Array, float]:
     phi = survey.residual(q)
     size = float(np.abs(phi).max(initial=0.0))
     for _ in range(LEAST_SQUARES_STEPS):
-        if size <= ROUNDING or not np.isfinite(size):
+        if size <= CLOSED or not np.isfinite(size):
             break
         L, B = survey.rows(q)
         B = survey.scaled(B)[holonomic]
         y = phi * survey.sizes[holonomic] * survey.scales[holonomic]
         U, s, Vt = np.linalg.svd(B, full_matrices=False)
         damping = (size * float(s.max(initial=0.0))) ** 2
-        keep = s > np.finfo(float).eps * s.max(initial=0.0)
+        keep = s > EPS * s.max(initial=0.0)
         gain = np.where(keep, s / np.where(keep, s**2 + damping, 1.0), 0.0)
         trial = survey.m.integrate(q, -solve_triangular(L.T, Vt.T @ (gain * (U.T @ y)), lower=False))
         phi = survey.residual(trial)
@@ -208,9 +218,9 @@ def closest(mechanism: Mechanism, q: Array, free: Array, t: float) -> Array:
     """Return a local minimum of |phi| from a guess; only the `free` velocities (nv,), ones and zeros, may move."""
     rows = np.array(mechanism.holonomic, dtype=bool)
     sizes = residual_sizes(mechanism)
-    phi, damping = np.asarray(mechanism.constraint(q, t)) / sizes, 1e-3
+    phi, damping = np.asarray(mechanism.constraint(q, t)) / sizes, FIRST_DAMPING
     for _ in range(FAR_STEPS):
-        if np.abs(phi).max(initial=0.0) <= 0.1 * CLOSED:
+        if np.abs(phi).max(initial=0.0) <= 0.1 * CLOSED_LOOP:
             break
         A = np.asarray(mechanism.jacobian(q, t))[rows] / sizes[:, None] * free
         H, slope = A.T @ A, A.T @ phi
@@ -222,11 +232,11 @@ def closest(mechanism: Mechanism, q: Array, free: Array, t: float) -> Array:
             new = np.asarray(mechanism.constraint(trial, t)) / sizes
             if new @ new < phi @ phi:
                 break
-            damping = min(damping * 8.0, 1e8)
+            damping = min(damping * 8.0, MOST_DAMPING)
         else:
             break
-        stalled = phi @ phi - new @ new <= 1e-14 * (phi @ phi)
-        q, phi, damping = trial, new, max(damping / 6.0, 1e-14)
+        stalled = phi @ phi - new @ new <= ROUNDING * (phi @ phi)
+        q, phi, damping = trial, new, max(damping / 6.0, LEAST_DAMPING)
         if stalled:
             break
     return q
@@ -259,4 +269,4 @@ def newton_step(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, Array]
     A = np.asarray(mechanism.jacobian(q, t))[np.array(mechanism.holonomic)]
     if not (np.isfinite(phi).all() and np.isfinite(A).all()):
         return phi, np.full(mechanism.nv, np.nan)
-    return phi, -np.linalg.lstsq(A, phi, rcond=1e-10)[0]
+    return phi, -np.linalg.lstsq(A, phi, rcond=DOUBT)[0]

@@ -13,33 +13,40 @@ distance from a singular configuration.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
-from dalembert.kkt.limits import NEARLY_MASSLESS
-from dalembert.kkt.rows import RowStructure, row_structure
+from dalembert.kkt.limits import (
+    BUILT,
+    CLEAR,
+    CLEARLY_MORE,
+    DRIFT_SHARE,
+    IDLE_CONSTRAINT,
+    NEARLY_MASSLESS,
+    ROUNDING,
+    TOUCHING,
+)
+from dalembert.kkt.rows import RowStructure, metric_spectra, row_structure
+from dalembert.kkt.status import Status
 from dalembert.memory import memory_of
-from dalembert.model.mechanism.precision import CLEAR, digits_of, slack
-from dalembert.model.mechanism.project import least_open
+from dalembert.model.mechanism.precision import digits_of, slack
+from dalembert.model.mechanism.project import largest_residual, least_open
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
-Array = np.ndarray
+
+def solve_triangular(*arguments: Any, **options: Any) -> Array:
+    """Call SciPy's solve, which is imported where a mechanism has rows."""
+    from scipy.linalg import solve_triangular as solve
+
+    return solve(*arguments, **options)
+
 
 PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
-
-FADED = 1e-9
-"""A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
-
-TOUCHING = 10.0
-"""Times the root of a gap by which rows may look independent that are not."""
-
-SINGULAR = 1e-14
-"""s_r / s_1 at which a configuration is singular to rounding."""
 
 MOST_RANKS = 64
 """Configurations of a mechanism whose rank stays in memory."""
@@ -115,30 +122,77 @@ def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
     survey.scales = rank.scales
     s = survey.spectrum(q)
     gap = float(np.abs(survey.residual(q)).max(initial=0.0))
-    more = s[rank.rank] > max(survey.tolerance(gap), 10.0 * rank.dropped) if rank.rank < rank.rows else False
+    more = s[rank.rank] > max(survey.tolerance(gap), CLEARLY_MORE * rank.dropped) if rank.rank < rank.rows else False
     less = s[rank.rank - 1] <= survey.digits if rank.rank else False
     return mechanism.generic_rank(q, t) if more or less or not rank.places else rank
 
 
-def admissible_velocity(mechanism: Mechanism, q: Array, v: Array, t: float = 0.0, free: Any = None) -> Array:
+class AdmissibleVelocity(NamedTuple):
+    """The velocity of least kinetic energy that the rows allow, and whether they do.
+
+    Attributes
+    ----------
+    velocity
+        (nv,).
+    status
+        `UNIQUE` (`REDUNDANT` rows); `ILL_CONDITIONED` where a direction that the rank counts is lost: in a singular
+        configuration rows allow more velocities than the mechanism has motions, and cannot ask for a rate along it;
+        `INCONSISTENT` where the rows, or what is held, contradict each other.
+    open
+        Rows that the velocity breaks, with their rates.
+    """
+
+    velocity: Array
+    status: Status
+    open: dict[str, float]
+
+
+def admissible_velocity(
+    mechanism: Mechanism, q: Array, v: Array, t: float = 0.0, free: Any = None
+) -> AdmissibleVelocity:
     """Return the velocity of least kinetic energy from v that the rows allow, under the rank that fits.
 
     Where only the `free` velocities (nv,) may change, as many directions count as the model's digits can tell apart.
     """
     rank = fitting_rank(mechanism, q, t)
     M, A = np.atleast_2d(mechanism.mass_matrix(q, t)), np.asarray(mechanism.jacobian(q, t))
-    own = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
-    if not own.any():
-        return v
-    L = np.linalg.cholesky(definite(M, A)[np.ix_(own, own)])
-    B = rank.scales[:, None] * solve_triangular(L, A[:, own].T, lower=True).T
+    moving = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
+    if not moving.any():
+        return _judged_velocity(mechanism, rank, q, v, v, t, Status.UNIQUE)
+    L = np.linalg.cholesky(definite(M, A)[np.ix_(moving, moving)])
+    B = rank.scales[:, None] * solve_triangular(L, A[:, moving].T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
-    digits = SINGULAR if free is None else digits_of(mechanism)
+    digits = ROUNDING if free is None else digits_of(mechanism)
     keep = (np.arange(s.size) < rank.rank) & (s > digits * s.max(initial=0.0))
     y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
-    found = v.copy()
-    found[own] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
-    return found
+    velocity = v.copy()
+    velocity[moving] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
+    kept = int(np.count_nonzero(keep))
+    status = Status.UNIQUE if kept == len(A) else Status.REDUNDANT
+    if free is None and kept < rank.rank:
+        status = Status.ILL_CONDITIONED
+    return _judged_velocity(mechanism, rank, q, v, velocity, t, status)
+
+
+def _judged_velocity(
+    mechanism: Mechanism, rank: GenericRank, q: Array, v: Array, found: Array, t: float, status: Status
+) -> AdmissibleVelocity:
+    """Measure the rates that a velocity leaves open, relative to the speeds that rows of their size sum them from.
+
+    A row that fades in this configuration is measured as it is elsewhere. Off the constraints dependent rows
+    contradict each other by the distance from them, and may do so.
+    """
+    rates = np.abs(np.asarray(mechanism.constraint_velocity(q, found, t)))
+    given = np.abs(np.asarray(mechanism.constraint_velocity(q, np.zeros(mechanism.nv), t)))
+    speed = np.maximum(np.abs(found), np.abs(v))
+    M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
+    sizes = np.abs(A) @ speed + given + np.sqrt(speed @ np.abs(M) @ speed) / rank.scales
+    limit = max(BUILT, mechanism.slack, 10.0 * float(largest_residual(mechanism, q, t)))
+    broken = rates > limit * np.maximum(sizes, np.finfo(float).tiny)
+    opened = {mechanism.names[i]: float(rates[i]) for i in np.flatnonzero(broken)}
+    if opened and status is not Status.ILL_CONDITIONED:
+        status = Status.INCONSISTENT
+    return AdmissibleVelocity(found, status if np.isfinite(found).all() else Status.NONFINITE, opened)
 
 
 def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
@@ -151,8 +205,8 @@ def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift:
     U = survey.structure(q, rank=rank.rank).scaled_null
     c = rank.scales * drift
     beyond = U.T @ c
-    tolerance = max(survey.digits, 10.0 * float(np.abs(survey.residual(q)).max(initial=0.0)))
-    limit = tolerance * max(float(np.linalg.norm(c)), 0.01 * size * float(rank.scales.max()))
+    tolerance = max(survey.digits, CLEARLY_MORE * float(np.abs(survey.residual(q)).max(initial=0.0)))
+    limit = tolerance * max(float(np.linalg.norm(c)), DRIFT_SHARE * size * float(rank.scales.max()))
     return (c - U @ beyond) / rank.scales if np.linalg.norm(beyond) <= limit else None
 
 
@@ -163,6 +217,14 @@ def distance(mechanism: Mechanism, rank: GenericRank, q: Array, t: float = 0.0) 
     survey = RankSurvey(mechanism, t)
     survey.scales = rank.scales
     return float(survey.spectrum(np.asarray(q))[rank.rank - 1])
+
+
+def distances(rank: GenericRank, M: Array, A: Array) -> Array:
+    """Return s_r / s_1 of the configurations with mass matrices M (N, n, n) and rows A (N, m, n): a batch of them."""
+    if not rank.rank:
+        return np.ones(len(A))
+    s = metric_spectra(A, M, rank.scales)
+    return np.divide(s[:, rank.rank - 1], s[:, 0], out=np.zeros(len(A)), where=s[:, 0] > 0.0)
 
 
 def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> tuple[Array, Array]:
@@ -229,12 +291,12 @@ class RankSurvey:
         """Set D from the sizes of rows at a configuration, the largest of each constraint and kind; zero has none."""
         norms = np.linalg.norm(self.rows(q)[1], axis=1)
         kinds = list(zip(self.m.row_groups, self.m.angular_rows, strict=True))
-        largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == own) for own in kinds])
+        largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == kind) for kind in kinds])
         top = largest.max(initial=0.0)
         for turns in (False, True):
-            same = np.array([own[1] == turns for own in kinds])
+            same = np.array([kind[1] == turns for kind in kinds])
             peak = largest[same].max(initial=0.0) or top
-            largest[same] = np.where(largest[same] > FADED * peak, largest[same], peak)
+            largest[same] = np.where(largest[same] > IDLE_CONSTRAINT * peak, largest[same], peak)
         self.scales = 1.0 / np.where(largest > 0.0, largest, 1.0)
 
     def structure(
@@ -243,15 +305,15 @@ class RankSurvey:
         """Return the decomposition of all rows, or of some, which decides what of it is zero."""
         M, A = self.matrices(q)
         self.definite &= definite(M, A) is M
-        own = slice(None) if rows is None else rows
-        return row_structure(A[own], M, tolerance, rank=rank, scales=self.scales[own])
+        chosen = slice(None) if rows is None else rows
+        return row_structure(A[chosen], M, tolerance, rank=rank, scales=self.scales[chosen])
 
     def spectrum(self, q: Array) -> Array:
         """Return s_i / s_1, as many numbers as there are rows."""
         s = np.zeros(len(self.m.names))
-        found = self.structure(q).s
-        if found.size and found[0] > 0.0:
-            s[: found.size] = found / found[0]
+        sizes = self.structure(q).s
+        if sizes.size and sizes[0] > 0.0:
+            s[: sizes.size] = sizes / sizes[0]
         return s
 
     def around(self, q: Array) -> list[tuple[Array, float]]:
@@ -259,16 +321,16 @@ class RankSurvey:
         rng = np.random.default_rng(0)
         L, B = self.rows(q)
         Vt = np.linalg.svd(self.scaled(B)[self.holonomic])[2]
-        kept = self.structure(q, self.digits, rows=self.holonomic).rank
-        motions = solve_triangular(L.T, Vt[kept:].T, lower=False)
+        rank = self.structure(q, self.digits, rows=self.holonomic).rank
+        motions = solve_triangular(L.T, Vt[rank:].T, lower=False)
         levers = self.m.velocity_sizes
-        found = []
+        places = []
         for length in PLACES if motions.shape[1] else ():
             x = motions @ rng.standard_normal(motions.shape[1])
             size = np.abs(x / levers).max(initial=0.0)
             if size > 0.0:
-                found.append(self.closed(self.m.integrate(q, length / size * x)))
-        return found
+                places.append(self.closed(self.m.integrate(q, length / size * x)))
+        return places
 
     def decide(self, q: Array) -> GenericRank:
         """Return the largest rank at q, closed, and around it."""
@@ -284,8 +346,8 @@ class RankSurvey:
         positions = 0
         for place, gap in closed:
             tolerance = self.tolerance(gap)
-            found = self.structure(place, tolerance)
-            best = max(best, (found.rank, found.kept, found.dropped, gap))
+            structure = self.structure(place, tolerance)
+            best = max(best, (structure.rank, structure.kept, structure.dropped, gap))
             positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
         count = len(closed) if first[1] <= limit else 0
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))

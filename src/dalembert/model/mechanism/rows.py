@@ -13,19 +13,13 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
+from dalembert.kkt.limits import LARGEST_ROUNDING, LEVER_ROUNDING
 from dalembert.model.mechanism.calls import call, with_columns
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
-
-ROUNDING = 64 * np.finfo(float).eps
-"""Entries of A below this part of their joint's lever are rounding: chains of tens of joints add up so much."""
-
-LARGEST_ROUNDING = 1e-6
-"""Metres. Further than 1e8 m from the origin rounding is larger, and no reason to drop what holds a mechanism."""
 
 LINEAR = {"prismatic": 1, "free": 3, "planar": 2}
 """Kinds of joints with velocities of lengths, and how many of these come first."""
@@ -134,13 +128,13 @@ def row_sizes(mechanism: Mechanism) -> Array:
     rows, first = np.ones(len(mechanism.names)), 0
     for constraint in mechanism.all_constraints:
         turns = np.array(constraint.angular(), dtype=bool)
-        own = slice(first, first + turns.size)
+        span = slice(first, first + turns.size)
         first += turns.size
         if isinstance(constraint, Pair):
-            rows[own] = np.where(turns, 1.0, mechanism.reach)
+            rows[span] = np.where(turns, 1.0, mechanism.reach)
             continue
-        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[own])
-        rows[own] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
+        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[span])
+        rows[span] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
     return rows
 
 
@@ -201,7 +195,7 @@ def without_rounding(mechanism: Mechanism, A: Array, q: Array) -> Array:
     for rows, angular in levers.geometric:
         part = A[..., rows, :]
         lever = 1.0 if angular else np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
-        A[..., rows, :] = np.where(np.abs(part) <= np.minimum(ROUNDING * lever, LARGEST_ROUNDING), 0.0, part)
+        A[..., rows, :] = np.where(np.abs(part) <= np.minimum(LEVER_ROUNDING * lever, LARGEST_ROUNDING), 0.0, part)
     known = np.asarray(np.isfinite(q).all(axis=-1))
     return np.where(known[..., None, None], A, np.nan)
 

@@ -12,8 +12,10 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.kkt.limits import CLEAR, NEXT_TO, ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
-from dalembert.model.mechanism.precision import CLEAR, ROUNDING, digits_of, model_rows, rows_of_rank
+from dalembert.model.mechanism.precision import digits_of, model_rows, rows_of_rank
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
@@ -21,15 +23,8 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.model.mechanism.ranks import GenericRank
 
-Array = np.ndarray
-
 LARGEST_SURVEYED = 200
 """Velocities up to which ranks are looked for by dense decompositions."""
-
-NEXT_TO = 10.0
-"""Times the model's digits: no row of a sample farther than this from a singular configuration is dropped for them,
-however rows are scaled."""
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One state, or a batch, through `KKT`.
@@ -76,7 +71,7 @@ def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: A
         system = KKT(M, rows, mechanism.names, mechanism.coordinates, _square(metric), **options)
         return system, drift if agreed is None else sums, agreed is not None
     weights = _square(metric)
-    together = _rank_of_batch(mechanism, q, t)
+    together = _rank_of_batch(mechanism, q, t, M, A)
     if together is not None:
         system = KKT(M, A, mechanism.names, mechanism.coordinates, weights, rank=together.rank, groups=groups)
         return system, drift, False
@@ -106,25 +101,25 @@ def _known_rank(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
     return rank if far > ROUNDING and (rank.redundant or far <= CLEAR * digits) else None
 
 
-def _rank_of_batch(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
+def _rank_of_batch(mechanism: Mechanism, q: Any, t: Any, M: Array, A: Array) -> GenericRank | None:
     """Return the mechanism's rank where a sample of a batch is next to a singular configuration: no row is dropped.
 
     A sample that is singular to the last digit has a rank of its own, and must be solved apart from these.
     """
     if np.ndim(q) == 1 or not mechanism.names or not 0 < mechanism.nv <= LARGEST_SURVEYED:
         return None
-    from dalembert.model.mechanism.ranks import distance
+    from dalembert.model.mechanism.ranks import distances
 
-    places = np.asarray(q, dtype=float)
-    times = np.broadcast_to(floats(t, "t"), places.shape[:-1]).ravel()
-    places = places.reshape(-1, places.shape[-1])
-    finite = np.flatnonzero(np.isfinite(places).all(axis=1))
+    batch = np.broadcast_shapes(M.shape[:-2], A.shape[:-2])
+    M, A = (np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (M, A))
+    finite = np.flatnonzero(np.isfinite(M).all(axis=(1, 2)) & np.isfinite(A).all(axis=(1, 2)))
     if not finite.size:
         return None
+    times = np.broadcast_to(floats(t, "t"), batch).ravel()
     digits, rank = digits_of(mechanism), mechanism.generic_rank(None, float(times[finite[0]]))
     if not rank.places or rank.dropped > CLEAR * digits:
         return None
-    far = np.array([distance(mechanism, rank, places[k], float(times[k])) for k in finite])
+    far = distances(rank, M[finite], A[finite])
     singular, near = finite[far <= ROUNDING], finite[(far > ROUNDING) & (far <= NEXT_TO * digits)]
     if not near.size:
         return None
@@ -186,7 +181,7 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, tau: Array, t: Array) -> t
     answer stays uncertified.
     """
     from dalembert.kkt import KKT, Status
-    from dalembert.model.mechanism.ranks import distance
+    from dalembert.model.mechanism.ranks import distances
 
     rank = None if mechanism.nv > LARGEST_SURVEYED else mechanism.generic_rank(None, float(t[0]))
     if rank is None or not rank.places:
@@ -196,12 +191,12 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, tau: Array, t: Array) -> t
     system = KKT(M, A, mechanism.names, mechanism.coordinates, rank=rank.rank)
     solution = system.solve(_force(mechanism, q, v, tau), mechanism.drift(q, v, t))
     a, lam, status = solution.acceleration, solution.multipliers, np.array(solution.status)
-    finite = np.isfinite(q).all(axis=-1)
-    for k in np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite):
-        far = distance(mechanism, rank, q[k], float(t[k]))
-        if far > digits_of(mechanism) or far <= ROUNDING:
-            own = mechanism.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
-            a[k], lam[k], status[k] = own.acceleration[0], own.multipliers[0], np.asarray(own.status)[0]
+    finite = np.isfinite(M).all(axis=(1, 2)) & np.isfinite(A).all(axis=(1, 2))
+    unsolved = np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite)
+    far = distances(rank, M[unsolved], A[unsolved])
+    for k in unsolved[(far > digits_of(mechanism)) | (far <= ROUNDING)]:
+        alone = mechanism.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
+        a[k], lam[k], status[k] = alone.acceleration[0], alone.multipliers[0], np.asarray(alone.status)[0]
     return a, lam, status
 
 

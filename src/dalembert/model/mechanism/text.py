@@ -152,17 +152,17 @@ def content_key(*parts: Any) -> str:
     digest = hashlib.sha256(FORMAT.encode())
     stack: list[Any] = [parts]
     while stack:
-        one = stack.pop()
-        if is_dataclass(one) and not isinstance(one, type):
-            digest.update(f"<{type(one).__name__}".encode())
-            stack.extend(getattr(one, each.name) for each in fields(one) if each.name != "source")
-        elif isinstance(one, tuple | list):
-            digest.update(f"({len(one)}".encode())
-            stack.extend(one)
-        elif isinstance(one, np.ndarray):
-            digest.update(f"[{one.dtype}{one.shape}".encode() + one.tobytes())
-        elif isinstance(one, float):
-            digest.update(b"f" + struct.pack("<d", one))
+        part = stack.pop()
+        if is_dataclass(part) and not isinstance(part, type):
+            digest.update(f"<{type(part).__name__}".encode())
+            stack.extend(getattr(part, field.name) for field in fields(part) if field.name != "source")
+        elif isinstance(part, tuple | list):
+            digest.update(f"({len(part)}".encode())
+            stack.extend(part)
+        elif isinstance(part, np.ndarray):
+            digest.update(f"[{part.dtype}{part.shape}".encode() + part.tobytes())
+        elif isinstance(part, float):
+            digest.update(b"f" + struct.pack("<d", part))
         else:
-            digest.update(f"{type(one).__name__}:{one!r};".encode())
+            digest.update(f"{type(part).__name__}:{part!r};".encode())
     return digest.hexdigest()

@@ -38,18 +38,18 @@ def limit(joint: Joint, effort: float | None = None) -> list[str]:
         del defaults["lower"], defaults["upper"]
         if not values["velocity"] and not values["effort"]:
             return []
-    said = []
+    words = []
     for name, default in defaults.items():
         value = values[name][0] if values[name] else default
-        said.append(f'{name}="{word(max(-UNLIMITED, min(UNLIMITED, value)))}"')
-    return [f"    <limit {' '.join(said)}/>"]
+        words.append(f'{name}="{word(max(-UNLIMITED, min(UNLIMITED, value)))}"')
+    return [f"    <limit {' '.join(words)}/>"]
 
 
 def dynamics(joint: Joint) -> list[str]:
     """Return the <dynamics> of a joint, where one value serves all its velocities."""
-    given = [(name, getattr(joint, name)) for name in ("damping", "friction") if len(set(getattr(joint, name))) == 1]
-    said = " ".join(f'{name}="{word(values[0])}"' for name, values in given)
-    return [f"    <dynamics {said}/>"] if given else []
+    fields = [(name, getattr(joint, name)) for name in ("damping", "friction") if len(set(getattr(joint, name))) == 1]
+    words = " ".join(f'{name}="{word(values[0])}"' for name, values in fields)
+    return [f"    <dynamics {words}/>"] if fields else []
 
 
 def origin(tag: str, placement: Placement) -> str:
@@ -230,9 +230,9 @@ class UrdfText:
             }
             limits = replace(joint.limits, **{name: v[i : i + 1] for name, v in vars(joint.limits).items()})
             self.shifts[middle] = IDENTITY
-            one = replace(joint, name=f"{joint.name}_{i + 1}", kind="revolute", parent=parent, child=child, axis=axis,
+            hinge = replace(joint, name=f"{joint.name}_{i + 1}", kind="revolute", parent=parent, child=child, axis=axis,
                           placement=self.shifts[parent] @ place, limits=limits, **half)  # fmt: skip
-            self._joint(one)
+            self._joint(hinge)
 
     def _coupling(self, coupling: Coupling) -> None:
         """Note a coupling of two coordinates as a mimic joint of one of them."""
@@ -262,13 +262,13 @@ class UrdfText:
             self.left_out.append(f"loop {loop.name} ({loop.kind})")
             return
         self.added.append(f"the loop {loop.name}, by <constraint>")
-        own = self.shifts[loop.body].inverse() @ loop.placement
+        place = self.shifts[loop.body].inverse() @ loop.placement
         other = self.shifts[loop.other].inverse() @ loop.other_placement
         second = dict(loop.options).get("axis2")
         self.lines += [
             f'  <constraint name={quoteattr(loop.name)} type="{LOOP_TYPES[loop.kind]}">',
             f"    <parent link={quoteattr(loop.body)}/>",
-            f"    {origin('parent_origin', own)}",
+            f"    {origin('parent_origin', place)}",
             f'    <parent_axis xyz="{words(loop.axis)}"/>',
             f"    <child link={quoteattr(loop.other)}/>",
             f"    {origin('child_origin', other)}",
@@ -285,11 +285,11 @@ class UrdfText:
             if joint is None:
                 self.left_out.append(f"actuator {motor.name} on {motor.coordinate}, one of several coordinates")
                 continue
-            own = joint.limits.effort[0] if joint.limits.effort else self.efforts.get(joint.name)
-            if own is None and math.isfinite(motor.effort):
-                self.efforts[joint.name] = own = motor.effort
+            effort = joint.limits.effort[0] if joint.limits.effort else self.efforts.get(joint.name)
+            if effort is None and math.isfinite(motor.effort):
+                self.efforts[joint.name] = effort = motor.effort
                 self.added.append(f"the effort of {motor.name} is written as the limit of its joint")
-            if motor.effort != (math.inf if own is None else own):
+            if motor.effort != (math.inf if effort is None else effort):
                 self.left_out.append(f"effort of actuator {motor.name}, {motor.effort:g}: that of its joint is another")
 
     def _actuator(self, actuator: Actuator) -> None:

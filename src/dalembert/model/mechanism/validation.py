@@ -1,28 +1,257 @@
-"""Validation of a mechanism's parts together: names that exist, inertias that bodies can have."""
+"""Validation: values of single parts as a person or a file gives them, and parts together."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ModelError, warn_user
+from dalembert.checks import floats, refuse_masked
+from dalembert.errors import DalembertError, ModelError, ShapeError, warn_user
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.parts import Coupling, Joint, Tendon
-from dalembert.names import lookup
+from dalembert.model.limits import ONE_AXIS
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model.mechanism.parts import Coupling, Joint, Limits, Source, Tendon
+from dalembert.model.mechanism.placement import EYE, IDENTITY, Placement, exact
+from dalembert.names import lookup, near_matches
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.builder import Builder
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Values of parts as a person or a file gives them, checked and made uniform; complaints name the part.
+
+
+UNLIMITED = 1e60
+"""Limits beyond it are none: files write 1e308 where they mean infinity."""
+
+LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+COORDINATE_AXES = {(x, y, z): (float(x), float(y), float(z)) for x, y, z in ((1, 0, 0), (0, 1, 0), (0, 0, 1))}
+"""Axes that most joints have: found at once, whether their numbers are whole or not."""
+
+
+def checked_options(options: Any, what: str, source: Source | None) -> tuple[tuple[str, Any], ...]:
+    """Return options by name as sorted pairs."""
+    if options is not None and not isinstance(options, Mapping):
+        raise ModelError(f"{what}: options are {{name: value}}, not {options!r}", source)
+    return tuple(sorted((str(name), value) for name, value in (options or {}).items()))
+
+
+def numbers(values: Any, what: str, source: Source | None) -> Array:
+    """Return values as floats, or say what they belong to."""
+    try:
+        return floats(values, what)
+    except ShapeError as error:
+        raise ModelError(str(error), source) from error
+
+
+def finite(value: Any, what: str, source: Source | None) -> float:
+    """Return one finite number."""
+    if type(value) is float and math.isfinite(value):
+        return value
+    array = numbers(value, what, source)
+    if array.ndim or not np.isfinite(array):
+        raise ModelError(f"{what} must be one finite number, not {value!r}", source)
+    return float(array)
+
+
+def unsigned(value: Any, what: str, source: Source | None) -> float:
+    """Return one number that is not negative; infinity is legal."""
+    array = numbers(value, what, source)
+    if array.ndim or not array >= 0:
+        raise ModelError(f"{what} must be one number, zero or more (or infinite), not {value!r}", source)
+    return float(array)
+
+
+def make_terms(terms: Any, what: str, source: Source | None) -> tuple[tuple[str, float], ...]:
+    """Return (coordinate, factor) from a mapping, or from pairs."""
+    try:
+        items = list(terms.items() if isinstance(terms, Mapping) else terms)
+        if any(isinstance(pair, str) for pair in items):
+            raise TypeError
+        pairs = [(name, factor) for name, factor in items]
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what}: its terms are {{coordinate: factor}}, not {terms!r}", source) from error
+    return tuple((str(name), finite(factor, f"a factor of {what}", source)) for name, factor in pairs)
+
+
+def make_slack(rest: Any, what: str, source: Source | None) -> tuple[float, float]:
+    """Return the lengths between which a tendon is slack, from one or two numbers."""
+    array = numbers(rest, f"the rest of {what}", source).reshape(-1)
+    if array.size not in (1, 2) or not np.isfinite(array).all() or array[0] > array[-1]:
+        raise ModelError(f"the rest of {what} is a length, or a pair (shortest, longest), not {rest!r}", source)
+    return float(array[0]), float(array[-1])
+
+
+def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float, float]:
+    """Return an axis of length one; entries that are 0 or 1 up to rounding become so."""
+    if type(axis) is tuple and all(type(x) in (float, int) for x in axis) and axis in COORDINATE_AXES:
+        return COORDINATE_AXES[axis]
+    array = numbers(axis, what, source)
+    length = np.linalg.norm(array) if array.shape == (3,) else np.nan
+    if not np.isfinite(length) or length == 0:
+        raise ModelError(f"{what} must be three finite numbers, not all zero; it is {axis!r}", source)
+    x, y, z = exact(array / length)
+    return (float(x), float(y), float(z))
+
+
+def per_velocity(value: Any, nv: int, what: str, source: Source | None) -> tuple[float, ...]:
+    """Return one finite number for each velocity of a joint, or () for none; a single one serves all."""
+    if type(value) is tuple and not value:
+        return ()
+    array = numbers(value, what, source)
+    if array.size == 0 or nv == 0:
+        return ()
+    if not np.isfinite(array).all():
+        raise ModelError(f"{what} must be finite; it is {value!r}", source)
+    return _spread(array, nv, what, source)
+
+
+def _spread(array: Array, nv: int, what: str, source: Source | None) -> tuple[float, ...]:
+    if array.size not in (1, nv):
+        raise ModelError(f"{what}: the joint has {nv} velocities, but {array.size} values are given", source)
+    return tuple(float(x) for x in np.broadcast_to(array.reshape(-1), (nv,)))
+
+
+def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limits:
+    """Return limits from a pair (lower, upper), a mapping, or `Limits`; infinite ones are legal, NaN is not."""
+    if limits is None or nv == 0:
+        return Limits()
+    if isinstance(limits, Limits) and _are_checked(limits, nv):
+        return limits
+    if isinstance(limits, Limits):
+        limits = {word: getattr(limits, word) for word in LIMITS}
+    if not isinstance(limits, Mapping):
+        if not isinstance(limits, Sequence | np.ndarray) or isinstance(limits, str) or len(limits) != 2:
+            raise ModelError(f"limits of {what} are a pair (lower, upper) or a mapping, not {limits!r}", source)
+        limits = dict(zip(LIMITS, limits, strict=False))
+    made: dict[str, tuple[float, ...]] = {}
+    for word, value in limits.items():
+        if word not in LIMITS:
+            raise ModelError(f"{what} has no limit {word!r}", source, near_matches(word, LIMITS))
+        array = numbers(() if value is None else value, f"the {word} limit of {what}", source)
+        if np.isnan(array).any():
+            raise ModelError(f"the {word} limit of {what} is NaN", source)
+        array = np.where(np.abs(array) > UNLIMITED, np.copysign(np.inf, array), array)
+        made[word] = _spread(array, nv, f"the {word} limit of {what}", source) if array.size else ()
+    full = Limits(**made)
+    pairs = zip(full.lower, full.upper, strict=False)
+    if any(low > high for low, high in pairs):
+        raise ModelError(f"{what}: the lower limit {full.lower} exceeds the upper limit {full.upper}", source)
+    return full
+
+
+def _are_checked(limits: Limits, nv: int) -> bool:
+    """Say whether limits are as a reader makes them: floats, one for each velocity or none, in order."""
+    sides = (limits.lower, limits.upper, limits.velocity, limits.effort)
+    fit = all(type(side) is tuple and len(side) in (0, nv) for side in sides)
+    return (
+        fit
+        and all(type(x) is float and (abs(x) <= UNLIMITED or math.isinf(x)) for side in sides for x in side)
+        and all(low <= high for low, high in zip(limits.lower, limits.upper, strict=False))
+    )
+
+
+def checked_placement(value: Any, what: str, source: Source | None) -> Placement:
+    """Return a placement from itself, a position (3,), a pair (rotation, position), or a homogeneous matrix (4, 4).
+
+    A rotation is 3x3 or a quaternion [x y z w]; the SE3 of Pinocchio has `rotation` and `translation`.
+    """
+    if isinstance(value, Placement):
+        return value
+    if hasattr(value, "rotation") and hasattr(value, "translation"):
+        value = (value.rotation, value.translation)
+    try:
+        refuse_masked(value, "it")
+        arrays = _arrays(value)
+        if len(arrays) == 2:
+            turn, position = arrays
+            return Placement.from_quaternion(turn, position) if turn.shape == (4,) else Placement(turn, position)
+        if arrays and arrays[0].shape == (3,):
+            return Placement(EYE, arrays[0])
+        if arrays and arrays[0].shape == (4, 4) and np.array_equal(arrays[0][3], (0.0, 0.0, 0.0, 1.0)):
+            return Placement(arrays[0][:3, :3], arrays[0][:3, 3])
+    except DalembertError as error:
+        raise ModelError(f"{what}: {error}", source) from error
+    raise ModelError(
+        f"{what} is a position (three numbers), a pair (rotation 3x3 or quaternion [x y z w], position), a 4x4 matrix "
+        f"with last row 0 0 0 1, or a Placement, not {value!r}",
+        source,
+    )
+
+
+def _arrays(value: Any) -> list[Array]:
+    """Return a value as one array, a pair of arrays as two; none where it holds no numbers."""
+    try:
+        pair = isinstance(value, tuple | list) and len(value) == 2 and all(np.ndim(part) for part in value)
+        return [floats(part, "it") for part in (value if pair else (value,))]
+    except (TypeError, ValueError):
+        return []
+
+
+def make_placement(
+    placement: Any, position: Any, rotation: Any, rpy: Any, what: str, source: Source | None
+) -> Placement:
+    """Return a placement from itself, or from a position with a rotation (3x3, quaternion [x y z w]) or rpy."""
+    present = [x is not None for x in (placement, rotation, rpy)]
+    if sum(present) > 1 or (placement is not None and position is not None):
+        raise ModelError(f"{what}: give a placement, or a position with one of rotation and rpy", source)
+    if placement is not None:
+        return checked_placement(placement, f"the placement of {what}", source)
+    if position is None and rotation is None and rpy is None:
+        return IDENTITY
+    place = numbers((0.0, 0.0, 0.0) if position is None else position, f"the position of {what}", source)
+    try:
+        if rpy is not None:
+            return Placement.from_rpy(rpy, place)
+        turn = IDENTITY.rotation if rotation is None else numbers(rotation, f"the rotation of {what}", source)
+        return Placement.from_quaternion(turn, place) if turn.shape == (4,) else Placement(turn, place)
+    except (DalembertError, TypeError, ValueError) as error:
+        raise ModelError(f"{what}: {error}", source) from error
+
+
+def make_inertia(inertia: Any, mass: Any, center: Any, what: str, source: Source | None) -> Inertia:
+    """Return an inertia from itself, or from mass, centre and three, six (ixx ixy ixz iyy iyz izz) or 3x3 moments."""
+    if isinstance(inertia, Inertia):
+        if mass != 0 or np.any(center):
+            raise ModelError(f"{what}: an Inertia brings its mass and center; give one or the other", source)
+        return inertia
+    moments = numbers(np.zeros(3) if inertia is None else inertia, f"the inertia of {what}", source)
+    if moments.shape == (6,):
+        xx, xy, xz, yy, yz, zz = moments
+        moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    try:
+        return Inertia(finite(mass, "the mass", None), numbers(center, "the center", None), moments)
+    except DalembertError as error:
+        raise ModelError(f"{what}: {error}", source) from error
+
+
+def checked_gravity(gravity: Any) -> tuple[float, float, float]:
+    """Return gravity as three finite floats."""
+    refuse_masked(gravity, "gravity")
+    try:
+        g = floats(gravity, "gravity")
+    except ShapeError:
+        g = np.array(np.nan)
+    if g.shape != (3,) or not np.isfinite(g).all():
+        raise ModelError(f"gravity is three finite numbers in m/s^2, such as (0, 0, -9.81); got {gravity!r}")
+    return (float(g[0]), float(g[1]), float(g[2]))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Validation of a mechanism's parts together: names that exist, inertias that bodies can have.
+
 
 STRAIGHT = ("revolute", "prismatic", "helical", "universal")
 """Kinds of joints whose coordinates are lengths and angles that count on."""
 
 MOST_NAMED = 5
 """Bodies that a warning names; the notes name all."""
-
-PARALLEL = 1e-6
-"""Sine of the angle below which the two axes of a universal joint count as one."""
 
 
 def check(parts: Builder, joints: Sequence[Joint], ground: str, strict: bool, allow_unphysical: bool) -> list[str]:
@@ -54,9 +283,9 @@ def _signs(parts: Builder, joints: Sequence[Joint]) -> list[str]:
             "effort limit": joint.limits.effort,
         }
         notes += [
-            f"joint {joint.name!r}: its {word} is negative ({min(each):g}); kept as it is"
-            for word, each in values.items()
-            if each and min(each) < 0
+            f"joint {joint.name!r}: its {word} is negative ({min(value):g}); kept as it is"
+            for word, value in values.items()
+            if value and min(value) < 0
         ]
     return notes
 
@@ -112,7 +341,7 @@ def _unphysical_words(parts: Builder, named: list[str]) -> str:
 
 
 def _joint(joint: Joint) -> None:
-    if joint.kind == "universal" and np.linalg.norm(np.cross(joint.axis, joint.axis2)) < PARALLEL:
+    if joint.kind == "universal" and np.linalg.norm(np.cross(joint.axis, joint.axis2)) < ONE_AXIS:
         raise ModelError(f"the two axes of the universal joint {joint.name!r} are parallel: {joint.axis}", joint.source)
     if any(x < 0 for x in joint.armature):
         raise ModelError(f"joint {joint.name!r} has a negative armature {joint.armature}", joint.source)
@@ -138,8 +367,8 @@ def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
     """Check that actuators and couplings act on coordinates that exist."""
     names: dict[str, None] = {}
     for joint in joints:
-        for each in KINDS[joint.kind].v_names:
-            name = f"{joint.name}.{each}" if each else joint.name
+        for suffix in KINDS[joint.kind].v_names:
+            name = f"{joint.name}.{suffix}" if suffix else joint.name
             if name in names:
                 raise ModelError(
                     f"joint {joint.name!r}: the coordinate {name!r} is there already; coordinates of a joint are "

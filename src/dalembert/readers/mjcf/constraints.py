@@ -11,11 +11,10 @@ from dalembert.model.mechanism.parts import Actuator, Coupling, Loop, Spring, Te
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.mjcf.joints import largest_force
 from dalembert.readers.mjcf.text import import_mujoco, lost_rotor
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.readers.mjcf.reader import CompiledModel
-
-Array = np.ndarray
 
 SAME_PLACE = 1e-9
 """Places on one body that differ by less, in metres and in entries of a rotation, are one place of the file."""
@@ -32,9 +31,9 @@ def add_equalities(compiled: CompiledModel) -> None:
         int(kinds.mjEQ_TENDON): _tendon,
     }
     for i in range(model.neq):
-        kind, given = int(model.eq_type[i]), model.equality(i).name
+        kind, label = int(model.eq_type[i]), model.equality(i).name
         word = kinds(kind).name.removeprefix("mjEQ_").lower()
-        name = draft.new_name("equality", given or f"{word}_{i}")
+        name = draft.new_name("equality", label or f"{word}_{i}")
         if not model.eq_active0[i] or compiled.disabled("mjDSBL_EQUALITY", "mjDSBL_CONSTRAINT"):
             draft.notes.append(f"left out: equality {name!r} ({word}), which the file switches off")
         elif kind not in adders or not adders[kind](compiled, i, name):
@@ -162,7 +161,7 @@ def add_tendons(compiled: CompiledModel) -> None:
         stiffness, damping = float(model.tendon_stiffness[i]), float(model.tendon_damping[i])
         spring, damper = not compiled.no_springs, not compiled.no_dampers
         limit = not compiled.disabled("mjDSBL_LIMIT", "mjDSBL_CONSTRAINT")
-        left = [
+        unused = [
             what
             for what, values, acts in (
                 ("limits", model.tendon_limited, limit),
@@ -177,9 +176,9 @@ def add_tendons(compiled: CompiledModel) -> None:
         stiffness *= spring
         damping *= damper
         if stiffness or damping:
-            left += _spring(compiled, i, name, stiffness, damping)
-        if left:
-            draft.notes.append(f"left out: {', '.join(left)} of tendon {name!r}")
+            unused += _spring(compiled, i, name, stiffness, damping)
+        if unused:
+            draft.notes.append(f"left out: {', '.join(unused)} of tendon {name!r}")
 
 
 def _spring(compiled: CompiledModel, i: int, name: str, stiffness: float, damping: float) -> list[str]:

@@ -8,11 +8,10 @@ import numpy as np
 
 from dalembert.model.mechanism.parts import Joint, Limits
 from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.readers.mjcf.reader import CompiledModel
-
-Array = np.ndarray
 
 KINDS = ("free", "spherical", "prismatic", "revolute")
 """By MuJoCo's mjtJoint: free, ball, slide, hinge."""
@@ -131,6 +130,6 @@ def _note_polynomials(compiled: CompiledModel, j: int, dof: slice, source: Any) 
     ):
         if off:
             continue
-        own = None if values is None else values[dof] if what == "damping" else values[j]
-        if own is not None and np.any(np.asarray(own)):
+        coefficients = None if values is None else values[dof] if what == "damping" else values[j]
+        if coefficients is not None and np.any(np.asarray(coefficients)):
             compiled.draft.notes.append(f"{source}: left out: the nonlinear part of its {what}")

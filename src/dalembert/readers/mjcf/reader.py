@@ -2,7 +2,7 @@
 
 Several joints of one body become a chain with massless bodies between them. The coordinates of hinges and sliders are
 MuJoCo's own, `ref` included: a joint's frame stands where q = 0 puts it. Quaternions and the velocity of free joints
-differ; `conventions.py` converts.
+differ; `state_vectors.py` converts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from dalembert.readers.mjcf.constraints import add_actuators, add_equalities, ad
 from dalembert.readers.mjcf.joints import mujoco_joint
 from dalembert.readers.mjcf.text import Flat, compiled
 from dalembert.readers.xml_tree import XmlElement
-
-Array = np.ndarray
+from dalembert.types import Array
 
 CHECKED = (
     *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia", "jnt_pos", "jnt_axis", "qpos0"),

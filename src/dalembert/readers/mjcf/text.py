@@ -134,8 +134,8 @@ class Flat:
                 self.plugins[instance.attributes.get("name", "")] = plugin.attributes.get("plugin", "")
 
     def _plugin_name(self, element: XmlElement) -> str:
-        given = element.attributes.get("plugin") or self.plugins.get(element.attributes.get("instance", ""))
-        return shortened(given or element.attributes.get("instance", "") or "unnamed")
+        name = element.attributes.get("plugin") or self.plugins.get(element.attributes.get("instance", ""))
+        return shortened(name or element.attributes.get("instance", "") or "unnamed")
 
     def _plugin(self, element: XmlElement, parent: str) -> None:
         """Leave out a plugin that computes an actuator's force or a shape; refuse one that acts on a body.
@@ -156,10 +156,10 @@ class Flat:
     def _height_field(self, element: XmlElement) -> None:
         """Write a height field without its heights: MuJoCo takes the mass of its box, and nothing is opened."""
         self.draft.leave_out(element, "its surface")
-        kept = {"name": _file_name(element), "nrow": "2", "ncol": "2"}
+        attributes = {"name": _file_name(element), "nrow": "2", "ncol": "2"}
         if "size" in element.attributes:
-            kept["size"] = element.attributes["size"]
-        self._line(element, f"<hfield{_words(kept)}/>")
+            attributes["size"] = element.attributes["size"]
+        self._line(element, f"<hfield{_words(attributes)}/>")
 
     def folder_of(self, tag: str) -> dict[str, Path]:
         """Return the folder of the file in which an asset stands, by the asset's name."""
@@ -172,27 +172,27 @@ class Flat:
         self.origins.append(element)
 
     def _replicas(self, element: XmlElement) -> int:
-        given = element.attributes.get("count", "").strip()
-        if not (given.isascii() and given.isdigit() and len(given) <= 6):
-            raise element.error(f"count = {shortened(given)!r} is not a number from 0 to 999999")
-        return max(1, int(given))
+        count = element.attributes.get("count", "").strip()
+        if not (count.isascii() and count.isdigit() and len(count) <= 6):
+            raise element.error(f"count = {shortened(count)!r} is not a number from 0 to 999999")
+        return max(1, int(count))
 
     def _included(self, element: XmlElement) -> XmlElement:
         """Return the root of an included file; as in MuJoCo no file is included twice."""
-        given = element.attribute("file")
-        path = self.folders.find(given) or self.folders.find(given, Path(element.file).resolve().parent)
+        name = element.attribute("file")
+        path = self.folders.find(name) or self.folders.find(name, Path(element.file).resolve().parent)
         if path is None:
-            raise element.error(f"{shortened(given)!r} was not found in the model's folder or the declared packages")
+            raise element.error(f"{shortened(name)!r} was not found in the model's folder or the declared packages")
         if path in self.included or len(self.included) >= MOST_INCLUDES:
-            raise element.error(f"{shortened(given)!r} is included already")
+            raise element.error(f"{shortened(name)!r} is included already")
         self.included.add(path)
         return read_xml(path)
 
     def blame(self, error: Exception) -> ModelError:
         """Return MuJoCo's complaint with the file and line where it belongs."""
         text = " ".join(str(error).split())
-        found = re.search(r"line (\d+)", text)
-        number = int(found[1]) if found else 0
+        line = re.search(r"line (\d+)", text)
+        number = int(line[1]) if line else 0
         text = re.sub(r",? ?(Element '[^']*',? )?(id -?\d+, )?line \d+", "", text).strip() or type(error).__name__
         if 1 <= number <= len(self.origins):
             return ModelError(f"{self.origins[number - 1].source}: MuJoCo says: {shortened(text, 400)}")
@@ -241,10 +241,10 @@ def compiled(flat: Flat, folders: Folders) -> Any:
             flat.draft.shapes += [geom.parent.name for geom in spec.geoms if geom.contype or geom.conaffinity]
         _drop_shapes(mujoco, spec, flat, folders)
         _drop_actuators(mujoco, spec, flat)
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = spec.compile()
-        flat.draft.notes += sorted({f"MuJoCo: {shortened(str(each.message), 300)}" for each in said})
+        flat.draft.notes += sorted({f"MuJoCo: {shortened(str(warning.message), 300)}" for warning in caught})
         return model
     except DalembertError:
         raise
@@ -257,14 +257,14 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
     if spec.strippath:
         for mesh in spec.meshes:
             mesh.file = re.split(r"[/\\]", mesh.file)[-1]
-    found = _found_meshes(spec, flat, folders)
-    missing = [mesh.file for mesh in spec.meshes if mesh.file and found[_label(mesh)] is None]
+    meshes = _found_meshes(spec, flat, folders)
+    missing = [mesh.file for mesh in spec.meshes if mesh.file and meshes[_label(mesh)] is None]
     needed: set[str] = set()
     unweighed: list[str] = []
     for geom in list(spec.geoms):
         if not _from_file(mujoco, geom):
             continue
-        lost = geom.meshname in found and found[geom.meshname] is None
+        lost = geom.meshname in meshes and meshes[geom.meshname] is None
         if not _weighs(spec, geom):
             spec.delete(geom)
         elif geom.meshname in flat.made:
@@ -283,7 +283,7 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
         if _label(mesh) not in needed:
             spec.delete(mesh)
         elif mesh.file:
-            mesh.name, mesh.file = _label(mesh), str(_usable(found[_label(mesh)], mesh.file, flat))
+            mesh.name, mesh.file = _label(mesh), str(_usable(meshes[_label(mesh)], mesh.file, flat))
     spec.meshdir, spec.strippath = "", False
     if missing:
         named = ", ".join(shortened(name, 40) for name in missing[:5])
@@ -298,14 +298,14 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
 def _found_meshes(spec: Any, flat: Flat, folders: Folders) -> dict[str, Path | None]:
     """Return the files of meshes by name: as in MuJoCo in `meshdir` of the model's folder, else beside the include."""
     home, places = folders.home / str(spec.meshdir), flat.folder_of("mesh")
-    found: dict[str, Path | None] = {}
+    meshes: dict[str, Path | None] = {}
     for mesh in spec.meshes:
         if mesh.file:
             near = places.get(_label(mesh), folders.home)
             beside = (near, home / near.relative_to(folders.home)) if near.is_relative_to(folders.home) else (near,)
             tried = (folders.find(mesh.file, place) for place in (home, *beside))
-            found[_label(mesh)] = next((path for path in tried if path is not None), None)
-    return found
+            meshes[_label(mesh)] = next((path for path in tried if path is not None), None)
+    return meshes
 
 
 def _label(mesh: Any) -> str:
@@ -323,8 +323,8 @@ def _weighs(spec: Any, geom: Any) -> bool:
     """Say whether the inertia of the body that a shape is on depends on it."""
     low, high = spec.compiler.inertiagrouprange
     weightless = geom.mass == 0 or geom.density == 0 or not low <= geom.group <= high
-    given = geom.parent.explicitinertial and spec.compiler.inertiafromgeom != 1
-    return not (weightless or given or geom.parent.name == "world")
+    explicit = geom.parent.explicitinertial and spec.compiler.inertiafromgeom != 1
+    return not (weightless or explicit or geom.parent.name == "world")
 
 
 def _stands(body: Any) -> bool:

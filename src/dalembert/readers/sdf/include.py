@@ -54,28 +54,28 @@ class Includes:
         """Return the file that <uri> names; a folder stands for the file that its model.config names, or model.sdf."""
         uri = include.required("uri")
         near = Path(include.file).resolve().parent
-        found = self.folders.find(uri.text, near)
-        if found is not None and found.is_dir():
-            name, config = "model.sdf", self.folders.allowed(found / "model.config")
-            if config is not None and (given := read_xml(config).first("sdf")) is not None:
-                name = given.text.strip() or name
-            found = self.folders.allowed(found / name)
-        if found is None:
+        place = self.folders.find(uri.text, near)
+        if place is not None and place.is_dir():
+            name, config = "model.sdf", self.folders.allowed(place / "model.config")
+            if config is not None and (element := read_xml(config).first("sdf")) is not None:
+                name = element.text.strip() or name
+            place = self.folders.allowed(place / name)
+        if place is None:
             raise uri.error(
                 f"{shortened(uri.text.strip())!r} was not found in the model's folder or the declared packages; "
                 "da.load(path, packages={name: folder}) declares one"
             )
-        return found
+        return place
 
 
 def _changed(model: XmlElement, include: XmlElement) -> XmlElement:
     """Return the included model with the include's own name, pose, static and placement frame."""
     changed = XmlElement("model", dict(model.attributes), include.line, include.file)
-    own = {child.tag: child for child in include.children if child.tag in ("pose", "static")}
-    changed.children = [child for child in model.children if child.tag not in own] + list(own.values())
+    children = {child.tag: child for child in include.children if child.tag in ("pose", "static")}
+    changed.children = [child for child in model.children if child.tag not in children] + list(children.values())
     for tag in ("name", "placement_frame"):
-        if (given := include.only(tag)) is not None and given.text.strip():
-            changed.attributes[tag] = given.text.strip()
+        if (element := include.only(tag)) is not None and element.text.strip():
+            changed.attributes[tag] = element.text.strip()
     return changed
 
 
@@ -117,8 +117,8 @@ def merged(model: XmlElement, version: tuple[int, int], include: XmlElement) -> 
 def _first(model: XmlElement, include: XmlElement) -> str:
     """Return what carries the included model's frame: its first link, else its first model."""
     for tag in ("link", "model"):
-        if (found := model.first(tag)) is not None:
-            return found.attribute("name")
+        if (element := model.first(tag)) is not None:
+            return element.attribute("name")
     raise include.error("the model that it merges has no link")
 
 
@@ -139,15 +139,15 @@ def _copied(element: XmlElement, proxy: str) -> XmlElement:
     attributes = {name: proxy if value.strip() == MODEL else value for name, value in element.attributes.items()}
     copy = XmlElement(element.tag, attributes, element.line, element.file)
     copy.text = proxy if element.text.strip() == MODEL else element.text
-    own = element.tag == "model"
-    copy.children = [x if own and x.tag != "pose" else _copied(x, proxy) for x in element.children]
+    nested = element.tag == "model"
+    copy.children = [x if nested and x.tag != "pose" else _copied(x, proxy) for x in element.children]
     return copy
 
 
 def _pose(element: XmlElement, default: str) -> XmlElement:
     """Return the pose of an element, relative to `default` where it does not say to what."""
-    given = element.only("pose")
-    pose = XmlElement("pose", {} if given is None else dict(given.attributes), element.line, element.file)
-    pose.text = "" if given is None else given.text
-    pose.attributes["relative_to"] = relative_to(given) or default
+    child = element.only("pose")
+    pose = XmlElement("pose", {} if child is None else dict(child.attributes), element.line, element.file)
+    pose.text = "" if child is None else child.text
+    pose.attributes["relative_to"] = relative_to(child) or default
     return pose

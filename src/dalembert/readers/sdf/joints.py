@@ -62,10 +62,10 @@ KNOWN = (
 def read_joint(element: XmlElement, scope: Scope, ends: tuple[str, str], draft: Draft) -> Joint:
     """Return a joint between two bodies whose full names are given; placements are filled in by the caller."""
     draft.leave_out_unknown(element, KNOWN)
-    given = element.attribute("type")
-    if given not in KINDS:
-        raise element.error(f"unknown type {shortened(given)!r}; known are {', '.join(KINDS)}, gearbox")
-    kind = KINDS[given]
+    word = element.attribute("type")
+    if word not in KINDS:
+        raise element.error(f"unknown type {shortened(word)!r}; known are {', '.join(KINDS)}, gearbox")
+    kind = KINDS[word]
     axes = [_axis(element, tag, scope, draft) for tag in ("axis", "axis2")[: AXES.get(kind, 0)]]
     dynamics = [(_dynamics(axis, draft) if axis is not None else (0.0,) * 4) for axis, _ in axes]
     if kind == "spherical" and (axis := element.only("axis")) is not None:
@@ -110,8 +110,8 @@ def _axis(
 def direction_in(element: XmlElement, axis: XmlElement, scope: Scope, frame: str) -> tuple[float, float, float]:
     """Return the direction of an axis of a joint in a frame of the joint's model."""
     xyz = axis.only("xyz")
-    given = (0.0, 0.0, 1.0) if xyz is None else numbers(xyz, xyz.text, 3, "an axis")
-    direction = unit_axis(axis if xyz is None else xyz, given)
+    vector = (0.0, 0.0, 1.0) if xyz is None else numbers(xyz, xyz.text, 3, "an axis")
+    direction = unit_axis(axis if xyz is None else xyz, vector)
     expressed = "" if xyz is None else xyz.attributes.get("expressed_in", "").strip()
     if not expressed and truth_text(axis, "use_parent_model_frame", scope.version < (1, 5)):
         expressed = MODEL
@@ -174,8 +174,8 @@ def read_mimic(element: XmlElement, scope: Scope, joints: dict[str, Joint], draf
         if name not in joints or AXES.get(joints[name].kind, 0) != 1:
             raise mimic.error(f"{shortened(name)!r} is not a joint with one coordinate")
     if mimic.tag == "mimic":
-        given = (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
-        factor, offset, zero = (number_text(mimic, tag, default) for tag, default in given)
+        defaults = (("multiplier", 1.0), ("offset", 0.0), ("reference", 0.0))
+        factor, offset, zero = (number_text(mimic, tag, default) for tag, default in defaults)
     else:
         factor, offset = number_attribute(mimic, "multiplier", 1.0), number_attribute(mimic, "offset", 0.0)
         zero = 0.0

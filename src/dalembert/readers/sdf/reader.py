@@ -125,9 +125,9 @@ class _Reading:
 
     def enter_world(self, world: XmlElement, version: tuple[int, int]) -> None:
         """Add a world with joints or frames: the models in it are nested, and its own frame is the ground."""
-        own = XmlElement("world", world.attributes, world.line, world.file)
-        own.children = [child for child in world.children if child.tag in ("joint", "frame")]
-        scope = Scope(own, "", version, placed={MODEL: IDENTITY, GROUND: IDENTITY})
+        copy = XmlElement("world", world.attributes, world.line, world.file)
+        copy.children = [child for child in world.children if child.tag in ("joint", "frame")]
+        scope = Scope(copy, "", version, placed={MODEL: IDENTITY, GROUND: IDENTITY})
         scope.carried[MODEL] = scope.carried[GROUND] = (scope, GROUND)
         self.places[GROUND] = IDENTITY
         self.scopes.append((scope, IDENTITY, False))
@@ -139,20 +139,20 @@ class _Reading:
             if child.tag not in ("model", "include"):
                 continue
             inner = self.enter(child, scope.version, scope)
-            own = inner.element.attribute("name")
-            if own in scope.nested or (own in scope.named and scope.named[own].tag != "model"):
-                raise child.error(f"the name {own!r} is taken in {element}")
-            scope.nested[own] = inner
-            scope.named[own] = inner.element
+            name = inner.element.attribute("name")
+            if name in scope.nested or (name in scope.named and scope.named[name].tag != "model"):
+                raise child.error(f"the name {name!r} is taken in {element}")
+            scope.nested[name] = inner
+            scope.named[name] = inner.element
 
     def _top_place(self, scope: Scope) -> Placement:
         """Return where a model stands that is in no other."""
         pose = scope.element.only("pose")
-        own = IDENTITY if pose is None else pose_of(pose)
+        place = IDENTITY if pose is None else pose_of(pose)
         if relative_to(pose) not in ("", "world"):
             raise scope.element.error("models placed relative to others are not read; write the pose", UnsupportedError)
         frame = scope.element.attributes.get("placement_frame", "").strip()
-        return own @ scope.placement(frame, scope.element).inverse() if frame else own
+        return place @ scope.placement(frame, scope.element).inverse() if frame else place
 
     def links(self, scope: Scope, place: Placement, static: bool) -> None:
         """Add the links of a model, and go on with the models in it."""
@@ -226,8 +226,8 @@ class _Reading:
         """Return a joint with its placements; one between links of a static model is left out."""
         ends = []
         for tag in ("parent", "child"):
-            given = text_of(element, tag)
-            owner, link = (scope, GROUND) if given == GROUND else scope.link(given, element)
+            name = text_of(element, tag)
+            owner, link = (scope, GROUND) if name == GROUND else scope.link(name, element)
             ends.append(GROUND if link == GROUND else owner.prefix + link)
         parent, child = ends
         if child == GROUND:
@@ -262,9 +262,9 @@ def _compensation(link: XmlElement, draft: Draft) -> float:
 
 def _without_includes(element: XmlElement) -> XmlElement:
     """Return a model without what it includes, which enters by its own way."""
-    own = XmlElement(element.tag, element.attributes, element.line, element.file)
-    own.children = [child for child in element.children if child.tag not in ("include", "model")]
-    return own
+    copy = XmlElement(element.tag, element.attributes, element.line, element.file)
+    copy.children = [child for child in element.children if child.tag not in ("include", "model")]
+    return copy
 
 
 def _inertia(link: XmlElement, draft: Draft) -> Inertia:
@@ -282,5 +282,5 @@ def _inertia(link: XmlElement, draft: Draft) -> Inertia:
     xy, xz, yz = (number_text(moments, tag, 0.0) for tag in PRODUCTS)
     mass = number_text(inertial, "mass", 1.0)
     with blame(inertial):
-        own = Inertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
-        return own if pose is None else own.moved(pose_of(pose))
+        inertia = Inertia(mass, np.zeros(3), np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
+        return inertia if pose is None else inertia.moved(pose_of(pose))

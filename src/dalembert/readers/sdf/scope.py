@@ -68,12 +68,12 @@ class Scope:
                 circle = " -> ".join(shortened(step, 40) for step, _ in chain[-6:])
                 raise asked.error(f"frames are given relative to each other in a circle: {circle} -> {name}")
             visited.add(name)
-            own, base, element = self._given(name, asked)
-            chain.append((name, own))
+            place, base, element = self._given(name, asked)
+            chain.append((name, place))
             name, asked = base, element
         placement = self.placed[name]
-        for step, own in reversed(chain):
-            placement = placement @ own
+        for step, place in reversed(chain):
+            placement = placement @ place
             self.placed[step] = placement
         return placement
 
@@ -86,10 +86,10 @@ class Scope:
         if element is None:
             raise asked.error(f"there is no frame {shortened(name)!r}{self._known()}")
         pose = element.only("pose")
-        own = IDENTITY if pose is None else pose_of(pose)
+        place = IDENTITY if pose is None else pose_of(pose)
         if element.tag == "model":
-            own = self._model_pose(name, element, own)
-        return own, relative_to(pose) or self._default(element), element
+            place = self._model_pose(name, element, place)
+        return place, relative_to(pose) or self._default(element), element
 
     def _model_pose(self, name: str, element: XmlElement, own: Placement) -> Placement:
         """Return the pose of a nested model: the one given may be that of a frame in it."""
@@ -114,10 +114,10 @@ class Scope:
                 raise asked.error(f"frames are attached to each other in a circle, at {shortened(name)!r}")
             visited[key] = scope
             scope, name = scope._next(name, asked)
-        found = scope.carried[name]
+        link = scope.carried[name]
         for (_, step), where in visited.items():
-            where.carried[step] = found
-        return found
+            where.carried[step] = link
+        return link
 
     def _next(self, name: str, asked: XmlElement) -> tuple[Scope, str]:
         """Return the scope and name of what a frame is attached to."""
@@ -184,9 +184,9 @@ def pose_of(pose: XmlElement) -> Placement:
 
 def version_of(element: XmlElement) -> tuple[int, int]:
     """Return the version of an <sdf> element; "1.6" is (1, 6)."""
-    given = element.attribute("version")
-    major, _, minor = given.partition(".")
-    if not (major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit() and len(given) < 9):
-        raise element.error(f"version {shortened(given)!r} is not like 1.9")
-    number(element, given, "version")
+    version = element.attribute("version")
+    major, _, minor = version.partition(".")
+    if not (major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit() and len(version) < 9):
+        raise element.error(f"version {shortened(version)!r} is not like 1.9")
+    number(element, version, "version")
     return int(major), int(minor)

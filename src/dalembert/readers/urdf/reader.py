@@ -14,8 +14,7 @@ from dalembert.model.mechanism.parts import Body
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.draft import Draft, note_meshes
 from dalembert.readers.files import Folders
-from dalembert.readers.urdf.joints import note_circles, read_joint, read_mimic, read_transmission
-from dalembert.readers.urdf.loops import LOOP_READERS
+from dalembert.readers.urdf.joints import LOOP_READERS, note_circles, read_joint, read_mimic, read_transmission
 from dalembert.readers.xml_tree import XmlElement, blame, number_attribute, origin, shortened
 
 PRODUCTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.integrate import DOP853
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt import Status
@@ -15,6 +14,7 @@ from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.contact.laws import SOLVED, Inverse, Limbs, complementarity, stiffened
+from dalembert.simulate.dormand_prince import DOP853
 from dalembert.simulate.dry.explicit import DOP853_TABLE
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.session import RunSettings

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from jaxtyping import Float
-from scipy.integrate import DOP853, RK45
+
+from dalembert.simulate.dormand_prince import DOP853, RK45
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The contract of a stepper: one step of y' = rate(t, y), with its error relative to a tolerance.
@@ -121,8 +124,8 @@ DOP853_TABLE = ExplicitRungeKutta(
     np.asarray(DOP853.A),
     np.asarray(DOP853.B),
     np.asarray(DOP853.C),
-    np.asarray(DOP853.E5),  # pyright: ignore[reportAttributeAccessIssue]
-    np.asarray(DOP853.E3),  # pyright: ignore[reportAttributeAccessIssue]
+    np.asarray(DOP853.E5),
+    np.asarray(DOP853.E3),
 )
 """Coefficients as SciPy carries them (Hairer's dop853)."""
 

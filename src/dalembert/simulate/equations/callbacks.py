@@ -141,11 +141,13 @@ class Callbacks(GuardedCalls):
         """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
         m, t = self.codes.system, float(work.environment[0])
         try:
-            found = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
+            found, status, broken = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
         except np.linalg.LinAlgError:  # no metric: a motion without mass, or numbers that are none
-            found = np.full(work.v.size, np.nan)
+            found, status, broken = np.full(work.v.size, np.nan), Status.NONFINITE, {}
         work.velocity[:] = found
-        work.status[0] = float(Status.UNIQUE if np.isfinite(found).all() else Status.NONFINITE)
+        work.status[0] = float(
+            Status.INCONSISTENT if broken else status
+        )  # no step ends with a velocity that breaks rows
 
 
 class InputCallbacks(GuardedCalls):

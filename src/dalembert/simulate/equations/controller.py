@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
 from dalembert.checks import floats, refuse_masked
 from dalembert.errors import ModelError, ShapeError
+from dalembert.first_use import LaterModule
 from dalembert.simulate.equations.signals import Signals, Table
 from dalembert.simulate.samples import breaks_of
 
 if TYPE_CHECKING:
-    pass
+    import casadi as ca
+else:
+    ca = LaterModule("casadi")
 
 Array = np.ndarray
 

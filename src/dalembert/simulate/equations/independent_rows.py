@@ -91,6 +91,10 @@ class Opened(NamedTuple):
     size: float
 
 
+SEEN = 0.01
+"""Part of the tolerance from which on positions that jump between rows are seen by the error test."""
+
+
 class DroppedRows:
     """The rows of a problem that were left out: residuals of positions, or of rates where they constrain those only."""
 
@@ -131,3 +135,23 @@ class DroppedRows:
             return None
         worst = int(np.argmax(found[rows[0]] * over[rows[0]]))
         return Opened(int(rows[0]), self.names[worst], float(found[rows[0], worst]))
+
+    def contradicting(self, row: Array, settings: Settings) -> dict[str, float]:
+        """Return by how much holonomic rows contradict each other at a point of a mesh, worst first; {} where little.
+
+        Residuals outside the range of the rows' Jacobian are closed by no motion. Much is what the error test sees.
+        """
+        problem, n = self.problem, self.count
+        m = problem.motion
+        assert m is not None
+        q, v = row[2 : n + 2], row[n + 2 : 2 * n + 2]
+        terms = problem.finder.terms(q, v, row[0], problem.signals.values(row[0]), problem.parameters)
+        rows, phi = m.holonomic_rows, terms[5]
+        known = problem.finder.rank(np.zeros(0), 0.0)
+        if known is None or not rows or not np.isfinite(phi).all():
+            return {}
+        U = np.linalg.svd(known.scales[rows, None] * terms[2][rows])[0][:, known.positions :]
+        apart = (U @ (U.T @ (known.scales[rows] * phi))) / known.scales[rows]
+        seen = SEEN * (settings.rtol * np.abs(q).max(initial=0.0) + settings.atol_all[:n].max(initial=0.0))
+        worst = np.argsort(-np.abs(apart))
+        return {m.names[rows[i]]: float(abs(apart[i])) for i in worst if abs(apart[i]) > seen}

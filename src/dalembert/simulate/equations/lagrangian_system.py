@@ -34,8 +34,8 @@ from dalembert.kkt.limits import BUILT, DOUBLE, SLACK
 from dalembert.memory import memory_of
 from dalembert.model.energy import Energy
 from dalembert.model.lagrangian.derivation import Expressions
+from dalembert.model.lagrangian.forward import conditioning_of
 from dalembert.model.lagrangian.lagrangian import MATRICES
-from dalembert.model.lagrangian.probing import conditioning_of
 from dalembert.model.lagrangian.quantities import LARGEST, block_answer
 from dalembert.model.lagrangian.symbols import Parameters, Symbols
 from dalembert.model.mechanism.project import admissible_velocities, closed

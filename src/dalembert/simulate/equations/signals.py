@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Number
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import casadi as ca
 import numpy as np
 
 from dalembert.checks import called, floats, one_number
 from dalembert.errors import ModelError, ShapeError
+from dalembert.first_use import LaterModule
 from dalembert.kernel.loops import compiled, invoke
+
+if TYPE_CHECKING:
+    import casadi as ca
+else:
+    ca = LaterModule("casadi")
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inputs as functions of time, evaluated inside the loop: piecewise polynomials, or a callback for Python's.

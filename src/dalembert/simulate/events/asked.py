@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
 from dalembert.checks import one_number, whole_number
 from dalembert.errors import ModelError, ShapeError
+from dalembert.first_use import LaterModule
 from dalembert.names import checked_name
 
 if TYPE_CHECKING:
+    import casadi as ca
+
     from dalembert.simulate.equations.dae import DAE
+else:
+    ca = LaterModule("casadi")
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Events as a user writes them: expressions or callables, with SciPy's attributes.

@@ -6,10 +6,10 @@ import time
 from typing import Any
 
 import numpy as np
-from scipy.integrate import DOP853, RK45
 
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.simulate.dormand_prince import DOP853, RK45
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.equations.codes import CODES, Codes

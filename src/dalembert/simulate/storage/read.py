@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import struct
 import time
@@ -16,7 +17,16 @@ from dalembert.checks import is_number
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.session import Session
-from dalembert.simulate.storage.sink import DIMENSIONS, SCHEMA, h5py, unpacked
+from dalembert.simulate.storage.layout import (
+    CHECKPOINT,
+    DIMENSIONS,
+    SCHEMA,
+    checksum,
+    description_checksums,
+    event_checksums,
+    h5py,
+    unpacked,
+)
 from dalembert.simulate.storage.text import session_of
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 
@@ -66,12 +76,15 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
         raise ModelError(f"{path} is no run of dalembert: it has no schema")
     if int(file.attrs["schema"]) > SCHEMA:
         raise ModelError(f"{path} has schema {file.attrs['schema']}; this version reads up to {SCHEMA}")
+    _refuse_damaged_description(file, path)
     session = session_of(file.attrs, given)
     blocks = file["resume/checkpoint_samples"].shape[0]
     count = int(file["resume/checkpoint_samples"][blocks - 1]) if blocks else 0
     if not count:
         raise ModelError(f"{path} holds no complete block: the run was stopped before the first one")
     block = {name: _rows(file[name], count) for name in DIMENSIONS if name in file}
+    events = np.asarray(file["resume/event"][:])
+    _refuse_damaged(file, path, block, events)
     m = session.system
     for name, width in (("multipliers", len(m.names)), ("q", m.nq), ("v", m.nv), ("acceleration", m.nv)):
         block.setdefault(name, np.zeros((count, width)))
@@ -82,7 +95,7 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     session.steps, session.rejected, session.evaluations = (int(x) for x in file["resume/checkpoint_steps"][blocks - 1])
     session.events += [
         EventRecord(float(e["time"]), _word(e["contact"]), int(e["index"]), _word(e["old"]), _word(e["new"]))
-        for e in np.asarray(file["resume/event"][:]) if e["time"] <= block["t"][-1]
+        for e in events if e["time"] <= block["t"][-1]
     ]  # fmt: skip
     if "contact" in file:
         session.extra["contact_names"] = tuple(name.decode() for name in file["contact"][:])
@@ -91,6 +104,38 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
         session.message = f"the run was killed after t = {block['t'][-1]:.9g} s; da.resume continues it"
         session.status = "interrupted"
     return session
+
+
+def _refuse_damaged_description(file: Any, path: Path) -> None:
+    """Raise where the description of a run is not the one that was written; older files have no checksums of it."""
+    stored = json.loads(str(file.attrs.get("checksums", "{}")))
+    found = description_checksums(file, [name for name in stored if name != "contact"])
+    for name, value in stored.items():
+        if found.get(name) != value:
+            raise ModelError(f"{path} is damaged: {name!r}, which describes the run, is not what was written")
+
+
+def _refuse_damaged(file: Any, path: Path, block: dict[str, Array], events: Array) -> None:
+    """Raise where a block of a variable, or an event, has not the checksum that was written with it.
+
+    Files of versions before checksums have none, and are read as they are.
+    """
+    if "checksum" in (events.dtype.names or ()):
+        bad = np.flatnonzero(event_checksums(events) != events["checksum"])
+        if bad.size:
+            raise ModelError(f"{path} is damaged: event {bad[0]} in 'resume/event' is not the one that was written")
+    if "resume/checksum" not in file:
+        return
+    checks = file["resume/checksum"]
+    ends = np.asarray(file[CHECKPOINT[-1]][:])
+    stored = np.asarray(checks[: ends.size])
+    for column, name in enumerate(checks.attrs["variables"]):
+        whole = file[name][: ends.size] if name in CHECKPOINT else block[name]
+        for k, begin in enumerate([0, *ends[:-1]]):
+            part = whole[k : k + 1] if name in CHECKPOINT else whole[begin : ends[k]]
+            if checksum(np.asarray(part)) != stored[k, column]:
+                where = f"block {k}" if name in CHECKPOINT else f"samples {begin} to {ends[k] - 1}"
+                raise ModelError(f"{path} is damaged: {where} of {name!r} are not the numbers that were written")
 
 
 def _rows(variable: Any, count: int) -> Array:

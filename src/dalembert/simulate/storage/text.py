@@ -193,7 +193,7 @@ MISSING = "not stored: "
 
 def describe(session: Session) -> dict[str, Any]:
     """Return the attributes of a file."""
-    from dalembert.simulate.storage.sink import SCHEMA
+    from dalembert.simulate.storage.layout import SCHEMA
 
     m = session.system
     events = {each.name: each for each in session.watches}
@@ -227,7 +227,7 @@ def _text(value: Any) -> str:
 
 def session_of(attributes: Any, given: dict[str, Any]) -> Session:
     """Return the session that a file describes; `given` has what the file could not hold."""
-    attributes = {OLD_NAMES.get(name, name): value for name, value in attributes.items()}
+    attributes = StoredNames(attributes)
     stored = _stored(attributes, "system", given)
     system = in_time(from_data(stored) if isinstance(stored, dict) else stored)
     if system.content() != attributes["content"]:
@@ -268,8 +268,21 @@ def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
     return given | session.extra.get("options", {}) | changes
 
 
-OLD_NAMES = {"mechanism": "system", "mechanism_name": "system_name", "torque": "force"}
-"""Attributes of files that earlier versions wrote, and what they are called now."""
+OLD_NAMES = {"system": "mechanism", "system_name": "mechanism_name", "force": "torque"}
+"""What earlier versions called the attributes of a file."""
+
+
+class StoredNames:
+    """Attributes of a file by the names of today; they are asked for one by one, since a spoilt list may never end."""
+
+    def __init__(self, attributes: Any) -> None:
+        self.attributes = attributes
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.attributes or OLD_NAMES.get(name, name) in self.attributes
+
+    def __getitem__(self, name: str) -> Any:
+        return self.attributes[name if name in self.attributes else OLD_NAMES.get(name, name)]
 
 
 def _word(system: Any) -> str:

@@ -11,9 +11,18 @@ import scipy.sparse.linalg as sla
 from jaxtyping import Float
 
 from dalembert.kernel.loops import compiled
-from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
+from dalembert.kkt.limits import (
+    ACCEPTED_ERROR,
+    CLEARED,
+    SAMPLED_REACH,
+    SUSPECT_GROWTH,
+    SUSPECT_PIVOT,
+    TRUSTED,
+    UNIT_ROUNDOFF,
+)
 from dalembert.tableau.elimination.looped import INDICES, INDPTR, factor, make_nudges, part, substitute
 from dalembert.tableau.elimination.scaling import equilibrate, is_regular_pattern
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled: one solve with its checks, and how good its answer is.
@@ -34,13 +43,6 @@ from dalembert.tableau.elimination.scaling import equilibrate, is_regular_patter
 # Unknowns that are exactly zero, as most are with a sparse right side and with bodies that cannot move, come out of an
 # elimination as rounding, of which no digit is right. A step of refinement takes nearly all of it away and never all of
 # it. So such unknowns are set to zero; what is kept is decided row by row, where a zero that is none shows.
-
-
-CLEARED = 1e-3
-"""An unknown of which a step of refinement leaves less than this part was rounding in place of zero, perhaps."""
-
-TRUSTED = 0.01
-"""A second correction larger than this part of the first: the factors are no inverse, nor is the first an error."""
 
 
 @compiled
@@ -143,9 +145,9 @@ def judge(program, work, data, right, x, pivots, checks, refining):
     if not checks[0] > ACCEPTED_ERROR or checks[1] < SUSPECT_PIVOT or checks[2] > SUSPECT_GROWTH:
         return
     cleared, plain = np.empty(x.size), np.empty(x.size)
-    plainly, found = correct(program, work, data, right, x, cleared, plain)
-    if found <= min(plainly, ACCEPTED_ERROR) and (refining or only_zeros_differ(x, cleared)):
-        x[:], checks[0] = cleared, found
+    plainly, error = correct(program, work, data, right, x, cleared, plain)
+    if error <= min(plainly, ACCEPTED_ERROR) and (refining or only_zeros_differ(x, cleared)):
+        x[:], checks[0] = cleared, error
     elif refining and plainly <= ACCEPTED_ERROR:
         x[:], checks[0] = plain, plainly
     else:
@@ -169,8 +171,8 @@ def refine_batch(program, work, data, right, x, checks):
     for sample in range(right.shape[0]):
         pivots = factor(program, work, data[sample])
         for _ in range(2):
-            plainly, found = correct(program, work, data[sample], right[sample], x[sample], cleared, plain)
-            x[sample] = cleared if found <= min(plainly, ACCEPTED_ERROR) else plain
+            plainly, error = correct(program, work, data[sample], right[sample], x[sample], cleared, plain)
+            x[sample] = cleared if error <= min(plainly, ACCEPTED_ERROR) else plain
         judge(program, work, data[sample], right[sample], x[sample], pivots, checks[sample], True)
 
 
@@ -190,12 +192,6 @@ def backward_errors(indptr, indices, data, right, x, found):
 #
 # (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, sec. 7.7: the second term is what r itself may
 # be wrong by). |A^-1 r| is found by solving, |A^-1| (m + 1) u s sampled with random signs; see `accuracy.py`.
-
-
-Array = np.ndarray
-
-SAFETY = 4.0
-"""Sampled reach of roundings times this: three samples are below half the true one in a few cases of a hundred."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,11 +248,10 @@ class ScaledFactors:
         entries = 1.0 + np.bincount(sp.coo_array(size).coords[0], minlength=len(b))
         nudges = make_nudges(len(b))
         reach, rounding = (
-            np.max([np.abs(self.refined(nudge * each)) for nudge in nudges], axis=0) for each in (s, entries * s)
+            np.max([np.abs(self.refined(nudge * weight)) for nudge in nudges], axis=0) for weight in (s, entries * s)
         )
         reach = np.maximum(reach, np.abs(x))
         if (second > TRUSTED * np.maximum(np.abs(d), ACCEPTED_ERROR * reach)).any():
             moved = np.where(second > 0.0, np.inf, moved)  # the factors are no inverse, nor the correction an error
         ratio = np.where(moved > 0.0, moved / np.where(reach > 0.0, reach, np.finfo(float).tiny), 0.0)
-        unit = np.finfo(float).eps / 2
-        return float(ratio.max(initial=0.0)), moved + SAFETY * unit * rounding
+        return float(ratio.max(initial=0.0)), moved + SAMPLED_REACH * UNIT_ROUNDOFF * rounding

@@ -12,18 +12,23 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.kkt.limits import STRANGE_ERROR
 from dalembert.tableau.elimination.accuracy import ScaledFactors
-from dalembert.tableau.elimination.checks import LinearSolution, Outcome, SolveCounts, planned, sound
-from dalembert.tableau.elimination.engines import ENGINES, STRAIGHT_LIMIT, errors_of
+from dalembert.tableau.elimination.engines import (
+    ENGINES,
+    STRAIGHT_LIMIT,
+    LinearSolution,
+    Outcome,
+    SolveCounts,
+    errors_of,
+    planned,
+    sound,
+)
 from dalembert.tableau.elimination.plan import Plan
 from dalembert.tableau.elimination.repair import Repair
 from dalembert.tableau.inputs import as_numbers, known_options
 from dalembert.tableau.structure.rank import loose_rank_report
-
-Array = np.ndarray
-
-STRANGE_ERROR = 1e-6
-"""Backward error of numbers that no solve gives."""
+from dalembert.types import Array
 
 
 class Elimination:
@@ -102,27 +107,27 @@ class Elimination:
         For `values` and `right` that x answers: other ones are refused.
         """
         data, b, _ = self._checked(values, right)
-        given = np.atleast_2d(floats(x, "x"))
-        if given.shape != b.shape:
+        solutions = np.atleast_2d(floats(x, "x"))
+        if solutions.shape != b.shape:
             raise ShapeError(f"x has shape {np.shape(x)} for {len(b)} system(s) of {self.plan.n} unknowns")
-        found = np.array([self._error(*each) for each in zip(data, b, given, strict=True)]).reshape(b.shape)
-        return found if np.ndim(x) == 2 else found[0]
+        errors = np.array([self._error(*sample) for sample in zip(data, b, solutions, strict=True)]).reshape(b.shape)
+        return errors if np.ndim(x) == 2 else errors[0]
 
     def _error(self, data: Array, b: Array, x: Array) -> Array:
         """Return the estimate for one system."""
         nothing = np.full(len(b), np.nan)
-        if not all(np.isfinite(each).all() for each in (data, b, x)):
+        if not all(np.isfinite(array).all() for array in (data, b, x)):
             return nothing
         factors = ScaledFactors.of(self.plan.pattern.matrix(data))
         if factors is None:
             return nothing
         with np.errstate(all="ignore"):
-            size, found = factors.errors(b, x)
+            size, errors = factors.errors(b, x)
         if not min(size, errors_of(self.plan, data[None], b[None], x[None])[0]) <= STRANGE_ERROR:
             raise ModelError(
                 "x is no solution of these values and right side; were the arrays changed after the solve?"
             )
-        return found
+        return errors
 
     def _checked(self, values: Any, right: Any) -> tuple[Array, Array, bool]:
         """Return values and right sides with a leading axis, and whether neither had one."""

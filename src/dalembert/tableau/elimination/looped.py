@@ -9,7 +9,9 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
 from dalembert.kernel.loops import compiled, inlined
+from dalembert.kkt.limits import PROBE_SHARE
 from dalembert.tableau.elimination.plan import Plan
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The plan, looped: factorization and solve, for systems too large to unroll; its checks are in `accuracy.py`.
@@ -39,9 +41,6 @@ PARTS = (
 
 NOWHERE = 2**32 - 1
 """In place of a place: the entry is zero."""
-
-PROBE_SHARE = 1e-4
-"""A pivot that is its entry of A is compared with this part of its size at the probed points."""
 
 
 class IndexProgram(NamedTuple):
@@ -139,8 +138,6 @@ def substitute(program, work, data, right, x):
 # ----------------------------------------------------------------------------------------------------------------------
 # From a plan to the arrays of the compiled loop.
 
-
-Array = np.ndarray
 
 NUDGES = 3
 """Random changes of data by which the reach of such changes is sampled: one alone may cancel in an unknown."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.kernel.loops import compiled
+from dalembert.kkt.limits import LEAST_THRESHOLD
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Lists of numbers in one store, linked by their length: the data of sparse elimination with fill.
@@ -229,7 +230,7 @@ def next_pivot(rows, cols, values, marks, partner, threshold, partners_first):
     i = j = -1
     if partners_first:
         _, i, j = _search_partners(rows, cols, values, partner, PARTNER_SHARE * threshold)
-    for accepted in (threshold, 1e-12, 0.0):
+    for accepted in (threshold, LEAST_THRESHOLD, 0.0):
         if i < 0:
             _, i, j = _search(rows, cols, values, marks, accepted)
     return i, j

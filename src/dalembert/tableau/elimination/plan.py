@@ -12,24 +12,21 @@ import scipy.sparse as sp
 from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.kkt.limits import GENERIC_THRESHOLD, LEAST_THRESHOLD
 from dalembert.tableau.elimination.pivots import markowitz
 from dalembert.tableau.inputs import as_flag, as_numbers, as_pairs, as_scalar
 from dalembert.tableau.structure.matching import Blocks, depth_first, match
 from dalembert.tableau.structure.matching import blocks as find_blocks
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.structure.solvability import require_solvable
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Pivot orders of all blocks, put together: the patterns of L and U.
 
 
-Array = np.ndarray
-
 SWEEPS = 3
 """Rounds of row and column scaling before pivots are compared (Ruiz 2001); rounding of scales does not matter here."""
-
-GENERIC_THRESHOLD = 1e-6
-"""Of pivots where no values are known: any entry will do that elimination has not made a zero."""
 
 SMALL = 64
 """Blocks up to this size are ordered all at once: a call for each would take longer than the work."""
@@ -232,10 +229,6 @@ def explain(plan: Plan) -> str:
 # (T. A. Davis, E. P. Natarajan, "Algorithm 907: KLU", ACM TOMS 37 (2010) 36, does the same).
 
 
-LEAST_THRESHOLD = 1e-12
-"""Below it a pivot may be no more than rounding of its row."""
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """A pivot order with the patterns of L and U.
@@ -391,11 +384,11 @@ def _probe_sizes(pattern: Pattern, numbers: Any, rows: Array, cols: Array) -> Fl
     if numbers is None:
         return np.ones(len(rows))
     size = np.abs(numbers).max(axis=1)
-    found = np.zeros(len(rows))
+    sizes = np.zeros(len(rows))
     partner = np.empty(len(rows), np.int64)
     partner[rows] = cols
     place = np.empty(len(rows), np.int64)
     place[rows] = np.arange(len(rows))
     at = pattern.indices == partner[pattern.rows]
-    found[place[pattern.rows[at]]] = size[at]
-    return np.where(found > 0.0, found, 1.0)
+    sizes[place[pattern.rows[at]]] = size[at]
+    return np.where(sizes > 0.0, sizes, 1.0)

@@ -15,20 +15,17 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from dalembert.errors import SolvabilityError
-from dalembert.tableau.elimination.accuracy import CLEARED, ScaledFactors
-from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, Outcome, SolveCounts, sound, trusted
-from dalembert.tableau.elimination.engines import LoopEngine, errors_of
+from dalembert.kkt.limits import ACCEPTED_ERROR, CLEARED, SINGULAR_CONDITION
+from dalembert.tableau.elimination.accuracy import ScaledFactors
+from dalembert.tableau.elimination.engines import LoopEngine, Outcome, SolveCounts, errors_of, sound, trusted
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.scaling import equilibrate
+from dalembert.types import Array
 
-Array = np.ndarray
 Run = Callable[[Array, Array], tuple[Array, Array]]
 
 SPARE_PLANS = 4
 """Plans kept from earlier repairs: troubles tend to come back. At most this many new ones per call."""
-
-SINGULAR_CONDITION = 0.1 / np.finfo(float).eps
-"""Condition, in the 1-norm after equilibration, from which no digit of the solution is certain."""
 
 LAST_STEPS = 3
 """Steps of refinement with SuperLU's factors, at most."""
@@ -70,11 +67,11 @@ class Repair:
             spare = self._replan(data[bad[0]], paired)
             if spare is None:
                 break
-            left = self._try(spare, data, b, bad, x, checks, status)
-            failed = bool(left.size) and left[0] == bad[0]
+            rest = self._try(spare, data, b, bad, x, checks, status)
+            failed = bool(rest.size) and rest[0] == bad[0]
             if failed and not paired:
                 break
-            bad, paired = left, paired and not failed
+            bad, paired = rest, paired and not failed
         for sample in bad:
             x[sample], checks[sample], status[sample] = self._superlu(data[sample], b[sample])
 
@@ -85,10 +82,10 @@ class Repair:
         worth = bad[trusted(x[bad], checks[bad])]
         if not worth.size:
             return bad
-        better, found = loop.refine(data[worth], b[worth], x[worth])
-        good = sound(better, found)
+        better, checked = loop.refine(data[worth], b[worth], x[worth])
+        good = sound(better, checked)
         done = worth[good]
-        x[done], checks[done], status[done] = better[good], found[good], Outcome.REFINED
+        x[done], checks[done], status[done] = better[good], checked[good], Outcome.REFINED
         return np.setdiff1d(bad, done)
 
     def _try(
@@ -105,13 +102,13 @@ class Repair:
         """Solve with a looped plan; keep what is sound, of another plan also after refinement."""
         if not bad.size:
             return bad
-        other, found = loop(data[bad], b[bad])
-        again = np.flatnonzero(trusted(other, found) & ~sound(other, found))
+        other, checked = loop(data[bad], b[bad])
+        again = np.flatnonzero(trusted(other, checked) & ~sound(other, checked))
         if again.size and outcome != Outcome.PLANNED:
-            other[again], found[again] = loop.refine(data[bad[again]], b[bad[again]], other[again])
-        good = sound(other, found)
+            other[again], checked[again] = loop.refine(data[bad[again]], b[bad[again]], other[again])
+        good = sound(other, checked)
         done = bad[good]
-        x[done], checks[done], status[done] = other[good], found[good], outcome
+        x[done], checks[done], status[done] = other[good], checked[good], outcome
         return bad[~good]
 
     def _replan(self, values: Array, paired: bool) -> LoopEngine | None:
@@ -155,6 +152,6 @@ class Repair:
         plain = x + factors.solve(b - factors.A @ x)
         cleared = np.where((np.abs(plain) <= CLEARED * np.abs(x)) | (x == 0.0), 0.0, plain)
         both = np.stack([cleared, plain])
-        found = errors_of(self.plan, np.stack([values] * 2), np.stack([b] * 2), both)
-        best = 0 if found[0] <= min(found[1], ACCEPTED_ERROR) else 1
-        return both[best], float(found[best])
+        errors = errors_of(self.plan, np.stack([values] * 2), np.stack([b] * 2), both)
+        best = 0 if errors[0] <= min(errors[1], ACCEPTED_ERROR) else 1
+        return both[best], float(errors[best])

@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.kernel.loops import compiled
 from dalembert.tableau.structure.matching import augment
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled loop of balancing in the maximum norm, on logarithms.
@@ -57,8 +58,6 @@ def balance(row_ptr, cols, row_sizes, col_ptr, rows, col_sizes, t, sweeps):
 # (1960) 338-345). Entries that are only rounding, cos(pi/2) = 6e-17, set no scale unless nothing else closes a cycle.
 
 
-Array = np.ndarray
-
 SWEEPS = 40
 """Of balancing, forwards and backwards in turn; it stops where no exponent changes by half a unit."""
 
@@ -84,10 +83,10 @@ def _matchable(kept: Any) -> bool:
 
 def _without_zeros(A: Any) -> Any:
     """Return a copy, rows sorted, without stored zeros."""
-    kept = sp.csr_array(A, copy=True)
-    kept.eliminate_zeros()
-    kept.sort_indices()
-    return kept
+    matrix = sp.csr_array(A, copy=True)
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return matrix
 
 
 def equilibrate(A: Any) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
@@ -96,17 +95,17 @@ def equilibrate(A: Any) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     Where the nonzeros have no perfect matching (the matrix is singular), and where there are more than LARGE rows (the
     matching costs more than linear time), rows and columns are brought to a geometric mean of one in turn.
     """
-    kept = _without_zeros(A)
-    n = kept.shape[0]
-    if not kept.nnz:
+    matrix = _without_zeros(A)
+    n = matrix.shape[0]
+    if not matrix.nnz:
         return np.ones(n), np.ones(n)
-    sizes = np.log2(np.abs(kept.data))
-    rows = np.repeat(np.arange(n), np.diff(kept.indptr))
-    matched = n <= LARGE and _matchable(kept)
-    row, col = (_balanced if matched else _geometric)(kept, rows, sizes)
-    left = sizes + row[rows] + col[kept.indices]
-    row -= _largest(left, rows, n)
-    col -= _largest(sizes + row[rows] + col[kept.indices], kept.indices, n)
+    sizes = np.log2(np.abs(matrix.data))
+    rows = np.repeat(np.arange(n), np.diff(matrix.indptr))
+    matched = n <= LARGE and _matchable(matrix)
+    row, col = (_balanced if matched else _geometric)(matrix, rows, sizes)
+    levels = sizes + row[rows] + col[matrix.indices]
+    row -= _largest(levels, rows, n)
+    col -= _largest(sizes + row[rows] + col[matrix.indices], matrix.indices, n)
     return tuple(np.exp2(np.clip(np.round(e), -LARGEST, LARGEST)) for e in (row, col))  # type: ignore[return-value]
 
 
@@ -146,6 +145,6 @@ def _geometric(kept: Any, rows: Array, sizes: Array) -> tuple[Array, Array]:
 
 def _largest(values: Array, at: Array, n: int) -> Array:
     """Return the largest value at each place, zero where there is none."""
-    found = np.full(n, -np.inf)
-    np.maximum.at(found, at, values)
-    return np.where(np.isfinite(found), found, 0.0)
+    largest = np.full(n, -np.inf)
+    np.maximum.at(largest, at, values)
+    return np.where(np.isfinite(largest), largest, 0.0)

@@ -11,8 +11,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kernel import Kernel
-from dalembert.tableau.elimination.checks import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
-from dalembert.tableau.elimination.looped import PROBE_SHARE
+from dalembert.kkt.limits import ACCEPTED_ERROR, PROBE_SHARE, SUSPECT_GROWTH, SUSPECT_PIVOT, UNIT_ROUNDOFF
 from dalembert.tableau.elimination.plan import Plan
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -264,7 +263,7 @@ def check_expressions(plan: Plan, values: list[ca.SX], right: list[ca.SX], solve
     alone = np.diff(plan.begins) == 1
     substituted = plan.rows[plan.begins[:-1][alone]]
     roundings = 1 + np.diff(plan.pattern.indptr)[substituted].max(initial=0)
-    ratios = [ca.SX(float(roundings) * np.finfo(float).eps / 2)]
+    ratios = [ca.SX(float(roundings) * UNIT_ROUNDOFF)]
     ratios += [_ratio(plan, i, values, right[i], x) for i in np.setdiff1d(plan.rows, substituted).tolist()]
     error, quality = _largest(ratios), _least([ca.SX(1), *solved.qualities])
     growth = ca.SX(1)

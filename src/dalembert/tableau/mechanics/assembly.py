@@ -22,6 +22,7 @@ from dalembert.tableau.mechanics.maximal_rows import BodyKinematics, add_constra
 from dalembert.tableau.mechanics.welded import BASE, WeldedTree, closes, closing_joints, motion, welded
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.variables import element_names
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Elements of a large mechanism in maximal coordinates: what one body, one joint or one constraint adds to G.
@@ -34,8 +35,6 @@ from dalembert.tableau.variables import element_names
 # The equations are those of `maximal`, written by the same sheet for one or two bodies. Elements of equal description
 # share one function.
 
-
-Array = np.ndarray
 
 OF_BODY = {"p": ("rate of p", 3), "e": ("rate of e", 4), "v": ("force", 3), "w": ("moment", 3), "mu": ("unit e", 1)}
 """Unknowns of a body in their order, the equation of each, and their number."""
@@ -89,7 +88,7 @@ def joint_element(joint: Joint, tree: WeldedTree) -> Element:
         placement=joint.placement if parent == BASE else _from_centre(joint.placement, tree.bodies[parent]),
         child_placement=_from_centre(joint.child_placement, tree.bodies[child]),
     )
-    kind = ("joint", *[_plain(getattr(local, each.name)) for each in fields(local) if each.name in WRITTEN])
+    kind = ("joint", *[_plain(getattr(local, field.name)) for field in fields(local) if field.name in WRITTEN])
     rows = element_names(f"joint {joint.name}", row_count(joint))
     lam = element_names(f"lam {joint.name}", len(rows))
     tau = element_names(f"tau {joint.name}", motion(joint).nv)
@@ -112,7 +111,7 @@ def constraint_element(constraint: Any, tree: WeldedTree) -> Element:
         places[owner] = (BASE if body == BASE else ends.index(body), place)
         frames += [places[owner][0], _plain(place @ mechanism.frame(name).placement)]
     skipped = ("name", "frame", "other")
-    data = [_plain(getattr(constraint, each.name)) for each in fields(constraint) if each.name not in skipped]
+    data = [_plain(getattr(constraint, field.name)) for field in fields(constraint) if field.name not in skipped]
     names = constraint.row_names()
     kind = (type(constraint), constraint.other is None, *frames, *data)
     described = (constraint, WeldedTree(mechanism, tuple(Body(str(k)) for k in range(len(ends))), (), places))
@@ -130,15 +129,15 @@ def formulas(element: Element, gravity: Array) -> Formulas:
     sheet = MaximalSheet([Body(str(k)) for k in range(len(element.bodies))], np.zeros(3))
     if isinstance(described, Joint):
         sheet.add(described)
-        own = {name: x for name, x in sheet.variables.items() if name.startswith(("lam ", "q "))}
-        return _differentiated(sheet, _forces(sheet), own, [sheet.variables[f"tau {described.name}"]], element)
+        symbols = {name: x for name, x in sheet.variables.items() if name.startswith(("lam ", "q "))}
+        return _differentiated(sheet, _forces(sheet), symbols, [sheet.variables[f"tau {described.name}"]], element)
     constraint, local = described
     wrenches = [ca.SX(6, 1) for _ in sheet.poses]
     multipliers: dict[str, ca.SX] = {}
     seen = BodyKinematics(local, sheet.poses)
     add_constraint(constraint, seen, wrenches, sheet.rows, multipliers)
-    for own, more in zip(sheet.wrenches, wrenches, strict=True):
-        own[0], own[1] = own[0] + more[:3], own[1] + more[3:]
+    for symbols, more in zip(sheet.wrenches, wrenches, strict=True):
+        symbols[0], symbols[1] = symbols[0] + more[:3], symbols[1] + more[3:]
     return _differentiated(sheet, _forces(sheet), multipliers, [], element)
 
 
@@ -245,7 +244,7 @@ class ElementAssembly:
             row, torque = row + len(element.unknowns), torque + len(element.torques)
             equations += element.equations
             unknowns += element.unknowns
-        self._groups = [_group(each, tree.gravity) for each in members.values()]
+        self._groups = [_group(group, tree.gravity) for group in members.values()]
         self._place(equations, unknowns)
 
     def _place(self, equations: list[str], unknowns: list[str]) -> None:
@@ -254,9 +253,9 @@ class ElementAssembly:
         keys = [
             (group.at[:, group.formulas.rows] * n + group.at[:, group.formulas.cols]).ravel() for group in self._groups
         ]
-        found, self._target = np.unique(np.concatenate(keys), return_inverse=True)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(found // n, minlength=n))]).astype(np.int64)
-        self.pattern = Pattern(indptr, found % n, tuple(equations), tuple(unknowns))
+        places, self._target = np.unique(np.concatenate(keys), return_inverse=True)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(places // n, minlength=n))]).astype(np.int64)
+        self.pattern = Pattern(indptr, places % n, tuple(equations), tuple(unknowns))
 
     @property
     def n(self) -> int:
@@ -284,8 +283,8 @@ class ElementAssembly:
 
     def _checked(self, x: Any, x_dot: Any, u: Any) -> tuple[Array, Array, Array]:
         sizes = (("x", self.n), ("x_dot", self.n), ("u", len(self.torques)))
-        given = (x, x_dot, np.zeros(len(self.torques)) if u is None else u)
-        arrays = [as_numbers(array, name) for array, (name, _) in zip(given, sizes, strict=True)]
+        inputs = (x, x_dot, np.zeros(len(self.torques)) if u is None else u)
+        arrays = [as_numbers(array, name) for array, (name, _) in zip(inputs, sizes, strict=True)]
         for array, (name, size) in zip(arrays, sizes, strict=True):
             if array.shape != (size,):
                 raise ShapeError(f"{name} must have shape ({size},); it has {array.shape}")
@@ -301,16 +300,16 @@ def _elements(tree: WeldedTree) -> list[Element]:
         else:
             elements.append(joint_element(joint, tree))
     mechanism = tree.mechanism
-    springs = [each.name for each in mechanism.springs] if mechanism.passive else []
+    springs = [part.name for part in mechanism.springs] if mechanism.passive else []
     lifted = [body.name for body in mechanism.bodies if body.compensation] if mechanism.passive else []
-    coupled = [each.label for each in mechanism.all_constraints if each.kind == "coupler"]
+    coupled = [part.label for part in mechanism.all_constraints if part.kind == "coupler"]
     for what, names in (("spring", springs), ("compensated weight of", lifted), ("coupling", coupled)):
         if names:
             raise UnsupportedError(
                 f"{what} {', '.join(map(repr, names))}: no element of `ElementAssembly`; use `maximal`"
             )
-    found = [each for each in mechanism.all_constraints if not closes(each)]
-    return elements + [constraint_element(each, tree) for each in found]
+    constraints = [part for part in mechanism.all_constraints if not closes(part)]
+    return elements + [constraint_element(part, tree) for part in constraints]
 
 
 def _names_of_bodies(tree: WeldedTree) -> tuple[list[str], list[str]]:
@@ -328,8 +327,10 @@ def _group(members: list[tuple[Element, int, int]], gravity: Array) -> _Group:
     first = members[0][0]
     written = formulas(first, gravity)
     local = np.arange(SIZE)
-    own, torques = np.arange(len(first.unknowns)), np.arange(len(first.torques))
-    at = [np.concatenate([*[SIZE * body + local for body in element.bodies], row + own]) for element, row, _ in members]
+    places, torques = np.arange(len(first.unknowns)), np.arange(len(first.torques))
+    at = [
+        np.concatenate([*[SIZE * body + local for body in element.bodies], row + places]) for element, row, _ in members
+    ]
     inputs = np.array([torque + torques for _, _, torque in members], dtype=np.int64).reshape(
         len(members), len(torques)
     )
@@ -345,4 +346,4 @@ def _compiled(function: ca.Function) -> Callable[..., Array]:
 
 def _evaluated(function: ca.Function) -> Callable[..., Array]:
     """Return a batched call by CasADi."""
-    return lambda *arrays: np.array([np.array(function(*each)).ravel() for each in zip(*arrays, strict=True)])
+    return lambda *arrays: np.array([np.array(function(*sample)).ravel() for sample in zip(*arrays, strict=True)])

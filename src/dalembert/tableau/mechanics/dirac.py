@@ -12,20 +12,16 @@ import scipy.linalg
 from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.kkt.limits import BLOCK_ROUNDING
 from dalembert.kkt.scaling import row_scales
 from dalembert.tableau.inputs import as_indices, as_numbers
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The connection split of velocities into dependent and independent ones (seed 003, eqs. 4, 5).
 #
 # Symbols: N (m, n) constraint rows, N v = 0; v° dependent, v* independent velocities; J with v° = J v*; B a basis of
 # the admissible velocities, B^T N^T = 0; Q forces dual to v.
-
-
-Array = np.ndarray
-
-RANK_TOLERANCE = 64 * np.finfo(float).eps
-"""Times the larger dimension: diagonal entries of R below it, on equilibrated rows, are zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +82,7 @@ def connection_split(N: Any, independent: Sequence[int] | None = None) -> Split:
     free = np.setdiff1d(np.arange(N.shape[1]), dependent)
     square = scaled[:, dependent]
     sizes = np.linalg.svd(square, compute_uv=False) if rank else np.ones(1)
-    if sizes[-1] <= RANK_TOLERANCE * max(N.shape) * sizes[0]:
+    if sizes[-1] <= BLOCK_ROUNDING * max(N.shape) * sizes[0]:
         raise SolvabilityError(
             f"the velocities {dependent.tolist()} do not follow from {free.tolist()}: their part of N is singular "
             f"(smallest singular value {sizes[-1]:.1e} of {sizes[0]:.1e}); let the split be chosen, independent=None"
@@ -109,7 +105,7 @@ def pivot_columns(scaled: Float[Array, "m n"]) -> tuple[int, Int[Array, " n"]]:
     factors: Any = scipy.linalg.qr(scaled, mode="r", pivoting=True)
     R, order = factors
     sizes = np.abs(np.diag(R))
-    return int(np.count_nonzero(sizes > RANK_TOLERANCE * max(scaled.shape) * sizes[0])), order.astype(np.int64)
+    return int(np.count_nonzero(sizes > BLOCK_ROUNDING * max(scaled.shape) * sizes[0])), order.astype(np.int64)
 
 
 def _others(independent: Sequence[int], n: int, rank: int) -> Int[Array, " r"]:

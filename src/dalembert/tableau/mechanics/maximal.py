@@ -70,8 +70,8 @@ def maximal(mechanism: Mechanism, known: Iterable[str] | None = None) -> Tableau
             sheet.add(joint)
     sheet.couple()
     added = body_rows(tree, sheet.poses)
-    for own, more in zip(sheet.wrenches, added.wrenches, strict=True):
-        own[0], own[1] = own[0] + more[0], own[1] + more[1]
+    for wrench, more in zip(sheet.wrenches, added.wrenches, strict=True):
+        wrench[0], wrench[1] = wrench[0] + more[0], wrench[1] + more[1]
     sheet.move()
     if known is None:
         known = [name for name in sheet.variables if name.startswith("tau ")]
@@ -235,9 +235,9 @@ def _turning(pose: BodyPose, along_e: ca.SX) -> ca.SX:
 
 def refuse_resistance(joint: Joint) -> None:
     """Refuse rotors and dampers of a free joint."""
-    given = [word for word in ("armature", "damping", "stiffness") if getattr(joint, word)]
-    if given:
+    words = [word for word in ("armature", "damping", "stiffness") if getattr(joint, word)]
+    if words:
         raise UnsupportedError(
-            f"joint {joint.name!r} is free and has {' and '.join(given)}: maximal coordinates know no free joints. "
+            f"joint {joint.name!r} is free and has {' and '.join(words)}: maximal coordinates know no free joints. "
             "Build it without, or use `newton_euler`"
         )

@@ -12,9 +12,9 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.constraint import Pair
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints.rotations import plane
+from dalembert.model.limits import TINY_SQUARE
 from dalembert.model.mechanism.parts import Joint
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.tableau.mechanics.newton_euler import TINY
 from dalembert.tableau.mechanics.welded import BASE, WeldedTree, closes, motion, skew
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -230,11 +230,11 @@ def add_constraint(
     names = iter(constraint.row_names())
     for part in rows if isinstance(rows, list) else [rows]:
         written = ca.SX(part.rate if part.residual is None else part.residual)
-        own = [next(names) for _ in range(written.numel())]
-        lam = ca.vertcat(*[ca.SX.sym(f"lam {name}") for name in own])
+        labels = [next(names) for _ in range(written.numel())]
+        lam = ca.vertcat(*[ca.SX.sym(f"lam {name}") for name in labels])
         _act(ca.SX(part.jacobian), -lam, wrenches)
-        equations |= {f"row {name}": row for name, row in zip(own, ca.vertsplit(written), strict=True)}
-        multipliers |= {f"lam {name}": x for name, x in zip(own, ca.vertsplit(lam), strict=True)}
+        equations |= {f"row {name}": row for name, row in zip(labels, ca.vertsplit(written), strict=True)}
+        multipliers |= {f"lam {name}": x for name, x in zip(labels, ca.vertsplit(lam), strict=True)}
 
 
 def _act(J: ca.SX, force: ca.SX, wrenches: list[ca.SX]) -> None:
@@ -249,7 +249,7 @@ def _springs(seen: BodyKinematics, wrenches: list[ca.SX]) -> None:
     for spring in seen.mechanism.springs:
         one, two = seen.frame(spring.frame), seen.frame(spring.other)
         line = one.position - two.position
-        length = ca.sqrt(ca.sumsqr(line) + TINY)
+        length = ca.sqrt(ca.sumsqr(line) + TINY_SQUARE)
         along = line / length
         pull = spring.stiffness * (length - spring.rest) + spring.damping * ca.dot(along, one.v - two.v)
         _act(one.Jv - two.Jv, -along * pull, wrenches)

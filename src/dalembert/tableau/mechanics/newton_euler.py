@@ -11,9 +11,11 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.kkt.limits import BUILT
 from dalembert.model.constraints.all_rows import assemble
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import as_expression
+from dalembert.model.limits import TINY_SQUARE
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Body, Joint
 from dalembert.model.mechanism.placement import IDENTITY, Placement
@@ -39,13 +41,6 @@ from dalembert.tableau.tableau import Tableau
 
 LEVELS = ("acceleration", "velocity", "position")
 """At which a constraint is written down."""
-
-TINY = 1e-30
-"""Added to squared lengths before a root, as in the mechanism's own springs."""
-
-
-IMPOSSIBLE = 1e-9
-"""A constant row from here on is no rounding of zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,10 +88,10 @@ def passive_forces(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
 
 def _says_nothing(name: str, *levels: ca.SX) -> bool:
     """Whether a row is 0 = 0 on all levels; one that is another constant can never be fulfilled and is refused."""
-    if not all(each.is_constant() for each in levels):
+    if not all(level.is_constant() for level in levels):
         return False
-    gap = max(abs(float(each)) for each in levels)
-    if gap > IMPOSSIBLE:
+    gap = max(abs(float(level)) for level in levels)
+    if gap > BUILT:
         raise ModelError(f"constraint row {name!r} is {gap:.3g} = 0 in every configuration: the parts cannot meet")
     return True
 
@@ -106,7 +101,7 @@ def _springs(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
     taken = ca.SX(seen.v.numel(), 1)
     for spring in mechanism.springs:
         one, two = seen.frame(spring.frame), seen.frame(spring.other)
-        length = ca.sqrt(ca.sumsqr(one.position - two.position) + TINY)
+        length = ca.sqrt(ca.sumsqr(one.position - two.position) + TINY_SQUARE)
         rate = ca.jtimes(length, seen.own, seen.own_rate)
         pull = spring.stiffness * (length - spring.rest) + spring.damping * rate
         taken += ca.jacobian(rate, seen.v).T * pull
@@ -141,8 +136,8 @@ class JointKinematics(Kinematics):
         for joint in self.mechanism.joints:
             place = self.mechanism.index_q(joint.name)
             size = 1 if joint.kind == "continuous" else place.stop - place.start
-            own = self.own[at : at + size]
-            parts.append(ca.vertcat(ca.cos(own), ca.sin(own)) if joint.kind == "continuous" else own)
+            part = self.own[at : at + size]
+            parts.append(ca.vertcat(ca.cos(part), ca.sin(part)) if joint.kind == "continuous" else part)
             at += size
         return ca.vertcat(*parts)
 
@@ -183,8 +178,8 @@ def rate_of_q(tree: WeldedTree, q: ca.SX, qd: ca.SX) -> ca.SX:
 def tree_poses(tree: WeldedTree, q: ca.SX) -> list[tuple[Any, Any]]:
     """Return rotation and origin of every body's frame in the world."""
     poses: list[tuple[Any, Any]] = []
-    for joint, own in zip(tree.joints, parts_of(tree, q, "nq"), strict=True):
-        scalars: Any = ca.vertsplit(own)
+    for joint, part in zip(tree.joints, parts_of(tree, q, "nq"), strict=True):
+        scalars: Any = ca.vertsplit(part)
         R, p = (as_expression(x) for x in motion(joint).motion(joint, scalars))
         fixed, parent = ca.sparsify(ca.SX(joint.placement.rotation)), tree.number(joint.parent)
         R, p = ca.mtimes(fixed, R), ca.SX(joint.placement.position) + ca.mtimes(fixed, p)
@@ -293,7 +288,7 @@ def _torques(
 ) -> None:
     """Write tau of every joint, and its power."""
     q, *others = columns
-    parts = [parts_of(tree, q, "nq"), *(parts_of(tree, each, "nv") for each in others)]
+    parts = [parts_of(tree, q, "nq"), *(parts_of(tree, column, "nv") for column in others)]
     at, single = 0, others[0].numel() == 1
     for joint, m, need, (own, rate, push, tau, added) in zip(
         tree.joints, moved, torque, zip(*parts, strict=True), strict=True
@@ -312,9 +307,9 @@ def _outward(sheet: Sheet, tree: WeldedTree, q: ca.SX, qd: ca.SX, qdd: ca.SX) ->
     base = {"w": none, "dw": none, "a": ca.SX(-tree.gravity), "v": none, "Rw": ca.SX.eye(3), "p": none}
     moved: list[dict[str, Any]] = []
     parts = zip(parts_of(tree, q, "nq"), parts_of(tree, qd, "nv"), parts_of(tree, qdd, "nv"), strict=True)
-    for joint, own in zip(tree.joints, parts, strict=True):
+    for joint, part in zip(tree.joints, parts, strict=True):
         carrier = tree.number(joint.parent)
-        frame = _joint_frame(sheet, joint, *own)
+        frame = _joint_frame(sheet, joint, *part)
         moved.append(_body_motion(sheet, tree.bodies[len(moved)], base if carrier == BASE else moved[carrier], frame))
     return moved
 
@@ -332,10 +327,10 @@ def _joint_frame(sheet: Sheet, joint: Joint, q: ca.SX, qd: ca.SX, qdd: ca.SX) ->
     r = sheet.let(f"r {joint.name}", ca.SX(joint.placement.position) + ca.mtimes(fixed, shift), 4)
     frame: dict[str, Any] = {"R": R, "r": r, "rate": rate, "S": S}
     for letter, rows in (("s", slice(3, 6)), ("t", slice(0, 3))):
-        own = S[rows, :]
-        moves = own.nnz() > 0
-        frame[f"{letter} qd"] = sheet.let(f"{letter} qd {joint.name}", ca.mtimes(own, rate), 5) if moves else None
-        push = ca.mtimes(own, qdd) + bias[rows]
+        block = S[rows, :]
+        moves = block.nnz() > 0
+        frame[f"{letter} qd"] = sheet.let(f"{letter} qd {joint.name}", ca.mtimes(block, rate), 5) if moves else None
+        push = ca.mtimes(block, qdd) + bias[rows]
         frame[f"{letter} qdd"] = sheet.let(f"{letter} qdd {joint.name}", push, 5) if moves else None
     return frame
 

@@ -19,16 +19,13 @@ import numpy as np
 from scipy.linalg import qr
 
 from dalembert.errors import ModelError
-from dalembert.kkt.limits import BUILT
+from dalembert.kkt.limits import BUILT, ZERO_ROW
 from dalembert.tableau.inputs import as_mapping, as_names, as_numbers, as_scalar
 from dalembert.tableau.structure.probing import sample_points
 from dalembert.tableau.tableau import Tableau, require_tableau
 
 ROWS = ("joint ", "row ", "coupling ")
 """How the names of rows with a multiplier begin."""
-
-NOISE = 1e-12
-"""Part of the largest row below which a row is zero but for rounding."""
 
 
 def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -50,7 +47,7 @@ def redundant_rows(tableau: Tableau, values: Mapping[str, Any]) -> tuple[str, ..
     may = [k for k, name in enumerate(names) if name.startswith(ROWS)]
     basis: Any = qr(A[must].T, mode="economic")[0] if must else np.zeros((A.shape[1], 0))
     size = np.linalg.norm(A[may], axis=1)
-    rest = A[may] / np.where(size > NOISE * size.max(initial=0.0), size, np.inf)[:, None]
+    rest = A[may] / np.where(size > ZERO_ROW * size.max(initial=0.0), size, np.inf)[:, None]
     rest = rest - (rest @ basis) @ basis.T
     triangle, order = qr(rest.T, mode="r", pivoting=True)  # type: ignore[misc]
     pivots = np.abs(np.diag(triangle))
@@ -67,8 +64,8 @@ def _rows_in_bodies(tableau: Tableau, values: Mapping[str, Any]) -> tuple[list[s
     names = [tableau.equations[i] for i in chosen]
     A = _evaluated(tableau, J, values)
     silent = {k for k, name in enumerate(names) if name.startswith(ROWS) and not A[k].any()}
-    kept = [k for k in range(len(names)) if k not in silent]
-    return [names[k] for k in kept], A[kept]
+    rows = [k for k in range(len(names)) if k not in silent]
+    return [names[k] for k in rows], A[rows]
 
 
 def _rows_in_joints(tableau: Tableau, values: Mapping[str, Any]) -> tuple[list[str], np.ndarray]:
@@ -79,16 +76,16 @@ def _rows_in_joints(tableau: Tableau, values: Mapping[str, Any]) -> tuple[list[s
     rows = ca.vertcat(*named.values(), ca.SX(0, 1))
     columns = tableau.variables.columns
     J = next((J for J in (ca.jacobian(rows, columns[x]) for x in ("qdd", "qd", "q")) if J.nnz()), ca.SX(len(named), 1))
-    given = as_numbers(values["q"], "values: 'q'", finite=True).ravel()
-    if given.size != columns["q"].numel():
-        raise ModelError(f"values: 'q' has {columns['q'].numel()} elements; got {given.size}")
+    place = as_numbers(values["q"], "values: 'q'", finite=True).ravel()
+    if place.size != columns["q"].numel():
+        raise ModelError(f"values: 'q' has {columns['q'].numel()} elements; got {place.size}")
     inputs = [columns["q"], *(s for s in ca.symvar(J) if not ca.depends_on(columns["q"], s))]
     rng = np.random.default_rng(7)
     others = [
         as_scalar(values["t"], "values: 't'") if "t" in values and s.name() == "t" else rng.standard_normal()
         for s in inputs[1:]
     ]
-    return list(named), np.array(ca.Function("rows", inputs, [J])(given, *others), dtype=float)
+    return list(named), np.array(ca.Function("rows", inputs, [J])(place, *others), dtype=float)
 
 
 def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping[str, float]) -> dict[str, float]:
@@ -118,9 +115,9 @@ def least_norm(tableau: Tableau, values: Mapping[str, Any], multipliers: Mapping
     chosen = [i for i, name in enumerate(tableau.equations) if name.startswith(("force ", "moment "))]
     J = ca.jacobian(tableau.residual[chosen], tableau.x)[:, list(at.values())]
     B = _evaluated(tableau, J, values)
-    given = np.array([as_scalar(multipliers.get(name, 0.0), name) for name in at])
-    found = np.linalg.lstsq(B, B @ given, rcond=BUILT)[0]
-    return {name: float(x) for name, x in zip(at, found, strict=True)}
+    forces = np.array([as_scalar(multipliers.get(name, 0.0), name) for name in at])
+    least = np.linalg.lstsq(B, B @ forces, rcond=BUILT)[0]
+    return {name: float(x) for name, x in zip(at, least, strict=True)}
 
 
 def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
@@ -142,9 +139,9 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
     }
     columns: dict[str, ca.SX] = {}
     for name, column in tableau.variables.columns.items():
-        own = [names[k] for k in tableau.variables.groups[name]]
-        if multipliers & set(own):
-            columns |= {each: symbols[names.index(each)] for each in own if each not in multipliers}
+        elements = [names[k] for k in tableau.variables.groups[name]]
+        if multipliers & set(elements):
+            columns |= {element: symbols[names.index(element)] for element in elements if element not in multipliers}
         else:
             columns[name] = column
     known = [name for name in tableau.known if name not in multipliers]
@@ -171,7 +168,7 @@ def _positions(tableau: Tableau, values: Mapping[str, Any]) -> dict[str, Any]:
 def _evaluated(tableau: Tableau, J: ca.SX, values: Mapping[str, Any]) -> np.ndarray:
     """Return a matrix of expressions at a configuration."""
     inputs = [tableau.x, tableau.x_dot, tableau.u, tableau.time, tableau.parameters.column]
-    point = [each[0] for each in sample_points(tableau, 1, values)]
+    point = [column[0] for column in sample_points(tableau, 1, values)]
     return np.array(ca.Function("rows", inputs, [J])(*point), dtype=float)
 
 

@@ -26,8 +26,7 @@ from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Body, Joint
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.tableau.inputs import as_numbers
-
-Array = np.ndarray
+from dalembert.types import Array
 
 BASE = -1
 """Number of the ground among the bodies."""

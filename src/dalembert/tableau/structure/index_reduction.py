@@ -13,12 +13,14 @@ from jaxtyping import Float, Int
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
+from dalembert.kkt.limits import NAMED_AT_SINGULARITY, SINGULAR_JACOBIAN
 from dalembert.tableau.elimination.scaling import equilibrate
 from dalembert.tableau.inputs import as_mapping, named_values
 from dalembert.tableau.mechanics.dirac import pivot_columns
 from dalembert.tableau.structure.probing import sample_points
 from dalembert.tableau.structure.solvability import listed
 from dalembert.tableau.tableau import Tableau, require_tableau
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The structural index of a tableau as a differential-algebraic equation: Pryce's signature method.
@@ -32,9 +34,6 @@ from dalembert.tableau.tableau import Tableau, require_tableau
 # J. D. Pryce, "A simple structural analysis method for DAEs", BIT 41 (2001) 364-394. It gives the same index as
 # C. C. Pantelides, SIAM J. Sci. Stat. Comput. 9 (1988) 213-231. Both look at the pattern only: they are right where the
 # system Jacobian (dG_i^(c_i)/dx_j^(d_j)) is regular, which `reduce_index` checks with numbers.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +98,10 @@ def signature_matrix(tableau: Tableau) -> sp.csr_array:
     rates = {tableau.x_dot[k].element_hash(): j for k, j in enumerate(tableau.differential)}
     orders = np.zeros(pattern.entries, np.int64)
     for i, row in enumerate(ca.vertsplit(tableau.residual)):
-        own = pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]
+        columns = pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]
         for s in ca.symvar(row):
             if s.element_hash() in rates:
-                orders[pattern.indptr[i] + np.searchsorted(own, rates[s.element_hash()])] = 1
+                orders[pattern.indptr[i] + np.searchsorted(columns, rates[s.element_hash()])] = 1
     return sp.csr_array((orders, pattern.indices, pattern.indptr), shape=pattern.shape)
 
 
@@ -132,10 +131,6 @@ def _offsets(orders: Any, transversal: Int[Array, " n"]) -> tuple[Int[Array, " n
 #
 # S. E. Mattsson, G. Soderlind, "Index reduction in differential-algebraic equations using dummy derivatives", SIAM J.
 # Sci. Comput. 14 (1993) 677-692. The choice is good near the sample point; far from it another may be needed.
-
-
-SINGULAR = 1e-11
-"""The system Jacobian, scaled, is called singular where a singular value is below this part of the largest."""
 
 
 UNEVEN = 1e4
@@ -192,18 +187,18 @@ def reduce_index(tableau: Tableau, values: Mapping[str, Any] | None = None) -> R
     `values` is the sample point by name (derivatives with primes: "x'", "x''"), random numbers for the rest. Raises
     `SolvabilityError` where the system Jacobian is singular there: then the structural index is not the index.
     """
-    found = signature(tableau)
+    offsets = signature(tableau)
     derivatives = _Derivatives(tableau)
-    c, d = found.equation_offsets, found.unknown_offsets
+    c, d = offsets.equation_offsets, offsets.unknown_offsets
     rows: list[list[ca.SX]] = []
     for i, row in enumerate(ca.vertsplit(tableau.residual)):
         levels = [row]
         for _ in range(c[i]):
             levels.append(derivatives.rate(levels[-1]))
         rows.append(levels)
-    J = _system_jacobian(tableau, found, derivatives, rows, values)
-    dummies = _choose_dummies(tableau, found, J)
-    return _assemble(tableau, found, derivatives, rows, dummies, d)
+    J = _system_jacobian(tableau, offsets, derivatives, rows, values)
+    dummies = _choose_dummies(tableau, offsets, J)
+    return _assemble(tableau, offsets, derivatives, rows, dummies, d)
 
 
 def _system_jacobian(
@@ -224,9 +219,9 @@ def _system_jacobian(
     row, col = equilibrate(sp.csr_array(found_J))
     scaled = row[:, None] * found_J * col
     left, sizes, right = np.linalg.svd(scaled)
-    if sizes.size and sizes[-1] <= SINGULAR * sizes[0]:
-        equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > 1e-6]
-        unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > 1e-6]
+    if sizes.size and sizes[-1] <= SINGULAR_JACOBIAN * sizes[0]:
+        equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > NAMED_AT_SINGULARITY]
+        unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > NAMED_AT_SINGULARITY]
         raise SolvabilityError(
             f"the system Jacobian is singular at the sample point: equations {listed(equations)} (differentiated as "
             f"the structure asks) do not determine {listed(unknowns)}. The structural index {found.index} is then not "
@@ -239,13 +234,13 @@ def _sample(
     tableau: Tableau, derivatives: _Derivatives, values: Any
 ) -> tuple[list[ca.SX], list[float], Float[Array, " t"], Float[Array, " p"]]:
     """Return the symbols of all derivatives with their values at the sample point, and time and parameters there."""
-    given = as_mapping(values, "values")
-    plain = {k: v for k, v in given.items() if not (isinstance(k, str) and k.endswith("'"))}
+    mapping = as_mapping(values, "values")
+    plain = {k: v for k, v in mapping.items() if not (isinstance(k, str) and k.endswith("'"))}
     x, _, u, t, p = sample_points(tableau, 1, plain)
     if len(x) != 1:
         raise ShapeError(f"values: one sample point is needed; {len(x)} are given")
     orders = {name + "'" * k: s for name, chain in derivatives.chains.items() for k, s in enumerate(chain)}
-    primed = {k: v for k, v in given.items() if k not in plain}
+    primed = {k: v for k, v in mapping.items() if k not in plain}
     numbers = dict(zip((*tableau.unknowns, *tableau.inputs), (*x[0], *u[0]), strict=True))
     numbers |= named_values(tableau.variables, primed, "values", orders, finite=True)
     rng = np.random.default_rng(11)
@@ -289,15 +284,15 @@ def _assemble(
     states, called = [], []
     for j, name in enumerate(tableau.unknowns):
         for k in range(int(d[j]) + 1):
-            own = name + "'" * k
-            variables[own] = derivatives.symbol(name, k)
+            label = name + "'" * k
+            variables[label] = derivatives.symbol(name, k)
             if k < d[j]:
                 if (j, k + 1) in dummies:
-                    called.append(f"{own}'")
+                    called.append(f"{label}'")
                 else:
-                    states.append(own)
-                    rates[own] = ca.SX.sym(f"d({own})")
-                    equations[f"link {own}"] = rates[own] - derivatives.symbol(name, k + 1)
+                    states.append(label)
+                    rates[label] = ca.SX.sym(f"d({label})")
+                    equations[f"link {label}"] = rates[label] - derivatives.symbol(name, k + 1)
     for name, levels in zip(tableau.equations, rows, strict=True):
         for k, row in enumerate(levels):
             equations[name + "'" * k] = row
@@ -308,6 +303,6 @@ def _assemble(
             if k == 0 or s.element_hash() in present:
                 variables[name + "'" * k] = s
                 known.append(name + "'" * k)
-    given = tableau.given
-    reduced = Tableau(equations, variables, rates, known, None, given[3], given[4])
+    inputs = tableau.given
+    reduced = Tableau(equations, variables, rates, known, None, inputs[3], inputs[4])
     return Reduced(reduced, found, tuple(states), tuple(called))

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Int
 
 from dalembert.kernel.loops import compiled
 from dalembert.tableau.structure.pattern import Pattern
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled loops over a bipartite graph: augmenting paths, alternating reach, strong components.
@@ -204,9 +205,6 @@ def depth_first(indptr, indices):
 # equations and unknowns that touches every entry; whoever doubts that a matching is maximal counts the cover.
 
 
-Array = np.ndarray
-
-
 @dataclass(frozen=True, eq=False)
 class Matching:
     """A maximum matching: which unknown each equation determines.
@@ -273,8 +271,8 @@ def match(pattern: Pattern, preferred: Iterable[tuple[int, int]] = ()) -> Matchi
     rows, cols = pattern.shape
     col_of_row, row_of_col = np.full(rows, -1, np.int64), np.full(cols, -1, np.int64)
     for i, j in preferred:
-        own = pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]
-        if j in own and col_of_row[i] < 0 and row_of_col[j] < 0:
+        columns = pattern.indices[pattern.indptr[i] : pattern.indptr[i + 1]]
+        if j in columns and col_of_row[i] < 0 and row_of_col[j] < 0:
             col_of_row[i], row_of_col[j] = j, i
     augment(pattern.indptr, pattern.indices, col_of_row, row_of_col)
     return Matching(pattern, col_of_row, row_of_col)
@@ -332,12 +330,12 @@ def parts(matching: Matching) -> Parts:
 
 def blocks(matching: Matching) -> Blocks:
     """Return the blocks of the square part in solving order."""
-    pattern, found = matching.pattern, parts(matching)
-    rows = np.flatnonzero(~(found.over_rows | found.under_rows))
+    pattern, regions = matching.pattern, parts(matching)
+    rows = np.flatnonzero(~(regions.over_rows | regions.under_rows))
     if rows.size == pattern.shape[0] == pattern.shape[1]:
         order, begins = strong_components(pattern.indptr, pattern.indices, matching.row_of_col)
         return Blocks(order, matching.col_of_row[order], begins)
-    cols = np.flatnonzero(~(found.over_cols | found.under_cols))
+    cols = np.flatnonzero(~(regions.over_cols | regions.under_cols))
     inner = Pattern.of(pattern.matrix()[rows][:, cols])
     place = np.full(pattern.shape[1], -1)
     place[cols] = np.arange(cols.size)
@@ -356,8 +354,8 @@ def smallest_over_determined(matching: Matching) -> list[tuple[Int[Array, " k"],
     smallest; with several, smaller ones may exist. Sorted by size.
     """
     pattern = matching.pattern
-    found = [reach(pattern.indptr, pattern.indices, matching.row_of_col, np.array([i])) for i in matching.free_rows]
-    return sorted(((np.flatnonzero(rows), np.flatnonzero(cols)) for rows, cols in found), key=lambda s: len(s[0]))
+    sets = [reach(pattern.indptr, pattern.indices, matching.row_of_col, np.array([i])) for i in matching.free_rows]
+    return sorted(((np.flatnonzero(rows), np.flatnonzero(cols)) for rows, cols in sets), key=lambda s: len(s[0]))
 
 
 def smallest_under_determined(matching: Matching) -> list[tuple[Int[Array, " k_less_one"], Int[Array, " k"]]]:

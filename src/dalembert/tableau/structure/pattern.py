@@ -15,8 +15,7 @@ from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt.inputs import checked_names
 from dalembert.tableau.inputs import as_list, as_numbers
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from jaxtyping import Int
 from dalembert.errors import ModelError
 from dalembert.tableau.structure.matching import Matching, blocks, parts
 from dalembert.tableau.structure.solvability import Structure
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.elimination.plan import Plan
@@ -86,8 +87,6 @@ def width_of(names: Iterable[str], size: float) -> float:
 # ----------------------------------------------------------------------------------------------------------------------
 # A matrix before and after ordering (seed 003, Figs. 3, 7, 8), and the parts of one that cannot be ordered.
 
-
-Array = np.ndarray
 
 PANEL, LEAST_CELL, LARGEST_CELL = 420, 13, 26
 """Width of a matrix; the cells of one with names are at least 13 and at most 26 pixels wide."""
@@ -177,7 +176,7 @@ def matrix_svg(plan: Plan) -> str:
     _require_readable(plan.n)
     pattern, (row, col, _) = plan.pattern, plan.places
     k, filled = np.arange(plan.n), _fill(plan, row, col)
-    given = _Panel(
+    panel = _Panel(
         list(pattern.equations), list(pattern.unknowns), f"as given: {plan.n} equations, {pattern.entries} entries"
     )
     heading = f"in solving order: {len(plan.begins) - 1} blocks, {plan.fill} fill"
@@ -189,8 +188,8 @@ def matrix_svg(plan: Plan) -> str:
         + solved.cells(k, k, ACCENT)
         + _frames(plan.begins, plan.begins, solved.cell)
     )
-    before = given.cells(pattern.rows, pattern.indices, SECOND)
-    return _pair(given, before, solved, after, (("pivot", ACCENT), ("entry", SECOND), ("fill", QUIET)))
+    before = panel.cells(pattern.rows, pattern.indices, SECOND)
+    return _pair(panel, before, solved, after, (("pivot", ACCENT), ("entry", SECOND), ("fill", QUIET)))
 
 
 def misfit_svg(found: Structure) -> str:
@@ -201,7 +200,7 @@ def misfit_svg(found: Structure) -> str:
     rows = np.concatenate([np.flatnonzero(over), found.blocks.rows, np.flatnonzero(under)])
     cols = np.concatenate([np.flatnonzero(part.over_cols), found.blocks.cols, np.flatnonzero(part.under_cols)])
     row_place, col_place = np.argsort(rows), np.argsort(cols)
-    given = _Panel(
+    panel = _Panel(
         list(pattern.equations), list(pattern.unknowns), f"as given: {pattern.shape[0]} x {pattern.shape[1]}"
     )
     heading = f"too many equations ({over.sum()}), what fits ({len(found.blocks.rows)}), too few ({under.sum()})"
@@ -214,9 +213,9 @@ def misfit_svg(found: Structure) -> str:
         sorted_.cells(row_place[pattern.rows[which]], col_place[pattern.indices[which]], colour)
         for which, colour in kinds
     ) + _frames(bounds, across, sorted_.cell)
-    before = "".join(given.cells(pattern.rows[which], pattern.indices[which], colour) for which, colour in kinds)
+    before = "".join(panel.cells(pattern.rows[which], pattern.indices[which], colour) for which, colour in kinds)
     words = (("too many equations", ACCENT), ("what fits", SECOND), ("too few equations", LACK))
-    return _pair(given, before, sorted_, after, words)
+    return _pair(panel, before, sorted_, after, words)
 
 
 def _pair(one: _Panel, first: str, two: _Panel, second: str, words: tuple[tuple[str, str], ...]) -> str:

@@ -15,11 +15,10 @@ from dalembert.tableau.elimination.plan import make_plan
 from dalembert.tableau.inputs import as_count, as_mapping, as_numbers, as_scalar, named_values
 from dalembert.tableau.newton import PROBES, NewtonStep, causal_start, order_by_rows
 from dalembert.tableau.structure.rank import RankReport, rank_report
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.tableau.tableau import Tableau
-
-Array = np.ndarray
 
 REFERENCES = 3
 """Random points at which coefficients have their usual size."""
@@ -34,12 +33,12 @@ TIME = "t'"
 def sample_points(tableau: Tableau, count: int, values: Any) -> list[Float[Array, "K size"]]:
     """Return x, x_dot, u, t, parameters at sample points: given values by name ("t": time), random ones else."""
     rng = np.random.default_rng(7)
-    given = as_mapping(values, "values")
+    mapping = as_mapping(values, "values")
     owners = tableau.variables.groups
-    time = given.pop("t") if tableau.time.numel() and "t" in given and "t" not in owners else None
-    chosen = {name: given.pop(name) for name in tableau.parameters.names if name in given and name not in owners}
+    time = mapping.pop("t") if tableau.time.numel() and "t" in mapping and "t" not in owners else None
+    chosen = {name: mapping.pop(name) for name in tableau.parameters.names if name in mapping and name not in owners}
     names = [list(tableau.unknowns), [f"{tableau.unknowns[k]}'" for k in tableau.differential], list(tableau.inputs)]
-    numbers = named_values(tableau.variables, given, "values", itertools.chain(*names), finite=True)
+    numbers = named_values(tableau.variables, mapping, "values", itertools.chain(*names), finite=True)
     if time is not None:
         numbers[TIME] = as_numbers(time, "values: the value of 't'", finite=True)
     names.append([TIME] * tableau.time.numel())
@@ -60,19 +59,19 @@ def _consistent(tableau: Tableau, points: list[Array], free: Bool[Array, " n"]) 
     if not tableau.matching.perfect:
         return points[0]
     start = causal_start(tableau, make_plan(tableau.pattern, preferred=tableau.preferred))
-    kept = [p for p in points if p.shape[1]]
-    found = np.stack([np.array(start(*[p[k] for p in kept]), dtype=float).ravel() for k in range(len(points[0]))])
-    return np.where(free & np.isfinite(found), found, points[0])
+    present = [p for p in points if p.shape[1]]
+    starts = np.stack([np.array(start(*[p[k] for p in present]), dtype=float).ravel() for k in range(len(points[0]))])
+    return np.where(free & np.isfinite(starts), starts, points[0])
 
 
 def _parameters(tableau: Tableau, chosen: Mapping[str, Any], rng: np.random.Generator) -> Array:
     """Return given or default values of parameters, random ones where there is neither."""
-    own = tableau.parameters
-    sizes = {name: symbol.numel() for name, symbol in zip(own.names, own.symbols, strict=True)}
-    drawn = {n: rng.uniform(0.5, 1.5, k) for n, k in sizes.items() if n not in chosen and n not in own.defaults}
+    parameters = tableau.parameters
+    sizes = {name: symbol.numel() for name, symbol in zip(parameters.names, parameters.symbols, strict=True)}
+    drawn = {n: rng.uniform(0.5, 1.5, k) for n, k in sizes.items() if n not in chosen and n not in parameters.defaults}
     for name, value in chosen.items():
         as_numbers(value, f"values: the value of {name!r}", finite=True)
-    packed = own.pack({**drawn, **chosen})
+    packed = parameters.pack({**drawn, **chosen})
     if packed.ndim > 1:
         raise ShapeError(f"values: one value for each parameter; got shape {packed.shape[:-1]} of them")
     return packed
@@ -88,8 +87,8 @@ def sample_jacobian(
     f = ca.Function("J", [*inputs, s], [J.nz[:]])
     order = order_by_rows(J.sparsity())
     points = sample_points(tableau, count, values)
-    found = [np.array(f(*[p[k] for p in points], shift), dtype=float).ravel()[order] for k in range(len(points[0]))]
-    return np.stack(found) if found else np.empty((0, len(order)))
+    entries = [np.array(f(*[p[k] for p in points], shift), dtype=float).ravel()[order] for k in range(len(points[0]))]
+    return np.stack(entries) if entries else np.empty((0, len(order)))
 
 
 def rank_of(tableau: Tableau, count: int, shift: float, values: Any) -> RankReport:
@@ -105,11 +104,11 @@ def _finite_points(tableau: Tableau, values: Any, J: ca.Function, kept: list[int
     for count in (PROBES, DRAWS):
         x, x_dot, u, t, p = sample_points(tableau, count, values)
         points = [(x, x_dot, np.full((len(x), 1), 10.0), u, t, p)[k] for k in kept]
-        entries = [np.array(J(*[each[k] for each in points]).nonzeros()) for k in range(len(x))]
-        finite = np.flatnonzero([np.isfinite(each).all() for each in entries])
+        entries = [np.array(J(*[array[k] for array in points]).nonzeros()) for k in range(len(x))]
+        finite = np.flatnonzero([np.isfinite(array).all() for array in entries])
         if len(x) != count or finite.size == count:
             return points
-    return [each[finite[:PROBES]] for each in points] if finite.size else [each[:PROBES] for each in points]
+    return [array[finite[:PROBES]] for array in points] if finite.size else [array[:PROBES] for array in points]
 
 
 def newton_of(tableau: Tableau, values: Mapping[str, Any] | None, options: dict[str, Any]) -> NewtonStep:
@@ -121,11 +120,11 @@ def newton_of(tableau: Tableau, values: Mapping[str, Any] | None, options: dict[
     s = ca.SX.sym("shift", 1 if tableau.differential else 0)
     names = ("x", "x_dot", "shift", "u", "t", "parameters")
     symbols = (tableau.x, tableau.x_dot, s, tableau.u, tableau.time, tableau.parameters.column)
-    kept = [k for k, symbol in enumerate(symbols) if symbol.numel()]
-    inputs, labels = [symbols[k] for k in kept], [names[k] for k in kept]
+    present = [k for k, symbol in enumerate(symbols) if symbol.numel()]
+    inputs, labels = [symbols[k] for k in present], [names[k] for k in present]
     f = ca.Function("residual", inputs, [tableau.residual], labels, ["G"])
     J = ca.Function("jacobian", inputs, [tableau.jacobian(s if tableau.differential else 0)], labels, ["J"])
-    points = _finite_points(tableau, values, J, kept)
+    points = _finite_points(tableau, values, J, present)
     return NewtonStep(
         f,
         points=points,

@@ -15,28 +15,16 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as sla
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.kkt.limits import BLOCK_ROUNDING, LOOSER, NAMED, VANISHING
 from dalembert.kkt.rows import combination, echelon
 from dalembert.tableau.elimination.scaling import equilibrate
 from dalembert.tableau.structure.matching import blocks, match
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.structure.solvability import SETS_SHOWN, listed, require_solvable
-
-Array = np.ndarray
+from dalembert.types import Array
 
 DENSE_LIMIT = 1200
 """Blocks up to this size by singular values; larger ones by inverse iteration on SuperLU's factors."""
-
-TOLERANCE = 64 * np.finfo(float).eps
-"""Times the size of the block: singular values below it, in an equilibrated block, are zero."""
-
-VANISHED = 1e-13
-"""Part of a reference size below which a coefficient is taken for rounding."""
-
-LOOSER = (1e-13, 1e-11, 1e-9)
-"""Tolerances at which dependent equations are looked for where no rank is missing to the last digit."""
-
-SMALL = 1e-7
-"""Coefficients of a null vector below this part of its largest are left out of the names."""
 
 SUBSPACE = 8
 """Dependences that are looked for in one large block, at most."""
@@ -101,7 +89,7 @@ class RankReport:
         return f"numerically singular at {where}: " + "\n".join(lines)
 
 
-def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE, reference: Any = None) -> RankReport:
+def rank_report(given: Any, values: Any, tolerance: float = BLOCK_ROUNDING, reference: Any = None) -> RankReport:
     """Check the rank of a structurally solvable matrix at probed points, values (entries,) or (K, entries).
 
     Rank is decided on blocks scaled so that it does not depend on units (`equilibrate`). A point with NaN or infinity
@@ -127,7 +115,7 @@ def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE, reference
     if reference is not None:
         rows, cols = vanished(pattern, points, np.asarray(reference, dtype=float))
         points = np.where(rows[:, pattern.rows] | cols[:, pattern.indices], 0.0, points)
-    found = []
+    dependences = []
     for k, data in enumerate(points):
         A = pattern.matrix(data)
         for first, last in zip(order.begins[:-1], order.begins[1:], strict=True):
@@ -136,23 +124,23 @@ def rank_report(given: Any, values: Any, tolerance: float = TOLERANCE, reference
             if left.shape[1]:
                 names = [pattern.equations[i] for i in rows]
                 unknowns = [pattern.unknowns[j] for j in cols]
-                found.append(_named(left, right, scales, names, unknowns, k))
-    return RankReport(len(points), tuple(found))
+                dependences.append(_named(left, right, scales, names, unknowns, k))
+    return RankReport(len(points), tuple(dependences))
 
 
 def vanished(pattern: Pattern, values: Array, reference: Array) -> tuple[Array, Array]:
     """Return which equations and which unknowns have only coefficients that are rounding beside reference sizes.
 
-    Coefficients (K, entries) below VANISHED times the reference (entries,) count as rounding: cos(pi/2) = 6e-17.
+    Coefficients (K, entries) below VANISHING times the reference (entries,) count as rounding: cos(pi/2) = 6e-17.
     """
-    rounding = np.abs(values) <= VANISHED * reference
-    found = []
+    rounding = np.abs(values) <= VANISHING * reference
+    absent = []
     for at, count in zip((pattern.rows, pattern.indices), pattern.shape, strict=True):
-        kept = np.zeros((len(values), count), bool)
+        present = np.zeros((len(values), count), bool)
         sample, entry = np.nonzero(~rounding)
-        kept[sample, at[entry]] = True
-        found.append(~kept)
-    return found[0], found[1]
+        present[sample, at[entry]] = True
+        absent.append(~present)
+    return absent[0], absent[1]
 
 
 def loose_rank_report(given: Any, values: Any) -> RankReport:
@@ -172,7 +160,7 @@ def _named(left: Array, right: Array, row: Array, equations: list[str], unknowns
     """Put sparse null vectors into names: what counts is decided on scaled rows, relations are in the user's units."""
     shown = echelon(left, row)[0]
     left, right = (echelon(basis, np.ones(len(basis)))[0] for basis in (left, right))
-    shown = np.where(np.abs(left) < SMALL * np.abs(left).max(axis=0), 0.0, shown)
+    shown = np.where(np.abs(left) < NAMED * np.abs(left).max(axis=0), 0.0, shown)
     relations = tuple(f"{combination(_rounded(c), tuple(equations))} = 0 whatever the unknowns" for c in shown.T)
     return Dependence(_names(left, equations), _names(right, unknowns), relations, point)
 
@@ -185,12 +173,12 @@ def _rounded(c: Array) -> Array:
 def _names(vectors: Array, names: list[str]) -> tuple[tuple[str, ...], ...]:
     """Return, per vector, the names whose coefficients count."""
     return tuple(
-        tuple(name for name, c in zip(names, vector, strict=True) if abs(c) >= SMALL * np.abs(vector).max())
+        tuple(name for name, c in zip(names, vector, strict=True) if abs(c) >= NAMED * np.abs(vector).max())
         for vector in vectors.T
     )
 
 
-def null_vectors(block: Any, tolerance: float = TOLERANCE) -> tuple[Array, Array, Array]:
+def null_vectors(block: Any, tolerance: float = BLOCK_ROUNDING) -> tuple[Array, Array, Array]:
     """Return bases of the left and right null space of a scaled block, D A E, and D."""
     n = block.shape[0]
     if n == 1:  # most blocks of a large system
@@ -227,7 +215,7 @@ def _nudged_factors(scaled: Any, rng: np.random.Generator) -> Any:
     """Return SuperLU's factors of a matrix that may be singular, its diagonal changed by a rounding or two."""
     n = scaled.shape[0]
     while True:
-        nudge = sp.diags_array(TOLERANCE * rng.uniform(1.0, 2.0, n))
+        nudge = sp.diags_array(BLOCK_ROUNDING * rng.uniform(1.0, 2.0, n))
         try:
             return sla.splu(sp.csc_array(scaled + nudge))
         except RuntimeError:  # the nudge met its match: another one will not

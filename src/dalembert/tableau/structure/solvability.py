@@ -126,9 +126,9 @@ class Structure:
             f"structurally singular: {rows} equations, {cols} unknowns, at most {self.rank} can be matched "
             f"(a cover of {cover} equations and unknowns touches every entry)"
         ]
-        for what, found in (("many", self.over_determined), ("few", self.under_determined)):
-            lines += [f"  too {what} equations: {misfit}" for misfit in found[:SETS_SHOWN]]
-            lines += [f"  ... and {len(found) - SETS_SHOWN} more such sets"] if len(found) > SETS_SHOWN else []
+        for what, sets in (("many", self.over_determined), ("few", self.under_determined)):
+            lines += [f"  too {what} equations: {misfit}" for misfit in sets[:SETS_SHOWN]]
+            lines += [f"  ... and {len(sets) - SETS_SHOWN} more such sets"] if len(sets) > SETS_SHOWN else []
         return "\n".join(lines)
 
     __str__ = report

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, minus_inverse, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, minus_inverse, mul, neg, sub, total
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.inertia import Rigid, rotational
 from dalembert.tree.algebra.screws import Element, Pair, Rotation, Screw, turned_block
 from dalembert.tree.algebra.vectors import PLACE, Matrix, Symmetric
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.tree.prepared.configuration import Posed

@@ -19,10 +19,10 @@ class Symbol:
 
     def _make(self, op: str, *parts: Any) -> Symbol:
         key = (op, *(id(part) if isinstance(part, Symbol) else part for part in parts))
-        found = self.table.get(key)
-        if found is None:
-            found = self.table[key] = Symbol(self.table, op, parts)
-        return found
+        number = self.table.get(key)
+        if number is None:
+            number = self.table[key] = Symbol(self.table, op, parts)
+        return number
 
     def __add__(self, other: Any) -> Symbol:
         if isinstance(other, Symbol) and other.op == "neg":
@@ -99,14 +99,14 @@ def count(results: Any) -> Counter[str]:
     seen: set[int] = set()
     stack = [results]
     while stack:
-        one = stack.pop()
-        if isinstance(one, (list, tuple)):
-            stack.extend(one)
-        elif isinstance(one, Symbol) and id(one) not in seen:
-            seen.add(id(one))
-            stack.extend(one.parts)
-            if one.op != "input":
-                kinds[one.op] += 1
+        number = stack.pop()
+        if isinstance(number, (list, tuple)):
+            stack.extend(number)
+        elif isinstance(number, Symbol) and id(number) not in seen:
+            seen.add(id(number))
+            stack.extend(number.parts)
+            if number.op != "input":
+                kinds[number.op] += 1
     return kinds
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dalembert.kkt.expressions.scalars import Scalar, is_zero, mul, neg, sub, total
 from dalembert.kkt.expressions.scalars import add as plus
+from dalembert.kkt.expressions.scalars import is_zero, mul, neg, sub, total
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.vectors import NOTHING, ZERO, Matrix, Symmetric, Vector, cross, scale
+from dalembert.types import Scalar
 
 
 class Rigid(NamedTuple):

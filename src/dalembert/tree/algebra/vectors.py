@@ -6,7 +6,8 @@ A symmetric matrix is kept as (xx, xy, xz, yy, yz, zz).
 from __future__ import annotations
 
 from dalembert.kkt.expressions import scalars
-from dalembert.kkt.expressions.scalars import Scalar, mul, sub, total
+from dalembert.kkt.expressions.scalars import mul, sub, total
+from dalembert.types import Scalar
 
 Vector = tuple[Scalar, Scalar, Scalar]
 Symmetric = tuple[Scalar, Scalar, Scalar, Scalar, Scalar, Scalar]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, sub
+from dalembert.kkt.expressions.scalars import add, mul, sub
 from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor, tree_order
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.inverse import accelerations, body_forces, crba, joint_forces
@@ -11,6 +11,7 @@ from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import articulated_factor
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Forward dynamics in O(n): the articulated-body algorithm.
@@ -43,7 +44,7 @@ def inverse(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], a:
     """Return tau = M a + bias by the recursive Newton-Euler algorithm."""
     tau, _ = joint_forces(tree, posed, link_forces(tree, posed, v, a))
     resist = joint_resistance(tree, posed, q, v)
-    armature = [each for link in tree.links for each in link.armature]
+    armature = [inertia for link in tree.links for inertia in link.armature]
     return [add(add(t, mul(J, x)), r) for t, J, x, r in zip(tau, armature, a, resist, strict=True)]
 
 
@@ -55,14 +56,16 @@ def bias(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar]) -> li
 def weight(tree: Tree, posed: list[Posed]) -> list[Scalar]:
     """Return the joint forces that hold the tree still against gravity, less the weight that is held up anyway."""
     still: list[Scalar] = [0.0] * tree.nv
-    own = body_forces(tree, accelerations(tree.gravity, posed, still, still))
-    return joint_forces(tree, posed, [pair_add(*pair) for pair in zip(own, lift_forces(tree, posed), strict=True)])[0]
+    forces = body_forces(tree, accelerations(tree.gravity, posed, still, still))
+    return joint_forces(tree, posed, [pair_add(*pair) for pair in zip(forces, lift_forces(tree, posed), strict=True)])[
+        0
+    ]
 
 
 def link_forces(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Pair]:
     """Return the force that each link needs for its motion, less what springs between frames supply."""
-    own = body_forces(tree, accelerations(tree.gravity, posed, v, a))
-    return [pair_add(*pair) for pair in zip(own, spring_forces(tree, posed, v), strict=True)]
+    forces = body_forces(tree, accelerations(tree.gravity, posed, v, a))
+    return [pair_add(*pair) for pair in zip(forces, spring_forces(tree, posed, v), strict=True)]
 
 
 def forward_by_aba(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar], tau: list[Scalar]) -> list[Scalar]:

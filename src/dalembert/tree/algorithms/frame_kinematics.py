@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dalembert.kkt.expressions.scalars import Scalar
 from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.joints import KINDS, as_expression
 from dalembert.model.mechanism.placement import IDENTITY, Placement
@@ -21,6 +20,7 @@ from dalembert.tree.algorithms.kinematics import columns, vector, velocities
 from dalembert.tree.algorithms.sweep import outward
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

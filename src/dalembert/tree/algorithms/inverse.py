@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from dalembert.kkt.expressions.scalars import Scalar, add, mul
+from dalembert.kkt.expressions.scalars import add, mul
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.inertia import Rigid, inertial_force, momentum, rate_matrix
 from dalembert.tree.algebra.screws import Pair
@@ -13,6 +13,7 @@ from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, cross, scale
 from dalembert.tree.algorithms.sweep import inward, outward, pair_add
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Inverse dynamics: the recursive Newton-Euler algorithm.
@@ -69,8 +70,8 @@ def accelerations(
 def body_forces(tree: Tree, motions: list[LinkMotion]) -> list[Pair]:
     """Return the force (f, n) that every link's own mass needs, about its origin."""
     return [
-        inertial_force(link.inertia, each.w, each.wd, each.a, each.U)
-        for link, each in zip(tree.links, motions, strict=True)
+        inertial_force(link.inertia, motion.w, motion.wd, motion.a, motion.U)
+        for link, motion in zip(tree.links, motions, strict=True)
     ]
 
 
@@ -107,8 +108,8 @@ def rnea(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> li
 
 def composites(tree: Tree, posed: list[Posed]) -> list[Rigid]:
     """Return Ic of every link in its frame."""
-    own = [link.inertia for link in tree.links]
-    return inward(posed, own, Rigid(), lambda i, link, total: link.rigid_out(total), Rigid.add)[0]
+    inertias = [link.inertia for link in tree.links]
+    return inward(posed, inertias, Rigid(), lambda i, link, total: link.rigid_out(total), Rigid.add)[0]
 
 
 def crba(tree: Tree, posed: list[Posed]) -> list[list[Scalar]]:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kkt.expressions.scalars import Scalar
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair, Pose
@@ -16,6 +15,7 @@ from dalembert.tree.algorithms.inverse import accelerations
 from dalembert.tree.algorithms.sweep import outward, pair_add
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Poses and velocities of frames.

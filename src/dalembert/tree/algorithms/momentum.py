@@ -10,7 +10,7 @@ moments).
 from __future__ import annotations
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg
+from dalembert.kkt.expressions.scalars import add, mul, neg
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.inertia import Rigid
 from dalembert.tree.algebra.inertia import momentum as link_momentum
@@ -21,17 +21,18 @@ from dalembert.tree.algorithms.kinematics import velocities
 from dalembert.tree.algorithms.sweep import inward, pair_add
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 
 def first_moment(tree: Tree, posed: list[Posed]) -> tuple[float, Vector]:
     """Return m and h of everything that moves, in the world."""
-    own = [Rigid(link.inertia.m, link.inertia.h, NOTHING) for link in tree.links]
+    moments = [Rigid(link.inertia.m, link.inertia.h, NOTHING) for link in tree.links]
 
     def step(i: int, link: Posed, total: Rigid) -> Rigid:
         moved = link.rigid_out(total)
         return Rigid(moved.m, moved.h, NOTHING)
 
-    _, ground = inward(posed, own, Rigid(tree.still.m, tree.still.h, NOTHING), step, Rigid.add)
+    _, ground = inward(posed, moments, Rigid(tree.still.m, tree.still.h, NOTHING), step, Rigid.add)
     return ground.m, ground.h
 
 
@@ -45,8 +46,10 @@ def center_of_mass(tree: Tree, posed: list[Posed]) -> Vector:
 
 def momentum(tree: Tree, posed: list[Posed], v: list[Scalar]) -> Pair:
     """Return p and L about the world's origin."""
-    own = [link_momentum(link.inertia, *each) for link, each in zip(tree.links, velocities(posed, v), strict=True)]
-    return inward(posed, own, (ZERO, ZERO), lambda i, link, force: link.force_out(force), pair_add)[1]
+    momenta = [
+        link_momentum(link.inertia, *velocity) for link, velocity in zip(tree.links, velocities(posed, v), strict=True)
+    ]
+    return inward(posed, momenta, (ZERO, ZERO), lambda i, link, force: link.force_out(force), pair_add)[1]
 
 
 def centroidal_momentum(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Scalar]:
@@ -57,8 +60,8 @@ def centroidal_momentum(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list
 
 def centroidal_rate(tree: Tree, posed: list[Posed], v: list[Scalar], a: list[Scalar]) -> list[Scalar]:
     """Return d/dt [p; L_c] = [f; n - c x f], f and n the sums of inertial forces; dc/dt x p is zero."""
-    own = body_forces(tree, accelerations((0.0, 0.0, 0.0), posed, v, a))
-    _, (f, n) = joint_forces(tree, posed, own)
+    forces = body_forces(tree, accelerations((0.0, 0.0, 0.0), posed, v, a))
+    _, (f, n) = joint_forces(tree, posed, forces)
     return [*f, *vectors.difference(n, cross(center_of_mass(tree, posed), f))]
 
 

@@ -14,16 +14,15 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import UnsupportedError
-from dalembert.kkt.expressions.scalars import Scalar, add, atan2, copysign, fmax, fmin, mul, sqrt, sub, total
+from dalembert.kkt.expressions.scalars import add, atan2, copysign, fmax, fmin, mul, sqrt, sub, total
+from dalembert.model.limits import TINY_SQUARE
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair, Pose, Rotation
 from dalembert.tree.algebra.vectors import ZERO, Vector, cross, dot, scale
 from dalembert.tree.algorithms.kinematics import poses, vector, velocities
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Link, Tree
-
-TINY = 1e-30
-"""Added to squared lengths before a root: a spring of no length pulls in no direction instead of in NaN."""
+from dalembert.types import Scalar
 
 
 def joint_resistance(tree: Tree, posed: list[Posed], q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
@@ -125,7 +124,7 @@ def _speed(tree: Tree, world: list[Pose], speeds: list[Pair], name: str) -> Vect
 def _line(start: Vector, end: Vector) -> tuple[Scalar, Vector]:
     """Return the length from start to end and the unit vector along it."""
     d = vectors.difference(end, start)
-    length = sqrt(add(dot(d, d), TINY))
+    length = sqrt(add(dot(d, d), TINY_SQUARE))
     return length, (d[0] / length, d[1] / length, d[2] / length)
 
 
@@ -182,9 +181,9 @@ def _rotation_vector(
         total(mul(d, z), mul(c, w), mul(a, y), mul(-b, x)),
     )
     real = total(mul(d, w), mul(-a, x), mul(-b, y), mul(-c, z))
-    n = sqrt(add(dot(vec, vec), TINY))
+    n = sqrt(add(dot(vec, vec), TINY_SQUARE))
     size = copysign(1.0, real) * (2.0 * atan2(n, copysign(real, n)) / n)
-    return [mul(size, each) for each in vec]
+    return [mul(size, component) for component in vec]
 
 
 def _conjugate(rest: tuple[float, ...]) -> tuple[float, float, float, float]:

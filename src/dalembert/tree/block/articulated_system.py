@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.scalars import Scalar, cancelled, is_zero, mul, sub, total
 from dalembert.kkt.expressions.scalars import add as plus
+from dalembert.kkt.expressions.scalars import cancelled, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector, dense, sparse
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.articulated import NONE, Articulated, along, articulated, carried, give_way
@@ -20,6 +20,7 @@ from dalembert.tree.algorithms.sweep import inward, outward, pair_add
 from dalembert.tree.block.rows import RowForce
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Link, Tree
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # M = L^T D L without M: the inward pass of the articulated-body algorithm, kept for many right sides.
@@ -93,8 +94,8 @@ class ArticulatedFactor:
             u.update((k, height) for k, height in heights.items() if not is_zero(height))
             return share
 
-        own = [forces.get(i, REST) for i in range(len(self.posed))]
-        arrived, _ = inward(self.posed, own, REST, step, pair_add)
+        links = [forces.get(i, REST) for i in range(len(self.posed))]
+        arrived, _ = inward(self.posed, links, REST, step, pair_add)
         return u, {i: pA for i, pA in enumerate(arrived) if not all(map(vectors.is_zero, pA))}
 
     def passed(self, i: int, pA: Pair, tau: Vector) -> tuple[Vector, Pair]:
@@ -102,9 +103,9 @@ class ArticulatedFactor:
         heights: Vector = {}
         for place, pivot in enumerate(self.links[i]):
             k = self.posed[i].link.v + place
-            own = tau.get(k, 0.0)
-            heights[k] = sub(own, along_column(pivot.column, pA))
-            pA = yielded(pA, pivot, mul(heights[k], pivot.r), own)
+            force = tau.get(k, 0.0)
+            heights[k] = sub(force, along_column(pivot.column, pA))
+            pA = yielded(pA, pivot, mul(heights[k], pivot.r), force)
         return heights, REST if self.posed[i].link.parent < 0 else self.posed[i].force_out(pA)
 
     def half_solve(self, tau: Vector) -> Vector:
@@ -266,15 +267,15 @@ class TreeSystem:
 
     def imbalance(self, load: Load, motion: TreeAcceleration, lam: Sequence[Scalar]) -> list[Scalar]:
         """Return tau less the joint forces of everything that acts on the links."""
-        left = self.loaded(load, lam)
+        remainder = self.loaded(load, lam)
         acting = [
             pair_add(force, momentum(link.inertia, *a))
-            for link, force, a in zip(self.tree.links, left.links, motion.links, strict=True)
+            for link, force, a in zip(self.tree.links, remainder.links, motion.links, strict=True)
         ]
         needed, _ = joint_forces(self.tree, self.posed, acting)
-        armature = [each for link in self.tree.links for each in link.armature]
+        armature = [inertia for link in self.tree.links for inertia in link.armature]
         rotors = map(mul, armature, motion.joints)
-        return [sub(sub(x, need), rotor) for x, need, rotor in zip(left.joints, needed, rotors, strict=True)]
+        return [sub(sub(x, need), rotor) for x, need, rotor in zip(remainder.joints, needed, rotors, strict=True)]
 
     def reached(self, motion: TreeAcceleration) -> list[Scalar]:
         """Return A a = F . J a."""

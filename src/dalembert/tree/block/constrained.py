@@ -14,7 +14,7 @@ from dalembert.errors import ModelError
 from dalembert.kkt import Status
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.probing import probe
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, scalar, sub, total
+from dalembert.kkt.expressions.scalars import add, mul, neg, scalar, sub, total
 from dalembert.kkt.expressions.solver import BlockSolver, RedundantRows, kept_rows
 from dalembert.kkt.expressions.sparse_factor import Vector, dense
 from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning, relative
@@ -31,6 +31,7 @@ from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import cheapest
 from dalembert.tree.routes.table import TreeRoute, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -122,7 +123,7 @@ class Tracing:
     @cached_property
     def turns(self) -> bool:
         """Whether rows are turned into the axes of their frames: only there the same ones can be kept everywhere."""
-        vectors = (getattr(each, "vectors", ()) for each in self.mechanism.all_constraints)
+        vectors = (getattr(constraint, "vectors", ()) for constraint in self.mechanism.all_constraints)
         return self.needs.redundant and any(vectors)
 
     @cached_property
@@ -159,16 +160,16 @@ class Tracing:
 
     def function(self, name: str, inputs: tuple[str, ...], outputs: dict[str, Any]) -> ca.Function:
         """Return the traced function."""
-        for each in inputs:
-            self.symbol(each)
-        symbols = [self.symbols[each] for each in inputs]
+        for symbol in inputs:
+            self.symbol(symbol)
+        symbols = [self.symbols[symbol] for symbol in inputs]
         return ca.Function(name, symbols, [expression(x) for x in outputs.values()], list(inputs), list(outputs))
 
 
 def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:
     """Return q, v, tau, t -> acceleration, multipliers, status by a named route, or that with fewest operations."""
     setting = Tracing.of(mechanism, metric, dtype)
-    return quickest(forward_by(setting, each) for each in routes_to_take(setting, route))
+    return quickest(forward_by(setting, way) for way in routes_to_take(setting, route))
 
 
 def forward_by(setting: Tracing, route: TreeRoute) -> ca.Function:
@@ -190,7 +191,7 @@ def forward_by(setting: Tracing, route: TreeRoute) -> ca.Function:
 def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, y1 (nv,), y2 (m,), t -> acceleration, multipliers, status of M a + A^T lam = y1, A a = y2."""
     setting = Tracing.of(mechanism, metric, dtype)
-    return quickest(block_solution_by(setting, each) for each in routes_to_take(setting, route))
+    return quickest(block_solution_by(setting, way) for way in routes_to_take(setting, route))
 
 
 def block_solution_by(setting: Tracing, route: TreeRoute) -> ca.Function:
@@ -220,7 +221,9 @@ def impact(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> 
     """Return q, v, restitution (m,), t -> velocity, impulses, status."""
     setting = Tracing.of(mechanism, metric, dtype)
     e = setting.symbol("restitution", len(mechanism.names))
-    return _jump(setting, "impact", [add(1.0, each) for each in e], ("q", "v", "restitution", "t"), "impulses")
+    return _jump(
+        setting, "impact", [add(1.0, restitution) for restitution in e], ("q", "v", "restitution", "t"), "impulses"
+    )
 
 
 def project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
@@ -251,13 +254,13 @@ def project_step(mechanism: Mechanism, dtype: str = "float64") -> ca.Function:
 
 
 def _stepped(setting: Tracing) -> BlockAnswer:
-    kept = tuple(i for i, has in enumerate(setting.mechanism.holonomic) if has)
-    needs = needs_of_rows(setting.mechanism, kept)
-    A, phi = [setting.A[i] for i in kept], scalars(setting.rows.residual)
+    rows = tuple(i for i, has in enumerate(setting.mechanism.holonomic) if has)
+    needs = needs_of_rows(setting.mechanism, rows)
+    A, phi = [setting.A[i] for i in rows], scalars(setting.rows.residual)
     system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
     still: list[Scalar] = [0.0] * setting.mechanism.nv
     solver = BlockSolver.of(system, needs, None, setting.limits)
-    return solver.solve(still, [neg(each) for each in phi], setting.inputs(("q", "t")))
+    return solver.solve(still, [neg(residual) for residual in phi], setting.inputs(("q", "t")))
 
 
 def project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
@@ -322,16 +325,16 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
     b, A = dynamics.inverse(setting.tree, setting.posed, q, v, a), setting.kept_A
     setting.symbol("t")
     columns = [[row[k] for row in A] for k in range(mechanism.nv)]
-    kept = kept_rows(setting.needs)
-    if not kept:
+    rows = kept_rows(setting.needs)
+    if not rows:
         return _unheld(setting, b, driven)
-    Q = _gram([[A[i][k] for k in driven] for i in kept])
-    needs = _needs(mechanism, kept, driven, passive)
-    system = MatrixSystem.of(Q, [[columns[k][i] for i in kept] for k in passive], needs.massless)
+    Q = _gram([[A[i][k] for k in driven] for i in rows])
+    needs = _needs(mechanism, rows, driven, passive)
+    system = MatrixSystem.of(Q, [[columns[k][i] for i in rows] for k in passive], needs.massless)
     solver = BlockSolver.of(system, needs, None, setting.limits)
-    pull = [neg(total(*(mul(A[i][k], b[k]) for k in driven))) for i in kept]
+    pull = [neg(total(*(mul(A[i][k], b[k]) for k in driven))) for i in rows]
     answer = solver.solve(pull, [neg(b[k]) for k in passive], setting.inputs(("q", "v", "a")))
-    lam = _least(setting, dict(zip(kept, answer.acceleration, strict=True)))
+    lam = _least(setting, dict(zip(rows, answer.acceleration, strict=True)))
     tau = [add(b[k], total(*map(mul, columns[k], lam))) if k in driven else 0.0 for k in range(mechanism.nv)]
     status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting)
     return setting.function(
@@ -343,11 +346,11 @@ def _unheld(setting: Tracing, b: list[Scalar], driven: list[int]) -> ca.Function
     """Return the answer where no row can move anything: what is not driven must need nothing."""
     inputs = setting.inputs(("q", "v", "a"))
     solved = int(Status.REDUNDANT if setting.mechanism.names else Status.UNIQUE)
-    astray = total(*(ca.fabs(ca.SX(each)) for k, each in enumerate(b) if k not in driven))
+    astray = total(*(ca.fabs(ca.SX(force)) for k, force in enumerate(b) if k not in driven))
     status = ca.if_else(ca.SX(astray) > 0, int(Status.INCONSISTENT), solved)
     status = ca.if_else(ca.fabs(ca.SX(total(*inputs))) < ca.inf, status, int(Status.NONFINITE))
     outputs = {
-        "tau": [each if k in driven else 0.0 for k, each in enumerate(b)],
+        "tau": [force if k in driven else 0.0 for k, force in enumerate(b)],
         "multipliers": [0.0] * len(setting.mechanism.names),
         "status": [status],
     }
@@ -373,8 +376,8 @@ def _said(status: Any, pivots: Sequence[Scalar], setting: Tracing) -> Any:
     solved = int(Status.REDUNDANT if setting.needs.redundant else Status.UNIQUE)
     lost = ca.logic_not(reduce(ca.fmin, pivots, ca.SX(1)) > setting.limits.regular)
     finite = status != int(Status.NONFINITE)
-    found = ca.if_else(ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT)), solved, status)
-    return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), found)
+    verdict = ca.if_else(ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT)), solved, status)
+    return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), verdict)
 
 
 def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 # between them, the pivot is rounding instead of zero, and a quotient by it would be noise that looks like a number.
 
 
-Array = np.ndarray
-
 SAMPLES = 4
 """Configurations at which pivots of the open tree are looked at."""
 
@@ -79,11 +77,11 @@ def needs_of(mechanism: Mechanism) -> Conditioning:
 @remembered(8)
 def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = False) -> Conditioning:
     """Return the same where only some of the rows hold; vectors in axes of the `world`, not the observer's."""
-    found, digits = closed_matrices(mechanism, world), digits_of(mechanism)
+    matrices, digits = closed_matrices(mechanism, world), digits_of(mechanism)
     sizes = residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
-    gaps = np.array([np.abs(phi / sizes).max(initial=0.0) for _, _, phi in found])
+    gaps = np.array([np.abs(phi / sizes).max(initial=0.0) for _, _, phi in matrices])
     closed = gaps <= max(CLEARLY_CLOSED * digits, gaps.min(initial=np.inf))
-    M, A = (np.array([x[i] for x, near in zip(found, closed, strict=True) if near]) for i in (0, 1))
+    M, A = (np.array([x[i] for x, near in zip(matrices, closed, strict=True) if near]) for i in (0, 1))
     tolerance = max(digits, gaps[closed].max() / CLEARLY_CLOSED) if gaps[closed].max() <= SLACK else digits
     return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance, moves=True)
 
@@ -133,7 +131,7 @@ def matrices(mechanism: Mechanism, world: bool = True) -> Matrices:
     if not world:
         motion = TreeMotion(mechanism, tree, posed, q, v, t, ())
         columns = [[A[i, k] for i in range(A.shape[0])] for k in range(A.shape[1])]
-        A = ca.horzcat(*[as_expression(in_frames(motion, mechanism.all_constraints, each)) for each in columns])
+        A = ca.horzcat(*[as_expression(in_frames(motion, mechanism.all_constraints, column)) for column in columns])
     function = ca.Function("probe", [q, t], [M, A, ca.SX(rows.residual)])
 
     def at(q: Any) -> tuple[Any, Any, Any]:

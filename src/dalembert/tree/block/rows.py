@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.kkt.expressions.scalars import Scalar, scalar
+from dalembert.kkt.expressions.scalars import scalar
 from dalembert.kkt.expressions.sparse_factor import Vector, sparse
 from dalembert.model.constraints.all_rows import parts_of
 from dalembert.model.constraints.constraint import Constraint
@@ -39,6 +39,7 @@ from dalembert.tree.algorithms.inverse import LinkMotion, accelerations
 from dalembert.tree.algorithms.kinematics import columns, vector, velocities
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

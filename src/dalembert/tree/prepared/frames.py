@@ -15,19 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dalembert.model.limits import EXACT_SUM, NEARLY_PARALLEL, PARALLEL
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.screws import Screw
-
-Array = np.ndarray
-
-PARALLEL = 1e-14
-"""Axes with a smaller sine between them are parallel: files give right angles with rounded pi."""
-
-NEARLY_PARALLEL = 1e-2
-"""Below this sine the common normal may be far away; its feet would cost digits, so p is kept as it is."""
-
-EXACT = 8 * np.finfo(float).eps
-"""Lengths below this fraction of the link's size, and cosines or sines below it, are rounding."""
+from dalembert.types import Array
 
 
 @dataclass(frozen=True)
@@ -47,7 +38,7 @@ class Decomposition:
 def turn(axis: str, angle: float, slide: float = 0.0) -> Screw:
     """Return a screw of numbers, exact at quarter turns."""
     c, s = float(np.cos(angle)), float(np.sin(angle))
-    if min(abs(c), abs(s)) <= EXACT:
+    if min(abs(c), abs(s)) <= EXACT_SUM:
         c, s = float(round(c)), float(round(s))
     return Screw("xyz".index(axis), c, s, float(slide))
 
@@ -65,7 +56,7 @@ def is_quarter(screw: Screw) -> bool:
 def decompose(R: Array, p: Array) -> Decomposition:
     """Return the screws of K = (R, p); where the axes are parallel, t points along the offset and d is zero."""
     size = np.abs(p).max(initial=0.0)
-    p = np.where(np.abs(p) <= EXACT * size, 0.0, p)
+    p = np.where(np.abs(p) <= EXACT_SUM * size, 0.0, p)
     sine = float(np.hypot(R[0, 2], R[1, 2]))
     if sine <= PARALLEL:
         return _parallel(R, p)
@@ -77,7 +68,7 @@ def decompose(R: Array, p: Array) -> Decomposition:
         moves = tuple(Screw(k, 1.0, 0.0, float(p[k])) for k in range(3) if p[k])
         return Decomposition((0.0, 0.0), (*moves, turn("z", first), turn("x", alpha)), (last, 0.0))
     feet = np.linalg.solve(np.column_stack([[0.0, 0.0, 1.0], normal, R[:, 2]]), p)
-    d, a, d_last = (0.0 if abs(x) <= EXACT * size / sine else float(x) for x in feet)
+    d, a, d_last = (0.0 if abs(x) <= EXACT_SUM * size / sine else float(x) for x in feet)
     return Decomposition((first, d), (turn("x", alpha, a),), (last, d_last))
 
 
@@ -85,7 +76,7 @@ def _parallel(R: Array, p: Array) -> Decomposition:
     """Return the screws where z is parallel to the link's z: t along the offset, all of the slide after it."""
     up = 1.0 if R[2, 2] > 0 else -1.0
     a = float(np.hypot(p[0], p[1]))
-    if a <= EXACT * abs(float(p[2])):
+    if a <= EXACT_SUM * abs(float(p[2])):
         a = 0.0
     first = float(np.arctan2(p[1], p[0])) if a else 0.0
     angle = float(np.arctan2(R[1, 0], R[0, 0]))
@@ -97,7 +88,7 @@ def _parallel(R: Array, p: Array) -> Decomposition:
 def _wrapped(angle: float) -> float:
     """Return the angle in (-pi, pi], zero where it is zero up to rounding."""
     angle = float(np.arctan2(np.sin(angle), np.cos(angle)))
-    return 0.0 if abs(angle) <= EXACT else angle
+    return 0.0 if abs(angle) <= EXACT_SUM else angle
 
 
 SLIDES = {"own": 2.2, "parent": 1.8}
@@ -148,10 +139,10 @@ def _effort(
         np.array([[own_frame.c, own_frame.s, 0], [-own_frame.s, own_frame.c, 0], [0, 0, 1]]),
         np.array([0, 0, delta]),
     )
-    effort = 2.0 * (abs(own[1] + delta) > EXACT * max(abs(delta), abs(own[1])))
-    effort += 0.3 * (abs(_wrapped(own[0] + gamma)) > EXACT)
+    effort = 2.0 * (abs(own[1] + delta) > EXACT_SUM * max(abs(delta), abs(own[1])))
+    effort += 0.3 * (abs(_wrapped(own[0] + gamma)) > EXACT_SUM)
     if direction is not None:
-        effort += 1.0 * (abs(_wrapped(direction - gamma)) > EXACT)
+        effort += 1.0 * (abs(_wrapped(direction - gamma)) > EXACT_SUM)
     for child in children:
         for screw in decompose(back @ child.rotation, back @ (child.position - up)).steps():
             effort += 4.0 * (not is_quarter(screw)) + before * (screw.d != 0.0)

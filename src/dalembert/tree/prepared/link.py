@@ -6,21 +6,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dalembert.kkt.expressions.scalars import Scalar
+from dalembert.model.limits import EXACT
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.inertia import Rigid
 from dalembert.tree.algebra.screws import Screw
 from dalembert.tree.algebra.vectors import ZERO, Vector
+from dalembert.types import Array, Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Mass, first and second moments of bodies as numbers: from an inertia, and seen from another frame.
-
-
-Array = np.ndarray
-
-ROUNDING = 4 * np.finfo(float).eps
-"""Second moments smaller than this fraction of the largest come from rounding a rotation."""
 
 
 def moments(inertia: Inertia) -> Rigid:
@@ -32,8 +27,8 @@ def moments(inertia: Inertia) -> Rigid:
 
 def rigid(m: float, h: Array, E: Array) -> Rigid:
     """Return the inertia with these numbers as floats; entries that are rounding are zero."""
-    E = np.where(np.abs(E) <= ROUNDING * np.abs(E).max(), 0.0, E)
-    h = np.where(np.abs(h) <= ROUNDING * np.abs(h).max(), 0.0, h)
+    E = np.where(np.abs(E) <= EXACT * np.abs(E).max(), 0.0, E)
+    h = np.where(np.abs(h) <= EXACT * np.abs(h).max(), 0.0, h)
     a, b, c, d, e, f = (float(E[i, j]) for i in range(3) for j in range(i, 3))
     return Rigid(float(m), (float(h[0]), float(h[1]), float(h[2])), (a, b, c, d, e, f))
 
@@ -196,11 +191,11 @@ class Tree:
 
     def carried_by(self, i: int) -> set[int]:
         """Return all links that hang on link i, itself left out; on the ground, -1, all."""
-        found: set[int] = set()
+        links: set[int] = set()
         for k, link in enumerate(self.links):
-            if link.parent == i or link.parent in found:
-                found.add(k)
-        return found
+            if link.parent == i or link.parent in links:
+                links.add(k)
+        return links
 
     def common_ancestor(self, i: int, j: int) -> int:
         """Return the last link that carries both, which may be one of them; -1, the ground, where none does."""

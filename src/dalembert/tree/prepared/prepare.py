@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.memory import remembered
 from dalembert.model.joints import KINDS
 from dalembert.model.joints.rotations import plane
+from dalembert.model.limits import EXACT_SUM
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.tree.algebra.count import count, inputs, work
 from dalembert.tree.algebra.inertia import Rigid
@@ -48,22 +49,19 @@ if TYPE_CHECKING:
 # - helical, planar, free: nothing.
 
 
-Array = np.ndarray
-
-
 def regroup(tree: Tree) -> Tree:
     """Return the tree with its masses handed toward the ground."""
     inertias = [link.inertia for link in tree.links]
     still = tree.still
     for i in reversed(range(len(tree.links))):
         link = tree.links[i]
-        kept, handed = _shares(link.kind, inertias[i])
-        inertias[i] = kept
-        given = moved(handed, at_zero(link))
+        share, handed = _shares(link.kind, inertias[i])
+        inertias[i] = share
+        passed = moved(handed, at_zero(link))
         if link.parent < 0:
-            still = still.add(given)
+            still = still.add(passed)
         else:
-            inertias[link.parent] = _sum(inertias[link.parent], given)
+            inertias[link.parent] = _sum(inertias[link.parent], passed)
     links = tuple(replace(link, inertia=inertia) for link, inertia in zip(tree.links, inertias, strict=True))
     return replace(tree, links=links, still=still)
 
@@ -142,9 +140,9 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
         split = decompose(K.rotation, K.position)
         steps, last = split.steps(), split.last
         if raw.kind in TURNING:
-            own = (0.0, 0.0) if frames == "file" else _choice(raw, last, carried, frames)
-            turns[i] = Placement.from_rpy((0.0, 0.0, own[0]), (0.0, 0.0, own[1]))
-            last = (_small(last[0] + own[0]), _small(last[1] + own[1], own[1]))
+            choice = (0.0, 0.0) if frames == "file" else _choice(raw, last, carried, frames)
+            turns[i] = Placement.from_rpy((0.0, 0.0, choice[0]), (0.0, 0.0, choice[1]))
+            last = (_small(last[0] + choice[0]), _small(last[1] + choice[1], choice[1]))
         else:
             steps, last = (*steps, turn("z", *last)), (0.0, 0.0)
             steps = tuple(screw for screw in steps if not idle(screw))
@@ -197,7 +195,7 @@ def _choice(raw: _Raw, own: tuple[float, float], carried: list[Placement], slide
 
 
 def _small(x: float, scale: float = 1.0) -> float:
-    return 0.0 if abs(x) <= 8 * np.finfo(float).eps * abs(scale) else float(x)
+    return 0.0 if abs(x) <= EXACT_SUM * abs(scale) else float(x)
 
 
 def _link(raw: _Raw, steps: tuple[Any, ...], last: tuple[float, float], inertia: Rigid) -> Link:
@@ -281,7 +279,10 @@ Algorithm = Callable[[Tree, list[Posed], list[Any], list[Any], list[Any]], Any]
 @remembered(1)
 def candidates(mechanism: Mechanism) -> tuple[Tree, ...]:
     """Return the mechanism prepared in every way that wins somewhere; small trees like the file's frames and masses."""
-    return (*(prepare(mechanism, frames=each) for each in FRAMES), prepare(mechanism, frames="file", regrouped=False))
+    return (
+        *(prepare(mechanism, frames=choice) for choice in FRAMES),
+        prepare(mechanism, frames="file", regrouped=False),
+    )
 
 
 def operations(tree: Tree, algorithm: Algorithm) -> int:

@@ -21,7 +21,7 @@ import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
-from dalembert.kkt.expressions.scalars import Scalar, add, is_zero, mul, sub
+from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub
 from dalembert.kkt.expressions.solver import delassus, factored
 from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor
 from dalembert.kkt.limits import FADED
@@ -29,6 +29,7 @@ from dalembert.tree.block.probing import needs_of_rows
 from dalembert.tree.routes.four_steps import massless_reason
 from dalembert.tree.routes.table import ROUTES, TreeRoute, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -37,17 +38,17 @@ if TYPE_CHECKING:
 
 def delassus_matrix(mechanism: Mechanism, route: str = "auto") -> ca.Function:
     """Return q, t -> G (m, m) in the units of the rows."""
-    return quickest(matrix_by(setting, each) for setting, each in _formed(mechanism, route))
+    return quickest(matrix_by(setting, way) for setting, way in _formed(mechanism, route))
 
 
 def delassus_factor(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, t -> L, D, shift."""
-    return quickest(factor_by(setting, each) for setting, each in _formed(mechanism, route, metric, dtype))
+    return quickest(factor_by(setting, way) for setting, way in _formed(mechanism, route, metric, dtype))
 
 
 def delassus_solve(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, b, t -> x."""
-    return quickest(solve_by(setting, each) for setting, each in _routes(mechanism, route, metric, dtype))
+    return quickest(solve_by(setting, way) for setting, way in _routes(mechanism, route, metric, dtype))
 
 
 def _routes(
@@ -59,19 +60,19 @@ def _routes(
     setting = Setting.of(mechanism, metric, dtype)
     rows = tuple(range(len(mechanism.names)))
     setting = replace(setting, needs=needs_of_rows(mechanism, rows, world=True))  # G is that of the user's rows
-    found = [each for each in routes_to_take(setting, route) if each.makes_delassus]
-    if not found:
-        makers = ", ".join(repr(name) for name, each in ROUTES.items() if each.makes_delassus)
+    able = [way for way in routes_to_take(setting, route) if way.makes_delassus]
+    if not able:
+        makers = ", ".join(repr(name) for name, way in ROUTES.items() if way.makes_delassus)
         raise ModelError(f"route={route!r} makes no Delassus matrix; 'auto', {makers} do")
-    return [(setting, each) for each in found]
+    return [(setting, way) for way in able]
 
 
 def _formed(mechanism: Mechanism, route: str, *options: Any) -> list[tuple[Tracing, TreeRoute]]:
     """Return the same for what needs G itself."""
-    found = _routes(mechanism, route, *options)
-    for setting, _ in found[:1]:
+    makers = _routes(mechanism, route, *options)
+    for setting, _ in makers[:1]:
         refuse_no_delassus(setting)
-    return found
+    return makers
 
 
 def refuse_no_delassus(setting: Tracing) -> None:

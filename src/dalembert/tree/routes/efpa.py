@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, total
+from dalembert.kkt.expressions.scalars import add, mul, neg, total
 from dalembert.tree.block.articulated_system import ArticulatedSystem
 from dalembert.tree.routes.pv import Mobilities, along, times
+from dalembert.types import Scalar
 
 PRODUCTS_OF_OMEGA = 75
 """Products that the mobility of one more link takes, about: two changes of frame and one joint."""
@@ -56,14 +57,14 @@ def _meetings(system: ArticulatedSystem) -> Meetings:
     carriers = {link.v + k: i for i, link in enumerate(system.tree.links) for k in range(len(link.axes))}
     joints = [{carriers[k] for k in row.joints} for row in system.forces]
     touched = [{carriers[k] for k in row} for row in system.rows]
-    found: Meetings = defaultdict(list)
+    meetings: Meetings = defaultdict(list)
     for r in range(len(system.rows)):
         for s in range(r + 1):
             shared = touched[r] & touched[s]
             b = _join(system, shared, joints[r] | joints[s])
             if b is not None and b in system.arrived[r] and b in system.arrived[s]:
-                found[b].append((r, s))
-    return found
+                meetings[b].append((r, s))
+    return meetings
 
 
 def _join(system: ArticulatedSystem, shared: set[int], joints: set[int]) -> int | None:
@@ -87,15 +88,15 @@ def _chosen(system: ArticulatedSystem, meetings: Meetings) -> list[int]:
         new = PRODUCTS_OF_OMEGA * len(set(path) - known)
         return len(meetings[b]) * (len(_velocities(system, path)) - 6) - 36 * len(rows) - new
 
-    left = set(meetings)
-    while left and gain(best := max(left, key=lambda b: (gain(b), b))) > 0:
+    rest = set(meetings)
+    while rest and gain(best := max(rest, key=lambda b: (gain(b), b))) > 0:
         chosen.append(best)
         known |= set(system.tree.ancestors(best))
-        left.remove(best)
+        rest.remove(best)
     return chosen
 
 
 def _velocities(system: ArticulatedSystem, links: Iterable[int]) -> set[int]:
     """Return the places of the velocities of links."""
-    found = (system.tree.links[i] for i in links)
-    return {link.v + k for link in found for k in range(len(link.axes))}
+    chain = (system.tree.links[i] for i in links)
+    return {link.v + k for link in chain for k in range(len(link.axes))}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dalembert.kkt.expressions.scalars import Scalar, neg, sub
+from dalembert.kkt.expressions.scalars import neg, sub
 from dalembert.kkt.expressions.solver import RedundantRows, dot, factored, multipliers, row_pivots
 from dalembert.kkt.expressions.sparse_factor import SparseFactor, dense, sparse
 from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Conditioning, Solved, judged
@@ -22,6 +22,7 @@ from dalembert.tree.block.articulated_system import (
 )
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.link import Tree
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.tree.block.constrained import Tracing
@@ -97,8 +98,8 @@ class FourSteps:
         x2, effort = _solved(schur, beyond)  # step 3
         held = ABA(self.system, y1, x2)  # step 4
         x1 = held.motion.joints
-        found = Solved(x1, held.motion, x2, free.effort, effort, row_pivots(schur, self.needs))
-        return judged(self.system, self.needs, self.limits, Asked(y1, y2, inputs), found)
+        solved = Solved(x1, held.motion, x2, free.effort, effort, row_pivots(schur, self.needs))
+        return judged(self.system, self.needs, self.limits, Asked(y1, y2, inputs), solved)
 
 
 def _solved(schur: SparseFactor | RedundantRows, right: list[Scalar]) -> tuple[list[Scalar], Scalar]:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.tree.algebra.articulated import NONE, Articulated
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import REST, ArticulatedFactor, Pivot, TreeSystem, scaled
+from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Mobility of links: the acceleration that a force on a link gives it, everything else being free.
@@ -272,11 +273,11 @@ def _stops(system: TreeSystem) -> dict[int, Stop]:
     stops: dict[int, Stop] = defaultdict(Stop)
     carriers = {link.v + k: i for i, link in enumerate(system.tree.links) for k in range(len(link.axes))}
     for r, row in enumerate(system.forces):
-        own: dict[int, Vector] = defaultdict(dict)
+        forces: dict[int, Vector] = defaultdict(dict)
         for k, value in row.joints.items():
-            own[carriers[k]][k] = value
+            forces[carriers[k]][k] = value
         starts = [(i, scaled(-1.0, F)) for i, F in row.links.items()]
-        for i, tau in own.items():
+        for i, tau in forces.items():
             stops[i].joint[r], share = system.mass.passed(i, REST, tau)
             starts.append((system.tree.links[i].parent, share))
         for i, F in starts:

@@ -75,10 +75,10 @@ def route_table(mechanism: Mechanism, what: str) -> RouteTable:
     """Return the table; every route is traced."""
     if not mechanism.names and what != "forward":
         raise ModelError(f"{mechanism.name!r} has no constraints, so there is nothing to choose for {what!r}")
-    found = _constrained(mechanism, what) if mechanism.names else _open(mechanism)
-    costs = {name: cost for name, (cost, _, over) in found.items() if cost and not over}
+    routes = _constrained(mechanism, what) if mechanism.names else _open(mechanism)
+    costs = {name: cost for name, (cost, _, over) in routes.items() if cost and not over}
     taken = min(costs, key=lambda name: costs[name])
-    lines = [_line(name, *found[name], taken, costs[taken]) for name in found]
+    lines = [_line(name, *routes[name], taken, costs[taken]) for name in routes]
     lines.sort(key=lambda line: (line.operations is None, line.operations or 0))
     return RouteTable(mechanism.name, what, f"{mechanism.nv} velocities, {len(mechanism.names)} rows", tuple(lines))
 
@@ -96,24 +96,24 @@ def _constrained(mechanism: Mechanism, what: str) -> Found:
     setting = constrained.Tracing.of(mechanism)
     if what in ("delassus", "delassus_factor"):
         delassus_kernels.refuse_no_delassus(setting)
-    found: Found = {}
+    costs: Found = {}
     for name, route in ROUTES.items():
         reason = route.declines(setting)
         if not reason and what.startswith("delassus") and not route.makes_delassus:
             reason = "it makes no Delassus matrix"
         over = route.passed_over(setting)
-        found[name] = (None, reason, "") if reason else (cost_of(TRACES[what](setting, route)), route.described(), over)
-    return found
+        costs[name] = (None, reason, "") if reason else (cost_of(TRACES[what](setting, route)), route.described(), over)
+    return costs
 
 
 def _open(mechanism: Mechanism) -> Found:
     """Return forward dynamics of a tree without constraints."""
     refuse_singular(mechanism, candidates(mechanism)[0])
-    found: Found = {}
+    costs: Found = {}
     for name, (algorithm, summary) in dynamics.FORWARD.items():
         tree, _ = cheapest(mechanism, algorithm)
-        q, v, tau = (ca.SX.sym(each, size) for each, size in (("q", tree.nq), ("v", tree.nv), ("tau", tree.nv)))
+        q, v, tau = (ca.SX.sym(letter, size) for letter, size in (("q", tree.nq), ("v", tree.nv), ("tau", tree.nv)))
         scalars = [ca.vertsplit(x) for x in (q, v, tau)]
         a = algorithm(tree, pose_tree(tree, scalars[0]), *scalars)
-        found[name] = (cost_of(ca.Function(name, [q, v, tau], [as_expression(a)])), summary, "")
-    return found
+        costs[name] = (cost_of(ca.Function(name, [q, v, tau], [as_expression(a)])), summary, "")
+    return costs

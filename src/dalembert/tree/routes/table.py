@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.scalars import Scalar
 from dalembert.kkt.expressions.solver import BlockSolver
 from dalembert.kkt.expressions.verdict import BlockAnswer
 from dalembert.model.constraints.constraint import Pair
@@ -22,6 +21,7 @@ from dalembert.tree.routes.caba import InsideTheTree
 from dalembert.tree.routes.efpa import delassus_by_propagators
 from dalembert.tree.routes.four_steps import Delassus, FourSteps, delassus_by_columns, massless_motion
 from dalembert.tree.routes.pv import ALONE, NEAR, delassus_by_hops
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     import casadi as ca

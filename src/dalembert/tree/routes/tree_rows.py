@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.kkt.expressions.scalars import Scalar, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.model.constraints.constraint import Constraint
+from dalembert.model.limits import EXACT_SUM
 from dalembert.tree.algebra.articulated import along, articulated
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
@@ -18,6 +19,7 @@ from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import Load, columns, scaled
 from dalembert.tree.block.rows import RowForce, TreeMotion
+from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.tree.block.constrained import Tracing
@@ -41,9 +43,6 @@ if TYPE_CHECKING:
 
 STEEPEST = 1e3
 """Entries of U / D may be this large, 1/m: more says that the link's inertia about the axis is next to nothing."""
-
-ROUNDING = 8 * np.finfo(float).eps
-"""Entries of T this small beside the largest are zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +74,7 @@ def wrench_rows(setting: Tracing, rows: list[RowForce]) -> WrenchRows | None:
     if B is None or np.linalg.matrix_rank(F) < 6:
         return None
     T = B @ np.linalg.inv(F)
-    T[np.abs(T) <= ROUNDING * np.abs(T).max()] = 0.0
+    T[np.abs(T) <= EXACT_SUM * np.abs(T).max()] = 0.0
     drifts = [total(*map(mul, weights, (row.drift for row in rows))) for weights in T.tolist()]
     return WrenchRows([RowForce({i: _pair(b)}, {}, drift) for b, drift in zip(B, drifts, strict=True)], T)
 
@@ -129,14 +128,16 @@ class TreeRows:
         q, v, t = (setting.column(name) for name in ("q", "v", "t"))
         motions = accelerations(setting.tree.gravity, setting.posed, setting.symbol("v"), [0.0] * setting.tree.nv)
         motion = TreeMotion(setting.mechanism, setting.tree, setting.posed, q, v, t, motions)
-        groups = [(each, motion.rows(each)) for each in setting.mechanism.all_constraints]
+        groups = [(constraint, motion.rows(constraint)) for constraint in setting.mechanism.all_constraints]
         return cls(motion, groups, [None] * len(groups))
 
     def in_short_bases(self, setting: Tracing) -> TreeRows:
         """Return the rows of welds in the basis with the shortest code; not for `in_world`."""
         bases = [wrench_rows(setting, rows) for _, rows in self.groups]
         pairs = zip(self.groups, bases, strict=True)
-        return TreeRows(self.motion, [(each, basis.rows if basis else rows) for (each, rows), basis in pairs], bases)
+        return TreeRows(
+            self.motion, [(constraint, basis.rows if basis else rows) for (constraint, rows), basis in pairs], bases
+        )
 
     @property
     def forces(self) -> list[RowForce]:
@@ -160,16 +161,16 @@ class TreeRows:
         """Return multipliers as the user's rows have them."""
         result: list[Scalar] = []
         for (constraint, rows), basis in zip(self.groups, self.bases, strict=True):
-            own = lam[len(result) : len(result) + len(rows)]
-            result += self.motion.in_world(constraint, basis.multipliers(own) if basis else own)
+            part = lam[len(result) : len(result) + len(rows)]
+            result += self.motion.in_world(constraint, basis.multipliers(part) if basis else part)
         return result
 
     def from_world(self, c: list[Scalar]) -> list[Scalar]:
         """Return right sides of the user's rows as these rows have them."""
         result: list[Scalar] = []
         for (constraint, rows), basis in zip(self.groups, self.bases, strict=True):
-            own = self.motion.from_world(constraint, c[len(result) : len(result) + len(rows)])
-            result += basis.right(own) if basis else own
+            part = self.motion.from_world(constraint, c[len(result) : len(result) + len(rows)])
+            result += basis.right(part) if basis else part
         return result
 
     def in_world(self) -> list[RowForce]:

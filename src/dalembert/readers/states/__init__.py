@@ -1,1 +1,0 @@
-"""State vectors of other tools, there and back."""
