@@ -100,6 +100,9 @@ class EntryLibrary(JITCodeLibrary):
             self._reload_init.update(library._reload_init)
         for module in modules_of(self):
             self._final_module.link_in(module, preserve=True)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "weak_odr":
+                function.linkage = "linkonce_odr"  # left out where all calls of it are inlined
         self._linking_libraries = []
         super().finalize()
         for variable in self._final_module.global_variables:
@@ -114,7 +117,7 @@ def linkable(module: Any) -> Any:
     module = module.clone()
     for function in module.functions:
         if not function.is_declaration and function.linkage.name == "external":
-            function.linkage = "linkonce_odr"
+            function.linkage = "weak_odr"  # taken in even where nothing taken in so far calls it
     return module
 
 

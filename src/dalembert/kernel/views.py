@@ -81,64 +81,64 @@ def table_at(address: int, rows: int) -> Array:
 
 
 @intrinsic
-def _pointer(typing_context, address):  # noqa: ANN001, ANN202
-    def generate(context, builder, signature, arguments):  # noqa: ANN001, ANN202
+def _pointer(typing_context, address):
+    def generate(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
 
     return types.voidptr(types.int64), generate
 
 
 @overload(vector)
-def _vector(table, place):  # noqa: ANN001, ANN202
-    def view(table, place):  # noqa: ANN001, ANN202
+def _vector(table, place):
+    def view(table, place):
         return carray(_pointer(table[place, 0]), (table[place, 1],), np.float64)
 
     return view
 
 
 @overload(matrix)
-def _matrix(table, place):  # noqa: ANN001, ANN202
-    def view(table, place):  # noqa: ANN001, ANN202
+def _matrix(table, place):
+    def view(table, place):
         return carray(_pointer(table[place, 0]), (table[place, 1], table[place, 2]), np.float64)
 
     return view
 
 
 @overload(cube)
-def _cube(table, place):  # noqa: ANN001, ANN202
-    def view(table, place):  # noqa: ANN001, ANN202
+def _cube(table, place):
+    def view(table, place):
         return carray(_pointer(table[place, 0]), (table[place, 1], table[place, 2], table[place, 3]), np.float64)
 
     return view
 
 
 @overload(whole)
-def _whole(table, place):  # noqa: ANN001, ANN202
-    def view(table, place):  # noqa: ANN001, ANN202
+def _whole(table, place):
+    def view(table, place):
         return carray(_pointer(table[place, 0]), (table[place, 1],), np.int64)
 
     return view
 
 
 @overload(whole_matrix)
-def _whole_matrix(table, place):  # noqa: ANN001, ANN202
-    def view(table, place):  # noqa: ANN001, ANN202
+def _whole_matrix(table, place):
+    def view(table, place):
         return carray(_pointer(table[place, 0]), (table[place, 1], table[place, 2]), np.int64)
 
     return view
 
 
 @overload(flags)
-def _flags(table, place):  # noqa: ANN001, ANN202
-    def view(table, place):  # noqa: ANN001, ANN202
+def _flags(table, place):
+    def view(table, place):
         return carray(_pointer(table[place, 0]), (table[place, 1],), np.bool_)
 
     return view
 
 
 @overload(table_at)
-def _table_at(address, rows):  # noqa: ANN001, ANN202
-    def view(address, rows):  # noqa: ANN001, ANN202
+def _table_at(address, rows):
+    def view(address, rows):
         return carray(address, (rows, 4), np.int64)
 
     return view

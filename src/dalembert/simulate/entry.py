@@ -15,7 +15,7 @@ from dalembert.names import near_matches
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
 from dalembert.simulate.equations.controller import Controller, controller
 from dalembert.simulate.events.asked import watches
-from dalembert.simulate.ignored import NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
+from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
 from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.session import RunSettings, Session
@@ -278,7 +278,8 @@ def simulate(
         from dalembert.simulate.implicit import simulate_implicit
 
         return simulate_implicit(system, duration, q, v, given, options)
-    if kind == "dry" or (method != "hybrid" and getattr(system, "contacts", ()) and not getattr(system, "unilateral", ())):
+    rubs = getattr(system, "contacts", ()) and not getattr(system, "unilateral", ())
+    if kind == "dry" or (method != "hybrid" and rubs):
         return _simulate_dry(system, duration, q, v, given, options)
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 
@@ -368,6 +369,10 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     found, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
+    if chosen == "hybrid" and any(each.kind == FRICTION for each in ignored):
+        from dalembert.simulate.contact.engine import rubs
+
+        ignored = [each for each in ignored if each.kind != FRICTION or not rubs(session, options.get("compiled"))]
     session.ignored = ignored
     return session
 

@@ -70,7 +70,7 @@ def derive_contacts(
 
 @dataclass(frozen=True, eq=False)
 class GapExpressions:
-    """Of unilateral contacts: gaps (k,), and three rows each: relative velocities (3 k,), rows (3 k, n), drift (3 k,)."""
+    """Of unilateral contacts: gaps (k,); three rows each: relative velocities (3 k,), rows (3 k, n), drift (3 k,)."""
 
     gaps: ca.SX
     velocity: ca.SX

@@ -76,8 +76,8 @@ TROUBLES = {
         "G_NN - mu G_NT . s = {detail:.3g} 1/kg"
     ),
     loop.UNCERTAIN_GAP: (
-        "at t = {t:.9g} s it is not certain after 2000 looks whether contact {who!r} closes: it moves along the surface "
-        'at no distance, and no force closes it; method="moreau" steps over such contacts'
+        "at t = {t:.9g} s it is not certain after 2000 looks whether contact {who!r} closes: it moves along the "
+        'surface at no distance, and no force closes it; method="moreau" steps over such contacts'
     ),
     loop.PASSAGE: (
         "at t = {t:.9g} s contact {who!r} opens by less than rounding and would go {detail:.2g} m deep: whether it "
@@ -189,9 +189,9 @@ class Engine:
         }
         arrays |= {"limits": np.array([float(x) for x in settings]), "direction_of": np.array(directions, float)}
         arrays |= {"terminal": np.array(terminal, np.int64)}
+        arrays["loose"] = np.flatnonzero(arrays["gapped"] & ~arrays["pair_bounded"]).astype(np.int64)
         self.at: Any = Arrays(arrays)
         self.table = table_of(arrays, Places._fields)
-        self.loose = np.flatnonzero(self.at.gapped & ~self.at.pair_bounded).astype(np.int64)
         self._bind_terms()
         self._bind_chart(chart)
         self._bind_forces(forces)
@@ -202,6 +202,7 @@ class Engine:
             mode.MOTION: mode.motion_unit, mode.PROJECT: mode.project_unit, mode.SHOT: loop.shot_unit,
             mode.TRANSITION: loop.transition_unit,
         }  # fmt: skip
+        self._run = SIGNATURE(loop.command_unit.address)
         for row, unit in units.items():
             self.at.calls[row] = unit.address, self.table.__array_interface__["data"][0], 0
 
@@ -214,7 +215,8 @@ class Engine:
         size, p = n + m + 3 * k, 4 * k
         signals = 0 if self.forces is None else self.forces.controller.symbols.numel()
         zeros = {
-            "environment": 2 + signals, "arguments": 4, "chart_base": s.nq, "chart_x": n, "x_rate": n, "way": n, "moved": s.nq,
+            "environment": 2 + signals, "arguments": 4, "chart_base": s.nq, "chart_x": n, "x_rate": n, "way": n,
+            "moved": s.nq,
             "q": s.nq, "v": n, "time": 1, "force": n, "event_values": max(self.watched, 1), "law_speeds": k,
             "law_kinetic": k, "law_static": k, "slow": k, "sliding_speed": k, "acceleration": n, "lam": m,
             "reactions": 3 * k, "contact_rate": 3 * k, "powers": 4, "right": size, "solution": size, "cone_g": p,
@@ -448,25 +450,33 @@ class Engine:
 
     # --- running --------------------------------------------------------------------------------------------------
 
+    def _ask(self, which: int, number: int = 0) -> int:
+        """Run the compiled loop; return how its last solve ended."""
+        arguments = self.at.arguments
+        arguments[mode.FIRST], arguments[mode.SECOND] = which, number
+        self._run(self.table.__array_interface__["data"][0], 0, 1, 0)
+        return int(arguments[mode.CODE])
+
     def begin(self) -> None:
         """Find the first modes; contacts that touch collide."""
-        self._refuse(loop.start(self.table, self.watched))
+        self._refuse(self._ask(loop.BEGIN))
 
     def advance(self, stop: float, most: int) -> int:
         """Go on to `stop`, or for some steps; return why it came back."""
         self.at.clock[loop.STOP] = stop
-        why = loop.advance(self.table, self.watched, self.loose, most)
+        self._ask(loop.GO_ON, most)
+        why = int(self.at.arguments[mode.RESULT])
         if why == loop.FAILURE:
             self._refuse(int(self.at.arguments[mode.CODE]))
         return int(why)
 
     def settle(self) -> None:
         """Decide the modes anew at the state of the run: forces have changed."""
-        self._refuse(loop.settle_here(self.table))
+        self._refuse(self._ask(loop.DECIDE))
 
     def gaps(self) -> Array:
         """Return the gaps at the state of the run; of contacts without one infinite."""
-        loop.evaluate_here(self.table)
+        self._ask(loop.EVALUATE)
         return np.where(self.at.gapped, self.at.gaps, np.inf)
 
     def _refuse(self, code: int) -> None:
@@ -491,7 +501,8 @@ class Engine:
         z, count = self.at, int(self.at.tally[loop.COMPLETE])
         block = {
             "t": z.sample_t[:count].copy(), "q": z.sample_q[:count].copy(), "v": z.sample_v[:count].copy(),
-            "acceleration": z.sample_a[:count].copy(), "multipliers": z.sample_lam[:count].copy(), "work": z.sample_sums[:count, 0].copy(),
+            "acceleration": z.sample_a[:count].copy(), "multipliers": z.sample_lam[:count].copy(),
+            "work": z.sample_sums[:count, 0].copy(),
             "step": z.sample_sums[:count, 3].copy(), "heat": z.sample_sums[:count, 1].copy(),
             "friction_work": z.sample_sums[:count, 2].copy(), "contact_forces": z.sample_r[:count].copy(),
             "modes": z.sample_mode[:count].copy(),
@@ -591,7 +602,7 @@ class ContactRun:
                 )
             i = self.names.index(name)
             e = self.engine
-            loop.first_modes(e.table)
+            e._ask(loop.FIND_MODES)
             if e.at.slides[i]:
                 speeds = ", ".join(
                     f"{x:.6g}" for x in e.at.velocity[3 * i + 1 : 3 * i + 1 + self.system.contacts[i].width]
@@ -705,13 +716,19 @@ def run_contacts(
     if why and compiled:
         raise UnsupportedError(f"compiled=True takes no {why}; compiled=False does")
     shapes = isinstance(session.system, Mechanism) and session.extra.get("contacts") is not None
-    rubs = isinstance(session.system, Mechanism) and bool(np.any(np.asarray(session.system.friction) > 0.0))
-    if why or compiled is False or (compiled is None and shapes and not rubs):
+    if compiled is False or (shapes and not compiled and not rubs(session, compiled)):
         if not shapes:
             raise UnsupportedError("compiled=False takes contacts of a mechanism's shapes alone")
         run_hybrid(session, impacts)
         return
     ContactRun(session, impacts, sticking).run()
+
+
+def rubs(session: Session, compiled: bool | None) -> bool:
+    """Return whether the dry friction of a mechanism's joints acts in a run from event to event."""
+    system = session.system
+    has = isinstance(system, Mechanism) and bool(np.any(np.asarray(system.friction) > 0.0))
+    return has and compiled is not False and not _only_plain(session)
 
 
 def _only_plain(session: Session) -> str:

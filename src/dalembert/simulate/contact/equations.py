@@ -2,7 +2,7 @@
 
 | system | terms |
 |---|---|
-| `Mechanism` | traced from its joints and the pairs of its contacts; joints with dry friction are contacts without a gap |
+| `Mechanism` | traced from its joints and pairs of shapes; joints with dry friction are contacts without a gap |
 | `Lagrangian` | its expressions |
 | `Matrices`, others | a Python function, called back |
 

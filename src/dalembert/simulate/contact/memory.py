@@ -132,6 +132,7 @@ class Places(NamedTuple):
     # zeros of the user, impacts, gains
     signs: int
     direction_of: int
+    loose: int
     terminal: int
     zeros: int
     struck: int

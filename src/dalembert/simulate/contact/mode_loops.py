@@ -1,5 +1,5 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""The dynamics of contacts in one mode, compiled: forces of closed, sticking and sliding contacts, impacts, projections.
+"""The dynamics of contacts in one mode, compiled: forces of closed and sliding contacts, impacts, projections.
 
 A contact has three rows: normal, tangent, tangent (rows that it lacks are zero). Symbols: W contact rows (3 k, n),
 u = W v + offsets relative velocities, u' = W a + shift; r reactions on the system (N, T, T), A constraint rows.
@@ -754,7 +754,7 @@ def solve_motion(w, t, careful):
     if mode_counts[REDUNDANT]:
         return decided(w)
     code = held(w, careful)
-    if code == SINGULAR or code == DOUBTFUL:
+    if code in (SINGULAR, DOUBTFUL):
         code = decided(w)
     return code
 

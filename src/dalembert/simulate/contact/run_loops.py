@@ -1,5 +1,5 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""Contacts from event to event, compiled: steps of order 8 in a mode, guards isolated and located, transitions, impacts.
+"""Contacts from event to event, compiled: steps of order 8 in a mode, guards located, transitions, impacts.
 
     step in a mode ─► gap closes? force, cone or sliding speed reaches its end? user's zero? ─► located by steps of full
     order ─► impact ─► modes anew ─► step ...
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel.loops import compiled, invoke, nested
+from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, cube, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.simulate.contact.memory import AT, ROWS
 from dalembert.simulate.contact.mode_loops import (
@@ -114,7 +114,7 @@ OPENING, WEAK = 1e-9, 1e-12
 """Parts of the accelerations and of the forces below which they are none."""
 
 DIP, ENDS = 0.2, 1e-6
-"""A margin below this part of its largest may have been below zero between stages; stages this near to ends are ends."""
+"""A margin below this part of its largest may dip below zero between stages; stages this near to ends are ends."""
 
 GRAZING = 1e-11
 """A gap that closes by less than this and opens again within a step is none, metres."""
@@ -126,7 +126,7 @@ CLOSING, POLYNOMIAL, EARLY, ROUNDING = 1e-9, 4.0, 1e-3, 1e-6
 """Approach, error of the polynomial in tolerances, first look at what opens, depth by which it may seem to sink."""
 
 TOUCHING, STILL, SLOW = 1e-9, 1e-9, 1e-3
-"""Gaps that touch (m), velocities that are rest (parts of all), separation that belongs to impacts that pile up (m/s)."""
+"""Gaps that touch (m), velocities that are rest (parts of all), separation within impacts that pile up (m/s)."""
 
 CHANGES, AT_ONCE = 50, 1000
 """Changes of mode at one instant, and events without a step, at most."""
@@ -432,7 +432,7 @@ def margins(w, out):
                 out[3 * i + 1] = along
             continue
         coefficient = static(w, i)
-        if gapped[i] and not (coefficient > 0.0 and N > pull):
+        if gapped[i] and not (coefficient > 0.0 and pull < N):
             continue
         reserve = coefficient * abs(N) - np.sqrt(reactions[3 * i + 1] ** 2 + reactions[3 * i + 2] ** 2)
         begins = np.sqrt(contact_rate[3 * i + 1] ** 2 + contact_rate[3 * i + 2] ** 2)
@@ -523,9 +523,9 @@ def ball_bounds(w, ball, q, h, speeds, accelerations):
     angular = flags(w, AT.angular)
     chain_end = vector(w, AT.chain_end)
     speed = acceleration = W = B = 0.0
-    for l in range(chain_first[ball], chain_first[ball + 1]):
-        kind, first_q, straight, first_v, count = chain_links[l]
-        before, behind, pitch = chain_lengths[l]
+    for link in range(chain_first[ball], chain_first[ball + 1]):
+        kind, first_q, straight, first_v, count = chain_links[link]
+        before, behind, pitch = chain_lengths[link]
         w2 = b2 = u2 = c2 = 0.0
         w1 = b1 = product = 0.0
         product = 1.0
@@ -641,8 +641,8 @@ def isolate(w, i, h, start, end, L, K, width, slack, found):
 def gap_in(w, i, h, ready):
     """Find where gap i closes within the step h that was taken last.
 
-    Return how it ended, the length up to which it is certain, whether it closes there, and whether the step has to be
-    taken again. `ready`: the polynomial is made.
+    Return how it ended, the length up to which it is certain, and whether it closes there. `ready`: the polynomial is
+    made.
     """
     q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
     clock, q1, v1 = vector(w, AT.clock), vector(w, AT.q1), vector(w, AT.v1)
@@ -665,13 +665,13 @@ def gap_in(w, i, h, ready):
     width = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
     slack = POLYNOMIAL * (limits[ATOL] + limits[RTOL])
     # nothing can happen: most steps end here
-    if start[1] > 0.0 and end[1] > 0.0:
-        if least_value(start[0], start[1], start[2], end[0], end[1], end[2], L, K) > -GRAZING:
-            return SOUND, h, False, False
+    lowest = least_value(start[0], start[1], start[2], end[0], end[1], end[2], L, K)
+    if start[1] > 0.0 and end[1] > 0.0 and lowest > -GRAZING:
+        return SOUND, h, False
     if not ready[0]:
         code = interpolate(w, h)
         if code != SOUND:
-            return code, h, False, False
+            return code, h, False
         ready[0] = True
     if start[1] <= 0.0:
         opened = False
@@ -687,15 +687,15 @@ def gap_in(w, i, h, ready):
                         start[0], start[1], start[2], opened = s, g, r, True
                     s *= 2.0
                 if not opened and end[1] > 0.0:
-                    return SOUND, h, False, False
+                    return SOUND, h, False
         if not opened:
             if start[2] < 0.0:
-                return SOUND, 0.0, True, False
+                return SOUND, 0.0, True
             if end[1] < -ROUNDING * abs(end[2]) * h:
                 clock[DETAIL] = -end[1]
                 tally[WHO] = i
-                return PASSAGE, h, False, False
-            return SOUND, h, False, False
+                return PASSAGE, h, False
+            return SOUND, h, False
     found = np.zeros((2, 3))
     for _ in range(TRIALS):
         verdict_of = isolate(w, i, h, start, end, L, K, width, slack, found)
@@ -705,11 +705,11 @@ def gap_in(w, i, h, ready):
                 copy_to(q1, end_q)
                 copy_to(v1, end_v)
                 copy_to(sums, more)
-                return SOUND, h, False, False
+                return SOUND, h, False
             if certain <= LEAST_PART * h:
                 tally[WHO] = i
-                return UNCERTAIN_GAP, h, False, False
-            return SOUND, certain, False, True
+                return UNCERTAIN_GAP, h, False
+            return SOUND, certain, False
         # the bracket on the polynomial, then steps of full order
         high, g_high = found[1, 0], found[1, 1]
         if high < h:
@@ -717,7 +717,7 @@ def gap_in(w, i, h, ready):
             code, g_high = guard(w, GAP, i, 1.0, high)
             copy_rows(stages, K_kept)
             if code != SOUND:
-                return code, h, False, False
+                return code, h, False
         if g_high > 0.0:
             start[0], start[1], start[2] = (
                 high,
@@ -731,16 +731,16 @@ def gap_in(w, i, h, ready):
             code, g_low = guard(w, GAP, i, 1.0, low)
             copy_rows(stages, K_kept)
             if code != SOUND:
-                return code, h, False, False
+                return code, h, False
             if g_low <= 0.0:
                 low, g_low = start[0], start[1]
         # near the zero of the polynomial the bracket is small at once
         low, g_low, high, g_high, code = pinch(w, i, h, low, g_low, high, g_high)
         if code != SOUND:
-            return code, h, False, False
+            return code, h, False
         code, at = locate(w, GAP, i, 1.0, low, high, g_low, g_high, width)
-        return code, at, True, False
-    return SOUND, start[0], False, True
+        return code, at, True
+    return SOUND, start[0], False
 
 
 @nested
@@ -789,7 +789,7 @@ def pinch(w, i, h, low, g_low, high, g_high):
 
 @nested
 def node(w, h, part, watched, loose, out):
-    """Write all functions at a part of the step: the user's, then gaps without bounds; return whether they are there."""
+    """Write all functions at a part of the step: the user's, then gaps without bounds; return whether none failed."""
     q0, v0, environment = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.environment)
     time, q1, v1 = vector(w, AT.time), vector(w, AT.q1), vector(w, AT.v1)
     clock, event_values, gaps = vector(w, AT.clock), vector(w, AT.event_values), vector(w, AT.gaps)
@@ -1143,17 +1143,17 @@ def do_settle(w):
         noise = OPENING * (1.0 + noise)
         opened = begins = False
         for i in range(k):
-            if closed[i] and gapped[i] and reactions[3 * i] <= pull:
-                if contact_rate[3 * i] > noise or needed[3 * i] < -pull:
-                    closed[i], slides[i], opened = False, False, True
-                    note(w, clock[T], i, CLOSED, OPEN)
+            leaves = contact_rate[3 * i] > noise or needed[3 * i] < -pull
+            if closed[i] and gapped[i] and reactions[3 * i] <= pull and leaves:
+                closed[i], slides[i], opened = False, False, True
+                note(w, clock[T], i, CLOSED, OPEN)
         if opened:
             continue
         for i in range(k):
             if not closed[i] or slides[i] or tangents[i] == 0 or not static_applies(w, i):
                 continue
             N = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load_[i])
-            if gapped[i] and not N > pull:
+            if gapped[i] and not pull < N:
                 continue
             x, y = contact_rate[3 * i + 1], contact_rate[3 * i + 2]
             force = np.sqrt(needed[3 * i + 1] ** 2 + needed[3 * i + 2] ** 2)
@@ -1590,7 +1590,7 @@ def touches(w):
     return False
 
 
-@compiled
+@nested
 def first_modes(w):
     """Let contacts without a gap slide where they move, at the state of the run."""
     q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
@@ -1611,7 +1611,7 @@ def first_modes(w):
     choose(w)
 
 
-@compiled
+@nested
 def start(w, watched):
     """Begin a run: contacts that touch collide or close, others find out whether they stick; return how it ended."""
     clock = vector(w, AT.clock)
@@ -1685,7 +1685,7 @@ def rest_planes(w):
     return code
 
 
-@compiled
+@nested
 def advance(w, watched, loose_all, most):
     """Go on until the stop of this segment; return why it came back; how the last solve ended is in `arguments`."""
     arguments = vector(w, AT.arguments)
@@ -1763,7 +1763,7 @@ def step(w, watched, loose_all, ready, fired):
     K_kept = stages.copy()
     for i in range(k):
         if gapped[i] and not closed[i] and pair_bounded[i]:
-            code, at, struck, repeat = gap_in(w, i, h, ready)
+            code, at, struck = gap_in(w, i, h, ready)
             if code != SOUND:
                 return code
             if at < h or struck:
@@ -1921,7 +1921,7 @@ def standstill(w, h):
     return SOUND
 
 
-@compiled
+@nested
 def settle_here(w):
     """Decide modes anew at the state of the run, and note changes; return how it ended."""
     closed, clock = flags(w, AT.closed), vector(w, AT.clock)
@@ -1938,10 +1938,33 @@ def settle_here(w):
     return code
 
 
-@compiled
+@nested
 def evaluate_here(w):
     """Write the terms at the state of the run."""
     time, clock, calls = vector(w, AT.time), vector(w, AT.clock), whole_matrix(w, AT.calls)
     set_state(w, vector(w, AT.q0), vector(w, AT.v0))
     time[0] = clock[T]
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+
+
+BEGIN, GO_ON, DECIDE, EVALUATE, FIND_MODES = range(5)
+"""What the driver asks for."""
+
+
+def _command(address, first, stop, scratch):
+    w = table_at(address, ROWS)
+    arguments, loose, watched = vector(w, AT.arguments), whole(w, AT.loose), vector(w, AT.direction_of).size
+    which = arguments[FIRST]
+    if which == BEGIN:
+        arguments[CODE] = start(w, watched)
+    elif which == GO_ON:
+        arguments[RESULT] = advance(w, watched, loose, int(arguments[SECOND]))
+    elif which == DECIDE:
+        arguments[CODE] = settle_here(w)
+    elif which == EVALUATE:
+        evaluate_here(w)
+    else:
+        first_modes(w)
+
+
+command_unit = Unit(_command)
