@@ -273,12 +273,13 @@ def simulate(
 
 def kind_of(system: Any) -> str:
     """Return which of three ways a system goes: "smooth" (and contacts of a mechanism), "dry", "implicit"."""
-    from dalembert.model.lagrangian.lagrangian import Lagrangian
-    from dalembert.model.matrices import Matrices
     from dalembert.model.mechanism.mechanism import Mechanism
 
-    if isinstance(system, Mechanism):
+    if isinstance(system, Mechanism):  # first, since it needs neither CasADi nor the solvers of friction
         return "smooth"
+    from dalembert.model.lagrangian.lagrangian import Lagrangian
+    from dalembert.model.matrices import Matrices
+
     if isinstance(system, Lagrangian | Matrices):
         return "dry" if system.contacts else "smooth"
     from dalembert.simulate.equations.dae import DAE
