@@ -29,7 +29,7 @@ def test_import_is_light():
 def test_runs_of_mechanisms_start_light():
     """On the way to `da.simulate` of a mechanism nothing is loaded that a run from the caches does not use."""
     names = ("casadi", "jaxtyping", "scipy.integrate", "scipy.linalg", "scipy.optimize", "matplotlib", "rich")
-    code = f"import sys, dalembert.simulate.mechanism; print([name for name in {names} if name in sys.modules])"
+    code = f"import sys, dalembert.simulate.entry; print([name for name in {names} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
 

@@ -286,12 +286,13 @@ def simulate(
 
 def kind_of(system: Any) -> str:
     """Return which of three ways a system goes: "smooth" (and contacts of a mechanism), "dry", "implicit"."""
-    from dalembert.model.lagrangian.lagrangian import Lagrangian
-    from dalembert.model.matrices import Matrices
     from dalembert.model.mechanism.mechanism import Mechanism
 
-    if isinstance(system, Mechanism):
+    if isinstance(system, Mechanism):  # first, since it needs neither CasADi nor the solvers of friction
         return "smooth"
+    from dalembert.model.lagrangian.lagrangian import Lagrangian
+    from dalembert.model.matrices import Matrices
+
     if isinstance(system, Lagrangian | Matrices):
         return "smooth"
     from dalembert.simulate.equations.dae import DAE
@@ -330,10 +331,19 @@ def _simulate_dry(system: Any, duration: float, q: Any, v: Any, given: dict[str,
     return simulate_friction(system, duration, q, v, **taken | way | options)
 
 
-def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: dict[str, Any]) -> Session:
-    """Return the session of a run: options checked, the start on the constraints, a stepper chosen with its reason."""
+def _in_time(system: Any) -> Any:
+    """Return a system as steppers read it; a mechanism is, and needs no import."""
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+    if isinstance(system, Mechanism):
+        return system
     from dalembert.simulate.equations.lagrangian_system import in_time
 
+    return in_time(system)
+
+
+def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: dict[str, Any]) -> Session:
+    """Return the session of a run: options checked, the start on the constraints, a stepper chosen with its reason."""
     t, method, contacts = given["t"], given["method"], given["contacts"]
     if not (is_number(t) and np.isfinite(t)):
         raise ModelError(f"t={t!r} must be a finite number")
@@ -348,7 +358,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     refuse_too_many(numbers["duration"], numbers["every"])
     if not (given["progress"] is None or isinstance(given["progress"], bool | np.bool_)):
         raise ModelError(f"progress={given['progress']!r} must be True, False or None")
-    moving = in_time(system)
+    moving = _in_time(system)
     law = controller(moving, given["force"])
     if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise ModelError(
