@@ -8,7 +8,7 @@ import pytest
 
 import dalembert as da
 from dalembert.examples import two_blocks
-from dalembert.friction import Coulomb, JointFriction, StaticKinetic, Stribeck, Unilateral
+from dalembert.friction import Coulomb, Dry, JointFriction, StaticKinetic, Stribeck, Unilateral
 from dalembert.simulate.contact import Contact, Sphere
 from tests.simulate.contact_cases import cradle, impacting_stick, rocking_block, tennis_ball, vertical_ball
 
@@ -120,7 +120,6 @@ def test_joint_friction_acts_as_in_a_lagrangian():
     np.testing.assert_allclose([e.time for e in run.events], [e.time for e in other.events], rtol=0, atol=1e-8)
     assert len(run.events) >= 6
     np.testing.assert_allclose(run.q[-1], other.q[-1], atol=1e-8)
-    assert run.v[-1, 0] == 0.0
     balance = np.asarray(run.energy.total) - run.energy.total[0] + run.heat
     np.testing.assert_allclose(balance, 0.0, atol=1e-7)
 
@@ -147,3 +146,50 @@ def test_what_the_compiled_engine_does_not_take_is_named():
     m, q, v, contacts = tennis_ball()
     with pytest.raises(da.ModelError, match="compiled="):
         da.simulate(m, 1.0, q, v, contacts=contacts, method="hybrid", compiled="yes")
+
+
+def test_events_of_the_user_and_samples_at_equal_times():
+    ball = [Contact(Sphere("ball", 0.1), restitution=0.8)]
+
+    def apex(t, q, v):
+        return v[0]
+
+    apex.direction, apex.terminal = -1, 2
+    run = da.simulate(
+        vertical_ball(), 5.0, [1.0], [0.0], contacts=ball, compiled=True, events={"apex": apex}, every=0.05, **TIGHT
+    )
+    assert run.status == "event"
+    first = np.sqrt(2 * 0.9 / 9.81)
+    zeros = [e.time for e in run.events if e.contact == "apex"]
+    np.testing.assert_allclose(zeros, [0.0, first * (1 + 0.8)], atol=1e-11)
+    asked = 0.05 * np.arange(1, int(zeros[-1] / 0.05) + 1)
+    assert np.isin(asked, run.t).all()
+
+
+def test_a_run_with_joint_friction_is_stored_and_continued(tmp_path):
+    def run(duration, **options):
+        return da.simulate(rubbing_pendulum(0.1), duration, [2.5], [0.0], **TIGHT, **options)
+
+    whole = run(4.0)
+    run(2.0, file=tmp_path / "run.h5")
+    resumed = da.resume(tmp_path / "run.h5", duration=4.0)
+    np.testing.assert_allclose(moved(resumed)[1], moved(whole)[1], rtol=0, atol=1e-9)
+    assert moved(resumed)[0] == moved(whole)[0]
+    np.testing.assert_allclose(resumed.q[-1], whole.q[-1], atol=1e-9)
+
+
+def test_a_law_of_the_user_is_called():
+    class Weak(Dry):
+        """A law that loops do not know."""
+
+    q, v = ca.SX.sym("q"), ca.SX.sym("v")
+    runs = [
+        da.simulate(
+            da.Lagrangian(q, v, v**2 / 2, q**2 / 2, friction=[JointFriction("pad", 0, law)]), 10.0, [3.0], [0.0],
+            method="hybrid", **TIGHT,
+        )
+        for law in (Dry(0.3), Weak(0.3))
+    ]  # fmt: skip
+    assert moved(runs[0])[0] == moved(runs[1])[0]
+    np.testing.assert_allclose(moved(runs[0])[1], moved(runs[1])[1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(moved(runs[0])[1][0], np.pi, atol=1e-9)

@@ -1,3 +1,4 @@
+# pyright: reportCallIssue=false, reportArgumentType=false, reportAttributeAccessIssue=false
 """Many arrays as one argument of compiled loops: a table of addresses and shapes, and views of single arrays.
 
 A loop that passes dozens of arrays to others is compiled for minutes: every call copies, counts and types all of them.
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, types
+from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import config
 from numba.extending import intrinsic, overload
 
@@ -27,7 +28,8 @@ def table_of(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
     table = np.zeros((len(names), 4), np.int64)
     for row, name in zip(table, names, strict=True):
         array = arrays[name]
-        assert array.flags.c_contiguous and array.dtype in (np.float64, np.int64, np.bool_), name
+        if not array.flags.c_contiguous or array.dtype not in (np.float64, np.int64, np.bool_):
+            raise TypeError(f"{name}: loops read contiguous arrays of float64, int64 or bool, not {array.dtype}")
         row[0] = array.__array_interface__["data"][0]
         row[1 : 1 + array.ndim] = array.shape
     return table

@@ -329,11 +329,9 @@ class Engine:
     def _bind_events(self, function: Any) -> None:
         w = self.at
         if function is not None:
-            given = {"q": w.q, "v": w.v, "t": w.environment[:1]}
-            names = [function.name_in(i) for i in range(function.n_in())]
             kernel = Kernel(function, width=1)
-            self._take(mode.EVENTS, kernel, {**given, kernel.outputs[0].name: w.event_values} | dict.fromkeys([], None))
-            del names
+            given = {"q": w.q, "v": w.v, "t": w.environment[:1], kernel.outputs[0].name: w.event_values}
+            self._take(mode.EVENTS, kernel, given)
         elif self.callables:
             self._callback(mode.EVENTS, self._events)
 
@@ -366,8 +364,8 @@ class Engine:
         for i in np.flatnonzero(self.at.law == mode.OTHER):
             law = self.system.contacts[i].law
             w.law_kinetic[i], w.law_static[i] = (
-                float(law.law_kinetic(float(w.law_speeds[i]), state)),
-                float(law.law_static(state)),
+                float(law.kinetic(float(w.law_speeds[i]), state)),
+                float(law.static(state)),
             )
 
     def _hard(self) -> None:

@@ -193,11 +193,16 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], places: list
     gaps, rows, drifts, axes = [], [], [], []
     for pair in pairs:
         gap, row, drift, axis = _pair(pair, frames, q, v, n)
-        gaps.append(gap), rows.append(row), drifts.append(drift), axes.append(axis)
+        gaps, rows, drifts, axes = [*gaps, gap], [*rows, row], [*drifts, drift], [*axes, axis]
     for j in places:
         row = ca.SX.zeros(3, n)
         row[1, j] = 1.0
-        gaps.append(ca.SX(0)), rows.append(row), drifts.append(ca.SX.zeros(3)), axes.append(ca.SX.zeros(3, 3))
+        gaps, rows, drifts, axes = (
+            [*gaps, ca.SX(0)],
+            [*rows, row],
+            [*drifts, ca.SX.zeros(3)],
+            [*axes, ca.SX.zeros(3, 3)],
+        )
     k = len(gaps)
     if k:
         W = ca.vertcat(*rows)
@@ -317,7 +322,7 @@ def trace_lagrangian(system: Any) -> ca.Function:
             row[1 + j, :] = contacts.rows[column, :]
             u[1 + j], d[1 + j] = contacts.velocity[column], contacts.drift[column]
             column += 1
-        rows.append(row), velocity.append(u), shift.append(d)
+        rows, velocity, shift = [*rows, row], [*velocity, u], [*shift, d]
     gaps, extra = system._gap_expressions, len(system.unilateral)
     if rows or extra:
         k = len(rows)

@@ -748,6 +748,7 @@ def pinch(w, i, h, low, g_low, high, g_high):
     """Narrow a bracket of gap i by the zero of the step's polynomial: two steps of full order instead of six."""
     stages = matrix(w, AT.stages)
     a, b, ga, gb = low / h, high / h, g_low, g_high
+    s = b
     for _ in range(60):
         s = b - gb * (b - a) / (gb - ga) if gb != ga else 0.5 * (a + b)
         s = s if a < s < b else 0.5 * (a + b)
@@ -1584,10 +1585,10 @@ def touches(w):
     set_state(w, q0, v0)
     time[0] = clock[T]
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    found = False
     for i in range(closed.size):
-        if gapped[i] and gaps[i] <= TOUCHING and velocity[3 * i] <= STILL:
-            return True
-    return False
+        found = found or (gapped[i] and gaps[i] <= TOUCHING and velocity[3 * i] <= STILL)
+    return found
 
 
 @nested

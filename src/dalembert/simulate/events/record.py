@@ -16,7 +16,7 @@ class Mode(IntEnum):
     OPEN = 3
 
 
-MODES = {Mode.STICK: "stick", Mode.SLIP_PLUS: "slip+", Mode.SLIP_MINUS: "slip-", Mode.SLIP: "slip", Mode.OPEN: "open"}
+MODES: dict[int, str] = {-1: "slip-", 0: "stick", 1: "slip+", 2: "slip", 3: "open"}
 """Modes as words of events."""
 
 
