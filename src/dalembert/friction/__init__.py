@@ -2,7 +2,7 @@
 
 from dalembert.friction.batch import resolve_batch
 from dalembert.friction.bounded.methods import METHODS
-from dalembert.friction.laws.contacts import CONTACTS, Bounded, Coulomb, FrictionContact, JointFriction
+from dalembert.friction.laws.contacts import CONTACTS, Bounded, Coulomb, FrictionContact, JointFriction, Unilateral
 from dalembert.friction.laws.laws import LAWS, Dry, ExpressionLaw, Hyperbolic, Law, StaticKinetic, Stribeck, Tabulated
 from dalembert.friction.problem import Limited, Reacting
 from dalembert.friction.resolution import BatchResolution, FrictionCertificate, FrictionStatus, IndexSets, Resolution
@@ -31,6 +31,7 @@ __all__ = [
     "StaticKinetic",
     "Stribeck",
     "Tabulated",
+    "Unilateral",
     "UniquenessReport",
     "resolve",
     "resolve_batch",

@@ -100,6 +100,9 @@ class EntryLibrary(JITCodeLibrary):
             self._reload_init.update(library._reload_init)
         for module in modules_of(self):
             self._final_module.link_in(module, preserve=True)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage.name == "weak_odr":
+                function.linkage = "linkonce_odr"  # left out where all calls of it are inlined
         self._linking_libraries = []
         super().finalize()
         for variable in self._final_module.global_variables:
@@ -114,7 +117,7 @@ def linkable(module: Any) -> Any:
     module = module.clone()
     for function in module.functions:
         if not function.is_declaration and function.linkage.name == "external":
-            function.linkage = "linkonce_odr"
+            function.linkage = "weak_odr"  # taken in even where nothing taken in so far calls it
     return module
 
 
@@ -161,7 +164,7 @@ class LoopCompiler(compiler.Compiler):
             kind = EntryLibrary if is_entry else PartLibrary
             self.state.library = kind(self.state.targetctx.codegen(), func.__qualname__)
             self.state.library.enable_object_caching()
-            self.state.flags.no_cfunc_wrapper = True  # no loop is called by its address
+            self.state.flags.no_cfunc_wrapper = not (is_entry and Compiling.entry.by_address)
             if not is_entry:
                 self.state.flags.no_cpython_wrapper = True
         return super().compile_extra(func)
@@ -172,7 +175,12 @@ INHERITED = {"_nrt": "nrt", "fastmath": "fastmath", "error_model": "error_model"
 
 
 class LoopDispatcher(CPUDispatcher):
-    """A compiled function as Numba has it, with a second set of codes: those that entries take in."""
+    """A compiled function as Numba has it, with a second set of codes: those that entries take in.
+
+    `by_address` says that other loops call it by its address (`views.Unit`).
+    """
+
+    by_address = False
 
     _cache: Any
     targetctx: Any

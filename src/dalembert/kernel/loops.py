@@ -46,6 +46,11 @@ steady = loop(nogil=True, error_model="numpy", _nrt=False)
 inner = loop(nogil=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """As `steady`, for loops that only other loops call: no code is made by which Python could call them."""
 
+nested = loop(
+    nogil=True, error_model="numpy", _nrt=True, fastmath=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""As `compiled`, for loops that only other loops call, and that may make arrays."""
+
 inlined = loop(nogil=True, error_model="numpy", inline="always")
 """For functions with one call site: passing dozens of arrays costs as much as a Newton step."""
 

@@ -15,7 +15,7 @@ from dalembert.names import near_matches
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
 from dalembert.simulate.equations.controller import Controller, controller
 from dalembert.simulate.events.asked import watches
-from dalembert.simulate.ignored import NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
+from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
 from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.session import RunSettings, Session
@@ -51,9 +51,9 @@ def _variational() -> Stepper:
 
 
 def _hybrid() -> Stepper:
-    from dalembert.simulate.contact.hybrid import run_hybrid
+    from dalembert.simulate.contact.engine import run_contacts
 
-    return run_hybrid
+    return run_contacts
 
 
 def _moreau() -> Stepper:
@@ -97,6 +97,10 @@ def choose(
     """Return a method and the reason for it, in words."""
     if contacts is not None:
         return _choose_with_contacts(system, contacts, q, numbers)
+    rubbing = rubbing_contacts(system)
+    if rubbing:
+        some = "1 contact" if len(rubbing) == 1 else f"{len(rubbing)} contacts"
+        return "hybrid", f"{some} of the system: from event to event, every impact, stick and slip located"
     decays = fastest_decay(system, law, q, v, t) * numbers["duration"]
     if decays > STIFF and numbers["step"] is None:
         from dalembert.simulate.steppers.stiff import unsuited
@@ -117,6 +121,14 @@ def choose(
                 "keep it"
             )
     return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
+
+
+def rubbing_contacts(system: Any) -> tuple[str, ...]:
+    """Return the names of contacts with dry friction that a system has by itself: of a mechanism its joints'."""
+    given = getattr(system, "given", None)
+    if given is not None:
+        return tuple(one.name for one in (*given.contacts, *getattr(given, "unilateral", ())))
+    return tuple(name for name, limit in zip(system.coordinates, system.friction, strict=True) if limit > 0.0)
 
 
 def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
@@ -266,7 +278,8 @@ def simulate(
         from dalembert.simulate.implicit import simulate_implicit
 
         return simulate_implicit(system, duration, q, v, given, options)
-    if kind == "dry":
+    rubs = getattr(system, "contacts", ()) and not getattr(system, "unilateral", ())
+    if kind == "dry" or (method != "hybrid" and rubs):
         return _simulate_dry(system, duration, q, v, given, options)
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 
@@ -281,7 +294,7 @@ def kind_of(system: Any) -> str:
     from dalembert.model.matrices import Matrices
 
     if isinstance(system, Lagrangian | Matrices):
-        return "dry" if system.contacts else "smooth"
+        return "smooth"
     from dalembert.simulate.equations.dae import DAE
     from dalembert.tableau.tableau import Tableau
 
@@ -357,7 +370,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     chosen, reason = (
         choose(moving, law, contacts, q, v, numbers, float(t)) if method == "auto" else (method, "asked for")
     )
-    _refuse_unknown(chosen, contacts, options)
+    _refuse_unknown(chosen, contacts is not None or bool(rubbing_contacts(moving)), contacts, options)
     reason += contradiction(moving, q, float(t))
     ignored = ignored_data(moving, contacts, law.kind != "none")
     reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
@@ -366,13 +379,17 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     found, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
+    if chosen == "hybrid" and any(each.kind == FRICTION for each in ignored):
+        from dalembert.simulate.contact.engine import rubs
+
+        ignored = [each for each in ignored if each.kind != FRICTION or not rubs(session, options.get("compiled"))]
     session.ignored = ignored
     return session
 
 
-def _refuse_unknown(method: str, contacts: Any, options: dict[str, Any]) -> None:
+def _refuse_unknown(method: str, touching: bool, contacts: Any, options: dict[str, Any]) -> None:
     """Refuse options that neither `simulate` nor the method knows, by name."""
-    if (contacts is None) == (method in WITH_CONTACTS):
+    if (contacts is not None and method not in WITH_CONTACTS) or (method in WITH_CONTACTS and not touching):
         raise ModelError(
             f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
             f"{' and '.join(map(repr, WITH_CONTACTS))} take them"

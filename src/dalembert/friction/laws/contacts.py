@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.friction.laws.laws import as_law
 
@@ -115,6 +116,46 @@ class JointFriction(FrictionContact):
             raise ModelError(f"contact {self.name!r}: a joint's `along` is the name or number of a coordinate")
 
 
+@dataclass(frozen=True, eq=False)
+class Unilateral(FrictionContact):
+    """Two things that may touch: gap >= 0, a normal force that only pushes, friction in its cone, impacts.
+
+    Attributes
+    ----------
+    gap
+        The distance, an SX expression of q and t of a `Lagrangian`: positive where the contact is open.
+    along
+        Relative velocity along the surface, as of other contacts; None where nothing rubs.
+    law
+        Coefficient of friction: a number or a law.
+    restitution
+        Between 0 (plastic) and 1 (elastic).
+    impact
+        "newton": normal velocities are reversed by `restitution`; "poisson": impulses of expansion are that part of
+        those of compression.
+    """
+
+    along: Any = None
+    law: Any = 0.0
+    gap: Any = field(kw_only=True)
+    restitution: float = field(default=0.0, kw_only=True)
+    impact: str = field(default="newton", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.directions not in (0, 1, 2):
+            raise ModelError(f"contact {self.name!r}: no direction, one, or two for a plane, not {self.directions}")
+        if not (is_number(self.restitution) and 0.0 <= self.restitution <= 1.0):
+            raise ModelError(f"contact {self.name!r}: restitution={self.restitution!r} must be between 0 and 1")
+        if self.impact not in ("newton", "poisson"):
+            raise ModelError(f"contact {self.name!r}: impact={self.impact!r} is not one of 'newton', 'poisson'")
+
+    @property
+    def directions(self) -> int:
+        """Number of tangential directions: 0, 1, or 2 for a plane."""
+        return 0 if self.along is None else super().directions
+
+
 def _refuse_many(one: FrictionContact) -> None:
     if one.directions not in (1, 2):
         raise ModelError(f"contact {one.name!r}: one direction or two for a plane, not {one.directions}")
@@ -122,6 +163,20 @@ def _refuse_many(one: FrictionContact) -> None:
 
 CONTACTS = (Bounded, Coulomb, JointFriction)
 """Every kind of contact."""
+
+
+def checked_unilateral(contacts: Any, others: tuple[FrictionContact, ...]) -> tuple[Unilateral, ...]:
+    """Return unilateral contacts as a tuple; names must be distinct, also from those of other contacts."""
+    if contacts is None:
+        return ()
+    several = [contacts] if isinstance(contacts, Unilateral) else contacts
+    if not isinstance(several, list | tuple) or not all(isinstance(one, Unilateral) for one in several):
+        raise ModelError("unilateral must be a list of Unilateral(name, gap=...)")
+    names = [one.name for one in (*others, *several)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(f"two contacts are called {name!r}")
+    return tuple(several)
 
 
 def checked_contacts(contacts: Any) -> tuple[FrictionContact, ...]:

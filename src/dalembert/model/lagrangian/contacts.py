@@ -10,7 +10,16 @@ from jaxtyping import Float
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError
-from dalembert.friction import Coulomb, FrictionContact, JointFriction, Limited, Reacting, Resolution, resolve
+from dalembert.friction import (
+    Coulomb,
+    FrictionContact,
+    JointFriction,
+    Limited,
+    Reacting,
+    Resolution,
+    Unilateral,
+    resolve,
+)
 from dalembert.model.lagrangian.derivation import rate_of
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.system import System
@@ -57,6 +66,35 @@ def derive_contacts(
     rows = ca.densify(ca.jacobian(column, symbols.v)) if psi else ca.SX(0, symbols.v.numel())
     drift = ca.densify(rate_of(symbols, column)) if psi else ca.SX(0, 1)
     return ContactExpressions(column, rows, drift, ca.densify(ca.vertcat(*loads)) if loads else ca.SX(0, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class GapExpressions:
+    """Of unilateral contacts: gaps (k,); three rows each: relative velocities (3 k,), rows (3 k, n), drift (3 k,)."""
+
+    gaps: ca.SX
+    velocity: ca.SX
+    rows: ca.SX
+    drift: ca.SX
+
+
+def derive_gaps(symbols: Symbols, contacts: tuple[Unilateral, ...], coordinates: tuple[str, ...]) -> GapExpressions:
+    """Differentiate gaps and relative velocities; refuse by the contact's name what is none."""
+    gaps, psi = [], []
+    for one in contacts:
+        gap = symbols.scalar(one.gap, f"gap of contact {one.name!r}", "q t parameters")
+        if not ca.depends_on(gap, symbols.q):
+            raise ModelError(f"contact {one.name!r}: its gap, {gap}, depends on no coordinate")
+        gaps.append(gap)
+        tangents = [
+            rate - symbols.scalar(one.part("surface", j), f"surface of contact {one.name!r}", "t parameters")
+            for j, rate in enumerate(_rates(symbols, one, coordinates) if one.directions else ())
+        ]
+        psi += [rate_of(symbols, gap), *tangents, *[ca.SX(0)] * (2 - len(tangents))]
+    column = ca.densify(ca.vertcat(*psi)) if psi else ca.SX(0, 1)
+    rows = ca.densify(ca.jacobian(column, symbols.v)) if psi else ca.SX(0, symbols.v.numel())
+    drift = ca.densify(rate_of(symbols, column)) if psi else ca.SX(0, 1)
+    return GapExpressions(ca.vertcat(*gaps) if gaps else ca.SX(0, 1), column, rows, drift)
 
 
 def _rates(symbols: Symbols, one: FrictionContact, coordinates: tuple[str, ...]) -> list[ca.SX]:

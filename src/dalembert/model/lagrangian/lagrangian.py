@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from dalembert.errors import UnsupportedError
 from dalembert.friction import Resolution
-from dalembert.friction.laws.contacts import checked_contacts
+from dalembert.friction.laws.contacts import checked_contacts, checked_unilateral
 from dalembert.kernel import Kernel
 from dalembert.kernel.engine import type_name
 from dalembert.kkt import KKT, Solution
@@ -17,7 +17,7 @@ from dalembert.kkt.inputs import checked_names
 from dalembert.kkt.limits import DOUBLE, SINGLE
 from dalembert.memory import memory_of
 from dalembert.model.energy import Energy
-from dalembert.model.lagrangian.contacts import derive_contacts, resolve_state
+from dalembert.model.lagrangian.contacts import derive_contacts, derive_gaps, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.forward import States, conditioning_of, forward
 from dalembert.model.lagrangian.quantities import forward_function, quantity, refuse_unknown
@@ -35,8 +35,8 @@ MATRICES = ("mass", "bias", "constraint", "rate", "jacobian", "drift", "kinetic"
 
 def as_state(system: Lagrangian) -> dict[str, Any]:
     """Return what a pickle holds; contacts, which may hold any function, are refused."""
-    if system.contacts:
-        raise UnsupportedError("a Lagrangian with friction cannot be pickled; make it anew in the other process")
+    if system.contacts or system.unilateral:
+        raise UnsupportedError("a Lagrangian with contacts cannot be pickled; make it anew in the other process")
     symbols, expressions = system.symbols, system.expressions
     inputs = [symbols.q, symbols.v, symbols.u, symbols.t, *symbols.parameters.symbols]
     function = ca.Function("lagrangian", inputs, [getattr(expressions, name) for name in MATRICES])
@@ -62,6 +62,7 @@ def restore(system: Lagrangian, state: dict[str, Any]) -> None:
     system.expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
     system.names, system.coordinates, system.contacts = state["names"], state["coordinates"], ()
     system._contact_expressions = derive_contacts(system.symbols, (), system.coordinates, system.names)
+    system.unilateral, system._gap_expressions = (), derive_gaps(system.symbols, (), system.coordinates)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -100,6 +101,8 @@ class Lagrangian:
     friction
         Contacts of `dalembert.friction`, their relative velocities and loads as expressions. `resolve` then takes the
         place of `solve`, and `da.simulate` finds stick and slip in time.
+    unilateral
+        `dalembert.friction.Unilateral` contacts: gaps that close, with impacts and friction, in `da.simulate`.
 
     Notes
     -----
@@ -133,6 +136,7 @@ class Lagrangian:
         names: Any = None,
         coordinates: Any = None,
         friction: Any = None,
+        unilateral: Any = None,
     ) -> None:
         self.symbols = Symbols.of(q, v, controls, time, parameters)
         self.expressions = derive(self.symbols, kinetic, potential, forces, dissipation, constraints)
@@ -145,6 +149,8 @@ class Lagrangian:
         self.parameters = self.symbols.parameters
         self.contacts = checked_contacts(friction)
         self._contact_expressions = derive_contacts(self.symbols, self.contacts, self.coordinates, self.names)
+        self.unilateral = checked_unilateral(unilateral, self.contacts)
+        self._gap_expressions = derive_gaps(self.symbols, self.unilateral, self.coordinates)
 
     @property
     def holonomic(self) -> tuple[bool, ...]:
@@ -272,6 +278,10 @@ class Lagrangian:
         return resolve_state(system, q, v, t, method=method, **options)  # pyright: ignore[reportArgumentType]
 
     def _refuse_friction(self, what: str) -> None:
+        if self.unilateral:
+            raise UnsupportedError(
+                f"{what} knows no gaps, and this system has {len(self.unilateral)}: use da.simulate, which closes them"
+            )
         if self.contacts:
             raise UnsupportedError(
                 f"{what} knows no friction, and this system has {len(self.contacts)} contacts: use resolve(q, v) for "

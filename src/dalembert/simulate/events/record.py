@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
-MODES = {0: "stick", 1: "slip+", -1: "slip-", 2: "slip"}
-"""Mode of a contact: at rest, or sliding with positive or negative relative velocity, or sliding in a plane."""
+
+class Mode(IntEnum):
+    """What a contact does: it sticks, slides with positive or negative velocity, slides in a plane, or is open."""
+
+    SLIP_MINUS = -1
+    STICK = 0
+    SLIP_PLUS = 1
+    SLIP = 2
+    OPEN = 3
+
+
+MODES: dict[int, str] = {-1: "slip-", 0: "stick", 1: "slip+", 2: "slip", 3: "open"}
+"""Modes as words of events."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ SCHEMA = 1
 DIMENSIONS = {
     "t": (), "q": ("configuration",), "v": ("velocity",), "acceleration": ("velocity",), "multipliers": ("row",),
     "work": (), "step": (), "heat": (), "contact_forces": ("contact_component",), "modes": ("contact",),
-    "contact_status": (), "contact_residual": (),
+    "contact_status": (), "contact_residual": (), "friction_work": (),
 }  # fmt: skip
 """Second dimension of every field of a sample."""
 

@@ -1,0 +1,739 @@
+"""The contact engine: from event to event through stick, slip, opening and impact, for any system.
+
+The loops are compiled (`mode_loops.py`, `run_loops.py`); here is their memory, the codes they call, and the words for
+what has no answer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.integrate import DOP853
+
+from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.friction.cones.solver import solve_contacts
+from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.kernel import Kernel
+from dalembert.kernel.loops import SIGNATURE, bind
+from dalembert.kernel.views import table_of
+from dalembert.model.joints import KINDS
+from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.simulate.contact import mode_loops as mode
+from dalembert.simulate.contact import run_loops as loop
+from dalembert.simulate.contact.bounds import Chain
+from dalembert.simulate.contact.equations import (
+    OUTPUTS,
+    ContactSystem,
+    lagrangian_contacts,
+    law_function,
+    mechanism_contacts,
+    other_contacts,
+)
+from dalembert.simulate.contact.hybrid import DEEP, GAINED, run_hybrid
+from dalembert.simulate.contact.impacts import NO_IMPULSES, ORDERS
+from dalembert.simulate.contact.laws import CONFLICT, Limbs, impact_impulses
+from dalembert.simulate.contact.memory import Places
+from dalembert.simulate.contact.samples import call_on_step, guarded
+from dalembert.simulate.contact.shapes import Heightfield, pairs_of
+from dalembert.simulate.equations.callbacks import called, called_event
+from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
+from dalembert.simulate.equations.signals import SIGNALS, Tables
+from dalembert.simulate.events.record import EventRecord, Mode
+from dalembert.simulate.samples import bounds_between
+from dalembert.simulate.session import Session, rank_of
+from dalembert.simulate.steppers.explicit_events import say_unresolved
+
+Array = np.ndarray
+
+SAMPLES, EVENTS_KEPT, NODES = 512, 512, 260
+"""Rows of the buffers: samples, events, nodes of one step."""
+
+WORDS = (
+    "open", "closed", "stick", "slip", "slip+", "slip-", "impact", "impacts", "rest", "rising", "falling", "",
+)  # fmt: skip
+"""Words of events, by the numbers of `run_loops`."""
+
+NO_TABLES = Tables(np.zeros((0, 5), np.int64), np.zeros(0), np.zeros(0))
+
+TROUBLES = {
+    mode.SINGULAR: "at t = {t:.9g} s the block matrix of the mode is singular: a motion without mass is free",
+    mode.DOUBTFUL: "at t = {t:.9g} s accelerations are in doubt: the rows of the mode are nearly dependent",
+    mode.NOT_FINITE: "at t = {t:.9g} s the motion is no longer finite",
+    mode.NOT_UNIQUE: (
+        "at t = {t:.9g} s the reaction that loads the friction of {who!r} is not unique (redundant rows), so its "
+        "friction is not either"
+    ),
+    loop.COLLAPSED: "at t = {t:.9g} s the step size collapsed: the motion has a singularity there",
+    loop.ENDLESS: "at t = {t:.9g} s contacts change their modes without end",
+    loop.STANDSTILL: "at t = {t:.9g} s contacts change 1000 times without a step",
+    loop.PAINLEVE: (
+        "friction makes the contact {who!r} at t = {t:.9g} s inconsistent or indeterminate (Painleve's paradox): "
+        "G_NN - mu G_NT . s = {detail:.3g} 1/kg"
+    ),
+    loop.UNCERTAIN_GAP: (
+        "at t = {t:.9g} s it is not certain after 2000 looks whether contact {who!r} closes: it moves along the "
+        'surface at no distance, and no force closes it; method="moreau" steps over such contacts'
+    ),
+    loop.PASSAGE: (
+        "at t = {t:.9g} s contact {who!r} opens by less than rounding and would go {detail:.2g} m deep: whether it "
+        'strikes again cannot be told; method="moreau" steps over such contacts'
+    ),
+    loop.DETACHED: "at t = {t:.9g} the normal row of {who} would have to pull: the contact opens",
+    loop.CHATTERING: "30 changes of mode within 1e-07 of the duration before t = {t:.9g} (Zeno)",
+}
+"""What is said where a run cannot go on."""
+
+NO_FORCES = (
+    "at t = {t:.9g} s no forces of the contacts {names} obey the laws of contact (missed by {residual:.1e} of the "
+    "data): they contradict each other, or Painleve's paradox, or redundant contacts that slide"
+)
+
+
+def table853() -> dict[str, Array]:
+    """Return the method of order 8 as the loops read it."""
+    method: Any = DOP853
+    c = np.asarray(method.C, float)[:12].copy()
+    return {
+        "rk_a": np.array(method.A, float)[:12, :12].copy(), "rk_b": np.array(method.B, float), "rk_c": c,
+        "rk_fifth": np.array(method.E5, float), "rk_third": np.array(method.E3, float),
+        "rk_more_a": np.array(method.A_EXTRA, float), "rk_more_c": np.array(method.C_EXTRA, float),
+        "rk_dense": np.array(method.D, float), "rk_times": np.append(c, 1.0),
+        "rk_order": np.argsort(np.append(c, 1.0), kind="stable").astype(np.int64),
+    }  # fmt: skip
+
+
+def chains_of(system: ContactSystem) -> dict[str, Array]:
+    """Return the chains of joints of all balls, for bounds on their motion."""
+    k = system.k
+    balls: dict[Any, int] = {}
+    first, links, lengths, ends = [0], [], [], []
+    ball, coordinate, radii = np.full((k, 2), -1, np.int64), np.full(k, -1, np.int64), np.zeros(k)
+    bounded, angular = np.zeros(k, bool), np.zeros(system.n, bool)
+    for i, one in enumerate(system.contacts):
+        if one.pair is None:
+            continue
+        bounded[i] = True
+        if one.pair.ball is None:
+            coordinate[i] = one.pair.coordinate[1]
+            continue
+        for j, each in enumerate((one.pair.ball, one.pair.other)):
+            if each is None:
+                continue
+            if each not in balls:
+                balls[each] = len(balls)
+                chain = Chain(system.system, each)
+                for joint, iq, iv, before, behind in chain.links:
+                    turns = np.array(KINDS[joint.kind].angular, dtype=bool)
+                    angular[iv] = turns if turns.size else angular[iv]
+                    kind = {"helical": 1, "universal": 2}.get(joint.kind, 0)
+                    links.append((kind, iq.start, int(np.count_nonzero(~turns)), iv.start, iv.stop - iv.start))
+                    lengths.append((before, behind, abs(getattr(joint, "pitch", 0.0) or 0.0)))
+                first.append(len(links))
+                ends.append(chain.end)
+            ball[i, j] = balls[each]
+        radii[i] = one.pair.ball.radius + (one.pair.other.radius if one.pair.other is not None else 0.0)
+    return {
+        "chain_first": np.array(first, np.int64), "chain_links": np.array(links, np.int64).reshape(-1, 5),
+        "chain_lengths": np.array(lengths, float).reshape(-1, 3), "chain_end": np.array(ends, float),
+        "angular": angular, "pair_ball": ball, "pair_coordinate": coordinate, "pair_radii": radii,
+        "pair_bounded": bounded,
+    }  # fmt: skip
+
+
+class Settings(NamedTuple):
+    """What a run must keep to; the order is that of the places in `limits`."""
+
+    rtol: float = 1e-8
+    atol: float = 1e-10
+    fixed: float = 0.0  # a fixed step, 0: adaptive
+    largest: float = np.inf
+    event_tolerance: float = 1e-13
+    sequential: bool = False  # impacts one after the other
+    time_scale: float = 1e-6  # time in which forces may have turned, at the onset of slip in a plane
+    sized: bool = True  # errors of coordinates relative to their size
+
+
+class Arrays:
+    """All arrays of a run by name, as attributes."""
+
+    def __init__(self, arrays: dict[str, Array]) -> None:
+        self.__dict__.update(arrays)
+
+
+class Engine:
+    """Memory and codes of one run."""
+
+    def __init__(
+        self, system: ContactSystem, settings: Settings, q: Array, v: Array, start: float, end: float,
+        every: float | None = None, forces: Any = None, chart: Any = None, events: Any = None,
+        callables: Sequence[Callable[..., Any]] = (), directions: Sequence[int] = (), terminal: Sequence[int] = (),
+        rank: int = -1,
+    ) -> None:  # fmt: skip
+        self.system, self.settings, self.forces = system, settings, forces
+        self.watched, self.callables = len(directions), list(callables)
+        self.error: BaseException | None = None
+        self.bad: tuple[str, float] = ("", 0.0)
+        self.alive: list[Any] = []
+        tables = NO_TABLES if forces is None or forces.zero else forces.controller.signals.tables()
+        arrays = self._contact_arrays() | self._run_arrays(q, v, start, end, every) | system.table(rank)
+        arrays |= table853() | chains_of(system)
+        arrays |= {"table_layout": np.array(tables.layout, np.int64).reshape(-1, 5)}
+        arrays |= {
+            "table_breaks": np.array(tables.breaks, float),
+            "table_coefficients": np.array(tables.coefficients, float),
+        }
+        arrays |= {"limits": np.array([float(x) for x in settings]), "direction_of": np.array(directions, float)}
+        arrays |= {"terminal": np.array(terminal, np.int64)}
+        arrays["loose"] = np.flatnonzero(arrays["gapped"] & ~arrays["pair_bounded"]).astype(np.int64)
+        self.at: Any = Arrays(arrays)
+        self.table = table_of(arrays, Places._fields)
+        self._bind_terms()
+        self._bind_chart(chart)
+        self._bind_forces(forces)
+        self._bind_events(events)
+        self._bind_laws()
+        self._callback(mode.HARD, self._hard)
+        units = {
+            mode.MOTION: mode.motion_unit, mode.PROJECT: mode.project_unit, mode.SHOT: loop.shot_unit,
+            mode.TRANSITION: loop.transition_unit,
+        }  # fmt: skip
+        self._run = SIGNATURE(loop.command_unit.address)
+        for row, unit in units.items():
+            self.at.calls[row] = unit.address, self.table.__array_interface__["data"][0], 0
+
+    # --- memory ---------------------------------------------------------------------------------------------------
+
+    def _contact_arrays(self) -> dict[str, Array]:
+        """Return the memory of modes and motions."""
+        s = self.system
+        n, m, k = s.n, len(s.names), s.k
+        size, p = n + m + 3 * k, 4 * k
+        signals = 0 if self.forces is None else self.forces.controller.symbols.numel()
+        zeros = {
+            "environment": 2 + signals, "arguments": 4, "chart_base": s.nq, "chart_x": n, "x_rate": n, "way": n,
+            "moved": s.nq,
+            "q": s.nq, "v": n, "time": 1, "force": n, "event_values": max(self.watched, 1), "law_speeds": k,
+            "law_kinetic": k, "law_static": k, "slow": k, "sliding_speed": k, "acceleration": n, "lam": m,
+            "reactions": 3 * k, "contact_rate": 3 * k, "powers": 4, "right": size, "solution": size, "cone_g": p,
+            "cone_mu": k, "cone_s": p, "cone_r": max(size, p), "missed": 1 + k, "matrix_K": (size, size),
+            "factors": (size, size), "cone_G": (p, p), "sliding_unit": (k, 2),
+        }  # fmt: skip
+        whole = {
+            "calls": (mode.TRANSITION + 1, 3), "kept": m + 3 * k, "mode_counts": 3, "pivot": size, "cone_first": k + 1,
+            "cone_kind": k, "cone_row": p, "cone_size": 3,
+        }  # fmt: skip
+        found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
+        found |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
+        found |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding")}
+        return found | {"direction": np.tile([1.0, 0.0], (k, 1)), "sign": np.ones(k)}
+
+    def _run_arrays(self, q: Array, v: Array, start: float, end: float, every: float | None) -> dict[str, Array]:
+        """Return the memory of steps, events and samples."""
+        s = self.system
+        n, m, k, e = s.n, len(s.names), s.k, self.watched
+        clock, tally = np.zeros(12), np.zeros(13, np.int64)
+        clock[[loop.T, loop.START, loop.END, loop.STOP]] = start, start, end, end
+        clock[loop.EVERY] = every or 0.0
+        clock[loop.H] = self.settings.fixed or min(1e-3, (end - start) / 100, self.settings.largest)
+        tally[loop.NEXT] = 1
+        zeros = {
+            "stages": (16, 2 * n + 3), "stage_y": 2 * n + 3, "stage_v": (13, n), "stage_a": (13, n), "q1": s.nq,
+            "v1": n, "sums": 3, "polynomial": (7, 2 * n), "nodes": NODES, "node_values": (NODES, e + k),
+            "node_scale": e + k, "signs": e, "gain": 2, "kept_modes": (k, 6), "kept_struck": (k, loop.KNOWN + 1),
+            "kept_more": 2 + e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq), "sample_v": (SAMPLES, n),
+            "sample_a": (SAMPLES, n), "sample_lam": (SAMPLES, m), "sample_r": (SAMPLES, 3 * k),
+            "sample_sums": (SAMPLES, 4), "events": (EVENTS_KEPT, 4),
+        }  # fmt: skip
+        found = {name: np.zeros(shape) for name, shape in zeros.items()}
+        found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + 3, np.int64)}
+        found |= {"sample_mode": np.zeros((SAMPLES, k), np.int64), "bounds": np.array([-np.inf, np.inf])}
+        found |= {"struck": np.full((k, loop.KNOWN), np.nan), "rests": np.full(k, np.inf)}
+        found |= {"late": np.full(loop.CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
+        found |= {"clock": clock, "kept_clock": clock.copy(), "tally": tally, "kept_counts": tally.copy()}
+        return found | {"q0": q.copy(), "v0": v.copy(), "kept_q": q.copy(), "kept_v": v.copy()}
+
+    # --- codes ----------------------------------------------------------------------------------------------------
+
+    def _take(self, row: int, kernel: Any, arrays: dict[str, Array]) -> None:
+        self.at.calls[row], kept = bind(kernel, arrays)
+        self.alive += [kept, kernel, arrays]
+
+    def _callback(self, row: int, function: Callable[[], None]) -> None:
+        """Let a Python function be called; an exception cannot pass through compiled code and is kept."""
+
+        def guarded(table: Any, first: int, stop: int, scratch: Any) -> None:
+            try:
+                function()
+            except BaseException as error:
+                self.error = error if self.error is None else self.error
+                self.at.environment[mode.FAILED] = 1.0
+
+        callback = SIGNATURE(guarded)
+        self.alive.append(callback)
+        self.at.calls[row] = ctypes.cast(callback, ctypes.c_void_p).value or 0, 0, 0
+
+    def _bind_terms(self) -> None:
+        w, s = self.at, self.system
+        if s.kernel is None:
+            self._callback(mode.TERMS, self._terms)
+            return
+        arrays = (
+            {"q": w.q, "v": w.v, "t": w.time}
+            | {name: getattr(w, "velocity" if name == "u" else name) for name in OUTPUTS}
+            | s.inputs
+        )
+        self._take(mode.TERMS, s.kernel, arrays)
+
+    def _terms(self) -> None:
+        w, s = self.at, self.system
+        assert s.function is not None
+        for name, value in s.function(w.q.copy(), w.v.copy(), float(w.time[0])).items():
+            getattr(w, "velocity" if name == "u" else name)[...] = value
+
+    def _bind_chart(self, chart: Any) -> None:
+        w = self.at
+        if chart is not None:
+            self._take(
+                mode.CHART, chart._at, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate}
+            )
+            self._take(mode.ALONG, chart.along_kernel, {"base": w.chart_base, "way": w.way, "q": w.moved})
+            return
+        import casadi as ca
+
+        n = self.system.n
+        base, x, v = ca.SX.sym("base", n), ca.SX.sym("x", n), ca.SX.sym("v", n)
+        moved = Kernel(ca.Function("chart", [base, x, v], [base + x, v], ["base", "x", "v"], ["q", "x_rate"]), width=1)
+        along = Kernel(ca.Function("along", [base, x], [base + x], ["base", "way"], ["q"]), width=1)
+        self._take(mode.CHART, moved, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
+        self._take(mode.ALONG, along, {"base": w.chart_base, "way": w.way, "q": w.moved})
+
+    def _bind_forces(self, forces: Any) -> None:
+        w = self.at
+        if forces is None or forces.zero:
+            return
+        assert SIGNALS == mode.SIGNALS
+        if forces.controller.function is not None:
+            self._callback(mode.SIGNALS, self._signals)
+        given = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.force}
+        self._take(mode.FORCE, forces.kernel, given)
+
+    def _signals(self) -> None:
+        w = self.at
+        w.environment[2:] = called(self.forces.controller.function, float(w.environment[0]), w.q, w.v)
+
+    def _bind_events(self, function: Any) -> None:
+        w = self.at
+        if function is not None:
+            kernel = Kernel(function, width=1)
+            given = {"q": w.q, "v": w.v, "t": w.environment[:1], kernel.outputs[0].name: w.event_values}
+            self._take(mode.EVENTS, kernel, given)
+        elif self.callables:
+            self._callback(mode.EVENTS, self._events)
+
+    def _events(self) -> None:
+        w = self.at
+        for k, function in enumerate(self.callables):
+            w.event_values[k] = called_event(function, k, float(w.environment[0]), w.q, w.v)
+
+    def _bind_laws(self) -> None:
+        w = self.at
+        if not (self.at.law == mode.OTHER).any():
+            return
+        function = law_function(self.system)
+        if function is None:
+            self._callback(mode.LAWS, self._laws)
+            return
+        given = {
+            "speeds": w.law_speeds,
+            "q": w.q,
+            "v": w.v,
+            "t": w.time,
+            "kinetic": w.law_kinetic,
+            "static": w.law_static,
+        }
+        self._take(mode.LAWS, Kernel(function, width=1), given)
+
+    def _laws(self) -> None:
+        w = self.at
+        state = (w.q.copy(), w.v.copy(), float(w.time[0]))
+        for i in np.flatnonzero(self.at.law == mode.OTHER):
+            law = self.system.contacts[i].law
+            w.law_kinetic[i], w.law_static[i] = (
+                float(law.kinetic(float(w.law_speeds[i]), state)),
+                float(law.static(state)),
+            )
+
+    def _hard(self) -> None:
+        """Solve a problem of complementarity that quick sweeps do not: all methods in turn; Poisson's law of impact."""
+        w = self.at
+        rows, contacts, impulses = (int(x) for x in w.cone_size)
+        if impulses and w.missed[0] == 2.0:
+            self._poisson(rows, contacts)
+            return
+        r = w.cone_r[:rows].copy()
+        r[~np.isfinite(r)] = 0.0
+        G, g, mu = w.cone_G[:rows, :rows].copy(), w.cone_g[:rows].copy(), w.cone_mu[:contacts].copy()
+        first, kind = w.cone_first[: contacts + 1].copy(), w.cone_kind[:contacts].copy()
+        residual, _, _ = solve_contacts(
+            G, g, first, mu, COULOMB, kind, w.cone_sliding[:contacts].copy(), w.cone_s[:rows].copy(), r, mode.TOLERANCE,
+            mode.SWEEPS, mode.NEWTON,
+        )  # fmt: skip
+        missed = self._missed(G, g, first, mu, kind, w.cone_sliding[:contacts], r)
+        w.cone_r[:rows] = r
+        w.missed[0] = max(float(residual), float(missed.max(initial=0.0)))
+        if w.missed[0] > mode.ACCEPTED:
+            bad = missed > max(mode.ACCEPTED, CONFLICT * missed.max(initial=0.0))
+            owner = w.cone_row[first[:-1]]
+            names = [
+                self.system.contacts[int(o) // 3].name if o >= 0 else self.system.names[-1 - int(o)] for o in owner
+            ]
+            self.bad = (
+                ", ".join(repr(name) for name, one in zip(names, bad, strict=True) if one) or "unknown",
+                float(w.missed[0]),
+            )
+
+    @staticmethod
+    def _missed(G: Array, g: Array, first: Array, mu: Array, kind: Array, sliding: Array, r: Array) -> Array:
+        """Return per contact by how much its law is missed, relative to the data: as `moreau_loops.missed_laws`."""
+        u = G @ r + g
+        scale = max(1e-9, float(np.abs(g).max(initial=0.0)))
+        missed = np.zeros(len(mu))
+        for i in range(len(mu)):
+            a, b = int(first[i]), int(first[i + 1])
+            rho = np.diagonal(G)[a:b]
+            normal = kind[i] != 2
+            if normal and kind[i] == 0:
+                missed[i] = abs(min(u[a], rho[0] * r[a])) if rho[0] > 0.0 else max(-u[a], 0.0)
+            elif normal:
+                missed[i] = abs(u[a])
+            if (np.abs(rho * r[a:b]) > 1e6 * scale).any():
+                missed[i] = max(missed[i], scale)
+            t = slice(a + 1 if normal else a, b)
+            size = float(np.diagonal(G)[t].max(initial=0.0))
+            if not sliding[i] and size > 0.0 and t.stop > t.start:
+                y, limit = (
+                    r[t] - u[t] / size,
+                    mu[i] * (max(r[a], 0.0) if kind[i] == 0 else abs(r[a]) if normal else 1.0),
+                )
+                length = float(np.linalg.norm(y))
+                y = y * min(1.0, limit / length) if length > 0.0 else y
+                missed[i] = max(missed[i], size * float(np.linalg.norm(r[t] - y)))
+        return missed / scale
+
+    def _poisson(self, rows: int, contacts: int) -> None:
+        w = c = self.at
+        owner = w.cone_row[:rows]
+        if (owner < 0).any():
+            raise ModelError('law="poisson" knows no friction of constraint rows in the same impact')
+        index = [int(owner[int(w.cone_first[i])]) // 3 for i in range(contacts)]
+        place = {int(o): a for a, o in enumerate(owner)}
+        full = [3 * i + j for i in index for j in range(3)]
+        G = np.array([[w.cone_G[place[a], place[b]] if a in place and b in place else 0.0 for b in full] for a in full])
+        u = np.array([w.velocity[a] for a in full])
+        e = np.where(w.missed[1:][index] > 0.0, 0.0, c.restitution[index])
+        law = ["poisson" if c.poisson[i] else "newton" for i in index]
+        answer = impact_impulses(G, u, np.asarray(c.law_numbers[index, 0]), e, law)
+        for a, o in enumerate(full):
+            if o in place:
+                w.cone_r[place[o]] = answer.r[a]
+        w.missed[0] = answer.residual
+        if not answer.ok:
+            names = [self.system.contacts[i].name for i in index]
+            self.bad = answer.contradiction(names), answer.residual
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    def _ask(self, which: int, number: int = 0) -> int:
+        """Run the compiled loop; return how its last solve ended."""
+        arguments = self.at.arguments
+        arguments[mode.FIRST], arguments[mode.SECOND] = which, number
+        self._run(self.table.__array_interface__["data"][0], 0, 1, 0)
+        return int(arguments[mode.CODE])
+
+    def begin(self) -> None:
+        """Find the first modes; contacts that touch collide."""
+        self._refuse(self._ask(loop.BEGIN))
+
+    def advance(self, stop: float, most: int) -> int:
+        """Go on to `stop`, or for some steps; return why it came back."""
+        self.at.clock[loop.STOP] = stop
+        self._ask(loop.GO_ON, most)
+        why = int(self.at.arguments[mode.RESULT])
+        if why == loop.FAILURE:
+            self._refuse(int(self.at.arguments[mode.CODE]))
+        return int(why)
+
+    def settle(self) -> None:
+        """Decide the modes anew at the state of the run: forces have changed."""
+        self._refuse(self._ask(loop.DECIDE))
+
+    def gaps(self) -> Array:
+        """Return the gaps at the state of the run; of contacts without one infinite."""
+        self._ask(loop.EVALUATE)
+        return np.where(self.at.gapped, self.at.gaps, np.inf)
+
+    def _refuse(self, code: int) -> None:
+        if self.error is not None:
+            error, self.error = self.error, None
+            self.at.environment[mode.FAILED] = 0.0
+            raise error
+        if code == mode.SOUND:
+            return
+        t, i = float(self.at.clock[loop.FAILED_AT]), int(self.at.tally[loop.WHO])
+        who = self.system.contacts[i].name if i < self.system.k else ""
+        if code in (mode.NO_FORCES, mode.NO_IMPULSES):
+            words = NO_FORCES if code == mode.NO_FORCES else NO_IMPULSES
+            raise SolvabilityError(words.format(t=t, names=self.bad[0], residual=self.bad[1]))
+        said = TROUBLES[code].format(t=t, who=who, detail=float(self.at.clock[loop.DETAIL]))
+        refused = SolvabilityError(said)
+        refused.code = code  # type: ignore[attr-defined]
+        raise refused
+
+    def samples(self) -> dict[str, Array]:
+        """Return the complete samples, and drop them."""
+        z, count = self.at, int(self.at.tally[loop.COMPLETE])
+        block = {
+            "t": z.sample_t[:count].copy(), "q": z.sample_q[:count].copy(), "v": z.sample_v[:count].copy(),
+            "acceleration": z.sample_a[:count].copy(), "multipliers": z.sample_lam[:count].copy(),
+            "work": z.sample_sums[:count, 0].copy(),
+            "step": z.sample_sums[:count, 3].copy(), "heat": z.sample_sums[:count, 1].copy(),
+            "friction_work": z.sample_sums[:count, 2].copy(), "contact_forces": z.sample_r[:count].copy(),
+            "modes": z.sample_mode[:count].copy(),
+        }  # fmt: skip
+        z.tally[[loop.SAMPLES, loop.COMPLETE]] = 0
+        return block
+
+    def events(self) -> list[tuple[float, int, str, str]]:
+        """Return the complete events, and drop them: time, number, words before and after."""
+        z, count = self.at, int(self.at.tally[loop.COMPLETE_EVENTS])
+        found = [(float(t), int(i), WORDS[int(old)], WORDS[int(new)]) for t, i, old, new in z.events[:count]]
+        z.tally[[loop.EVENT_COUNT, loop.COMPLETE_EVENTS]] = 0
+        return found
+
+    @property
+    def checkpoint(self) -> dict[str, Array]:
+        """What the run needs to go on exactly as if it had not stopped."""
+        z = self.at
+        names = ("q", "v", "clock", "counts", "modes", "rows", "struck", "more")
+        found = {name: getattr(z, f"kept_{name}").copy() for name in names}
+        found["zeros"], found["late"] = z.zeros.copy(), z.late.copy()
+        return found
+
+    def restore(self, kept: dict[str, Array]) -> None:
+        """Go back to a checkpoint."""
+        w = z = self.at
+        stop = float(z.clock[loop.STOP])
+        z.q0[:], z.v0[:], z.clock[:], z.tally[:] = kept["q"], kept["v"], kept["clock"], kept["counts"].astype(np.int64)
+        z.clock[loop.STOP] = stop
+        z.tally[[loop.SAMPLES, loop.EVENT_COUNT, loop.COMPLETE, loop.COMPLETE_EVENTS]] = 0
+        w.closed[:], w.slides[:] = kept["modes"][:, 0] != 0.0, kept["modes"][:, 1] != 0.0
+        w.direction[:], w.slow[:], w.sign[:] = kept["modes"][:, 2:4], kept["modes"][:, 4], kept["modes"][:, 5]
+        rows = kept["rows"].astype(np.int64)
+        w.kept[:], w.mode_counts[:] = rows[: w.kept.size], rows[w.kept.size :]
+        z.struck[:], z.rests[:] = kept["struck"][:, : loop.KNOWN], kept["struck"][:, loop.KNOWN]
+        z.gain[:], z.signs[:] = kept["more"][:2], kept["more"][2:]
+        z.zeros[:], z.late[:] = kept["zeros"].astype(np.int64), kept["late"]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# `method="hybrid"`: a session driven from event to event.
+
+
+MOST = 400
+"""Steps in one call of the compiled loop: the keyboard is looked at between calls."""
+
+PUBLIC = np.array([Mode.OPEN, Mode.OPEN, Mode.STICK, Mode.SLIP, Mode.SLIP_PLUS, Mode.SLIP_MINUS])
+"""Modes of samples by the numbers of `run_loops`."""
+
+STATUSES = {loop.DETACHED: "detached", loop.CHATTERING: "chattering"}
+"""Ends of a run that have a status of their own."""
+
+
+def contact_system(session: Session) -> ContactSystem:
+    """Return the system of a session with its contacts."""
+    system = session.system
+    if isinstance(system, Mechanism):
+        given = session.extra.get("contacts")
+        pairs = () if given is None else pairs_of(system, given)
+        return mechanism_contacts(system, pairs, friction=True)
+    if isinstance(system, LagrangianSystem):
+        return lagrangian_contacts(system.given)
+    return other_contacts(system.given)
+
+
+class ContactRun:
+    """A session on its way from event to event."""
+
+    def __init__(self, session: Session, impacts: str, sticking: Any) -> None:
+        if impacts not in ORDERS:
+            raise ModelError(f"impacts={impacts!r} is not one of {', '.join(map(repr, ORDERS))}")
+        self.session, s = session, session.settings
+        self.system = contact_system(session)
+        self.names = [one.name for one in self.system.contacts]
+        session.extra["contact_names"] = tuple(self.names)
+        mechanical = isinstance(session.system, Mechanism)
+        self.forces = Forces(session.controller)
+        settings = Settings(
+            s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
+            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical,
+        )  # fmt: skip
+        rank = rank_of(session)
+        self.engine = Engine(
+            self.system, settings, session.q, session.v, s.start, s.end, s.every, self.forces,
+            Chart(session.system) if mechanical else None, session.event_function, session.event_callables,
+            [each.direction for each in session.watches], [int(each.terminal) for each in session.watches],
+            -1 if rank is None else int(rank.rank),
+        )  # fmt: skip
+        self._refuse_moving(sticking)
+
+    def _refuse_moving(self, sticking: Any) -> None:
+        """Refuse contacts that must stick at the start and move."""
+        for name in [sticking] if isinstance(sticking, str) else sticking or ():
+            if name not in self.names:
+                raise ModelError(
+                    f"sticking: no contact is called {name!r}; there are {', '.join(self.names) or 'none'}"
+                )
+            i = self.names.index(name)
+            e = self.engine
+            e._ask(loop.FIND_MODES)
+            if e.at.slides[i]:
+                speeds = ", ".join(
+                    f"{x:.6g}" for x in e.at.velocity[3 * i + 1 : 3 * i + 1 + self.system.contacts[i].width]
+                )
+                raise ModelError(
+                    f"contact {name!r} cannot stick at the start: its relative velocity is {speeds} m/s; change v, or "
+                    "leave it out of sticking="
+                )
+
+    def run(self) -> None:
+        """Go to the end, or as far as it goes."""
+        s, e = self.session, self.engine
+        if s.checkpoint is None:
+            self._refuse_penetration()
+        most = MOST if s.on_step is None else 1
+        with guarded(s, lambda: float(e.at.environment[0]), self._finish):
+            stops = [*s.stops, s.settings.end]
+            if s.checkpoint is None:
+                self._between(s.settings.start, stops[0])
+                self._told(e.begin)
+            else:
+                e.restore(s.checkpoint)
+            for begin, stop in pairwise([s.settings.start, *stops]):
+                if e.at.clock[loop.T] < stop:
+                    self._enter(begin, stop)
+                while e.at.clock[loop.T] < stop and s.status == "completed":
+                    why = self._told(lambda stop=stop: e.advance(stop, most))
+                    if why == loop.ENDED:
+                        k = int(e.at.tally[loop.WHO])
+                        s.stop("event", f"ended by {s.watches[k].name!r} at t = {float(e.at.clock[loop.T]):.12g} s")
+                    self._flush(why == loop.STEPS_TAKEN)
+                    if s.on_step is not None:
+                        call_on_step(s, float(e.at.clock[loop.T]), e.at.q0, e.at.v0)
+
+    def _told(self, go: Callable[[], Any]) -> Any:
+        """Go on; ends that have a status of their own set it."""
+        try:
+            return go()
+        except SolvabilityError as refused:
+            status = STATUSES.get(getattr(refused, "code", -1))
+            if status is None:
+                raise
+            self.session.stop(status, str(refused))
+            return loop.FAILURE
+
+    def _between(self, begin: float, stop: float) -> None:
+        """Let forces take their limits from within a piece between break points."""
+        self.engine.at.bounds[:] = bounds_between(begin, stop, self.session.stops)
+
+    def _enter(self, begin: float, stop: float) -> None:
+        """Begin a piece between break points: contacts see the new forces."""
+        e = self.engine
+        self._between(begin, stop)
+        if e.at.clock[loop.T] == begin and begin in self.session.stops:
+            self._told(e.settle)
+
+    def _refuse_penetration(self) -> None:
+        gaps = self.engine.gaps()
+        deep = np.flatnonzero(gaps < -DEEP)
+        if deep.size:
+            worst = deep[np.argsort(gaps[deep])][:3]
+            said = ", ".join(f"{self.names[i]!r} by {-gaps[i]:.3g} m" for i in worst)
+            raise ModelError(f"the start interpenetrates: {said}; lift the mechanism, or move the contacts")
+
+    def _flush(self, sparing: bool = False) -> None:
+        """Hand complete samples and events over."""
+        e, s = self.engine, self.session
+        if sparing and s.on_step is None and e.at.tally[loop.COMPLETE] < SAMPLES // 4:
+            return
+        s.rejected, s.steps = int(e.at.tally[loop.REJECTED]), int(e.at.tally[loop.STEPS])
+        for t, i, old, new in e.events():
+            name = s.watches[i].name if not old else self.names[i]
+            s.events.append(EventRecord(t, name, i, old, new))
+        block = e.samples()
+        block["modes"] = PUBLIC[block["modes"]].astype(np.int64)
+        count = len(block["t"])
+        block |= {"contact_status": np.zeros(count, np.int64), "contact_residual": np.zeros(count)}
+        if isinstance(s.system, Mechanism):
+            del block["friction_work"]  # of surfaces at rest it is the heat
+        s.add(block, e.checkpoint)
+
+    def _finish(self) -> None:
+        e, s = self.engine, self.session
+        self._flush()
+        s.evaluations = int(e.at.tally[loop.EVALUATIONS])
+        if e.at.tally[loop.GAINS]:
+            s.status = "inaccurate" if s.status == "completed" else s.status
+            said = GAINED.format(count=int(e.at.tally[loop.GAINS]), gain=float(e.at.gain[0]), t=float(e.at.gain[1]))
+            s.message = f"{s.message}; {said}".removeprefix("; ")
+        say_unresolved(s, int(e.at.tally[loop.UNRESOLVED]))
+
+
+def run_contacts(
+    session: Session, impacts: str = "simultaneous", sticking: Any = None, compiled: bool | None = None
+) -> None:
+    """Integrate a session with contacts or dry friction from event to event.
+
+    Parameters
+    ----------
+    impacts
+        One of `ORDERS`.
+    sticking
+        Names of contacts that must stick at the start.
+    compiled
+        True: compiled loops; False: the plain engine (`hybrid.py`), which knows massless limbs and heightfields, but no
+        dry friction of joints; None: the plain one for contacts of shapes, compiled loops for all else.
+    """
+    if not (compiled is None or isinstance(compiled, bool)):
+        raise ModelError(f"compiled={compiled!r} must be True, False or None")
+    why = _only_plain(session)
+    if why and compiled:
+        raise UnsupportedError(f"compiled=True takes no {why}; compiled=False does")
+    shapes = isinstance(session.system, Mechanism) and session.extra.get("contacts") is not None
+    if compiled is False or (shapes and not compiled and not rubs(session, compiled)):
+        if not shapes:
+            raise UnsupportedError("compiled=False takes contacts of a mechanism's shapes alone")
+        run_hybrid(session, impacts)
+        return
+    ContactRun(session, impacts, sticking).run()
+
+
+def rubs(session: Session, compiled: bool | None) -> bool:
+    """Return whether the dry friction of a mechanism's joints acts in a run from event to event."""
+    system = session.system
+    has = isinstance(system, Mechanism) and bool(np.any(np.asarray(system.friction) > 0.0))
+    return has and compiled is not False and not _only_plain(session)
+
+
+def _only_plain(session: Session) -> str:
+    """Return what of a mechanism's contacts compiled loops do not know, in words."""
+    given = session.extra.get("contacts")
+    if given is None or not isinstance(session.system, Mechanism):
+        return ""
+    if any(isinstance(pair.ground, Heightfield) for pair in pairs_of(session.system, given)):
+        return "heightfields"
+    return "massless limbs" if Limbs(np.asarray(session.system.mass_matrix(session.q))).any else ""

@@ -1,0 +1,393 @@
+"""The terms of a system with contacts as one kernel: masses, forces, constraint rows, gaps, contact rows and drifts.
+
+| system | terms |
+|---|---|
+| `Mechanism` | traced from its joints and pairs of shapes; joints with dry friction are contacts without a gap |
+| `Lagrangian` | its expressions |
+| `Matrices`, others | a Python function, called back |
+
+Every contact has three rows, normal, tangent, tangent; those that it lacks are zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError
+from dalembert.friction import (
+    Coulomb,
+    Dry,
+    FrictionContact,
+    Hyperbolic,
+    Law,
+    StaticKinetic,
+    Stribeck,
+    Tabulated,
+    Unilateral,
+)
+from dalembert.friction.laws.laws import ExpressionLaw
+from dalembert.kernel import Kernel
+from dalembert.simulate.contact.geometry import _asked
+from dalembert.simulate.contact.mode_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
+from dalembert.simulate.contact.shapes import ContactPair, Plane
+from dalembert.simulate.equations.codes import _kernel, _traced
+
+Array = np.ndarray
+
+OUTPUTS = ("M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes")
+"""What terms consist of, in the order of their memory."""
+
+
+@dataclass(eq=False)
+class ContactData:
+    """One contact of the engine: what a row of its table holds."""
+
+    name: str
+    gapped: bool
+    law: Law
+    width: int
+    row: int = -1
+    pushes: bool = False
+    restitution: float = 0.0
+    poisson: bool = False
+    pair: ContactPair | None = None
+
+
+@dataclass(eq=False)
+class ContactSystem:
+    """A system with its contacts as the engine reads it.
+
+    `kernel` computes the terms, or `function(q, v, t)` returns them by name where they are Python's.
+    """
+
+    system: Any
+    nq: int
+    n: int
+    names: tuple[str, ...]
+    holonomic: tuple[bool, ...]
+    contacts: list[ContactData]
+    kernel: Kernel | None = None
+    function: Callable[[Array, Array, float], dict[str, Array]] | None = None
+    vectors: bool = True  # coordinates are their own velocities' integrals
+    axes: bool = False
+    inputs: dict[str, Array] = field(default_factory=dict)  # further inputs of the kernel, constant
+
+    @property
+    def k(self) -> int:
+        """Number of contacts."""
+        return len(self.contacts)
+
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the terms, by the names of their memory."""
+        n, m, k = self.n, len(self.names), self.k
+        return {
+            "M": (n, n), "bias": (n,), "A": (m, n), "drift": (m,), "phi": (sum(self.holonomic),), "psi": (m,),
+            "gaps": (k,), "W": (3 * k, n), "velocity": (3 * k,), "shift": (3 * k,), "load": (k,),
+            "axes": (k, 3, 3) if self.axes else (0, 3, 3),
+        }  # fmt: skip
+
+    def table(self, rank: int = -1) -> dict[str, Array]:
+        """Return the contacts as arrays; `rank` is that of the constraint rows, where it is known."""
+        k, tables, several = self.k, [np.zeros(0)], self.contacts
+        law, numbers = np.full(k, OTHER, np.int64), np.zeros((k, 6))
+        for i, one in enumerate(several):
+            law[i], numbers[i] = _law(one.law, tables)
+        place = np.cumsum(self.holonomic) - 1
+        return {
+            "gapped": _array([c.gapped for c in several], bool), "load_row": _array([c.row for c in several], np.int64),
+            "pushes": _array([c.pushes for c in several], bool),
+            "tangents": _array([c.width for c in several], np.int64),
+            "restitution": _array([c.restitution for c in several], float),
+            "poisson": _array([c.poisson for c in several], bool), "law": law, "law_numbers": numbers,
+            "law_tables": np.concatenate(tables), "known_rank": np.array([rank], np.int64),
+            "holonomic": _array([int(p) if h else -1 for p, h in zip(place, self.holonomic, strict=True)], np.int64),
+            "row_weights": np.ones(len(self.names)),
+        }  # fmt: skip
+
+
+def _array(values: list[Any], dtype: Any) -> Array:
+    return np.array(values, dtype=dtype).reshape(len(values))
+
+
+def _law(law: Law, tables: list[Array]) -> tuple[int, Array]:
+    """Return kind and numbers of a law: its static limit first."""
+    numbers = np.zeros(6)
+    if type(law) is Dry:
+        numbers[:2] = law.limit, law.limit
+        return DRY, numbers
+    if type(law) is StaticKinetic:
+        numbers[:2] = law.static_limit, law.kinetic_limit
+        return DRY, numbers
+    if type(law) is Stribeck:
+        numbers[:5] = law.static_limit, law.coulomb, law.velocity, law.exponent, law.viscous
+        return STRIBECK, numbers
+    if type(law) is Hyperbolic:
+        numbers[:2] = law.static_limit, law.decay
+        return HYPERBOLIC, numbers
+    if type(law) is Tabulated:
+        first = sum(each.size for each in tables)
+        numbers[:3] = law.static(), first, law.speeds.size
+        tables += [np.asarray(law.speeds, float), np.asarray(law.forces, float)]
+        return TABULATED, numbers
+    return OTHER, numbers
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Mechanisms: pairs of shapes on planes and with each other, limits of joints, dry friction of joints.
+
+
+def mechanism_contacts(mechanism: Any, pairs: tuple[ContactPair, ...], friction: bool) -> ContactSystem:
+    """Return a mechanism with pairs that may touch and, where wanted, the dry friction of its joints."""
+    contacts = [
+        ContactData(
+            pair.name, True, Dry(pair.friction), 0 if pair.ball is None else 2, restitution=pair.restitution,
+            poisson=pair.law == "poisson", pair=pair,
+        )
+        for pair in pairs
+    ]  # fmt: skip
+    places: list[int] = []
+    if friction:
+        limits = np.asarray(mechanism.friction)
+        places = [int(j) for j in np.flatnonzero(limits > 0.0)]
+        contacts += [
+            ContactData(f"friction of {mechanism.coordinates[j]}", False, Dry(float(limits[j])), 1) for j in places
+        ]
+    key = ("simulate", mechanism.content(), "contact terms", repr([_described(pair) for pair in pairs]), repr(places))
+    kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, places), mechanism.cacheable)
+    return ContactSystem(
+        mechanism, mechanism.nq, mechanism.nv, tuple(mechanism.names), tuple(mechanism.holonomic), contacts, kernel,
+        vectors=False, axes=True,
+    )  # fmt: skip
+
+
+def _described(pair: ContactPair) -> tuple[Any, ...]:
+    """Return all that a trace takes from a pair."""
+    ground = (pair.ground.normal, pair.ground.offset) if isinstance(pair.ground, Plane) else None
+    return pair.ball, ground, pair.other, pair.coordinate, pair.sign, pair.bound
+
+
+def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], places: list[int]) -> ca.Function:
+    """Return q, v, t -> the terms of `OUTPUTS`, matrices by rows."""
+    n, m = mechanism.nv, len(mechanism.names)
+    q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", n), ca.SX.sym("t")
+    outputs: dict[str, ca.SX] = {
+        "M": ca.vec(_traced(mechanism, "mass_matrix")(q)),
+        "bias": _traced(mechanism, "bias")(q, v),
+    }
+    if m:
+        A = ca.reshape(_traced(mechanism, "constraint_jacobian")(q, t), m, n)
+        outputs |= {"A": ca.vec(A.T), "drift": _traced(mechanism, "constraint_drift")(q, v, t)}
+        if any(mechanism.holonomic):
+            outputs["phi"] = _traced(mechanism, "constraint")(q, t)
+        outputs["psi"] = _traced(mechanism, "constraint_velocity")(q, v, t)
+    frames: dict[str, tuple[ca.SX, ...]] = {}
+    for pair in pairs:
+        for ball in (pair.ball, pair.other):
+            if ball is not None and ball.frame not in frames:
+                frames[ball.frame] = _frame(mechanism, ball.frame, q, v)
+    gaps, rows, drifts, axes = [], [], [], []
+    for pair in pairs:
+        gap, row, drift, axis = _pair(pair, frames, q, v, n)
+        gaps, rows, drifts, axes = [*gaps, gap], [*rows, row], [*drifts, drift], [*axes, axis]
+    for j in places:
+        row = ca.SX.zeros(3, n)
+        row[1, j] = 1.0
+        gaps, rows, drifts, axes = (
+            [*gaps, ca.SX(0)],
+            [*rows, row],
+            [*drifts, ca.SX.zeros(3)],
+            [*axes, ca.SX.zeros(3, 3)],
+        )
+    k = len(gaps)
+    if k:
+        W = ca.vertcat(*rows)
+        outputs |= {
+            "gaps": ca.vertcat(*gaps), "W": ca.vec(W.T), "u": W @ v, "shift": ca.vertcat(*drifts),
+            "load": ca.SX.ones(k), "axes": ca.vertcat(*[ca.vec(axis.T) for axis in axes]),
+        }  # fmt: skip
+    return ca.Function(
+        "contact_terms", [q, v, t], [ca.densify(e) for e in outputs.values()], ["q", "v", "t"], list(outputs)
+    )
+
+
+def _frame(mechanism: Any, name: str, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ...]:
+    """Return R, p, J, Jw (3, n), drifts and angular velocity of a frame, in world axes."""
+    n = mechanism.nv
+    R, p = _asked(mechanism, "kinematics", frame=name)(q)
+    J = ca.reshape(_asked(mechanism, "jacobian", frame=name, reference="local_world_aligned")(q), 6, n)
+    drift = _asked(mechanism, "jacobian_drift", frame=name, reference="local_world_aligned")(q, v)
+    return ca.reshape(R, 3, 3), ca.vec(p), J[:3, :], J[3:, :], drift[:3], drift[3:], J[3:, :] @ v
+
+
+def _centre(frame: tuple[ca.SX, ...], at: Any, v: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """Return centre, its Jacobian, velocity, and acceleration at a = 0 of a ball."""
+    R, p, J, Jw, drift, w_drift, w = frame
+    d = R @ ca.SX(np.array(at, float))
+    Jc = J - ca.skew(d) @ Jw
+    return p + d, Jc, Jc @ v, drift + ca.cross(w_drift, d) + ca.cross(w, ca.cross(w, d))
+
+
+def _pair(pair: ContactPair, frames: dict[str, tuple[ca.SX, ...]], q: ca.SX, v: ca.SX, n: int) -> tuple[ca.SX, ...]:
+    """Return gap, rows (3, n), drift (3,) and axes (3, 3) of a pair."""
+    if pair.ball is None:
+        row = ca.SX.zeros(3, n)
+        row[0, pair.coordinate[1]] = pair.sign
+        return pair.sign * (q[pair.coordinate[0]] - pair.bound), row, ca.SX.zeros(3), ca.SX.zeros(3, 3)
+    frame = frames[pair.ball.frame]
+    c, J, speed, drift = _centre(frame, pair.ball.at, v)
+    if isinstance(pair.ground, Plane):
+        normal = ca.SX(np.array(pair.ground.normal))
+        axes = _tangents(normal)
+        arm = -pair.ball.radius * normal
+        rows = axes @ (J - ca.skew(arm) @ frame[3])
+        shift = axes @ (drift + ca.cross(frame[5], arm))
+        return ca.dot(normal, c) - pair.ground.offset - pair.ball.radius, rows, shift, axes
+    if pair.other is None:
+        raise ModelError(f"contact {pair.name!r}: the engine takes planes, spheres and limits of joints")
+    two = frames[pair.other.frame]
+    c2, J2, speed2, drift2 = _centre(two, pair.other.at, v)
+    line = c - c2
+    distance = ca.norm_2(line)
+    normal = line / distance
+    axes = _tangents(normal)
+    relative = speed - speed2
+    turning = (relative - ca.dot(normal, relative) * normal) / distance
+    arm1, arm2 = -pair.ball.radius * normal, pair.other.radius * normal
+    rows = axes @ (J - ca.skew(arm1) @ frame[3] - J2 + ca.skew(arm2) @ two[3])
+    shift = drift - drift2 + ca.cross(frame[5], arm1) - ca.cross(two[5], arm2)
+    shift = shift - pair.ball.radius * ca.cross(frame[6], turning) - pair.other.radius * ca.cross(two[6], turning)
+    found = axes @ shift
+    found[0] = ca.dot(normal, drift - drift2) + distance * ca.dot(turning, turning)
+    return distance - pair.ball.radius - pair.other.radius, rows, found, axes
+
+
+def _tangents(n: ca.SX) -> ca.SX:
+    """Return normal and two tangents by rows, as `geometry.tangents`."""
+    sign = ca.if_else(n[2] >= 0.0, 1.0, -1.0)
+    a = -1.0 / (sign + n[2])
+    b = n[0] * n[1] * a
+    first = ca.horzcat(n[0], n[1], n[2])
+    second = ca.horzcat(1.0 + sign * n[0] ** 2 * a, sign * b, -sign * n[0])
+    third = ca.horzcat(b, sign + n[1] ** 2 * a, -n[1])
+    return ca.vertcat(first, second, third)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Lagrangians and matrices: contacts of `dalembert.friction`.
+
+
+def _data(one: FrictionContact, names: tuple[str, ...]) -> ContactData:
+    """Return one contact with friction as the engine reads it."""
+    if isinstance(one, Unilateral):
+        return ContactData(
+            one.name, True, one.law, one.directions, restitution=one.restitution, poisson=one.impact == "poisson"
+        )
+    if isinstance(one, Coulomb):
+        return ContactData(one.name, False, one.law, one.directions, names.index(one.normal), one.unilateral)
+    return ContactData(one.name, False, one.law, one.directions)
+
+
+def lagrangian_contacts(system: Any) -> ContactSystem:
+    """Return a Lagrangian with its contacts, compiled."""
+    contacts = [_data(one, system.names) for one in (*system.contacts, *system.unilateral)]
+    f = trace_lagrangian(system)
+    names = [f.name_in(i) for i in range(f.n_in())]
+    inputs = {"parameters": np.asarray(system.parameters.pack(None), float)} if "parameters" in names else {}
+    if "u" in names:
+        inputs["u"] = np.zeros(system.symbols.u.numel())
+    n = len(system.coordinates)
+    return ContactSystem(
+        system, n, n, tuple(system.names), tuple(system.holonomic), contacts, Kernel(f, width=1), inputs=inputs
+    )
+
+
+def trace_lagrangian(system: Any) -> ca.Function:
+    """Return the symbols of a Lagrangian -> the terms of `OUTPUTS`, matrices by rows."""
+    s, e, contacts = system.symbols, system.expressions, system._contact_expressions
+    outputs: dict[str, ca.SX] = {"M": ca.vec(e.mass), "bias": e.bias}
+    if len(system.names):
+        outputs |= {"A": ca.vec(e.jacobian.T), "drift": e.drift, "psi": e.rate}
+        if any(system.holonomic):
+            outputs["phi"] = e.constraint
+    n = s.v.numel()
+    rows, velocity, shift, column = [], [], [], 0
+    for one in system.contacts:
+        row, u, d = ca.SX.zeros(3, n), ca.SX.zeros(3), ca.SX.zeros(3)
+        for j in range(one.directions):
+            row[1 + j, :] = contacts.rows[column, :]
+            u[1 + j], d[1 + j] = contacts.velocity[column], contacts.drift[column]
+            column += 1
+        rows, velocity, shift = [*rows, row], [*velocity, u], [*shift, d]
+    gaps, extra = system._gap_expressions, len(system.unilateral)
+    if rows or extra:
+        k = len(rows)
+        outputs |= {
+            "gaps": ca.vertcat(ca.SX.zeros(k), gaps.gaps), "W": ca.vec(ca.vertcat(*rows, gaps.rows).T),
+            "u": ca.vertcat(*velocity, gaps.velocity), "shift": ca.vertcat(*shift, gaps.drift),
+            "load": ca.vertcat(contacts.loads, ca.SX.ones(extra)),
+        }  # fmt: skip
+    groups = {"q": s.q, "v": s.v, "t": s.groups.get("t", ca.SX.sym("t"))}
+    groups |= {name: s.groups[name] for name in ("u", "parameters") if name in s.sizes}
+    return ca.Function(
+        "contact_terms", list(groups.values()), [ca.densify(ca.SX(x)) for x in outputs.values()], list(groups),
+        list(outputs),
+    )  # fmt: skip
+
+
+def other_contacts(system: Any) -> ContactSystem:
+    """Return any system with contacts, its terms by Python."""
+    contacts = [_data(one, system.names) for one in getattr(system, "contacts", ())]
+    n, m, k = len(system.coordinates), len(system.names), len(contacts)
+    holonomic = tuple(getattr(system, "holonomic", ())) if hasattr(system, "constraint") else (False,) * m
+    rate = getattr(system, "constraint_velocity", None)
+
+    def terms(q: Array, v: Array, t: float) -> dict[str, Array]:
+        A = np.asarray(system.jacobian(q, t), float).reshape(m, n)
+        found = {"M": system.mass_matrix(q, t), "bias": system.bias(q, v, t), "A": A, "drift": system.drift(q, v, t)}
+        found["psi"] = (
+            rate(q, v, t) if rate is not None else (A @ v if getattr(system, "rows_rest", False) else np.zeros(m))
+        )
+        if any(holonomic):
+            found["phi"] = system.constraint(q, t)
+        W, u, shift = np.zeros((3 * k, n)), np.zeros(3 * k), np.zeros(3 * k)
+        if k:
+            velocity, rows, drift, loads = system.contact_terms(q, v, t)
+            column = 0
+            for i, one in enumerate(contacts):
+                for j in range(one.width):
+                    W[3 * i + 1 + j], u[3 * i + 1 + j], shift[3 * i + 1 + j] = (
+                        rows[column],
+                        velocity[column],
+                        drift[column],
+                    )
+                    column += 1
+            found["load"] = loads
+        return found | {"W": W, "u": u, "shift": shift}
+
+    return ContactSystem(system, n, n, tuple(system.names), holonomic or (False,) * m, contacts, function=terms)
+
+
+def law_function(contacts: ContactSystem) -> ca.Function | None:
+    """Return speeds, q, v, t -> kinetic forces and static limits of laws that loops do not know; None if Python's."""
+    q, v, t = ca.SX.sym("q", contacts.nq), ca.SX.sym("v", contacts.n), ca.SX.sym("t")
+    speeds = ca.SX.sym("speeds", contacts.k)
+    kinetic, static = ca.SX.zeros(contacts.k), ca.SX.zeros(contacts.k)
+    for i, one in enumerate(contacts.contacts):
+        if _law(one.law, [np.zeros(0)])[0] != OTHER:
+            continue
+        if type(one.law) is not ExpressionLaw:
+            return None
+        law: Any = one.law
+        groups = (
+            [x if law._static.size1_in(j) else ca.SX(0, 1) for j, x in enumerate((q, v, t))] if law.needs_state else []
+        )
+        kinetic[i], static[i] = law._kinetic(speeds[i], *groups), law._static.call(groups)[0]
+    return ca.Function(
+        "laws", [speeds, q, v, t], [ca.densify(kinetic), ca.densify(static)], ["speeds", "q", "v", "t"],
+        ["kinetic", "static"],
+    )  # fmt: skip

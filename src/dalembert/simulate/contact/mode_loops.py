@@ -1,0 +1,964 @@
+# pyright: reportCallIssue=false, reportArgumentType=false
+"""The dynamics of contacts in one mode, compiled: forces of closed and sliding contacts, impacts, projections.
+
+A contact has three rows: normal, tangent, tangent (rows that it lacks are zero). Symbols: W contact rows (3 k, n),
+u = W v + offsets relative velocities, u' = W a + shift; r reactions on the system (N, T, T), A constraint rows.
+
+    M a + A^T lam = f + W^T r,     A a = -drift,     closed: W_N a = -shift_N,     sticking: W_T a = -shift_T
+    sliding along d: r_T = -limit d,   limit = load T_k(|u_T|),  load: given, r_N, or |lam_j| of a constraint row j
+
+so that a load that is a reaction makes the block matrix unsymmetric. Rows that depend on others are left out of it
+(`kept`). Where contact rows depend on each other, and at transitions, complementarity over cones decides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.friction.cones.sweeps import COULOMB, attempt
+from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
+from dalembert.kernel.loops import invoke, nested
+from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
+from dalembert.simulate.contact.memory import AT, ROWS
+from dalembert.simulate.equations.signals import Tables, set_signals
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Memory of the engine.
+
+
+TERMS, CHART, ALONG, FORCE, EVENTS, LAWS, SIGNALS, HARD, MOTION, PROJECT, SHOT, TRANSITION = range(12)
+"""Rows of the table of calls; `SIGNALS` is where `signals.set_signals` looks. From `MOTION` on they are units: loops
+that are called by their address, so that they are compiled once and not again in every loop around them."""
+
+FIRST, SECOND, CODE, RESULT = range(4)
+"""Places in `arguments`, which units read at their start and write at their end."""
+
+FAILED = 1
+"""Place in the environment that a Python function sets when it fails."""
+
+DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
+"""Laws of friction that loops know; `OTHER` ones are asked by a call."""
+
+SOUND, SINGULAR, DOUBTFUL, NO_FORCES, NOT_UNIQUE, NOT_FINITE, CALLBACK, NO_IMPULSES, GAINING = range(9)
+"""How a solve ended."""
+
+
+KEPT_ROWS, KEPT_CONSTRAINTS, REDUNDANT = range(3)
+"""Places in `counts`."""
+
+POWER, HEAT, FRICTION_WORK, RESIDUAL = range(4)
+"""Places in `rates`."""
+
+INDEPENDENT = 1e-10
+"""Rows are independent where what is left of them, rows scaled to one, is above this."""
+
+CERTAIN = 1e-3
+"""Accelerations whose relative error may be above this are in doubt."""
+
+TOLERANCE, ACCEPTED, SWEEPS, NEWTON = 1e-13, 1e-8, 12, 400
+"""What complementarity aims at, and what counts as an answer, relative to the data."""
+
+BEYOND = 1e8
+"""Reactions this many times those that would stop what is seen cannot be explained by the data."""
+
+ALIGNED, ROUNDS = 1e-14, 60
+"""When a direction of sliding has settled, and after how many rounds it is left as it is."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Arrays: loops written out are compiled several times faster than NumPy's expressions.
+
+
+@nested
+def copy_to(target, source):
+    """Copy a vector."""
+    for j in range(source.size):
+        target[j] = source[j]
+
+
+@nested
+def copy_rows(target, source):
+    """Copy a matrix."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@nested
+def fill(target, value):
+    """Write a value into all of a vector."""
+    for j in range(target.size):
+        target[j] = value
+
+
+@nested
+def dot(a, b):
+    """Return a . b."""
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@nested
+def add_multiple(target, factor, source):
+    """Add a multiple of a vector."""
+    for j in range(source.size):
+        target[j] += factor * source[j]
+
+
+@nested
+def least(values):
+    """Return the least of some values."""
+    found = np.inf
+    for j in range(values.size):
+        if values[j] < found:
+            found = values[j]
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Laws of friction and the terms of a state.
+
+
+@nested
+def kinetic(w, i, s):
+    """Return T_k at a speed s >= 0."""
+    law_speeds, law_kinetic, law_tables = vector(w, AT.law_speeds), vector(w, AT.law_kinetic), vector(w, AT.law_tables)
+    law_ = whole(w, AT.law)
+    law_numbers = matrix(w, AT.law_numbers)
+    calls = whole_matrix(w, AT.calls)
+    law, p = law_[i], law_numbers[i]
+    if law == DRY:
+        return p[1]
+    if law == STRIBECK:
+        return p[1] + (p[0] - p[1]) * np.exp(-((s / p[2]) ** p[3])) + p[4] * s
+    if law == HYPERBOLIC:
+        return p[0] / (1.0 + p[1] * s)
+    if law == TABULATED:
+        first, count = int(p[1]), int(p[2])
+        if s >= law_tables[first + count - 1]:
+            return law_tables[first + 2 * count - 1]
+        j = 0
+        while law_tables[first + j + 1] <= s:
+            j += 1
+        low, high = law_tables[first + j], law_tables[first + j + 1]
+        part = (s - low) / (high - low)
+        return (1.0 - part) * law_tables[first + count + j] + part * law_tables[first + count + j + 1]
+    law_speeds[i] = s
+    invoke(calls[LAWS, 0], calls[LAWS, 1], calls[LAWS, 2])
+    return law_kinetic[i]
+
+
+@nested
+def static(w, i):
+    """Return T_s."""
+    law_static = vector(w, AT.law_static)
+    law = whole(w, AT.law)
+    law_numbers = matrix(w, AT.law_numbers)
+    calls = whole_matrix(w, AT.calls)
+    if law[i] != OTHER:
+        return law_numbers[i, 0]
+    invoke(calls[LAWS, 0], calls[LAWS, 1], calls[LAWS, 2])
+    return law_static[i]
+
+
+@nested
+def continued(w, i, s):
+    """Return T_k, continued to speeds below zero by its cubic through 0, d, 2 d, 3 d, d = -s."""
+    law = whole(w, AT.law)
+    if s >= 0.0 or law[i] == DRY:
+        return kinetic(w, i, max(s, 0.0))
+    return (
+        4.0 * kinetic(w, i, 0.0) - 6.0 * kinetic(w, i, -s) + 4.0 * kinetic(w, i, -2.0 * s)
+        - kinetic(w, i, -3.0 * s)
+    )  # fmt: skip
+
+
+@nested
+def evaluate(w, t):
+    """Write the terms at q, v and time t; between break points forces take their limits from within `bounds`."""
+    bounds = vector(w, AT.bounds)
+    time, environment = vector(w, AT.time), vector(w, AT.environment)
+    calls = whole_matrix(w, AT.calls)
+    time[0] = t
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    if calls[FORCE, 0] != 0:
+        tables = Tables(whole_matrix(w, AT.table_layout), vector(w, AT.table_breaks), vector(w, AT.table_coefficients))
+        set_signals(calls, environment, tables, t, bounds[0], bounds[1])
+        invoke(calls[FORCE, 0], calls[FORCE, 1], calls[FORCE, 2])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Linear algebra: elimination with partial pivoting, and independent rows.
+
+
+@nested
+def factor(K, size, pivot):
+    """Overwrite K by its factors; return whether no pivot is zero."""
+    for j in range(size):
+        p, largest = j, abs(K[j, j])
+        for i in range(j + 1, size):
+            if abs(K[i, j]) > largest:
+                p, largest = i, abs(K[i, j])
+        pivot[j] = p
+        if not largest > 0.0:
+            return False
+        if p != j:
+            for m in range(size):
+                K[j, m], K[p, m] = K[p, m], K[j, m]
+        for i in range(j + 1, size):
+            if K[i, j] != 0.0:
+                part = K[i, j] / K[j, j]
+                K[i, j] = part
+                for m in range(j + 1, size):
+                    K[i, m] -= part * K[j, m]
+    return True
+
+
+@nested
+def substitute(K, size, pivot, x):
+    """Overwrite x by the solution."""
+    for j in range(size):
+        p = pivot[j]
+        if p != j:
+            x[j], x[p] = x[p], x[j]
+    for j in range(size):
+        total = x[j]
+        for i in range(j):
+            total -= K[j, i] * x[i]
+        x[j] = total
+    for j in range(size - 1, -1, -1):
+        total = x[j]
+        for i in range(j + 1, size):
+            total -= K[j, i] * x[i]
+        x[j] = total / K[j, j]
+
+
+@nested
+def row_of(w, row, out):
+    """Write a row: of the constraints, or behind them of the contacts."""
+    A, W = matrix(w, AT.A), matrix(w, AT.W)
+    m = A.shape[0]
+    for j in range(out.size):
+        out[j] = A[row, j] if row < m else W[row - m, j]
+
+
+@nested
+def choose(w):
+    """Choose independent rows of the mode: constraint rows, normals of closed contacts, tangents of sticking ones.
+
+    Constraint rows by size, down to the rank of the system where that is known; contact rows one after the other.
+    """
+    mode_counts, known_rank, kept = whole(w, AT.mode_counts), whole(w, AT.known_rank), whole(w, AT.kept)
+    tangents = whole(w, AT.tangents)
+    closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    A, M, W = matrix(w, AT.A), matrix(w, AT.M), matrix(w, AT.W)
+    m, k, n = A.shape[0], closed.size, M.shape[0]
+    Q = np.zeros((min(n, m + 3 * k), n))
+    scale, y, rest = np.ones(n), np.zeros(n), np.zeros((m, n))
+    for j in range(n):
+        scale[j] = 1.0 / np.sqrt(M[j, j]) if M[j, j] > 0.0 else 1.0
+    # constraint rows, pivoted
+    count, used = 0, np.zeros(m, np.bool_)
+    sizes = np.zeros(m)
+    for i in range(m):
+        for j in range(n):
+            rest[i, j] = A[i, j] * scale[j]
+        sizes[i] = np.sqrt(dot(rest[i], rest[i]))
+    most = m if known_rank[0] < 0 else known_rank[0]
+    for _ in range(min(most, n)):
+        best, largest = -1, INDEPENDENT if known_rank[0] < 0 else 0.0
+        for i in range(m):
+            left = np.sqrt(dot(rest[i], rest[i])) / sizes[i] if sizes[i] > 0.0 else 0.0
+            if not used[i] and left > largest:
+                best, largest = i, left
+        if best < 0:
+            break
+        used[best] = True
+        fill(Q[count], 0.0)
+        add_multiple(Q[count], 1.0 / np.sqrt(dot(rest[best], rest[best])), rest[best])
+        for i in range(m):
+            if not used[i]:
+                for _ in range(2):
+                    add_multiple(rest[i], -dot(Q[count], rest[i]), Q[count])
+        count += 1
+    place = 0
+    for i in range(m):
+        if used[i]:
+            kept[place] = i
+            place += 1
+    mode_counts[KEPT_CONSTRAINTS] = place
+    # contact rows in order: normals first
+    mode_counts[REDUNDANT] = 0
+    for part in range(2):
+        for i in range(k):
+            first, last = (0, 1) if part == 0 else (1, 1 + tangents[i])
+            if not closed[i] or (part == 0 and not gapped[i]) or (part == 1 and slides[i]):
+                continue
+            if part == 1 and gapped[i] and not static(w, i) > 0.0:
+                continue
+            for j in range(first, last):
+                size = 0.0
+                for b in range(n):
+                    y[b] = W[3 * i + j, b] * scale[b]
+                    size += y[b] * y[b]
+                if not size > 0.0:
+                    continue
+                for _ in range(2):
+                    for a in range(count):
+                        add_multiple(y, -dot(Q[a], y), Q[a])
+                left = np.sqrt(dot(y, y) / size)
+                if left > INDEPENDENT and count < Q.shape[0]:
+                    add_multiple(Q[count], 1.0 / np.sqrt(dot(y, y)), y)
+                    count += 1
+                    kept[place] = m + 3 * i + j
+                    place += 1
+                else:
+                    mode_counts[REDUNDANT] = 1
+    mode_counts[KEPT_ROWS] = place
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The motion in a mode.
+
+
+@nested
+def set_directions(w):
+    """Write unit vectors of sliding and speeds along them; return how many planes are too slow to tell."""
+    closed, slides = flags(w, AT.closed), flags(w, AT.slides)
+    sliding_speed, velocity, slow_ = vector(w, AT.sliding_speed), vector(w, AT.velocity), vector(w, AT.slow)
+    sliding_unit, direction = matrix(w, AT.sliding_unit), matrix(w, AT.direction)
+    tangents = whole(w, AT.tangents)
+    slow = 0
+    for i in range(closed.size):
+        sliding_unit[i, 0], sliding_unit[i, 1], sliding_speed[i] = 0.0, 0.0, 0.0
+        if not (closed[i] and slides[i]):
+            continue
+        a, b = velocity[3 * i + 1], velocity[3 * i + 2]
+        sliding_unit[i, 0], sliding_unit[i, 1] = direction[i, 0], direction[i, 1]
+        sliding_speed[i] = a * direction[i, 0] + b * direction[i, 1]
+        if tangents[i] < 2:
+            continue
+        size = np.sqrt(a * a + b * b)
+        # next to its end a sliding velocity may have crossed zero inside a step: the direction must not turn round
+        if size > slow_[i] and sliding_speed[i] > 0.0:
+            sliding_unit[i, 0], sliding_unit[i, 1], sliding_speed[i] = a / size, b / size, size
+        elif slow_[i] > 0.0:
+            slow += 1
+    return slow
+
+
+@nested
+def limit_factor(w, i):
+    """Return the limit of a sliding contact for unit load."""
+    sliding_speed = vector(w, AT.sliding_speed)
+    return continued(w, i, sliding_speed[i])
+
+
+@nested
+def hold(w, careful):
+    """Solve the block system of the mode with given directions; return how it ended."""
+    cone_r, right_, solution = vector(w, AT.cone_r), vector(w, AT.right), vector(w, AT.solution)
+    force, bias, sign_ = vector(w, AT.force), vector(w, AT.bias), vector(w, AT.sign)
+    drift, shift, sliding_speed = vector(w, AT.drift), vector(w, AT.shift), vector(w, AT.sliding_speed)
+    load = vector(w, AT.load)
+    mode_counts, pivot, kept = whole(w, AT.mode_counts), whole(w, AT.pivot), whole(w, AT.kept)
+    load_row, tangents = whole(w, AT.load_row), whole(w, AT.tangents)
+    matrix_K, factors, M = matrix(w, AT.matrix_K), matrix(w, AT.factors), matrix(w, AT.M)
+    A, W, sliding_unit = matrix(w, AT.A), matrix(w, AT.W), matrix(w, AT.sliding_unit)
+    closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    n, m = M.shape[0], A.shape[0]
+    count = mode_counts[KEPT_ROWS]
+    size = n + count
+    K, right, x = matrix_K, right_, solution
+    for i in range(n):
+        right[i] = force[i] - bias[i]
+        for j in range(n):
+            K[i, j] = M[i, j]
+    for p in range(count):
+        row = kept[p]
+        right[n + p] = -drift[row] if row < m else -shift[row - m]
+        for j in range(n):
+            value = A[row, j] if row < m else W[row - m, j]
+            K[n + p, j] = value
+            K[j, n + p] = value
+        for o in range(count):
+            K[n + p, n + o] = 0.0
+    # friction of sliding contacts: a force, or a part of the column of the reaction that loads it
+    for i in range(closed.size):
+        if not (closed[i] and slides[i]) or tangents[i] == 0:
+            continue
+        factor_of = limit_factor(w, i)
+        if not gapped[i] and load_row[i] < 0:
+            if factor_of < 0.0 <= sliding_speed[i]:
+                return NOT_FINITE
+            for j in range(n):
+                pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
+                right[j] -= load[i] * factor_of * pull
+            continue
+        normal = m + 3 * i if gapped[i] else load_row[i]
+        place = -1
+        for p in range(count):
+            if kept[p] == normal:
+                place = p
+        if place < 0:
+            return NOT_UNIQUE
+        sign = 1.0 if gapped[i] else sign_[i]
+        for j in range(n):
+            pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
+            K[j, n + place] -= sign * factor_of * pull
+    for i in range(size):
+        x[i] = right[i]
+        for j in range(size):
+            factors[i, j] = K[i, j]
+    if not factor(factors, size, pivot):
+        return SINGULAR
+    substitute(factors, size, pivot, x)
+    # one refinement, which says how many digits are left
+    change = cone_r
+    for i in range(size):
+        total = right[i]
+        for j in range(size):
+            total -= K[i, j] * x[j]
+        change[i] = total
+    substitute(factors, size, pivot, change)
+    error = largest = reach = 0.0
+    for i in range(size):
+        if not np.isfinite(x[i]):
+            return NOT_FINITE
+        if i < n:
+            root = np.sqrt(K[i, i]) if K[i, i] > 0.0 else 1.0
+            error, largest = max(error, abs(root * change[i])), max(largest, abs(root * x[i]))
+            reach = max(reach, abs(right[i] / root))
+        x[i] += change[i]
+    if careful:
+        largest = max(largest, reach) if largest <= error else largest
+        if error > CERTAIN * largest:
+            return DOUBTFUL
+    return SOUND
+
+
+@nested
+def take(w):
+    """Write accelerations, multipliers and reactions of the solution of `hold`."""
+    lam, reactions, acceleration = vector(w, AT.lam), vector(w, AT.reactions), vector(w, AT.acceleration)
+    solution, load_ = vector(w, AT.solution), vector(w, AT.load)
+    mode_counts, kept, tangents = whole(w, AT.mode_counts), whole(w, AT.kept), whole(w, AT.tangents)
+    load_row = whole(w, AT.load_row)
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    M, A, sliding_unit = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.sliding_unit)
+    n, m = M.shape[0], A.shape[0]
+    for j in range(n):
+        acceleration[j] = solution[j]
+    fill(lam, 0.0)
+    fill(reactions, 0.0)
+    for p in range(mode_counts[KEPT_ROWS]):
+        row = kept[p]
+        if row < m:
+            lam[row] = solution[n + p]
+        else:
+            reactions[row - m] = -solution[n + p]
+    for i in range(closed.size):
+        if closed[i] and slides[i] and tangents[i] > 0:
+            load = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load_[i])
+            pull = limit_factor(w, i) * load
+            reactions[3 * i + 1], reactions[3 * i + 2] = -pull * sliding_unit[i, 0], -pull * sliding_unit[i, 1]
+
+
+@nested
+def set_rates(w):
+    """Write accelerations of contacts, and powers: of the forces, of heat, of friction on the system."""
+    M, W = matrix(w, AT.M), matrix(w, AT.W)
+    contact_rate, powers, force = vector(w, AT.contact_rate), vector(w, AT.powers), vector(w, AT.force)
+    v, shift, acceleration = vector(w, AT.v), vector(w, AT.shift), vector(w, AT.acceleration)
+    reactions, velocity = vector(w, AT.reactions), vector(w, AT.velocity)
+    closed, slides = flags(w, AT.closed), flags(w, AT.slides)
+    n = M.shape[0]
+    power = heat = friction = 0.0
+    for j in range(n):
+        power += force[j] * v[j]
+    for row in range(W.shape[0]):
+        total, speed = shift[row], 0.0
+        for j in range(n):
+            total += W[row, j] * acceleration[j]
+            speed += W[row, j] * v[j]
+        contact_rate[row] = total
+        if row % 3 != 0 and closed[row // 3]:
+            friction += reactions[row] * speed
+            if slides[row // 3]:
+                heat -= reactions[row] * velocity[row]
+    powers[POWER], powers[HEAT], powers[FRICTION_WORK] = power, heat, friction
+
+
+@nested
+def own_acceleration(w, i):
+    """Return the largest relative acceleration that a friction force of the size of contact i's makes there."""
+    M, W = matrix(w, AT.M), matrix(w, AT.W)
+    reactions = vector(w, AT.reactions)
+    n = M.shape[0]
+    size = np.sqrt(reactions[3 * i + 1] ** 2 + reactions[3 * i + 2] ** 2)
+    LU, pivot, y = M.copy(), np.zeros(n, np.int64), np.zeros(n)
+    if not factor(LU, n, pivot):
+        return 0.0
+    total = 0.0
+    for j in range(1, 3):
+        copy_to(y, W[3 * i + j])
+        substitute(LU, n, pivot, y)
+        total += dot(W[3 * i + j], y)
+    return size * total
+
+
+@nested
+def held(w, careful):
+    """Solve the mode; planes that have just let go slide where they are accelerated to; return how it ended."""
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    tangents, load_row = whole(w, AT.tangents), whole(w, AT.load_row)
+    slow_, sliding_speed, sign = vector(w, AT.slow), vector(w, AT.sliding_speed), vector(w, AT.sign)
+    contact_rate, velocity, lam = vector(w, AT.contact_rate), vector(w, AT.velocity), vector(w, AT.lam)
+    sliding_unit, direction = matrix(w, AT.sliding_unit), matrix(w, AT.direction)
+    slow = set_directions(w)
+    code = SOUND
+    for _ in range(ROUNDS if slow else 1):
+        for _ in range(2):
+            code = hold(w, careful)
+            if code != SOUND:
+                return code
+            take(w)
+            turned = False
+            for i in range(closed.size):
+                if slides[i] and load_row[i] >= 0 and not gapped[i] and -lam[load_row[i]] * sign[i] < 0.0:
+                    sign[i], turned = -sign[i], True
+            if not turned:
+                break
+        set_rates(w)
+        if slow == 0:
+            break
+        change = 0.0
+        for i in range(closed.size):
+            if closed[i] and slides[i] and tangents[i] == 2 and slow_[i] > 0.0:
+                size = np.sqrt(velocity[3 * i + 1] ** 2 + velocity[3 * i + 2] ** 2)
+                if size > slow_[i]:
+                    continue
+                k = own_acceleration(w, i)
+                x, y = (
+                    contact_rate[3 * i + 1] + k * sliding_unit[i, 0],
+                    contact_rate[3 * i + 2] + k * sliding_unit[i, 1],
+                )
+                length = np.sqrt(x * x + y * y)
+                if length > 0.0:
+                    change = max(change, abs(x / length - sliding_unit[i, 0]), abs(y / length - sliding_unit[i, 1]))
+                    sliding_unit[i, 0], sliding_unit[i, 1] = x / length, y / length
+                    direction[i, 0], direction[i, 1] = sliding_unit[i, 0], sliding_unit[i, 1]
+                    sliding_speed[i] = size
+        if change <= ALIGNED:
+            break
+    return code
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Complementarity: forces and impulses of all closed contacts at once.
+
+
+@nested
+def block(w, rows, count):
+    """Factor the block matrix of M and some constraint rows; return whether it is regular."""
+    factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
+    pivot = whole(w, AT.pivot)
+    n = M.shape[0]
+    size = n + count
+    for i in range(n):
+        for j in range(n):
+            factors[i, j] = M[i, j]
+    for p in range(count):
+        for j in range(n):
+            factors[n + p, j] = A[rows[p], j]
+            factors[j, n + p] = A[rows[p], j]
+        for o in range(count):
+            factors[n + p, n + o] = 0.0
+    return factor(factors, size, pivot)
+
+
+@nested
+def other_rows(w, rows, impulses):
+    """Write the independent constraint rows that load no contact that takes part; return how many."""
+    mode_counts, kept, load_row = whole(w, AT.mode_counts), whole(w, AT.kept), whole(w, AT.load_row)
+    closed, gapped = flags(w, AT.closed), flags(w, AT.gapped)
+    count = 0
+    for p in range(mode_counts[KEPT_CONSTRAINTS]):
+        row, loads = kept[p], False
+        for i in range(closed.size):
+            loads = loads or (load_row[i] == row and not gapped[i])
+        if not loads:
+            rows[count] = row
+            count += 1
+    return count
+
+
+@nested
+def pose(w, taking, impulses):
+    """Write kinds, coefficients and rows of the contacts that take part; known forces go to w.right."""
+    cone_first, cone_size, cone_kind = whole(w, AT.cone_first), whole(w, AT.cone_size), whole(w, AT.cone_kind)
+    cone_row, load_row, tangents = whole(w, AT.cone_row), whole(w, AT.load_row), whole(w, AT.tangents)
+    closed, cone_sliding, gapped = flags(w, AT.closed), flags(w, AT.cone_sliding), flags(w, AT.gapped)
+    slides, pushes = flags(w, AT.slides), flags(w, AT.pushes)
+    cone_s, cone_mu, load = vector(w, AT.cone_s), vector(w, AT.cone_mu), vector(w, AT.load)
+    sliding_unit = matrix(w, AT.sliding_unit)
+    rows = contacts = 0
+    cone_first[0] = 0
+    for i in range(closed.size):
+        if not taking[i]:
+            continue
+        own = gapped[i] or load_row[i] >= 0
+        if not own and (impulses or slides[i]):
+            continue
+        cone_sliding[contacts] = slides[i] and not impulses
+        if own:
+            cone_kind[contacts] = UNILATERAL if gapped[i] or pushes[i] else BILATERAL
+            cone_row[rows] = 3 * i if gapped[i] else -1 - load_row[i]
+            cone_s[rows] = 0.0
+            rows += 1
+            cone_mu[contacts] = limit_factor(w, i) if cone_sliding[contacts] else static(w, i)
+        else:
+            cone_kind[contacts] = FIXED
+            cone_mu[contacts] = load[i] * static(w, i)
+        if not own or cone_mu[contacts] > 0.0:
+            for j in range(tangents[i]):
+                cone_row[rows], cone_s[rows] = 3 * i + 1 + j, sliding_unit[i, j]
+                rows += 1
+        contacts += 1
+        cone_first[contacts] = rows
+    cone_size[0], cone_size[1], cone_size[2] = rows, contacts, impulses
+
+
+@nested
+def solve_cones(w, rows, contacts):
+    """Solve the problem in w.G, w.g; return whether its laws hold."""
+    powers, cone_r, missed = vector(w, AT.powers), vector(w, AT.cone_r), vector(w, AT.missed)
+    cone_g, cone_mu, cone_s = vector(w, AT.cone_g), vector(w, AT.cone_mu), vector(w, AT.cone_s)
+    cone_kind, cone_first = whole(w, AT.cone_kind), whole(w, AT.cone_first)
+    calls = whole_matrix(w, AT.calls)
+    cone_G = matrix(w, AT.cone_G)
+    cone_sliding = flags(w, AT.cone_sliding)
+    G, g = cone_G[:rows, :rows].copy(), cone_g[:rows].copy()
+    r = np.zeros(rows)
+    if contacts == 1 and rows == 1 and cone_kind[0] == UNILATERAL:
+        r[0] = max(0.0, -g[0] / G[0, 0]) if G[0, 0] > 0.0 else 0.0
+        cone_r[0] = r[0]
+        return G[0, 0] > 0.0 or g[0] >= 0.0
+    residual, _ = attempt(
+        G, g, cone_first[: contacts + 1].copy(), cone_mu[:contacts].copy(), COULOMB, cone_kind[:contacts].copy(),
+        cone_sliding[:contacts].copy(), cone_s[:rows].copy(), r, TOLERANCE, SWEEPS, NEWTON,
+    )  # fmt: skip
+    # reactions beyond what the data explain are part of a contradiction
+    explained, sound = 0.0, residual <= ACCEPTED
+    for j in range(rows):
+        explained = max(explained, abs(g[j]))
+    for j in range(rows):
+        if G[j, j] * abs(r[j]) > BEYOND * max(explained, 1e-9) or not np.isfinite(r[j]):
+            sound = False
+    for j in range(rows):
+        cone_r[j] = r[j]
+    if not sound:
+        missed[0] = 1.0
+        invoke(calls[HARD, 0], calls[HARD, 1], calls[HARD, 2])
+        sound = missed[0] <= ACCEPTED
+    powers[RESIDUAL] = min(residual, ACCEPTED)
+    return sound
+
+
+@nested
+def decided(w):
+    """Decide forces and accelerations of all closed contacts by complementarity; return how it ended."""
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    cone_size, pivot, cone_row = whole(w, AT.cone_size), whole(w, AT.pivot), whole(w, AT.cone_row)
+    load_row = whole(w, AT.load_row)
+    factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
+    cone_G, W, sliding_unit = matrix(w, AT.cone_G), matrix(w, AT.W), matrix(w, AT.sliding_unit)
+    lam, reactions, cone_g = vector(w, AT.lam), vector(w, AT.reactions), vector(w, AT.cone_g)
+    acceleration, force, bias = vector(w, AT.acceleration), vector(w, AT.force), vector(w, AT.bias)
+    drift, shift, cone_r = vector(w, AT.drift), vector(w, AT.shift), vector(w, AT.cone_r)
+    load = vector(w, AT.load)
+    n = M.shape[0]
+    set_directions(w)
+    rows = np.zeros(A.shape[0], np.int64)
+    count = other_rows(w, rows, False)
+    if not block(w, rows, count):
+        return SINGULAR
+    pose(w, closed, 0)
+    p = cone_size[0]
+    # the motion without reactions of the contacts; sliding ones with a given limit push already
+    free = np.zeros(n + count)
+    for j in range(n):
+        free[j] = force[j] - bias[j]
+    for i in range(closed.size):
+        if closed[i] and slides[i] and not gapped[i] and load_row[i] < 0:
+            size = load[i] * limit_factor(w, i)
+            for j in range(n):
+                free[j] -= size * (W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1])
+    for o in range(count):
+        free[n + o] = -drift[rows[o]]
+    substitute(factors, n + count, pivot, free)
+    X = np.zeros((p, n + count))
+    H = np.zeros((p, n))
+    for a in range(p):
+        own = cone_row[a]
+        for j in range(n):
+            H[a, j] = W[own, j] if own >= 0 else A[-1 - own, j]
+            X[a, j] = H[a, j]
+        substitute(factors, n + count, pivot, X[a])
+    for a in range(p):
+        own = cone_row[a]
+        total = shift[own] if own >= 0 else drift[-1 - own]
+        for j in range(n):
+            total += H[a, j] * free[j]
+        cone_g[a] = total
+        for b in range(p):
+            total = 0.0
+            for j in range(n):
+                total += H[a, j] * X[b, j]
+            cone_G[a, b] = total
+    if p and not solve_cones(w, p, cone_size[1]):
+        return NO_FORCES
+    fill(lam, 0.0)
+    fill(reactions, 0.0)
+    for a in range(p):
+        for j in range(n + count):
+            free[j] += X[a, j] * cone_r[a]
+        if cone_row[a] >= 0:
+            reactions[cone_row[a]] = cone_r[a]
+        else:
+            lam[-1 - cone_row[a]] = -cone_r[a]
+    for j in range(n):
+        if not np.isfinite(free[j]):
+            return NOT_FINITE
+        acceleration[j] = free[j]
+    for o in range(count):
+        lam[rows[o]] = free[n + o]
+    for i in range(closed.size):
+        if closed[i] and slides[i] and not gapped[i] and load_row[i] < 0:
+            size = load[i] * limit_factor(w, i)
+            reactions[3 * i + 1], reactions[3 * i + 2] = -size * sliding_unit[i, 0], -size * sliding_unit[i, 1]
+    set_rates(w)
+    return SOUND
+
+
+@nested
+def solve_motion(w, t, careful):
+    """Evaluate the terms at w.q, w.v and solve the mode; return how it ended."""
+    mode_counts = whole(w, AT.mode_counts)
+    environment = vector(w, AT.environment)
+    evaluate(w, t)
+    if environment[FAILED] != 0.0:
+        return CALLBACK
+    if mode_counts[REDUNDANT]:
+        return decided(w)
+    code = held(w, careful)
+    if code in (SINGULAR, DOUBTFUL):
+        code = decided(w)
+    return code
+
+
+def _motion(address, first, stop, scratch):
+    w = table_at(address, ROWS)
+    arguments = vector(w, AT.arguments)
+    arguments[CODE] = solve_motion(w, arguments[FIRST], arguments[SECOND] != 0.0)
+
+
+motion_unit = Unit(_motion)
+
+
+@nested
+def motion(w, t, careful):
+    """Evaluate the terms at q, v and solve the mode; return how it ended."""
+    arguments, calls = vector(w, AT.arguments), whole_matrix(w, AT.calls)
+    arguments[FIRST], arguments[SECOND] = t, 1.0 if careful else 0.0
+    invoke(calls[MOTION, 0], calls[MOTION, 1], calls[MOTION, 2])
+    return int(arguments[CODE])
+
+
+@nested
+def strike(w, taking, plastic, impulses, after):
+    """Resolve the impact of contacts `taking`; write impulses (3 k,) and velocities after; return how it ended.
+
+    `plastic` contacts have no restitution whatever they are.
+    """
+    cone_size, cone_row, pivot = whole(w, AT.cone_size), whole(w, AT.cone_row), whole(w, AT.pivot)
+    M, factors, A = matrix(w, AT.M), matrix(w, AT.factors), matrix(w, AT.A)
+    cone_G, W = matrix(w, AT.cone_G), matrix(w, AT.W)
+    cone_g, missed, v = vector(w, AT.cone_g), vector(w, AT.missed), vector(w, AT.v)
+    velocity, cone_r, restitution = vector(w, AT.velocity), vector(w, AT.cone_r), vector(w, AT.restitution)
+    poisson_ = flags(w, AT.poisson)
+    calls = whole_matrix(w, AT.calls)
+    n = M.shape[0]
+    rows = np.zeros(A.shape[0], np.int64)
+    count = other_rows(w, rows, True)
+    if not block(w, rows, count):
+        return SINGULAR
+    pose(w, taking, 1)
+    p = cone_size[0]
+    X, H = np.zeros((p, n + count)), np.zeros((p, n))
+    for a in range(p):
+        own = cone_row[a]
+        for j in range(n):
+            H[a, j] = W[own, j] if own >= 0 else A[-1 - own, j]
+            X[a, j] = H[a, j]
+        substitute(factors, n + count, pivot, X[a])
+    poisson = False
+    for a in range(p):
+        own = cone_row[a]
+        cone_g[a] = velocity[own] if own >= 0 else 0.0
+        if own >= 0 and own % 3 == 0:
+            i = own // 3
+            if poisson_[i]:
+                poisson = poisson or (restitution[i] > 0.0 and not plastic[i])
+            elif not plastic[i]:
+                cone_g[a] += restitution[i] * min(velocity[own], 0.0)
+        for b in range(p):
+            total = 0.0
+            for j in range(n):
+                total += H[a, j] * X[b, j]
+            cone_G[a, b] = total
+    sound = True
+    if poisson:
+        missed[0] = 2.0  # the law of impulses has two phases: Python knows it
+        for i in range(plastic.size):
+            missed[1 + i] = 1.0 if plastic[i] else 0.0
+        invoke(calls[HARD, 0], calls[HARD, 1], calls[HARD, 2])
+        sound = missed[0] <= ACCEPTED
+    elif p:
+        sound = solve_cones(w, p, cone_size[1])
+    if not sound:
+        return NO_IMPULSES
+    fill(impulses, 0.0)
+    for j in range(n):
+        after[j] = v[j]
+    for a in range(p):
+        for j in range(n):
+            after[j] += X[a, j] * cone_r[a]
+        if cone_row[a] >= 0:
+            impulses[cone_row[a]] = cone_r[a]
+    for j in range(n):
+        if not np.isfinite(after[j]):
+            return NOT_FINITE
+    return SOUND
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Projection: positions and velocities put back on the rows of the mode, by the least change in the metric of the mass.
+
+
+CLOSED = 1e-15
+"""Residuals below this are none."""
+
+MOST_CLOSING = 3
+"""Newton's steps onto positions at most."""
+
+
+@nested
+def least_change(w, rows, count, missing, out):
+    """Write the least change, in the metric of the mass, that moves some rows by -missing; return whether there is."""
+    solution = vector(w, AT.solution)
+    factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
+    W = matrix(w, AT.W)
+    pivot = whole(w, AT.pivot)
+    n, m = M.shape[0], A.shape[0]
+    size = n + count
+    x = solution
+    for i in range(n):
+        x[i] = 0.0
+        for j in range(n):
+            factors[i, j] = M[i, j]
+    for p in range(count):
+        x[n + p] = -missing[p]
+        row = rows[p]
+        for j in range(n):
+            value = A[row, j] if row < m else W[row - m, j]
+            factors[n + p, j] = value
+            factors[j, n + p] = value
+        for o in range(count):
+            factors[n + p, n + o] = 0.0
+    if not factor(factors, size, pivot):
+        return False
+    substitute(factors, size, pivot, x)
+    for j in range(n):
+        if not np.isfinite(x[j]):
+            return False
+        out[j] = x[j]
+    return True
+
+
+@nested
+def move_onto(w, t):
+    """Move w.q onto closed gaps and constraints, w.v onto the rows of the mode; return how it ended."""
+    q, moved, time = vector(w, AT.q), vector(w, AT.moved), vector(w, AT.time)
+    chart_base, way, environment = vector(w, AT.chart_base), vector(w, AT.way), vector(w, AT.environment)
+    v, psi, velocity = vector(w, AT.v), vector(w, AT.psi), vector(w, AT.velocity)
+    phi, gaps = vector(w, AT.phi), vector(w, AT.gaps)
+    mode_counts, kept, holonomic = whole(w, AT.mode_counts), whole(w, AT.kept), whole(w, AT.holonomic)
+    M, A, W = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.W)
+    calls = whole_matrix(w, AT.calls)
+    n, m = M.shape[0], A.shape[0]
+    if mode_counts[KEPT_ROWS] == 0:
+        return SOUND
+    rows, missing = np.zeros(m + W.shape[0], np.int64), np.zeros(m + W.shape[0])
+    change = np.zeros(n)
+    for _ in range(MOST_CLOSING):
+        time[0] = t
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+        if environment[FAILED] != 0.0:
+            return CALLBACK
+        count, worst = 0, 0.0
+        for p in range(mode_counts[KEPT_ROWS]):
+            row = kept[p]
+            if row < m and holonomic[row] >= 0:
+                rows[count], missing[count] = row, phi[holonomic[row]]
+            elif row >= m and (row - m) % 3 == 0:
+                rows[count], missing[count] = row, gaps[(row - m) // 3]
+            else:
+                continue
+            worst = max(worst, abs(missing[count]))
+            count += 1
+        if worst <= CLOSED:
+            break
+        if not least_change(w, rows, count, missing, change):
+            return SINGULAR
+        copy_to(chart_base, q)
+        copy_to(way, change)
+        invoke(calls[ALONG, 0], calls[ALONG, 1], calls[ALONG, 2])
+        copy_to(q, moved)
+    else:
+        time[0] = t
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    for _ in range(2):
+        worst = 0.0
+        for p in range(mode_counts[KEPT_ROWS]):
+            row = kept[p]
+            missing[p] = psi[row] if row < m else velocity[row - m]
+            worst = max(worst, abs(missing[p]))
+        if worst == 0.0:
+            break
+        if not least_change(w, kept, mode_counts[KEPT_ROWS], missing, change):
+            return SINGULAR
+        for j in range(n):
+            v[j] += change[j]
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    return SOUND
+
+
+def _project(address, first, stop, scratch):
+    w = table_at(address, ROWS)
+    arguments = vector(w, AT.arguments)
+    arguments[CODE] = move_onto(w, arguments[FIRST])
+
+
+project_unit = Unit(_project)
+
+
+@nested
+def project(w, t):
+    """Move q onto closed gaps and constraints, v onto the rows of the mode; return how it ended."""
+    arguments, calls = vector(w, AT.arguments), whole_matrix(w, AT.calls)
+    arguments[FIRST] = t
+    invoke(calls[PROJECT, 0], calls[PROJECT, 1], calls[PROJECT, 2])
+    return int(arguments[CODE])

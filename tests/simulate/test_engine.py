@@ -1,0 +1,195 @@
+"""The compiled contact engine: against the plain one, closed forms, and systems that only it takes."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.examples import two_blocks
+from dalembert.friction import Coulomb, Dry, JointFriction, StaticKinetic, Stribeck, Unilateral
+from dalembert.simulate.contact import Contact, Sphere
+from tests.simulate.contact_cases import cradle, impacting_stick, rocking_block, tennis_ball, vertical_ball
+
+TIGHT = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def moved(run):
+    """Return the events of a run as (contact, before, after), and their times."""
+    return [(e.contact, e.old, e.new) for e in run.events], np.array([e.time for e in run.events])
+
+
+def bounces(e, h=0.9, g=9.81):
+    """Return the times of all impacts of a ball that falls from h."""
+    first = np.sqrt(2 * h / g)
+    return lambda count: first + 2 * first * np.cumsum(np.concatenate([[0.0], e ** np.arange(1, count)]))
+
+
+def test_a_ball_bounces_and_comes_to_rest():
+    ball = [Contact(Sphere("ball", 0.1), restitution=0.8)]
+    run = da.simulate(vertical_ball(), 5.0, [1.0], [0.0], contacts=ball, compiled=True, **TIGHT)
+    assert run.ok, run
+    times = np.array([e.time for e in run.events if e.new == "impact"])
+    np.testing.assert_allclose(times, bounces(0.8)(times.size), rtol=0, atol=1e-11)
+    rest = next(e.time for e in run.events if e.new == "rest")
+    first = np.sqrt(2 * 0.9 / 9.81)
+    np.testing.assert_allclose(rest, first + 2 * first * 0.8 / 0.2, atol=1e-9)
+    np.testing.assert_allclose(run.q[-1, 0], 0.1, atol=1e-12)
+
+
+@pytest.mark.parametrize("case", ["stick", "tennis", "rocking", "cradle"])
+def test_the_compiled_engine_finds_the_events_of_the_plain_one(case):
+    if case == "stick":
+        m, q, v, contacts = impacting_stick()
+        options = {"duration": 2.0}
+    elif case == "tennis":
+        m, q, v, contacts = tennis_ball()
+        options = {"duration": 3.0}
+    elif case == "rocking":
+        (m, q, contacts), v = rocking_block(), None
+        options = {"duration": 0.5}
+    else:
+        (m, q, contacts), v = cradle(5), [1.0, 0.0, 0.0, 0.0, 0.0]
+        q = q - [0.1, 0.0, 0.0, 0.0, 0.0]
+        options = {"duration": 1.0, "impacts": "sequential"}
+    plain, fast = (
+        da.simulate(m, q=q, v=v, contacts=contacts, method="hybrid", compiled=way, **options, **TIGHT)
+        for way in (False, True)
+    )
+    assert plain.status == fast.status
+    (words, times), (other, others) = moved(plain), moved(fast)
+    assert words == other
+    np.testing.assert_allclose(others, times, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(fast.q[-1], plain.q[-1], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(fast.v[-1], plain.v[-1], rtol=0, atol=1e-7)
+
+
+def test_two_blocks_on_a_belt_by_both_engines():
+    plain = da.simulate(two_blocks(), 12.0, [0.0, 0.0], [0.0, 0.0], **TIGHT)
+    fast = da.simulate(two_blocks(), 12.0, [0.0, 0.0], [0.0, 0.0], method="hybrid", **TIGHT)
+    (words, times), (other, others) = moved(plain), moved(fast)
+    assert words == other
+    assert len(words) > 12
+    np.testing.assert_allclose(others, times, rtol=0, atol=5e-8)
+
+
+def bouncing_point(**options):
+    """Return a point of 1 kg over the ground as a Lagrangian."""
+    q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    floor = Unilateral("floor", v[0], gap=q[1], **options)
+    return da.Lagrangian(q, v, ca.sumsqr(v) / 2, 9.81 * q[1], unilateral=[floor])
+
+
+def test_a_lagrangian_bounces():
+    run = da.simulate(bouncing_point(restitution=0.8), 5.0, [0.0, 0.9], [0.5, 0.0], **TIGHT)
+    assert run.ok, run
+    times = np.array([e.time for e in run.events if e.new == "impact"])
+    np.testing.assert_allclose(times, bounces(0.8)(times.size), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(run.q[-1], [2.5, 0.0], atol=1e-10)
+
+
+def test_a_lagrangian_slides_and_stops():
+    mu, speed = 0.4, 1.0
+    run = da.simulate(bouncing_point(law=mu), 1.0, [0.0, 0.0], [speed, 0.0], **TIGHT)
+    assert run.ok, run
+    stop = speed / (mu * 9.81)
+    times = {(e.old, e.new): e.time for e in run.events}
+    np.testing.assert_allclose(times["slip", "stick"], stop, atol=1e-11)
+    np.testing.assert_allclose(run.q[-1, 0], speed * stop / 2, atol=1e-11)
+    np.testing.assert_allclose(run.heat[-1], speed**2 / 2, rtol=1e-9)
+
+
+def rubbing_pendulum(limit):
+    """Return a rod on a hinge with dry friction."""
+    b = da.Builder("pendulum")
+    b.body("rod", mass=1.0, inertia=(0.02, 0.02, 0.02), center=(0, 0, -0.5))
+    b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0), friction=limit)
+    return b.build()
+
+
+def test_joint_friction_acts_as_in_a_lagrangian():
+    """A mechanism and the Lagrangian of the same pendulum: every stop and every start."""
+    limit, inertia = 0.3, 0.02 + 0.25
+    m = rubbing_pendulum(limit)
+    run = da.simulate(m, 6.0, [1.2], [0.0], **TIGHT)
+    assert run.status == "completed", run
+    q, v = ca.SX.sym("q"), ca.SX.sym("v")
+    twin = da.Lagrangian(q, v, inertia * v**2 / 2, -0.5 * 9.81 * ca.cos(q), friction=[JointFriction("hinge", 0, limit)])
+    other = da.simulate(twin, 6.0, [1.2], [0.0], **TIGHT)
+    np.testing.assert_allclose([e.time for e in run.events], [e.time for e in other.events], rtol=0, atol=1e-8)
+    assert len(run.events) >= 6
+    np.testing.assert_allclose(run.q[-1], other.q[-1], atol=1e-8)
+    balance = np.asarray(run.energy.total) - run.energy.total[0] + run.heat
+    np.testing.assert_allclose(balance, 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("law", [0.3, StaticKinetic(0.4, 0.25), Stribeck(0.4, 0.25, 0.1)])
+def test_stick_slip_oscillator_by_both_engines(law):
+    """A mass on a belt, held by a spring: reaction as load."""
+    q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    system = da.Lagrangian(
+        q, v, ca.sumsqr(v) / 2, q[0] ** 2 / 2 + 9.81 * q[1], constraints={"belt": q[1]},
+        friction=[Coulomb("pad", v[0], law, normal="belt", surface=0.5)],
+    )  # fmt: skip
+    plain = da.simulate(system, 30.0, [0.0, 0.0], [0.0, 0.0], **TIGHT)
+    fast = da.simulate(system, 30.0, [0.0, 0.0], [0.0, 0.0], method="hybrid", **TIGHT)
+    assert plain.ok, plain
+    assert fast.ok, fast
+    (words, times), (other, others) = moved(plain), moved(fast)
+    assert words == other
+    assert words
+    np.testing.assert_allclose(others, times, rtol=0, atol=1e-7)
+
+
+def test_what_the_compiled_engine_does_not_take_is_named():
+    m, q, v, contacts = tennis_ball()
+    with pytest.raises(da.ModelError, match="compiled="):
+        da.simulate(m, 1.0, q, v, contacts=contacts, method="hybrid", compiled="yes")
+
+
+def test_events_of_the_user_and_samples_at_equal_times():
+    ball = [Contact(Sphere("ball", 0.1), restitution=0.8)]
+
+    def apex(t, q, v):
+        return v[0]
+
+    apex.direction, apex.terminal = -1, 2
+    run = da.simulate(
+        vertical_ball(), 5.0, [1.0], [0.0], contacts=ball, compiled=True, events={"apex": apex}, every=0.05, **TIGHT
+    )
+    assert run.status == "event"
+    first = np.sqrt(2 * 0.9 / 9.81)
+    zeros = [e.time for e in run.events if e.contact == "apex"]
+    np.testing.assert_allclose(zeros, [0.0, first * (1 + 0.8)], atol=1e-11)
+    asked = 0.05 * np.arange(1, int(zeros[-1] / 0.05) + 1)
+    assert np.isin(asked, run.t).all()
+
+
+def test_a_run_with_joint_friction_is_stored_and_continued(tmp_path):
+    def run(duration, **options):
+        return da.simulate(rubbing_pendulum(0.1), duration, [2.5], [0.0], **TIGHT, **options)
+
+    whole = run(4.0)
+    run(2.0, file=tmp_path / "run.h5")
+    resumed = da.resume(tmp_path / "run.h5", duration=4.0)
+    np.testing.assert_allclose(moved(resumed)[1], moved(whole)[1], rtol=0, atol=1e-9)
+    assert moved(resumed)[0] == moved(whole)[0]
+    np.testing.assert_allclose(resumed.q[-1], whole.q[-1], atol=1e-9)
+
+
+def test_a_law_of_the_user_is_called():
+    class Weak(Dry):
+        """A law that loops do not know."""
+
+    q, v = ca.SX.sym("q"), ca.SX.sym("v")
+    runs = [
+        da.simulate(
+            da.Lagrangian(q, v, v**2 / 2, q**2 / 2, friction=[JointFriction("pad", 0, law)]), 10.0, [3.0], [0.0],
+            method="hybrid", **TIGHT,
+        )
+        for law in (Dry(0.3), Weak(0.3))
+    ]  # fmt: skip
+    assert moved(runs[0])[0] == moved(runs[1])[0]
+    np.testing.assert_allclose(moved(runs[0])[1], moved(runs[1])[1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(moved(runs[0])[1][0], np.pi, atol=1e-9)
