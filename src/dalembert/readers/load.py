@@ -118,7 +118,7 @@ def _built(draft: Draft, kind: str, base: str, passive: bool | str, allow_unphys
         draft.notes.append("damping and springs are kept as data and do not act (passive=True lets them)")
     if any(any(joint.friction) for joint in draft.joints):
         draft.notes.append(
-            "dry friction of joints is kept as data (`friction`) and acts neither in forward nor inverse"
+            "dry friction of joints (`friction`) acts in da.simulate, and neither in forward nor inverse"
         )
     order = "name" if kind == "robot" else "added"
     return draft.build("auto" if draft.rooted else base, order, allow_unphysical, acts, strict)
