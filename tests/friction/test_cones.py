@@ -309,7 +309,6 @@ def fclib(file):
         ({"laws": [Reacting(0.3, 0, directions=3)]}, ModelError, "'brick'.*directions"),
         ({"method": "flowchart"}, ModelError, "need method='exact'"),
         ({"state": [np.nan]}, ModelError, "brick"),
-        ({"M": np.diag([1.0, 0.0])}, ModelError, "singular"),
     ],
 )
 def test_bad_input_is_named(change, error, words):

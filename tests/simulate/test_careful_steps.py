@@ -41,7 +41,7 @@ def test_a_newton_step_has_the_status_of_its_data(q: float, status: Status) -> N
 
 def test_a_velocity_that_breaks_rows_ends_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
     m = linkage()
-    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(mechanism=m))
+    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(system=m))
     broken = AdmissibleVelocity(np.ones(1), Status.ILL_CONDITIONED, {"pin x": 0.2})
     monkeypatch.setattr("dalembert.simulate.equations.callbacks.admissible_velocity", lambda *_: broken)
     Callbacks._admit(run, work)  # type: ignore[arg-type]

@@ -245,7 +245,7 @@ def test_a_run_that_loses_energy_says_so(method):
     assert broken_balance(run) == ""
     v = run.v.copy()
     v[run.t > 0.2] *= 0.9
-    said = broken_balance(replace(run, v=v))
+    said = broken_balance(replace(run, samples=run.samples | {"v": v}))
     assert "the energy balance is off by" in said
     assert "first seen at t = 0.2" in said
 
@@ -257,7 +257,7 @@ def test_one_bad_step_among_many_is_seen():
     v = run.v.copy()
     late = run.t >= run.t[np.argmax(run.kinetic)]
     v[late] *= 1.0 + 1e-7
-    said = broken_balance(replace(run, v=v))
+    said = broken_balance(replace(run, samples=run.samples | {"v": v}))
     assert said.startswith("the energy balance changes by")
     assert f"in the step to t = {run.t[late][0]:.9g} s" in said
 
@@ -395,10 +395,11 @@ def test_a_file_whose_loops_contradict_each_other_moves(contradicting, method):
 def test_bdf_names_the_rows_that_contradict_each_other():
     """Two pins 1e-8 m apart: "a discontinuity", it said."""
     m = pinned_twice(1e-8)
-    run = da.simulate(m, 0.1, m.project([0.9, -0.6, 1.3]), np.zeros(3), method="bdf")
+    run = da.simulate(m, 0.1, m.project([0.9, -0.6, 1.3]), np.zeros(3), method="bdf", rtol=1e-9)
     assert run.status == "no solution"
     assert "redundant rows contradict each other" in run.message
     assert "'c0-r0 y'" in run.message
     assert "'c1-r1 y'" in run.message
     same = pinned_twice(0.0)
-    assert da.simulate(same, 0.1, same.project([0.9, -0.6, 1.3]), np.zeros(3), method="bdf").status == "completed"
+    run = da.simulate(same, 0.1, same.project([0.9, -0.6, 1.3]), np.zeros(3), method="bdf", rtol=1e-9)
+    assert run.status == "completed"

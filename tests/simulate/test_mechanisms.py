@@ -143,7 +143,7 @@ def test_names_reach_everything():
         run["driv"]
 
 
-@pytest.mark.parametrize("what", PANELS)
+@pytest.mark.parametrize("what", [what for what in PANELS if what != "unknowns"])
 def test_every_panel_is_drawn(what):
     m, q, v = crank_rocker()
     figure = da.simulate(m, 0.5, q, v).plot(what)

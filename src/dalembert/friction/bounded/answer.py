@@ -79,7 +79,8 @@ def certify(problem: IntervalProblem, method: str, found: MethodForces, c: Array
     missed = diagonal * np.abs(T - np.clip(T - c / diagonal, -problem.limits, problem.limits))
     off = np.abs(T - known)
     short = np.divide(off, np.abs(known), out=np.where(off > 0.0, np.inf, 0.0), where=known != 0.0)
-    optimality = float(np.max(np.where(R, missed / size, short), initial=0.0))
+    at_rest = np.divide(missed, size, out=np.zeros_like(missed), where=R)
+    optimality = float(np.max(np.where(R, at_rest, short), initial=0.0))
     limit = np.where(R, problem.limits, np.abs(known))
     over = np.abs(T) - limit
     excess = float(np.max(np.where(over > 0.0, over / np.where(limit > 0.0, limit, 1.0), 0.0), initial=0.0))
