@@ -36,7 +36,7 @@ from dalembert.simulate.contact.equations import (
 from dalembert.simulate.contact.hybrid import DEEP, GAINED, run_hybrid
 from dalembert.simulate.contact.impacts import NO_IMPULSES, ORDERS
 from dalembert.simulate.contact.laws import CONFLICT, Limbs, impact_impulses
-from dalembert.simulate.contact.memory import Places
+from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 from dalembert.simulate.equations.callbacks import called, called_event
@@ -145,7 +145,7 @@ def chains_of(system: ContactSystem) -> dict[str, Array]:
     }  # fmt: skip
 
 
-class Settings(NamedTuple):
+class EngineSettings(NamedTuple):
     """What a run must keep to; the order is that of the places in `limits`."""
 
     rtol: float = 1e-8
@@ -165,11 +165,11 @@ class Arrays:
         self.__dict__.update(arrays)
 
 
-class Engine:
+class ContactEngine:
     """Memory and codes of one run."""
 
     def __init__(
-        self, system: ContactSystem, settings: Settings, q: Array, v: Array, start: float, end: float,
+        self, system: ContactSystem, settings: EngineSettings, q: Array, v: Array, start: float, end: float,
         every: float | None = None, forces: Any = None, chart: Any = None, events: Any = None,
         callables: Sequence[Callable[..., Any]] = (), directions: Sequence[int] = (), terminal: Sequence[int] = (),
         rank: int = -1,
@@ -191,7 +191,7 @@ class Engine:
         arrays |= {"terminal": np.array(terminal, np.int64)}
         arrays["loose"] = np.flatnonzero(arrays["gapped"] & ~arrays["pair_bounded"]).astype(np.int64)
         self.at: Any = Arrays(arrays)
-        self.table = table_of(arrays, Places._fields)
+        self.table = table_of(arrays, EngineArrays._fields)
         self._bind_terms()
         self._bind_chart(chart)
         self._bind_forces(forces)
@@ -578,12 +578,12 @@ class ContactRun:
         session.extra["contact_names"] = tuple(self.names)
         mechanical = isinstance(session.system, Mechanism)
         self.forces = Forces(session.controller)
-        settings = Settings(
+        settings = EngineSettings(
             s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
             0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical,
         )  # fmt: skip
         rank = rank_of(session)
-        self.engine = Engine(
+        self.engine = ContactEngine(
             self.system, settings, session.q, session.v, s.start, s.end, s.every, self.forces,
             Chart(session.system) if mechanical else None, session.event_function, session.event_callables,
             [each.direction for each in session.watches], [int(each.terminal) for each in session.watches],
@@ -676,8 +676,6 @@ class ContactRun:
             s.events.append(EventRecord(t, name, i, old, new))
         block = e.samples()
         block["modes"] = PUBLIC[block["modes"]].astype(np.int64)
-        count = len(block["t"])
-        block |= {"contact_status": np.zeros(count, np.int64), "contact_residual": np.zeros(count)}
         if isinstance(s.system, Mechanism):
             del block["friction_work"]  # of surfaces at rest it is the heat
         s.add(block, e.checkpoint)

@@ -106,7 +106,6 @@ class ContactSystem:
             "poisson": _array([c.poisson for c in several], bool), "law": law, "law_numbers": numbers,
             "law_tables": np.concatenate(tables), "known_rank": np.array([rank], np.int64),
             "holonomic": _array([int(p) if h else -1 for p, h in zip(place, self.holonomic, strict=True)], np.int64),
-            "row_weights": np.ones(len(self.names)),
         }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Places(NamedTuple):
+class EngineArrays(NamedTuple):
     """Names of all arrays."""
 
     # codes and what they read and write
@@ -50,7 +50,6 @@ class Places(NamedTuple):
     law_tables: int
     holonomic: int
     known_rank: int
-    row_weights: int
     # the mode
     closed: int
     slides: int
@@ -160,8 +159,8 @@ class Places(NamedTuple):
     events: int
 
 
-AT = Places(*range(len(Places._fields)))
+AT = EngineArrays(*range(len(EngineArrays._fields)))
 """Places of the arrays in the table."""
 
-ROWS = len(Places._fields)
+ROWS = len(EngineArrays._fields)
 """Rows of the table."""

@@ -39,7 +39,7 @@ FAILED = 1
 DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
 """Laws of friction that loops know; `OTHER` ones are asked by a call."""
 
-SOUND, SINGULAR, DOUBTFUL, NO_FORCES, NOT_UNIQUE, NOT_FINITE, CALLBACK, NO_IMPULSES, GAINING = range(9)
+SOUND, SINGULAR, DOUBTFUL, NO_FORCES, NOT_UNIQUE, NOT_FINITE, CALLBACK, NO_IMPULSES = range(8)
 """How a solve ended."""
 
 
@@ -233,15 +233,6 @@ def substitute(K, size, pivot, x):
         for i in range(j + 1, size):
             total -= K[j, i] * x[i]
         x[j] = total / K[j, j]
-
-
-@nested
-def row_of(w, row, out):
-    """Write a row: of the constraints, or behind them of the contacts."""
-    A, W = matrix(w, AT.A), matrix(w, AT.W)
-    m = A.shape[0]
-    for j in range(out.size):
-        out[j] = A[row, j] if row < m else W[row - m, j]
 
 
 @nested

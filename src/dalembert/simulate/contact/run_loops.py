@@ -70,7 +70,7 @@ DONE, FULL, STEPS_TAKEN, FAILURE, ENDED = range(20, 25)
 PAINLEVE, DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING = range(30, 38)
 """What has no answer, beside the codes of `mode_loops`."""
 
-T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL, ORIGIN = range(12)
+T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL = range(11)
 """Places in `clock`."""
 
 (
@@ -442,7 +442,7 @@ def margins(w, out):
             out[3 * i + 2] = reserve
 
 
-MARGIN, GAP, WATCH, SPEED = range(4)
+MARGIN, GAP, WATCH = range(3)
 """Guards whose zeros are located by steps of full order."""
 
 
