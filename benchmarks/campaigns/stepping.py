@@ -146,7 +146,7 @@ FALL = {"moreau": 5e-3, "variational": 1e-4}
 
 
 def _fall(friction: float, damping: float, upper: float) -> float:
-    """Return the angle after 0.6 s by SciPy: the arm only falls, so friction is a constant, and stops without bounce."""
+    """Return the angle after 0.6 s by SciPy: the arm only falls (friction is a constant) and stops without bounce."""
 
     def rate(t: float, y: np.ndarray) -> list[float]:
         return [y[1], (0.5 * 9.81 * np.cos(y[0]) - friction - damping * y[1]) / 0.35]
