@@ -23,12 +23,12 @@ bead = da.Lagrangian(
 
 def rate(t, y):
     """Return velocities and accelerations."""
-    return np.concatenate((y[2:], bead.solve(y[:2], y[2:], t).acceleration))
+    return np.concatenate((y[2:], bead.solve(y[:2], y[2:], t=t).acceleration))
 
 
 times = np.linspace(0.0, 1.5, 6)
 run = solve_ivp(rate, (0, 1.5), [1, 0, 0, RATE], t_eval=times, rtol=1e-10, atol=1e-12, method="DOP853")
-push = bead.forward(run.y[:2].T, run.y[2:].T, times)["wire"]
+push = bead.forward(run.y[:2].T, run.y[2:].T, t=times)["wire"]
 for k, moment in enumerate(times):
     radius, closed = np.hypot(*run.y[:2, k]), np.cosh(RATE * moment)  # r'' = RATE^2 r
     force = 2 * RATE**2 * np.sinh(RATE * moment)  # Coriolis: 2 m RATE r'

@@ -249,14 +249,14 @@ def test_every_status():
     q, v, tau = models.state(chain)
     held = chain.constrain(da.Point("b299", name="one"), da.Point("b150", name="two"))
     twice = held.constrain(da.Point("b299", name="again"))
-    assert held.forward(q, v, tau)[2] == da.Status.UNIQUE
+    assert held.forward(q, v, tau).status == da.Status.UNIQUE
     a, lam, status = twice.forward(q, v, tau)
     assert status == da.Status.REDUNDANT
-    assert np.abs(a - held.forward(q, v, tau)[0]).max() < 1e-6 * np.abs(a).max()
+    assert np.abs(a - held.forward(q, v, tau).acceleration).max() < 1e-6 * np.abs(a).max()
     assert np.abs(lam[:3] - lam[6:]).max() < 1e-6 * np.abs(lam).max()
     contrary = held.constrain(da.Point("b299", at=(0.0, 0.0, -1.0), name="contrary", stabilize=5.0))
     batch = [np.stack([x, x]) for x in (q, v, tau)]
-    assert (contrary.forward(*batch)[2] == da.Status.INCONSISTENT).all()
+    assert (contrary.forward(*batch).status == da.Status.INCONSISTENT).all()
     with pytest.raises(SolvabilityError, match="contrary"):
         contrary.forward(q, v, tau)
     batch[0][1, 7] = np.nan
@@ -280,7 +280,7 @@ def test_massless_ends_are_named_and_need_rows():
     held = chain.constrain(da.Point("b299", placement=(0.3, 0.4, -1.0)))
     q, v, tau = models.state(held)
     tau[299] = 0.0
-    assert held.forward(q, v, tau)[2] == da.Status.UNIQUE
+    assert held.forward(q, v, tau).status == da.Status.UNIQUE
     for what in ("delassus", "delassus_factor"):
         for ask in (held.compile, held.routes):
             with pytest.raises(ModelError, match="M has no inverse"):

@@ -118,7 +118,7 @@ def test_a_ball_on_a_turntable_circles_with_two_sevenths_of_its_speed():
     v = np.array([3.0, *velocity, 0.0, *w])
     np.testing.assert_allclose(mechanism.constraint_velocity(q, v, t), 0, atol=1e-13)
     np.testing.assert_allclose(mechanism.constraint(q, t), 0, atol=1e-15)
-    found = solve(mechanism, q, v, t)
+    found = solve(mechanism, q, v, t=t)
     expected = 2 / 7 * np.cross(turn, [*velocity, 0])
     np.testing.assert_allclose(found.acceleration[1:4] + np.cross(w, v[1:4]), expected, atol=1e-12)
     assert found.reactions[2] == pytest.approx(0.5 * 9.81)

@@ -26,7 +26,7 @@ def flow(system: da.Lagrangian, q, v, times, **options):
     n = len(q)
 
     def rate(t, y):
-        return np.concatenate((y[n:], system.solve(y[:n], y[n:], t, **options).acceleration))
+        return np.concatenate((y[n:], system.solve(y[:n], y[n:], t=t, **options).acceleration))
 
     run = solve_ivp(rate, (times[0], times[-1]), [*q, *v], t_eval=times, rtol=1e-10, atol=1e-12, method="DOP853")
     return run.y[:n].T, run.y[n:].T
@@ -129,7 +129,7 @@ def test_massless_rod_is_certified_by_the_straight_line():
     system = slider_crank()
     q, v = np.random.default_rng(4).uniform(-1.2, 1.2, (2, 40, 2))
     assert np.linalg.matrix_rank(system.mass_matrix(q[0])) == 1
-    *_, status = system.compile()(q, v, np.array([0.5]), np.zeros(1))
+    *_, status = system.compile()(q, v, np.zeros(2), np.array([0.5]), np.zeros(1))
     np.testing.assert_array_equal(status, da.Status.UNIQUE)
 
 
@@ -160,7 +160,7 @@ def test_bead_closed_form():
     q, v = flow(system, [1.0, 0.0], [0.0, rate], times)
     direction = np.column_stack((np.cos(rate * times), np.sin(rate * times)))
     np.testing.assert_allclose(q, np.cosh(rate * times)[:, None] * direction, atol=1e-8)
-    s = system.forward(q, v, times)
+    s = system.forward(q, v, t=times)
     np.testing.assert_allclose(s["wire"], 2 * rate**2 * np.sinh(rate * times), atol=1e-7)
     np.testing.assert_allclose(system.constraint(q, times), 0.0, atol=1e-9)
     np.testing.assert_allclose(system.constraint_velocity(q, v, times), 0.0, atol=1e-8)
@@ -180,7 +180,7 @@ def test_dissipation_and_explicit_time():
     """x'' = (F cos(t) - c v - M' v) / M for a mass that grows, M = 1 + t, damped by D = c v^2 / 2."""
     q, v, t, u = (ca.SX.sym(name) for name in "qvtu")
     system = da.Lagrangian(q, v, (1 + t) * v**2 / 2, forces=u * ca.cos(t), dissipation=0.3 * v**2, controls=u, time=t)
-    s = system.solve([0.0], [2.0], 0.5, [3.0])
+    s = system.solve([0.0], [2.0], t=0.5, u=[3.0])
     np.testing.assert_allclose(s.acceleration, (3 * np.cos(0.5) - 0.6 * 2.0 - 2.0) / 1.5, rtol=1e-14)
 
 

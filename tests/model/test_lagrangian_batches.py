@@ -64,7 +64,14 @@ def test_straight_line_certifies_ordinary_states(make):
     q, v = states(system, 200, 5)
     if make is sleigh:
         v = da.KKT(system.mass_matrix(q), system.jacobian(q)).project_velocity(v)
-    inputs = {"q": q, "v": v, "u": np.zeros(1), "t": np.zeros(1), "parameters": system.parameters.pack()}
+    inputs = {
+        "q": q,
+        "v": v,
+        "force": np.sin(q),
+        "u": np.zeros(1),
+        "t": np.zeros(1),
+        "parameters": system.parameters.pack(),
+    }
     kernel = system.compile()
     *_, status = kernel(*[inputs[port.name] for port in kernel.inputs])
     assert np.mean(status == da.Status.UNIQUE) > 0.98
@@ -74,7 +81,14 @@ def test_straight_line_certifies_ordinary_states(make):
 def test_numpy_backend_is_the_twin(make):
     system = made(make)
     q, v = states(system, 8, 6)
-    inputs = {"q": q, "v": v, "u": np.ones(1), "t": np.ones(1), "parameters": system.parameters.pack()}
+    inputs = {
+        "q": q,
+        "v": v,
+        "force": np.sin(q),
+        "u": np.ones(1),
+        "t": np.ones(1),
+        "parameters": system.parameters.pack(),
+    }
     for what in QUANTITIES:
         fast, plain = system.compile(what), system.compile(what, backend="numpy")
         given = [inputs[port.name] for port in fast.inputs]
@@ -100,7 +114,7 @@ def test_redundant_rows_are_flagged_and_solved():
     system = two_rails()
     q, v = np.array([[0.5, 0.25], [0.1, 0.01]]), np.array([[1.0, 1.0], [2.0, 0.4]])
     kernel = system.compile()
-    *_, status = kernel(q, v, np.zeros(1), np.zeros(1))
+    *_, status = kernel(q, v, np.zeros(2), np.zeros(1), np.zeros(1))
     np.testing.assert_array_equal(status, da.Status.REDUNDANT)
     s = system.forward(q, v)
     np.testing.assert_array_equal(s.status, da.Status.REDUNDANT)
@@ -169,7 +183,7 @@ def test_equilibrium_is_exact():
     """A pendulum that hangs at rest: zero acceleration, certified by the straight line itself."""
     system = pendulum()
     q = [[0.0, -1.0], [0.6, -0.8], [0.0, 1.0]]
-    *_, status = system.compile()(q, np.zeros((3, 2)), np.ones(2))
+    *_, status = system.compile()(q, np.zeros((3, 2)), np.zeros(2), np.ones(2))
     np.testing.assert_array_equal(status, da.Status.UNIQUE)
     s = system.forward([[0.0, -1.0]], [[0.0, 0.0]])
     np.testing.assert_allclose(s.acceleration, 0.0, atol=1e-15)
@@ -200,7 +214,7 @@ def test_chain_on_both_sides_of_the_straight_line_limit(links):
         with pytest.raises(da.UnsupportedError, match="27"):
             system.compile()
     else:
-        assert (system.compile()(q, v)[2] == da.Status.UNIQUE).all()
+        assert (system.compile()(q, v, 0 * v)[2] == da.Status.UNIQUE).all()
 
 
 def test_batches_of_several_axes():

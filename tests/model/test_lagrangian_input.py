@@ -93,7 +93,7 @@ def test_wrong_symbols_are_named(q, v, error, words):
         (lambda: pendulum().compile("mas_matrix"), da.ModelError, "did you mean 'mass_matrix'"),
         (lambda: pendulum().with_parameters(weight=1.0), da.ModelError, "there are mass, length"),
         (lambda: bead().forward(np.ones((3, 2)), np.ones((4, 2))), da.ShapeError, "same leading axes"),
-        (lambda: bead().solve([1.0, 0.0], [0.0, 0.0], np.inf), da.ModelError, r"t\[0\] is inf"),
+        (lambda: bead().solve([1.0, 0.0], [0.0, 0.0], t=np.inf), da.ModelError, r"t\[0\] is inf"),
         (lambda: slider_crank().solve([1.0, 0.0], [0.0, 0.0], route="scur"), da.ModelError, "did you mean 'schur'"),
         (lambda: pendulum().solve([0.0, 0.0], [1.0, 0.0]), da.SolvabilityError, "rod"),
         (lambda: pendulum().forward([1.0, 0.0], [0.0, 0.0], massless="hodl"), da.ModelError, "did you mean 'hold'"),

@@ -92,7 +92,7 @@ def by_kkt(system: da.Lagrangian, q: np.ndarray, v: np.ndarray, **rest) -> da.So
 
 
 def inputs(system: da.Lagrangian, q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
-    values = {"q": q, "v": v, "t": np.zeros(1), "parameters": system.parameters.pack()}
+    values = {"q": q, "v": v, "force": np.zeros(q.shape[-1]), "t": np.zeros(1), "parameters": system.parameters.pack()}
     return [values[port.name] for port in system.compile().inputs]
 
 
@@ -139,7 +139,7 @@ def test_rods_that_grow_apart_contradict_each_other(growth):
     system, (q, v) = pendulum_on_two_rods(rate=True), on_circle(50, 1)
     parameters = {"growth": growth}
     expected = by_kkt(system, q, v, t=0.0, parameters=parameters)
-    *_, status = system.compile()(q, v, np.zeros(1), np.array([growth]))
+    *_, status = system.compile()(q, v, np.zeros(2), np.zeros(1), np.array([growth]))
     decided = status[:, 0] != da.Status.DECLINED
     np.testing.assert_array_equal(status[decided, 0], expected.status[decided])
     s = system.forward(q, v, parameters=parameters)
@@ -162,10 +162,10 @@ def test_off_the_constraints_rows_are_independent_and_left_to_kkt():
     angle = np.linspace(-3, 3, 20)
     closed = np.stack((np.cos(angle), np.sin(angle), angle), axis=1)
     rate = np.stack((-np.sin(angle), np.cos(angle), np.ones(20)), axis=1)
-    *_, status = system.compile()(closed, rate, np.ones(1))
+    *_, status = system.compile()(closed, rate, 0 * rate, np.ones(1))
     np.testing.assert_array_equal(status, da.Status.REDUNDANT)
     apart = closed + np.array([0.1, -0.2, 0.0])
-    *_, status = system.compile()(apart, rate, np.ones(1))
+    *_, status = system.compile()(apart, rate, 0 * rate, np.ones(1))
     np.testing.assert_array_equal(status, da.Status.DECLINED)
     s = system.forward(apart, rate, parameters={"turn": 1.0})
     expected = by_kkt(system, apart, rate, parameters={"turn": 1.0})
@@ -183,7 +183,7 @@ def test_a_singular_configuration_is_declined_and_solved_by_kkt():
     ordinary = np.array([1.0, 0.0, 0.0]) + 0.3 * rng.normal(size=(30, 3))
     line = np.array([[1.0, 0.0, 0.0]])
     q, v = np.vstack([ordinary, line]), np.zeros((31, 3))
-    *_, status = system.compile()(q, v)
+    *_, status = system.compile()(q, v, 0 * v)
     assert (status[:30] == da.Status.UNIQUE).all()
     assert status[30] == da.Status.DECLINED
     s, expected = system.forward(q, v), by_kkt(system, q, v)
@@ -211,7 +211,7 @@ def test_massless_coordinates_are_solved_where_rows_hold_them_and_flagged_where_
     q, v = np.random.default_rng(4).normal(size=(2, 60, 2))
     for held, verdict in ((True, da.Status.REDUNDANT), (False, da.Status.MASSLESS)):
         system = feather(held)
-        *_, status = system.compile()(q, v)
+        *_, status = system.compile()(q, v, 0 * v)
         np.testing.assert_array_equal(status, verdict)
         s, expected = system.forward(q, v), by_kkt(system, q, v)
         np.testing.assert_array_equal(s.status, expected.status)
@@ -231,7 +231,7 @@ def test_a_mass_that_a_parameter_takes_away_is_no_massless_motion_where_rows_hol
         parameters={"mass": (mass, 1.0)},
     )
     q, v, masses = *np.random.default_rng(5).normal(size=(2, 4, 2)), np.array([1.0, 0.0, 1e-12, -1.0])
-    *_, status = system.compile()(q, v, masses[:, None])
+    *_, status = system.compile()(q, v, 0 * v, masses[:, None])
     np.testing.assert_array_equal(status[:, 0] == da.Status.MASSLESS, False)
     s = system.forward(q, v, parameters={"mass": masses})
     for k, value in enumerate(masses[:3]):
@@ -263,10 +263,10 @@ def test_derivatives_of_the_kernel_are_those_of_the_answer(case):
     system, (q, v) = make(), states(3, 8)
     kernel, step = system.compile(), 1e-6
     J = kernel.jacobian(outputs=["acceleration", "multipliers"])
-    blocks = dict(zip((port.name for port in J.outputs), J(q, v), strict=True))
+    blocks = dict(zip((port.name for port in J.outputs), J(q, v, 0 * v), strict=True))
     along = np.random.default_rng(0).normal(size=(2, *q.shape))
     ahead, behind = (by_kkt(system, q + e * along[0], v + e * along[1]) for e in (step, -step))
-    total = kernel.jvp(outputs=["acceleration", "multipliers"])(q, v, *along)
+    total = kernel.jvp(outputs=["acceleration", "multipliers"])(q, v, 0 * v, *along, 0 * v)
     for name, directional in zip(("acceleration", "multipliers"), total, strict=True):
         slope = (getattr(ahead, name) - getattr(behind, name)) / (2 * step)
         by_blocks = sum(

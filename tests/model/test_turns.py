@@ -146,7 +146,7 @@ def test_stabilisation_turns_back_from_far(kind, axes):
     """The rate of turning decays by kp times the angle times its axis: both sides of phi'' = -kp phi, at rest."""
     mechanism = two_bodies(kind, axes | {"stabilize": (4.0, 1.0)})
     q = turned_by([0.9, -2.0, 1.5], np.random.default_rng(1))
-    a = mechanism.forward(q, np.zeros(12), np.zeros(12), 0.0)[0]
+    a = mechanism.forward(q, np.zeros(12), np.zeros(12), 0.0).acceleration
     np.testing.assert_allclose(mechanism.jacobian(q) @ a, -4.0 * mechanism.constraint(q), atol=1e-10)
 
 

@@ -79,7 +79,7 @@ def test_dynamics(load, name):
         mine = robot.inverse(q, v, a)
         scale = np.abs(tau).max()
         np.testing.assert_allclose(states.to_tau(q, mine), tau, atol=1e-11 * scale)
-        np.testing.assert_allclose(robot.forward(q, v, mine), a, atol=1e-9 * np.abs(a).max())
+        np.testing.assert_allclose(robot.forward(q, v, mine).acceleration, a, atol=1e-9 * np.abs(a).max())
         turned = np.array([states.to_tau(q, row) for row in robot.mass_matrix(q)])
         turned = np.array([states.to_tau(q, row) for row in turned.T]).T
         np.testing.assert_allclose(turned, M, atol=1e-12 * np.abs(M).max())
@@ -104,7 +104,7 @@ def test_power(load, name):
     text = re.sub(r' (damping|armature)="[^"]*"', "", MODELS[name])
     robot, h, rng = load(text), 1e-6, np.random.default_rng(4)
     q, v, tau = robot.random(0), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
-    a = robot.forward(q, v, tau)
+    a = robot.forward(q, v, tau).acceleration
     early, late = (sum(robot.energy(robot.integrate(q, s * h * v), v + s * h * a)) for s in (-1, 1))
     np.testing.assert_allclose((late - early) / (2 * h), tau @ v, rtol=1e-6, atol=1e-7 * abs(early))
 
@@ -309,11 +309,11 @@ def test_springs_and_dampers_of_fixed_tendons(tmp_path, seed):
     q, v, tau = (0.05 if seed == 0 else 1.0) * rng.standard_normal((3, 3))
     data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
     mujoco.mj_forward(model, data)
-    np.testing.assert_allclose(robot.forward(q, v, tau), data.qacc, rtol=1e-10)
+    np.testing.assert_allclose(robot.forward(q, v, tau).acceleration, data.qacc, rtol=1e-10)
     np.testing.assert_allclose(robot.inverse(q, v, data.qacc), tau, atol=1e-10)
     assert not any("tendon" in note for note in robot.notes)
     free = robot.with_passive(False)
-    assert not np.allclose(free.forward(q, v, tau), data.qacc)
+    assert not np.allclose(free.forward(q, v, tau).acceleration, data.qacc)
     energy = robot.energy(q, v)[1] - free.energy(q, v)[1]
     stretch = q[0] + 0.5 * q[1]
     beyond = max(stretch - 0.3, 0) + min(stretch + 0.2, 0)

@@ -37,8 +37,7 @@ class Plain:
         n = self.m.nv
         q, x_rate = self.chart.at(base, y[:n], y[n:])
         tau = self.force(t, q, y[n:])
-        found = self.m.forward(q, y[n:], tau, t) if self.m.names else self.m.forward(q, y[n:], tau)
-        return np.concatenate([x_rate, found[0] if isinstance(found, tuple) else found])
+        return np.concatenate([x_rate, self.m.forward(q, y[n:], tau, t).acceleration])
 
     def stages(self, t: float, q: Array, v: Array, h: float) -> tuple[Array, Array]:
         """Return the stages K and the end y of a step."""

@@ -49,7 +49,7 @@ def test_O10_a_rheonomic_constraint_gives_the_drive_force(t):
     driven = driven_pendulum(both_driven)
     np.testing.assert_allclose(driven.constraint(q, t), 0.0, atol=1e-15)
     np.testing.assert_allclose(driven.constraint_velocity(q, v, t), 0.0, atol=1e-15)
-    found = driven.solve(q, v, t)
+    found = driven.solve(q, v, t=t)
     np.testing.assert_allclose(found.acceleration, a, rtol=1e-13, atol=1e-13)
     c, s = np.cos(q[0] - q[1]), np.sin(q[0] - q[1])  # two rods, by the textbook
     torque = [
@@ -57,7 +57,7 @@ def test_O10_a_rheonomic_constraint_gives_the_drive_force(t):
         a[1] + c * a[0] - s * v[0] ** 2 + GRAVITY * np.sin(q[1]),
     ]
     np.testing.assert_allclose(found.reactions, torque, rtol=1e-13)
-    forward = driven_pendulum().solve(q, v, t, u=found.reactions)
+    forward = driven_pendulum().solve(q, v, t=t, u=found.reactions)
     np.testing.assert_allclose(forward.acceleration, a, rtol=1e-12, atol=1e-12)
 
 
@@ -69,7 +69,7 @@ def test_O10_inverse_then_forward_dynamics_return_the_motion_in_time():
     np.testing.assert_allclose(inverse.q, prescribed(inverse.t)[:, 0].T, atol=1e-14)
 
     def drive(t, q, v):
-        return driven.solve(*prescribed(t).T[:2], t).reactions
+        return driven.solve(*prescribed(t).T[:2], t=t).reactions
 
     forward = da.simulate(free, 1.5, q, v, every=0.1, force=drive, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(forward.q[-1], prescribed(1.5)[:, 0], atol=1e-8)
@@ -85,7 +85,7 @@ def test_O10_one_joint_driven_the_other_free():
     np.testing.assert_allclose(run.acceleration[:, 0], motion[0, 2], atol=1e-11)
     free = driven_pendulum()
     for k in (0, 3, -1):
-        answer = free.solve(run.q[k], run.v[k], run.t[k], u=[run["shoulder"][k], 0.0])
+        answer = free.solve(run.q[k], run.v[k], t=run.t[k], u=[run["shoulder"][k], 0.0])
         np.testing.assert_allclose(answer.acceleration, run.acceleration[k], rtol=1e-10, atol=1e-10)
 
 
@@ -111,8 +111,8 @@ def test_O10_scleronomic_rods_and_rheonomic_drive_share_one_matrix():
         np.concatenate([rate[0] * n[0], rate[0] * n[0] + rate[1] * n[1]]),
     )
     np.testing.assert_allclose(rods.constraint(place, now), 0.0, atol=1e-15)
-    cartesian = rods.solve(place, speed, now)
-    angles = driven_pendulum(lambda q, t: {"shoulder": q[0] - 0.4 * ca.sin(2 * t)}).solve(q, rate, now)
+    cartesian = rods.solve(place, speed, t=now)
+    angles = driven_pendulum(lambda q, t: {"shoulder": q[0] - 0.4 * ca.sin(2 * t)}).solve(q, rate, t=now)
     turn = (cartesian.acceleration[2:] - cartesian.acceleration[:2]) @ n[1]
     np.testing.assert_allclose(turn, angles.acceleration[1], rtol=1e-12)
     np.testing.assert_allclose(cartesian.reactions[2], angles.reactions[0], rtol=1e-12)

@@ -35,7 +35,7 @@ def plain_run(m, q, v, duration, rtol):
 
     def rate(t, y):
         place = m.normalize(y[: m.nq])
-        return np.concatenate([m.rate(place, y[m.nq :]), m.forward(place, y[m.nq :], np.zeros(m.nv))])
+        return np.concatenate([m.rate(place, y[m.nq :]), m.forward(place, y[m.nq :]).acceleration])
 
     found = solve_ivp(rate, (0, duration), np.concatenate([q, v]), "DOP853", rtol=rtol, atol=1e-12)
     return m.normalize(found.y[: m.nq, -1]), found.y[m.nq :, -1]

@@ -76,7 +76,7 @@ def test_a_mechanism_of_which_a_joint_is_known_gives_its_torque():
     a, tau = run.acceleration[2], np.zeros(m.nv)
     tau[m.index_v("drive")] = run["tau drive"][2]
     found = m.forward(run.q[2], run.v[2], tau)
-    np.testing.assert_allclose(found[0], a, atol=1e-4)
+    np.testing.assert_allclose(found.acceleration, a, atol=1e-4)
 
 
 @pytest.mark.parametrize(

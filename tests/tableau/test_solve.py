@@ -162,7 +162,7 @@ def test_planar_loops_in_joint_coordinates(kind):
     assert redundant_rows(newton_euler(mechanism), {"q": q}) == rows
     lean = without_rows(forward, rows)
     assert len([name for name in lean.equations if name.startswith("row ")]) == 2
-    a = mechanism.forward(q, v, tau)[0]
+    a = mechanism.forward(q, v, tau).acceleration
     found = lean.solve({"q": q, "qd": v, "tau": tau})
     np.testing.assert_allclose(found["qdd"], a, rtol=1e-9, atol=1e-9)
     inverse = newton_euler(mechanism)

@@ -94,8 +94,8 @@ def test_a_singular_configuration_is_declined_and_repaired():
         np.testing.assert_allclose(a[i], exact.acceleration, atol=1e-10)
         np.testing.assert_allclose(lam[i], exact.multipliers, atol=1e-9)
     single = mechanism.forward(q[1], v[1], tau[1])
-    np.testing.assert_allclose(single[0], a[1], atol=1e-12)
-    assert single[2] == Status.REDUNDANT
+    np.testing.assert_allclose(single.acceleration, a[1], atol=1e-12)
+    assert single.status == Status.REDUNDANT
 
 
 def test_one_bad_sample_does_not_stop_a_batch():
@@ -108,8 +108,8 @@ def test_one_bad_sample_does_not_stop_a_batch():
     a, lam, status = mechanism.forward(q, bad_v, bad_tau)
     hurt = np.isin(np.arange(20), [3, 17])
     assert (status[hurt] == Status.NONFINITE).all()
-    np.testing.assert_array_equal(a[~hurt], good[0][~hurt])
-    np.testing.assert_array_equal(lam[~hurt], good[1][~hurt])
+    np.testing.assert_array_equal(a[~hurt], good.acceleration[~hurt])
+    np.testing.assert_array_equal(lam[~hurt], good.multipliers[~hurt])
     assert (status[~hurt] == Status.UNIQUE).all()
 
 
@@ -127,7 +127,7 @@ MISUSE = [
     (lambda m: m.solve([0.1, 0.2], [0, 0], metric=np.ones(5)), da.DalembertError, "metric"),
     (lambda m: m.forward([0.1, 0.2, 0.3], [0, 0], [0, 0]), da.ShapeError, "2"),
     (lambda m: m.forward([0.1, 0.2], [0, 0, 0], [0, 0]), da.ShapeError, "v"),
-    (lambda m: m.forward([0.1, 0.2], [0, 0], [0]), da.ShapeError, "tau"),
+    (lambda m: m.forward([0.1, 0.2], [0, 0], [0]), da.ShapeError, "force"),
     (lambda m: m.project([0.1, 0.2, 0.3]), da.ShapeError, "2"),
     (lambda m: m.project([0.1, 0.2], [0.0]), da.ShapeError, "v"),
     (lambda m: m.impact([0.1, 0.2], [0, 0], restitution=[0.1, 0.2, 0.3]), da.ShapeError, "restitution"),

@@ -28,7 +28,7 @@ def check(mechanism, T, V, q, v, samples=20):
         np.testing.assert_allclose(mechanism.bias(x, y), np.ravel(bias(x, y)), rtol=1e-11, atol=1e-11)
         force = rng.standard_normal(len(q))
         expected = np.linalg.solve(np.array(M(x, y), dtype=float), force - np.ravel(bias(x, y)))
-        np.testing.assert_allclose(mechanism.forward(x, y, force), expected, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(mechanism.forward(x, y, force).acceleration, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_pendulum():
@@ -39,7 +39,7 @@ def test_pendulum():
     builder.joint("pin", "revolute", parent="world", child="rod", axis=(0, 1, 0))
     mechanism = builder.build()
     for q in np.linspace(-3, 3, 13):
-        found = mechanism.forward(np.array([q]), np.array([0.4]), np.array([0.2]))
+        found = mechanism.forward(np.array([q]), np.array([0.4]), np.array([0.2])).acceleration
         np.testing.assert_allclose(found, (0.2 - m * G * length * np.sin(q)) / (J + m * length**2), rtol=1e-13)
 
 
@@ -85,7 +85,7 @@ def test_a_body_in_free_rotation(kind):
     mechanism = builder.build()
     q, w = mechanism.random(1), np.array([0.7, -0.4, 1.1])
     v = w if kind == "spherical" else np.concatenate([np.zeros(3), w])
-    found = mechanism.forward(q, v, np.zeros(mechanism.nv))[-3:]
+    found = mechanism.forward(q, v, np.zeros(mechanism.nv)).acceleration[-3:]
     np.testing.assert_allclose(found, -np.cross(w, J * w) / J, rtol=1e-13)
 
 
@@ -100,5 +100,5 @@ def test_steady_precession_of_the_top():
     W = min(np.roots([(C - B) * np.cos(tilt), C * spin, -m * G * length]).real, key=abs)
     q0 = np.array([np.sin(tilt / 2), 0, 0, np.cos(tilt / 2)])
     v0 = np.array([0.0, W * np.sin(tilt), spin + W * np.cos(tilt)])  # precession about the vertical, in the body's axes
-    found = mechanism.forward(q0, v0, np.zeros(3))
+    found = mechanism.forward(q0, v0, np.zeros(3)).acceleration
     np.testing.assert_allclose(found, [W * np.sin(tilt) * spin, 0.0, 0.0], rtol=1e-10, atol=1e-10)

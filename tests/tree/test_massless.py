@@ -32,7 +32,7 @@ def test_a_massless_link_between_is_exact():
     tree = prepare(mechanism, regrouped=False)
     assert tree.links[1].inertia == (0.0, (0.0, 0.0, 0.0), (0.0,) * 6)
     q, v, a = random_state(mechanism, 0, 3)
-    for each in zip(mechanism.forward(q, v, a), q, v, a, strict=True):
+    for each in zip(mechanism.forward(q, v, a).acceleration, q, v, a, strict=True):
         found, *state = each
         expected = plain.aba(plain.State.at(mechanism, *state[:2]), state[1], state[2])
         np.testing.assert_allclose(found, expected, rtol=1e-9)
@@ -68,7 +68,7 @@ def test_two_hinges_on_one_axis_with_nothing_between():
 def test_armature_resists():
     mechanism = chain([1.0, 0.0], armature=0.3)
     q, v, tau = random_state(mechanism, 0, 2)
-    found = mechanism.forward(q, v, tau)
+    found = mechanism.forward(q, v, tau).acceleration
     np.testing.assert_allclose(np.einsum("nij,nj->ni", mechanism.mass_matrix(q), found) + mechanism.bias(q, v), tau)
 
 

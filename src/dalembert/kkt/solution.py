@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -12,6 +12,8 @@ from jaxtyping import Float
 
 from dalembert.errors import ModelError
 from dalembert.kkt.certificate import BatchCertificate, Certificate
+from dalembert.kkt.residual import relative_residuals
+from dalembert.kkt.solve import Answer
 from dalembert.kkt.status import Status
 from dalembert.names import near_matches
 from dalembert.types import Array
@@ -106,6 +108,10 @@ class Solution(Certified):
         named |= {name: self.reactions[..., i] for i, name in enumerate(self.system.names)}
         return MappingProxyType(named)
 
+    def __iter__(self) -> Iterator[Array | Status]:
+        """Unpack as the outputs of a kernel: `acceleration, multipliers, status = ...`."""
+        return iter((self.acceleration, self.multipliers, self.status))
+
     def __getitem__(self, name: str) -> Array:
         """Return the acceleration of a coordinate, or the reaction of a constraint row, by name."""
         named = self.by_name
@@ -129,6 +135,49 @@ class Solution(Certified):
         return "\n".join(
             [f"{name:{width}}  {what:12}  {value: .9g}" for name, what, value in rows] + [str(self.certificate)]
         )
+
+
+def compiled_solution(
+    system: NamedSystem,
+    acceleration: Array,
+    multipliers: Array,
+    status: Array,
+    terms: Callable[[Array], tuple[Array, Array, Array, Array]],
+    by_kkt: Callable[[Array], Solution],
+) -> Solution:
+    """Return what compiled code has solved as a `Solution`; residuals and certificates are made when asked for.
+
+    Parameters
+    ----------
+    system
+        Whose rows and coordinates they are.
+    acceleration, multipliers, status
+        (..., n), (..., m), (...).
+    terms
+        Returns M (k, n, n), A (k, m, n), force (k, n), right side of the rows (k, m) of samples, counted in C order.
+    by_kkt
+        Solves such samples as a batch.
+    """
+    codes = np.asarray(status, dtype=np.uint8)
+    flat = np.arange(codes.size).reshape(codes.shape)
+    n, m = acceleration.shape[-1], multipliers.shape[-1]
+
+    def sample(index: tuple[int, ...]) -> Answer:
+        certificate = by_kkt(flat[index].reshape(1)).certificate
+        assert isinstance(certificate, BatchCertificate)
+        return certificate.sample((0,))
+
+    def residuals() -> tuple[Array, Array]:
+        pairs = np.full((2, codes.size), np.nan)
+        solved = np.flatnonzero(codes.reshape(-1) <= Status.ILL_CONDITIONED)
+        a, lam = acceleration.reshape(codes.size, n), multipliers.reshape(codes.size, m)
+        if solved.size:
+            M, A, f, c = terms(solved)
+            for k, i in enumerate(solved):
+                pairs[:, i] = relative_residuals(M[k], A[k], f[k], c[k], a[i], lam[i])
+        return pairs[0].reshape(codes.shape), pairs[1].reshape(codes.shape)
+
+    return Solution(acceleration, multipliers, BatchCertificate(codes, residuals, sample), system)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

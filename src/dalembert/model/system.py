@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float
 
-from dalembert.checks import floats
+from dalembert.checks import floats, vectors
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT, Solution
 from dalembert.types import Array
@@ -56,7 +56,7 @@ def block_system(system: System, q: Any, t: float = 0.0, metric: Any = None) -> 
 
 
 def solve(
-    system: System, q: Any, v: Any, t: float = 0.0, force: Any = None, metric: Any = None, **options: Any
+    system: System, q: Any, v: Any, force: Any = None, t: float = 0.0, metric: Any = None, **options: Any
 ) -> Solution:
     """Solve for accelerations and multipliers at one state; `force` (n,) is applied, `options` go to `KKT.solve`."""
     q, v = floats(q, "q"), floats(v, "v")
@@ -65,7 +65,7 @@ def solve(
     )
 
 
-def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, force: Any = None) -> Array:
+def unconstrained_acceleration(system: System, q: Any, v: Any, force: Any = None, t: float = 0.0) -> Array:
     """Return a0 = M^-1 (force - bias), the acceleration in the absence of the constraints (seed 001, eq. 3).
 
     Raises `SolvabilityError` where M is singular, and there is none, or so near to it that none is certain.
@@ -81,4 +81,4 @@ def unconstrained_acceleration(system: System, q: Any, v: Any, t: float = 0.0, f
 def _net_force(system: System, q: Array, v: Array, t: float, force: Any) -> Array:
     """Return applied minus bias forces; no applied force is zero."""
     bias = system.bias(q, v, t)
-    return -bias if force is None else floats(force, "force") - bias
+    return -bias if force is None else vectors(force, bias.shape[-1], "force") - bias

@@ -164,10 +164,10 @@ def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0
             speed[j] += sign * DIFFERENCE
             try:
                 force = tau(t, q, speed)
-                found = system.forward(q, speed, force, t)
+                a, _, _ = system.forward(q, speed, force, t)
             except (ModelError, ShapeError):
                 return 0.0
-            ends.append(found[0] if isinstance(found, tuple) else found)
+            ends.append(a)
         slopes[:, j] = (ends[0] - ends[1]) / (2 * DIFFERENCE)
     if not np.isfinite(slopes).all():
         return 0.0

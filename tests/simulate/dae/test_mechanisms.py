@@ -43,7 +43,7 @@ def acceleration_of(mechanism, run, k):
     names = mechanism.coordinates
     q, v = (np.array([run[name + mark][k] for name in names]) for mark in ("", "'"))
     tau = np.array([run[f"tau {name}"][k] for name in names])
-    return mechanism.forward(q, v, tau)[0]
+    return mechanism.forward(q, v, tau).acceleration
 
 
 @pytest.mark.parametrize(("bars", "seed"), [(3, 1), (4, 2)])
@@ -74,7 +74,7 @@ def test_Y5_a_spatial_loop_in_joint_coordinates():
     ahead = Problem(ring, known={"tau j0": 2 * ca.sin(3 * T)}, time=T).integrate((0, 0.3), q, v, **TOL)
 
     def rate(t, y):
-        return np.concatenate([y[6:], ring.forward(y[:6], y[6:], np.eye(6)[0] * 2 * np.sin(3 * t))[0]])
+        return np.concatenate([y[6:], ring.forward(y[:6], y[6:], np.eye(6)[0] * 2 * np.sin(3 * t)).acceleration])
 
     twin = solve_ivp(rate, (0, 0.3), np.concatenate([q, v]), rtol=1e-10, atol=1e-10).y[:, -1]
     assert np.abs(ahead.y[:12, -1] - twin).max() < 1e-7

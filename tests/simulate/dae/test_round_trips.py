@@ -70,7 +70,7 @@ def ring():
     mechanism, _ = spatial_loop()
     q = mechanism.neutral()
     v = 0.5 * np.linalg.svd(mechanism.jacobian(q))[2][-1]
-    a = mechanism.forward(q, v, np.zeros(6))[0]
+    a = mechanism.forward(q, v).acceleration
     values, rates = body_states(with_centres(mechanism), q, v, np.zeros(6), a)
     return mechanism, maximal(mechanism), values, {name[:-1]: x for name, x in rates.items()}, (q, v)
 
@@ -90,7 +90,7 @@ def test_Y5_a_spatial_loop_as_tableau_moves_as_its_mechanism(ring):
     assert run.success, run.message
 
     def rate(t, y):
-        return np.concatenate([y[6:], mechanism.forward(y[:6], y[6:], np.eye(6)[0] * 2 * np.sin(3 * t))[0]])
+        return np.concatenate([y[6:], mechanism.forward(y[:6], y[6:], np.eye(6)[0] * 2 * np.sin(3 * t)).acceleration])
 
     twin = solve_ivp(rate, (0, 0.3), np.concatenate([q, v]), rtol=1e-9, atol=1e-9).y[:, -1]
     end, _ = body_states(with_centres(mechanism), twin[:6], twin[6:], np.zeros(6), np.zeros(6))

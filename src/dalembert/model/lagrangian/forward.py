@@ -13,34 +13,33 @@ import numpy as np
 
 from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError, ShapeError
-from dalembert.kkt import KKT, BatchCertificate, Solution, Status
+from dalembert.kkt import KKT, Solution, Status
 from dalembert.kkt.expressions.probing import closest_closed, coordinate_sizes, probe
 from dalembert.kkt.expressions.verdict import Conditioning
-from dalembert.kkt.residual import relative_residuals
+from dalembert.kkt.solution import compiled_solution
 from dalembert.model.lagrangian.quantities import LARGEST, input_names
 from dalembert.types import Array
 
 if TYPE_CHECKING:
-    from dalembert.kkt.solve import Answer
     from dalembert.model.lagrangian.derivation import Expressions
     from dalembert.model.lagrangian.lagrangian import Lagrangian
     from dalembert.model.lagrangian.symbols import Parameters, Symbols
 
 # ----------------------------------------------------------------------------------------------------------------------
-# States handed to a Lagrangian system, checked: q, v, u, t and parameters, each single or a batch.
+# States handed to a Lagrangian system, checked: q, v, force, t, u and parameters, each single or a batch.
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """One array per input by name, (size,) or (..., size); only inputs that the system has."""
+    """One array per input by name, (size,) or (..., size); only inputs that the system has, and the force on it."""
 
     system: Lagrangian
     arrays: dict[str, Array]
 
     @classmethod
     def of(cls, system: Lagrangian, parameters: Any = None, **given: Any) -> States:
-        """Check shapes; u and t count as zero where they are None."""
-        sizes = system.symbols.sizes
+        """Check shapes; force, u and t count as zero where they are None."""
+        sizes = {**system.symbols.sizes, "force": len(system.coordinates)}
         if given.get("u") is not None and "u" not in sizes:
             raise ModelError("this system has no controls: give their symbols as controls= where it is made")
         arrays = {name: _column(name, given[name], sizes[name]) for name in given if name in sizes}
@@ -61,6 +60,11 @@ class States:
         """Return M, bias, A and drift."""
         M, bias, A, drift = self.evaluate("terms")
         return self._as_matrix(M), bias, self._as_matrix(A), drift
+
+    def balance(self) -> tuple[Array, Array, Array, Array]:
+        """Return M, the applied force minus bias, A and drift."""
+        M, bias, A, drift = self.terms()
+        return M, self.arrays["force"] - bias, A, drift
 
     def _as_matrix(self, x: Array) -> Array:
         """Return a matrix of n columns; kernels give one with a single column as a vector."""
@@ -225,8 +229,8 @@ def forward(system: Lagrangian, states: States, options: dict[str, Any]) -> Solu
 def by_kkt(states: States, samples: int, options: dict[str, Any]) -> Solution:
     """Solve samples through `KKT`, as a batch; those with inputs that are not finite get a force that is NaN."""
     system = states.system
-    M, bias, A, drift = states.terms()
-    force = np.where(states.finite()[..., None], 0.0 - bias, np.nan)
+    M, force, A, drift = states.balance()
+    force = np.where(states.finite()[..., None], force, np.nan)
     force = np.broadcast_to(force, (samples, force.shape[-1]))
     if not (np.isfinite(M).all() and np.isfinite(A).all()):  # as a batch these are a status, alone they are refused
         M, A = (np.broadcast_to(x, (samples, *x.shape[-2:])) for x in (M, A))
@@ -255,26 +259,15 @@ class _Answers:
     def solution(self, system: Lagrangian, states: States, options: dict[str, Any]) -> Solution:
         """Return the batch as a `Solution`; residuals and the certificate of a sample are made when asked for."""
         shape = states.batch
-        flat = np.arange(len(self.status)).reshape(shape)
-        status = self.status[:, 0].astype(np.uint8)
 
-        def sample(index: tuple[int, ...]) -> Answer:
-            certificate = by_kkt(states.taken(flat[index].reshape(1)), 1, options).certificate
-            assert isinstance(certificate, BatchCertificate)
-            return certificate.sample((0,))
-
-        def residuals() -> tuple[Array, Array]:
-            pairs = np.full((2, status.size), np.nan)
-            solved = np.flatnonzero(status <= Status.ILL_CONDITIONED)
-            if solved.size:
-                M, bias, A, drift = (
-                    np.broadcast_to(x, (solved.size, *x.shape[x.ndim - axes :]))
-                    for x, axes in zip(states.taken(solved).terms(), (2, 1, 2, 1), strict=True)
-                )
-                for k, i in enumerate(solved):
-                    answer = self.acceleration[i], self.multipliers[i]
-                    pairs[:, i] = relative_residuals(M[k], A[k], -bias[k], -drift[k], *answer)
-            return pairs[0].reshape(shape), pairs[1].reshape(shape)
+        def terms(index: Array) -> tuple[Array, Array, Array, Array]:
+            M, force, A, drift = states.taken(index).balance()
+            M, A = (np.broadcast_to(x, (index.size, *x.shape[-2:])) for x in (M, A))
+            force, drift = (np.broadcast_to(x, (index.size, x.shape[-1])) for x in (force, drift))
+            return M, A, force, -drift
 
         a, lam = (x.reshape(*shape, x.shape[-1]) for x in (self.acceleration, self.multipliers))
-        return Solution(a, lam, BatchCertificate(status.reshape(shape), residuals, sample), system)
+        return compiled_solution(
+            system, a, lam, self.status.reshape(shape), terms,
+            lambda index: by_kkt(states.taken(index), index.size, options),
+        )  # fmt: skip

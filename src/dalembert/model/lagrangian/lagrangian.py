@@ -202,6 +202,7 @@ class Lagrangian:
         self,
         q: Any,
         v: Any,
+        force: Any = None,
         t: float = 0.0,
         u: Any = None,
         parameters: Any = None,
@@ -210,22 +211,26 @@ class Lagrangian:
     ) -> Solution:
         """Solve one state through `KKT`; `options` go to `KKT.solve`, `metric` to `KKT`.
 
+        `force` (n,) acts on the coordinates, beside the forces that the system itself has; `u` are its controls.
+
         Raises `SolvabilityError` where there is no answer, with the names of rows and coordinates.
         """
         self._refuse_friction("solve")
-        states = States.of(self, q=q, v=v, u=u, t=t, parameters=parameters)
+        states = States.of(self, q=q, v=v, force=force, u=u, t=t, parameters=parameters)
         states.refuse_batch_and_nonfinite()
-        M, bias, A, drift = states.terms()
-        return KKT(M, A, self.names, self.coordinates, metric).solve(0.0 - bias, drift, **options)
+        M, net, A, drift = states.balance()
+        return KKT(M, A, self.names, self.coordinates, metric).solve(net, drift, **options)
 
-    def forward(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None, **options: Any) -> Solution:
+    def forward(
+        self, q: Any, v: Any, force: Any = None, t: Any = 0.0, u: Any = None, parameters: Any = None, **options: Any
+    ) -> Solution:
         """Solve a batch of states in compiled code, and what that does not certify through `KKT`.
 
-        Any input may be single or a batch (..., n); `options` go to `KKT.solve`. Returns one status per sample and
-        never raises for a bad sample.
+        Any input may be single or a batch (..., n); `force` and `u` as in `solve`, `options` go to `KKT.solve`.
+        Returns one status per sample and never raises for a bad sample.
         """
         self._refuse_friction("forward")
-        return forward(self, States.of(self, q=q, v=v, u=u, t=t, parameters=parameters), options)
+        return forward(self, States.of(self, q=q, v=v, force=force, u=u, t=t, parameters=parameters), options)
 
     def compile(self, what: str = "forward", **options: Any) -> Kernel:
         """Return a kernel, the same object when asked again; `options` (backend, dtype, threads, width) go to `Kernel`.
@@ -241,7 +246,8 @@ class Lagrangian:
 
         Notes
         -----
-        Inputs are q, v, u, t, parameters, in this order: those that the system has and the quantity may depend on.
+        Inputs are q, v, force, t, u, parameters, in this order: those that the system has and the quantity may depend
+        on. The force on the coordinates is an input of "forward" alone.
         Parameters are one column, as packed by `system.parameters.pack`. Matrices with one column come out as vectors.
         """
         refuse_unknown(what)

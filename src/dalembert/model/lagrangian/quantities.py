@@ -19,16 +19,16 @@ LARGEST = 25
 """Straight-line code grows with (n + m)^3: above this size compiled loops (`KKT` on batches) are the better way."""
 
 QUANTITIES = {
-    "forward": "q v u t parameters",
-    "terms": "q v u t parameters",
+    "forward": "q v force t u parameters",
+    "terms": "q v t u parameters",
     "mass_matrix": "q t parameters",
-    "bias": "q v u t parameters",
+    "bias": "q v t u parameters",
     "jacobian": "q t parameters",
     "drift": "q v t parameters",
     "constraint": "q t parameters",
     "constraint_velocity": "q v t parameters",
     "energy": "q v t parameters",
-    "contacts": "q v u t parameters",
+    "contacts": "q v t u parameters",
 }
 """Every quantity, with the inputs it may have."""
 
@@ -47,15 +47,16 @@ def refuse_unknown(what: str) -> None:
         raise ModelError(f"what={what!r} is not one of {', '.join(map(repr, QUANTITIES))}{hint}")
 
 
-def _function(symbols: Symbols, what: str, outputs: dict[str, ca.SX]) -> ca.Function:
+def _function(symbols: Symbols, what: str, outputs: dict[str, ca.SX], force: ca.SX | None = None) -> ca.Function:
     """Return outputs as a function of the inputs that a quantity may have."""
-    inputs = {name: symbols.groups[name] for name in input_names(symbols, what)}
+    columns = symbols.groups if force is None else {**symbols.groups, "force": force}
+    inputs = {name: columns[name] for name in input_names(symbols, what)}
     return ca.Function(what, list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
 
 
 def input_names(symbols: Symbols, what: str) -> list[str]:
     """Return the names of a quantity's inputs, in order."""
-    return [name for name in QUANTITIES[what].split() if name in symbols.sizes]
+    return [name for name in QUANTITIES[what].split() if name in symbols.sizes or name == "force"]
 
 
 def _outputs(e: Expressions, what: str) -> dict[str, ca.SX]:
@@ -83,9 +84,11 @@ def forward_function(e: Expressions, symbols: Symbols, needs: Conditioning, eps:
             f"n + m = {n + m} is too large for straight-line code (at most {LARGEST}); system.forward(q, v) solves "
             'such batches through KKT, and compile("terms") gives M, bias, A and drift'
         )
-    answer = block_answer(e.mass, e.jacobian, needs, -e.bias, -e.drift, symbols.scalars, eps)
+    force = ca.SX.sym("force", n)
+    inputs = [*symbols.scalars, *ca.vertsplit(force)]
+    answer = block_answer(e.mass, e.jacobian, needs, force - e.bias, -e.drift, inputs, eps)
     outputs = {"acceleration": answer.acceleration, "multipliers": answer.multipliers, "status": [answer.status]}
-    return _function(symbols, "forward", {name: ca.SX(ca.vertcat(*x)) for name, x in outputs.items()})
+    return _function(symbols, "forward", {name: ca.SX(ca.vertcat(*x)) for name, x in outputs.items()}, force)
 
 
 def block_answer(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.checks import floats
-from dalembert.errors import ModelError, SolvabilityError
 from dalembert.memory import memory_of
 from dalembert.model.energy import Energy
 from dalembert.model.requests import make_kernel, plain, refuse_unhashable
@@ -52,30 +51,6 @@ def on_manifold(mechanism: Mechanism, q: Any) -> Array:
 def with_columns(mechanism: Mechanism, x: Array) -> Array:
     """Return a matrix of nv columns; kernels give one with a single column as a vector."""
     return x[..., None] if mechanism.nv == 1 else x
-
-
-def forward(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> Array:
-    """Return the acceleration of a mechanism without constraint rows."""
-    q = on_manifold(mechanism, q)
-    (a,), bad = mechanism.compile("forward").call(q, v, tau)
-    return _refused(mechanism, a, q, v, tau) if bad.any() else a
-
-
-def _refused(mechanism: Mechanism, a: Array, q: Array, v: Any, tau: Any) -> Array:
-    """Return a batch with NaN for the samples that have no finite answer; refuse a single one, by name."""
-    if a.ndim > 1:
-        a[~np.isfinite(a).all(axis=-1)] = np.nan
-        return a
-    for name, x in (("q", q), ("v", floats(v, "v")), ("tau", floats(tau, "tau"))):
-        if not np.isfinite(x).all():
-            raise ModelError(f"{name}[{np.flatnonzero(~np.isfinite(x))[0]}] is not finite, so neither is forward")
-    diagnosis = mechanism.diagnose(q)
-    raise SolvabilityError(
-        f"forward has no finite answer at this state: {diagnosis}\nA motion without mass moves at once under any "
-        "force: give its body mass or its joint armature, or constrain it; where there is none, v or tau is "
-        "beyond the range of numbers",
-        diagnosis,
-    )
 
 
 def inverse(mechanism: Mechanism, q: Any, v: Any, a: Any, t: Any, actuated: Any) -> Any:

@@ -312,18 +312,17 @@ class Mechanism:
         """
         return route_table(self, what)
 
-    def forward(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> Any:
-        """Return the acceleration a (nv,) under the joint forces tau (nv,).
+    def forward(self, q: Any, v: Any, force: Any = None, t: Any = 0.0) -> Solution:
+        """Return accelerations (..., nv) and multipliers (..., m) under the joint forces `force` (..., nv).
 
-        Of a mechanism with constraint rows, which a mimic joint is enough for (`names` lists them): acceleration,
-        multipliers (m,) and status (`da.Status`); samples that the compiled code declines are solved by `KKT`.
-        `open_tree()` has no rows.
+        One state or a batch in compiled code, each sample with a status (`da.Status`); samples that the code declines
+        are solved by `KKT`. Multipliers have length 0 where a mechanism has no constraint rows (`names` lists them; a
+        mimic joint is one). Where a state has no answer (a massless motion that nothing holds, contradicting rows,
+        numbers beyond the range of doubles) its status says so and its numbers are NaN; `diagnose` names the motion.
 
-        Without rows there is no status: where a state has no finite acceleration (a massless motion that nothing
-        holds, numbers beyond the range of doubles) a single one raises `SolvabilityError`, with the motion by name, and
-        a sample of a batch becomes NaN throughout.
+        `acceleration, multipliers, status = mechanism.forward(...)` unpacks it.
         """
-        return solve.constrained_forward(self, q, v, tau, t) if self.names else calls.forward(self, q, v, tau)
+        return solve.forward(self, q, v, force, t)
 
     def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> Any:
         """Return the joint forces tau (nv,) that cause the acceleration a (nv,).
@@ -492,19 +491,19 @@ class Mechanism:
         """
         return solve.block_system(self, q, t, metric)
 
-    def solve(self, q: Any, v: Any, tau: Any = None, t: Any = 0.0, metric: Any = None, **options: Any) -> Solution:
+    def solve(self, q: Any, v: Any, force: Any = None, t: Any = 0.0, metric: Any = None, **options: Any) -> Solution:
         """Solve one state, or a batch, through `KKT`; `options` go to `KKT.solve`.
 
         Parameters
         ----------
-        tau : (nv,)
+        force : (nv,)
             Joint forces; none by default.
         metric : (m,)
             Weights of the squares of redundant multipliers.
 
         Raises `SolvabilityError` where one state has no answer, with the names of rows and coordinates.
         """
-        return solve.solve(self, q, v, tau, t, metric, options)
+        return solve.solve(self, q, v, force, t, metric, options)
 
     def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
         """Say in words what is redundant, conflicting, massless or not unique at one state; at rest without v."""

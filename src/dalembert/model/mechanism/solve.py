@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.checks import floats
+from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import CLEAR, NEXT_TO, ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
@@ -36,12 +36,12 @@ def block_system(mechanism: Mechanism, q: Any, t: Any, metric: Any) -> KKT:
     return _block(mechanism, q, still, none, t, metric)[0]
 
 
-def solve(mechanism: Mechanism, q: Any, v: Any, tau: Any, t: Any, metric: Any, options: dict[str, Any]) -> Solution:
+def solve(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any, metric: Any, options: dict[str, Any]) -> Solution:
     """Return what `KKT` says to one state or a batch."""
     system, drift, agree = _block(mechanism, q, v, mechanism.drift(q, v, t), t, metric)
     if agree:
         options = {"inconsistent": "least_squares"} | options
-    return system.solve(_force(mechanism, q, v, tau), drift, **options)
+    return system.solve(_net_force(mechanism, q, v, force), drift, **options)
 
 
 def diagnose(mechanism: Mechanism, q: Any, v: Any, t: float) -> Diagnosis:
@@ -131,10 +131,10 @@ def _rank_of_batch(mechanism: Mechanism, q: Any, t: Any, M: Array, A: Array) -> 
     return rank
 
 
-def _force(mechanism: Mechanism, q: Any, v: Any, tau: Any) -> Array:
-    """Return tau - bias."""
+def _net_force(mechanism: Mechanism, q: Any, v: Any, force: Any) -> Array:
+    """Return force - bias."""
     bias = mechanism.bias(q, v)
-    return -bias if tau is None else floats(tau, "tau") - bias
+    return -bias if force is None else vectors(force, mechanism.nv, "force") - bias
 
 
 def _square(metric: Any) -> Array | None:
@@ -151,29 +151,63 @@ def _square(metric: Any) -> Array | None:
 # Forward dynamics: compiled code first.
 
 
-def constrained_forward(mechanism: Mechanism, q: Any, v: Any, tau: Any, t: Any) -> tuple[Array, Array, Array]:
-    """Return acceleration (nv,), multipliers (m,), status; `KKT` decides what the kernel declines or contests."""
-    from dalembert.kkt import Status
+def forward(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any) -> Solution:
+    """Return accelerations, multipliers and a status per sample; `KKT` decides what the kernel declines or contests."""
+    from dalembert.kkt.solution import compiled_solution
 
     q = on_manifold(mechanism, q)
-    v, tau, t = (floats(x, name) for x, name in ((v, "v"), (tau, "tau"), (t, "t")))
+    force = np.zeros(mechanism.nv) if force is None else force
+    v, force = (vectors(x, mechanism.nv, name) for x, name in ((v, "v"), (force, "force")))
+    t = floats(t, "t")
+    a, lam, status, unsolved = (_with_rows if mechanism.names else _open_tree)(mechanism, q, v, force, t)
+    batch = status.shape  # one state is a batch of one, so that what is wrong with it is its status
+
+    def samples(index: Array) -> tuple[Array, Array, Array, Array]:
+        x, y, z = (np.broadcast_to(x, (*batch, x.shape[-1])).reshape(-1, x.shape[-1])[index] for x in (q, v, force))
+        return x, y, z, np.broadcast_to(t, batch).reshape(-1)[index]
+
+    def terms(index: Array) -> tuple[Array, Array, Array, Array]:
+        q, v, force, t = samples(index)
+        A, c = mechanism.jacobian(q, t), -mechanism.drift(q, v, t)
+        return mechanism.mass_matrix(q), A, _net_force(mechanism, q, v, force), c
+
+    if np.any(unsolved):
+        a[unsolved], lam[unsolved], status[unsolved] = _by_kkt(mechanism, *samples(np.flatnonzero(unsolved)))
+    system: Any = mechanism  # a protocol's property is not met by a cached one, says the checker
+    return compiled_solution(system, a, lam, status, terms, lambda index: mechanism.solve(*samples(index)))
+
+
+def _with_rows(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) -> tuple[Array, Array, Array, Array]:
+    """Return what the kernel of a constrained mechanism says, and which samples it leaves to `KKT`."""
+    from dalembert.kkt import Status
+
     kernel = mechanism.compile("forward")
-    a, lam, status = kernel(q, v, tau, t[..., None])
-    status = status[..., 0].astype(int)
+    a, lam, codes = kernel(q, v, force, t[..., None])
+    status = np.asarray(codes[..., 0].astype(int))
     if kernel.final:
         _refuse_unsolved(mechanism, kernel, a, status)
-        return a, lam, status
-    open_ = (status == Status.DECLINED) | (status == Status.INCONSISTENT)
-    if np.any(open_):
-        batch = status.shape  # one state is a batch of one, so that what is wrong with it is its status
-        q, v, tau = (np.broadcast_to(x, (*batch, x.shape[-1]))[open_].reshape(-1, x.shape[-1]) for x in (q, v, tau))
-        answer = _by_kkt(mechanism, q, v, tau, np.broadcast_to(t, batch)[open_].reshape(-1))
-        status = np.asarray(status)
-        a[open_], lam[open_], status[open_] = answer
-    return a, lam, status
+        return a, lam, status, np.zeros(status.shape, dtype=bool)
+    return a, lam, status, (status == Status.DECLINED) | (status == Status.INCONSISTENT)
 
 
-def _by_kkt(mechanism: Mechanism, q: Array, v: Array, tau: Array, t: Array) -> tuple[Array, Array, Array]:
+def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the accelerations of an open tree, and the samples without finite ones: `KKT` says why."""
+    from dalembert.kkt import Status
+
+    (a,), bad = mechanism.compile("forward").call(q, v, force)
+    batch = np.broadcast_shapes(a.shape[:-1], t.shape)
+    a = a if a.shape[:-1] == batch else np.broadcast_to(a, (*batch, a.shape[-1])).copy()
+    status, lam = np.full(batch, int(Status.UNIQUE)), np.zeros((*batch, 0))
+    unsolved = np.zeros(batch, dtype=bool)
+    if bad.any():
+        finite = np.logical_and.reduce(np.broadcast_arrays(*(np.isfinite(x).all(axis=-1) for x in (q, v, force))))
+        infinite = ~np.isfinite(a).all(axis=-1)
+        a[infinite], status[infinite] = np.nan, Status.NONFINITE
+        unsolved = infinite & finite & (mechanism.nv <= LARGEST_SURVEYED)
+    return a, lam, status, unsolved
+
+
+def _by_kkt(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) -> tuple[Array, Array, Array]:
     """Return what `KKT` says to a batch, under the mechanism's rank: next to a singularity no row is dropped.
 
     A sample that contradicts this rank may do so within the model's digits, or on another part of the manifold:
@@ -185,17 +219,17 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, tau: Array, t: Array) -> t
 
     rank = None if mechanism.nv > LARGEST_SURVEYED else mechanism.generic_rank(None, float(t[0]))
     if rank is None or not rank.places:
-        solution = mechanism.solve(q, v, tau, t)
+        solution = mechanism.solve(q, v, force, t)
         return solution.acceleration, solution.multipliers, np.asarray(solution.status)
     M, A = mechanism.mass_matrix(q), mechanism.jacobian(q, t)
     system = KKT(M, A, mechanism.names, mechanism.coordinates, rank=rank.rank)
-    solution = system.solve(_force(mechanism, q, v, tau), mechanism.drift(q, v, t))
+    solution = system.solve(_net_force(mechanism, q, v, force), mechanism.drift(q, v, t))
     a, lam, status = solution.acceleration, solution.multipliers, np.array(solution.status)
     finite = np.isfinite(M).all(axis=(1, 2)) & np.isfinite(A).all(axis=(1, 2))
     unsolved = np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite)
     far = distances(rank, M[unsolved], A[unsolved])
     for k in unsolved[(far > digits_of(mechanism)) | (far <= ROUNDING)]:
-        alone = mechanism.solve(q[k : k + 1], v[k : k + 1], tau[k : k + 1], t[k : k + 1])
+        alone = mechanism.solve(q[k : k + 1], v[k : k + 1], force[k : k + 1], t[k : k + 1])
         a[k], lam[k], status[k] = alone.acceleration[0], alone.multipliers[0], np.asarray(alone.status)[0]
     return a, lam, status
 

@@ -410,9 +410,8 @@ def _solved(session: Session, system: Any, t: Array, states: Array) -> dict[str,
     forces = Forces(session.controller)
     q, v = system.configuration(states[:, :n]), states[:, n : 2 * n]
     tau = np.array([forces(float(t[k]), q[k], v[k]) for k in range(t.size)]).reshape(t.size, n)
-    found = m.forward(q, v, tau, t)
-    found = found if isinstance(found, tuple) else (found, np.zeros((t.size, 0)))
-    return {"t": t, "q": q, "v": v, "acceleration": np.asarray(found[0]), "multipliers": np.asarray(found[1])}
+    a, lam, _ = m.forward(q, v, tau, t)
+    return {"t": t, "q": q, "v": v, "acceleration": np.asarray(a), "multipliers": np.asarray(lam)}
 
 
 def run_stiff(session: Session) -> None:
