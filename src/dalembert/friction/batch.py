@@ -13,8 +13,7 @@ from dalembert.friction.resolution import BatchResolution, FrictionStatus
 from dalembert.friction.resolve import refuse_negative, resolve_state
 from dalembert.kkt import Status
 from dalembert.kkt.inputs import as_real
-
-Array = np.ndarray
+from dalembert.types import Array
 
 AGAIN = (FrictionStatus.MASSLESS, FrictionStatus.NOT_CONVERGED)
 """What the compiled loops leave is resolved as a single state: there M may be singular, and all modes are tried."""

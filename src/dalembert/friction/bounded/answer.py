@@ -19,8 +19,7 @@ from dalembert.friction.resolution import (
     index_sets,
 )
 from dalembert.friction.uniqueness import UniquenessReport, undetermined_forces
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 def resolve_intervals(problem: IntervalProblem, method: str, warm: Array | None, **options: Any) -> Resolution:

@@ -29,8 +29,7 @@ from dalembert.friction.limits import AT_LIMIT, STILL, UNSEEN
 from dalembert.friction.problem import ContactProblem
 from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
 from dalembert.kernel.loops import compiled
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @compiled

@@ -35,8 +35,7 @@ from dalembert.friction.resolution import (
 )
 from dalembert.friction.uniqueness import UniquenessReport, null_space, undetermined_forces
 from dalembert.kkt import KKT
-
-Array = np.ndarray
+from dalembert.types import Array
 
 STEPS = 40
 """Proximal steps; one to five are usual."""

@@ -15,12 +15,10 @@ from dalembert.friction.bounded.problem import IntervalProblem
 from dalembert.friction.limits import AT_LIMIT, STILL, SWITCHED
 from dalembert.friction.resolution import FrictionStatus
 from dalembert.kkt import KKT, Status
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The contract of a method: an `IntervalProblem` in, forces at all contacts out, with what happened on the way.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

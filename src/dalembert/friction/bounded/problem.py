@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float
 from dalembert.friction.delassus import Delassus
 from dalembert.friction.limits import DEPENDENT_COLUMN
 from dalembert.friction.problem import ContactProblem
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)

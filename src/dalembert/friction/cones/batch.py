@@ -34,8 +34,7 @@ from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, 
 from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem
 from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
 from dalembert.kernel.loops import compiled
-
-Array = np.ndarray
+from dalembert.types import Array
 
 NEWTON = 10
 """Steps of Newton's method in the compiled loop; what is left unsolved then is resolved by itself."""

@@ -27,8 +27,7 @@ from dalembert.friction.limits import AT_LIMIT, DEPENDENT_UNIT, UNHELD
 from dalembert.friction.problem import FIXED
 from dalembert.friction.uniqueness import UniquenessReport, null_space, undetermined_forces
 from dalembert.kkt import KKT
-
-Array = np.ndarray
+from dalembert.types import Array
 
 TURNS = 8
 """Linear programmes with the corners of the last answer among the directions of the disks: two or three are usual."""

@@ -31,12 +31,11 @@ from dalembert.simulate.steppers.explicit_loops import (
 )
 from dalembert.simulate.steppers.inside_loops import UNRESOLVED, nodes_for
 from dalembert.simulate.steppers.singularities import by_kkt, near_singular, over_the_singularity
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Explicit pairs as the loop reads them, and what errors are measured against.
 
-
-Array = np.ndarray
 
 PAIRS = ("dop853", "dopri5")
 """Methods with an error estimate; being in the list is being tested."""

@@ -16,6 +16,7 @@ from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.steppers.advance_loops import sample_end, sample_inside
 from dalembert.simulate.steppers.explicit_loops import EVENTS, FINE, settle, stages
 from dalembert.simulate.steppers.inside_loops import HIGH
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # Zeros of event functions inside a step, on steps of full order: the plain face of `isolate_loops`.
 
-
-Array = np.ndarray
 
 UNRESOLVED = (
     "in {count} steps an event function changes too often to be followed, zeros may be missing: a function of rounding "
