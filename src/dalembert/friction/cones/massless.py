@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
-from dalembert.friction.bounded.massless import LEAST, SHRINK, STEPS
+from dalembert.friction.bounded.answer import LEAST, SHRINK, STEPS
 from dalembert.friction.cones.modes import sides
 from dalembert.friction.cones.problem import ConeProblem
 from dalembert.friction.limits import AT_LIMIT, DEPENDENT_UNIT, UNHELD
