@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.kernel.loops import invoke
-from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.events.isolate_loops import GRID, SPLIT, begin, insert, verdict
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.steppers import advance_loops as loop
@@ -124,6 +123,8 @@ def _step(stepper: Explicit, h: float, call: Callable[..., int]) -> int:
 
 def pass_events(stepper: Explicit) -> None:
     """Go to the first zero of the step, in the piece that the search has found, and note it."""
+    from dalembert.simulate.events.isolate import locate_zero
+
     t, signs, found = float(stepper.clock[at.T]), stepper.signs, stepper.nodes.found
     if stepper.callbacks.error is not None:
         return
