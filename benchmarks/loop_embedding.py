@@ -24,8 +24,9 @@ from tests import reference as plain
 import dalembert as da
 from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor
+from dalembert.tree.algorithms.dynamics import REST
 from dalembert.tree.block import constrained
-from dalembert.tree.block.articulated_system import REST, Load
+from dalembert.tree.block.articulated_system import Load
 from dalembert.tree.routes.caba import InsideTheTree, inward, outward
 from dalembert.tree.routes.report import cost_of
 from dalembert.tree.routes.tree_rows import TreeRows

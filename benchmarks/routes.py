@@ -29,8 +29,8 @@ from tests import reference as plain
 
 import dalembert as da
 from dalembert.kkt.expressions.probing import probe
+from dalembert.tree.algorithms.dynamics import articulated_factor
 from dalembert.tree.block import constrained
-from dalembert.tree.block.articulated_system import articulated_factor
 from dalembert.tree.prepared.prepare import prepare
 from dalembert.tree.routes.delassus_kernels import matrix_by
 from dalembert.tree.routes.report import cost_of

@@ -7,8 +7,8 @@ import pytest
 
 from dalembert.errors import ModelError
 from dalembert.friction import FrictionStatus, Limited, Reacting, StaticKinetic, resolve, resolve_batch
-from dalembert.friction.bounded.massless import unheld
-from dalembert.friction.bounded.problem import IntervalProblem
+from dalembert.friction.bounded.answer import unheld
+from dalembert.friction.bounded.methods import IntervalProblem
 from dalembert.friction.cones.problem import ConeProblem
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL, problem_at, problem_over
 

@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.kernel import Kernel, cache, cache_info, clear_cache, private_files
+from dalembert.kernel import Kernel, cache, cache_info, clear_cache
 from dalembert.kernel.llvm import engine as cpu_engine
 
 
@@ -133,7 +133,7 @@ def test_a_file_of_another_user_is_not_run(folder, monkeypatch):
         state[4] = mine + 1
         return os.stat_result(state)
 
-    monkeypatch.setattr(private_files.os, "fstat", planted)
+    monkeypatch.setattr(cache.os, "fstat", planted)
     assert cache.read(name) is None
 
 

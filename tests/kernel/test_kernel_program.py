@@ -15,10 +15,9 @@ from dalembert.errors import UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.kernel.numpy_twin import evaluate
 from dalembert.kernel.program.chunks import split
-from dalembert.kernel.program.lower import lower
+from dalembert.kernel.program.lower import fuse, lower, optimise
 from dalembert.kernel.program.order import REGISTERS, depth_first, greedy, last_uses, live_values, schedule, traffic
 from dalembert.kernel.program.program import ARITY, LEAVES, SAME_IN_CASADI, Op, casadi_names
-from dalembert.kernel.program.simplify import fuse, optimise
 from dalembert.kernel.program.trace import trace
 
 ARITIES = {op.name: ARITY[op] for op in SAME_IN_CASADI}

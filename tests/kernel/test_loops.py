@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from dalembert.kernel import cache, compile_bar, loop_cache, loops
+from dalembert.kernel import cache, loop_cache, loops
 
 CALLED = """
 from dalembert.kernel.loops import loop
@@ -255,8 +255,8 @@ def test_a_processor_below_the_level_takes_no_shipped_code(tmp_path, monkeypatch
 
 def test_the_bar_says_what_is_compiled(start, monkeypatch, capsys):
     """After a moment of patience, on a terminal alone; the number of functions is known before they are compiled."""
-    monkeypatch.setattr(compile_bar, "PACKAGE", "made_up")
-    monkeypatch.setattr(compile_bar, "PATIENCE", 0.0)
+    monkeypatch.setattr(loops, "PACKAGE", "made_up")
+    monkeypatch.setattr(loops, "PATIENCE", 0.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     line = start()
     assert loop_cache.functions_of(line.py_func) == 2

@@ -257,19 +257,20 @@ def test_slow_runs_are_written_every_second(tmp_path):
 
 @pytest.mark.parametrize("notebook", [False, True])
 def test_a_bar_shows_how_far_a_run_has_come(notebook, monkeypatch, capsys):
-    from dalembert.simulate import progress
+    from dalembert import progress
 
     shown = []
     if notebook:
         display = pytest.importorskip("IPython.display")
-        monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+        monkeypatch.setattr(progress, "in_notebook", lambda: True)
         handle = type("Handle", (), {"update": lambda self, bar: shown.append(bar._repr_html_())})()
         monkeypatch.setattr(display, "display", lambda bar, display_id: handle)
     m, q, v = crank_rocker()
     da.simulate(m, 2.0, q, v, progress=True)
-    said = shown[-1] if notebook else capsys.readouterr().out
-    assert "crank-rocker" in said
-    assert "100" in said
+    words = shown[-1] if notebook else capsys.readouterr().err
+    assert "crank-rocker" in words
+    assert "100" in words
+    assert "2 of 2 s" in words
 
 
 def test_a_loaded_run_repeats_itself_and_cannot_be_made_shorter(tmp_path):

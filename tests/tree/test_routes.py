@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.large.motion_functions import large_system
+from dalembert.tree.algorithms.dynamics import REST
 from dalembert.tree.block import constrained
-from dalembert.tree.block.articulated_system import REST, Load, TreeSystem
+from dalembert.tree.block.articulated_system import Load, TreeSystem
 from dalembert.tree.routes.four_steps import ABA, delassus_by_columns
 from dalembert.tree.routes.table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows

@@ -19,8 +19,7 @@ from scipy.linalg.lapack import dpotrs, dtrtrs  # pyright: ignore[reportAttribut
 from dalembert.friction.bounded.sticking import held_by, independent_rows
 from dalembert.friction.limits import BALANCED, DEFINITE, DEPENDENT_COLUMN, HOLDS, SHARED, UNSEEN
 from dalembert.kkt import KKT
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,7 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.friction.laws.laws import Law, as_law
 from dalembert.kkt import KKT
 from dalembert.kkt.inputs import as_real, checked_names, checked_vector, refuse_nonfinite
-
-Array = np.ndarray
+from dalembert.types import Array
 
 UNILATERAL, BILATERAL, FIXED = 0, 1, 2
 """Kinds of contacts: a normal that pushes, one that pushes and pulls, or none, the limit being given."""

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dalembert.friction.limits import AT_LIMIT, OPTIMAL, REDUNDANT_MULTIPLIERS, STILL
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.friction.uniqueness import UniquenessReport
@@ -60,9 +61,6 @@ _MESSAGES = {
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The index sets of a state (seed 001, eq. 19): who slides, who sticks, who is about to slip and in which direction.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,7 @@ import numpy as np
 from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.friction.bounded.answer import resolve_intervals
-from dalembert.friction.bounded.methods import METHODS
-from dalembert.friction.bounded.problem import IntervalProblem
+from dalembert.friction.bounded.methods import METHODS, IntervalProblem
 from dalembert.friction.cones.answer import resolve_cones
 from dalembert.friction.cones.problem import ConeProblem
 from dalembert.friction.problem import ContactProblem, problem_at

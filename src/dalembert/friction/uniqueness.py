@@ -20,8 +20,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.optimize import linprog
 
 from dalembert.friction.limits import CONTRACTS, DEPENDENT_COLUMN, DEPENDENT_UNIT, OPEN
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)

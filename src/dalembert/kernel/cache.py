@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 import sys
 import time
 import warnings
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from dalembert._version import __version__
-from dalembert.kernel.private_files import PART, WRITABLE_BY_OTHERS, read_private, write_private
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The fingerprint of the processor, taken without LLVM: part of the name of a cache entry.
@@ -91,7 +91,7 @@ class CodeLayout:
 # content: expressions, type, processor and its features, versions of LLVM and of this room's code. A file is
 # written whole under a temporary name and then renamed, so processes that race see a complete entry or none; a
 # checksum over all of it catches truncation and change. An entry that does not check, that is a link, or that another
-# user can have written, is rebuilt (`private_files.py`).
+# user can have written, is rebuilt (`read_private`).
 #
 # `DALEMBERT_CACHE` names another folder, or is "off" (or "0", "no", "false").
 
@@ -237,7 +237,7 @@ def package_stamp() -> str:
 def read(name: str) -> tuple[dict[str, Any], bytes] | None:
     """Return header and object code of an entry; None where there is none that checks."""
     folder = cache_folder()
-    if folder is None or not _is_private(folder):
+    if folder is None or not _is_private_folder(folder):
         return None
     body = read_private(folder / (name + SUFFIX), MAGIC)
     if body is None:
@@ -255,7 +255,7 @@ def write(name: str, header: dict[str, Any], code: bytes) -> None:
     body = len(text).to_bytes(8, "little") + text + code
     try:
         folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        if not _is_private(folder):
+        if not _is_private_folder(folder):
             return
         _tidy(folder)
         write_private(folder / (name + SUFFIX), MAGIC, body)
@@ -267,7 +267,7 @@ def _entries(folder: Path | None) -> list[Path]:
     return sorted(folder.glob("*" + SUFFIX)) if folder is not None and folder.is_dir() else []
 
 
-def _is_private(folder: Path) -> bool:
+def _is_private_folder(folder: Path) -> bool:
     """Say whether only this user can have written here; code from anywhere else is not run."""
     if not hasattr(os, "getuid"):
         return True
@@ -285,3 +285,83 @@ def _is_private(folder: Path) -> bool:
 def warn_once(message: str) -> None:
     """Warn; not again in this process."""
     warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Files with code in them, run only if nobody but their owner can have written them.
+#
+# A file is taken where it is a regular file without other names (no link of either kind), belongs to this user (or to
+# another that is trusted by the caller), cannot be written by others, and holds the checksum of its name and content.
+# Each is asked of the open file, so that what was checked is what is read. The folder may have been open to others
+# once: what they left there belongs to them.
+
+
+WRITABLE_BY_OTHERS = 0o022
+DIGEST_BYTES = 32
+PART = ".part"
+"""Ending of a file on its way."""
+
+
+def read_private(path: str | Path, magic: bytes, owners: frozenset[int] = frozenset()) -> bytes | None:
+    """Return what `write_private` has stored; None where there is nothing, or nothing that may be trusted."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY)
+    except OSError:
+        return None
+    try:
+        with os.fdopen(handle, "rb") as file:
+            data = file.read() if _is_private(os.fstat(file.fileno()), owners) else b""
+    except OSError:
+        return None
+    return _checked(path, magic, data)
+
+
+def read_checked(path: str | Path, magic: bytes) -> bytes | None:
+    """Return what `write_private` has stored, whoever owns it now: files of the installed package itself."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return None
+    return _checked(path, magic, data)
+
+
+def _checked(path: str | Path, magic: bytes, data: bytes) -> bytes | None:
+    """Return the content of a file; None where it is damaged."""
+    start = len(magic) + DIGEST_BYTES
+    body = data[start:]
+    if not data.startswith(magic) or data[len(magic) : start] != _digest(path, body):
+        return None
+    return body
+
+
+def write_private(path: str | Path, magic: bytes, body: bytes) -> None:
+    """Store a file for this user alone: whole, under another name, and then renamed. OSError where that fails."""
+    import tempfile  # only what compiles writes
+
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=PART)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(magic + _digest(path, body) + body)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def _digest(path: str | Path, body: bytes) -> bytes:
+    """Return the checksum: a file that was given another name does not have it."""
+    return hashlib.sha256(os.path.basename(path).encode() + b"\0" + body).digest()
+
+
+def _is_private(state: os.stat_result, owners: frozenset[int]) -> bool:
+    """Say whether only a trusted user can have written a file."""
+    if not stat.S_ISREG(state.st_mode):
+        return False
+    if not hasattr(os, "getuid"):
+        return True
+    owned = state.st_uid == os.getuid() or state.st_uid in owners
+    return owned and not state.st_mode & WRITABLE_BY_OTHERS and state.st_nlink == 1

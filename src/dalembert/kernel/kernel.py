@@ -11,7 +11,6 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kernel.arrays import call_flat, leading_axes
 from dalembert.kernel.engine import Evaluation, KernelOptions, make_engine, make_options
-from dalembert.kernel.report import KernelReport
 from dalembert.kernel.source import FunctionSource
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
     from dalembert.kernel.c.export import Export
     from dalembert.kernel.program.program import Port
+    from dalembert.kernel.report import KernelReport
 
 
 class Kernel:
@@ -221,6 +221,8 @@ class Kernel:
 
     def report(self) -> KernelReport:
         """Return what was compiled, and how fast the last call was."""
+        from dalembert.kernel.report import KernelReport
+
         report: dict[str, Any] = dict(self.engine.figures)
         last = (self._record and self._record.last()) or self._last
         if last is not None:

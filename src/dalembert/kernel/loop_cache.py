@@ -11,7 +11,7 @@ A loop's code is looked for in two folders before it is compiled:
 By itself Numba raises at every start what a damaged file, a full disk or a folder without rights brings up, unpickles
 what anybody has put there, and takes code for fresh though another file changed that the function is made of. Here
 
-- a stored file that is damaged, a link, or of another user (`private_files.py`) counts as none: the loop is compiled
+- a stored file that is damaged, a link, or of another user (`cache.read_private`) counts as none: the loop is compiled
   again; shipped files are trusted as the sources beside them are, and checked for damage;
 - a cache that cannot be written is warned of once, and the loops run without it;
 - processes that need the same loop at the same time compile it once: the others wait for it;
@@ -46,9 +46,8 @@ try:
 except ImportError:  # Windows: two processes may compile the same loop
     fcntl = None
 
-from dalembert.kernel.cache import OFF, warn_once
+from dalembert.kernel.cache import OFF, read_checked, read_private, warn_once, write_private
 from dalembert.kernel.loop_linking import Compiling
-from dalembert.kernel.private_files import read_checked, read_private, write_private
 
 PACKAGE = "dalembert"
 INDEX, CODE = b"dalembert loops 1, index\n", b"dalembert loops 1, code\n"

@@ -1,4 +1,4 @@
-"""Compiled loops: their decorators, and kernels called by address."""
+"""Compiled loops: their decorators, kernels called by address, and the bar while they are compiled."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import event
 from numba.extending import intrinsic, overload
 
 from dalembert.kernel.cache import ALIGNMENT
-from dalembert.kernel.compile_bar import watch_compiling
-from dalembert.kernel.loop_cache import LoopCache
+from dalembert.kernel.loop_cache import PACKAGE, LoopCache, functions_of
 from dalembert.kernel.loop_linking import LoopCompiler, LoopDispatcher
+from dalembert.progress import ProgressBar
 
 if TYPE_CHECKING:
     from dalembert.kernel.kernel import Kernel
@@ -137,6 +138,70 @@ def _invoke_compiled(address, table, scratch):
         _jump(address, table, scratch)  # type: ignore[call-arg]
 
     return run
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The bar that is shown while loops are compiled: what, and that it happens once on a machine.
+
+
+PATIENCE = 1.0
+"""Seconds before the bar appears."""
+
+ROOMS = {
+    "kkt": "batches of block systems",
+    "friction": "the friction solver",
+    "large": "the recursions of large mechanisms",
+    "tableau": "the sparse elimination",
+    "simulate.contact": "contact geometry",
+    "simulate.events": "the location of events",
+    "simulate.steppers": "the time stepper",
+    "simulate": "the time stepper",
+}
+"""What the loops of a room do, for the person who waits."""
+
+
+class CompileWatch(event.Listener):
+    """Follows Numba through the functions that one entry needs; compilation is nested, the outermost is the entry."""
+
+    def __init__(self) -> None:
+        self.depth, self.count = 0, 0
+        self.bar: ProgressBar | None = None
+
+    def on_start(self, event: Any) -> None:
+        """Note that a function's compilation begins."""
+        function = event.data["dispatcher"].py_func
+        if not self.depth:
+            module = str(function.__module__)
+            if not module.startswith(PACKAGE):
+                return
+            room = module.removeprefix(f"{PACKAGE}.")
+            what = next((words for name, words in ROOMS.items() if room.startswith(name)), room)
+            self.count = 0
+            self.bar = ProgressBar(
+                f"compiling {what}, once on this machine", 0, functions_of(function), patience=PATIENCE
+            )
+        self.depth += 1
+        self._show()
+
+    def on_end(self, event: Any) -> None:
+        """Note that a function's compilation has ended, with or without success."""
+        if not self.depth:
+            return
+        self.depth -= 1
+        self.count += 1
+        self._show()
+        if not self.depth and self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+    def _show(self) -> None:
+        if self.bar is not None:
+            self.bar(min(self.count, self.bar.end))
+
+
+def watch_compiling() -> None:
+    """Show a bar from here on whenever loops of this package are compiled in a terminal."""
+    event.register("numba:compile", CompileWatch())
 
 
 watch_compiling()

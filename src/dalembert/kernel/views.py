@@ -19,8 +19,7 @@ from numba.core import config
 from numba.extending import intrinsic, overload
 
 from dalembert.kernel.loops import SIGNATURE, compiled
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 def table_of(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:

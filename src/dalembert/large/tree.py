@@ -208,7 +208,7 @@ class LargeTree:
 # ----------------------------------------------------------------------------------------------------------------------
 # Existence of accelerations of a large open tree: relative pivots of its joints at random configurations.
 #
-# The loops' counterpart of `tree/block/probing.py`: D of a joint over the trace of the inertia that it is made of.
+# As in `tree/algorithms/dynamics.py`: D of a joint over the trace of the inertia that it is made of.
 
 
 SAMPLES = 2

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 class Energy(NamedTuple):

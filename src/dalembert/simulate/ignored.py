@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dalembert.types import Array
+
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.session import Session
-
-Array = np.ndarray
 
 BEYOND = 1e-9
 """Samples are beyond a limit by more than this part of it (and of one radian or metre)."""

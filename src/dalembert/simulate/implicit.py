@@ -23,8 +23,7 @@ from dalembert.simulate.result import Result
 from dalembert.simulate.samples import asked_times, checked_breaks, refuse_too_many
 from dalembert.simulate.settings import IMPLICIT, Settings
 from dalembert.simulate.trajectory import Trajectory
-
-Array = np.ndarray
+from dalembert.types import Array
 
 OF_PROBLEM = ("formulation", "time", "parameters")
 """Options that `Problem` takes; the others are those of `Settings`."""

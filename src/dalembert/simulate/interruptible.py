@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.kernel.loops import compiled
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A compiled loop that Ctrl-C ends.
@@ -24,8 +25,6 @@ from dalembert.kernel.loops import compiled
 # step, and what was found so far is returned. Loops in other threads watch it if the main thread waits for them
 # (`problem.py`). Where the platform has none of this, nothing is done.
 
-
-Array = np.ndarray
 
 LENGTH = 64
 """Bytes that are written and read: as many signals of other kinds may arrive before."""

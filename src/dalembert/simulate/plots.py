@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.trajectory import Trajectory
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # Draw a trajectory with its phases: the background says which contacts stick.
 
-
-Array = np.ndarray
 
 LINES = ("#1f2a36", "#c4472b", "#2a6f97", "#7a5195", "#5b8c5a", "#b8860b")
 SHADES = ("#ffffff", "#f3e3c3", "#d9e8d3", "#cfe0ee", "#eed5d2", "#e3d9ee", "#dfe3e6", "#f7d9b0")

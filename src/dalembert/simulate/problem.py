@@ -30,12 +30,10 @@ from dalembert.simulate.run import integrate_segments
 from dalembert.simulate.settings import Settings
 from dalembert.simulate.steppers.interpolation import DenseOutput
 from dalembert.simulate.steppers.radau import RadauCodes
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Many starts of one problem, in threads without the interpreter lock: each has its own steps, orders and status.
-
-
-Array = np.ndarray
 
 
 def integrate_many(

@@ -16,15 +16,13 @@ from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.names import near_matches
 from dalembert.simulate.equations.consistent import scales
 from dalembert.simulate.steppers.interpolation import DenseOutput
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.problem import Problem
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The result of an integration: SciPy's names, the tableau's names, statistics.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True)

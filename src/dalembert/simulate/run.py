@@ -25,6 +25,7 @@ from dalembert.simulate.steppers.newton_loops import (
     Option,
     new_state,
 )
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # A problem made ready to run: compiled, with its stepper, options and memory.
 
-
-Array = np.ndarray
 
 FIRST_ROWS = 256
 SHIFT_RANGE = {True: 1.0 - 1e-9, False: 0.6}

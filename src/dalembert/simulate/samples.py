@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
-
-Array = np.ndarray
+from dalembert.types import Array
 
 ROUNDING = 8 * np.finfo(float).eps
 """Part of the times by which start + k every may miss the end of a run and still be it; as in `advance_loops.py`."""

@@ -6,19 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.events.asked import EventWatch
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.ignored import Ignored
 from dalembert.simulate.interruptible import undisturbed
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.ranks import GenericRank
-
-Array = np.ndarray
 
 FIELDS = ("t", "q", "v", "acceleration", "multipliers", "work", "step")
 """What every sample has; reactions are the negative of the multipliers, `step` is that which led here."""

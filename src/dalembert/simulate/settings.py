@@ -14,8 +14,7 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.names import near_matches
 from dalembert.simulate.equations.dae import DAE
 from dalembert.simulate.steppers.newton_loops import NEWTON_SHARE
-
-Array = np.ndarray
+from dalembert.types import Array
 
 IMPLICIT = ("bdf", "radau", "ida")
 """Steppers of F(t, x, x') = 0; `entry.METHODS` has all."""

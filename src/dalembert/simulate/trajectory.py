@@ -15,6 +15,7 @@ from dalembert.model.energy import Energy
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.session import Session
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # States between samples: the run continued from the sample before, with its own tolerances.
-
-
-Array = np.ndarray
 
 
 NEXT_TO = 1e-14

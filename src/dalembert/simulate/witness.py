@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.simulate.trajectory import Trajectory
-
-Array = np.ndarray
+from dalembert.types import Array
 
 SAFE = 5.0
 """Times the sum of tolerances: an error estimate is no bound, and multistep methods stay above theirs."""

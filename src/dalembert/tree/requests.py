@@ -27,9 +27,9 @@ def _later(name: str) -> Callable[..., ca.Function]:
     """Return the trace of this name, imported when it is called."""
 
     def trace(mechanism: Mechanism, **options: Any) -> ca.Function:
-        from dalembert.tree.traces import TRACES
+        from dalembert.tree.traces import TRACES, block_traces
 
-        return TRACES[name](mechanism, **options)
+        return (TRACES.get(name) or block_traces()[name])(mechanism, **options)
 
     return trace
 

@@ -14,16 +14,13 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kkt.expressions.scalars import add
 from dalembert.model.joints import as_expression
 from dalembert.tree.algorithms import dynamics, momentum
+from dalembert.tree.algorithms.dynamics import refuse_singular
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.algorithms.kinematics import drift, frame_motion, frame_pose, jacobian, poses, velocity
 from dalembert.tree.algorithms.passive import elastic_energy
-from dalembert.tree.block import constrained
-from dalembert.tree.block import constrained as constrained_inverse
-from dalembert.tree.block.probing import refuse_singular
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import Algorithm, candidates, cheapest
-from dalembert.tree.routes import delassus_kernels
 from dalembert.types import Scalar
 
 if TYPE_CHECKING:
@@ -61,6 +58,8 @@ def traced(
 def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
     """Return q, v, tau -> a by a route, or whichever is shortest; with constraints also multipliers and status."""
     if mechanism.names:
+        from dalembert.tree.block import constrained
+
         return constrained.forward(mechanism, route, metric, dtype)
     if route not in ("auto", *dynamics.FORWARD):
         raise ModelError(
@@ -86,7 +85,9 @@ def trace_aba(mechanism: Mechanism) -> ca.Function:
 def trace_inverse(mechanism: Mechanism, actuated: Any, dtype: str) -> ca.Function:
     """Return q, v, a -> tau; with loops or constraints also multipliers and status."""
     if actuated is not None or mechanism.loops or mechanism.constraints:
-        return constrained_inverse.inverse(mechanism, actuated, dtype)
+        from dalembert.tree.block import constrained
+
+        return constrained.inverse(mechanism, actuated, dtype)
     return traced(mechanism, "inverse", ("q", "v", "a"), ("tau",), lambda *args: [dynamics.inverse(*args)])
 
 
@@ -217,16 +218,6 @@ def trace_jacobian_drift(mechanism: Mechanism, frame: str, reference: str) -> ca
     return _frame(drift, "jacobian_drift", mechanism, frame, reference)
 
 
-trace_impact = constrained.impact
-trace_project = constrained.project
-trace_project_velocity = constrained.project_velocity
-trace_project_step = constrained.project_step
-trace_kkt = constrained.block_solution
-trace_delassus = delassus_kernels.delassus_matrix
-trace_delassus_factor = delassus_kernels.delassus_factor
-trace_delassus_solve = delassus_kernels.delassus_solve
-
-
 TRACES: dict[str, Callable[..., ca.Function]] = {
     "forward": trace_forward,
     "aba": trace_aba,
@@ -243,13 +234,22 @@ TRACES: dict[str, Callable[..., ca.Function]] = {
     "momentum_rate": trace_momentum_rate,
     "velocity": trace_velocity,
     "jacobian_drift": trace_jacobian_drift,
-    "impact": trace_impact,
-    "project": trace_project,
-    "project_velocity": trace_project_velocity,
-    "project_step": trace_project_step,
-    "kkt": trace_kkt,
-    "delassus": trace_delassus,
-    "delassus_factor": trace_delassus_factor,
-    "delassus_solve": trace_delassus_solve,
 }
-"""Every trace by the name that `requests.py` gives it."""
+"""The traces of an open tree by the name that `requests.py` gives them."""
+
+
+def block_traces() -> dict[str, Callable[..., ca.Function]]:
+    """Return the traces of the block system; an open tree needs neither rows nor routes, and does not import them."""
+    from dalembert.tree.block import constrained
+    from dalembert.tree.routes import delassus_kernels
+
+    return {
+        "impact": constrained.impact,
+        "project": constrained.project,
+        "project_velocity": constrained.project_velocity,
+        "project_step": constrained.project_step,
+        "kkt": constrained.block_solution,
+        "delassus": delassus_kernels.delassus_matrix,
+        "delassus_factor": delassus_kernels.delassus_factor,
+        "delassus_solve": delassus_kernels.delassus_solve,
+    }

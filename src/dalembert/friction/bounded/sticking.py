@@ -13,8 +13,7 @@ import scipy.linalg as sla
 from jaxtyping import Float
 
 from dalembert.friction.limits import DEPENDENT_STICKING, HOLDS
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 def independent_rows(rows: Float[Array, "r n"]) -> Array:

@@ -43,6 +43,7 @@ from dalembert.friction.resolution import (
     Resolution,
 )
 from dalembert.friction.uniqueness import UniquenessReport, proved_unique, undetermined_forces
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Reactions and accelerations of a known mode, solved once more with the mass matrix itself.
@@ -57,9 +58,6 @@ from dalembert.friction.uniqueness import UniquenessReport, proved_unique, undet
 #     [ H_held 0  0 ] [ x   ]   [ -contact drift     ]
 #
 # Symbols: H contact rows (p, n), r their reactions, u = H a + drift, x the reactions of rows at rest.
-
-
-Array = np.ndarray
 
 
 def rows_at_rest(problem: ConeProblem, r: Array, still: Bool[Array, " p"]) -> tuple[Array, Array]:

@@ -22,8 +22,7 @@ from scipy.optimize import linprog
 from dalembert.friction.cones.problem import ConeProblem
 from dalembert.friction.limits import CANCELS, CONTRADICTS, USED, USED_RANK
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
-
-Array = np.ndarray
+from dalembert.types import Array
 
 EDGES = 24
 """Edges that stand for the cone of a contact in a plane: a pyramid inside it, so that a proof remains a proof."""

@@ -20,15 +20,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
-from dalembert.friction.bounded.massless import LEAST, SHRINK, STEPS
+from dalembert.friction.bounded.answer import LEAST, SHRINK, STEPS
 from dalembert.friction.cones.modes import sides
 from dalembert.friction.cones.problem import ConeProblem
 from dalembert.friction.limits import AT_LIMIT, DEPENDENT_UNIT, UNHELD
 from dalembert.friction.problem import FIXED
 from dalembert.friction.uniqueness import UniquenessReport, null_space, undetermined_forces
 from dalembert.kkt import KKT
-
-Array = np.ndarray
+from dalembert.types import Array
 
 TURNS = 8
 """Linear programmes with the corners of the last answer among the directions of the disks: two or three are usual."""

@@ -34,8 +34,7 @@ from dalembert.friction.limits import (
 )
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.uniqueness import null_space, open_directions
-
-Array = np.ndarray
+from dalembert.types import Array
 
 MOST = 4096
 """Modes that are tried; each takes about 0.1 ms, or a millisecond where it is redundant."""

@@ -14,8 +14,7 @@ from jaxtyping import Float
 from dalembert.friction.delassus import Delassus
 from dalembert.friction.problem import FIXED, ContactProblem
 from dalembert.kkt import KKT
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.checks import floats, is_number
 from dalembert.errors import ModelError, ShapeError
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The contract of a friction law: a set of forces at rest, one force in motion (seed 001, eqs. 18, 20).
@@ -22,8 +23,6 @@ from dalembert.errors import ModelError, ShapeError
 # The graph has a vertical line at 0. It is left at T_s and entered again at T_k(0): the hysteresis of Fig. 1, shrunk to
 # a point.
 
-
-Array = np.ndarray
 
 PROBES = np.concatenate([[0.0], np.logspace(-9.0, 4.0, 105)])
 """Speeds at which a new law is looked at, m/s or rad/s: from far below any event tolerance to beyond any machine."""

@@ -27,7 +27,6 @@ from dalembert.kkt.limits import (
     ROUNDING,
     TOUCHING,
 )
-from dalembert.kkt.rows import RowStructure, metric_spectra, row_structure
 from dalembert.kkt.status import Status
 from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import digits_of, slack
@@ -35,6 +34,7 @@ from dalembert.model.mechanism.project import largest_residual, least_open
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from dalembert.kkt.rows import RowStructure
     from dalembert.model.mechanism.mechanism import Mechanism
 
 
@@ -221,6 +221,8 @@ def distance(mechanism: Mechanism, rank: GenericRank, q: Array, t: float = 0.0) 
 
 def distances(rank: GenericRank, M: Array, A: Array) -> Array:
     """Return s_r / s_1 of the configurations with mass matrices M (N, n, n) and rows A (N, m, n): a batch of them."""
+    from dalembert.kkt.rows import metric_spectra
+
     if not rank.rank:
         return np.ones(len(A))
     s = metric_spectra(A, M, rank.scales)
@@ -303,6 +305,8 @@ class RankSurvey:
         self, q: Array, tolerance: float | None = None, rank: int | None = None, rows: Array | None = None
     ) -> RowStructure:
         """Return the decomposition of all rows, or of some, which decides what of it is zero."""
+        from dalembert.kkt.rows import row_structure
+
         M, A = self.matrices(q)
         self.definite &= definite(M, A) is M
         chosen = slice(None) if rows is None else rows

@@ -20,14 +20,13 @@ from dalembert.model.mechanism.project import newton_step
 from dalembert.model.mechanism.ranks import admissible_velocity
 from dalembert.simulate.equations.signals import FIRST_SIGNAL
 from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.equations.codes import Codes, ExplicitWork
     from dalembert.simulate.equations.dae import DAE
     from dalembert.simulate.equations.signals import Signals
     from dalembert.simulate.events.asked import Events
-
-Array = np.ndarray
 
 
 class GuardedCalls:

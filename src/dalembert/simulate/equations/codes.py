@@ -32,12 +32,11 @@ from dalembert.model.requests import requests
 from dalembert.simulate.equations.chart import chart, normalised
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.steppers.carried_loops import Carried
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.model.mechanism.ranks import GenericRank
-
-Array = np.ndarray
 
 CODES = ("rate", "move", "close", "admit", "events", "shift", "signals")
 """Rows of the table of calls; `signals.py` finds its callback in the last."""

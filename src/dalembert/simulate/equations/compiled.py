@@ -16,6 +16,7 @@ from dalembert.tableau.elimination.looped import LoopedFactors, looped_factors, 
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.straight import factor, solve
 from dalembert.tableau.structure.pattern import Pattern
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A DAE compiled: residual, iteration matrix, factors and Newton steps as machine code, and memory to run them on.
@@ -30,8 +31,6 @@ from dalembert.tableau.structure.pattern import Pattern
 #
 # Up to `STRAIGHT_LIMIT` operations all is straight-line code; above, `entries` feeds the looped plan.
 
-
-Array = np.ndarray
 
 STRAIGHT_LIMIT = 10_000
 """Operations of a plan up to which factors are straight-line code."""

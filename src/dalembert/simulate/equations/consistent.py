@@ -27,8 +27,7 @@ from dalembert.kkt.limits import DOUBT, SLACK
 from dalembert.kkt.rows import independent_rows
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.simulate.equations.formulation import KnownMotion
-
-Array = np.ndarray
+from dalembert.types import Array
 
 MOST_ITERATIONS = 50
 ROUNDING = 100 * np.finfo(float).eps

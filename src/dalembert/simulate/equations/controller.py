@@ -18,13 +18,12 @@ from dalembert.errors import ModelError, ShapeError
 from dalembert.first_use import LaterModule
 from dalembert.simulate.equations.signals import Signals, Table
 from dalembert.simulate.samples import breaks_of
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     import casadi as ca
 else:
     ca = LaterModule("casadi")
-
-Array = np.ndarray
 
 
 @dataclass(eq=False)

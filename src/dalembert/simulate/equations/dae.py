@@ -14,6 +14,7 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.model.lagrangian.symbols import as_column, symbol_column
 from dalembert.tableau.structure.index_reduction import signature
 from dalembert.tableau.tableau import Tableau
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.equations.signals import Signals
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 # point (C. C. Pantelides, SIAM J. Sci. Stat. Comput. 9 (1988) 213-231; J. D. Pryce, BIT 41 (2001) 364-394); those with
 # k > 0 are not written in F.
 
-
-Array = np.ndarray
 
 WORDS = {0: "{}", 1: "rate of {} (hidden)", 2: "second rate of {} (hidden)"}
 

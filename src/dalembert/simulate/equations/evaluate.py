@@ -12,11 +12,10 @@ from dalembert.simulate.equations.chart import chart, normalised
 from dalembert.simulate.equations.codes import MechanismForm, _kernel, trace_along
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.samples import inside
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 
 class Forces:

@@ -31,8 +31,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.simulate.equations.dae import DAE, Projection
 from dalembert.simulate.equations.signals import Signals, split_known
-
-Array = np.ndarray
+from dalembert.types import Array
 
 FORMULATIONS = ("stabilised", "index3", "index2", "index1", "projection")
 """Every formulation, the default first."""

@@ -22,11 +22,11 @@ from dalembert.simulate.equations.dae import DAE, Levels, indices
 from dalembert.simulate.equations.signals import Signals
 from dalembert.tableau.structure.index_reduction import signature
 from dalembert.tableau.tableau import Tableau
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.problem import Problem
 
-Array = np.ndarray
 MOST_ITERATIONS = 30
 TOLERANCE = 1e-10
 RANK = 1e-12

@@ -10,6 +10,7 @@ from scipy.linalg import qr
 
 from dalembert.kernel import Kernel
 from dalembert.simulate.equations.consistent import SLACK_OF_RANK
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.equations.formulation import KnownMotion
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 # are chosen anew where it ends. Forces are unique as a whole, A^T lam = A_c^T lam_c; of the multipliers that give them,
 # those of least norm are reported.
 
-
-Array = np.ndarray
 
 RELAXED_SHARE = 1e-9
 """Relaxation of constraints near a singular configuration, as a part of the diagonal of A M^-1 A^T."""

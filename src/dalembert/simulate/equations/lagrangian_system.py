@@ -40,13 +40,12 @@ from dalembert.model.lagrangian.quantities import LARGEST, block_answer
 from dalembert.model.lagrangian.symbols import Parameters, Symbols
 from dalembert.model.mechanism.project import admissible_velocities, closed
 from dalembert.names import lookup
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.lagrangian.lagrangian import Lagrangian
     from dalembert.model.matrices import Matrices
     from dalembert.model.mechanism.ranks import GenericRank
-
-Array = np.ndarray
 
 SOLVED = (Status.UNIQUE, Status.REDUNDANT)
 """Verdicts of compiled code whose numbers are the answer."""

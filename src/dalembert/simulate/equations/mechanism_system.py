@@ -26,6 +26,7 @@ from dalembert.tableau.mechanics.welded import coordinates
 from dalembert.tree.algorithms import dynamics
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.prepared.prepare import cheapest
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.ranks import GenericRank
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 # continuous joint is its angle, which counts turns. Balls and free bodies have quaternions, whose rates are not their
 # velocities: they are integrated in maximal coordinates (`tableau/mechanics/maximal.py`).
 
-
-Array = np.ndarray
 
 ANGLES_AND_LENGTHS = (*SINGLE, "fixed")
 """Kinds of joints whose velocities are the rates of their coordinates."""

@@ -13,6 +13,7 @@ from dalembert.checks import called, floats, one_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.first_use import LaterModule
 from dalembert.kernel.loops import compiled, invoke
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -70,7 +71,6 @@ def set_signals(calls, environment, tables, t, low, high):
 # evaluates; a Python callable is called back, once for every point that Newton's method starts from.
 
 
-Array = np.ndarray
 KINDS = ("cubic", "linear", "previous")
 
 

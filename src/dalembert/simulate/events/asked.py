@@ -12,6 +12,7 @@ from dalembert.checks import one_number, whole_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.first_use import LaterModule
 from dalembert.names import checked_name
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     import casadi as ca
@@ -22,9 +23,6 @@ else:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Events as a user writes them: expressions or callables, with SciPy's attributes.
-
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

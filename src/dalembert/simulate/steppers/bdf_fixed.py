@@ -14,6 +14,7 @@ from jaxtyping import Complex, Float
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.simulate.equations.dae import DAE
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Backward differentiation formulas at a fixed step, as printed: coefficients, predictor, stability (seed 003, eq. 11).
@@ -24,8 +25,6 @@ from dalembert.simulate.equations.dae import DAE
 # With the seed's sign alpha_0 < 0: k = 1 has alpha = (-1, 1). The seed prints the predictor with k points, of degree
 # k - 1. All coefficients are rationals, found exactly.
 
-
-Array = np.ndarray
 
 MOST_ORDER = 6
 """k = 7 is unstable even at h = 0 (C. W. Cryer, BIT 12 (1972) 17-25)."""

@@ -30,13 +30,11 @@ from dalembert.simulate.steppers.explicit_loops import (
     begin_at,
 )
 from dalembert.simulate.steppers.inside_loops import UNRESOLVED, nodes_for
-from dalembert.simulate.steppers.singularities import by_kkt, near_singular, over_the_singularity
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Explicit pairs as the loop reads them, and what errors are measured against.
 
-
-Array = np.ndarray
 
 PAIRS = ("dop853", "dopri5")
 """Methods with an error estimate; being in the list is being tested."""
@@ -243,10 +241,8 @@ class Explicit:
             self.nodes,
         )
         code = loop.advance(*arguments, most_steps)
-        if code in (DECLINED, at.SHORT, at.STUCK) and near_singular(self):
-            code = over_the_singularity(self, code, arguments)
-        if code == DECLINED and not self.codes.carries:
-            code = by_kkt(self, arguments)
+        if code in (DECLINED, at.SHORT, at.STUCK):
+            code = self._rescue(code, arguments)
         if self.callbacks.error is not None:
             error = self.callbacks.error
             self.session.extra["error"] = error, self.callbacks.error_time
@@ -259,6 +255,14 @@ class Explicit:
             self.session.on_step(float(self.clock[at.T]), self.now.q.copy(), self.now.v.copy())
         if self.counts[at.SAMPLES] >= BLOCK or time.monotonic() - self.flushed > SECONDS:
             self._flush()
+
+    def _rescue(self, code: int, arguments: tuple[Any, ...]) -> int:
+        """Go on where the loop did not: by a step across a singular configuration, or by states solved with `KKT`."""
+        from dalembert.simulate.steppers.singularities import by_kkt, near_singular, over_the_singularity
+
+        if near_singular(self):
+            code = over_the_singularity(self, code, arguments)
+        return by_kkt(self, arguments) if code == DECLINED and not self.codes.carries else code
 
     def careful(self, function: Any, *arguments: Any) -> int:
         """Run with codes that go through `KKT` where needed; not under a rank that is carried, which needs none."""
@@ -281,6 +285,8 @@ class Explicit:
         return 1.0 if self.rank is None else distance(self.m, self.rank, self.now.q, float(self.clock[at.T]))
 
     def _give_up(self, code: int) -> None:
+        from dalembert.simulate.steppers.singularities import near_singular
+
         t, h = self.clock[at.T], self.clock[at.TRIED]
         why = {
             NON_FINITE: "the motion is no longer finite",

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.kernel.loops import invoke
-from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.events.isolate_loops import GRID, SPLIT, begin, insert, verdict
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.steppers import advance_loops as loop
@@ -16,6 +15,7 @@ from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.steppers.advance_loops import sample_end, sample_inside
 from dalembert.simulate.steppers.explicit_loops import EVENTS, FINE, settle, stages
 from dalembert.simulate.steppers.inside_loops import HIGH
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # Zeros of event functions inside a step, on steps of full order: the plain face of `isolate_loops`.
 
-
-Array = np.ndarray
 
 UNRESOLVED = (
     "in {count} steps an event function changes too often to be followed, zeros may be missing: a function of rounding "
@@ -125,6 +123,8 @@ def _step(stepper: Explicit, h: float, call: Callable[..., int]) -> int:
 
 def pass_events(stepper: Explicit) -> None:
     """Go to the first zero of the step, in the piece that the search has found, and note it."""
+    from dalembert.simulate.events.isolate import locate_zero
+
     t, signs, found = float(stepper.clock[at.T]), stepper.signs, stepper.nodes.found
     if stepper.callbacks.error is not None:
         return

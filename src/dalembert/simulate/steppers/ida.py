@@ -32,13 +32,12 @@ from dalembert.simulate.steppers.newton_loops import (
     TOO_MANY_STEPS,
     Option,
 )
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.equations.compiled import ImplicitWork
     from dalembert.simulate.problem import Problem
     from dalembert.simulate.settings import Settings
-
-Array = np.ndarray
 
 UNTESTED = 1e10
 """Absolute tolerance of unknowns that the error test must not see."""

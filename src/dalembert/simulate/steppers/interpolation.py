@@ -9,6 +9,7 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.kernel.loops import compiled
 from dalembert.simulate.events.event_loops import interpolate
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Hermite's polynomial through values and rates at the last mesh points, in Newton's form: for one-step methods.
@@ -91,9 +92,6 @@ def through_rates(t, x, rates, begins, at, out):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Dense output: between mesh points, the polynomial through the last k + 1 of them, or through values and rates.
-
-
-Array = np.ndarray
 
 
 class DenseOutput:

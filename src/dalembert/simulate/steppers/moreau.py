@@ -25,6 +25,7 @@ from dalembert.simulate.session import Session
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_loops import ALONG, CLOSE, CONTACTS, FIELD, LIMIT, PLANE, SPHERES, TAU, Pairs
 from dalembert.simulate.steppers.moreau_plain import PlainSteps
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Memory of time stepping: what compiled steps read and write.
@@ -77,9 +78,6 @@ class MoreauSamples(NamedTuple):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Data of compiled time steps: pairs as arrays, codes bound to memory, joint forces by Python functions.
-
-
-Array = np.ndarray
 
 
 def pair_arrays(geometry: Geometry) -> Pairs:

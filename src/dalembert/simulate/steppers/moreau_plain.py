@@ -15,8 +15,7 @@ from dalembert.simulate.contact.geometry import State
 from dalembert.simulate.contact.laws import Inverse, complementarity, expansion
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_loops import approaching
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 class PlainSteps:

@@ -36,6 +36,7 @@ from dalembert.simulate.steppers.newton_loops import (
     TOO_MANY_STEPS,
 )
 from dalembert.tableau.elimination.straight import Complex, factor, solve
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Radau IIA of order 5: nodes, inverse of the Runge-Kutta matrix, and its real form.
@@ -43,9 +44,6 @@ from dalembert.tableau.elimination.straight import Complex, factor, solve
 # A^-1 = T diag(gamma, [[a, -b], [b, a]]) T^-1 splits the stage equations into one real system with the leading
 # coefficient gamma / h and one complex with (a + i b) / h. Found from the nodes here, not typed. Source: E. Hairer, G.
 # Wanner, "Solving Ordinary Differential Equations II", secs. IV.5 and IV.8.
-
-
-Array = np.ndarray
 
 
 class Radau(NamedTuple):

@@ -16,11 +16,10 @@ from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.steppers.explicit_loops import FINE, begin_at, certified, settle
 from dalembert.simulate.witness import balanced, step_tolerance
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.steppers.explicit import Explicit
-
-Array = np.ndarray
 
 SINGULAR = 0.2
 """Part of the usual distance from a singular configuration below which rows are about to become dependent."""

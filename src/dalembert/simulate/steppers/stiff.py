@@ -25,12 +25,11 @@ from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers.explicit_events import say_unresolved
 from dalembert.simulate.steppers.singularities import SINGULAR
 from dalembert.simulate.trajectory import start_of
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Python inside the implicit steppers: events, a function after every step, and errors kept with their time.
 
-
-Array = np.ndarray
 
 BESIDE = 1e-3
 """Part of the step over which the sign of an event's slope is seen."""

@@ -36,6 +36,7 @@ from dalembert.simulate.steppers.explicit_loops import (
     begin_at,
 )
 from dalembert.simulate.steppers.inside_loops import HIGH, UNRESOLVED, nodes_for
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The discrete Lagrangian of a mechanism at the midpoint, its momenta, and the equations of one step, as expressions.
@@ -214,8 +215,6 @@ __all__ = ["trace_mass", "trace_step"]
 # ----------------------------------------------------------------------------------------------------------------------
 # `method="variational"`: symplectic steps of fixed size for long runs; energy does not drift.
 
-
-Array = np.ndarray
 
 MOST_NODES = 400
 """Shorter steps in the search for the zeros of a step, at most."""

@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
-
-Array = np.ndarray
 
 SCHEMA = 1
 """Version of the layout; a file of a later one is refused."""

@@ -29,12 +29,11 @@ from dalembert.simulate.storage.layout import (
 )
 from dalembert.simulate.storage.text import session_of
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Runs read back: complete ones, and those that were killed, as far as they came.
 
-
-Array = np.ndarray
 
 ATTEMPTS, PAUSE = 3, 0.05
 """A file that is still being written may be read between two writes that belong together: so often is it tried, and so

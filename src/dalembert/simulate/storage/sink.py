@@ -11,6 +11,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.simulate.storage.layout import CHECKPOINT, CHUNK, append, checksum, create, event_checksums, h5py, packed
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 #
 # HDF5's single-writer mode orders its writes so that the file is consistent at any time; a row of `checkpoint_samples`
 # is written last and says how many samples count.
-
-
-Array = np.ndarray
 
 
 OVERHEAD = 1 << 18

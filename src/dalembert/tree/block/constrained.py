@@ -22,9 +22,10 @@ from dalembert.kkt.limits import DOUBLE, SINGLE, Thresholds
 from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.joints import as_expression
 from dalembert.tree.algorithms import dynamics
+from dalembert.tree.algorithms.dynamics import REST
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
-from dalembert.tree.block.articulated_system import REST, Load
+from dalembert.tree.block.articulated_system import Load
 from dalembert.tree.block.probing import closed_matrices, digits_of, needs_of, needs_of_rows, row_weights_of
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree

@@ -1,4 +1,4 @@
-"""Probing of a mechanism's matrices at admissible configurations: rank, conditioning, massless joints."""
+"""Probing of a mechanism's matrices at admissible configurations: rank and conditioning."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kkt.expressions.probing import probe
-from dalembert.kkt.expressions.sparse_factor import sparse_factor, tree_order
 from dalembert.kkt.expressions.verdict import Conditioning
-from dalembert.kkt.limits import CLEARLY_CLOSED, SLACK, VANISHING
+from dalembert.kkt.limits import CLEARLY_CLOSED, SLACK
 from dalembert.memory import remembered
 from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Constraint, Pair
@@ -24,41 +23,10 @@ from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.block.rows import TreeMotion
 from dalembert.tree.prepared.configuration import pose_tree
-from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import candidates
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Existence of accelerations of the open tree: pivots of its mass matrix at random configurations.
-#
-# A link that weighs nothing may be harmless (another hangs on it) or leave a motion that nothing resists. Where that
-# shows in the structure, the algorithms refuse; where it is a cancellation, as of two hinges on one axis with nothing
-# between them, the pivot is rounding instead of zero, and a quotient by it would be noise that looks like a number.
-
-
-SAMPLES = 4
-"""Configurations at which pivots of the open tree are looked at."""
-
-
-def refuse_singular(mechanism: Mechanism, tree: Tree) -> None:
-    """Raise where the mass matrix of the open tree is singular wherever one looks."""
-    if tree.nv == 0:
-        return
-    q = mechanism.random(0, SAMPLES)
-    M = crba(tree, pose_tree(tree, list(q.T)))
-    diagonal = np.array([np.broadcast_to(M[k][k], SAMPLES) for k in range(tree.nv)])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pivots = sparse_factor(M, tree_order(tree.nv), tree.coordinates).pivots
-        ratio = np.abs([np.broadcast_to(pivots[k], SAMPLES) for k in range(tree.nv)]) / np.abs(diagonal)
-    for k in np.flatnonzero((ratio < VANISHING).all(axis=1)):
-        raise ModelError(
-            f"nothing resists the coordinate {tree.coordinates[k]!r} of {tree.name!r}: its pivot in the mass matrix is "
-            f"{ratio[k].max():.0e} of the diagonal; a massless link between two joints that move alike, most likely. "
-            "Give it mass or armature, or constrain it and use the block form (KKT)"
-        )
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Conditioning of a mechanism's constrained dynamics at random configurations that meet its constraints.

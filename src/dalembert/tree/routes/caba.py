@@ -21,20 +21,9 @@ from dalembert.kkt.limits import SAFE
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.articulated import Articulated, articulated, carried
 from dalembert.tree.algebra.screws import Pair
+from dalembert.tree.algorithms.dynamics import REST, Pivot, accelerated, along_column, columns, joint_pivot, yielded
 from dalembert.tree.algorithms.sweep import pair_add
-from dalembert.tree.block.articulated_system import (
-    REST,
-    Load,
-    Pivot,
-    TreeAcceleration,
-    TreeSystem,
-    accelerated,
-    along_column,
-    columns,
-    joint_pivot,
-    scaled,
-    yielded,
-)
+from dalembert.tree.block.articulated_system import Load, TreeAcceleration, TreeSystem, scaled
 from dalembert.tree.block.probing import closed_configurations, neutral_if_met
 from dalembert.tree.block.rows import RowForce
 from dalembert.tree.prepared.configuration import Posed, pose_tree
@@ -47,7 +36,7 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # The block matrix eliminated inside the tree: joints and rows in one inward pass.
 #
-# Symbols: IA, S, U, D, pA, u as in `articulated_system.py`; F_r force of a row r that is still open, as it arrives at a
+# Symbols: IA, S, U, D, pA, u as in `dynamics.py`; F_r force of a row r that is still open, as it arrives at a
 # link; L the part of the Delassus matrix that the joints eliminated so far make, b_r what they give the row at lam = 0,
 # c_r its right side. At every link on the way
 #

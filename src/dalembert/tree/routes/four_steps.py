@@ -12,14 +12,8 @@ from dalembert.kkt.expressions.sparse_factor import SparseFactor, dense, sparse
 from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Conditioning, Solved, judged
 from dalembert.kkt.limits import Thresholds
 from dalembert.tree.algebra.count import inputs
-from dalembert.tree.block.articulated_system import (
-    REST,
-    Load,
-    TreeAcceleration,
-    TreeSystem,
-    UnresistedError,
-    articulated_factor,
-)
+from dalembert.tree.algorithms.dynamics import REST, UnresistedError, articulated_factor
+from dalembert.tree.block.articulated_system import Load, TreeAcceleration, TreeSystem
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Scalar

@@ -11,15 +11,16 @@ from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.tree.algebra.articulated import NONE, Articulated
 from dalembert.tree.algebra.screws import Pair
+from dalembert.tree.algorithms.dynamics import REST, ArticulatedFactor, Pivot
 from dalembert.tree.algorithms.sweep import pair_add
-from dalembert.tree.block.articulated_system import REST, ArticulatedFactor, Pivot, TreeSystem, scaled
+from dalembert.tree.block.articulated_system import TreeSystem, scaled
 from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Mobility of links: the acceleration that a force on a link gives it, everything else being free.
 #
 # Symbols: Omega_i (6, 6), a = Omega_i f for a force f on link i, order [linear, angular], in the link's frame; S, U, D,
-# r = -1/D as in `articulated_system.py`; X motion transform into the link's frame.
+# r = -1/D as in `algorithms/dynamics.py`; X motion transform into the link's frame.
 #
 #     Omega_i = P (X Omega_parent X^T) P^T + S S^T / D        P = 1 - S U^T / D,     Omega_ground = 0
 #

@@ -11,8 +11,8 @@ from dalembert.errors import ModelError
 from dalembert.model.joints import as_expression
 from dalembert.model.requests import RouteLine, RouteTable
 from dalembert.tree.algorithms import dynamics
+from dalembert.tree.algorithms.dynamics import refuse_singular
 from dalembert.tree.block import constrained
-from dalembert.tree.block.probing import refuse_singular
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.prepare import candidates, cheapest
 from dalembert.tree.routes import delassus_kernels

@@ -14,10 +14,11 @@ from dalembert.model.constraints.constraint import Constraint
 from dalembert.model.limits import EXACT_SUM
 from dalembert.tree.algebra.articulated import along, articulated
 from dalembert.tree.algebra.screws import Pair
+from dalembert.tree.algorithms.dynamics import columns
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
 from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.algorithms.sweep import pair_add
-from dalembert.tree.block.articulated_system import Load, columns, scaled
+from dalembert.tree.block.articulated_system import Load, scaled
 from dalembert.tree.block.rows import RowForce, TreeMotion
 from dalembert.types import Scalar
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 # A link welded to the ground: its six rows as wrenches of the link, the joint that carries it apart from the others.
 #
 # Symbols: F (6, 6) wrenches of the rows on their link, constants; S the joint's unit axis, U = I S, D = S^T U for a
-# link that carries no other (`articulated_system.py`).
+# link that carries no other (`algorithms/dynamics.py`).
 #
 # A weld holds all six directions, so any basis of wrenches B serves as well: rows T A with T = B F^-1, right sides T c,
 # multipliers lam = T^T lam'. Two kinds of wrenches spare work:
