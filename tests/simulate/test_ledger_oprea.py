@@ -141,7 +141,7 @@ def test_O10_servos_on_every_joint_of_a_mechanism_are_inverse_dynamics():
         0.5 * order * np.cos(order * t),
         -0.5 * order**2 * np.sin(order * t),
     )
-    found = solve(driven, q, v, t)
+    found = solve(driven, q, v, t=t)
     np.testing.assert_allclose(found.acceleration, a, rtol=1e-12)
     np.testing.assert_allclose(found.reactions, pin.rnea(peer, peer.createData(), q, v, a), rtol=1e-11)
     some = free.constrain(da.Servo(names[1], motions[1]))

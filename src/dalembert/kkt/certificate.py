@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
-from dalembert.kkt.solve import Answer
 from dalembert.kkt.status import Status
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from dalembert.kkt.solve import Answer
 
 
 @dataclass(frozen=True, eq=False)

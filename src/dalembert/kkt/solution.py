@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.errors import ModelError
 from dalembert.kkt.certificate import BatchCertificate, Certificate
-from dalembert.kkt.residual import relative_residuals
-from dalembert.kkt.solve import Answer
 from dalembert.kkt.status import Status
 from dalembert.names import near_matches
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from dalembert.kkt.solve import Answer
 
 
 class NamedSystem(Protocol):
@@ -168,6 +170,8 @@ def compiled_solution(
         return certificate.sample((0,))
 
     def residuals() -> tuple[Array, Array]:
+        from dalembert.kkt.residual import relative_residuals
+
         pairs = np.full((2, codes.size), np.nan)
         solved = np.flatnonzero(codes.reshape(-1) <= Status.ILL_CONDITIONED)
         a, lam = acceleration.reshape(codes.size, n), multipliers.reshape(codes.size, m)

@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.checks import called, floats, one_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.first_use import LaterModule
+from dalembert.kernel.bisection import count_below, count_up_to
 from dalembert.kernel.loops import compiled, invoke
 from dalembert.types import Array
 
@@ -51,10 +52,7 @@ def set_signals(calls, environment, tables, t, low, high):
     for k in range(tables.layout.shape[0]):
         signal, first, pieces, place, length = tables.layout[k]
         breaks = tables.breaks[first : first + pieces + 1]
-        if t >= high:
-            piece = np.searchsorted(breaks, t, side="left") - 1
-        else:
-            piece = np.searchsorted(breaks, t, side="right") - 1
+        piece = count_below(breaks, t) - 1 if t >= high else count_up_to(breaks, t) - 1
         piece = min(max(piece, 0), pieces - 1)
         u = t - breaks[piece]
         value = 0.0

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.checks import floats
+from dalembert.kernel.bisection import count_below, count_up_to
 from dalembert.kernel.loops import compiled
 from dalembert.simulate.events.event_loops import interpolate
 from dalembert.types import Array
@@ -50,10 +51,7 @@ def hermite(t, x, rates, first, last):
 @compiled
 def step_of(t, begins, time):
     """Return the row at which the step that contains a time ends."""
-    if t[-1] >= t[0]:
-        i = np.searchsorted(t, time, side="left")
-    else:
-        i = t.size - np.searchsorted(t[::-1], time, side="right")
+    i = count_below(t, time) if t[-1] >= t[0] else t.size - count_up_to(t[::-1], time)
     i = min(max(i, 1), t.size - 1)
     while i < t.size - 1 and begins[i] == i:  # the first row of a segment ends no step
         i += 1

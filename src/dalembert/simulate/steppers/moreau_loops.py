@@ -9,6 +9,7 @@ import numpy as np
 from dalembert.friction.cones.solver import solve_with_rows
 from dalembert.friction.cones.sweeps import COULOMB
 from dalembert.friction.problem import UNILATERAL
+from dalembert.kernel.bisection import count_up_to
 from dalembert.kernel.loops import compiled, invoke
 from dalembert.kkt import Status
 from dalembert.simulate.contact.surface_loops import SLOTS, nearest_places
@@ -300,7 +301,7 @@ def set_tangents(n, axes):
 @compiled
 def cell(grid, x):
     """Return cell, place in it, and 1 / its width (0 beyond the edge), as `shapes._cell`."""
-    i = min(max(np.searchsorted(grid, x, side="right") - 1, 0), grid.size - 2)
+    i = min(max(count_up_to(grid, x) - 1, 0), grid.size - 2)
     width = grid[i + 1] - grid[i]
     u = (x - grid[i]) / width
     return i, min(max(u, 0.0), 1.0), 1.0 / width if 0.0 <= u <= 1.0 else 0.0
