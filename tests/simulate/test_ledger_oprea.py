@@ -145,7 +145,7 @@ def test_O10_servos_on_every_joint_of_a_mechanism_are_inverse_dynamics():
     np.testing.assert_allclose(found.acceleration, a, rtol=1e-12)
     np.testing.assert_allclose(found.reactions, pin.rnea(peer, peer.createData(), q, v, a), rtol=1e-11)
     some = free.constrain(da.Servo(names[1], motions[1]))
-    mixed = solve(some, q, v, t, force=[0.3, 0.0, -0.7])
+    mixed = solve(some, q, v, [0.3, 0.0, -0.7], t)
     torque = pin.rnea(peer, peer.createData(), q, v, mixed.acceleration)
     np.testing.assert_allclose(torque, [0.3, mixed.reactions[0], -0.7], rtol=1e-10)
     assert mixed.acceleration[1] == pytest.approx(a[1], rel=1e-12)
