@@ -245,3 +245,8 @@ def test_methods_check_the_manifold(one_request):
     r = robot()
     with pytest.raises(da.ModelError, match=r"q\[1:3\] of a continuous joint should have length one"):
         call(r, "norm", [0.0, 0.5, 0.0])
+
+
+def test_every_request_has_loops():
+    """Nothing is unrolled in silence: what can be compiled can be looped over, or is refused by its maker."""
+    assert set(registry._LOOPED) == set(registry.requests())

@@ -264,6 +264,11 @@ class Explicit:
             code = over_the_singularity(self, code, arguments)
         return by_kkt(self, arguments) if code == DECLINED and not self.codes.carries else code
 
+    def begin(self) -> int:
+        """Evaluate the state that the next step starts from; return what became of it."""
+        ends = self.clock[at.BEGIN], self.clock[at.STOP]
+        return self.careful(begin_at, self.work, self.tables, self.now, self.clock[at.T], *ends)
+
     def careful(self, function: Any, *arguments: Any) -> int:
         """Run with codes that go through `KKT` where needed; not under a rank that is carried, which needs none."""
         if self.codes.carries:
@@ -335,15 +340,7 @@ class Explicit:
         self.clock[: kept["clock"].size] = kept["clock"]  # older files end before what is noted of wide steps
         self.counts[:], self.signs[:] = kept["counts"], kept["signs"]
         self.nodes.counts[:] = kept.get("nodes", 0)
-        self.careful(
-            begin_at,
-            self.work,
-            self.tables,
-            self.now,
-            self.clock[at.T],
-            self.clock[at.BEGIN],
-            self.clock[at.STOP],
-        )
+        self.begin()
 
 
 def run_explicit(session: Session) -> None:
