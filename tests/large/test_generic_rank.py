@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.large.constrained import LargeSystem
+from dalembert.large.block_system import LargeSystem
 from dalembert.large.motion_functions import large_system
 from tests.tree.closed import closed_configuration
 from tests.tree.test_generic_rank import FLAT, HALF, Oracle, held_chain, nearly_flat, parallelogram

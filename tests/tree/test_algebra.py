@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dalembert.model import Placement
 from dalembert.tree.algebra.articulated import articulated, times
 from dalembert.tree.algebra.count import count, inputs, work
-from dalembert.tree.algebra.inertia import Rigid
+from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.algebra.screws import Rotation, Screw
 from dalembert.tree.algorithms.inverse import rnea
 from dalembert.tree.prepared.frames import decompose, turn

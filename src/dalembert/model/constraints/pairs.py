@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints.constraint import Pair, checked_axis, checked_number
-from dalembert.model.constraints.kinematics import aligned, along, coincident, perpendicular, twist
-from dalembert.model.constraints.rows import Rows, column, dot, stacked
+from dalembert.model.constraints.primitives import aligned, along, coincident, perpendicular, twist
+from dalembert.model.constraints.row_algebra import Rows, column, dot, stacked
 from dalembert.model.joints.rotations import plane
 from dalembert.model.limits import ONE_AXIS
 from dalembert.model.mechanism.placement import IDENTITY
@@ -18,7 +18,7 @@ from dalembert.model.mechanism.text import axis_name
 from dalembert.types import Array
 
 if TYPE_CHECKING:
-    from dalembert.model.constraints.kinematics import Kinematics
+    from dalembert.model.constraints.primitives import Kinematics
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A pair of frames with a free axis, and how rows about and along its other directions are called.

@@ -193,7 +193,7 @@ MISSING = "not stored: "
 
 def describe(session: Session) -> dict[str, Any]:
     """Return the attributes of a file."""
-    from dalembert.simulate.storage.layout import SCHEMA
+    from dalembert.simulate.storage.file_layout import SCHEMA
 
     m = session.system
     events = {each.name: each for each in session.watches}
