@@ -42,7 +42,7 @@ pytest: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal --durations=15
 
 wheel-test: $(STAMP)
-	$(BIN)/python -m pytest -m wheel -rP tests/test_wheel.py
+	$(BIN)/python -m pytest -m wheel -rP tests/cli/test_wheel.py
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term

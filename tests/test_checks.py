@@ -18,7 +18,6 @@ from dalembert.checks import (
 from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.friction import Tabulated
 from dalembert.model import Matrices, Placement
-from dalembert.simulate.contact import Heightfield
 from dalembert.tableau import Pattern
 
 
@@ -55,7 +54,7 @@ TAKERS = {
     "groups": lambda: da.KKT(np.eye(2), np.ones((2, 2)), groups=np.ma.array([0, 1], mask=[True, False])),
     "pattern": lambda: Pattern.of(masked(2, 2)),
     "friction": lambda: Tabulated(masked(2), [1.0, 1.0]),
-    "heights": lambda: Heightfield([0.0, 1.0], [0.0, 1.0], masked(2, 2)),
+    "heights": lambda: da.Heightfield([0.0, 1.0], [0.0, 1.0], masked(2, 2)),
 }
 
 

@@ -22,9 +22,20 @@ from dalembert.errors import (
 
 if TYPE_CHECKING:
     from dalembert import examples
+    from dalembert.friction import (
+        Bounded,
+        Coulomb,
+        Dry,
+        Hyperbolic,
+        JointFriction,
+        StaticKinetic,
+        Stribeck,
+        Tabulated,
+        Unilateral,
+    )
     from dalembert.kernel import Kernel
     from dalembert.kkt import KKT, Certificate, Diagnosis, Solution, Status
-    from dalembert.model import Builder, Lagrangian, Matrices, Mechanism, System
+    from dalembert.model import Builder, Lagrangian, Matrices, Mechanism, Placement, System
     from dalembert.model.constraints import (
         Coupler,
         Cylindrical,
@@ -42,7 +53,8 @@ if TYPE_CHECKING:
         Weld,
     )
     from dalembert.readers import load
-    from dalembert.simulate import DAE, Problem, Trajectory, resume, simulate
+    from dalembert.simulate import DAE, Event, Problem, Table, Trajectory, resume, simulate
+    from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
     from dalembert.tableau import Tableau
 
 _CONSTRAINTS = (
@@ -62,14 +74,28 @@ _CONSTRAINTS = (
     "Weld",
 )
 
+_FRICTION = (
+    "Bounded",
+    "Coulomb",
+    "Dry",
+    "Hyperbolic",
+    "JointFriction",
+    "StaticKinetic",
+    "Stribeck",
+    "Tabulated",
+    "Unilateral",
+)
+
 _ON_FIRST_USE = {
     **dict.fromkeys(("KKT", "Certificate", "Diagnosis", "Solution", "Status"), "dalembert.kkt"),
     "Kernel": "dalembert.kernel",
     "examples": "dalembert.examples",
-    **dict.fromkeys(("Builder", "Lagrangian", "Matrices", "Mechanism", "System"), "dalembert.model"),
+    **dict.fromkeys(("Builder", "Lagrangian", "Matrices", "Mechanism", "Placement", "System"), "dalembert.model"),
     **dict.fromkeys(_CONSTRAINTS, "dalembert.model.constraints"),
+    **dict.fromkeys(_FRICTION, "dalembert.friction"),
     "load": "dalembert.readers",
-    **dict.fromkeys(("DAE", "Problem", "Trajectory", "resume", "simulate"), "dalembert.simulate"),
+    **dict.fromkeys(("DAE", "Event", "Problem", "Table", "Trajectory", "resume", "simulate"), "dalembert.simulate"),
+    **dict.fromkeys(("Box", "Contact", "Heightfield", "JointLimits", "Plane", "Sphere"), "dalembert.simulate.contact"),
     "Tableau": "dalembert.tableau",
 }
 """Names by room: SciPy, CasADi and LLVM are imported with the room that needs them, when it is first used."""
@@ -77,14 +103,24 @@ _ON_FIRST_USE = {
 __all__ = [
     "DAE",
     "KKT",
+    "Bounded",
+    "Box",
     "Builder",
     "Certificate",
+    "Contact",
+    "Coulomb",
     "Coupler",
     "Cylindrical",
     "DalembertError",
     "Diagnosis",
     "Distance",
+    "Dry",
+    "Event",
     "Expression",
+    "Heightfield",
+    "Hyperbolic",
+    "JointFriction",
+    "JointLimits",
     "Kernel",
     "Lagrangian",
     "Matrices",
@@ -92,7 +128,9 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "ModelWarning",
+    "Placement",
     "Planar",
+    "Plane",
     "Point",
     "PointInPlane",
     "PointOnLine",
@@ -104,10 +142,16 @@ __all__ = [
     "ShapeError",
     "Solution",
     "SolvabilityError",
+    "Sphere",
+    "StaticKinetic",
     "Status",
+    "Stribeck",
     "System",
+    "Table",
     "Tableau",
+    "Tabulated",
     "Trajectory",
+    "Unilateral",
     "Universal",
     "UnsupportedError",
     "Weld",

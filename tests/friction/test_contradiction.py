@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dalembert.friction import FrictionStatus, Reacting, resolve, resolve_batch
+from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.cones.contradiction import farkas_weights
 from dalembert.friction.cones.modes import all_solutions
-from dalembert.friction.cones.problem import ConeProblem
 from dalembert.friction.problem import problem_at
 
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "friction.py"

@@ -9,7 +9,7 @@ from dalembert.errors import ModelError
 from dalembert.friction import FrictionStatus, Limited, Reacting, StaticKinetic, resolve, resolve_batch
 from dalembert.friction.bounded.answer import unheld
 from dalembert.friction.bounded.methods import IntervalProblem
-from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL, problem_at, problem_over
 
 LAWS = [Reacting(0.3, "floor", directions=2), 4.0, Limited(StaticKinetic(2.0, 1.0)), Reacting(0.5, 2, unilateral=False)]

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.large.constrained import LargeSystem
+from dalembert.large.block_system import LargeSystem
 from dalembert.large.fronts.block import FrontBlock
 from dalembert.large.layout import Layout
 from dalembert.large.tree import LargeTree

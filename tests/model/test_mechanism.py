@@ -14,7 +14,7 @@ import pytest
 import dalembert as da
 from dalembert.model import requests as registry
 from dalembert.model.mechanism.calls import call
-from dalembert.model.mechanism.parts import Source
+from dalembert.model.mechanism.parts import Limits, Source
 from tests.model.test_builder import arm
 
 
@@ -245,3 +245,27 @@ def test_methods_check_the_manifold(one_request):
     r = robot()
     with pytest.raises(da.ModelError, match=r"q\[1:3\] of a continuous joint should have length one"):
         call(r, "norm", [0.0, 0.5, 0.0])
+
+
+def test_every_request_has_loops():
+    """Nothing is unrolled in silence: what can be compiled can be looped over, or is refused by its maker."""
+    assert set(registry._LOOPED) == set(registry.requests())
+
+
+def test_the_velocity_of_a_frame_is_its_jacobian_times_v():
+    robot = arm().build()
+    q, v = robot.random(0), np.arange(1.0, robot.nv + 1)
+    frame = robot.bodies[-1].name
+    for reference in registry.REFERENCES:
+        J = robot.frame_jacobian(q, frame, reference)
+        np.testing.assert_allclose(robot.frame_velocity(q, v, frame, reference), J @ v, atol=1e-13)
+
+
+def test_limits_of_speed_and_effort_are_by_velocity():
+    b = da.Builder("limits")
+    for i, limit in enumerate(({"limits": Limits(velocity=(3.0,), effort=(20.0,))}, {})):
+        b.body(f"b{i}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(f"j{i}", "revolute", parent=f"b{i - 1}" if i else "world", child=f"b{i}", axis=(0, 0, 1), **limit)
+    robot = b.build()
+    np.testing.assert_array_equal(robot.velocity_limits, [3.0, np.inf])
+    np.testing.assert_array_equal(robot.effort_limits, [20.0, np.inf])

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert.model.constraints import assemble
-from dalembert.model.constraints.kinematics import rotation_vector, tilt
+from dalembert.model.constraints.primitives import rotation_vector, tilt
 from dalembert.model.mechanism.placement import Placement
 from tests.reference import PlainKinematics
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import dalembert as da
-from dalembert.model import Placement
-from dalembert.model.joints import KINDS
+from dalembert.model import KINDS, Placement
 
 
 def placements(robot: da.Mechanism, q=None) -> dict[str, Placement]:

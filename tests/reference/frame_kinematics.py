@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
+from dalembert.model.constraints.primitives import FrameKinematics, Kinematics
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from tests.reference.kinematics import frame_drift, frame_jacobian, frame_pose

@@ -1,4 +1,4 @@
-"""Constraint rows as forces on bodies, in numbers: the plain twin of `tree/block/rows.py`.
+"""Constraint rows as forces on bodies, in numbers: the plain twin of `tree/block/row_forces.py`.
 
 Symbols: K_i (m, 6) what the rows make of the acceleration of body i, so that K_i^T lam is a force on it, in its
 frame; j (m, nv) what they make of joint accelerations directly: A a = sum of K_i a_i + j qdd.
@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.model.constraints.all_rows import parts_of
 from dalembert.model.constraints.constraint import Pair
-from dalembert.model.constraints.kinematics import FrameKinematics
+from dalembert.model.constraints.primitives import FrameKinematics
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from tests.reference.frame_kinematics import PlainKinematics

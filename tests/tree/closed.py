@@ -9,10 +9,12 @@ import casadi as ca
 import numpy as np
 
 import dalembert as da
-from dalembert.model.requests import requests
 from dalembert.tree.block import constrained
+from dalembert.tree.block.probing import closed_configurations
+from dalembert.tree.requests import CONSTRAINT_REQUESTS, REQUESTS, SOLVES
 from dalembert.tree.routes.table import ROUTES
 
+TRACES = {request.name: request.trace for request in (*REQUESTS, *SOLVES, *CONSTRAINT_REQUESTS)}
 Z = (0.0, 0.0, 1.0)
 DOWN = (0.0, -9.81, 0.0)
 """Gravity of mechanisms in the x-y plane."""
@@ -21,6 +23,11 @@ DOWN = (0.0, -9.81, 0.0)
 def routes(mechanism: da.Mechanism, **options: Any) -> dict[str, Any]:
     """Return forward dynamics by every route, as functions of numbers: q, v, tau, t -> a, lam, status."""
     return {name: numeric(constrained.forward(mechanism, name, **options)) for name in ROUTES}
+
+
+def closed_configuration(mechanism: da.Mechanism) -> Any:
+    """Return a random configuration that meets the constraints."""
+    return np.array(closed_configurations(mechanism))[0]
 
 
 def numeric(function: ca.Function) -> Any:
@@ -44,7 +51,7 @@ class Traced:
     def __call__(self, what: str, *inputs: Any, **options: Any) -> Any:
         key = (what, *options.items())
         if key not in self.functions:
-            self.functions[key] = requests()[what].trace(self.mechanism, **options)
+            self.functions[key] = TRACES[what](self.mechanism, **options)
         found = [np.array(ca.densify(x)) for x in self.functions[key].call([ca.DM(np.asarray(x)) for x in inputs])]
         found = [
             x.ravel() if x.shape[1] == 1 and what not in ("mass_matrix", "constraint_jacobian") else x for x in found

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 import dalembert as da
-from dalembert.model import Placement
-from dalembert.model.joints import KINDS
+from dalembert.model import KINDS, Placement
 from tests.tree.closed import Traced
 
 MOVING = [kind for kind in KINDS if kind != "fixed"]

@@ -1,24 +1,22 @@
-"""Screws, moments, regrouping, sparse factors, counting: the parts on their own."""
+"""Screws, moments, regrouping, counting: the parts on their own."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor, tree_order
 from dalembert.model import Placement
 from dalembert.tree.algebra.articulated import articulated, times
 from dalembert.tree.algebra.count import count, inputs, work
-from dalembert.tree.algebra.inertia import Rigid
+from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.algebra.screws import Rotation, Screw
-from dalembert.tree.algorithms.inverse import crba, rnea
+from dalembert.tree.algorithms.inverse import rnea
 from dalembert.tree.prepared.frames import decompose, turn
 from dalembert.tree.prepared.link import matrix, moments, moved, screw_placement
 from dalembert.tree.prepared.prepare import candidates, cheapest, operations, prepare
-from tests.tree.mechanisms import KINDS, random_inertia, random_placement, random_state, random_tree
-from tests.tree.robots import on_arrays
+from tests.tree.mechanisms import random_inertia, random_placement, random_tree
 
 seeds = st.integers(0, 10**6)
 NEARLY = [0.0, 1e-16, 1e-12, 1e-9, 1e-8, 1e-5, 1e-3, 0.5, np.pi / 2, np.pi - 1e-9, np.pi]
@@ -85,26 +83,6 @@ def test_regrouping_leaves_seven_numbers_per_hinge():
         assert link.inertia.h[2] == 0.0
         assert link.inertia.E[5] == 0.0
     assert tree.still.m > 0
-
-
-@given(kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=6), seed=seeds)
-def test_factors_along_the_tree(kinds, seed):
-    """M = L^T D L, with zeros where M has them (Featherstone 2008, sec. 6.5)."""
-    mechanism = random_tree(kinds, seed)
-    assume(mechanism.nv)
-    tree = prepare(mechanism)
-    q, v, _ = random_state(mechanism, seed, 1)
-    M = on_arrays(tree, crba, q)[0]
-    rows = [[float(x) for x in row] for row in M]
-    found = sparse_factor(rows, tree_order(mechanism.nv), mechanism.coordinates)
-    L = np.eye(mechanism.nv)
-    for k, column in found.columns.items():
-        for i, entry in column.items():
-            L[k, i] = entry
-    D = np.diag([found.pivots[k] for k in range(mechanism.nv)])
-    np.testing.assert_allclose(L.T @ D @ L, M, atol=1e-12 * np.abs(M).max())
-    x = np.array(dense(found.solve(sparse([float(each) for each in v[0]])), mechanism.nv))
-    np.testing.assert_allclose(M @ x, v[0], atol=1e-9 * max(1.0, np.abs(M).max() * np.abs(x).max()))
 
 
 def test_counting_knows_what_compiled_code_knows():

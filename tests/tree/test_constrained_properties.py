@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.model import Placement
-from dalembert.model.joints import KINDS
+from dalembert.model import KINDS, Placement
 from dalembert.tree.block import constrained
 from dalembert.tree.routes.table import ROUTES
 from tests.model.mechanisms import random_tree

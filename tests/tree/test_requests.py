@@ -8,7 +8,6 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.model.requests import requests
 from dalembert.tree.requests import REQUESTS
 from tests.tree.mechanisms import MOVING, random_state, random_tree
 from tests.tree.robots import REFERENCES, URDFS, error, robot, states
@@ -69,7 +68,7 @@ def pinocchio_says(what: str, model, data, q, v, a, frame: int, reference) -> np
 def test_kernels_against_pinocchio(file, base, name):
     mechanism, model, data = chosen(file, base)
     mechanism = mechanism.open_tree()
-    request = requests()[name]
+    request = next(request for request in REQUESTS if request.name == name)
     q, v, a = states(model, 5)
     body = mechanism.bodies[-1].name
     frame = model.getFrameId(body, pin.BODY)

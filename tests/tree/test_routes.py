@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.large.motion_functions import large_system
 from dalembert.tree.algorithms.dynamics import REST
 from dalembert.tree.block import constrained
 from dalembert.tree.block.articulated_system import Load, TreeSystem
@@ -43,8 +42,13 @@ def by_route(mechanism, route):
 
 
 def looped(mechanism):
-    system = large_system(mechanism)
-    return lambda q, y1, y2, t: system.right_sides(q, y1, y2, t)[:3]
+    kernel = mechanism.compile("kkt", backend="looped")
+
+    def call(*inputs):
+        a, lam, status = kernel(*inputs)
+        return a, lam, da.Status(int(status[0]))
+
+    return call
 
 
 @FEW

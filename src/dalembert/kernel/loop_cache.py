@@ -342,6 +342,11 @@ def _owners(function: Any) -> frozenset[int]:
 
 def functions_of(function: Any) -> int:
     """Return how many functions of this package a loop calls, itself and those that they call included."""
+    return sum(1 for _ in _reached(function, lambda value: getattr(value, "py_func", None)))
+
+
+def _reached(function: Any, function_of: Callable[[Any], Any]) -> Iterator[FunctionType]:
+    """Yield a function and, once each, those of this package that it reaches; `function_of` a global that it names."""
     seen: set[int] = set()
     pending = [function]
     while pending:
@@ -349,30 +354,24 @@ def functions_of(function: Any) -> int:
         if id(here) in seen:
             continue
         seen.add(id(here))
-        for _, value in _globals_of(here):
-            plain = getattr(value, "py_func", None)
-            if isinstance(plain, FunctionType) and str(plain.__module__).startswith(PACKAGE):
-                pending.append(plain)
-    return len(seen)
+        yield here
+        pending += [plain for _, value in _globals_of(here) if _is_ours(plain := function_of(value))]
+
+
+def _is_ours(value: Any) -> bool:
+    return isinstance(value, FunctionType) and str(value.__module__).startswith(PACKAGE)
 
 
 def made_of(function: Any) -> bytes:
     """Return a hash of a function's file, of those of all that it calls in this package, and of its constants."""
     files: set[str] = set()
     constants: set[str] = set()
-    seen: set[int] = set()
-    pending = [function]
-    while pending:
-        here = pending.pop()
-        if id(here) in seen:
-            continue
-        seen.add(id(here))
+    for here in _reached(function, lambda value: getattr(value, "py_func", value)):
         files.add(here.__code__.co_filename)
         for name, value in _globals_of(here):
-            plain = getattr(value, "py_func", value)
-            if isinstance(plain, FunctionType) and str(plain.__module__).startswith(PACKAGE):
-                pending.append(plain)
-            elif isinstance(value, CONSTANTS):
+            if _is_ours(getattr(value, "py_func", value)):
+                continue
+            if isinstance(value, CONSTANTS):
                 constants.add(f"{here.__module__}.{name} = {value!r}")
             elif isinstance(value, np.ndarray):
                 constants.add(f"{here.__module__}.{name} = {value.dtype} {value.shape} {value.tobytes().hex()}")

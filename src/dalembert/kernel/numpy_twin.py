@@ -151,13 +151,7 @@ class NumpyEngine:
         self.name = self.program.name
         self.inputs, self.outputs = self.program.inputs, self.program.outputs
         self.dtype = np.dtype(options.dtype)
-        self.figures: dict[str, Any] = {
-            "operations": self.program.count(),
-            "traced_operations": lowering.traced,
-            "live_before": lowering.live_before,
-            "live_after": lowering.live_after,
-            "lower_seconds": lowering.seconds,
-        }
+        self.figures = lowering.figures()
 
     def call(self, inputs: Sequence[Any], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         """Evaluate a batch or a single sample."""

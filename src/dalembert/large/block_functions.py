@@ -8,8 +8,8 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kkt import Status
-from dalembert.large.constrained import LargeSystem
-from dalembert.large.kernel import LoopedFunction
+from dalembert.large.block_system import LargeSystem
+from dalembert.large.looped_kernel import LoopedFunction
 from dalembert.large.motion_functions import large_system, quantity, refuse_matrix, refuse_route, solved, weighed
 from dalembert.large.residuals import forget_rounding
 from dalembert.progress import with_bar

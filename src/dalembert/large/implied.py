@@ -21,7 +21,7 @@ from dalembert.tree.block.probing import residual_sizes
 from dalembert.types import Array
 
 if TYPE_CHECKING:
-    from dalembert.large.constrained import LargeSystem
+    from dalembert.large.block_system import LargeSystem
 
 FAR = (0.05, 0.3, 0.6)
 """How far away configurations beside the first are: radians, or parts of the mechanism's size."""

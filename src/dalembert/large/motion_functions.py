@@ -10,9 +10,9 @@ import numpy as np
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel.program.program import Port
 from dalembert.large import row_state as composite
-from dalembert.large.constrained import LargeSystem
-from dalembert.large.kernel import LoopedFunction
+from dalembert.large.block_system import LargeSystem
 from dalembert.large.layout import Layout
+from dalembert.large.looped_kernel import LoopedFunction
 from dalembert.large.outward import Frames
 from dalembert.large.tree import LargeTree
 from dalembert.tree.block.probing import row_weights_of

@@ -76,8 +76,8 @@ def looped(mechanism: Mechanism, what: str, options: dict[str, Any], kernel: dic
         return None
     size = f"about {estimated_operations(mechanism):,} operations"
     reason = f"as asked; {size}" if asked else f"{size} are more than {LARGEST_UNROLLED:,}"
-    from dalembert.large.functions import MAKERS
-    from dalembert.large.kernel import LoopedKernel
+    from dalembert.large.dynamics_functions import MAKERS
+    from dalembert.large.looped_kernel import LoopedKernel
 
     return LoopedKernel(mechanism, what, options, MAKERS[what], kernel, reason)
 
@@ -86,7 +86,7 @@ def looped_routes(mechanism: Mechanism, what: str) -> RouteTable | None:
     """Return the table of routes of a large mechanism, else None."""
     if not is_large(mechanism) or not (mechanism.names or what == "forward"):
         return None
-    from dalembert.large.routes import looped_table
+    from dalembert.large.looped_routes import looped_table
 
     return looped_table(mechanism, what)
 

@@ -15,8 +15,8 @@ from dalembert.large.fronts.plan import Touches
 from dalembert.large.layout import VELOCITIES, Layout
 from dalembert.large.outward import Sites
 from dalembert.model.constraints.constraint import Constraint, Pair
-from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics, coordinate_index
 from dalembert.model.constraints.prescribed import Coupler, Servo
+from dalembert.model.constraints.primitives import FrameKinematics, Kinematics, coordinate_index
 from dalembert.model.mechanism.placement import IDENTITY
 from dalembert.types import Array
 
@@ -260,7 +260,7 @@ class _Coordinates:
     """What servos and couplers ask of a state."""
 
     def __init__(self, mechanism: Mechanism, q: Array, v: Array, t: float) -> None:
-        from dalembert.model.constraints.kinematics import Kinematics
+        from dalembert.model.constraints.primitives import Kinematics
 
         self.mechanism, self.q, self.v, self.t = mechanism, q[:, None], v[:, None], np.full((1, 1), t)
         self._coordinate = Kinematics.coordinate

@@ -45,20 +45,20 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool) -> list[Igno
     """Return which data of a mechanism do not act in a run; `forced`: joint forces are given."""
     if not hasattr(mechanism, "joints"):
         return []
-    joints, found = mechanism.joints, []
+    joints, notes = mechanism.joints, []
 
     def say(kind: str, names: Iterable[str], words: str) -> None:
         listed = list(names)
         if listed:
             some = ", ".join(map(repr, listed[:NAMED]))
             more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-            found.append(Ignored(kind, words.format(some + more)))
+            notes.append(Ignored(kind, words.format(some + more)))
 
     say(FRICTION, (j.name for j in joints if any(j.friction)),
         "dry friction of {} does not act; force= can hold a law of friction")  # fmt: skip
     if not mechanism.passive:
         acting = [j.name for j in joints if any((*j.damping, *j.stiffness))]
-        parts = [each.name for each in (*mechanism.springs, *mechanism.tendons)]
+        parts = [part.name for part in (*mechanism.springs, *mechanism.tendons)]
         say(PASSIVE, [*acting, *parts],
             "damping and springs of {} do not act (passive=False); with_passive(True) lets them")  # fmt: skip
     stopped = _stopped(mechanism, contacts)
@@ -71,12 +71,12 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool) -> list[Igno
         say("limits of effort", [*(j.name for j in joints if _finite(j.limits.effort)), *motors],
             "limits of effort of {} do not clip force=")  # fmt: skip
     if contacts is None:
-        found += [Ignored(SHAPES, note) for note in mechanism.notes if note.startswith(SHAPES)]
-    return found
+        notes += [Ignored(SHAPES, note) for note in mechanism.notes if note.startswith(SHAPES)]
+    return notes
 
 
 def _finite(*values: Sequence[float]) -> bool:
-    return any(np.isfinite(one) for each in values for one in each)
+    return any(np.isfinite(number) for numbers in values for number in numbers)
 
 
 def _stopped(mechanism: Mechanism, contacts: Any) -> set[str]:
@@ -86,16 +86,16 @@ def _stopped(mechanism: Mechanism, contacts: Any) -> set[str]:
     from dalembert.simulate.contact.shapes import JointLimits
 
     several = contacts if isinstance(contacts, Sequence) else [contacts]
-    limits = [each for each in several if isinstance(each, JointLimits)]
+    limits = [limit for limit in several if isinstance(limit, JointLimits)]
     places = mechanism.manifold
     single = (np.diff(places.q_start) == 1) & (np.diff(places.v_start) == 1)
-    every = [joint.name for joint, one in zip(mechanism.joints, single, strict=True) if one]
-    return {name for each in limits for name in (each.joints or every)}
+    every = [joint.name for joint, stop in zip(mechanism.joints, single, strict=True) if stop]
+    return {name for limit in limits for name in (limit.joints or every)}
 
 
 def missing_effects(session: Session) -> list[str]:
     """Return what of the ignored data would have changed the motion of a run, as words."""
-    kinds = [each.kind for each in session.ignored]
+    kinds = [note.kind for note in session.ignored]
     effects = [kind for kind in (FRICTION, PASSIVE) if kind in kinds]
     m = session.system
     stopped, places = _stopped(m, session.extra.get("contacts")), m.manifold

@@ -125,7 +125,7 @@ def _events(events: Any, holder: list[Problem] | None) -> tuple[list[str], list[
     else:
         several = events if isinstance(events, Sequence) and not isinstance(events, ca.SX) else [events]
         items = [(getattr(e, "__name__", f"event {k}"), e) for k, e in enumerate(several)] if events is not None else []
-    return [str(name) for name, _ in items], [_of_unknowns(each, holder) for _, each in items]
+    return [str(name) for name, _ in items], [_of_unknowns(event, holder) for _, event in items]
 
 
 def _of_unknowns(event: Any, holder: list[Problem] | None) -> Any:
@@ -156,10 +156,10 @@ def trajectory_of_result(problem: Problem, result: Result, names: list[str], met
     status = {0: "completed", 1: "event"}.get(result.status, "no solution")
     if "interrupted" in result.message:
         status = "interrupted"
-    found = sorted(
+    zeros = sorted(
         ((float(t), k) for k in range(len(names)) for t in result.t_events[k]), key=lambda each: each
     )  # fmt: skip
-    events = tuple(EventRecord(t, names[k], k, "", _way(problem, result, k, t)) for t, k in found)
+    events = tuple(EventRecord(t, names[k], k, "", _way(problem, result, k, t)) for t, k in zeros)
     message = "" if status == "completed" else result.message
     return Trajectory(
         samples, moving, events, status, message, method, reason, result.statistics,
@@ -175,9 +175,9 @@ def mechanical(problem: Problem, t: Array, x: Array, rates: Array) -> tuple[Arra
     q, v, a = (np.zeros((len(t), n)) for _ in range(3))
     q[:, list(m.free)], v[:, list(m.free)], a[:, list(m.free)] = x[:, :nf], x[:, nf : 2 * nf], rates[:, nf : 2 * nf]
     for i, expressions in m.given.items():
-        functions = [problem._function_of_time(each) for each in expressions]
+        functions = [problem._function_of_time(item) for item in expressions]
         for column, function in zip((q, v, a), functions, strict=True):
-            column[:, i] = [function(float(each)) for each in t]
+            column[:, i] = [function(float(item)) for item in t]
     configuration = getattr(m.system, "configuration", None)
     return (q if configuration is None else configuration(q)), v, a
 

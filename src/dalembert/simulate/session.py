@@ -97,9 +97,9 @@ class Session:
     @property
     def words(self) -> str:
         """The message of the run, with the kinds of data that did not act."""
-        kinds = ", ".join(each.kind for each in self.ignored)
-        said = f"data of the model that do not act: {kinds} (see notes)" if kinds else ""
-        return "; ".join(each for each in (self.message, said) if each)
+        kinds = ", ".join(item.kind for item in self.ignored)
+        note = f"data of the model that do not act: {kinds} (see notes)" if kinds else ""
+        return "; ".join(item for item in (self.message, note) if item)
 
     @undisturbed()
     def add(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:
@@ -126,7 +126,7 @@ class Session:
     def ends_with(self, k: int) -> bool:
         """Return whether the event that was noted last, of watch k, ends the run: by its count of zeros."""
         count = int(self.watches[k].terminal)
-        return count > 0 and sum(each.index == k and each.old == "" for each in self.events) >= count
+        return count > 0 and sum(event.index == k and event.old == "" for event in self.events) >= count
 
     def stop(self, status: str, message: str) -> None:
         """End the run before its time, with the reason."""

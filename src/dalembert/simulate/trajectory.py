@@ -311,12 +311,12 @@ class Trajectory:
     @property
     def impacts(self) -> tuple[EventRecord, ...]:
         """Events that are impacts."""
-        return tuple(each for each in self.events if each.new in ("impact", "impacts"))
+        return tuple(event for event in self.events if event.new in ("impact", "impacts"))
 
     @property
     def ignored(self) -> tuple[str, ...]:
         """Kinds of data of the model that do not act in this run, a word for each of `notes`."""
-        return () if self.session is None else tuple(each.kind for each in self.session.ignored)
+        return () if self.session is None else tuple(note.kind for note in self.session.ignored)
 
     def __getitem__(self, name: str) -> Array:
         """Return a coordinate, a joint's coordinates, the reaction of a row, a constraint or a contact, or an unknown.
@@ -328,12 +328,12 @@ class Trajectory:
             raise ModelError(f"a trajectory is asked for a coordinate, row or contact by name, not {name!r}")
         if self.solution is not None and name in self.solution.known_names:
             return self.solution[name]
-        found = self._mechanical(name) if "q" in self.samples else None
-        if found is None:
+        column = self._mechanical(name) if "q" in self.samples else None
+        if column is None:
             near = near_matches(name, self._names)
             hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
             raise ModelError(f"no coordinate, joint, constraint or contact is called {name!r}{hint}")
-        return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+        return column[:, 0] if column.ndim == 2 and column.shape[1] == 1 else column
 
     @property
     def _joints(self) -> tuple[str, ...]:
@@ -432,10 +432,10 @@ class Trajectory:
         """
         if not hasattr(self.moving, "inverse"):
             raise UnsupportedError("joint_forces is the inverse dynamics of a Mechanism")
-        found = self.moving.inverse(self.q, self.v, self.acceleration, self.t, actuated=actuated)
-        if isinstance(found, tuple):
-            return found
-        return found, np.zeros((self.t.size, 0)), np.zeros(self.t.size, int)
+        answer = self.moving.inverse(self.q, self.v, self.acceleration, self.t, actuated=actuated)
+        if isinstance(answer, tuple):
+            return answer
+        return answer, np.zeros((self.t.size, 0)), np.zeros(self.t.size, int)
 
     # --- between samples ----------------------------------------------------------------------------------------
 
@@ -470,8 +470,8 @@ class Trajectory:
         if not what:
             raise ModelError("plot needs at least one panel: what= is empty")
         figure = Figure(figsize=(9.0, 2.6 * len(what) + 0.6), layout="constrained")
-        for axes, one in zip(np.atleast_1d(figure.subplots(len(what), 1)), what, strict=True):
-            draw(axes, self, one)
+        for axes, panel in zip(np.atleast_1d(figure.subplots(len(what), 1)), what, strict=True):
+            draw(axes, self, panel)
         return figure
 
     def to_xarray(self) -> Any:
@@ -501,8 +501,8 @@ class Trajectory:
 
         if self.session is None:
             raise UnsupportedError("this run keeps no options to repeat it with: call da.simulate again")
-        given = options_of(self.session, changes)
-        return simulate(self.system, given.pop("duration"), given.pop("q"), given.pop("v"), **given)
+        options = options_of(self.session, changes)
+        return simulate(self.system, options.pop("duration"), options.pop("q"), options.pop("v"), **options)
 
     @staticmethod
     def load(path: str | Path) -> Trajectory:
@@ -515,7 +515,7 @@ class Trajectory:
         span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {self.t.size} samples, {len(self.events)} events"
         chosen = f"; {self.method}: {self.reason}" if self.method else ""
         head = f"{self.status}: {span}{chosen} {self.message}".rstrip()
-        return "\n".join([head, *(f"note: {each}" for each in self.notes), *map(str, self.events[:50])])
+        return "\n".join([head, *(f"note: {note}" for note in self.notes), *map(str, self.events[:50])])
 
 
 def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Trajectory:
@@ -527,7 +527,7 @@ def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Trajector
     return Trajectory(
         rows, session.system, tuple(session.events), session.status, session.words, s.method, s.reason,
         Counts(session.steps, session.rejected, session.evaluations), contacts, session=session,
-        notes=tuple(each.sentence for each in session.ignored),
+        notes=tuple(note.sentence for note in session.ignored),
     )  # fmt: skip
 
 

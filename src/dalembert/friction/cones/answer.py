@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.cones.contradiction import contradiction
 from dalembert.friction.cones.massless import (
     determined,
@@ -20,7 +21,6 @@ from dalembert.friction.cones.massless import (
     unheld,
 )
 from dalembert.friction.cones.modes import ModeAnswer, all_solutions, family_of, typical_reaction
-from dalembert.friction.cones.problem import ConeProblem
 from dalembert.friction.delassus import Delassus
 from dalembert.friction.limits import (
     AIM,

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
-from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.limits import CANCELS, CONTRADICTS, USED, USED_RANK
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.types import Array

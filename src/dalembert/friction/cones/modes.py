@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
-from dalembert.friction.cones.problem import ConeProblem
+from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.limits import (
     ACTIVE,
     DISTINCT,

@@ -175,11 +175,7 @@ def _compile(function: Any, options: KernelOptions, compiler: str) -> tuple[byte
     printed = time.perf_counter()
     code = compile_library(text.source, text.header, compiler, [*_native(compiler), *FLAGS])
     figures = {
-        "operations": lowering.program.count(),
-        "traced_operations": lowering.traced,
-        "live_before": lowering.live_before,
-        "live_after": lowering.live_after,
-        "lower_seconds": lowering.seconds,
+        **lowering.figures(),
         "chunks": text.chunks,
         "scratch_slots": text.slots,
         "print_seconds": printed - start,

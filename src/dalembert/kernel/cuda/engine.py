@@ -54,11 +54,7 @@ class CudaEngine:
         self.functions = [module.get_function(name) for name in self.source.functions]
         self._events: tuple[Any, Any] | None = None
         self.figures: dict[str, Any] = {
-            "operations": self.program.count(),
-            "traced_operations": lowering.traced,
-            "live_before": lowering.live_before,
-            "live_after": lowering.live_after,
-            "lower_seconds": lowering.seconds,
+            **lowering.figures(),
             "chunks": len(self.functions),
             "scratch_slots": self.source.slots,
             "print_seconds": printed - begin,

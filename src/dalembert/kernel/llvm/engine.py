@@ -158,13 +158,7 @@ def _compile(function: Any, options: KernelOptions) -> tuple[list[Code], dict[st
         codes.append(single)
         layout = replace(layout, scratch_bytes=max(layout.scratch_bytes, narrow.scratch_bytes))
         figures |= {key: figures[key] + more[key] for key in ("print_seconds", "compile_seconds", "code_bytes")}
-    figures |= {
-        "operations": lowering.program.count(),
-        "traced_operations": lowering.traced,
-        "live_before": lowering.live_before,
-        "live_after": lowering.live_after,
-        "lower_seconds": lowering.seconds,
-    }
+    figures |= lowering.figures()
     inputs, outputs = ([(port.name, port.rows, port.cols) for port in side] for side in ports(function))
     header = {"name": function.name(), "inputs": inputs, "outputs": outputs}
     header |= {"layout": asdict(layout), "figures": figures, "size": len(code.data)} | code.header()

@@ -263,6 +263,16 @@ class Lowering:
     live_after: int
     seconds: float
 
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers that a kernel reports, by the names of `KernelReport`."""
+        return {
+            "operations": self.program.count(),
+            "traced_operations": self.traced,
+            "live_before": self.live_before,
+            "live_after": self.live_after,
+            "lower_seconds": self.seconds,
+        }
+
 
 def lower(function: Any, registers: int = REGISTERS) -> Lowering:
     """Trace a CasADi function and run every pass: `schedule(fuse(optimise(trace(function))))`.

@@ -3,7 +3,6 @@
 from dalembert.model.constraints.all_rows import Assembled, assemble
 from dalembert.model.constraints.constraint import Constraint
 from dalembert.model.constraints.expression import Expression
-from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
 from dalembert.model.constraints.pairs import (
     Cylindrical,
     Distance,
@@ -17,6 +16,7 @@ from dalembert.model.constraints.pairs import (
     Weld,
 )
 from dalembert.model.constraints.prescribed import Coupler, Servo
+from dalembert.model.constraints.primitives import FrameKinematics, Kinematics
 from dalembert.model.constraints.rolling import Rolling
 
 KINDS: tuple[type[Constraint], ...] = (

@@ -11,11 +11,11 @@ from dalembert.errors import ModelError
 from dalembert.model.constraints.constraint import Constraint
 from dalembert.model.constraints.pairs import Cylindrical, Distance, Planar, Point, Prismatic, Revolute, Universal, Weld
 from dalembert.model.constraints.prescribed import Coupler
-from dalembert.model.constraints.rows import Matrix, Rows, stack
+from dalembert.model.constraints.row_algebra import Matrix, Rows, stack
 from dalembert.names import lookup, near_matches
 
 if TYPE_CHECKING:
-    from dalembert.model.constraints.kinematics import Kinematics
+    from dalembert.model.constraints.primitives import Kinematics
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.model.mechanism.parts import Coupling, Loop
 

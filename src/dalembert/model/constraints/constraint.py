@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.model.constraints.kinematics import shared_carrier
+from dalembert.model.constraints.primitives import shared_carrier
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.model.mechanism.validation import checked_placement, finite, numbers, unit_axis
 
 if TYPE_CHECKING:
-    from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
-    from dalembert.model.constraints.rows import Rows
+    from dalembert.model.constraints.primitives import FrameKinematics, Kinematics
+    from dalembert.model.constraints.row_algebra import Rows
     from dalembert.model.mechanism.mechanism import Mechanism
 
 

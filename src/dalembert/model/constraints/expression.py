@@ -10,10 +10,10 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.constraints.constraint import Constraint
-from dalembert.model.constraints.rows import Rows
+from dalembert.model.constraints.row_algebra import Rows
 
 if TYPE_CHECKING:
-    from dalembert.model.constraints.kinematics import Kinematics
+    from dalembert.model.constraints.primitives import Kinematics
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints.constraint import Pair, checked_axis, checked_number
-from dalembert.model.constraints.kinematics import aligned, along, coincident, perpendicular, twist
-from dalembert.model.constraints.rows import Rows, column, dot, stacked
+from dalembert.model.constraints.primitives import aligned, along, coincident, perpendicular, twist
+from dalembert.model.constraints.row_algebra import Rows, column, dot, stacked
 from dalembert.model.joints.rotations import plane
 from dalembert.model.limits import ONE_AXIS
 from dalembert.model.mechanism.placement import IDENTITY
@@ -18,7 +18,7 @@ from dalembert.model.mechanism.text import axis_name
 from dalembert.types import Array
 
 if TYPE_CHECKING:
-    from dalembert.model.constraints.kinematics import Kinematics
+    from dalembert.model.constraints.primitives import Kinematics
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A pair of frames with a free axis, and how rows about and along its other directions are called.
@@ -98,8 +98,8 @@ class Point(Pair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return R2^T (p1 - p2) with its derivatives; of a frame that is held, the velocity in world axes."""
-        one, two = self.frames(kinematics)
-        return Rows(None, one.Jv, one.v, one.a) if self.held else coincident(one, two)
+        first, second = self.frames(kinematics)
+        return Rows(None, first.Jv, first.v, first.a) if self.held else coincident(first, second)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -131,10 +131,10 @@ class Weld(Pair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return position and rotation with their derivatives."""
-        one, two = self.frames(kinematics)
+        first, second = self.frames(kinematics)
         if self.held:
-            return Rows(None, one.jacobian, one.velocity, one.drift)
-        return stacked([coincident(one, two), twist(one, two)])
+            return Rows(None, first.jacobian, first.velocity, first.drift)
+        return stacked([coincident(first, second), twist(first, second)])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -160,8 +160,8 @@ class Revolute(AxisPair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return p1 - p2, and the rotations across the axis."""
-        one, two = self.frames(kinematics)
-        return self.finished(stacked([coincident(one, two), aligned(one, two, *self.directions)]))
+        first, second = self.frames(kinematics)
+        return self.finished(stacked([coincident(first, second), aligned(first, second, *self.directions)]))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -184,9 +184,9 @@ class Prismatic(AxisPair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return the displacements across the axis, and all rotations."""
-        one, two = self.frames(kinematics)
+        first, second = self.frames(kinematics)
         _, e1, e2 = self.directions
-        return self.finished(stacked([along(one, two, e1), along(one, two, e2), twist(one, two)]))
+        return self.finished(stacked([along(first, second, e1), along(first, second, e2), twist(first, second)]))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -209,9 +209,11 @@ class Cylindrical(AxisPair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return displacements and rotations across the axis."""
-        one, two = self.frames(kinematics)
+        first, second = self.frames(kinematics)
         axis, e1, e2 = self.directions
-        return self.finished(stacked([along(one, two, e1), along(one, two, e2), aligned(one, two, axis, e1, e2)]))
+        return self.finished(
+            stacked([along(first, second, e1), along(first, second, e2), aligned(first, second, axis, e1, e2)])
+        )
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -249,10 +251,10 @@ class Universal(AxisPair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return p1 - p2, and a1 . a2 less its value where the frames are aligned."""
-        one, two = self.frames(kinematics)
+        first, second = self.frames(kinematics)
         value = float(np.dot(self.axis, self.axis2))
-        angle = perpendicular(one, column(self.axis), two, column(self.axis2), value)
-        return self.finished(stacked([coincident(one, two), angle]))
+        angle = perpendicular(first, column(self.axis), second, column(self.axis2), value)
+        return self.finished(stacked([coincident(first, second), angle]))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -275,9 +277,9 @@ class Planar(AxisPair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return the displacement along the normal, and the rotations across it."""
-        one, two = self.frames(kinematics)
+        first, second = self.frames(kinematics)
         axis, e1, e2 = self.directions
-        return self.finished(stacked([along(one, two, axis), aligned(one, two, axis, e1, e2)]))
+        return self.finished(stacked([along(first, second, axis), aligned(first, second, axis, e1, e2)]))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -296,9 +298,9 @@ class PointOnLine(AxisPair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return the displacements across the line."""
-        one, two = self.frames(kinematics)
+        first, second = self.frames(kinematics)
         _, e1, e2 = self.directions
-        return self.finished(stacked([along(one, two, e1), along(one, two, e2)]))
+        return self.finished(stacked([along(first, second, e1), along(first, second, e2)]))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -330,8 +332,8 @@ class PointInPlane(Pair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return n . d."""
-        one, two = self.frames(kinematics)
-        return self.finished(along(one, two, column(self.normal)))
+        first, second = self.frames(kinematics)
+        return self.finished(along(first, second, column(self.normal)))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -370,11 +372,11 @@ class Distance(Pair):
 
     def rows(self, kinematics: Kinematics) -> Rows:
         """Return the row; phi_dot = d . (v1 - v2) / length."""
-        one, two = self.frames(kinematics)
-        d, v, L = one.position - two.position, one.v - two.v, self.length
+        first, second = self.frames(kinematics)
+        d, v, L = first.position - second.position, first.v - second.v, self.length
         return Rows(
             (dot(d, d) - L * L) / (2 * L),
-            d.T @ (one.Jv - two.Jv) / L,
+            d.T @ (first.Jv - second.Jv) / L,
             dot(d, v) / L,
-            (dot(d, one.a - two.a) + dot(v, v)) / L,
+            (dot(d, first.a - second.a) + dot(v, v)) / L,
         )

@@ -10,11 +10,11 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.constraints.constraint import Constraint, checked_number
-from dalembert.model.constraints.kinematics import angle, coordinate_index
-from dalembert.model.constraints.rows import Matrix, Rows
+from dalembert.model.constraints.primitives import angle, coordinate_index
+from dalembert.model.constraints.row_algebra import Matrix, Rows
 
 if TYPE_CHECKING:
-    from dalembert.model.constraints.kinematics import Kinematics
+    from dalembert.model.constraints.primitives import Kinematics
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -127,17 +127,6 @@ class Placement:
         return hash((self.rotation.tobytes(), self.position.tobytes()))
 
 
-def axis_rotation(axis: str, angle: float) -> Float[Array, "3 3"]:
-    """Return the rotation by `angle` about "x", "y" or "z", exact at multiples of a quarter turn."""
-    c, s = np.cos(angle), np.sin(angle)
-    i = "xyz".index(axis)
-    j, k = (i + 1) % 3, (i + 2) % 3
-    R = np.eye(3)
-    R[j, j] = R[k, k] = c
-    R[j, k], R[k, j] = -s, s
-    return exact(R)
-
-
 def _cosine_sine(angle: float) -> tuple[float, float]:
     """Return cosine and sine, exact at multiples of a quarter turn."""
     c, s = math.cos(angle), math.sin(angle)

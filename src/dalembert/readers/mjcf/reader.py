@@ -18,7 +18,7 @@ from dalembert.model.mechanism.parts import Body, Frame, Joint, Source
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
-from dalembert.readers.mjcf.constraints import add_actuators, add_equalities, add_tendons
+from dalembert.readers.mjcf.couplings import add_actuators, add_equalities, add_tendons
 from dalembert.readers.mjcf.joints import mujoco_joint
 from dalembert.readers.mjcf.text import Flat, compiled
 from dalembert.readers.xml_tree import XmlElement

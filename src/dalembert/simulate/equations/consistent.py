@@ -105,12 +105,12 @@ class Finder:
     def terms(self, q: Array, v: Array, t: Any, signals: Array, p: Array) -> list[Array]:
         """Return M, bias, A, full A, drift, phi, psi, dbias/dtau as numbers, tau = 0; of one point or (N, ...)."""
         lead = q.shape[:-1]
-        given = {"q": q, "v": v, "tau": np.zeros((*lead, self.motion.tau.numel())), "t": np.reshape(t, (*lead, 1))}
-        given |= {"signals": signals, "parameters": p}
+        arrays = {"q": q, "v": v, "tau": np.zeros((*lead, self.motion.tau.numel())), "t": np.reshape(t, (*lead, 1))}
+        arrays |= {"signals": signals, "parameters": p}
         kernel = self._terms
-        found = kernel(*[np.ascontiguousarray(given[port.name], dtype=float) for port in kernel.inputs])
-        found = [x[..., :-1].reshape(*lead, *shape) for x, shape in zip(found, self._shapes, strict=True)]
-        return [x.reshape(*lead, x.shape[-2] * x.shape[-1]) if i in (1, 4, 5, 6) else x for i, x in enumerate(found)]
+        outputs = kernel(*[np.ascontiguousarray(arrays[port.name], dtype=float) for port in kernel.inputs])
+        outputs = [x[..., :-1].reshape(*lead, *shape) for x, shape in zip(outputs, self._shapes, strict=True)]
+        return [x.reshape(*lead, x.shape[-2] * x.shape[-1]) if i in (1, 4, 5, 6) else x for i, x in enumerate(outputs)]
 
     def find(self, t: float, q: Any, v: Any, p: Array, hold: Any = ()) -> Consistent:
         """Return consistent values at t, near q and v; coordinates named in `hold` do not move."""
@@ -118,12 +118,12 @@ class Finder:
         q0, v0 = self._start(q, "q"), self._start(v, "v")
         signals = m.signals.values(t)
         held = self._held(hold)
-        given = self.terms(q0, v0, t, signals, p)
-        q1 = self._positions(q0, v0, t, signals, p, held, given)
-        there = given if q1 is q0 else self.terms(q1, v0, t, signals, p)
+        terms = self.terms(q0, v0, t, signals, p)
+        q1 = self._positions(q0, v0, t, signals, p, held, terms)
+        there = terms if q1 is q0 else self.terms(q1, v0, t, signals, p)
         v1 = self._velocities(q1, v0, t, signals, p, held, there)
         a, tau, lam, rank = self.accelerations(q1, v1, t, signals, p)
-        report = self._moved(q0, v0, q1, v1), self._violated(q0, v0, given, there)
+        report = self._moved(q0, v0, q1, v1), self._violated(q0, v0, terms, there)
         return Consistent(t, q1, v1, a, tau, lam, *report, rank, m.lam.numel() - rank)
 
     def accelerations(self, q: Array, v: Array, t: float, signals: Array, p: Array) -> tuple[Array, Array, Array, int]:
@@ -185,13 +185,13 @@ class Finder:
 
     def _held(self, hold: Any) -> Array:
         m = self.motion
-        own = [m.system.coordinates[i] for i in m.free]
+        names = [m.system.coordinates[i] for i in m.free]
         if not isinstance(hold, list | tuple | set):
             raise ModelError(f"hold={hold!r}: a list of names of coordinates is needed")
         for name in hold:
-            if name not in own:
-                raise ModelError(f"hold: no free coordinate is called {name!r}; there are {', '.join(own)}")
-        return np.array([name in set(hold) for name in own], dtype=bool)
+            if name not in names:
+                raise ModelError(f"hold: no free coordinate is called {name!r}; there are {', '.join(names)}")
+        return np.array([name in set(hold) for name in names], dtype=bool)
 
     def _positions(self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array, given: list[Array]) -> Array:
         """Newton's method: each step is the least change, in the metric of q0, that satisfies the linearised rows."""
@@ -239,23 +239,23 @@ class Finder:
         return v
 
     def _moved(self, q0: Array, v0: Array, q: Array, v: Array) -> dict[str, float]:
-        own = [self.motion.system.coordinates[i] for i in self.motion.free]
-        found = dict(zip(own, q - q0, strict=True)) | dict(zip([f"{x}'" for x in own], v - v0, strict=True))
+        names = [self.motion.system.coordinates[i] for i in self.motion.free]
+        changes = dict(zip(names, q - q0, strict=True)) | dict(zip([f"{x}'" for x in names], v - v0, strict=True))
         size = max(1.0, np.abs(q).max(initial=0.0)), max(1.0, np.abs(v).max(initial=0.0))
-        limits = dict.fromkeys(own, ROUNDING * size[0])
-        return {name: float(x) for name, x in found.items() if abs(x) > limits.get(name, ROUNDING * size[1])}
+        limits = dict.fromkeys(names, ROUNDING * size[0])
+        return {name: float(x) for name, x in changes.items() if abs(x) > limits.get(name, ROUNDING * size[1])}
 
     def _violated(self, q0: Array, v0: Array, given: list[Array], there: list[Array]) -> dict[str, float]:
         """Return residuals of what was given: position rows at q0, rates at the corrected position."""
         m = self.motion
-        found = {}
+        violations = {}
         off = ~fits(given[5], given[2][m.holonomic_rows], q0, ROUNDING)
         for k in np.flatnonzero(off):
-            found[m.names[m.holonomic_rows[k]]] = float(given[5][k])
+            violations[m.names[m.holonomic_rows[k]]] = float(given[5][k])
         for i in np.flatnonzero(~fits(there[6], there[2], v0, ROUNDING)):
             hidden = f"rate of {m.names[i]} (hidden)" if m.holonomic[i] else m.names[i]
-            found[hidden] = float(there[6][i])
-        return found
+            violations[hidden] = float(there[6][i])
+        return violations
 
 
 # ----------------------------------------------------------------------------------------------------------------------

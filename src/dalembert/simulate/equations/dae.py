@@ -33,8 +33,8 @@ WORDS = {0: "{}", 1: "rate of {} (hidden)", 2: "second rate of {} (hidden)"}
 
 def offsets(x: ca.SX, rates: ca.SX, residual: ca.SX) -> tuple[Array, Array] | None:
     """Return c and d; None where equations and unknowns cannot be matched, and nothing can be said."""
-    own = {s.element_hash() for s in ca.symvar(ca.vertcat(x, rates))}
-    others = [s for s in ca.symvar(residual) if s.element_hash() not in own]
+    symbols = {s.element_hash() for s in ca.symvar(ca.vertcat(x, rates))}
+    others = [s for s in ca.symvar(residual) if s.element_hash() not in symbols]
     if others:
         residual = ca.substitute(residual, ca.vertcat(*others), ca.SX(np.linspace(0.6, 0.7, len(others))))
     present = {s.element_hash() for s in ca.symvar(residual)}
@@ -43,12 +43,12 @@ def offsets(x: ca.SX, rates: ca.SX, residual: ca.SX) -> tuple[Array, Array] | No
     rows = {f"e{i}": row for i, row in enumerate(ca.vertsplit(residual))}
     try:
         tableau = Tableau(rows, dict(zip(names, ca.vertsplit(x), strict=True)), differential)
-        found = signature(tableau)
+        structure = signature(tableau)
     except SolvabilityError:
         return None
     if len(tableau.equations) != len(rows):
         return None
-    return found.equation_offsets, found.unknown_offsets
+    return structure.equation_offsets, structure.unknown_offsets
 
 
 def indices(c: Array, d: Array) -> Array:
@@ -92,10 +92,10 @@ class Levels:
 
 def levels(dae: DAE, signals: Signals) -> Levels:
     """Differentiate as the structure asks; not at all where it says nothing, or an input has no derivatives."""
-    found = offsets(dae.x, dae.rates, dae.residual)
-    if found is None:
+    structure = offsets(dae.x, dae.rates, dae.residual)
+    if structure is None:
         return _levels(dae, signals, np.zeros(dae.n, int), dae.differential.astype(int), "the structure is singular")
-    deep = _levels(dae, signals, *found, "")
+    deep = _levels(dae, signals, *structure, "")
     if deep is None:
         reason = "a callable among the inputs has no derivatives: give an expression of time or a table"
         return _levels(dae, signals, np.zeros(dae.n, int), dae.differential.astype(int), reason)
@@ -119,17 +119,17 @@ def _levels(dae: DAE, signals: Signals, c: Array, d: Array, unchecked: str) -> A
         row, places = row[keep], [places[a] for a in keep]
         row = ca.jtimes(row, old, new) + ca.jtimes(row, dae.time, ca.SX(1))
         parts.append(row)
-        own = [WORDS.get(k, f"derivative {k} of {{}} (hidden)").format(dae.equations[i]) for i in places]
-        names += own
-        hidden += [name for name, i in zip(own, places, strict=True) if plain[i]]
+        words = [WORDS.get(k, f"derivative {k} of {{}} (hidden)").format(dae.equations[i]) for i in places]
+        names += words
+        hidden += [name for name, i in zip(words, places, strict=True) if plain[i]]
         algebraic += [plain[i] for i in places]
     rows = ca.vertcat(*parts)
     called = [s[i] for s in inputs[1:] for i, _ in signals.callables]
     if called and ca.depends_on(rows, ca.vertcat(*called)):
         return None
     z = ca.vertcat(*columns)
-    given = [z, dae.time, ca.vertcat(*inputs), dae.parameters]
-    f = ca.Function("levels", given, [rows, ca.densify(ca.jacobian(rows, z))])
+    arguments = [z, dae.time, ca.vertcat(*inputs), dae.parameters]
+    f = ca.Function("levels", arguments, [rows, ca.densify(ca.jacobian(rows, z))])
     return Levels(tuple(names), tuple(hidden), np.array(algebraic, bool), orders, d, f, signals, unchecked)
 
 
@@ -203,8 +203,8 @@ class DAE:
         if len(self.unknowns) != n or len(set(self.unknowns)) != n:
             twice = [name for name in self.unknowns if self.unknowns.count(name) > 1]
             raise ModelError(f"{n} unknowns need {n} different names; got {len(self.unknowns)}, repeated: {twice[:3]}")
-        own = ca.symvar(ca.vertcat(self.x, self.rates, self.time, self.signals, self.parameters))
-        known = {s.element_hash() for s in own}
+        symbols = ca.symvar(ca.vertcat(self.x, self.rates, self.time, self.signals, self.parameters))
+        known = {s.element_hash() for s in symbols}
         strangers = [str(s) for s in ca.symvar(self.residual) if s.element_hash() not in known]
         if strangers:
             raise ModelError(
@@ -296,8 +296,8 @@ def _power(x: ca.SX, rates: ca.SX, residual: ca.SX, names: tuple[str, ...], inde
     power = np.zeros(len(names), np.int64)
     if index is None:
         square = len(names) == x.numel() == rates.numel() == residual.numel()
-        found = offsets(x, rates, residual) if square else None
-        return power if found is None else indices(*found)
+        structure = offsets(x, rates, residual) if square else None
+        return power if structure is None else indices(*structure)
     if not isinstance(index, Mapping):
         raise ModelError(f"index={index!r}: a mapping from names of unknowns to 1, 2 or 3 is needed")
     for name, value in index.items():

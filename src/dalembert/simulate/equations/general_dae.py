@@ -72,13 +72,13 @@ def general_start(
     search = _Search(deep, t, problem.parameters, np.maximum(np.abs(z0), 1.0))
     fixed = np.zeros(len(z0), bool)
     fixed[:n] = dae.differential | held
-    z, left = search.run(z0, fixed, np.where(deep.algebraic, 1.0, FIRMLY))
-    violated = {deep.names[i]: float(left[i]) for i in np.flatnonzero(search.off(left))}
+    z, residual = search.run(z0, fixed, np.where(deep.algebraic, 1.0, FIRMLY))
+    violated = {deep.names[i]: float(residual[i]) for i in np.flatnonzero(search.off(residual))}
     if violated:
-        z, left = _repaired(search, z, left, dae.differential, held)
-        bad = np.flatnonzero(search.off(left))
+        z, residual = _repaired(search, z, residual, dae.differential, held)
+        bad = np.flatnonzero(search.off(residual))
         if len(bad):
-            raise _refused(t, deep, left, bad, violated, hold)
+            raise _refused(t, deep, residual, bad, violated, hold)
     r1 = np.where(deep.highest >= 1, z[n : 2 * n], r0)
     return z[:n], r1, GeneralStart(t, _moved(dae, x0, z[:n], r0, r1), violated, deep.hidden, deep.unchecked)
 
@@ -146,8 +146,8 @@ class _Search:
         return np.abs(F) * self.rows > TOLERANCE
 
     def _evaluate(self, z: Array) -> tuple[Array, Array]:
-        found = self.deep.evaluate(z, self.t, self.inputs, self.parameters)
-        F, K = np.asarray(found[0], dtype=float).ravel(), np.asarray(found[1], dtype=float)
+        values = self.deep.evaluate(z, self.t, self.inputs, self.parameters)
+        F, K = np.asarray(values[0], dtype=float).ravel(), np.asarray(values[1], dtype=float)
         if not (np.isfinite(F).all() and np.isfinite(K).all()):
             bad = [self.deep.names[i] for i in np.flatnonzero(~np.isfinite(F) | ~np.isfinite(K).all(axis=1))]
             raise ModelError(f"the equations {', '.join(bad[:8])} are not finite at the start, t = {self.t:g}")
@@ -160,18 +160,20 @@ def _vector(given: Any, names: tuple[str, ...], what: str) -> Array:
     """Return all values: from an array, or from a mapping over zeros."""
     n = len(names)
     if isinstance(given, Mapping):
-        found = np.zeros(n)
+        vector = np.zeros(n)
         for name, value in given.items():
             if name not in names:
                 raise ModelError(f"{what}: no unknown is called {name!r}; there are {', '.join(names)}")
-            found[names.index(name)] = one_number(value, f"{what} of {name}")
+            vector[names.index(name)] = one_number(value, f"{what} of {name}")
     else:
-        found = np.zeros(n) if given is None else floats(given, what)
-    if found.shape != (n,):
-        raise ShapeError(f"{what} has shape {found.shape}; expected ({n},)")
-    if not np.isfinite(found).all():
-        raise ModelError(f"{what} is not finite for {', '.join(names[i] for i in np.flatnonzero(~np.isfinite(found)))}")
-    return found
+        vector = np.zeros(n) if given is None else floats(given, what)
+    if vector.shape != (n,):
+        raise ShapeError(f"{what} has shape {vector.shape}; expected ({n},)")
+    if not np.isfinite(vector).all():
+        raise ModelError(
+            f"{what} is not finite for {', '.join(names[i] for i in np.flatnonzero(~np.isfinite(vector)))}"
+        )
+    return vector
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -190,27 +192,27 @@ def tableau_dae(tableau: Tableau, known: Mapping[str, Any] | None, time: ca.SX |
     """Return the DAE of a tableau with functions of time for its known variables, matched anew if others are given."""
     if known is not None and not isinstance(known, Mapping):
         raise ModelError(f"known is a {type(known).__name__}; give a mapping from names to what is known of them")
-    given = dict(known or {})
-    if set(given) != set(tableau.known):
-        tableau = tableau.with_known(given)
-    missing = [name for name in tableau.known if name not in given]
+    signals_by_name = dict(known or {})
+    if set(signals_by_name) != set(tableau.known):
+        tableau = tableau.with_known(signals_by_name)
+    missing = [name for name in tableau.known if name not in signals_by_name]
     if missing:
         raise ModelError(f"known: no value for {', '.join(missing)}; name elements one by one")
     t = tableau.time if tableau.time.numel() else (ca.SX.sym("t") if time is None else time)
     signals = Signals()
     old, new = [], []
-    for name, value in given.items():
+    for name, value in signals_by_name.items():
         rate = tableau.inputs.get(f"{name}'")
-        found = signals.expressions(name, value, 0 if rate is None else 1, t)
+        expressions = signals.expressions(name, value, 0 if rate is None else 1, t)
         old += [tableau.inputs[name]] + ([] if rate is None else [rate])
-        new += found
+        new += expressions
     replaced = ca.vertcat(*old, ca.SX(0, 1)), ca.densify(ca.vertcat(*new, ca.SX(0, 1)))
     residual = ca.substitute(tableau.residual, *replaced) if old else tableau.residual
     rates = [ca.SX.sym(f"{name}'") for name in tableau.unknowns]
     for place, k in enumerate(tableau.differential):
         rates[k] = tableau.x_dot[place]
-    found = signature(tableau)
-    power = indices(found.equation_offsets, found.unknown_offsets)
+    structure = signature(tableau)
+    power = indices(structure.equation_offsets, structure.unknown_offsets)
     differential = np.zeros(len(rates), bool)
     differential[list(tableau.differential)] = True
     dae = DAE(
@@ -233,9 +235,12 @@ def own_dae(dae: DAE, known: Mapping[str, Any] | None) -> tuple[DAE, Signals, Re
     names = [str(s) for s in ca.vertsplit(dae.signals)] if dae.signals.numel() else []
     if known is not None and not isinstance(known, Mapping):
         raise ModelError(f"known is a {type(known).__name__}; give a mapping from names to what is known of them")
-    given = dict(known or {})
-    if set(given) != set(names):
-        missing, strange = sorted(set(names) - set(given)), sorted(set(map(str, given)) - set(names))
+    signals_by_name = dict(known or {})
+    if set(signals_by_name) != set(names):
+        missing, strange = (
+            sorted(set(names) - set(signals_by_name)),
+            sorted(set(map(str, signals_by_name)) - set(names)),
+        )
         raise ModelError(
             f"known= of a DAE gives each of its signals: {', '.join(names) or 'it has none'}"
             + (f"; missing are {', '.join(missing)}" if missing else "")
@@ -244,7 +249,7 @@ def own_dae(dae: DAE, known: Mapping[str, Any] | None) -> tuple[DAE, Signals, Re
     signals = Signals()
     if not names:
         return dae, signals, (ca.SX(0, 1), ca.SX(0, 1))
-    new = ca.densify(ca.vertcat(*[signals.expressions(name, given[name], 0, dae.time)[0] for name in names]))
+    new = ca.densify(ca.vertcat(*[signals.expressions(name, signals_by_name[name], 0, dae.time)[0] for name in names]))
     residual = ca.substitute(dae.residual, dae.signals, new)
     return replace(dae, residual=ca.densify(residual), signals=signals.column), signals, (dae.signals, new)
 

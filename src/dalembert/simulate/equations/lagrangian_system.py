@@ -134,7 +134,7 @@ class VectorSystem:
 
     def index_q(self, name: str) -> slice:
         """Return the place of a coordinate."""
-        i = lookup(name, {each: k for k, each in enumerate(self.coordinates)}, "coordinate")
+        i = lookup(name, {word: k for k, word in enumerate(self.coordinates)}, "coordinate")
         return slice(i, i + 1)
 
     index_v = index_q
@@ -189,17 +189,17 @@ class VectorSystem:
         single = q.ndim == 1
         q, v, tau = (np.atleast_2d(x) for x in (q, v, tau))
         times = np.broadcast_to(np.asarray(t, dtype=float).ravel(), (len(q),))
-        found = [self._forward_one(*state) for state in zip(q, v, tau, times, strict=True)]
-        a, lam = (np.array([each[k] for each in found]).reshape(len(q), -1) for k in (0, 1))
-        status = np.array([each[2] for each in found])
+        answers = [self._forward_one(*state) for state in zip(q, v, tau, times, strict=True)]
+        a, lam = (np.array([answer[k] for answer in answers]).reshape(len(q), -1) for k in (0, 1))
+        status = np.array([answer[2] for answer in answers])
         return (a[0], lam[0], status[0]) if single else (a, lam, status)
 
     def _forward_one(self, q: Array, v: Array, tau: Array, t: float) -> tuple[Array, Array, int]:
         try:
-            found = self.solve(q, v, tau, float(t))
+            solution = self.solve(q, v, tau, float(t))
         except (SolvabilityError, ModelError):
             return np.full(self.nv, np.nan), np.full(len(self.names), np.nan), int(Status.DECLINED)
-        return found.acceleration, found.multipliers, int(np.asarray(found.status))
+        return solution.acceleration, solution.multipliers, int(np.asarray(solution.status))
 
 
 class LagrangianSystem(VectorSystem):
@@ -235,8 +235,8 @@ class LagrangianSystem(VectorSystem):
         """The symbols of the expressions; there are no controls."""
         p = self.lagrangian.parameters
         ends = np.cumsum([0, *(symbol.numel() for symbol in p.symbols)])
-        own = tuple(self.parameters[int(a) : int(b)] for a, b in pairwise(ends))
-        return Symbols(self.q, self.v, ca.SX(0, 1), self.t, replace(p, symbols=own))
+        parts = tuple(self.parameters[int(a) : int(b)] for a, b in pairwise(ends))
+        return Symbols(self.q, self.v, ca.SX(0, 1), self.t, replace(p, symbols=parts))
 
     @cached_property
     def held(self) -> Expressions:
@@ -352,10 +352,10 @@ class LagrangianSystem(VectorSystem):
 
     def _forward_one(self, q: Array, v: Array, tau: Array, t: float) -> tuple[Array, Array, int]:
         if self.straight:
-            found = self.compile("forward")(q, v, tau, np.array([float(t)]))
-            a, status = found[0], int(found[-1][0])
+            outputs = self.compile("forward")(q, v, tau, np.array([float(t)]))
+            a, status = outputs[0], int(outputs[-1][0])
             if status in SOLVED:
-                return a, found[1] if self.names else np.zeros(0), status
+                return a, outputs[1] if self.names else np.zeros(0), status
         return super()._forward_one(q, v, tau, t)
 
     def project(self, q: Any, v: Any = None, t: float = 0.0, tolerance: float = 1e-12) -> Any:
@@ -486,7 +486,7 @@ def _written(lagrangian: Lagrangian) -> ca.Function:
     column = s.parameters.column
     outputs = [ca.densify(getattr(e, name)) for name in MATRICES]
     if s.u.numel():
-        outputs = [ca.substitute(each, s.u, ca.SX.zeros(s.u.numel())) for each in outputs]
+        outputs = [ca.substitute(output, s.u, ca.SX.zeros(s.u.numel())) for output in outputs]
     function = ca.Function("lagrangian", [s.q, s.v, t, column], outputs, list(_NAMES), list(MATRICES))
     return untrace(trace(function))
 
@@ -507,7 +507,7 @@ def as_data(system: LagrangianSystem) -> dict[str, Any]:
     p = system.lagrangian.parameters
     return {
         "function": system.function, "coordinates": system.coordinates, "names": system.names,
-        "holonomic": tuple(bool(each) for each in system.holonomic), "parameters": tuple(p.names),
+        "holonomic": tuple(bool(flag) for flag in system.holonomic), "parameters": tuple(p.names),
         "sizes": tuple(symbol.numel() for symbol in p.symbols), "values": system.values,
     }  # fmt: skip
 
@@ -538,9 +538,9 @@ def from_data(data: dict[str, Any]) -> Lagrangian:
 
 def _function(name: str, inputs: tuple[ca.SX, ...], outputs: dict[str, ca.SX], names: tuple[str, ...]) -> ca.Function:
     """Return outputs as a function of the inputs that have entries."""
-    kept = [(symbol, word) for symbol, word in zip(inputs, names, strict=True) if symbol.numel()]
-    outputs = {word: ca.densify(each) for word, each in outputs.items() if each.numel()}
-    return ca.Function(name, [s for s, _ in kept], list(outputs.values()), [w for _, w in kept], list(outputs))
+    ports = [(symbol, word) for symbol, word in zip(inputs, names, strict=True) if symbol.numel()]
+    outputs = {word: ca.densify(output) for word, output in outputs.items() if output.numel()}
+    return ca.Function(name, [s for s, _ in ports], list(outputs.values()), [w for _, w in ports], list(outputs))
 
 
 def _scalars(*columns: ca.SX) -> list[ca.SX]:
@@ -553,7 +553,7 @@ def _forward(s: LagrangianSystem) -> ca.Function:
     inputs = (s.q, s.v, s.tau, s.t, s.parameters)
     answer = block_answer(e.mass, e.jacobian, s.conditioning, s.tau - e.bias, -e.drift, _scalars(*inputs), DOUBLE.eps)
     outputs = [ca.vertcat(*answer.acceleration), ca.vertcat(*answer.multipliers, ca.SX(0, 1)), ca.SX(answer.status)]
-    return ca.Function("forward", list(inputs), [ca.densify(each) for each in outputs],
+    return ca.Function("forward", list(inputs), [ca.densify(output) for output in outputs],
                        ["q", "v", "tau", "t", "parameters"], ["acceleration", "multipliers", "status"])  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.all_rows import assemble
-from dalembert.model.constraints.kinematics import SINGLE
+from dalembert.model.constraints.primitives import SINGLE
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED

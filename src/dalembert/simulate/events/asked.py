@@ -135,12 +135,12 @@ class EventWatch:
 
 def watches(system: Any, events: Any) -> tuple[list[EventWatch], ca.Function | None, list[Callable[..., Any]]]:
     """Return the events, and how to evaluate them: one compiled function, or a list of Python ones."""
-    found = [_watch(system, name, each) for name, each in _named(events)]
-    for each in found:
-        checked_name(each.name, "event")
-    if all(isinstance(each.function, ca.Function) for each in found):
-        return found, _together(system, found) if found else None, []
-    return found, None, [_python(each.function) for each in found]
+    asked = [_watch(system, name, watch) for name, watch in _named(events)]
+    for watch in asked:
+        checked_name(watch.name, "event")
+    if all(isinstance(watch.function, ca.Function) for watch in asked):
+        return asked, _together(system, asked) if asked else None, []
+    return asked, None, [_python(watch.function) for watch in asked]
 
 
 def _named(events: Any) -> list[tuple[str, Any]]:
@@ -208,7 +208,7 @@ def _ways(name: Any, given: Any) -> tuple[bool | int, int]:
 
 def _together(system: Any, found: list[EventWatch]) -> ca.Function:
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nv)
-    values = ca.vertcat(*(each.function(t, q, v) for each in found))
+    values = ca.vertcat(*(watch.function(t, q, v) for watch in found))
     return ca.Function("events", [q, v, t], [ca.densify(values)], ["q", "v", "t"], ["event_values"])
 
 

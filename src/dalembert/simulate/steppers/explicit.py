@@ -149,7 +149,7 @@ class Explicit:
         self.clock, self.counts = np.zeros(14), np.zeros(9, np.int64)
         self.clock[[at.ALLOWED, at.LEAST_RATIO, at.LAST_RATIO]] = 1.0, np.inf, np.inf
         self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
-        directions = np.array([each.direction for each in session.watches], dtype=float)
+        directions = np.array([watch.direction for watch in session.watches], dtype=float)
         self.nodes = nodes_for(directions, self.m.nq, n, self.pair.dense.shape[1])
         self.tables = session.controller.signals.tables()
         self.samples = at.StepSamples(
@@ -175,7 +175,7 @@ class Explicit:
             self._restore(s.checkpoint)  # type: ignore[arg-type]
         ends = [*s.stops, s.settings.end]
         try:
-            for stop in [each for each in ends if each > self.clock[at.T]]:
+            for stop in [end for end in ends if end > self.clock[at.T]]:
                 if fresh or self.clock[at.STOP] != stop:
                     self._segment(stop)
                 if fresh:
@@ -264,19 +264,24 @@ class Explicit:
             code = over_the_singularity(self, code, arguments)
         return by_kkt(self, arguments) if code == DECLINED and not self.codes.carries else code
 
+    def begin(self) -> int:
+        """Evaluate the state that the next step starts from; return what became of it."""
+        ends = self.clock[at.BEGIN], self.clock[at.STOP]
+        return self.careful(begin_at, self.work, self.tables, self.now, self.clock[at.T], *ends)
+
     def careful(self, function: Any, *arguments: Any) -> int:
         """Run with codes that go through `KKT` where needed; not under a rank that is carried, which needs none."""
         if self.codes.carries:
             return function(*arguments)
-        kept = self.work.calls.copy()
+        calls = self.work.calls.copy()
         for code, address in self.callbacks.careful.items():
             row = CODES.index(code)
-            if kept[row, 0]:
+            if calls[row, 0]:
                 self.work.calls[row] = address, 0, 0
         try:
             return function(*arguments)
         finally:
-            self.work.calls[:] = kept
+            self.work.calls[:] = calls
 
     def distance(self) -> float:
         """Return s_r / s_1 of the rows at the state, in the metric of the mass: zero in a singular configuration."""
@@ -298,12 +303,12 @@ class Explicit:
         if code in (DECLINED, at.STUCK, NON_FINITE, OFF) and near_singular(self):
             why += f"; a singular configuration is near, where rows become dependent (distance {self.distance():.1e})"
         law = self.session.controller
-        said = (
+        reason = (
             law.non_finite((t, t + h, np.nextafter(t + h, np.inf)), self.now.q, self.now.v)
             if code == NON_FINITE
             else ""
         )
-        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {h:.3g} s: {why}{said}")
+        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {h:.3g} s: {why}{reason}")
 
     # --- writing down -------------------------------------------------------------------------------------------
 
@@ -335,15 +340,7 @@ class Explicit:
         self.clock[: kept["clock"].size] = kept["clock"]  # older files end before what is noted of wide steps
         self.counts[:], self.signs[:] = kept["counts"], kept["signs"]
         self.nodes.counts[:] = kept.get("nodes", 0)
-        self.careful(
-            begin_at,
-            self.work,
-            self.tables,
-            self.now,
-            self.clock[at.T],
-            self.clock[at.BEGIN],
-            self.clock[at.STOP],
-        )
+        self.begin()
 
 
 def run_explicit(session: Session) -> None:

@@ -105,7 +105,9 @@ def pair_arrays(geometry: Geometry) -> Pairs:
     poisson = np.array([pair.law == "poisson" for pair in pairs])
     slot = np.array([pair.slot for pair in pairs], np.int64)
     fields = [pair.ground if isinstance(pair.ground, Heightfield) else None for pair in pairs]
-    reach = np.array([0.0 if one is None else one.reach(r) for one, r in zip(fields, radius[:, 0], strict=True)])
+    reach = np.array(
+        [0.0 if ground is None else ground.reach(r) for ground, r in zip(fields, radius[:, 0], strict=True)]
+    )
     return Pairs(
         kind, frame, at, radius, normal, offset, place, sign, bound, field, slot, reach, np.concatenate(heights), mu, e,
         poisson,
@@ -114,8 +116,8 @@ def pair_arrays(geometry: Geometry) -> Pairs:
 
 def _stored(ground: Heightfield, heights: list[Array]) -> tuple[int, ...]:
     """Append a heightfield to the heights; return where it begins and its sizes."""
-    first = sum(each.size for each in heights)
-    heights += [np.asarray(each, float).ravel() for each in (ground.x, ground.y, ground.z)]
+    first = sum(array.size for array in heights)
+    heights += [np.asarray(array, float).ravel() for array in (ground.x, ground.y, ground.z)]
     return first, first + ground.x.size, first + ground.x.size + ground.y.size, ground.x.size, ground.y.size
 
 
@@ -155,13 +157,13 @@ class MoreauMemory:
             self.alive.append(callback)
             w.calls[SIGNALS] = ctypes.cast(callback, ctypes.c_void_p).value or 0, 0, 0
         if not self.forces.zero:
-            given = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.tau}
-            self._take(TAU, self.forces.kernel, given)
+            arrays = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.tau}
+            self._take(TAU, self.forces.kernel, arrays)
         self.alive += [spare, status]
 
     def _take(self, row: int, kernel: Any, arrays: dict[str, Array]) -> None:
-        self.work.calls[row], kept = bind(kernel, arrays)
-        self.alive += [kept, kernel]
+        self.work.calls[row], memory = bind(kernel, arrays)
+        self.alive += [memory, kernel]
 
     def _called(self, table: Any, first: int, stop: int, scratch: Any) -> None:
         """Ask the Python function for joint forces; an exception cannot pass through compiled code and is kept."""
@@ -310,8 +312,8 @@ class Moreau:
             worst = float(work.missed.max())
             bad = np.flatnonzero(work.missed > CONFLICT * worst)
             names = ", ".join(repr(self.geometry.pairs[i].name) for i in bad)
-            said = NO_IMPULSES if code == loop.CONTRADICTORY else NO_PLACE
-            raise SolvabilityError(said.format(t=self.t, names=names, residual=worst))
+            words = NO_IMPULSES if code == loop.CONTRADICTORY else NO_PLACE
+            raise SolvabilityError(words.format(t=self.t, names=names, residual=worst))
 
     def _first_sample(self) -> None:
         w, samples = self.memory.work, self.samples
@@ -329,24 +331,24 @@ class Moreau:
 
     def _troubles(self) -> list[tuple[str, str]]:
         """Return what steps could not do, as status and words: laws, penetration, energy, digits, Painleve."""
-        c, sums, found = self.counts, self.sums, []
+        c, sums, troubles = self.counts, self.sums, []
         name = [pair.name for pair in self.geometry.pairs]
         if c[loop.UNSOLVED]:
             words = f"steps that miss the laws of contact by more than {loop.ACCEPTED:g}: {c[loop.UNSOLVED]}"
-            found.append(("inaccurate", f"{words}, see contact_residual"))
+            troubles.append(("inaccurate", f"{words}, see contact_residual"))
         if c[loop.DEEP_STEPS]:
             where = f"contact {name[c[loop.DEEP_PAIR]]!r} at t = {sums[loop.DEEP_TIME]:.9g} s"
             words = f"steps that begin with a penetration: {c[loop.DEEP_STEPS]}, from t = {sums[loop.DEEP_FIRST]:.9g} s"
-            found.append(("inaccurate", f"{words}, the deepest {sums[loop.DEEPEST]:.3g} m of {where}"))
+            troubles.append(("inaccurate", f"{words}, the deepest {sums[loop.DEEPEST]:.3g} m of {where}"))
         if c[loop.GAINS]:
             words = GAINED.format(count=c[loop.GAINS], gain=sums[loop.GAIN], t=sums[loop.GAIN_TIME])
-            found.append(("inaccurate", words))
+            troubles.append(("inaccurate", words))
         if c[loop.UNCERTAIN]:
-            found.append(("inaccurate", DOUBT.format(count=c[loop.UNCERTAIN], t=sums[loop.DOUBT_TIME])))
+            troubles.append(("inaccurate", DOUBT.format(count=c[loop.UNCERTAIN], t=sums[loop.DOUBT_TIME])))
         if c[loop.PARADOXES]:
             first = f"the first at t = {sums[loop.PARADOX_TIME]:.9g} s at contact {name[c[loop.PARADOX]]!r}"
-            found.append(("indeterminate", PARADOX.format(count=c[loop.PARADOXES], first=first)))
-        return found
+            troubles.append(("indeterminate", PARADOX.format(count=c[loop.PARADOXES], first=first)))
+        return troubles
 
     def _flush(self) -> None:
         w, count = self.memory.work, int(self.counts[loop.SAMPLES])

@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import explicit_loops as at
-from dalembert.simulate.steppers.explicit_loops import FINE, begin_at, certified, settle
+from dalembert.simulate.steppers.explicit_loops import FINE, certified, settle
 from dalembert.simulate.witness import balanced, step_tolerance
 from dalembert.types import Array
 
@@ -130,15 +130,7 @@ def _certified(stepper: Explicit) -> bool:
 
 def by_kkt(stepper: Explicit, arguments: tuple[Any, ...]) -> int:
     """Take one step whose states are solved through `KKT` where the kernel declines them."""
-    code = stepper.careful(
-        begin_at,
-        stepper.work,
-        stepper.tables,
-        stepper.now,
-        stepper.clock[at.T],
-        stepper.clock[at.BEGIN],
-        stepper.clock[at.STOP],
-    )
+    code = stepper.begin()
     if code != FINE:
         return code
     missing = stepper.counts[at.SAMPLES] == 0 or stepper.samples.t[stepper.counts[at.SAMPLES] - 1] < stepper.clock[at.T]

@@ -75,11 +75,11 @@ class StiffCalls:
         if s.event_function is not None and s.on_step is None:
             symbols = self.system.symbols
             values = s.event_function(self.system.place, symbols.v, symbols.t)
-            return [Event(ca.densify(values)[k], each.terminal, each.direction) for k, each in enumerate(s.watches)]
-        found = [Event(self._function(k), each.terminal, each.direction) for k, each in enumerate(s.watches)]
+            return [Event(ca.densify(values)[k], watch.terminal, watch.direction) for k, watch in enumerate(s.watches)]
+        events = [Event(self._function(k), watch.terminal, watch.direction) for k, watch in enumerate(s.watches)]
         if s.on_step is not None:
-            found.append(Event(lambda t, x: self._stepped(t, x[:n], x[n : 2 * n])))
-        return found
+            events.append(Event(lambda t, x: self._stepped(t, x[:n], x[n : 2 * n])))
+        return events
 
     def _function(self, k: int) -> Callable[[float, Array], float]:
         function, n = self.session.watches[k].function, self.session.system.nv
@@ -183,7 +183,7 @@ def prepared(session: Session, calls: StiffCalls) -> tuple[Any, Problem]:
     Pivots are chosen at the start of a problem's first integration: another start's would round otherwise.
     """
     m, law = session.system, session.controller
-    own = m.cacheable and not law.signals.symbols and not session.watches and session.on_step is None
+    shared = m.cacheable and not law.signals.symbols and not session.watches and session.on_step is None
     values = np.asarray(getattr(m, "values", ())).tobytes()
     first = (np.asarray(session.q).tobytes(), np.asarray(session.v).tobytes(), session.settings.start)
 
@@ -192,7 +192,7 @@ def prepared(session: Session, calls: StiffCalls) -> tuple[Any, Problem]:
         system = calls.system = form(m, law, calls.guarded)
         return system, Problem(system, known=system.known(), events=calls.events())
 
-    return PROBLEMS.get((m.content(), values, law.content, *first), make) if own else make()
+    return PROBLEMS.get((m.content(), values, law.content, *first), make) if shared else make()
 
 
 class Stiff:
@@ -218,8 +218,8 @@ class Stiff:
         else:
             k = self.point = s.checkpoint
             self.x, self.v = k["x"], k["v"]
-            self.t, self.work = (float(each) for each in k["time"])
-            self.asked, s.steps, s.rejected, s.evaluations = (int(each) for each in k["counts"])
+            self.t, self.work = (float(number) for number in k["time"])
+            self.asked, s.steps, s.rejected, s.evaluations = (int(number) for number in k["counts"])
             self._plan_as_begun()
         while s.status == "completed" and self.t < s.settings.end:
             self._block()
@@ -270,13 +270,15 @@ class Stiff:
 
     def _count_down(self) -> None:
         """Tell the events how many of their zeros are left until they end the run."""
-        s, given = self.session, self.problem.events
-        if not any(int(each.terminal) > 1 for each in s.watches):
+        s, asked = self.session, self.problem.events
+        if not any(int(item.terminal) > 1 for item in s.watches):
             return
-        done = [sum(each.index == k and each.old == "" for each in s.events) for k in range(len(s.watches))]
-        left = [max(1, int(each.terminal) - done[k]) if each.terminal else False for k, each in enumerate(s.watches)]
-        kept = [replace(e, terminal=left[k]) if k < len(left) else e for k, e in enumerate(given.events)]
-        self.problem.events = replace(given, events=tuple(kept))
+        done = [sum(item.index == k and item.old == "" for item in s.events) for k in range(len(s.watches))]
+        remaining = [
+            max(1, int(item.terminal) - done[k]) if item.terminal else False for k, item in enumerate(s.watches)
+        ]
+        events = [replace(e, terminal=remaining[k]) if k < len(remaining) else e for k, e in enumerate(asked.events)]
+        self.problem.events = replace(asked, events=tuple(events))
 
     def _no_number(self, result: Any) -> str:
         """Return which joint force is no number where a run could not go on, in words."""
@@ -363,20 +365,20 @@ class Stiff:
     def _events(self, result: Any, rows: dict[str, Array]) -> None:
         """Note the events in the order of time; each is a sample."""
         s, n = self.session, self.m.nv
-        found = [
+        zeros = [
             (float(t), k, x[: 2 * n])
             for k in range(len(s.watches))
             for t, x in zip(result.t_events[k], result.y_events[k], strict=True)
         ]
-        for t, k, _ in sorted(found, key=lambda each: each[:2]):
+        for t, k, _ in sorted(zeros, key=lambda zero: zero[:2]):
             way = "rising" if self.calls.slope(k, t, result.sol) > 0 else "falling"
             s.events.append(EventRecord(t, s.watches[k].name, k, "", way))
             if s.status == "event" and s.ends_with(k):
                 s.message = f"ended by {s.watches[k].name!r} at t = {t:.12g} s"
-        if not found:
+        if not zeros:
             return
-        states = np.array([x for _, _, x in sorted(found, key=lambda each: each[:2])])
-        times = np.array(sorted(t for t, _, _ in found))
+        states = np.array([x for _, _, x in sorted(zeros, key=lambda zero: zero[:2])])
+        times = np.array(sorted(t for t, _, _ in zeros))
         new = ~np.isin(times, rows["t"])
         extra = _solved(self.session, self.system, times[new], states[new])
         order = np.argsort(np.concatenate([rows["t"], times[new]]), kind="stable")
@@ -386,8 +388,8 @@ class Stiff:
 
 def _multipliers(system: Any, result: Any) -> Array:
     """Return the multipliers of all rows at the times of a result, (N, m)."""
-    found = [result[f"lam[{name}]"] for name in system.moving.names]
-    return np.array(found).T.reshape(result.t.size, len(found))
+    columns = [result[f"lam[{name}]"] for name in system.moving.names]
+    return np.array(columns).T.reshape(result.t.size, len(columns))
 
 
 def _samples(system: Any, result: Any, multipliers: Array, first: bool) -> dict[str, Array]:

@@ -76,7 +76,7 @@ def trace_step(system: Any, controller: Controller) -> ca.Function:
     action = h * _lagrangian(form, middle, v, t + h / 2, values)
     zero = ca.SX.zeros(2 * n)
     slopes = ca.substitute(ca.gradient(action, ca.vertcat(d0, d1)), ca.vertcat(d0, d1), zero)
-    still = [ca.substitute(each, ca.vertcat(d0, d1), zero) for each in (middle, v)]
+    still = [ca.substitute(expression, ca.vertcat(d0, d1), zero) for expression in (middle, v)]
     power, force = _forces(form, controller, still[0], still[1], t + h / 2, environment)
     residual = p + slopes[:n] + h / 2 * force
     end, _ = form.chart(base, x, ca.SX.zeros(n))
@@ -87,7 +87,7 @@ def trace_step(system: Any, controller: Controller) -> ca.Function:
     jacobian = ca.jacobian(residual, ca.vertcat(x, lam))
     outputs = [residual, ca.vec(ca.densify(jacobian).T), slopes[n:] + h / 2 * force, *still, power]
     inputs = {"base": base, "x": x, "p": p, "lam": lam, "h": h, "environment": environment}
-    inputs = {name: each for name, each in inputs.items() if each.numel()}
+    inputs = {name: expression for name, expression in inputs.items() if expression.numel()}
     return ca.Function("variational", list(inputs.values()), [ca.densify(e) for e in outputs], list(inputs),
                        ["residual", "jacobian", "momentum", "middle", "speed", "power"])  # fmt: skip
 
@@ -174,7 +174,7 @@ def _spherical_middle(
     before = [-d0[0] / 2, -d0[1] / 2, -d0[2] / 2, 1.0]
     after = [d1[0] / 2, d1[1] / 2, d1[2] / 2, 1.0]
     way = _logarithm(_product(_product(before, turn), after))
-    half, _ = _spherical([0.0, 0.0, 0.0, 1.0], [each / 2 for each in way], [0.0, 0.0, 0.0])
+    half, _ = _spherical([0.0, 0.0, 0.0, 1.0], [entry / 2 for entry in way], [0.0, 0.0, 0.0])
     start = _product(q, [d0[0] / 2, d0[1] / 2, d0[2] / 2, 1.0])
     return _product(start, half), way
 
@@ -202,7 +202,7 @@ def _free(q: list[Scalar], x: list[Scalar], d0: list[Scalar], d1: list[Scalar]) 
 
 
 def _rotated(a: list[Scalar], x: list[Scalar]) -> list[Scalar]:
-    twice = [2 * each for each in _cross(a[:3], x)]
+    twice = [2 * entry for entry in _cross(a[:3], x)]
     again = _cross(a[:3], twice)
     return [x[i] + a[3] * twice[i] + again[i] for i in range(3)]
 
@@ -237,7 +237,7 @@ class Variational:
         spare = np.zeros((0, 0))
         self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1), spare)
         self.clock, self.counts = np.zeros(2), np.zeros(3, np.int64)
-        self.nodes = nodes_for(np.array([each.direction for each in session.watches], dtype=float), m.nq, n, 3)
+        self.nodes = nodes_for(np.array([watch.direction for watch in session.watches], dtype=float), m.nq, n, 3)
         key = ("simulate", m.content())
         step = _kernel(
             (*key, "variational", session.controller.content), lambda: trace_step(m, session.controller), m.cacheable
@@ -254,8 +254,8 @@ class Variational:
         self._kept = []
         mass = _kernel((*key, "mass"), lambda: trace_mass(m), m.cacheable)
         for row, kernel in enumerate((step, mass)):
-            calls[row], kept = _bound(kernel, arrays | shared)
-            self._kept.append((kernel, kept))
+            calls[row], memory = _bound(kernel, arrays | shared)
+            self._kept.append((kernel, memory))
         self.discrete = loop.Discrete(calls, **arrays)
         self.samples = StepSamples(
             np.zeros(BLOCK), np.zeros((BLOCK, m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
@@ -334,16 +334,16 @@ class Variational:
 
     def _inside(self, h: float) -> Array:
         """Return the event values after a step by h; its end stays in `work`."""
-        kept, t = self.discrete.lam.copy(), float(self.clock[0])
+        multipliers, t = self.discrete.lam.copy(), float(self.clock[0])
         if h == 0.0:
             return event_values(self.work, self.now.q, self.now.v, t)
         try:
             code = loop.take_step(self.work, self.tables, self.discrete, self.now, t, h, self.redundant)
         except np.linalg.LinAlgError:
             code = DECLINED
-        self.discrete.lam[:] = kept
-        found = event_values(self.work, self.work.q, self.work.v, t + h)
-        return found if code == FINE else np.full(self.signs.size, np.nan)
+        self.discrete.lam[:] = multipliers
+        values = event_values(self.work, self.work.q, self.work.v, t + h)
+        return values if code == FINE else np.full(self.signs.size, np.nan)
 
     def _events(self) -> None:
         """Note the zeros inside the next step, in order, each a sample; a step is cut only where one ends the run."""
@@ -383,14 +383,14 @@ class Variational:
         ends = s.ends_with(k)
         if h > 0.0:
             self._inside(h)
-            kept = [each.copy() for each in (self.now.q, self.now.v, self.now.work, self.discrete.p)]
+            before = [array.copy() for array in (self.now.q, self.now.v, self.now.work, self.discrete.p)]
             loop.accept(self.work, self.discrete, self.now, h)
             begin_at(self.work, self.tables, self.now, t, t, t + self.step)
             if self.counts[1] >= BLOCK:
                 self._flush()
             loop.write(self.work, self.now, self.samples, self.counts, t, h)
             if not ends:
-                self.now.q[:], self.now.v[:], self.now.work[:], self.discrete.p[:] = kept
+                self.now.q[:], self.now.v[:], self.now.work[:], self.discrete.p[:] = before
         if ends:
             self.counts[0] += h > 0.0
             s.stop("event", f"ended by {s.watches[k].name!r} at t = {t:.12g} s")
@@ -408,8 +408,8 @@ class Variational:
         }[code]
         t, now = float(self.clock[0]), self.now
         times = (t, t + self.step / 2, t + self.step)
-        said = self.session.controller.non_finite(times, now.q, now.v) if code == NON_FINITE else ""
-        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {self.step:.3g} s: {why}{said}")
+        reason = self.session.controller.non_finite(times, now.q, now.v) if code == NON_FINITE else ""
+        self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {self.step:.3g} s: {why}{reason}")
 
     @undisturbed()
     def _flush(self) -> None:

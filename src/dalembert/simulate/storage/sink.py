@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.simulate.storage.layout import CHECKPOINT, CHUNK, append, checksum, create, event_checksums, h5py, packed
+from dalembert.simulate.storage.file_layout import (
+    CHECKPOINT,
+    CHUNK,
+    append,
+    checksum,
+    create,
+    event_checksums,
+    h5py,
+    packed,
+)
 from dalembert.types import Array
 
 if TYPE_CHECKING:

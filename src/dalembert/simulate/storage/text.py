@@ -39,9 +39,9 @@ def known_classes() -> dict[str, type]:
     from dalembert.simulate.equations.signals import Table
     from dalembert.simulate.events.asked import EventWatch as Watch
 
-    found: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Watch, *KINDS, *CONTACT_CLASSES]
-    found += [each for each in vars(parts).values() if isinstance(each, type) and each.__module__ == parts.__name__]
-    return {each.__name__: each for each in found}
+    classes: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Watch, *KINDS, *CONTACT_CLASSES]
+    classes += [kind for kind in vars(parts).values() if isinstance(kind, type) and kind.__module__ == parts.__name__]
+    return {kind.__name__: kind for kind in classes}
 
 
 def as_text(value: Any) -> str:
@@ -69,11 +69,11 @@ def _out(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return {"array": value.tolist(), "type": str(value.dtype), "shape": list(value.shape)}
     if isinstance(value, tuple):
-        return {"tuple": [_out(each) for each in value]}
+        return {"tuple": [_out(item) for item in value]}
     if isinstance(value, list):
-        return [_out(each) for each in value]
+        return [_out(item) for item in value]
     if isinstance(value, dict):
-        return {"dict": [[_out(key), _out(each)] for key, each in value.items()]}
+        return {"dict": [[_out(key), _out(item)] for key, item in value.items()]}
     if isinstance(value, ca.Function):
         return _function_out(trace(value))
     if is_dataclass(value) and known_classes().get(type(value).__name__) is type(value):
@@ -83,15 +83,15 @@ def _out(value: Any) -> Any:
 
 def _in(value: Any) -> Any:
     if isinstance(value, list):
-        return [_in(each) for each in value]
+        return [_in(item) for item in value]
     if not isinstance(value, dict):
         return value
     if "tuple" in value:
-        return tuple(_in(each) for each in value["tuple"])
+        return tuple(_in(item) for item in value["tuple"])
     if "array" in value:
         return np.array(value["array"], dtype=number_type(value["type"])).reshape(value["shape"])
     if "dict" in value:
-        return {_in(key): _in(each) for key, each in value["dict"]}
+        return {_in(key): _in(item) for key, item in value["dict"]}
     if "function" in value:
         return untrace(_function_in(value))
     if "casadi" in value:
@@ -99,14 +99,14 @@ def _in(value: Any) -> Any:
     if value.get("class") not in known_classes():
         raise ModelError(f"the file holds a {value.get('class')!r}, which this version does not know")
     made = known_classes()[value["class"]]
-    given = {name: _in(each) for name, each in value["fields"].items()}
+    values = {name: _in(item) for name, item in value["fields"].items()}
     known = {f.name for f in fields(made)}
-    strangers = sorted(set(given) - known)
+    strangers = sorted(set(values) - known)
     if strangers:
         raise ModelError(
             f"the file's {value['class']} has fields that this version does not know: {', '.join(strangers)}"
         )
-    return made(**given)
+    return made(**values)
 
 
 def number_type(name: Any) -> np.dtype[Any]:
@@ -193,10 +193,10 @@ MISSING = "not stored: "
 
 def describe(session: Session) -> dict[str, Any]:
     """Return the attributes of a file."""
-    from dalembert.simulate.storage.layout import SCHEMA
+    from dalembert.simulate.storage.file_layout import SCHEMA
 
     m = session.system
-    events = {each.name: each for each in session.watches}
+    events = {item.name: item for item in session.watches}
     return {
         "schema": SCHEMA,
         "dalembert": __version__,
@@ -210,7 +210,7 @@ def describe(session: Session) -> dict[str, Any]:
         "options": _text(session.extra.get("options", {})),
         "q": as_text(session.q),
         "v": as_text(session.v),
-        "notes": as_text([list(each) for each in session.ignored]),
+        "notes": as_text([list(item) for item in session.ignored]),
         "status": "running",
         "message": "",
     }
@@ -232,21 +232,21 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
     system = in_time(from_data(stored) if isinstance(stored, dict) else stored)
     if system.content() != attributes["content"]:
         raise ModelError(f"the {_word(system)} is not the one that the file was made with")
-    kept = from_text(attributes["settings"])
-    settings = RunSettings(**kept | {"breaks": tuple(kept.get("breaks", ()))})
+    options = from_text(attributes["settings"])
+    settings = RunSettings(**options | {"breaks": tuple(options.get("breaks", ()))})
     missing: list[str] = []
     force = _optional(attributes, "force", given, missing)
-    found, function, callables = watches(system, _optional(attributes, "events_asked", given, missing, "events"))
+    asked, function, callables = watches(system, _optional(attributes, "events_asked", given, missing, "events"))
     q, v = (np.asarray(from_text(attributes[name])) for name in ("q", "v"))
     if not isinstance(system, Mechanism):
         system.begin_at(q, settings.start)
-    session = Session(system, settings, controller(system, force), q, v, found, function, callables)
+    session = Session(system, settings, controller(system, force), q, v, asked, function, callables)
     session.extra |= {
         "contacts": _optional(attributes, "contacts", given, missing), "options": from_text(attributes["options"]),
         "missing": missing,
     }  # fmt: skip
     if "notes" in attributes:  # not in files of older versions
-        session.ignored = [Ignored(*each) for each in from_text(attributes["notes"])]
+        session.ignored = [Ignored(*note) for note in from_text(attributes["notes"])]
     if "force" in missing:
         session.extra["controller missing"] = True
     return session
@@ -258,14 +258,14 @@ def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
     for word in session.extra.get("missing", ()):
         if word not in changes:
             raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
-    given = {
+    options = {
         "duration": s.duration, "q": session.q, "v": session.v, "t": s.start, "force": session.controller.given,
         "contacts": session.extra.get("contacts"), "method": s.method, "rtol": s.rtol, "atol": s.atol, "step": s.step,
         "max_step": s.largest_step if s.largest_step < s.duration else None, "breaks": list(s.breaks),
-        "every": s.every, "events": {each.name: each for each in session.watches} or None,
+        "every": s.every, "events": {watch.name: watch for watch in session.watches} or None,
         "event_tolerance": s.event_tolerance,
     }  # fmt: skip
-    return given | session.extra.get("options", {}) | changes
+    return options | session.extra.get("options", {}) | changes
 
 
 OLD_NAMES = {"system": "mechanism", "system_name": "mechanism_name", "force": "torque"}

@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.constraint import Pair
-from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
+from dalembert.model.constraints.primitives import FrameKinematics, Kinematics
 from dalembert.model.joints.rotations import plane
 from dalembert.model.limits import TINY_SQUARE
 from dalembert.model.mechanism.parts import Joint

@@ -13,7 +13,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import BUILT
 from dalembert.model.constraints.all_rows import assemble
-from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
+from dalembert.model.constraints.primitives import FrameKinematics, Kinematics
 from dalembert.model.joints import as_expression
 from dalembert.model.limits import TINY_SQUARE
 from dalembert.model.mechanism.mechanism import Mechanism

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dalembert.kkt.expressions.scalars import add, is_zero, minus_inverse, mul, neg, sub, total
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.inertia import Rigid, rotational
+from dalembert.tree.algebra.rigid import Rigid, rotational
 from dalembert.tree.algebra.screws import Element, Pair, Rotation, Screw, turned_block
 from dalembert.tree.algebra.vectors import PLACE, Matrix, Symmetric
 from dalembert.types import Scalar

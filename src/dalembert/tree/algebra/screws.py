@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dalembert.kkt.expressions.scalars import add as plus
 from dalembert.kkt.expressions.scalars import is_zero, mul, neg, sub
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.inertia import Rigid
+from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.algebra.vectors import PLACE, Matrix, Symmetric, Vector
 from dalembert.types import Scalar
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
+from dalembert.model.constraints.primitives import FrameKinematics, Kinematics
 from dalembert.model.joints import KINDS, as_expression
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.tree.algebra import vectors

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dalembert.kkt.expressions.scalars import add, mul
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.inertia import Rigid, inertial_force, momentum, rate_matrix
+from dalembert.tree.algebra.rigid import Rigid, inertial_force, momentum, rate_matrix
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, cross, scale
 from dalembert.tree.algorithms.sweep import inward, outward, pair_add

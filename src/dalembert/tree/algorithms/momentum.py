@@ -12,8 +12,8 @@ from __future__ import annotations
 from dalembert.errors import ModelError
 from dalembert.kkt.expressions.scalars import add, mul, neg
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.inertia import Rigid
-from dalembert.tree.algebra.inertia import momentum as link_momentum
+from dalembert.tree.algebra.rigid import Rigid
+from dalembert.tree.algebra.rigid import momentum as link_momentum
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import NOTHING, ZERO, Vector, cross, dot, scale
 from dalembert.tree.algorithms.inverse import accelerations, body_forces, joint_forces

@@ -9,12 +9,12 @@ from typing import Self
 from dalembert.kkt.expressions.scalars import mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector, dense, sparse
 from dalembert.tree.algebra import vectors
-from dalembert.tree.algebra.inertia import momentum
+from dalembert.tree.algebra.rigid import momentum
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.dynamics import ArticulatedFactor, articulated_factor
 from dalembert.tree.algorithms.inverse import joint_forces
 from dalembert.tree.algorithms.sweep import pair_add
-from dalembert.tree.block.rows import RowForce
+from dalembert.tree.block.row_forces import RowForce
 from dalembert.tree.prepared.configuration import Posed
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Scalar

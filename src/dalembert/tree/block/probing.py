@@ -21,7 +21,7 @@ from dalembert.model.mechanism.precision import digits_of
 from dalembert.model.mechanism.project import Matrices, closed_before_compiling
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
-from dalembert.tree.block.rows import TreeMotion
+from dalembert.tree.block.row_forces import TreeMotion
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.prepare import candidates
 

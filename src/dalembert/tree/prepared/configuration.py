@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dalembert.kkt.expressions.scalars import add, cos, mul, sin, sub
-from dalembert.tree.algebra.inertia import Rigid
+from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.algebra.screws import Element, Pair, Pose, Rotation, Screw
 from dalembert.tree.algebra.vectors import Vector
 from dalembert.tree.prepared.frames import is_quarter, turn

@@ -9,7 +9,7 @@ import numpy as np
 from dalembert.model.limits import EXACT
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import Placement
-from dalembert.tree.algebra.inertia import Rigid
+from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.algebra.screws import Screw
 from dalembert.tree.algebra.vectors import ZERO, Vector
 from dalembert.types import Array, Scalar

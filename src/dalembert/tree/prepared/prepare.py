@@ -15,7 +15,7 @@ from dalembert.model.joints.rotations import plane
 from dalembert.model.limits import EXACT_SUM
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.tree.algebra.count import count, inputs, work
-from dalembert.tree.algebra.inertia import Rigid
+from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.frames import choose, decompose, idle, turn
 from dalembert.tree.prepared.link import (

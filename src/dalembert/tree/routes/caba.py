@@ -25,7 +25,7 @@ from dalembert.tree.algorithms.dynamics import REST, Pivot, accelerated, along_c
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import Load, TreeAcceleration, TreeSystem, scaled
 from dalembert.tree.block.probing import closed_configurations, neutral_if_met
-from dalembert.tree.block.rows import RowForce
+from dalembert.tree.block.row_forces import RowForce
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Array, Scalar

@@ -16,7 +16,7 @@ from dalembert.kkt.expressions.solver import BlockSolver
 from dalembert.kkt.expressions.verdict import BlockAnswer
 from dalembert.model.constraints.constraint import Pair
 from dalembert.tree.block.articulated_system import ArticulatedSystem, Load, TreeSystem
-from dalembert.tree.block.rows import RowForce
+from dalembert.tree.block.row_forces import RowForce
 from dalembert.tree.routes.caba import InsideTheTree
 from dalembert.tree.routes.efpa import delassus_by_propagators
 from dalembert.tree.routes.four_steps import Delassus, FourSteps, delassus_by_columns, massless_motion

@@ -19,7 +19,7 @@ from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_fo
 from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import Load, scaled
-from dalembert.tree.block.rows import RowForce, TreeMotion
+from dalembert.tree.block.row_forces import RowForce, TreeMotion
 from dalembert.types import Scalar
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _pair(wrench: np.ndarray) -> Pair:
 # ----------------------------------------------------------------------------------------------------------------------
 # The rows of a mechanism as forces on its links, and the way between them and the user's rows.
 #
-# Rows between frames are made in the axes of the frame that they name first (`rows.py`); three rows that the user
+# Rows between frames are made in the axes of the frame that they name first (`row_forces.py`); three rows that the user
 # has in world axes are turned: right sides on the way in, multipliers on the way out.
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from dalembert.cli.warm import BALL, CHAIN, PENDULUM
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DIGITS = 1e-9
 """Answers of shipped loops and of loops for this processor agree to this part of their size."""
 

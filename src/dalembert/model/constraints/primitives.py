@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.model.constraints.rows import (
+from dalembert.model.constraints.row_algebra import (
     Matrix,
     Rows,
     choose,

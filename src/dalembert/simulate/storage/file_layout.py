@@ -53,8 +53,8 @@ SHORTEST_NAME = 64
 
 def event_type(session: Session) -> np.dtype[Any]:
     """Return the type of one event, with room for every name of a contact or an event of the run, in UTF-8."""
-    names = [*session.extra.get("contact_names", ()), *(each.name for each in session.watches)]
-    names += [each.contact for each in session.events]
+    names = [*session.extra.get("contact_names", ()), *(item.name for item in session.watches)]
+    names += [item.contact for item in session.events]
     width = max([SHORTEST_NAME, *(len(name.encode()) for name in names)])
     fields = [("time", "f8"), ("index", "i8"), ("contact", f"S{width}"), ("old", "S16"), ("new", "S16")]
     return np.dtype([*fields, ("checksum", "u4")])
@@ -107,7 +107,7 @@ def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dic
             variable.dims[k + 1].attach_scale(file[dimension])
         if name in UNITS:
             variable.attrs["units"] = UNITS[name]
-    numbers = sum(each.size for each in checkpoint.values())
+    numbers = sum(array.size for array in checkpoint.values())
     for name, width, kind in zip(CHECKPOINT, ((numbers,), (3,), ()), ("f8", "i8", "i8"), strict=True):
         file.create_dataset(name, (0, *width), kind, maxshape=(None, *width), chunks=(64, *width))
     file.create_dataset("resume/event", (0,), event_type(session), maxshape=(None,), chunks=(256,))
@@ -154,12 +154,12 @@ def unpacked(row: Array, layout: str) -> dict[str, Array]:
     """Return the checkpoint of a row."""
     from dalembert.simulate.storage.text import number_type
 
-    found, place = {}, 0
+    arrays, place = {}, 0
     for name, shape, kind in json.loads(layout):
         size = int(np.prod(shape))
-        found[name] = row[place : place + size].reshape(shape).astype(number_type(kind))
+        arrays[name] = row[place : place + size].reshape(shape).astype(number_type(kind))
         place += size
-    return found
+    return arrays
 
 
 def _layout_text(checkpoint: dict[str, Array]) -> str:

@@ -28,7 +28,7 @@ from dalembert.kkt.expressions.sparse_factor import Vector, sparse
 from dalembert.model.constraints.all_rows import parts_of
 from dalembert.model.constraints.constraint import Constraint
 from dalembert.model.constraints.constraint import Pair as PairConstraint
-from dalembert.model.constraints.kinematics import FrameKinematics, Kinematics
+from dalembert.model.constraints.primitives import FrameKinematics, Kinematics
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.tree.algebra import vectors

@@ -21,8 +21,8 @@ from dalembert.large.block_functions import (
     make_project_step,
     make_project_velocity,
 )
-from dalembert.large.constrained import least_forces
-from dalembert.large.kernel import LoopedFunction, ThreadSplit
+from dalembert.large.block_system import least_forces
+from dalembert.large.looped_kernel import LoopedFunction, ThreadSplit
 from dalembert.large.motion_functions import (
     into,
     large_system,
