@@ -432,3 +432,31 @@ def test_moving_constraints_of_a_lagrangian_that_part_are_named():
     run = da.simulate(bead, 1.0, [1.0, 0.0], [1.0, 0.0])
     assert run.status == "no solution"
     assert re.search(r"contradict each other.*'ring', 'again'", run.message), run.message
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{"rtol": 1e-4, "atol": 1e-4}, {}, {"every": 0.4}, {"method": "bdf"}, {"method": "variational", "step": 1e-3}],
+    ids=str,
+)
+def test_singular_configurations_on_the_way_are_named(chosen):
+    """A parallelogram swings through being flat, and might go on as an antiparallelogram; times against SciPy."""
+    m, q = given.parallelogram("revolute")
+    run = da.simulate(m, 3.0, q, np.zeros(m.nv), **chosen)
+    assert run.ok
+    said = re.search(
+        r"passes singular configurations at t = ([\d.]+) s, ([\d.]+) s, ([\d.]+) s and 1 more", run.message
+    )
+    assert said, run.message
+    for time in map(float, said.groups()):
+        angle, speed = given.crank_reference(0.7, 0.0, time)
+        assert abs(np.sin(angle)) < 0.02 * abs(speed)  # within 20 ms, by a cubic between samples 400 ms apart
+
+
+def test_regular_motions_pass_no_singular_configuration():
+    """Bricard's and Bennett's linkages keep their rank, and so does a parallelogram that does not come so far."""
+    m, q = given.parallelogram("revolute", angle=-1.4)
+    for system, start in ((given.bricard(), None), (given.bennett(), None), (m, q)):
+        run = da.simulate(system, 1.0, start)
+        assert run.ok
+        assert "singular" not in run.message

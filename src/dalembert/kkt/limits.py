@@ -457,7 +457,7 @@ class Thresholds:
 
     @property
     def rounded(self) -> float:
-        """Return the part of what the forces could cause that redundant rows may be missed by: eps / sqrt(p) of a low p."""
+        """Return the part of what forces could cause that redundant rows may be missed by: eps / sqrt(p) of a low p."""
         return self.eps**0.75
 
     @property

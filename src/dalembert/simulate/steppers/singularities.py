@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import DalembertError
-from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.model.system import System, block_system
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.steppers.explicit_loops import FINE, begin_at, certified, settle
@@ -156,20 +154,14 @@ def by_kkt(stepper: Explicit, arguments: tuple[Any, ...]) -> int:
     return stepper.careful(loop.advance, *arguments, 1)
 
 
-def reason_in_rows(system: System, q: Array, v: Array, times: Sequence[float]) -> str:
+def reason_in_rows(system: Any, q: Array, v: Array, times: Sequence[float]) -> str:
     """Say which rows contradict each other, or what moves no mass, at the first of some times where that is so."""
     for t in times:
         with suppress(DalembertError):
-            if isinstance(system, Mechanism):
-                diagnosis = system.diagnose(q, v, t)
-            else:
-                diagnosis = block_system(system, q, t).diagnose(system.drift(q, v, t))
+            diagnosis = system.diagnose(q, v, t)
             when = "" if t == times[0] else f", at t = {t:.9g} s"
             if diagnosis.conflict is not None:
                 return f"constraints contradict each other{when}; {diagnosis.conflict.describe(diagnosis.names)}"
             if diagnosis.massless.size:
                 return f"nothing resists the motion {', '.join(diagnosis.massless_motions)}{when}"
-    advice = (
-        "mechanism.diagnose(q, v) may say why" if isinstance(system, Mechanism) else "rows may depend on each other"
-    )
-    return f"accelerations do not exist or are not unique here; {advice}"
+    return "accelerations do not exist or are not unique here"
