@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -403,3 +404,59 @@ def test_bdf_names_the_rows_that_contradict_each_other():
     same = pinned_twice(0.0)
     run = da.simulate(same, 0.1, same.project([0.9, -0.6, 1.3]), np.zeros(3), method="bdf", rtol=1e-9)
     assert run.status == "completed"
+
+
+@pytest.mark.parametrize(
+    "chosen", [{"method": "dop853"}, {"method": "variational", "step": 1e-3}], ids=lambda c: c["method"]
+)
+def test_drives_that_part_on_the_way_are_named(chosen):
+    """Both cranks of a parallelogram are driven alike, then apart: loop and drives are named."""
+    m, q = given.parallelogram("revolute")
+    drives = (
+        da.Servo("foot 0", lambda t: 0.7 + t, name="left"),
+        da.Servo("foot 1", lambda t: 0.7 + t + t**3, name="right"),
+    )
+    v = np.zeros(m.nv)
+    for name, sign in (("foot 0", 1.0), ("foot 1", 1.0), ("head", -1.0)):
+        v[m.index_v(name)] = sign
+    run = da.simulate(m.constrain(*drives), 1.0, q, v, **chosen)
+    assert run.status == "no solution"
+    assert re.search(r"contradict each other.*'loop 1 x'.*'left', 'right'", run.message), run.message
+
+
+def test_moving_constraints_of_a_lagrangian_that_part_are_named():
+    """A bead on a ring that grows, held by a second row that grows otherwise."""
+    x, w, t = ca.SX.sym("x", 2), ca.SX.sym("w", 2), ca.SX.sym("t")
+    rows = {"ring": ca.sumsqr(x) - (1 + t) ** 2, "again": 3 * (ca.sumsqr(x) - (1 + t + t**3) ** 2)}
+    bead = da.Lagrangian(x, w, kinetic=ca.sumsqr(w) / 2, potential=9.81 * x[1], constraints=rows, time=t)
+    run = da.simulate(bead, 1.0, [1.0, 0.0], [1.0, 0.0])
+    assert run.status == "no solution"
+    assert re.search(r"contradict each other.*'ring', 'again'", run.message), run.message
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [{"rtol": 1e-4, "atol": 1e-4}, {}, {"every": 0.4}, {"method": "bdf"}, {"method": "variational", "step": 1e-3}],
+    ids=str,
+)
+def test_singular_configurations_on_the_way_are_named(chosen):
+    """A parallelogram swings through being flat, and might go on as an antiparallelogram; times against SciPy."""
+    m, q = given.parallelogram("revolute")
+    run = da.simulate(m, 3.0, q, np.zeros(m.nv), **chosen)
+    assert run.ok
+    said = re.search(
+        r"passes singular configurations at t = ([\d.]+) s, ([\d.]+) s, ([\d.]+) s and 1 more", run.message
+    )
+    assert said, run.message
+    for time in map(float, said.groups()):
+        angle, speed = given.crank_reference(0.7, 0.0, time)
+        assert abs(np.sin(angle)) < 0.02 * abs(speed)  # within 20 ms, by a cubic between samples 400 ms apart
+
+
+def test_regular_motions_pass_no_singular_configuration():
+    """Bricard's and Bennett's linkages keep their rank, and so does a parallelogram that does not come so far."""
+    m, q = given.parallelogram("revolute", angle=-1.4)
+    for system, start in ((given.bricard(), None), (given.bennett(), None), (m, q)):
+        run = da.simulate(system, 1.0, start)
+        assert run.ok
+        assert "singular" not in run.message

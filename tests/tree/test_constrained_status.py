@@ -187,3 +187,36 @@ def test_far_from_the_origin_a_foot_is_still_held():
     q = mechanism.neutral()
     q[0], q[-2:] = 1e15, (0.5, -1.1)
     assert mechanism.diagnose(q).rank == 3
+
+
+CRATE = """<robot name="crate"><link name="crate"><inertial><mass value="50"/>
+<inertia ixx="3" iyy="4" izz="5" ixy="0.1" ixz="0" iyz="0.2"/></inertial></link></robot>"""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_that_contradict_each_other_are_not_lost_beside_the_weight(dtype, tmp_path):
+    """A crate pinned at four points turns all the same: points ask for a centripetal acceleration that no body has.
+
+    It is all that moves the crate, and small beside gravity. Whoever is given a good status has rows that are met.
+    """
+    path = tmp_path / "crate.urdf"
+    path.write_text(CRATE)
+    crate = da.load(str(path), base="floating")
+    corners = [(0.5, 0.1, 0.2), (-0.4, 0.3, -0.1), (0.1, -0.6, 0.3), (-0.2, 0.2, 0.5)]
+    pins = [da.Point("crate", "world", placement=p, at=p, name=f"pin {k}") for k, p in enumerate(corners)]
+    pinned = crate.constrain(*pins)
+    kernel, q = pinned.compile("forward", dtype=dtype), pinned.neutral()
+    A, rng = np.asarray(pinned.jacobian(q)), np.random.default_rng(3)
+    slowest = (
+        0.001 if dtype == "float64" else 0.07
+    )  # rounding of what the weight could cause is more than what is slower
+    for speed in np.repeat(np.geomspace(1.0, slowest, 6), 8):
+        v = np.r_[np.zeros(3), speed * rng.standard_normal(3)]
+        a, _, status = kernel(*(x.astype(dtype) for x in (q, v, np.zeros(6), np.zeros(1))))
+        assert int(status[0]) in (da.Status.INCONSISTENT, da.Status.DECLINED), (speed, int(status[0]))
+        assert not np.isfinite(pinned.forward(q[None], v[None], np.zeros((1, 6)))[0]).any()
+        with pytest.raises(da.SolvabilityError, match="contradict"):
+            pinned.solve(q, v)
+    a, _, status = kernel(*(x.astype(dtype) for x in (q, np.zeros(6), np.ones(6), np.zeros(1))))
+    assert int(status[0]) == da.Status.REDUNDANT
+    assert np.abs(A @ a).max() < 1e-4

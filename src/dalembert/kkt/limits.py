@@ -432,6 +432,8 @@ class Thresholds:
         unit-diagonal Delassus matrix down to 1e-6 to the last digits.
     accept
         Relative residuals up to here count as solved, whatever the pivots.
+    rounded
+        Part of what the forces could cause by which rounding alone makes an answer miss redundant rows.
     certain
         Largest part of an acceleration that may be wrong: half of the digits.
     regular
@@ -454,8 +456,13 @@ class Thresholds:
         return self.eps**0.625
 
     @property
+    def rounded(self) -> float:
+        """Return the part of what forces could cause that redundant rows may be missed by: eps / sqrt(p) of a low p."""
+        return self.eps**0.75
+
+    @property
     def agree(self) -> float:
-        """Return the largest residual of redundant rows."""
+        """Return the residual of redundant rows, beside what the forces could cause, from which they contradict."""
         return max(self.digits, self.accept)
 
     @property

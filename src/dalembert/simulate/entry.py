@@ -16,9 +16,10 @@ from dalembert.simulate.equations.callbacks import CallError, as_user_error, gua
 from dalembert.simulate.equations.controller import Controller, controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
+from dalembert.simulate.passages import singular_passages
 from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
-from dalembert.simulate.session import RunSettings, Session
+from dalembert.simulate.session import RunSettings, Session, rank_of
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from dalembert.simulate.witness import broken_balance
 
@@ -423,6 +424,7 @@ def run_session(session: Session, file: Any = None, progress: bool | None = Fals
     try:
         METHODS[session.settings.method]()(session, **session.extra.get("options", {}))
         _ask_witness(session)
+        _name_passages(session)
         _mark_simplified(session)
     except CallError as failed:
         session.extra["error"] = failed.error, failed.t
@@ -452,6 +454,15 @@ def _ask_witness(session: Session) -> None:
     if broken:
         said = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
         session.stop("inaccurate", said + broken)
+
+
+def _name_passages(session: Session) -> None:
+    """Say where a smooth run went through singular configurations of its constraints."""
+    if session.status not in ("completed", "event") or session.settings.method in WITH_CONTACTS or not session.blocks:
+        return
+    rank = rank_of(session)
+    passed = singular_passages(trajectory_of(session), rank) if rank is not None else ""
+    session.message = "; ".join(filter(None, (session.message, passed)))
 
 
 def _mark_simplified(session: Session) -> None:

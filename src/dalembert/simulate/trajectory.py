@@ -58,7 +58,7 @@ def _continued(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
     if dt <= NEXT_TO * max(abs(t), abs(float(run.t[-1]))):
         return run.moving.integrate(run.q[i], dt * run.v[i]), run.v[i] + dt * run.acceleration[i]
     if s is None or s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
-        return _interpolated(run, i, t)
+        return interpolated(run, i, t)
     settings = replace(s.settings, start=float(run.t[i]), duration=t - float(run.t[i]), every=None)
     short = Session(s.system, settings, s.controller, run.q[i], run.v[i], rank=s.rank)
     METHODS[settings.method]()(short)
@@ -67,12 +67,13 @@ def _continued(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
     return short.blocks[-1]["q"][-1], short.blocks[-1]["v"][-1]
 
 
-def _interpolated(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
-    """Return the cubic through both samples: where contacts may change between them, and for lost controllers."""
-    if i + 1 >= run.t.size:
+def interpolated(run: Trajectory, i: Any, t: Any) -> tuple[Array, Array]:
+    """Return the cubic through samples i and i + 1 at t, one or many: with contacts, and for lost controllers."""
+    if run.t.size < 2:
         return run.q[i], run.v[i]
-    h = float(run.t[i + 1] - run.t[i])
-    u = (t - float(run.t[i])) / h
+    i = np.minimum(i, run.t.size - 2)
+    h = np.asarray(run.t[i + 1] - run.t[i])[..., None]
+    u = np.asarray(t - run.t[i])[..., None] / np.where(h > 0.0, h, 1.0)
     d = run.moving.difference(run.q[i], run.q[i + 1])
     x = u * u * (3 - 2 * u) * d + h * u * (1 - u) * ((1 - u) * run.v[i] - u * run.v[i + 1])
     return run.moving.integrate(run.q[i], x), (1 - u) * run.v[i] + u * run.v[i + 1]

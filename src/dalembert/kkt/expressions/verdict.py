@@ -27,6 +27,16 @@ from dalembert.types import Scalar
 #
 # A row in which everything cancels, as in a structure at rest, is thus measured against what the forces could cause.
 #
+# **Implied rows** must be met as well. What they may miss has two causes: numbers of the model are known to its digits,
+# and these act on the motion that there is, T_a^2 = a^T H a = T_f^2 - T_l^2 - 2 lam^T c; and a is rounded, by
+# eps / sqrt(p) of what the forces could cause:
+#
+#     |s (c - A a)| <= digits (|s c| + m T_a) + eps^(3/4) (|s c| + m (T_f + T_l))
+#
+# Digits of what the forces could cause are not enough: a robot that stands has large ones, and a small contradiction
+# between its rows, all that moves it, would vanish beside them. What is missed by more than this and less than that
+# is not told by a kernel.
+#
 # **From residuals to errors.** Let r_1, r_2 be what is left of the two block rows. In the metric of the mass the answer
 # is wrong by P M^-1 r_1 + A^+ r_2, P a projection, so by no more than |r_1| + |r_2| / s_r, s_r the least singular value
 # of the kept rows in that metric, whatever became of lam. Pivots of G are no smaller than s_r^2, and seldom much
@@ -53,8 +63,8 @@ class SolveEvidence:
         f - M a - A^T lam (n,) and c - A a (m,).
     c, inputs
         Right side of the rows; everything that came from outside.
-    free, held
-        T_f^2 and T_l^2.
+    free, held, work
+        T_f^2, T_l^2 and lam^T c.
     mass_pivots, row_pivots
         Pivots of H and, of kept rows, of G, relative to their typical diagonals, of which d and s are the roots.
     implied
@@ -66,6 +76,7 @@ class SolveEvidence:
     c: Sequence[Scalar]
     free: Scalar
     held: Scalar
+    work: Scalar
     mass_pivots: Sequence[Scalar]
     row_pivots: Sequence[Scalar]
     mass_scales: Sequence[Scalar]
@@ -80,13 +91,25 @@ def residuals(e: SolveEvidence) -> list[Scalar]:
     first = _over(sum_of_sizes(e.mass_scales, e.imbalance), mul(float(len(e.imbalance)), reach))
     if not e.gap:
         return [first, ca.SX(0), ca.SX(0)]
-    size = add(sum_of_sizes(e.row_scales, e.c), mul(float(len(e.gap)), reach))
+    size = _size(e, reach)
     sides = [[implied is side for implied in e.implied] for side in (False, True)]
     missed = [
         sum_of_sizes([s if chosen else 0.0 for s, chosen in zip(e.row_scales, side, strict=True)], e.gap)
         for side in sides
     ]
     return [first, *(ca.SX(0) if is_zero(miss) else _over(miss, size) for miss in missed)]
+
+
+def _size(e: SolveEvidence, motion: Scalar) -> Scalar:
+    """Return |s c| + m T: what rows ask for, and what a motion of that size makes of them."""
+    return add(sum_of_sizes(e.row_scales, e.c), mul(float(len(e.gap)), motion))
+
+
+def _agreement(e: SolveEvidence, limits: Thresholds) -> Scalar:
+    """Return the largest omega_3 of implied rows that the model's digits and the rounding of a explain."""
+    moved = sub(sub(e.free, e.held), mul(2.0, e.work))
+    share = _over(_size(e, root(moved)), _size(e, add(root(e.free), root(e.held))))
+    return limits.digits * share + limits.rounded
 
 
 def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
@@ -100,7 +123,8 @@ def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Sc
     if redundant:
         missed = ca.if_else(least > limits.implied, int(Status.INCONSISTENT), int(Status.DECLINED))
         missed = ca.if_else(omega[2] < ca.inf, missed, int(Status.DECLINED))  # an overflow contradicts nothing
-        answer = ca.if_else(omega[2] <= limits.agree, answer, missed)
+        missed = ca.if_else(omega[2] <= limits.agree, int(Status.DECLINED), missed)
+        answer = ca.if_else(omega[2] <= _agreement(e, limits), answer, missed)
     status = ca.if_else(solved, answer, int(Status.DECLINED))
     status = ca.if_else(massive, status, int(Status.MASSLESS))
     finite = ca.fabs(ca.SX(total(*e.inputs))) < ca.inf
@@ -110,6 +134,11 @@ def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Sc
 def root(x: Scalar) -> Scalar:
     """Return the root of what is not negative but for rounding."""
     return 0.0 if is_zero(x) else ca.sqrt(ca.fabs(x))
+
+
+def inner(x: Sequence[Scalar], y: Sequence[Scalar]) -> Scalar:
+    """Return x . y."""
+    return total(*(mul(*pair) for pair in zip(x, y, strict=True)))
 
 
 def sum_of_sizes(scales: Sequence[Scalar], x: Sequence[Scalar]) -> Scalar:
@@ -256,6 +285,7 @@ def judged(system: Judged, needs: Conditioning, limits: Thresholds, asked: Asked
         c=asked.c,
         free=found.free,
         held=found.held,
+        work=inner(found.lam, asked.c),
         mass_pivots=relative(system.mass.pivots, needs.mass_scales),
         row_pivots=found.row_pivots,
         mass_scales=needs.mass_scales,

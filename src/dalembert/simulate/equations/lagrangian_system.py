@@ -181,7 +181,7 @@ class VectorSystem:
 
     def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
         """Say in words what is redundant, conflicting, massless or not unique at one state."""
-        return self.block_system(q, t).diagnose(0.0 - self.bias(q, np.zeros(self.nv) if v is None else v, t))
+        return self.block_system(q, t).diagnose(self.drift(q, np.zeros(self.nv) if v is None else v, t))
 
     def forward(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> tuple[Array, Array, Array]:
         """Return accelerations, multipliers and statuses of one state or a batch; NaN where there are none."""

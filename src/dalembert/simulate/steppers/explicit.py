@@ -290,16 +290,15 @@ class Explicit:
         return 1.0 if self.rank is None else distance(self.m, self.rank, self.now.q, float(self.clock[at.T]))
 
     def _give_up(self, code: int) -> None:
-        from dalembert.simulate.steppers.singularities import near_singular
+        from dalembert.simulate.steppers.singularities import near_singular, reason_in_rows
 
-        t, h = self.clock[at.T], self.clock[at.TRIED]
+        t, h = float(self.clock[at.T]), float(self.clock[at.TRIED])
         why = {
             NON_FINITE: "the motion is no longer finite",
             at.STUCK: "the step size collapsed: a singularity of the motion, or a tolerance below rounding",
-            DECLINED: "accelerations do not exist or are not unique here; mechanism.diagnose(q, v) says why",
             CALLBACK: "a Python function failed",
             OFF: "the constraints stay open after a step: it is too long, or the loop cannot be closed any further",
-        }[code]
+        }.get(code) or reason_in_rows(self.m, self.now.q, self.now.v, (t, t + h))
         if code in (DECLINED, at.STUCK, NON_FINITE, OFF) and near_singular(self):
             why += f"; a singular configuration is near, where rows become dependent (distance {self.distance():.1e})"
         law = self.session.controller

@@ -8,10 +8,13 @@ measured in tolerances.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.errors import DalembertError
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.steppers.explicit_loops import FINE, certified, settle
@@ -140,3 +143,16 @@ def by_kkt(stepper: Explicit, arguments: tuple[Any, ...]) -> int:
         stepper.write(stepper.clock[at.TRIED])
     stepper.session.extra["by_kkt"] = stepper.session.extra.get("by_kkt", 0) + 1
     return stepper.careful(loop.advance, *arguments, 1)
+
+
+def reason_in_rows(system: Any, q: Array, v: Array, times: Sequence[float]) -> str:
+    """Say which rows contradict each other, or what moves no mass, at the first of some times where that is so."""
+    for t in times:
+        with suppress(DalembertError):
+            diagnosis = system.diagnose(q, v, t)
+            when = "" if t == times[0] else f", at t = {t:.9g} s"
+            if diagnosis.conflict is not None:
+                return f"constraints contradict each other{when}; {diagnosis.conflict.describe(diagnosis.names)}"
+            if diagnosis.massless.size:
+                return f"nothing resists the motion {', '.join(diagnosis.massless_motions)}{when}"
+    return "accelerations do not exist or are not unique here"

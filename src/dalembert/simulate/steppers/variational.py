@@ -397,17 +397,17 @@ class Variational:
         return ends
 
     def _give_up(self, code: int) -> None:
+        from dalembert.simulate.steppers.singularities import reason_in_rows
+
+        t, now = float(self.clock[0]), self.now
+        times = (t, t + self.step / 2, t + self.step)
         why = {
             NON_FINITE: "the motion is no longer finite",
-            DECLINED: "no admissible velocity, or no acceleration: rows have become dependent, or contradict each "
-            "other; mechanism.diagnose(q, v) says which",
             OFF: "Newton's method does not converge: take a shorter step",
             CALLBACK: "a Python function failed",
             loop.RESTLESS: "the forces of the Python controller do not settle at the middle of the step: its gains are "
             "too large for it; take a shorter step, or give them as a casadi.Function, which is solved with the step",
-        }[code]
-        t, now = float(self.clock[0]), self.now
-        times = (t, t + self.step / 2, t + self.step)
+        }.get(code) or f"no admissible velocity, or no acceleration: {reason_in_rows(self.m, now.q, now.v, times)}"
         reason = self.session.controller.non_finite(times, now.q, now.v) if code == NON_FINITE else ""
         self.session.stop("no solution", f"at t = {t:.9g} s, with a step of {self.step:.3g} s: {why}{reason}")
 

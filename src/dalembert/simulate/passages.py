@@ -1,0 +1,82 @@
+"""Singular configurations on the way of a run: where constraint rows lose their rank, and other motions branch off.
+
+Symbols: s_r / s_1 the least of the singular values that count over the largest, rows in the metric of the mass: the
+distance from a singular configuration (`model/mechanism/ranks.py`).
+
+A flat parallelogram may go on as one or as an antiparallelogram; steps go straight on, which is the smooth motion. That
+is a decision, and a run says where it was taken. Between samples the distance is followed on the cubic through them,
+whose own error it cannot fall below: so a passage is a distance that falls out of line, not one that vanishes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.model.mechanism.ranks import GenericRank, distances
+from dalembert.simulate.trajectory import Trajectory, interpolated
+
+Array = np.ndarray
+
+PASSED = 3e-3
+"""Part of the usual distance below which a configuration is passed as a singular one."""
+
+FALLS = 0.5
+"""Part of the usual distance below which a place may lie next to a passage."""
+
+MOST_PLACES = 20_000
+"""Places of a run that are looked at, ten microseconds each; a run of more samples is not."""
+
+PARTS = 8
+"""Most places between two samples: an explicit step may pass two singular configurations."""
+
+MOST_PASSAGES = 50
+"""Passages of a run that are looked for."""
+
+BLOCK = 2_000
+"""Places whose matrices are kept at once; in runs of more samples these lie close enough."""
+
+POINTS, ROUNDS = 9, 8
+"""Places around a least distance, and how often they are drawn together, four times each."""
+
+
+def singular_passages(run: Trajectory, rank: GenericRank) -> str:
+    """Return a sentence where a run passes singular configurations, else nothing."""
+    if not rank.rank or not 1 < run.t.size <= MOST_PLACES:
+        return ""
+    parts = max(1, min(PARTS, BLOCK // run.t.size))
+    t = np.unique(np.concatenate([run.t[:-1] + u * np.diff(run.t) for u in np.arange(parts) / parts] + [run.t[-1:]]))
+    far = np.concatenate([_distances(run, rank, t[k : k + BLOCK]) for k in range(0, t.size, BLOCK)])
+    padded = np.r_[np.inf, far, np.inf]
+    low = np.flatnonzero((far <= padded[:-2]) & (far < padded[2:]) & (far < FALLS * rank.kept))
+    around = [(float(t[max(k - 1, 0)]), float(t[min(k + 1, t.size - 1)])) for k in low[:MOST_PASSAGES]]
+    nearest = [_nearest(run, rank, *times) for times in around]
+    passed = [place for place in nearest if place[1] < PASSED * rank.kept]
+    if not passed:
+        return ""
+    listed = ", ".join(f"{time:.6g} s" for time, _ in passed[:3])
+    more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
+    least = min(s for _, s in passed)
+    return (
+        f"passes singular configurations at t = {listed}{more}: rows become dependent there (s_r / s_1 = {least:.1e} "
+        f"where {rank.kept:.1e} is usual) and other motions may branch off; the run goes straight on"
+    )
+
+
+def _distances(run: Trajectory, rank: GenericRank, t: Array) -> Array:
+    """Return s_r / s_1 at times of a run."""
+    m = run.moving
+    q = interpolated(run, np.searchsorted(run.t, t, side="right") - 1, t)[0]
+    M, A = np.asarray(m.mass_matrix(q, t)), np.asarray(m.jacobian(q, t))
+    return distances(rank, M.reshape(len(q), m.nv, m.nv), A.reshape(len(q), len(m.names), m.nv))
+
+
+def _nearest(run: Trajectory, rank: GenericRank, low: float, high: float) -> tuple[float, float]:
+    """Return the time between two others at which the distance is least, and the distance."""
+    best = low, np.inf
+    for _ in range(ROUNDS):
+        t = np.linspace(low, high, POINTS)
+        far = _distances(run, rank, t)
+        k = int(np.argmin(far))
+        best = float(t[k]), float(far[k])
+        low, high = float(t[max(k - 1, 0)]), float(t[min(k + 1, POINTS - 1)])
+    return best
