@@ -16,7 +16,6 @@ from dalembert.simulate.equations.callbacks import CallError, as_user_error, gua
 from dalembert.simulate.equations.controller import Controller, controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
-from dalembert.simulate.passages import singular_passages
 from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.session import RunSettings, Session, rank_of
@@ -461,7 +460,11 @@ def _name_passages(session: Session) -> None:
     if session.status not in ("completed", "event") or session.settings.method in WITH_CONTACTS or not session.blocks:
         return
     rank = rank_of(session)
-    passed = singular_passages(trajectory_of(session), rank) if rank is not None else ""
+    if rank is None:
+        return
+    from dalembert.simulate.passages import singular_passages
+
+    passed = singular_passages(trajectory_of(session), rank)
     session.message = "; ".join(filter(None, (session.message, passed)))
 
 

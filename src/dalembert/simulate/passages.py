@@ -14,8 +14,7 @@ import numpy as np
 
 from dalembert.model.mechanism.ranks import GenericRank, distances
 from dalembert.simulate.trajectory import Trajectory, interpolated
-
-Array = np.ndarray
+from dalembert.types import Array
 
 PASSED = 3e-3
 """Part of the usual distance below which a configuration is passed as a singular one."""
