@@ -20,6 +20,7 @@ from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.codes import _kernel, _traced
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.signals import SIGNALS
+from dalembert.simulate.events.record import Mode
 from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers import moreau_loops as loop
@@ -318,7 +319,7 @@ class Moreau:
     def _first_sample(self) -> None:
         w, samples = self.memory.work, self.samples
         samples.t[0], samples.q[0], samples.v[0] = self.t, w.q, w.v
-        samples.modes[0] = 2
+        samples.modes[0] = Mode.OPEN
         self.counts[loop.SAMPLES] = 1
 
     def _finish(self) -> None:

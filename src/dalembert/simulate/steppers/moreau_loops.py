@@ -14,6 +14,7 @@ from dalembert.kernel.loops import compiled, invoke
 from dalembert.kkt import Status
 from dalembert.simulate.contact.surface_loops import SLOTS, nearest_places
 from dalembert.simulate.equations.signals import set_signals
+from dalembert.simulate.events.record import Mode
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Linear algebra and impulses of one time step, compiled: twins of `laws.Inverse`, `complementarity`, `expansion`.
@@ -441,6 +442,9 @@ the rounding of its time."""
 AT_REST = 1e-9
 """Contact velocities below this count as rest in `modes`, m/s."""
 
+OPEN, STICK, SLIP = int(Mode.OPEN), int(Mode.STICK), int(Mode.SLIP)
+"""Modes of samples, as compiled loops read them."""
+
 
 @compiled
 def move(w, base, scale, way):
@@ -679,7 +683,7 @@ def record(w, samples, row, t, a, lam, r, v, h, sums, status):
                 force += w.axes[k, i, j] * r[3 * k + i]
             samples.contact_forces[row, 3 * k + j] = force
         slips = np.sqrt(u[3 * k + 1] ** 2 + u[3 * k + 2] ** 2) > AT_REST
-        samples.modes[row, k] = 2 if r[3 * k] <= 0.0 else 1 if slips else 0
+        samples.modes[row, k] = OPEN if r[3 * k] <= 0.0 else SLIP if slips else STICK
 
 
 @compiled

@@ -21,13 +21,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError
+from dalembert.simulate.events.record import Mode
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
 
-SCHEMA = 1
-"""Version of the layout; a file of a later one is refused."""
+SCHEMA = 2
+"""Version of the layout; a file of a later one is refused. Before 2 contacts of shapes had modes of their own
+(`FORMER_MODES`)."""
+
+FORMER_MODES = np.array([Mode.STICK, Mode.SLIP, Mode.OPEN], np.int64)
+"""Modes of contacts of shapes by their numbers in files of schema 1."""
 
 DIMENSIONS = {
     "t": (), "q": ("configuration",), "v": ("velocity",), "acceleration": ("velocity",), "multipliers": ("row",),
